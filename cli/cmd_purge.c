@@ -1,0 +1,115 @@
+/* idem purge: deletes records whose retention ended. */
+#include "cli.h"
+#include "json.h"
+
+#define SLICE 1000 /* Records between two reports of progress. */
+
+static struct {
+    uint64_t max;
+    bool json;
+    bool verbose;
+    const char *store;
+} args;
+
+static void report(uint64_t purged)
+{
+    cli_progress("purged", purged);
+    if (args.verbose && !cli_stderr_is_tty()) {
+        (void)fprintf(stderr, "purged %llu\n", (unsigned long long)purged);
+    }
+}
+
+/* Deletes until nothing is left to delete or --max is reached. */
+static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
+{
+    struct idem_error error = {0};
+    uint64_t purged = 0;
+    uint64_t slice;
+    uint64_t got;
+
+    do {
+        slice = args.max == 0 || args.max - purged > SLICE ? SLICE
+                                                           : args.max - purged;
+        got = 0;
+        error.code = idem_purge(store, slice, &got, &error);
+        purged += got;
+        if (got > 0) {
+            report(purged);
+        }
+    } while (error.code == 0 && got == slice && purged != args.max);
+    cli_progress_end();
+    *ret_purged = purged;
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static int print_json(uint64_t purged)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "purged", purged);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_store *store;
+    uint64_t purged;
+    int status;
+    int printed;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "purge takes no key; see idem resolve");
+    }
+    status = cli_open_store(args.store, IDEM_OPEN_NO_CREATE, &store);
+    if (status != 0) {
+        return status;
+    }
+    status = purge_slices(store, &purged);
+    idem_close(store);
+
+    if (args.json) {
+        printed = print_json(purged);
+        return status != 0 ? status : printed;
+    }
+    (void)printf("purged %llu record%s\n", (unsigned long long)purged,
+                 purged == 1 ? "" : "s");
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "max",
+     .kind = CLI_COUNT,
+     .target = &args.max,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "at most so many (default: all)"},
+    CLI_OPTION_JSON(&args.json),
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_FLAG,
+     .target = &args.verbose,
+     .help = "report progress where stderr is no terminal, too"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem purge                        # safe at any time, beside all else",
+    "idem purge --max 100000           # a bounded piece of it, from cron",
+    NULL,
+};
+
+const struct cli_command cli_purge = {
+    .name = "purge",
+    .summary = "delete records whose retention ended",
+    .usage = "idem purge [OPTION...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,216 @@
+/* idem resolve: a person decides how work ended. */
+#include "cli.h"
+#include "result.h"
+
+static struct {
+    const char *key_file;
+    const char *scope;
+    const char *complete;
+    bool fail;
+    bool release;
+    struct cli_result_spec spec;
+    const char *reason;
+    uint64_t fence;
+    bool fence_given;
+    const char *who;
+    bool dry_run;
+    const char *store;
+} args;
+
+static enum idem_status decision(void)
+{
+    if (args.complete != NULL) {
+        return IDEM_STATUS_COMPLETED;
+    }
+    return args.fail ? IDEM_STATUS_FAILED : IDEM_STATUS_RELEASED;
+}
+
+static int check_args(const struct cli_command *command)
+{
+    if ((args.complete != NULL) + args.fail + args.release != 1) {
+        return cli_usage(command, "say how it ended, with exactly one of "
+                                  "--complete, --fail and --release");
+    }
+    if (args.reason == NULL) {
+        return cli_usage(command, "say why, for those who ask later: --reason");
+    }
+    if (args.complete == NULL &&
+        (args.spec.exit_given || args.spec.content_type != NULL)) {
+        return cli_usage(command,
+                         "--exit and --content-type belong to --complete");
+    }
+    return 0;
+}
+
+/* What the store would answer, as far as it can be told without asking. */
+static int check_record(const struct idem_record *r, uint64_t fence)
+{
+    if (r->fence != fence) {
+        cli_say("its fence is %llu now and not %llu: look again",
+                (unsigned long long)r->fence, (unsigned long long)fence);
+        return CLI_NOT_RECORDED;
+    }
+    if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
+        cli_is_overdue(r)) {
+        return 0;
+    }
+    if (r->status == IDEM_STATUS_IN_PROGRESS) {
+        cli_say("it is in progress and not overdue: wait for its owner, or for "
+                "its lease to end");
+    } else {
+        cli_say("it is %s: there is nothing to resolve",
+                idem_status_name(r->status));
+    }
+    return CLI_USAGE;
+}
+
+static int change(struct idem_store *store, const struct idem_record *r,
+                  uint64_t fence, const struct idem_result *result)
+{
+    struct idem_outcome outcome = {.status = decision()};
+    struct idem_error error = {0};
+    char who[IDEM_OWNER_MAX + 1];
+
+    outcome.text = idem_str(args.reason);
+    if (args.complete != NULL) {
+        outcome.result = *result;
+    }
+    cli_who(args.who, who);
+    error.code = idem_resolve(store, r->scope, r->key, fence, idem_str(who),
+                              &outcome, &error);
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+/* order-42: unknown -> released (fence 17) */
+static void print_change(const struct idem_record *r)
+{
+    cli_print_escaped(stdout, r->key);
+    (void)printf(": %s -> %s (fence %llu)%s\n", idem_status_name(r->status),
+                 idem_status_name(decision()), (unsigned long long)r->fence,
+                 args.dry_run ? "; nothing was changed" : "");
+}
+
+static int decide(struct idem_store *store, const struct idem_record *r,
+                  const struct idem_result *result)
+{
+    uint64_t fence = args.fence_given ? args.fence : r->fence;
+    int status;
+
+    status =
+        args.dry_run ? check_record(r, fence) : change(store, r, fence, result);
+    if (status == 0) {
+        print_change(r);
+    }
+    return status;
+}
+
+static int resolve(struct idem_slice scope, struct idem_slice key,
+                   const struct idem_result *result)
+{
+    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY : IDEM_OPEN_NO_CREATE;
+    struct idem_answer *answer;
+    struct idem_store *store;
+    int status;
+
+    status = cli_open_store(args.store, flags, &store);
+    if (status != 0) {
+        return status;
+    }
+    status = cli_get(store, scope, key, &answer);
+    if (status == 0) {
+        status = decide(store, idem_answer_record(answer), result);
+        idem_answer_destroy(answer);
+    }
+    idem_close(store);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_result result;
+    struct idem_slice scope;
+    struct cli_key_text key;
+    int status;
+
+    status = check_args(command);
+    if (status == 0) {
+        status = cli_operand_key(command, argc, argv, args.key_file, &key);
+    }
+    if (status == 0) {
+        status = cli_scope(args.scope, &scope);
+    }
+    if (status == 0) {
+        status =
+            cli_result_init(&result, "complete", args.complete, &args.spec);
+    }
+    if (status != 0) {
+        return status;
+    }
+
+    status = resolve(scope, idem_bytes(key.bytes, key.len), &result.result);
+
+    cli_result_finish(&result);
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "complete",
+     .kind = CLI_ANY_TEXT,
+     .target = &args.complete,
+     .arg = "RESULT",
+     .help = "it was done; the result: TEXT, @FILE or -"},
+    {.name = "fail",
+     .kind = CLI_FLAG,
+     .target = &args.fail,
+     .help = "it failed for good"},
+    {.name = "release",
+     .kind = CLI_FLAG,
+     .target = &args.release,
+     .help = "it did not happen: another may try"},
+    {.name = "reason",
+     .kind = CLI_TEXT,
+     .target = &args.reason,
+     .arg = "TEXT",
+     .max = IDEM_TEXT_MAX,
+     .help = "why you know; it is recorded"},
+    {.name = "fence",
+     .kind = CLI_COUNT,
+     .target = &args.fence,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .given = &args.fence_given,
+     .help = "only if it is still this attempt (default: see first)"},
+    {.name = "who",
+     .kind = CLI_TEXT,
+     .target = &args.who,
+     .arg = "NAME",
+     .max = IDEM_OWNER_MAX,
+     .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "say what would change, and change nothing"},
+    CLI_RESULT_OPTIONS(&args.spec),
+    CLI_OPTION_KEY_FILE(&args.key_file),
+    CLI_OPTION_SCOPE(&args.scope),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem show order-42                # look first",
+    "idem resolve order-42 --complete @receipt --reason \"the bank has it\"",
+    "idem resolve order-42 --release --reason \"the bank never saw it\"",
+    NULL,
+};
+
+const struct cli_command cli_resolve = {
+    .name = "resolve",
+    .summary = "decide how failed, unknown or overdue work ended",
+    .usage = "idem resolve [OPTION...] KEY --reason TEXT",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,205 @@
+/* idem store: what the store is, and its care. */
+#include "cli.h"
+#include "json.h"
+
+#include <idem/sqlite.h>
+#include <stdlib.h>
+
+static struct {
+    bool json;
+    const char *store;
+} args;
+
+static const enum idem_status statuses[] = {
+    IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,
+    IDEM_STATUS_UNKNOWN,     IDEM_STATUS_RELEASED,
+};
+
+#define STATUSES_LEN (sizeof(statuses) / sizeof(statuses[0]))
+
+/* ---- info ---- */
+
+/* What can be asked of any store: its time. */
+static int stop_at_once(void *ctx, int code, const struct idem_record *record)
+{
+    (void)ctx;
+    (void)code;
+    (void)record;
+    return 1;
+}
+
+static int read_info(struct idem_store *store, struct idem_sqlite_info *info,
+                     int64_t *ret_now_ms, struct idem_error *error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int rc = idem_sqlite_inspect(store, info, error);
+
+    return rc != 0 ? rc
+                   : idem_list(store, &filter, stop_at_once, /* ctx= */ NULL,
+                               ret_now_ms, error);
+}
+
+static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
+{
+    struct cli_json records;
+    struct cli_json json;
+    size_t i;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "path", idem_str(info->path));
+    cli_json_count(&json, "schema", info->schema);
+    cli_json_ms(&json, "store_ms", now_ms);
+    cli_json_count(&json, "file_bytes", info->file_len);
+    cli_json_count(&json, "wal_bytes", info->wal_len);
+    cli_json_count(&json, "page_bytes", info->page_size);
+    cli_json_count(&json, "pages", info->pages);
+    cli_json_count(&json, "pages_free", info->pages_free);
+    cli_json_init(&records);
+    for (i = 0; i < STATUSES_LEN; i++) {
+        cli_json_count(&records, idem_status_name(statuses[i]),
+                       info->records[statuses[i]]);
+    }
+    cli_json_object(&json, "records", &records);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int print_text(const struct idem_sqlite_info *info, int64_t now_ms)
+{
+    char now[32];
+    size_t i;
+
+    cli_time_text(now_ms, now);
+    (void)fputs("path          ", stdout);
+    cli_print_escaped(stdout, idem_str(info->path));
+    (void)printf("\n"
+                 "schema        %u\n"
+                 "store time    %s\n"
+                 "file          %llu bytes, %llu pages, %llu free\n"
+                 "log           %llu bytes\n",
+                 info->schema, now, (unsigned long long)info->file_len,
+                 (unsigned long long)info->pages,
+                 (unsigned long long)info->pages_free,
+                 (unsigned long long)info->wal_len);
+    for (i = 0; i < STATUSES_LEN; i++) {
+        (void)printf("%-12s  %llu\n", idem_status_name(statuses[i]),
+                     (unsigned long long)info->records[statuses[i]]);
+    }
+    return 0;
+}
+
+static int info(void)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    int64_t now_ms;
+    int status;
+
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    error.code = read_info(store, &info, &now_ms, &error);
+    if (error.code != 0) {
+        status = cli_fail_with(&error);
+    } else {
+        status =
+            args.json ? print_json(&info, now_ms) : print_text(&info, now_ms);
+    }
+    idem_close(store);
+    return status;
+}
+
+/* ---- upgrade ---- */
+
+static int print_upgrade(unsigned from, unsigned to)
+{
+    struct cli_json json;
+    int status;
+
+    if (!args.json) {
+        if (from == to) {
+            (void)printf("schema %u is the newest; nothing was changed\n", to);
+        } else {
+            (void)printf("schema %u -> %u\n", from, to);
+        }
+        return 0;
+    }
+    cli_json_init(&json);
+    cli_json_count(&json, "from", from);
+    cli_json_count(&json, "to", to);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int upgrade_url(const char *url)
+{
+    const char *scheme = "sqlite:";
+    struct idem_error error = {0};
+    unsigned from;
+    unsigned to;
+
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        cli_say("only sqlite: stores have a schema");
+        return CLI_USAGE;
+    }
+    error.code = idem_sqlite_upgrade(url + strlen(scheme), &from, &to, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    return error.code != 0 ? cli_fail_with(&error) : print_upgrade(from, to);
+}
+
+static int upgrade(void)
+{
+    char *url;
+    int status = cli_store_url(args.store, /* make= */ false, &url);
+
+    if (status == 0) {
+        status = upgrade_url(url);
+        free(url);
+    }
+    return status;
+}
+
+/* ---- The command ---- */
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    if (argc == 1 && strcmp(argv[0], "info") == 0) {
+        return info();
+    }
+    if (argc == 1 && strcmp(argv[0], "upgrade") == 0) {
+        return upgrade();
+    }
+    return cli_usage(command, "say what: info or upgrade");
+}
+
+static struct cli_option options[] = {
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem store info                   # its size, its schema, its records",
+    "idem store upgrade                # after an update of idem that asks for it",
+    NULL,
+};
+
+static const char *const what[] = {"info", "upgrade", NULL};
+
+const struct cli_command cli_store = {
+    .name = "store",
+    .summary = "look at the store itself, or bring it up to date",
+    .usage = "idem store [OPTION...] info|upgrade",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .operands = what,
+};

@@ -1,0 +1,54 @@
+/* idem unknown: records that the work may have happened. */
+#include "cli.h"
+#include "held.h"
+
+static struct {
+    const char *token;
+    const char *note;
+    const char *store;
+} args;
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_error error = {0};
+    struct cli_held held;
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "the note is said with --note");
+    }
+    status = cli_hold(command, args.token, args.store, &held);
+    if (status != 0) {
+        return status;
+    }
+    error.code = idem_unknown(held.attempt, idem_str(args.note), &error);
+    return cli_held_finish(&held, &error);
+}
+
+static struct cli_option options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    {.name = "note",
+     .kind = CLI_ANY_TEXT,
+     .target = &args.note,
+     .arg = "TEXT",
+     .max = IDEM_TEXT_MAX,
+     .help = "what is known, for the person who looks"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem unknown --token \"$token\" --note \"no answer from the bank\"",
+    "idem list --status unknown         # who looks, finds it here",
+    NULL,
+};
+
+const struct cli_command cli_unknown = {
+    .name = "unknown",
+    .summary = "record that the work may have happened",
+    .usage = "idem unknown [OPTION...] --token TOKEN",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,95 @@
+/* Attempts that another process began: from their token. */
+#include "held.h"
+
+#include "cli.h"
+
+#include <stdlib.h>
+
+/* Takes the newline of `echo "$token"` off. */
+static void cut_newline(char *text, size_t *len)
+{
+    if (*len > 0 && text[*len - 1] == '\n') {
+        --*len;
+    }
+    text[*len] = '\0';
+}
+
+static int read_token(const struct cli_command *command, const char *given,
+                      char buf[IDEM_TOKEN_MAX + 1])
+{
+    const char *spec = given != NULL ? given : secure_getenv("IDEM_TOKEN");
+    char *text;
+    size_t len;
+    int status;
+
+    if (spec == NULL || *spec == '\0') {
+        return cli_usage(command, "say which attempt: --token TOKEN, or "
+                                  "IDEM_TOKEN in the environment");
+    }
+    status = cli_read_arg("token", spec, /* text_ok= */ true,
+                          IDEM_TOKEN_MAX - 1, &text, &len);
+    if (status != 0) {
+        return status;
+    }
+    memcpy(buf, text, len);
+    cut_newline(buf, &len);
+    free(text);
+    return 0;
+}
+
+int cli_hold(const struct cli_command *command, const char *token,
+             const char *store_url, struct cli_held *ret_held)
+{
+    struct cli_held held = {.store_url = store_url};
+    struct idem_error error = {0};
+    char text[IDEM_TOKEN_MAX + 1];
+    int status;
+
+    status = read_token(command, token, text);
+    if (status != 0) {
+        return status;
+    }
+    status = cli_open_store(store_url, IDEM_OPEN_NO_CREATE, &held.store);
+    if (status != 0) {
+        return status;
+    }
+    error.code =
+        idem_attempt_from_token(held.store, text, &held.attempt, &error);
+    if (error.code != 0) {
+        return cli_held_finish(&held, &error);
+    }
+    *ret_held = held;
+    return 0;
+}
+
+/* Who lost the key wants to know who has it. */
+static int say_lost(const struct cli_held *held, const struct idem_error *error)
+{
+    char *command = NULL;
+    size_t len;
+    FILE *f = open_memstream(&command, &len);
+
+    if (f != NULL) {
+        cli_print_mend(f, "show", "", held->attempt->record, held->store_url);
+        (void)fclose(f);
+    }
+    cli_say("%s; see: %s", error->text,
+            command != NULL ? command : "idem show");
+    free(command);
+    return cli_exit_of(error->code);
+}
+
+int cli_held_finish(struct cli_held *held, const struct idem_error *error)
+{
+    int status = CLI_OK;
+
+    if (error->code == IDEM_ELOST) {
+        status = say_lost(held, error);
+    } else if (error->code != 0) {
+        status = cli_fail_with(error);
+    }
+    idem_attempt_destroy(held->attempt);
+    idem_close(held->store);
+    memset(held, 0, sizeof(*held));
+    return status;
+}

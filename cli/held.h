@@ -1,0 +1,29 @@
+/* held.h: attempts that another process began. */
+#ifndef IDEM_CLI_HELD_H
+#define IDEM_CLI_HELD_H
+
+#include "cli.h"
+
+#define CLI_OPTION_TOKEN(to)                                                   \
+    {                                                                          \
+        .name = "token", .kind = CLI_TEXT, .target = (to), .arg = "TOKEN",     \
+        .help = "the attempt; -: from stdin (default: $IDEM_TOKEN)"            \
+    }
+
+/* An attempt that another process began. */
+struct cli_held {
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+    const char *store_url; /* As given, for people. */
+};
+
+/* Opens the store and the attempt of --token, else of $IDEM_TOKEN. 0 or an exit
+ * status, after saying why. */
+int cli_hold(const struct cli_command *command, const char *token,
+             const char *store_url, struct cli_held *ret_held);
+
+/* Says what became of the attempt if @error has a code, closes, and returns the
+ * exit status. */
+int cli_held_finish(struct cli_held *held, const struct idem_error *error);
+
+#endif

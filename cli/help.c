@@ -1,0 +1,104 @@
+/* Help: what --help and `idem help` print. */
+#include "help.h"
+
+#include "cli.h"
+
+#define WIDTH 80
+
+/* "  -k, --key KEY" in @buf. Returns its length. */
+static int option_text(const struct cli_option *option, char buf[64])
+{
+    char letter[4] = "   ";
+
+    if (option->letter != 0) {
+        (void)snprintf(letter, sizeof(letter), "-%c,", option->letter);
+    }
+    return snprintf(buf, 64, "  %s --%s%s%s", letter, option->name,
+                    option->arg != NULL ? " " : "",
+                    option->arg != NULL ? option->arg : "");
+}
+
+/* Where the help of every option of @command begins. */
+static int help_column(const struct cli_command *command)
+{
+    const struct cli_option *o;
+    char text[64];
+    int column = 0;
+
+    for (o = command->options; o->name != NULL; o++) {
+        int len = option_text(o, text);
+
+        column = len + 2 > column ? len + 2 : column;
+    }
+    return column;
+}
+
+/* How many bytes of @text stand on a line of @room: whole words only. */
+static int line_len(const char *text, int room)
+{
+    int len = (int)strlen(text);
+
+    if (len <= room) {
+        return len;
+    }
+    for (len = room; len > 0 && text[len] != ' '; len--) {
+    }
+    return len > 0 ? len : room;
+}
+
+static void print_option(const struct cli_option *option, int column)
+{
+    const char *help = option->help;
+    char left[64];
+
+    (void)option_text(option, left);
+    do {
+        int len = line_len(help, WIDTH - column);
+
+        (void)printf("%-*s%.*s\n", column, left, len, help);
+        left[0] = '\0';
+        help += len;
+        help += *help == ' ' ? 1 : 0;
+    } while (*help != '\0');
+}
+
+void cli_print_help(const struct cli_command *command)
+{
+    const struct cli_option *option;
+    const char *const *line;
+    int column = help_column(command);
+
+    (void)printf("idem %s: %s\n\nUsage: %s\n\nExamples:\n", command->name,
+                 command->summary, command->usage);
+    for (line = command->examples; *line != NULL; line++) {
+        (void)printf("%s%s\n", **line != '\0' ? "  " : "", *line);
+    }
+    if (command->options->name != NULL) {
+        (void)printf("\nOptions:\n");
+    }
+    for (option = command->options; option->name != NULL; option++) {
+        print_option(option, column);
+    }
+}
+
+void cli_print_overview(FILE *f)
+{
+    size_t i;
+
+    (void)fputs("idem: one recorded outcome for each idempotency key\n"
+                "\n"
+                "  idem run -k KEY -- CMD    run CMD once; replay it after\n"
+                "  idem list --overdue       what may need a person\n"
+                "  idem show KEY             everything known about one key\n"
+                "\n"
+                "Commands:\n",
+                f);
+    for (i = 0; cli_commands[i] != NULL; i++) {
+        (void)fprintf(f, "  %-12s%s\n", cli_commands[i]->name,
+                      cli_commands[i]->summary);
+    }
+    (void)fputs("  help        show this, or the help of a command\n"
+                "\n"
+                "See: idem help COMMAND, or idem COMMAND --help\n",
+                f);
+}

@@ -1,0 +1,86 @@
+/* The idem program: finds the command and runs it. */
+#include "cli.h"
+#include "help.h"
+#include "nearest.h"
+
+static int unknown_command(const char *name)
+{
+    struct cli_nearest nearest = {.word = name};
+    char shown[128];
+    size_t i;
+
+    (void)cli_escape(idem_str(name), shown, sizeof(shown));
+    for (i = 0; cli_commands[i] != NULL; i++) {
+        cli_nearest_offer(&nearest, cli_commands[i]->name);
+    }
+    cli_nearest_offer(&nearest, "help");
+    if (nearest.best != NULL) {
+        cli_say("there is no command \"%s\"; did you mean: idem %s", shown,
+                nearest.best);
+    } else {
+        cli_say("there is no command \"%s\"; see: idem help", shown);
+    }
+    return CLI_USAGE;
+}
+
+/* `idem help` and `idem help CMD`. */
+static int help(int argc, char **argv)
+{
+    const struct cli_command *command;
+
+    if (argc == 1) {
+        cli_print_overview(stdout);
+        return CLI_OK;
+    }
+    if (argc > 2) {
+        cli_say("help is about one command: idem help COMMAND");
+        return CLI_USAGE;
+    }
+    command = cli_command_find(argv[1]);
+    if (command == NULL) {
+        return unknown_command(argv[1]);
+    }
+    cli_print_help(command);
+    return CLI_OK;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    int first;
+    int status;
+
+    status = cli_parse(command, argc, argv, &first);
+    if (status != 0) {
+        return status;
+    }
+    return command->run(command, argc - first, argv + first);
+}
+
+static int dispatch(int argc, char **argv)
+{
+    const struct cli_command *command;
+    const char *name = argc > 0 ? argv[0] : "";
+
+    if (argc < 1) {
+        cli_print_overview(stderr);
+        return CLI_USAGE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        (void)printf("idem %s\n", IDEM_VERSION);
+        return CLI_OK;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
+        strcmp(name, "-h") == 0) {
+        return help(argc, argv);
+    }
+    command = cli_command_find(name);
+    return command != NULL ? run(command, argc, argv) : unknown_command(name);
+}
+
+int main(int argc, char **argv)
+{
+    int skip = argc > 0 ? 1 : 0;
+
+    cli_open_std_fds();
+    return cli_finish_output(dispatch(argc - skip, argv + skip));
+}

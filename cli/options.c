@@ -1,0 +1,212 @@
+/* The options of a command line, found by the table of its command. */
+#include "cli.h"
+#include "help.h"
+#include "nearest.h"
+#include "value.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define OPTIONS_MAX 64
+
+struct parser {
+    const struct cli_command *command;
+    int argc;
+    char **argv;
+    int next;     /* The argument to look at next. */
+    int operands; /* Found so far; they are argv[1] and what follows. */
+    bool seen[OPTIONS_MAX];
+};
+
+static struct cli_option *find_by_name(const struct cli_command *command,
+                                       const char *name, size_t len)
+{
+    struct cli_option *o;
+
+    for (o = command->options; o->name != NULL; o++) {
+        if (strlen(o->name) == len && memcmp(o->name, name, len) == 0) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static struct cli_option *find_by_letter(const struct cli_command *command,
+                                         char letter)
+{
+    struct cli_option *o;
+
+    for (o = command->options; o->name != NULL; o++) {
+        if (o->letter == letter) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static int refuse_unknown(const struct cli_command *command, const char *name,
+                          size_t len)
+{
+    char shown[128];
+    struct cli_nearest nearest = {
+        .word = cli_escape(idem_bytes(name, len), shown, sizeof(shown))};
+    const struct cli_option *o;
+
+    for (o = command->options; o->name != NULL; o++) {
+        cli_nearest_offer(&nearest, o->name);
+    }
+    if (nearest.best == NULL) {
+        return cli_usage(command, "there is no option --%s", shown);
+    }
+    return cli_usage(command, "there is no option --%s; did you mean --%s?",
+                     shown, nearest.best);
+}
+
+/* Notes that @option was met. */
+static int meet(struct parser *p, const struct cli_option *option)
+{
+    size_t i = (size_t)(option - p->command->options);
+
+    assert(i < OPTIONS_MAX);
+    if (p->seen[i]) {
+        return cli_usage(p->command, "--%s is given twice", option->name);
+    }
+    p->seen[i] = true;
+    if (option->given != NULL) {
+        *option->given = true;
+    }
+    return 0;
+}
+
+static int set_flag(struct parser *p, const struct cli_option *option)
+{
+    *(bool *)option->target = true;
+    return meet(p, option);
+}
+
+/* @value is what is joined to the option, or NULL: the next argument. A "--" is
+ * never taken for a value that somebody forgot. */
+static int set_valued(struct parser *p, const struct cli_option *option,
+                      const char *value)
+{
+    int status = meet(p, option);
+
+    if (status != 0) {
+        return status;
+    }
+    if (value == NULL) {
+        if (p->next >= p->argc || strcmp(p->argv[p->next], "--") == 0) {
+            return cli_usage(p->command, "--%s: %s is missing", option->name,
+                             option->arg);
+        }
+        value = p->argv[p->next++];
+    }
+    return cli_set_value(p->command, option, value);
+}
+
+static _Noreturn void help_and_exit(const struct cli_command *command)
+{
+    cli_print_help(command);
+    exit(cli_finish_output(CLI_OK));
+}
+
+/* --name, --name=VALUE or --name VALUE. */
+static int parse_long(struct parser *p, const char *arg)
+{
+    const char *name = arg + 2;
+    const char *equals = strchr(name, '=');
+    size_t len = equals != NULL ? (size_t)(equals - name) : strlen(name);
+    const struct cli_option *option = find_by_name(p->command, name, len);
+
+    if (option == NULL && strcmp(name, "help") == 0) {
+        help_and_exit(p->command);
+    }
+    if (option == NULL) {
+        return refuse_unknown(p->command, name, len);
+    }
+    if (option->kind != CLI_FLAG) {
+        return set_valued(p, option, equals != NULL ? equals + 1 : NULL);
+    }
+    if (equals != NULL) {
+        return cli_usage(p->command, "--%s takes no value", option->name);
+    }
+    return set_flag(p, option);
+}
+
+/* -a, -ab, -kVALUE or -k VALUE. */
+static int parse_letters(struct parser *p, const char *arg)
+{
+    const char *letter;
+    char shown[16];
+
+    for (letter = arg + 1; *letter != '\0'; letter++) {
+        const struct cli_option *option = find_by_letter(p->command, *letter);
+        int status;
+
+        if (option == NULL && *letter == 'h') {
+            help_and_exit(p->command);
+        }
+        if (option == NULL) {
+            return cli_usage(p->command, "there is no option -%s",
+                             cli_escape(idem_bytes(letter, 1), shown,
+                                        sizeof(shown)));
+        }
+        if (option->kind != CLI_FLAG) {
+            return set_valued(p, option, letter[1] != '\0' ? letter + 1 : NULL);
+        }
+        status = set_flag(p, option);
+        if (status != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static int keep_operand(struct parser *p, char *arg)
+{
+    char shown[128];
+
+    if (p->command->takes_command) {
+        return cli_usage(p->command, "put -- before the command: -- %s",
+                         cli_escape(idem_str(arg), shown, sizeof(shown)));
+    }
+    p->argv[++p->operands] = arg;
+    return 0;
+}
+
+static int parse_one(struct parser *p, char *arg)
+{
+    if (arg[0] != '-' || arg[1] == '\0') {
+        return keep_operand(p, arg);
+    }
+    return arg[1] == '-' ? parse_long(p, arg) : parse_letters(p, arg);
+}
+
+/* Operands are gathered at the front, in places that were read already, and
+ * moved to the end once it is known how many there are. */
+int cli_parse(const struct cli_command *command, int argc, char **argv,
+              int *ret_first)
+{
+    struct parser p = {.command = command,
+                       .argc = argc,
+                       .argv = argv,
+                       .next = 1};
+    int first;
+
+    while (p.next < argc) {
+        char *arg = argv[p.next++];
+        int status;
+
+        if (strcmp(arg, "--") == 0) {
+            break;
+        }
+        status = parse_one(&p, arg);
+        if (status != 0) {
+            return status;
+        }
+    }
+    first = p.next - p.operands;
+    memmove(&argv[first], &argv[1], (size_t)p.operands * sizeof(*argv));
+    *ret_first = first;
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* What a record says to somebody who looks at it now. */
+#include "record.h"
+
+#include "cli.h"
+#include "run/frames.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t cli_now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int cli_get(struct idem_store *store, struct idem_slice scope,
+            struct idem_slice key, struct idem_answer **ret_answer)
+{
+    struct idem_error error = {0};
+    char shown[128];
+
+    error.code = idem_get(store, scope, key, ret_answer, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("there is no record for \"%s\"%s; see: idem list",
+                cli_escape(key, shown, sizeof(shown)),
+                scope.len > 0 ? " in this scope" : "");
+        return CLI_NO_RECORD;
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+bool cli_is_overdue(const struct idem_record *record)
+{
+    int64_t now_ms = cli_now_ms();
+
+    return record->status == IDEM_STATUS_IN_PROGRESS &&
+           (now_ms > record->lease_end_ms ||
+            (record->expected_ms != 0 && now_ms > record->expected_ms));
+}
+
+/* Only for eyes, and not for those who asked for none (no-color.org). */
+static bool may_paint(void)
+{
+    const char *no_color = secure_getenv("NO_COLOR");
+    const char *term = secure_getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') &&
+           term != NULL && strcmp(term, "dumb") != 0;
+}
+
+/* Red for what failed, yellow for what else may need a person. */
+static const char *paint_of(const struct idem_record *record)
+{
+    if (record->status == IDEM_STATUS_FAILED) {
+        return "\033[31m";
+    }
+    if (record->status == IDEM_STATUS_UNKNOWN || cli_is_overdue(record)) {
+        return "\033[33m";
+    }
+    return NULL;
+}
+
+void cli_print_status(const struct idem_record *record, int width)
+{
+    const char *paint = may_paint() ? paint_of(record) : NULL;
+
+    (void)printf("%s%-*s%s", paint != NULL ? paint : "", width,
+                 idem_status_name(record->status),
+                 paint != NULL ? "\033[0m" : "");
+}
+
+const char *cli_past_end_name(enum idem_past_end end)
+{
+    switch (end) {
+    case IDEM_PAST_RELEASED:
+        return "released";
+    case IDEM_PAST_TAKEN_OVER:
+        return "taken_over";
+    case IDEM_PAST_RESOLVED:
+        return "resolved";
+    }
+    return "unknown";
+}
+
+bool cli_is_output(const struct idem_result *result)
+{
+    struct idem_slice type = idem_str(CLI_OUTPUT_TYPE);
+
+    return result->content_type.len == type.len &&
+           memcmp(result->content_type.base, type.base, type.len) == 0;
+}
+
+static int write_frames(struct idem_slice frames)
+{
+    struct frame frame;
+    int rc;
+
+    while ((rc = frame_next(&frames, &frame)) == 1) {
+        FILE *f = frame.stream == FRAME_STDOUT ? stdout : stderr;
+
+        (void)fwrite(frame.bytes.base, 1, frame.bytes.len, f);
+        (void)fflush(f); /* Both may go to one place: keep the order. */
+    }
+    if (rc != 0) {
+        cli_say("the recorded output is malformed");
+        return CLI_CORRUPT;
+    }
+    return 0;
+}
+
+int cli_write_result(const struct idem_result *result)
+{
+    if (result->not_kept) {
+        cli_say("it was done, but its result was not kept: it was too long");
+        return 0;
+    }
+    if (cli_is_output(result)) {
+        return write_frames(result->bytes);
+    }
+    (void)fwrite(result->bytes.base, 1, result->bytes.len, stdout);
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* result.h: results that are said on the command line. */
+#ifndef IDEM_CLI_RESULT_H
+#define IDEM_CLI_RESULT_H
+
+#include "cli.h"
+
+struct cli_result_spec {
+    const char *content_type;
+    uint64_t exit;
+    bool exit_given;
+};
+
+#define CLI_RESULT_OPTIONS(r)                                                  \
+    {.name = "content-type",                                                   \
+     .kind = CLI_TEXT,                                                         \
+     .target = &(r)->content_type,                                             \
+     .arg = "TYPE",                                                            \
+     .max = 255,                                                               \
+     .help = "what the result is, such as application/json"},                  \
+    {                                                                          \
+        .name = "exit", .kind = CLI_COUNT, .target = &(r)->exit, .arg = "N",   \
+        .max = 255, .given = &(r)->exit_given,                                 \
+        .help = "the exit status that idem run replays"                        \
+    }
+
+/* A result that owns what it points to. */
+struct cli_result {
+    struct idem_result result;
+    char *bytes;
+    char meta[16];
+};
+
+/* Reads the result that @option names by @text: "-", "@FILE" or the text
+ * itself; NULL: an empty one. One that is too long becomes a tombstone, never
+ * an error: the work was done. Points into itself: @ret_result must not be
+ * moved. 0 or an exit status, after saying why. */
+int cli_result_init(struct cli_result *ret_result, const char *option,
+                    const char *text, const struct cli_result_spec *spec);
+void cli_result_finish(struct cli_result *result);
+
+#endif

@@ -1,0 +1,98 @@
+/* The answer where nothing is run: the recorded outcome, or what is wrong. */
+#include "run/frames.h"
+#include "run/io.h"
+#include "run/run.h"
+
+#include <unistd.h>
+
+static void remark_replay(const struct run *run)
+{
+    const struct idem_record *record = run->attempt->record;
+    char ended[32];
+
+    cli_time_text(record->ended_ms, ended);
+    run_say(run, RUN_REMARK, "replayed; it was done at %s", ended);
+}
+
+/* A stream that cannot be written to changes nothing: the outcome is what is on
+ * record. Bytes that somebody recorded by hand are one stream. */
+static int write_result(struct run *run, const struct idem_result *result)
+{
+    static const char damaged[] = "the recorded output is damaged";
+
+    if (!cli_is_output(result)) {
+        run->story.replayed_bytes = result->bytes.len;
+        (void)io_write_all(STDOUT_FILENO, result->bytes.base,
+                           result->bytes.len);
+        return 0;
+    }
+    if (cli_frames_write(result->bytes, STDOUT_FILENO, STDERR_FILENO) != 0) {
+        story_set_error(&run->story, damaged);
+        run_say(run, RUN_ERROR, "%s; nothing of it was printed", damaged);
+        return CLI_CORRUPT;
+    }
+    run->story.replayed_bytes = frames_payload(result->bytes);
+    return 0;
+}
+
+/* True if there never was any output to keep, or it became too long for it. */
+static bool has_no_output(const struct idem_result *result)
+{
+    return result->not_kept ||
+           (result->bytes.len == 0 && result->content_type.len == 0);
+}
+
+/* @otherwise: the status where none is on record. */
+static int replay(struct run *run, int otherwise)
+{
+    const struct idem_result *result = &run->attempt->record->result;
+    int recorded = cli_meta_status(result->meta);
+    int status;
+
+    if (recorded >= 0) {
+        run->story.exit_status = recorded;
+    }
+    run->story.not_kept = result->not_kept;
+    if (has_no_output(result)) {
+        run_say(run, RUN_NOTICE, "it was done before; its output was not kept");
+        return recorded >= 0 ? recorded : otherwise;
+    }
+    status = write_result(run, result);
+    if (status != 0) {
+        return status;
+    }
+    remark_replay(run);
+    return recorded >= 0 ? recorded : otherwise;
+}
+
+/* That somebody is at work is no news for a quiet job. */
+static int refuse_busy(const struct run *run)
+{
+    if (run_says(run, RUN_NOTICE)) {
+        (void)cli_refuse(run->attempt, run->options->store);
+    }
+    return (int)run->options->busy_exit;
+}
+
+int run_answer(struct run *run)
+{
+    const struct idem_attempt *attempt = run->attempt;
+
+    switch (attempt->verdict) {
+    case IDEM_REPLAY:
+        return replay(run, CLI_OK);
+    case IDEM_FAILED:
+        if (attempt->record->result.meta.len > 0) {
+            return replay(run, CLI_FAILED);
+        }
+        break;
+    case IDEM_BUSY:
+    case IDEM_RELEASED:
+        return refuse_busy(run);
+    case IDEM_STARTED:
+    case IDEM_MISMATCH:
+    case IDEM_UNKNOWN:
+        break;
+    }
+    return cli_refuse(attempt, run->options->store);
+}

@@ -1,0 +1,46 @@
+/* child.h: starts the command. */
+#ifndef IDEM_CLI_RUN_CHILD_H
+#define IDEM_CLI_RUN_CHILD_H
+
+#include <idem.h>
+#include <sys/types.h>
+
+/* The attempt that the command is to serve. */
+struct child_task {
+    uint64_t fence;
+    uint32_t attempts;
+    bool takeover;
+    char token[IDEM_TOKEN_MAX];
+};
+
+struct child_plan {
+    char *const *argv;
+    char *const *env;
+    int input; /* Becomes its standard input; -1: ours is inherited. */
+    int out;   /* Likewise its outputs. */
+    int err;
+    int terminal; /* Where its group gets the foreground; -1: nowhere. */
+};
+
+enum child_start {
+    CHILD_STARTED,
+    CHILD_NO_MEANS,   /* No pipe or no process could be had. */
+    CHILD_NOT_FOUND,  /* There is no such program. */
+    CHILD_NOT_USABLE, /* There is, and it cannot be executed. */
+    CHILD_TOO_LATE,   /* The lease was over before. */
+};
+
+/* How the command ended. */
+struct child_end {
+    int exit_status; /* If signal is 0. */
+    int signal;
+    bool cut_short; /* It was told to end before. */
+};
+
+/* Starts @plan in a process group of its own, whose number is *@ret_pid, with
+ * every signal as if nobody had touched it; it is killed when we die. Where it
+ * answers anything but CHILD_STARTED, nothing of the command has run, no process
+ * is left and errno says why. All signals must be blocked. */
+enum child_start child_start(const struct child_plan *plan, pid_t *ret_pid);
+
+#endif

@@ -1,0 +1,32 @@
+/* ending.h: what the end of the command means for the record. */
+#ifndef IDEM_CLI_RUN_ENDING_H
+#define IDEM_CLI_RUN_ENDING_H
+
+#include "run/run.h"
+#include "run/watch.h"
+
+struct ending {
+    enum idem_status status;   /* To be recorded. */
+    int exit_status;           /* Of the command, as a shell gives it. */
+    struct idem_result result; /* Where the status keeps one. */
+    char meta[16];             /* "exit 3\n" */
+    char text[192];            /* "the command ended with status 3" */
+};
+
+/* Fills everything but the output in the result, which points into @ret_ending:
+ * it must not be moved. @policy is that of the record. */
+void ending_decide(const struct run_options *options,
+                   enum idem_on_expired_lease policy,
+                   const struct child_end *end, struct ending *ret_ending);
+
+/* Records it, asking again while the store may still answer. 0, or an enum
+ * idem_code with its sentence. A command that used its token to say itself how
+ * it ended is right: that answers 0 too. */
+int ending_record(struct run *run, const struct ending *ending,
+                  struct idem_error *ret_error);
+
+/* Records that nothing was run, because of @text, with a line on stderr if that
+ * cannot be done. 0, or an enum idem_code. */
+int ending_release(struct run *run, const char *text);
+
+#endif

@@ -1,0 +1,97 @@
+/* --dry-run: what would happen, found out by reading only. */
+#include "run/run.h"
+
+static bool is_other_request(const struct run *run,
+                             const struct idem_record *record)
+{
+    struct idem_slice asked = run->asked.request.fingerprint;
+    struct idem_slice found = record->fingerprint;
+
+    return asked.len > 0 && found.len > 0 &&
+           (asked.len != found.len ||
+            memcmp(asked.base, found.base, asked.len) != 0);
+}
+
+/* Whether its lease is over is for the store to say; people get the time. */
+static void print_in_progress(const struct run *run,
+                              const struct idem_record *record)
+{
+    bool reruns = record->on_expired_lease == IDEM_RERUN &&
+                  run->asked.request.on_expired_lease == IDEM_RERUN;
+    char until[32];
+
+    cli_time_text(record->lease_end_ms, until);
+    (void)printf("would not run: attempt %u is under way; after its lease (%s) "
+                 "%s\n",
+                 (unsigned)record->attempts, until,
+                 reruns ? "would run again" : "a person must look");
+}
+
+static void print_outcome(const struct idem_record *record, const char *verb)
+{
+    int status = cli_meta_status(record->result.meta);
+    char ended[32];
+
+    cli_time_text(record->ended_ms, ended);
+    (void)printf("would %s: it is %s since %s", verb,
+                 idem_status_name(record->status), ended);
+    if (status >= 0) {
+        (void)printf(" with exit status %d", status);
+    }
+    (void)printf("\n");
+}
+
+static void print_record(const struct run *run,
+                         const struct idem_record *record)
+{
+    bool has_result = record->result.meta.len > 0;
+
+    switch (record->status) {
+    case IDEM_STATUS_IN_PROGRESS:
+        print_in_progress(run, record);
+        break;
+    case IDEM_STATUS_COMPLETED:
+        print_outcome(record, "replay");
+        break;
+    case IDEM_STATUS_FAILED:
+        print_outcome(record, has_result ? "replay" : "not run");
+        break;
+    case IDEM_STATUS_UNKNOWN:
+        print_outcome(record, "not run");
+        break;
+    case IDEM_STATUS_RELEASED:
+        print_outcome(record, "run");
+        break;
+    }
+}
+
+int run_foretell(struct run *run)
+{
+    const struct idem_request *asked = &run->asked.request;
+    const struct idem_record *record;
+    struct idem_answer *answer;
+    struct idem_error error = {0};
+
+    error.code =
+        idem_get(run->store, asked->scope, asked->key, &answer, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        (void)printf("would run: there is no record\n");
+        return CLI_OK;
+    }
+    if (error.code != 0) {
+        story_set_error(&run->story, error.text);
+        return cli_fail_with(&error);
+    }
+    record = idem_answer_record(answer);
+    if (record->status != IDEM_STATUS_RELEASED &&
+        is_other_request(run, record)) {
+        (void)printf("would not run: the key was used for another request\n");
+    } else {
+        print_record(run, record);
+    }
+    run->story.status = idem_status_name(record->status);
+    run->story.fence = record->fence;
+    run->story.attempts = record->attempts;
+    idem_answer_destroy(answer);
+    return CLI_OK;
+}

@@ -1,0 +1,518 @@
+/* The keeper: parent of the command, and what ends it in time. */
+#include "run/keep.h"
+
+#include "run/environment.h"
+#include "run/io.h"
+#include "run/keeper.h"
+#include "run/kin.h"
+#include "run/obituary.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEFT_MS 200           /* For descendants to end by themselves. */
+#define KILL_AGAIN_MS 10      /* Between two rounds of SIGKILL. */
+#define KILL_PATIENCE_MS 2000 /* Who lives on after that cannot be killed. */
+
+enum {
+    FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
+};
+
+/* From the order to start until nobody is left. All times by io_now_ms();
+ * KEEPER_NEVER where there is none. */
+struct keep {
+    const struct run *run;
+    struct keeper_order start;
+    int channel;
+    int children; /* Readable when one of them changed. */
+    int timer;
+    pid_t command;
+    bool ended;     /* The command. */
+    bool released;  /* The runner does not need the number of its group. */
+    bool alone;     /* Nobody is left, or can be ended. */
+    bool survived;  /* ... the latter. */
+    bool left;      /* Some had to be stopped after its end. */
+    bool orphaned;  /* The runner is dead. */
+    bool dismissed; /* It wants nothing more. */
+    struct child_end end;
+
+    enum keeper_why stopping; /* All got SIGTERM, for the first reason. */
+    int64_t kill_at_ms;       /* By the lease. */
+    int64_t stop_kill_at_ms;  /* By anything else. */
+    int64_t max_end_ms;       /* Of --max-time. */
+    int64_t left_at_ms;   /* When those that were left behind are stopped. */
+    int64_t killed_at_ms; /* Since when SIGKILL is sent. */
+    int64_t kill_next_ms;
+};
+
+static int64_t soonest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t ms, int64_t by_ms)
+{
+    return ms > KEEPER_NEVER - by_ms ? KEEPER_NEVER : ms + by_ms;
+}
+
+/* When the lease's SIGTERM is due. */
+static int64_t warn_at_ms(const struct keep *keep)
+{
+    return keep->kill_at_ms == KEEPER_NEVER
+               ? KEEPER_NEVER
+               : keep->kill_at_ms - keep->start.grace_ms;
+}
+
+static pid_t group_of(const struct keep *keep)
+{
+    bool needed = !keep->ended || !(keep->released || keep->orphaned);
+
+    return needed ? keep->command : 0;
+}
+
+static void tell(const struct keep *keep, const struct keeper_news *news)
+{
+    (void)channel_send(keep->channel, news, sizeof(*news), &channel_no_fds);
+}
+
+/* ---- The start --------------------------------------------------------- */
+
+static enum child_start start_command(struct keep *keep,
+                                      const struct channel_fds *fds)
+{
+    const struct run *run = keep->run;
+    struct child_plan plan = {
+        .argv = run->argv,
+        .input = fds->fd[KEEPER_INPUT],
+        .out = fds->fd[KEEPER_OUT],
+        .err = fds->fd[KEEPER_ERR],
+        .terminal = fds->fd[KEEPER_TERMINAL],
+    };
+    struct environment environment;
+    enum child_start how;
+    int why;
+
+    if (environment_init(&environment, &run->asked.request, &keep->start.task,
+                         run->options->store) != 0) {
+        errno = ENOMEM;
+        return CHILD_NO_MEANS;
+    }
+    plan.env = environment.list;
+    how = child_start(&plan, &keep->command);
+    why = errno;
+    environment_finish(&environment);
+    errno = why;
+    return how;
+}
+
+/* Whoever reads what our descriptors lead to waits for the command alone. */
+static void let_go_of_descriptors(struct keep *keep)
+{
+    if (keep->channel != FD_CHANNEL) {
+        (void)dup3(keep->channel, FD_CHANNEL, O_CLOEXEC);
+        keep->channel = FD_CHANNEL;
+    }
+    closefrom(FD_CHANNEL + 1);
+    (void)close(STDIN_FILENO);
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    cli_open_std_fds();
+}
+
+static int watch_children(struct keep *keep)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    keep->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    keep->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return keep->children < 0 || keep->timer < 0 ? -1 : 0;
+}
+
+static bool is_runner_there(const struct keep *keep)
+{
+    struct pollfd end = {.fd = keep->channel};
+
+    return poll(&end, 1, 0) == 0;
+}
+
+static enum child_start start(struct keep *keep, const struct channel_fds *fds)
+{
+    int64_t now_ms = io_now_ms();
+    enum child_start how;
+
+    if (!is_runner_there(keep)) {
+        keep->orphaned = true;
+        return CHILD_TOO_LATE;
+    }
+    if (now_ms >= keep->start.kill_at_ms) {
+        return CHILD_TOO_LATE;
+    }
+    how = start_command(keep, fds);
+    if (how != CHILD_STARTED) {
+        keep->command = 0;
+    } else if (keep->run->options->max_time_ms > 0) {
+        keep->max_end_ms = later(now_ms, keep->run->options->max_time_ms);
+    }
+    return how;
+}
+
+/* ---- Stopping ---------------------------------------------------------- */
+
+/* The first reason counts. True if this is it. */
+static bool give_reason(struct keep *keep, enum keeper_why why)
+{
+    struct keeper_news news = {.kind = KEEPER_STOPPING, .why = why};
+
+    if (keep->stopping != KEEPER_WHY_NOT) {
+        return false;
+    }
+    keep->stopping = why;
+    keep->end.cut_short = !keep->ended;
+    tell(keep, &news);
+    return true;
+}
+
+static bool is_kill_due(const struct keep *keep)
+{
+    return io_now_ms() >= soonest(keep->kill_at_ms, keep->stop_kill_at_ms);
+}
+
+/* A stopped process must be continued to see SIGTERM; but not where it is too
+ * late for that. */
+static void stop(struct keep *keep, enum keeper_why why)
+{
+    if (give_reason(keep, why) && !is_kill_due(keep)) {
+        kin_signal(SIGTERM, group_of(keep));
+        kin_signal(SIGCONT, group_of(keep));
+    }
+}
+
+static void stop_within(struct keep *keep, enum keeper_why why,
+                        int64_t grace_ms)
+{
+    keep->stop_kill_at_ms =
+        soonest(keep->stop_kill_at_ms, later(io_now_ms(), grace_ms));
+    stop(keep, why);
+}
+
+/* They are left to themselves once nobody waits for them. */
+static bool may_be_left(const struct keep *keep)
+{
+    return keep->ended && keep->run->options->allow_background;
+}
+
+/* Who was asleep past the end of the lease gets no time to do anything more. */
+static void kill_all(struct keep *keep, int64_t now_ms)
+{
+    if (now_ms < keep->kill_next_ms) {
+        return;
+    }
+    (void)give_reason(keep, KEEPER_WHY_LEASE);
+    if (keep->killed_at_ms == KEEPER_NEVER) {
+        keep->killed_at_ms = now_ms;
+    }
+    kin_signal(SIGKILL, group_of(keep));
+    keep->kill_next_ms = now_ms + KILL_AGAIN_MS;
+    if (now_ms >= keep->killed_at_ms + KILL_PATIENCE_MS) {
+        keep->survived = true;
+        keep->kill_next_ms = KEEPER_NEVER;
+    }
+}
+
+static void obey_clock(struct keep *keep)
+{
+    int64_t now_ms = io_now_ms();
+    int64_t grace_ms = (int64_t)keep->run->options->kill_after_ms;
+
+    if (keep->alone || may_be_left(keep)) {
+        return;
+    }
+    if (is_kill_due(keep)) {
+        kill_all(keep, now_ms);
+        return;
+    }
+    if (now_ms >= warn_at_ms(keep)) {
+        stop(keep, KEEPER_WHY_LEASE);
+    }
+    if (!keep->ended && now_ms >= keep->max_end_ms) {
+        keep->max_end_ms = KEEPER_NEVER;
+        stop_within(keep, KEEPER_WHY_MAX_TIME, grace_ms);
+    }
+    if (now_ms >= keep->left_at_ms) {
+        keep->left_at_ms = KEEPER_NEVER;
+        keep->left = true;
+        stop_within(keep, KEEPER_WHY_LEFT, grace_ms);
+    }
+}
+
+/* A wait that began before the host slept must not last longer for it: only a
+ * timer on this clock counts the sleep. */
+static void set_timer(struct keep *keep)
+{
+    struct itimerspec at = {.it_interval = {0}};
+    int64_t ms = soonest(keep->kill_at_ms, keep->stop_kill_at_ms);
+
+    if (keep->killed_at_ms != KEEPER_NEVER) {
+        ms = keep->kill_next_ms;
+    } else {
+        if (keep->stopping == KEEPER_WHY_NOT) {
+            ms = soonest(ms, warn_at_ms(keep));
+        }
+        ms = soonest(ms, soonest(keep->max_end_ms, keep->left_at_ms));
+    }
+    if (ms != KEEPER_NEVER && !keep->alone && !may_be_left(keep)) {
+        at.it_value.tv_sec = (time_t)(ms / 1000);
+        at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
+    }
+    (void)timerfd_settime(keep->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* ---- What children do -------------------------------------------------- */
+
+static void command_ended(struct keep *keep, const siginfo_t *info)
+{
+    struct keeper_news news = {.kind = KEEPER_ENDED};
+
+    if (info->si_code == CLD_EXITED) {
+        keep->end.exit_status = info->si_status;
+    } else {
+        keep->end.signal = info->si_status;
+    }
+    keep->ended = true;
+    keep->left_at_ms = later(io_now_ms(), LEFT_MS);
+    news.end = keep->end;
+    tell(keep, &news);
+}
+
+/* It stays unreaped until the runner knows of its end, so that the number of its
+ * group stays its own. */
+static void look_at_command(struct keep *keep)
+{
+    siginfo_t info = {0};
+    id_t id = (id_t)keep->command;
+
+    if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid != 0) {
+        command_ended(keep, &info);
+    } else if (waitid(P_PID, id, &info, WSTOPPED | WNOHANG) == 0 &&
+               info.si_pid != 0) {
+        struct keeper_news news = {
+            .kind = KEEPER_STOPPED,
+            .number = info.si_status,
+        };
+
+        tell(keep, &news);
+    }
+}
+
+static void look_at_children(struct keep *keep)
+{
+    struct keeper_news news = {.kind = KEEPER_ALONE, .number = keep->left};
+
+    if (keep->alone) {
+        return;
+    }
+    if (!keep->ended) {
+        look_at_command(keep);
+    }
+    if (kin_reap(group_of(keep)) ||
+        (keep->survived && (keep->ended || keep->orphaned))) {
+        keep->alone = true;
+        tell(keep, &news);
+    }
+}
+
+/* ---- What the runner does ---------------------------------------------- */
+
+static void orphan(struct keep *keep)
+{
+    keep->orphaned = true;
+    if (!may_be_left(keep)) {
+        stop_within(keep, KEEPER_WHY_ORPHANED,
+                    (int64_t)keep->run->options->kill_after_ms);
+    }
+}
+
+static void obey(struct keep *keep, const struct keeper_order *order)
+{
+    switch (order->kind) {
+    case KEEPER_ASK:
+    case KEEPER_START:
+        break;
+    case KEEPER_LEASE:
+        if (keep->stopping != KEEPER_WHY_LEASE) {
+            keep->kill_at_ms = order->kill_at_ms;
+        }
+        break;
+    case KEEPER_STOP:
+        stop_within(keep, KEEPER_WHY_ORDER, keep->start.grace_ms);
+        break;
+    case KEEPER_SEEN:
+        keep->released = true;
+        break;
+    case KEEPER_DONE:
+        keep->dismissed = true;
+        break;
+    }
+}
+
+static void listen(struct keep *keep)
+{
+    struct keeper_order order;
+    int heard = 0;
+
+    while (!keep->orphaned && !keep->dismissed &&
+           (heard = channel_receive(keep->channel, &order, sizeof(order),
+                                    /* wait= */ false, NULL)) == 1) {
+        obey(keep, &order);
+    }
+    if (heard < 0) {
+        orphan(keep);
+    }
+}
+
+static void turn(struct keep *keep)
+{
+    struct signalfd_siginfo info;
+    uint64_t expired;
+    struct pollfd ready[] = {
+        {.fd = keep->orphaned ? -1 : keep->channel, .events = POLLIN},
+        {.fd = keep->children, .events = POLLIN},
+        {.fd = keep->timer, .events = POLLIN},
+    };
+
+    set_timer(keep);
+    (void)poll(ready, 3, -1);
+    while (read(keep->children, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    }
+    (void)!read(keep->timer, &expired, sizeof(expired));
+
+    /* What had ended was not stopped; and who was seen can be reaped. */
+    look_at_children(keep);
+    obey_clock(keep);
+    listen(keep);
+    look_at_children(keep);
+}
+
+static bool is_over(const struct keep *keep)
+{
+    return keep->dismissed ||
+           (keep->orphaned && (keep->alone || may_be_left(keep)));
+}
+
+/* Nobody reads our stderr; but there may be a syslog. */
+static void say_what_became(const struct keep *keep)
+{
+    const struct child_end *end = &keep->end;
+    char note[128] = "the runner died; its command was stopped";
+
+    if (keep->ended && !end->cut_short) {
+        (void)
+            snprintf(note, sizeof(note),
+                     end->signal != 0
+                         ? "the runner died after its command died of signal %d"
+                         : "the runner died after its command ended with "
+                           "status %d",
+                     end->signal != 0 ? end->signal : end->exit_status);
+    }
+    cli_say("%s", note);
+    obituary_of_work(keep->run, &keep->start, /* ran= */ true, note);
+}
+
+/* ---- All of it --------------------------------------------------------- */
+
+static void begin(struct keep *keep, const struct keeper_order *order,
+                  const struct channel_fds *fds)
+{
+    struct keeper_news news = {.kind = KEEPER_REFUSED};
+
+    keep->start = *order;
+    keep->kill_at_ms = order->kill_at_ms;
+    keep->stop_kill_at_ms = KEEPER_NEVER;
+    keep->max_end_ms = KEEPER_NEVER;
+    keep->left_at_ms = KEEPER_NEVER;
+    keep->killed_at_ms = KEEPER_NEVER;
+    news.how = start(keep, fds);
+    news.number = errno;
+    let_go_of_descriptors(keep);
+    if (news.how == CHILD_STARTED) {
+        news.kind = KEEPER_STARTED;
+        news.number = keep->command;
+    }
+    tell(keep, &news);
+}
+
+/* The runner says itself what came of a start that was refused. */
+static void await_dismissal(const struct keep *keep)
+{
+    struct keeper_order order;
+
+    if (keep->orphaned || channel_receive(keep->channel, &order, sizeof(order),
+                                          /* wait= */ true, NULL) < 0) {
+        obituary_of_work(keep->run, &keep->start, /* ran= */ false, NULL);
+    }
+}
+
+static void see_through(struct keep *keep)
+{
+    if (watch_children(keep) != 0) {
+        (void)kin_end(keep->command, KILL_PATIENCE_MS);
+        return; /* UNTESTED: the kernel must be out of memory. */
+    }
+    while (!is_over(keep)) {
+        turn(keep);
+    }
+    if (!keep->dismissed && !keep->survived) {
+        say_what_became(keep);
+    }
+}
+
+static void serve(const struct run *run, int channel)
+{
+    struct keep keep = {.run = run, .channel = channel};
+    struct keeper_order order;
+    struct channel_fds fds;
+    bool asked = false;
+    int heard;
+
+    do {
+        heard = channel_receive(channel, &order, sizeof(order),
+                                /* wait= */ true, &fds);
+        asked = asked || heard > 0;
+    } while (heard > 0 && order.kind == KEEPER_ASK);
+    if (heard < 0 && asked) {
+        let_go_of_descriptors(&keep);
+        obituary_of_claim(run);
+    }
+    if (heard < 0 || order.kind != KEEPER_START) {
+        return;
+    }
+    begin(&keep, &order, &fds);
+    if (keep.command == 0) {
+        await_dismissal(&keep);
+    } else {
+        see_through(&keep);
+    }
+}
+
+void keep(const struct run *run, int channel)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+
+    (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
+    (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
+    (void)prctl(PR_SET_NAME, "idem-keeper");
+    kin_adopt();
+    serve(run, channel);
+    _exit(0);
+}

@@ -1,0 +1,113 @@
+/* keeper.h: the process that stands between the runner and the command.
+ *
+ *     runner ---- fork, before the store is opened ----> keeper
+ *       |  <-- channel: orders down, news up -->           |
+ *       |                                                 vfork
+ *     pipes of stdout, stderr <------------------------- command
+ *                                                          '- descendants
+ *
+ * The runner asks the store, carries the output and renews the lease. The
+ * keeper is the parent of the command and, as a subreaper, of every orphan
+ * below it. It has no thread, no store and no output open, so that little can
+ * keep it from its two duties:
+ *
+ * - No work goes on past the lease that it knows of, whatever became of the
+ *   runner. Everything gets SIGTERM, then SIGKILL before the end.
+ * - When the runner dies, which closes the channel, all of the work is stopped.
+ *   Then the keeper opens the store by itself and says so. That is a write under
+ *   the attempt's fence like any other: every host knows of the death at once,
+ *   and nobody ever has to guess whether a process is alive.
+ *
+ * If the keeper dies, its command dies with it, and the runner, a subreaper too,
+ * ends what is left. If both are killed, the lease decides.
+ */
+#ifndef IDEM_CLI_RUN_KEEPER_H
+#define IDEM_CLI_RUN_KEEPER_H
+
+#include "run/channel.h"
+#include "run/child.h"
+#include "run/run.h"
+
+#define KEEPER_NEVER INT64_MAX
+
+/* Down. */
+enum keeper_order_kind {
+    KEEPER_ASK,   /* The store is asked for the key from now on. */
+    KEEPER_START, /* Start the command. With its descriptors. */
+    KEEPER_LEASE, /* The lease ends at another time now. */
+    KEEPER_STOP,  /* Stop everything. */
+    KEEPER_SEEN,  /* Of KEEPER_ENDED: its process group is not needed. */
+    KEEPER_DONE,  /* All is said: there is nothing left to keep. */
+};
+
+/* Which descriptor stands where beside KEEPER_START. */
+enum keeper_fd {
+    KEEPER_INPUT,
+    KEEPER_OUT,
+    KEEPER_ERR,
+    KEEPER_TERMINAL,
+};
+
+struct keeper_order {
+    enum keeper_order_kind kind;
+    int64_t kill_at_ms; /* START, LEASE: by io_now_ms(), no work after it. */
+    int64_t grace_ms;   /* START: from SIGTERM to that. */
+    struct child_task task; /* START. */
+    enum idem_on_expired_lease policy;
+};
+
+/* Up. */
+enum keeper_news_kind {
+    KEEPER_STARTED,  /* number: the process, and its group. */
+    KEEPER_REFUSED,  /* how, number: errno. Nothing has run. */
+    KEEPER_STOPPED,  /* The command, by the signal number. */
+    KEEPER_STOPPING, /* It was told to end, for why. */
+    KEEPER_ENDED,    /* The command itself; end. */
+    KEEPER_ALONE,    /* And all of its descendants; number: some were left
+                        behind and stopped. */
+};
+
+enum keeper_why {
+    KEEPER_WHY_NOT,
+    KEEPER_WHY_LEASE,    /* The lease ends. */
+    KEEPER_WHY_MAX_TIME, /* It took longer than it may. */
+    KEEPER_WHY_ORDER,    /* The runner said so. */
+    KEEPER_WHY_LEFT,     /* The command ended without them. */
+    KEEPER_WHY_ORPHANED, /* The runner is dead. */
+};
+
+struct keeper_news {
+    enum keeper_news_kind kind;
+    enum child_start how;
+    enum keeper_why why;
+    int number;
+    struct child_end end;
+};
+
+struct keeper {
+    pid_t pid;   /* 0: there is none. */
+    int channel; /* -1: likewise. */
+    int failed;  /* errno of what it could not be had for. */
+    bool adopts; /* Should it be killed, its orphans become our children. */
+};
+
+/* Starts one for @run, whose request is complete and whose store is not open
+ * yet. Without one, keeper->failed says why. */
+void keeper_start(struct keeper *keeper, const struct run *run);
+
+/* 0, or -1: it does not listen. */
+int keeper_tell(const struct keeper *keeper, const struct keeper_order *order,
+                const struct channel_fds *fds);
+
+/* The same, for what needs no more words. */
+void keeper_say(const struct keeper *keeper, enum keeper_order_kind kind);
+
+/* 1 with @ret_news, 0: there are none; -1: it is dead. */
+int keeper_hear(const struct keeper *keeper, bool wait,
+                struct keeper_news *ret_news);
+
+/* The record is as it shall be: the keeper goes, and its end is waited for. */
+void keeper_dismiss(struct keeper *keeper);
+void keeper_finish(struct keeper *keeper);
+
+#endif

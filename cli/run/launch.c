@@ -1,0 +1,177 @@
+/* Everything up to the moment in which the command runs. */
+#include "run/launch.h"
+
+#include "run/ending.h"
+#include "run/io.h"
+#include "run/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const char overslept[] = "the lease was over before the command began";
+
+/* The input as a file without a name; -1 with errno. */
+static int open_input(struct idem_slice input)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+
+    if (fd >= 0 && (io_write_all(fd, input.base, input.len) != 0 ||
+                    lseek(fd, 0, SEEK_SET) != 0)) {
+        io_close(&fd);
+    }
+    return fd;
+}
+
+/* Only the end that we read from is non-blocking: that flag belongs to one end,
+ * and the command must find its outputs as it would expect them. */
+static int open_capture(struct pump *pump, int *ret_end)
+{
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    pump_connect(pump, pair[0]);
+    *ret_end = pair[1];
+    return 0;
+}
+
+/* The ends that the command gets. 0, or -1 with errno. */
+static int open_ends(struct run *run, struct watch *watch,
+                     struct channel_fds *fds)
+{
+    bool captures = run->options->capture == RUN_CAPTURE_BOTH;
+
+    *fds = channel_no_fds;
+    if (run->asked.input != NULL) {
+        fds->fd[KEEPER_INPUT] = open_input(run->asked.request.input);
+        if (fds->fd[KEEPER_INPUT] < 0) {
+            return -1;
+        }
+    }
+    if (captures && (open_capture(&watch->out, &fds->fd[KEEPER_OUT]) != 0 ||
+                     open_capture(&watch->err, &fds->fd[KEEPER_ERR]) != 0)) {
+        return -1;
+    }
+    if (watch->terminal->given) {
+        fds->fd[KEEPER_TERMINAL] = watch->terminal->fd;
+    }
+    return 0;
+}
+
+static void close_ends(struct channel_fds *fds)
+{
+    int why = errno;
+
+    io_close(&fds->fd[KEEPER_INPUT]);
+    io_close(&fds->fd[KEEPER_OUT]);
+    io_close(&fds->fd[KEEPER_ERR]);
+    errno = why;
+}
+
+static int make_order(const struct run *run, const struct lease *lease,
+                      struct keeper_order *order)
+{
+    const struct idem_attempt *attempt = run->attempt;
+
+    memset(order, 0, sizeof(*order));
+    order->kind = KEEPER_START;
+    order->kill_at_ms = lease_kill_at_ms(lease);
+    order->grace_ms = lease_grace_ms(lease, run->options->kill_after_ms);
+    order->policy = attempt->record->on_expired_lease;
+    order->task.fence = attempt->fence;
+    order->task.attempts = attempt->attempts;
+    order->task.takeover = attempt->takeover;
+    return idem_attempt_token(attempt, order->task.token);
+}
+
+/* A keeper that dies before it answers may have started the command: the watch
+ * finds it dead, and nobody takes the command for one that was not run. */
+static enum child_start await_start(struct run *run, struct watch *watch)
+{
+    struct keeper_news news;
+
+    if (keeper_hear(run->keeper, /* wait= */ true, &news) < 0) {
+        return CHILD_STARTED;
+    }
+    if (news.kind == KEEPER_REFUSED) {
+        errno = news.number;
+        return news.how;
+    }
+    watch->group = news.number;
+    return CHILD_STARTED;
+}
+
+static enum child_start start(struct run *run, struct watch *watch)
+{
+    struct keeper_order order;
+    struct channel_fds fds;
+    enum child_start how = CHILD_NO_MEANS;
+
+    if (run->keeper->pid == 0) {
+        errno = run->keeper->failed;
+        return CHILD_NO_MEANS;
+    }
+    lease_init(&watch->lease, run->store, run->attempt, run->keeper);
+    if (make_order(run, &watch->lease, &order) != 0) {
+        errno = ENOMEM;
+    } else if (open_ends(run, watch, &fds) != 0) {
+        close_ends(&fds);
+    } else {
+        if (keeper_tell(run->keeper, &order, &fds) == 0) {
+            how = await_start(run, watch);
+        }
+        close_ends(&fds);
+    }
+    explicit_bzero(&order, sizeof(order));
+    return how;
+}
+
+static int exit_of(enum child_start how)
+{
+    switch (how) {
+    case CHILD_STARTED:
+        return 0;
+    case CHILD_NO_MEANS:
+    case CHILD_TOO_LATE:
+        break;
+    case CHILD_NOT_FOUND:
+        return CLI_NOT_FOUND;
+    case CHILD_NOT_USABLE:
+        return CLI_CANNOT_EXECUTE;
+    }
+    return CLI_UNAVAILABLE;
+}
+
+int launch(struct run *run, struct watch *watch)
+{
+    enum child_start how;
+    char text[160];
+    char name[64];
+    int why;
+
+    how = start(run, watch);
+    why = errno;
+    if (how == CHILD_STARTED) {
+        return 0;
+    }
+    terminal_take(watch->terminal);
+    if (how == CHILD_TOO_LATE) {
+        run_say(run, RUN_ERROR, "%s; nothing was run", overslept);
+        return launch_give_up(run, CLI_UNAVAILABLE, overslept);
+    }
+    (void)snprintf(text, sizeof(text), "cannot execute %s: %s",
+                   cli_escape(idem_str(run->argv[0]), name, sizeof(name)),
+                   strerror(why));
+    run_say(run, RUN_ERROR, "%s", text);
+    return launch_give_up(run, exit_of(how), text);
+}
+
+int launch_give_up(struct run *run, int status, const char *text)
+{
+    story_set_error(&run->story, text);
+    return ending_release(run, text) == IDEM_ELOST ? CLI_NOT_RECORDED : status;
+}

@@ -1,0 +1,100 @@
+/* Keeps the lease while the command runs. */
+#include "run/lease.h"
+
+#include "run/io.h"
+#include "run/own_word.h"
+
+#define RETRY_MIN_MS 100 /* Between two attempts at a store that is away. */
+
+static void set_limit(struct lease *lease, int64_t kill_at_ms)
+{
+    struct keeper_order order = {
+        .kind = KEEPER_LEASE,
+        .kill_at_ms = kill_at_ms,
+    };
+
+    (void)keeper_tell(lease->keeper, &order, &channel_no_fds);
+}
+
+static void renew_in(struct lease *lease, int64_t ms)
+{
+    lease->renew_at_ms = io_now_ms() + (ms > RETRY_MIN_MS ? ms : RETRY_MIN_MS);
+}
+
+void lease_init(struct lease *lease, struct idem_store *store,
+                struct idem_attempt *attempt, const struct keeper *keeper)
+{
+    memset(lease, 0, sizeof(*lease));
+    lease->keeper = keeper;
+    lease->store = store;
+    lease->attempt = attempt;
+    lease->length_ms = attempt->record->lease_ms;
+    lease->renew_at_ms = INT64_MAX;
+    if (lease->length_ms != IDEM_NEVER) {
+        renew_in(lease, lease->length_ms / 3);
+    }
+}
+
+int64_t lease_kill_at_ms(const struct lease *lease)
+{
+    int64_t left_ms = idem_attempt_lease_left_ms(lease->attempt);
+
+    return left_ms == IDEM_NEVER ? KEEPER_NEVER : io_now_ms() + left_ms;
+}
+
+bool lease_is_over(const struct lease *lease)
+{
+    return idem_attempt_lease_left_ms(lease->attempt) == 0;
+}
+
+int64_t lease_grace_ms(const struct lease *lease, int64_t wanted_ms)
+{
+    return wanted_ms < lease->length_ms / 4 ? wanted_ms : lease->length_ms / 4;
+}
+
+int64_t lease_wait_ms(const struct lease *lease)
+{
+    int64_t ms = lease->renew_at_ms - io_now_ms();
+
+    if (lease->renew_at_ms == INT64_MAX) {
+        return -1;
+    }
+    return ms > 0 ? ms : 0;
+}
+
+static void stop_or_let_go(struct lease *lease)
+{
+    lease_let_go(lease);
+    if (own_word(lease->store, lease->attempt) != 0) {
+        set_limit(lease, KEEPER_NEVER);
+    } else {
+        keeper_say(lease->keeper, KEEPER_STOP);
+    }
+}
+
+static void renew(struct lease *lease)
+{
+    int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
+
+    if (rc == 0) {
+        lease->error.code = 0;
+        set_limit(lease, lease_kill_at_ms(lease));
+        renew_in(lease, lease->length_ms / 3);
+    } else if (rc == IDEM_ELOST) {
+        stop_or_let_go(lease);
+    } else {
+        renew_in(lease, lease->length_ms / 24);
+    }
+}
+
+void lease_tick(struct lease *lease)
+{
+    if (lease_wait_ms(lease) == 0) {
+        renew(lease);
+    }
+}
+
+void lease_let_go(struct lease *lease)
+{
+    lease->renew_at_ms = INT64_MAX;
+}

@@ -1,0 +1,127 @@
+/* What the keeper tells the store after the death of the runner. It writes as
+ * the attempt itself: whoever has followed it is not disturbed. */
+#include "run/obituary.h"
+
+#include "run/io.h"
+
+#include <poll.h>
+
+#define AGAIN_MS 100
+#define AGAIN_FOR_MS 60000
+
+static const char not_run[] = "the runner died before the command was run";
+
+enum end {
+    END_RELEASED,
+    END_EXPIRED,
+    END_UNKNOWN,
+};
+
+/* Nothing was run in this attempt; but where it followed another one, the next
+ * must know that too. */
+static enum end end_of_claim(bool takeover)
+{
+    return takeover ? END_EXPIRED : END_RELEASED;
+}
+
+static int say(struct idem_attempt *attempt, enum end end, const char *note)
+{
+    switch (end) {
+    case END_RELEASED:
+        return idem_release(attempt, idem_str(note), NULL);
+    case END_EXPIRED:
+        return idem_expire(attempt, NULL);
+    case END_UNKNOWN:
+        break;
+    }
+    return idem_unknown(attempt, idem_str(note), NULL);
+}
+
+static void say_patiently(struct idem_attempt *attempt, enum end end,
+                          const char *note)
+{
+    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+
+    while (idem_error_kind(say(attempt, end, note)) == IDEM_KIND_RETRY &&
+           io_now_ms() < until_ms) {
+        (void)poll(NULL, 0, AGAIN_MS);
+    }
+}
+
+static enum end end_of_work(const struct keeper_order *start, bool ran)
+{
+    if (!ran) {
+        return end_of_claim(start->task.takeover);
+    }
+    return start->policy == IDEM_RERUN ? END_EXPIRED : END_UNKNOWN;
+}
+
+/* 0, or -1: it is away for too long, or for good. */
+static int open_patiently(const struct run *run, const struct idem_host *host,
+                          struct idem_store **ret_store)
+{
+    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    int status;
+
+    do {
+        status = cli_open_store_as(run->options->store, IDEM_OPEN_NO_CREATE,
+                                   host, ret_store);
+    } while (status == CLI_UNAVAILABLE && io_now_ms() < until_ms);
+    return status == 0 ? 0 : -1;
+}
+
+void obituary_of_work(const struct run *run, const struct keeper_order *start,
+                      bool ran, const char *note)
+{
+    struct idem_attempt *attempt;
+    struct idem_store *store;
+
+    if (open_patiently(run, /* host= */ NULL, &store) != 0) {
+        return;
+    }
+    if (idem_attempt_from_token(store, start->task.token, &attempt, NULL) ==
+        0) {
+        say_patiently(attempt, end_of_work(start, ran), ran ? note : not_run);
+        idem_attempt_destroy(attempt);
+    }
+    idem_close(store);
+}
+
+/* The same claimant may ask again, and gets the attempt that it began. Reading
+ * would not do: what the runner was writing when it died may be in the store's
+ * log without being seen, and come to light when the log is next recovered. Only
+ * a write of our own settles it. */
+static void settle_claim(const struct run *run, struct run_nonce *nonce,
+                         struct idem_store *store)
+{
+    struct idem_request request = run->asked.request;
+    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    struct idem_attempt *attempt;
+    int rc;
+
+    request.wait_ms = 0;
+    request.flags = 0;
+    do {
+        nonce->is_due = true;
+        rc = idem_begin(store, &request, &attempt, NULL);
+    } while (idem_error_kind(rc) == IDEM_KIND_RETRY && io_now_ms() < until_ms);
+    if (rc != 0) {
+        return;
+    }
+    if (attempt->verdict == IDEM_STARTED) {
+        say_patiently(attempt, end_of_claim(attempt->takeover), not_run);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+void obituary_of_claim(const struct run *run)
+{
+    struct run_nonce nonce = run->nonce;
+    struct idem_host host = run_nonce_host(&nonce);
+    struct idem_store *store;
+
+    if (open_patiently(run, &host, &store) == 0) {
+        settle_claim(run, &nonce, store);
+        idem_close(store);
+    }
+}

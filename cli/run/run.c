@@ -1,0 +1,284 @@
+/* idem run: runs a command once for each key, and replays its outcome. */
+#include "run/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+static struct run_options options = {
+    .claim = CLI_CLAIM_INIT,
+    .release_on = {.has = {[CLI_BUSY] = true}},
+    .max_output = 16 * MEBIBYTE,
+    .busy_exit = CLI_BUSY,
+    .kill_after_ms = 5000,
+};
+
+static const char *const on_failure_names[] = {
+    [RUN_KEEP] = "keep",
+    [RUN_FAIL] = "fail",
+    [RUN_UNKNOWN] = "unknown",
+    [RUN_RELEASE] = "release",
+    NULL,
+};
+
+static const char *const capture_names[] = {
+    [RUN_CAPTURE_BOTH] = "both",
+    [RUN_CAPTURE_NONE] = "none",
+    NULL,
+};
+
+static struct cli_option option_table[] = {
+    CLI_CLAIM_OPTIONS(&options.claim),
+    {.name = "key-from-args",
+     .kind = CLI_FLAG,
+     .target = &options.claim.from_args,
+     .help = "make the key from the command line"},
+    {.name = "on-failure",
+     .kind = CLI_CHOICE,
+     .target = &options.on_failure,
+     .arg = "RULE",
+     .choices = on_failure_names,
+     .help = "what a status other than 0 is: keep, fail, unknown, release"},
+    {.name = "release-on",
+     .kind = CLI_CODES,
+     .target = &options.release_on,
+     .arg = "CODES",
+     .help = "exit statuses that mean: nothing happened, try again (75)"},
+    {.name = "kill-after",
+     .kind = CLI_DURATION,
+     .target = &options.kill_after_ms,
+     .arg = "TIME",
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "time between SIGTERM and SIGKILL to what must stop (5s)"},
+    {.name = "max-time",
+     .kind = CLI_DURATION,
+     .target = &options.max_time_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "stop the command after this long"},
+    {.name = "allow-background",
+     .kind = CLI_FLAG,
+     .target = &options.allow_background,
+     .help = "leave alone what the command leaves behind"},
+    {.name = "max-output",
+     .kind = CLI_SIZE,
+     .target = &options.max_output,
+     .arg = "SIZE",
+     .max = IDEM_RESULT_MAX,
+     .help = "record up to SIZE of output (16M); beyond it, none"},
+    {.name = "capture",
+     .kind = CLI_CHOICE,
+     .target = &options.capture,
+     .arg = "WHAT",
+     .choices = capture_names,
+     .help = "both: record the output; none: leave it alone"},
+    {.name = "busy-exit",
+     .kind = CLI_COUNT,
+     .target = &options.busy_exit,
+     .arg = "STATUS",
+     .max = 255,
+     .help = "exit status where another is at work (75)"},
+    {.name = "status-fd",
+     .kind = CLI_COUNT,
+     .target = &options.status_fd,
+     .arg = "N",
+     .max = INT32_MAX,
+     .given = &options.status_fd_given,
+     .help = "say what happened in a line of JSON to descriptor N"},
+    {.name = "status-file",
+     .kind = CLI_TEXT,
+     .target = &options.status_file,
+     .arg = "FILE",
+     .help = "say it in FILE, which is replaced"},
+    {.name = "tag",
+     .kind = CLI_TEXT,
+     .target = &options.tag,
+     .arg = "TAG",
+     .help = "send idem's own lines to syslog too, as TAG"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &options.dry_run,
+     .help = "only say what would happen"},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_FLAG,
+     .target = &options.verbose,
+     .help = "say more on stderr"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .target = &options.quiet,
+     .help = "say nothing but errors"},
+    CLI_OPTION_STORE(&options.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
+    "idem run -k order-42 --wait 30s -- ./charge 42",
+    "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
+    "idem run --key-from-args --busy-exit 0 -q -- make nightly",
+    "idem run -k mail-9 --input @mail.json -- ./send",
+    NULL,
+};
+
+/* The story is ours to tell: the command does not get the descriptor, unless it
+ * is one of the three that everybody has. */
+static int check_status_fd(const struct cli_command *command)
+{
+    int fd = (int)options.status_fd;
+    int flags = fcntl(fd, F_GETFD);
+
+    if (flags < 0) {
+        return cli_usage(command, "--status-fd: descriptor %d is not open", fd);
+    }
+    if (fd > STDERR_FILENO) {
+        (void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+    }
+    return 0;
+}
+
+static int check(const struct cli_command *command, int argc)
+{
+    const struct cli_claim *claim = &options.claim;
+
+    if (argc < 1) {
+        return cli_usage(command, "there is no command; put it behind --");
+    }
+    if (claim->key == NULL && claim->key_file == NULL && !claim->from_args) {
+        return cli_usage(command,
+                         "which operation is this? Name it with --key KEY (an "
+                         "order number, a date), or let --key-from-args make a "
+                         "key of the command line");
+    }
+    if (options.release_on.has[0]) {
+        return cli_usage(command, "--release-on: 0 is success, and is kept");
+    }
+    return options.status_fd_given ? check_status_fd(command) : 0;
+}
+
+/* The key is passed on in the environment, where no NUL can be. */
+static int check_key(const struct cli_command *command,
+                     const struct idem_request *request)
+{
+    if (memchr(request->key.base, '\0', request->key.len) != NULL) {
+        return cli_usage(command, "--key-file: there is a NUL in the key");
+    }
+    return 0;
+}
+
+/* Claims the key, and gives the answer or does the work. */
+static int claim_and_act(struct run *run)
+{
+    int status = run_claim(run);
+
+    if (status != 0) {
+        return status;
+    }
+    if (run->attempt->verdict == IDEM_STARTED) {
+        return run_work(run);
+    }
+    keeper_dismiss(run->keeper);
+    signals_give_back(&run->signals); /* Nothing is left behind from here on. */
+    return run_answer(run);
+}
+
+/* In an open store. */
+static int act_in_store(struct run *run)
+{
+    int status;
+
+    if (options.dry_run) {
+        status = run_foretell(run);
+    } else if (signals_take(&run->signals) != 0) {
+        cli_say("cannot watch for signals: %s; nothing was run",
+                strerror(errno));
+        status = CLI_UNAVAILABLE;
+    } else {
+        status = claim_and_act(run);
+        signals_give_back(&run->signals);
+    }
+    idem_attempt_destroy(run->attempt);
+    idem_close(run->store);
+    return status;
+}
+
+static int open_and_act(struct run *run)
+{
+    struct idem_host host = run_nonce_host(&run->nonce);
+    int status;
+
+    status = cli_open_store_as(options.store,
+                               options.dry_run ? IDEM_OPEN_READONLY : 0, &host,
+                               &run->store);
+    if (status != 0) {
+        story_set_error(&run->story, "the store cannot be opened");
+        return status;
+    }
+    return act_in_store(run);
+}
+
+/* The keeper comes before everything that must not be carried across fork. */
+static int act(struct run *run)
+{
+    struct keeper keeper;
+    int status;
+
+    if (options.dry_run) {
+        return open_and_act(run);
+    }
+    if (getrandom(run->nonce.bytes, sizeof(run->nonce.bytes), 0) !=
+        (ssize_t)sizeof(run->nonce.bytes)) {
+        cli_say("there are no random numbers: %s; nothing was run",
+                strerror(errno));
+        return CLI_UNAVAILABLE;
+    }
+    keeper_start(&keeper, run);
+    run->keeper = &keeper;
+    status = open_and_act(run);
+    keeper_finish(&keeper);
+    return status;
+}
+
+static int run_main(const struct cli_command *command, int argc, char **argv)
+{
+    struct run run = {.options = &options, .argv = argv, .signals = {.fd = -1}};
+    int status;
+
+    if (options.tag != NULL) {
+        cli_say_to_syslog(options.tag);
+    }
+    status = check(command, argc);
+    if (status == 0) {
+        status =
+            cli_request_init(&run.asked, command, &options.claim, argc, argv);
+    }
+    if (status != 0) {
+        return status;
+    }
+    status = check_key(command, &run.asked.request);
+    if (status == 0) {
+        story_init(&run.story, run.asked.request.scope, run.asked.request.key);
+        status = act(&run);
+        story_tell(&run.story, status,
+                   options.status_fd_given ? (int)options.status_fd : -1,
+                   options.status_file);
+    }
+    cli_request_finish(&run.asked);
+    return status;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a command once for each key, and replay its outcome",
+    .usage = "idem run [OPTION...] -k KEY -- COMMAND [ARG...]",
+    .examples = examples,
+    .options = option_table,
+    .run = run_main,
+    .takes_command = true,
+};

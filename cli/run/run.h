@@ -1,0 +1,119 @@
+/* run.h: what the parts of `idem run` share.
+ *
+ *     run.c         options; the steps in their order
+ *     claim.c       asks for the key, and waits where that was asked for
+ *     answer.c      every verdict but STARTED: replays, or says what is wrong
+ *     foretell.c    --dry-run
+ *     work.c        STARTED: the command from its start to its recorded end
+ *       launch.c      its start
+ *       watch.c       the loop: output, signals, the lease, the command's end
+ *         pump.c, recorder.c, spool.c    output
+ *         signals.c, terminal.c          what people do to it
+ *         lease.c                        how long it may go on
+ *       ending.c      what its end means, and the recording of that
+ *     keeper.c      the process beside us that starts and ends the command
+ *       channel.c     between it and us
+ *       keep.c        what it does
+ *         child.c, environment.c         the start of the command
+ *         kin.c                          its descendants
+ *         obituary.c                     what it writes if we die
+ *     story.c       what happened, for programs
+ *     say.c         idem's own line on stderr
+ */
+#ifndef IDEM_CLI_RUN_RUN_H
+#define IDEM_CLI_RUN_RUN_H
+
+#include "cli.h"
+#include "run/signals.h"
+#include "run/story.h"
+
+/* --on-failure: what a status other than 0 of the command stands for. */
+enum run_on_failure {
+    RUN_KEEP,    /* It is the outcome, and is replayed. */
+    RUN_FAIL,    /* A person must look. */
+    RUN_UNKNOWN, /* It may have happened. */
+    RUN_RELEASE, /* Nothing happened. */
+};
+
+enum run_capture {
+    RUN_CAPTURE_BOTH,
+    RUN_CAPTURE_NONE,
+};
+
+struct run_options {
+    struct cli_claim claim;
+    const char *store;
+    int on_failure; /* enum run_on_failure */
+    int capture;    /* enum run_capture */
+    struct cli_codes release_on;
+    uint64_t max_output;
+    int64_t kill_after_ms; /* From SIGTERM to SIGKILL. */
+    int64_t max_time_ms;   /* 0: no limit. */
+    bool allow_background;
+    uint64_t busy_exit;
+    uint64_t status_fd;
+    bool status_fd_given;
+    const char *status_file;
+    const char *tag; /* For syslog; NULL: nothing goes there. */
+    bool dry_run;
+    bool verbose;
+    bool quiet;
+};
+
+/* The nonce of the one attempt that a run may begin, known before it is asked
+ * for: so the keeper can tell whether a runner that died had the claim. */
+struct run_nonce {
+    uint8_t bytes[16];
+    bool is_due; /* The next one that the library draws is this. */
+};
+
+struct keeper;
+
+struct run {
+    const struct run_options *options;
+    char **argv; /* The command; NULL at its end. */
+    struct cli_request asked;
+    struct idem_store *store;
+    struct idem_attempt *attempt; /* NULL until the store has answered. */
+    struct run_nonce nonce;
+    struct keeper *keeper;
+    bool asks; /* The keeper knows that the key is asked for. */
+    struct signals signals;
+    struct story story;
+};
+
+/* ---- claim.c: 0 with run->attempt, or an exit status ------------------- */
+
+int run_claim(struct run *run);
+
+/* A host whose random numbers are the system's, but for @nonce, which must stay
+ * as long as the host is used. */
+struct idem_host run_nonce_host(struct run_nonce *nonce);
+
+/* ---- answer.c, foretell.c, work.c: the exit status --------------------- */
+
+int run_answer(struct run *run);
+int run_foretell(struct run *run);
+int run_work(struct run *run);
+
+/* ---- say.c ------------------------------------------------------------- */
+
+enum run_news {
+    RUN_DETAIL, /* With -v. */
+    RUN_REMARK, /* Where stderr is a terminal, or with -v. */
+    RUN_NOTICE, /* Unless -q. */
+    RUN_ERROR,  /* Always. */
+};
+
+/* True if @news is to be said. */
+bool run_says(const struct run *run, enum run_news news);
+
+void run_say(const struct run *run, enum run_news news, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same, followed by the commands that decide about the record. */
+void run_say_resolve(const struct run *run, enum run_news news,
+                     const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,66 @@
+/* idem's own line on stderr: who gets to see it. */
+#include "run/run.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+bool run_says(const struct run *run, enum run_news news)
+{
+    const struct run_options *o = run->options;
+
+    switch (news) {
+    case RUN_DETAIL:
+        return o->verbose && !o->quiet;
+    case RUN_REMARK:
+        return (o->verbose || cli_stderr_is_tty()) && !o->quiet;
+    case RUN_NOTICE:
+        return !o->quiet;
+    case RUN_ERROR:
+        break;
+    }
+    return true;
+}
+
+/* Everything goes out in one piece: several runs may share one stderr. */
+static void say(const struct run *run, const struct idem_record *to_resolve,
+                const char *format, va_list args)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        cli_say("out of memory");
+        return;
+    }
+    (void)vfprintf(f, format, args);
+    if (to_resolve != NULL) {
+        cli_print_resolve(f, to_resolve, run->options->store);
+    }
+    (void)fclose(f);
+    cli_say("%s", text != NULL ? text : "out of memory");
+    free(text);
+}
+
+void run_say(const struct run *run, enum run_news news, const char *format, ...)
+{
+    va_list args;
+
+    if (run_says(run, news)) {
+        va_start(args, format);
+        say(run, /* to_resolve= */ NULL, format, args);
+        va_end(args);
+    }
+}
+
+void run_say_resolve(const struct run *run, enum run_news news,
+                     const char *format, ...)
+{
+    va_list args;
+
+    if (run_says(run, news)) {
+        va_start(args, format);
+        say(run, run->attempt->record, format, args);
+        va_end(args);
+    }
+}

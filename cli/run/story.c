@@ -1,0 +1,157 @@
+/* What happened, as one line of JSON. */
+#include "run/story.h"
+
+#include "json.h"
+#include "run/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void story_init(struct story *story, struct idem_slice scope,
+                struct idem_slice key)
+{
+    memset(story, 0, sizeof(*story));
+    story->scope = scope;
+    story->key = key;
+    story->exit_status = -1;
+}
+
+void story_set_attempt(struct story *story, const struct idem_attempt *attempt)
+{
+    const struct idem_record *record = attempt->record;
+
+    story->verdict = idem_verdict_name(attempt->verdict);
+    story->status = idem_status_name(record->status);
+    story->fence = record->fence;
+    story->attempts = record->attempts;
+    story->takeover = attempt->takeover;
+}
+
+void story_set_error(struct story *story, const char *text)
+{
+    (void)snprintf(story->error, sizeof(story->error), "%s", text);
+}
+
+static void add_number(struct cli_json *json, const char *name, int64_t n,
+                       bool applies)
+{
+    if (applies) {
+        cli_json_count(json, name, (uint64_t)n);
+    }
+}
+
+static void add_text(struct cli_json *json, const char *name, const char *text)
+{
+    if (text != NULL && *text != '\0') {
+        cli_json_text(json, name, text);
+    }
+}
+
+static void fill_json(struct cli_json *json, const struct story *s, int status)
+{
+    add_text(json, "verdict", s->verdict);
+    cli_json_bool(json, "executed", s->executed);
+    add_number(json, "exit_status", s->exit_status, s->exit_status >= 0);
+    add_number(json, "signal", s->signal, s->signal != 0);
+    cli_json_bool(json, "recorded", s->recorded);
+    add_text(json, "status", s->status);
+    cli_json_bool(json, "not_kept", s->not_kept);
+    cli_json_count(json, "replayed_bytes", s->replayed_bytes);
+    cli_json_bytes(json, "scope", s->scope);
+    cli_json_bytes(json, "key", s->key);
+    add_number(json, "fence", (int64_t)s->fence, s->fence != 0);
+    add_number(json, "attempts", s->attempts, s->fence != 0);
+    cli_json_bool(json, "takeover", s->takeover);
+    add_text(json, "error", s->error);
+    cli_json_count(json, "idem_status", (uint64_t)status);
+}
+
+/* The line with its newline, to be freed. NULL: out of memory. */
+static char *make_line(const struct story *story, int status)
+{
+    struct cli_json json;
+    const char *text = NULL;
+    char *line = NULL;
+
+    cli_json_init(&json);
+    fill_json(&json, story, status);
+    if (!json.failed) {
+        text =
+            json_object_to_json_string_ext(json.object,
+                                           JSON_C_TO_STRING_PLAIN |
+                                               JSON_C_TO_STRING_NOSLASHESCAPE);
+    }
+    if (text != NULL && asprintf(&line, "%s\n", text) < 0) {
+        line = NULL;
+    }
+    cli_json_finish(&json);
+    return line;
+}
+
+static void complain(const char *where)
+{
+    cli_say("cannot write the status to %s: %s", where, strerror(errno));
+}
+
+static void write_fd(int fd, const char *line, size_t len)
+{
+    char where[32];
+
+    if (io_write_all(fd, line, len) != 0) {
+        (void)snprintf(where, sizeof(where), "descriptor %d", fd);
+        complain(where);
+    }
+}
+
+/* Written beside @path and renamed, so that a reader never finds half of it. */
+static int replace_file(const char *path, const char *line, size_t len)
+{
+    char temp[PATH_MAX];
+    int rc;
+    int fd;
+
+    if (snprintf(temp, sizeof(temp), "%s.XXXXXX", path) >= (int)sizeof(temp)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkostemp(temp, O_CLOEXEC); /* Its mode is 0600. */
+    if (fd < 0) {
+        return -1;
+    }
+    rc = io_write_all(fd, line, len);
+    io_close(&fd);
+    if (rc == 0) {
+        rc = rename(temp, path);
+    }
+    if (rc != 0) {
+        int why = errno;
+
+        (void)unlink(temp);
+        errno = why;
+    }
+    return rc;
+}
+
+void story_tell(const struct story *story, int status, int fd, const char *path)
+{
+    char *line;
+
+    if (fd < 0 && path == NULL) {
+        return;
+    }
+    line = make_line(story, status);
+    if (line == NULL) {
+        cli_say("cannot write the status: out of memory");
+        return;
+    }
+    if (fd >= 0) {
+        write_fd(fd, line, strlen(line));
+    }
+    if (path != NULL && replace_file(path, line, strlen(line)) != 0) {
+        complain(path);
+    }
+    free(line);
+}

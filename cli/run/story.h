@@ -1,0 +1,39 @@
+/* story.h: what happened, for programs. An exit status may be the command's or
+ * ours; the story says which. */
+#ifndef IDEM_CLI_RUN_STORY_H
+#define IDEM_CLI_RUN_STORY_H
+
+#include <idem.h>
+
+struct story {
+    struct idem_slice scope;
+    struct idem_slice key;
+    const char *verdict; /* NULL: the key was not even asked for. */
+    const char *status;  /* What is on record now: "completed" ...; NULL. */
+    bool executed;       /* The command was run by us. */
+    bool recorded;       /* How that ended is on record. */
+    int exit_status;     /* The command's, run or replayed; -1: none. */
+    int signal;          /* That ended it; 0: none. */
+    bool not_kept;       /* What is on record has lost its output. */
+    uint64_t replayed_bytes;
+    uint64_t fence; /* 0: no record was seen. */
+    uint32_t attempts;
+    bool takeover;
+    char error[sizeof(((struct idem_error *)0)->text)]; /* Empty: none. */
+};
+
+void story_init(struct story *story, struct idem_slice scope,
+                struct idem_slice key);
+
+/* What the answer of begin says. */
+void story_set_attempt(struct story *story, const struct idem_attempt *attempt);
+
+void story_set_error(struct story *story, const char *text);
+
+/* Writes the story with @status, our exit status, as one line of JSON to @fd
+ * (negative: left out) and to the file @path (NULL: left out), which appears
+ * whole or not at all. Says what went wrong; that changes nothing else. */
+void story_tell(const struct story *story, int status, int fd,
+                const char *path);
+
+#endif

@@ -1,0 +1,181 @@
+/* The time between the start of the command and its end: one loop. */
+#include "run/watch.h"
+
+#include "run/io.h"
+#include "run/kin.h"
+
+#include <limits.h>
+
+/* Somebody who is no descendant, or may live on, may hold the pipes for as long
+ * as he likes. He gets this long to say his last words. */
+#define LAST_WORDS_MS 200
+
+#define KIN_END_MS 2000 /* Killing takes no longer, where it can be done. */
+
+static void wait_for_last_words(struct watch *w)
+{
+    w->over_at_ms = io_now_ms() + LAST_WORDS_MS;
+    pump_drain(&w->out);
+    pump_drain(&w->err);
+}
+
+static void command_ended(struct watch *w, const struct child_end *end)
+{
+    w->ended = true;
+    w->end = *end;
+    w->group = 0;
+    if (w->allow_background) {
+        w->alone = true;
+    }
+    wait_for_last_words(w);
+}
+
+static void all_ended(struct watch *w, bool left)
+{
+    w->alone = true;
+    w->left = left;
+    wait_for_last_words(w);
+}
+
+/* Its command died with it, and what that has left is ours to end. */
+static void keeper_died(struct watch *w)
+{
+    static const struct child_end killed = {.signal = SIGKILL};
+
+    w->keeper_died = true;
+    if (w->keeper->adopts) {
+        (void)kin_end(w->group, KIN_END_MS);
+    }
+    if (!w->ended) {
+        command_ended(w, &killed);
+    }
+    all_ended(w, w->left);
+}
+
+static void take_news(struct watch *w, const struct keeper_news *news)
+{
+    switch (news->kind) {
+    case KEEPER_STARTED:
+    case KEEPER_REFUSED:
+        break;
+    case KEEPER_STOPPED:
+        terminal_stopped(w->terminal, w->group, news->number);
+        break;
+    case KEEPER_STOPPING:
+        w->stopping = news->why;
+        if (news->why == KEEPER_WHY_LEASE) {
+            lease_let_go(&w->lease);
+        }
+        break;
+    case KEEPER_ENDED:
+        command_ended(w, &news->end);
+        keeper_say(w->keeper, KEEPER_SEEN);
+        break;
+    case KEEPER_ALONE:
+        all_ended(w, news->number != 0);
+        break;
+    }
+}
+
+static void take_all_news(struct watch *w)
+{
+    struct keeper_news news;
+    int heard = 0;
+
+    while (!w->keeper_died &&
+           (heard = keeper_hear(w->keeper, /* wait= */ false, &news)) == 1) {
+        take_news(w, &news);
+    }
+    if (heard < 0) {
+        keeper_died(w);
+    }
+}
+
+static void pass_on(struct watch *w, int signo)
+{
+    if (w->group == 0) {
+        if (signals_is_fatal(signo)) {
+            keeper_say(w->keeper, KEEPER_STOP); /* What it has left behind. */
+        }
+        return;
+    }
+    switch (signo) {
+    case SIGCHLD: /* The keeper. Its channel tells more. */
+    case SIGTTOU: /* Meant for us, and of no use here. */
+        break;
+    case SIGTSTP:
+        terminal_stop(w->terminal, w->group);
+        break;
+    case SIGCONT:
+        if (lease_is_over(&w->lease)) {
+            break; /* We were asleep, and so may the command be: it must not
+                      wake up beside a successor. */
+        }
+        (void)kill(-w->group, signo);
+        break;
+    default:
+        (void)kill(-w->group, signo);
+    }
+}
+
+static void pass_on_all(struct watch *w)
+{
+    int signo;
+
+    while ((signo = signals_next(w->signals)) != 0) {
+        pass_on(w, signo);
+    }
+}
+
+static int timeout_ms(const struct watch *w)
+{
+    int64_t ms =
+        w->alone ? w->over_at_ms - io_now_ms() : lease_wait_ms(&w->lease);
+
+    if (w->alone && ms < 0) {
+        return 0;
+    }
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static void turn(struct watch *w)
+{
+    struct pollfd ready[] = {
+        {.fd = w->alone ? -1 : w->signals->fd, .events = POLLIN},
+        {.fd = w->alone ? -1 : w->keeper->channel, .events = POLLIN},
+        pump_poll(&w->out),
+        pump_poll(&w->err),
+    };
+
+    if (poll(ready, 4, timeout_ms(w)) > 0) {
+        pump_move(&w->out, &ready[2]);
+        pump_move(&w->err, &ready[3]);
+        if (!w->alone) {
+            take_all_news(w);
+            pass_on_all(w);
+        }
+    }
+    if (!w->alone) {
+        lease_tick(&w->lease);
+    }
+}
+
+static bool is_over(const struct watch *w)
+{
+    if (!w->alone) {
+        return false;
+    }
+    return (pump_is_done(&w->out) && pump_is_done(&w->err)) ||
+           io_now_ms() >= w->over_at_ms;
+}
+
+void watch_until_end(struct watch *watch)
+{
+    while (!is_over(watch)) {
+        turn(watch);
+    }
+    terminal_take(watch->terminal);
+    if (watch->end.signal != 0) {
+        terminal_mend(watch->terminal);
+    }
+}

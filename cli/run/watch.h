@@ -1,0 +1,34 @@
+/* watch.h: the time between the start of the command and its end. */
+#ifndef IDEM_CLI_RUN_WATCH_H
+#define IDEM_CLI_RUN_WATCH_H
+
+#include "run/keeper.h"
+#include "run/lease.h"
+#include "run/pump.h"
+#include "run/signals.h"
+#include "run/terminal.h"
+
+struct watch {
+    struct signals *signals;
+    struct terminal *terminal;
+    const struct keeper *keeper;
+    bool allow_background;
+    pid_t group; /* Of the command, until it ended; 0: not known. */
+    struct lease lease;
+    struct pump out;
+    struct pump err;
+    bool ended; /* The command itself; its output may still come. */
+    bool alone; /* And all of its descendants. */
+    bool left;  /* Some of which had to be stopped. */
+    bool keeper_died;
+    enum keeper_why stopping; /* Why it was told to end. */
+    struct child_end end;
+    int64_t over_at_ms; /* Once it ended: when we stop to wait for output. */
+};
+
+/* Carries output, forwards signals and keeps the lease until the command and
+ * its descendants have ended and their output is here, or does not come. The
+ * terminal is ours again. */
+void watch_until_end(struct watch *watch);
+
+#endif

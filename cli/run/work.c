@@ -1,0 +1,203 @@
+/* STARTED: runs the command and records how it ended. */
+#include "run/ending.h"
+#include "run/launch.h"
+#include "run/run.h"
+
+#include <unistd.h>
+
+/* A signal that wants us to end and that came before there was anything to pass
+ * it on to; 0: there was none. */
+static int early_signal(struct run *run)
+{
+    int signo;
+
+    do {
+        signo = signals_next(&run->signals);
+    } while (signo != 0 && !signals_is_fatal(signo));
+    return signo;
+}
+
+/* A recording that fails is told with all that a person needs to mend it. */
+static int not_recorded(struct run *run, const struct ending *ending,
+                        const struct idem_error *error)
+{
+    char until[32];
+
+    story_set_error(&run->story, error->text);
+    if (error->code == IDEM_ELOST) {
+        run_say(run, RUN_ERROR, "%s, but its lease was lost before: %s",
+                ending->text, error->text);
+        return CLI_NOT_RECORDED;
+    }
+    cli_time_text(run->attempt->record->lease_end_ms, until);
+    run_say_resolve(run, RUN_ERROR,
+                    "%s, but that could not be recorded: %s; once its lease is "
+                    "over (%s), say what came of it:",
+                    ending->text, error->text, until);
+    return CLI_NOT_RECORDED;
+}
+
+static void say_recorded(const struct run *run, const struct ending *ending)
+{
+    if (ending->status == IDEM_STATUS_UNKNOWN) {
+        run_say_resolve(run, RUN_NOTICE,
+                        "%s; nobody knows what it had done by then; find out, "
+                        "then say how it ended:",
+                        ending->text);
+    } else if (ending->status == IDEM_STATUS_IN_PROGRESS) {
+        run_say(run, RUN_DETAIL,
+                "%s; its lease was ended: the next run takes "
+                "over",
+                ending->text);
+    } else {
+        run_say(run, RUN_DETAIL, "%s; recorded as %s", ending->text,
+                run->story.status);
+    }
+}
+
+static void say_why_stopped(struct run *run, const char *what, const char *why)
+{
+    story_set_error(&run->story, why);
+    run_say(run, RUN_ERROR, "the command was stopped, %s: %s", what, why);
+}
+
+/* That we ended the command is said in any case: it looks as if it had died. */
+static void say_stopped(struct run *run, const struct watch *watch)
+{
+    const struct idem_error *error = &watch->lease.error;
+
+    if (watch->keeper_died) {
+        say_why_stopped(run, "with its keeper", "that was killed");
+    } else if (watch->left) {
+        run_say(run, RUN_NOTICE,
+                "the command left processes behind, which were stopped; "
+                "--allow-background lets them go on");
+    }
+    if (!watch->end.cut_short && watch->end.signal == 0) {
+        return;
+    }
+    switch (watch->stopping) {
+    case KEEPER_WHY_NOT:
+    case KEEPER_WHY_LEFT:
+    case KEEPER_WHY_ORPHANED:
+        break;
+    case KEEPER_WHY_LEASE:
+    case KEEPER_WHY_ORDER:
+        say_why_stopped(run, "for its lease",
+                        error->code != 0 ? error->text
+                                         : "it was not renewed in time");
+        break;
+    case KEEPER_WHY_MAX_TIME:
+        say_why_stopped(run, "for its time", "--max-time is over");
+        break;
+    }
+}
+
+/* Decides what the end means and records it. 0, or an enum idem_code. */
+static int record(struct run *run, const struct watch *watch,
+                  struct recorder *recorder, struct ending *ret_ending,
+                  struct idem_error *ret_error)
+{
+    bool died = watch->end.signal != 0;
+
+    ending_decide(run->options, run->attempt->record->on_expired_lease,
+                  &watch->end, ret_ending);
+    if (run->options->capture == RUN_CAPTURE_BOTH) {
+        recorder_result(recorder, &ret_ending->result);
+    }
+    run->story.signal = watch->end.signal;
+    run->story.exit_status = died ? -1 : ret_ending->exit_status;
+    return ending_record(run, ret_ending, ret_error);
+}
+
+/* What a slow reader has not taken yet. The outcome is on record: whoever ends
+ * us now takes away no more than the rest of this copy. */
+static void flush(struct run *run, struct pump *pump, const char *name)
+{
+    pump_flush(pump);
+    if (pump->sink_error != 0) {
+        run_say(run, RUN_DETAIL, "cannot write to %s: %s", name,
+                strerror(pump->sink_error));
+    }
+}
+
+/* The lines of our own come last: whoever reads our stderr may be slow. */
+static int see_through(struct run *run, struct watch *watch,
+                       struct recorder *recorder)
+{
+    struct idem_error error = {0};
+    struct ending ending;
+
+    watch_until_end(watch);
+    error.code = record(run, watch, recorder, &ending, &error);
+    keeper_dismiss(run->keeper);
+    signals_drop(&run->signals);
+    signals_give_back(&run->signals);
+
+    flush(run, &watch->out, "stdout");
+    flush(run, &watch->err, "stderr");
+    say_stopped(run, watch);
+    if (error.code != 0) {
+        return not_recorded(run, &ending, &error);
+    }
+    say_recorded(run, &ending);
+    return ending.exit_status;
+}
+
+static int launch_and_watch(struct run *run, struct watch *watch,
+                            struct recorder *recorder)
+{
+    int status = launch(run, watch);
+
+    if (status != 0) {
+        return status;
+    }
+    run->story.executed = true;
+    return see_through(run, watch, recorder);
+}
+
+static int work(struct run *run, struct watch *watch, struct recorder *recorder)
+{
+    int signo = early_signal(run);
+
+    if (signo != 0) {
+        return launch_give_up(run, 128 + signo, "stopped before it was run");
+    }
+    if (pump_init(&watch->out, FRAME_STDOUT, STDOUT_FILENO, recorder) != 0 ||
+        pump_init(&watch->err, FRAME_STDERR, STDERR_FILENO, recorder) != 0) {
+        run_say(run, RUN_ERROR, "out of memory; nothing was run");
+        return launch_give_up(run, CLI_UNAVAILABLE, "out of memory");
+    }
+    if (run->attempt->takeover) {
+        run_say(run, RUN_REMARK,
+                "attempt %u: the one before it ended without a word",
+                (unsigned)run->attempt->attempts);
+    }
+    return launch_and_watch(run, watch, recorder);
+}
+
+int run_work(struct run *run)
+{
+    struct terminal terminal;
+    struct recorder recorder;
+    struct watch watch = {
+        .signals = &run->signals,
+        .terminal = &terminal,
+        .keeper = run->keeper,
+        .allow_background = run->options->allow_background,
+        .out.from = -1,
+        .err.from = -1,
+    };
+    int status;
+
+    terminal_init(&terminal);
+    recorder_init(&recorder, (size_t)run->options->max_output);
+
+    status = work(run, &watch, &recorder);
+
+    pump_finish(&watch.err);
+    pump_finish(&watch.out);
+    recorder_finish(&recorder);
+    terminal_finish(&terminal);
+    return status;
+}

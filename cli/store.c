@@ -1,0 +1,151 @@
+/* The store of a command: which one, and opening it. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Makes @path and what is missing above it, for this user only. */
+static int make_directories(char *path)
+{
+    char *slash;
+
+    for (slash = strchr(path + 1, '/'); slash != NULL;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+            cli_say("cannot make the directory %s: %s", path, strerror(errno));
+            *slash = '/';
+            return CLI_DENIED;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* Where this user's state lives: a directory and what comes below it. */
+static int find_state_home(const char **ret_home, const char **ret_below)
+{
+    const char *home = secure_getenv("XDG_STATE_HOME");
+
+    *ret_below = "";
+    if (home == NULL || home[0] != '/') { /* The standard wants it absolute. */
+        home = geteuid() == 0 ? "/var/lib" : NULL;
+    }
+    if (home == NULL) {
+        home = secure_getenv("HOME");
+        *ret_below = "/.local/state";
+    }
+    if (home == NULL || home[0] != '/') {
+        cli_say("there is no home directory to keep the records in; say where: "
+                "--store sqlite:PATH or IDEM_STORE");
+        return CLI_CONFIG;
+    }
+    *ret_home = home;
+    return 0;
+}
+
+/* The URL of the default store; its directory is made if @make. */
+static int default_url(bool make, char **ret_url)
+{
+    static const char scheme[] = "sqlite:";
+    const char *home;
+    const char *below;
+    char *url;
+    int status;
+
+    status = find_state_home(&home, &below);
+    if (status != 0) {
+        return status;
+    }
+    if (asprintf(&url, "%s%s%s/idem/idem.db", scheme, home, below) < 0) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    if (make) {
+        status = make_directories(url + strlen(scheme));
+    }
+    if (status != 0) {
+        free(url);
+        return status;
+    }
+    *ret_url = url;
+    return 0;
+}
+
+/* A copy of @url, which the user gave by @source. */
+static int given_url(const char *url, const char *source, char **ret_url)
+{
+    char shown[256];
+    char *copy;
+
+    if (strchr(url, ':') == NULL) {
+        (void)cli_escape(idem_str(url), shown, sizeof(shown));
+        cli_say("%s: \"%s\" names no kind of store; did you mean sqlite:%s",
+                source, shown, shown);
+        return CLI_USAGE;
+    }
+    copy = strdup(url);
+    if (copy == NULL) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    *ret_url = copy;
+    return 0;
+}
+
+int cli_store_url(const char *store_url, bool make, char **ret_url)
+{
+    const char *source = "--store";
+
+    if (store_url == NULL) {
+        store_url = secure_getenv("IDEM_STORE");
+        source = "IDEM_STORE";
+    }
+    if (store_url == NULL || *store_url == '\0') {
+        return default_url(make, ret_url);
+    }
+    return given_url(store_url, source, ret_url);
+}
+
+static int open_url(const char *url, unsigned flags,
+                    const struct idem_host *host, struct idem_store **ret_store)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_error error = {0};
+
+    options.flags = flags;
+    if (host != NULL) {
+        options.host = *host;
+    }
+    options.result_max = IDEM_RESULT_MAX; /* --max-output is the limit. */
+    error.code = idem_open(url, &options, ret_store, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s; idem run and idem begin make one", error.text);
+        return CLI_CONFIG;
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+int cli_open_store_as(const char *store_url, unsigned flags,
+                      const struct idem_host *host,
+                      struct idem_store **ret_store)
+{
+    bool may_create = (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) == 0;
+    char *url;
+    int status;
+
+    status = cli_store_url(store_url, may_create, &url);
+    if (status == 0) {
+        status = open_url(url, flags, host, ret_store);
+        free(url);
+    }
+    return status;
+}
+
+int cli_open_store(const char *store_url, unsigned flags,
+                   struct idem_store **ret_store)
+{
+    return cli_open_store_as(store_url, flags, /* host= */ NULL, ret_store);
+}

@@ -1,0 +1,78 @@
+"""Run the examples and check what they print.
+
+Usage: check.py ONCE QUEUE
+"""
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
+
+import tap  # noqa: E402
+
+ONCE, QUEUE = (str(Path(name).resolve()) for name in sys.argv[1:3])
+del sys.argv[1:3]
+
+
+@tap.test
+def once_charges_once():
+    """Run twice, once.c charges once; the second run replays the same receipt."""
+    first = tap.run([ONCE, "sqlite:shop.db", "order-42"])
+    second = tap.run([ONCE, "sqlite:shop.db", "order-42"])
+    other = tap.run([ONCE, "sqlite:shop.db", "order-43"])
+    tap.equal((first.status, second.status, other.status), (0, 0, 0))
+    charging, started = first.stdout.decode().splitlines()
+    tap.equal(charging, "charging order-42")
+    assert started.startswith("STARTED: receipt "), started
+    tap.equal(second.stdout.decode(), started.replace("STARTED", "REPLAY") + "\n")
+    assert other.stdout.startswith(b"charging order-43\n"), other.stdout
+
+
+@tap.test
+def once_is_raced():
+    """Of ten that are started together one charges, and none fails."""
+    racers = [tap.start([ONCE, "sqlite:shop.db", "order-42"]) for _ in range(10)]
+    said = [(r.communicate()[0].decode(), r.returncode) for r in racers]
+    tap.equal(sum("charging" in out for out, _ in said), 1)
+    assert {code for _, code in said} <= {0, 75}, said
+    receipts = {out.split(": ")[1] for out, code in said if code == 0}
+    tap.equal(len(receipts), 1)
+
+
+@tap.test
+def once_says_what_is_wrong():
+    """Without a store, or with a wrong one, once.c charges nothing and says why."""
+    tap.equal(tap.run([ONCE]).status, 64)
+    for store in ("nothing:", "sqlite:no/such/directory/shop.db"):
+        result = tap.run([ONCE, store, "order-42"])
+        tap.equal((result.status, result.stdout), (69, b""))
+        assert result.stderr.startswith(b"once: "), result.stderr
+
+
+@tap.test
+def queue_charges_a_thousand():
+    """queue.c has a thousand orders in flight, and replays them all when run again."""
+    first = tap.run([QUEUE, "sqlite:shop.db"])
+    second = tap.run([QUEUE, "sqlite:shop.db"])
+    tap.equal(
+        first,
+        (0, b"1000 in flight\n1000 charged, 0 replayed, 0 failed\n", b""),
+    )
+    tap.equal(
+        second,
+        (0, b"1000 in flight\n0 charged, 1000 replayed, 0 failed\n", b""),
+    )
+
+
+@tap.test
+def examples_share_a_store():
+    """What queue.c charged, once.c replays."""
+    tap.run([QUEUE, "sqlite:shop.db"])
+    result = tap.run([ONCE, "sqlite:shop.db", "order-7"])
+    tap.equal(result.status, 0)
+    assert result.stdout.startswith(b"REPLAY: receipt "), result.stdout
+
+
+if __name__ == "__main__":
+    tap.main()

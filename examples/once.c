@@ -1,0 +1,79 @@
+/* Charges an order once, however often and from wherever it is started:
+ *
+ *     once sqlite:/tmp/shop.db order-42
+ */
+#include <idem.h>
+#include <stdio.h>
+
+/* The work. It runs at most once, unless somebody says that it may run again. */
+static void charge(void *ctx, struct idem_attempt *attempt,
+                   struct idem_outcome *ret_outcome)
+{
+    static char receipt[64];
+
+    printf("charging %s\n", (const char *)ctx);
+    /* A payment service that knows fences would be given this one too. */
+    (void)snprintf(receipt, sizeof(receipt), "receipt %llu",
+                   (unsigned long long)attempt->fence);
+    ret_outcome->status = IDEM_STATUS_COMPLETED;
+    ret_outcome->result.bytes = idem_str(receipt);
+    ret_outcome->result.content_type = idem_str("text/plain");
+}
+
+/* Shows what is on record. Returns an exit status. */
+static int report(const struct idem_attempt *attempt)
+{
+    const struct idem_record *record = attempt->record;
+
+    switch (attempt->verdict) {
+    case IDEM_STARTED:
+    case IDEM_REPLAY:
+        printf("%s: %.*s\n", idem_verdict_name(attempt->verdict),
+               (int)record->result.bytes.len,
+               (const char *)record->result.bytes.base);
+        return 0;
+    case IDEM_BUSY:
+        printf("BUSY: %.*s is at work, for %lld ms at most\n",
+               (int)record->owner.len, (const char *)record->owner.base,
+               (long long)attempt->lease_left_ms);
+        return 75; /* EX_TEMPFAIL: try later. */
+    default:
+        printf("%s: a person must look at it\n",
+               idem_verdict_name(attempt->verdict));
+        return 76;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt = NULL;
+    struct idem_store *store;
+    struct idem_error error;
+    int status;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: once STORE ORDER\n");
+        return 64;
+    }
+    if (idem_open(argv[1], NULL, &store, &error) != 0) {
+        fprintf(stderr, "once: %s\n", error.text);
+        return 69;
+    }
+    request.key = idem_str(argv[2]);
+    request.owner = idem_str("examples/once");
+    request.on_expired_lease = IDEM_HOLD; /* Never charge twice. */
+
+    if (idem_once(store, &request, charge, argv[2], &attempt, &error) == 0) {
+        status = report(attempt);
+    } else if (attempt == NULL) {
+        fprintf(stderr, "once: nothing was charged: %s\n", error.text);
+        status = 69;
+    } else {
+        fprintf(stderr, "once: charged, but not recorded: %s\n", error.text);
+        status = 80;
+    }
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+    return status;
+}

@@ -1,0 +1,824 @@
+/* idem.h: one recorded outcome for each idempotency key.
+ *
+ * Anything may be delivered twice: a job starts on two hosts, a client retries
+ * after a time-out, a queue redelivers. idem keeps one durable record for each
+ * key, so that an operation that is retried, redelivered or raced has one
+ * recorded outcome, and everybody who asks gets that outcome.
+ *
+ * Calling sequence
+ * ----------------
+ *
+ *     idem_open("sqlite:/var/lib/pay/idem.db", NULL, &store, &error)
+ *     |
+ *     |   struct idem_request request = IDEM_REQUEST_INIT;
+ *     |   request.key = idem_str("order-42");
+ *     |   request.on_expired_lease = IDEM_HOLD;
+ *     |
+ *     idem_begin(store, &request, &attempt, &error)
+ *     |
+ *     |   attempt->verdict says what to do:
+ *     |
+ *     +-- IDEM_STARTED     the key is yours: do the work, then say how it ended
+ *     |     |              with exactly one of
+ *     |     +-- idem_complete()  it is done, and this is the result
+ *     |     +-- idem_fail()      it failed for good: a person must look
+ *     |     +-- idem_release()   nothing happened: another may try
+ *     |     +-- idem_unknown()   it may have happened
+ *     |         (idem_renew() while the work takes longer than the lease)
+ *     +-- IDEM_REPLAY      it was done before: attempt->record->result
+ *     +-- IDEM_BUSY        another owner is at work: attempt->lease_left_ms
+ *     +-- IDEM_MISMATCH    the key was used for another request
+ *     +-- IDEM_FAILED      on record as failed: attempt->record->error
+ *     +-- IDEM_UNKNOWN     it may have happened: a person must idem_resolve()
+ *     +-- IDEM_RELEASED    (waiters only) it was given up: begin again
+ *     |
+ *     idem_attempt_destroy(attempt)
+ *     idem_close(store)
+ *
+ * idem_once() is the whole pattern in one call. Queues (below) are the same
+ * verbs without blocking: thousands of operations in flight from one thread.
+ *
+ * The states of a record
+ * ----------------------
+ *
+ *     (none) --begin--> in_progress --complete--> completed --retention--> (none)
+ *                         |  ^ |  '---fail------> failed    --resolve--> ...
+ *                         |  | '------release---> released  --begin--> in_progress
+ *                         |  '-takeover (lease over, policy rerun)
+ *                         '--unknown, or lease over under policy hold--> unknown
+ *
+ * An owner may end its attempt, also after the lease is over, until another
+ * attempt has started or a person has resolved the record. One that became unknown
+ * because its lease ended it may still complete or fail, but no longer release.
+ *
+ * What it promises and what it cannot: README.md, "Promises". The one thing to
+ * keep in mind: when a process dies between the effect and idem_complete(), no
+ * library can know whether the effect happened. IDEM_HOLD then answers
+ * IDEM_UNKNOWN and waits for a person; IDEM_RERUN runs the work again and tells
+ * it so (attempt->takeover).
+ *
+ * Conventions
+ * -----------
+ *
+ * - Functions return 0 or a negative enum idem_code. Outputs come last, are
+ *   named ret_*, and are untouched on failure. Nothing needs to be freed then.
+ * - Where a function takes a struct idem_error *, it may be NULL; on failure it
+ *   receives the code and one sentence that says what failed and why.
+ * - Every input is copied before the call returns. No slice needs a NUL at its
+ *   end, and none that comes back has one: print it with "%.*s".
+ * - Times are int64_t milliseconds: points since 1970-01-01 UTC in the store's
+ *   time, durations otherwise.
+ * - A store may be used from many threads at once; an attempt, an op and a
+ *   queue by one thread at a time (a queue may be submitted to from many).
+ * - Nothing here survives fork(): a child opens the store anew. A handle that
+ *   was carried across answers IDEM_EINVALID and touches nothing.
+ * - The library never prints, exits or reads the environment. It starts no
+ *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
+ *   and nothing is purged by itself.
+ * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
+ *   -lcrypto -lpthread. Whole programs: examples/once.c, examples/queue.c.
+ */
+#ifndef IDEM_H
+#define IDEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+#define IDEM_VERSION "0.1.0"
+
+/* ---- Errors ------------------------------------------------------------ */
+
+/* Code, value, kind, text. The value is part of the ABI. */
+#define IDEM_ERROR_MAP(IDEM__X)                                                \
+    IDEM__X(INVALID, -1, CALLER, "the request is not valid")                   \
+    IDEM__X(UNAVAILABLE, -2, RETRY,                                            \
+            "the store is away or busy; nothing was done")                     \
+    IDEM__X(UNKNOWN, -3, RETRY,                                                \
+            "it is not known whether the store made the change")               \
+    IDEM__X(LOST, -4, LOST, "the attempt no longer owns the record")           \
+    IDEM__X(FULL, -5, STORE, "the store has no room; nothing was done")        \
+    IDEM__X(CORRUPT, -6, STORE, "the record cannot be trusted")                \
+    IDEM__X(DENIED, -7, STORE, "the store may not be used by this user")       \
+    IDEM__X(CONFIG, -8, STORE, "the store or its settings cannot be used")     \
+    IDEM__X(NOMEM, -9, MEMORY, "out of memory")                                \
+    IDEM__X(NOTFOUND, -10, CALLER, "there is no record for this key")
+
+enum idem_code {
+    IDEM_OK = 0,
+#define IDEM__X(name, value, kind, text) IDEM_E##name = value,
+    IDEM_ERROR_MAP(IDEM__X)
+#undef IDEM__X
+};
+
+/* What a caller can do about an error. */
+enum idem_kind {
+    IDEM_KIND_NONE = 0,
+    IDEM_KIND_RETRY,  /* Ask again later; the same op again is always safe. */
+    IDEM_KIND_LOST,   /* Stop: this attempt no longer owns the key. */
+    IDEM_KIND_CALLER, /* Mend the request. */
+    IDEM_KIND_STORE,  /* Mend the store. */
+    IDEM_KIND_MEMORY,
+};
+
+struct idem_error {
+    int code;       /* 0 or an enum idem_code. */
+    char text[252]; /* One sentence, NUL-terminated, for a person. */
+};
+
+/* "INVALID", "LOST" ...; "OK" for 0; never NULL. */
+const char *idem_error_name(int code);
+
+/* The general sentence for @code; never NULL. */
+const char *idem_error_text(int code);
+
+enum idem_kind idem_error_kind(int code);
+
+/* ---- Slices ------------------------------------------------------------ */
+
+struct idem_slice {
+    const void *base; /* May be NULL when len is 0. */
+    size_t len;
+};
+
+/* @base must stay as long as the slice is used. */
+static inline struct idem_slice idem_bytes(const void *base, size_t len)
+{
+    struct idem_slice s;
+    s.base = base;
+    s.len = len;
+    return s;
+}
+
+/* @text must stay as long as the slice is used; its NUL is not part of it. */
+static inline struct idem_slice idem_str(const char *text)
+{
+    return idem_bytes(text, text == NULL ? 0 : strlen(text));
+}
+
+/* ---- Limits ------------------------------------------------------------ */
+
+#define IDEM_KEY_MAX 255            /* Bytes of a key; the shortest is 1. */
+#define IDEM_SCOPE_MAX 255          /* Bytes of a scope; it may be empty. */
+#define IDEM_OWNER_MAX 255          /* Bytes of an owner. */
+#define IDEM_TEXT_MAX 4096          /* Bytes of an error, note or reason. */
+#define IDEM_META_MAX 32768         /* Bytes of a result's metadata. */
+#define IDEM_RESULT_MAX (64L << 20) /* Bytes of a result or an input. */
+#define IDEM_ID_LEN 32              /* Bytes of an identity. */
+#define IDEM_FINGERPRINT_LEN 33     /* Bytes of a fingerprint. */
+#define IDEM_HISTORY_MAX 8          /* Past attempts that a record keeps. */
+#define IDEM_TOKEN_MAX 768          /* Bytes of a token, with its NUL. */
+#define IDEM_LEASE_MIN_MS 2000      /* The shortest lease. */
+#define IDEM_DURATION_MAX_MS 3155760000000LL /* A hundred years. */
+#define IDEM_NEVER INT64_MAX /* A lease or retention without an end. */
+
+/* ---- Records ----------------------------------------------------------- */
+
+enum idem_status {
+    IDEM_STATUS_IN_PROGRESS = 1,
+    IDEM_STATUS_COMPLETED = 2,
+    IDEM_STATUS_FAILED = 3,
+    IDEM_STATUS_UNKNOWN = 4,
+    IDEM_STATUS_RELEASED = 5,
+};
+
+/* What happens to a record whose owner's lease ended without a word. */
+enum idem_on_expired_lease {
+    IDEM_ON_EXPIRED_UNSET = 0, /* idem_begin() answers IDEM_EINVALID. */
+    IDEM_RERUN = 1,            /* The next caller runs the work again. */
+    IDEM_HOLD = 2,             /* It becomes unknown: a person must look. */
+};
+
+/* The outcome of completed work, as it was given and as it is replayed. */
+struct idem_result {
+    struct idem_slice bytes;        /* At most IDEM_RESULT_MAX. */
+    struct idem_slice content_type; /* At most 255 bytes; may be empty. */
+    struct idem_slice meta;         /* At most IDEM_META_MAX; yours to shape. */
+    bool not_kept; /* A tombstone: done, but the bytes were not kept. */
+};
+
+/* How an attempt that is no longer the newest came to its end. */
+enum idem_past_end {
+    IDEM_PAST_RELEASED = 1,
+    IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, another attempt followed. */
+    IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
+};
+
+struct idem_past {
+    struct idem_slice owner;
+    uint64_t fence;
+    int64_t started_ms;
+    int64_t ended_ms;
+    enum idem_past_end end;
+};
+
+/* A record. Read-only; the slices belong to whatever holds the record. */
+struct idem_record {
+    struct idem_slice scope;
+    struct idem_slice key;
+    uint8_t id[IDEM_ID_LEN]; /* idem_id() of scope and key. */
+    enum idem_status status;
+    enum idem_on_expired_lease on_expired_lease;
+    struct idem_slice owner;       /* For people. */
+    uint64_t fence;                /* Grows with every attempt of the key. */
+    uint32_t attempts;             /* How many times work started. */
+    int64_t created_ms;            /* First claim. */
+    int64_t started_ms;            /* This attempt. */
+    int64_t lease_ms;              /* Length; IDEM_NEVER: it does not end. */
+    int64_t lease_end_ms;          /* IDEM_NEVER likewise. */
+    int64_t expected_ms;           /* Overdue after this; 0: not said. */
+    int64_t ended_ms;              /* End of work; 0: not ended. */
+    int64_t expires_ms;            /* End of retention; IDEM_NEVER: no end. */
+    int64_t retention_ms;          /* As asked for at begin. */
+    struct idem_slice fingerprint; /* Empty: not checked. */
+    struct idem_result result;     /* In a list its bytes are left out ... */
+    uint64_t result_len;           /* ... and this says how many there are. */
+    struct idem_slice error;       /* Of failed work. */
+    struct idem_slice note;        /* Of unknown, released, resolved. */
+    bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
+                      without a word of the owner. */
+    struct idem_slice input; /* Likewise, and after the ending verbs. */
+    uint64_t input_len;
+    struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
+    size_t history_len;
+
+    /* For stores: who may end this attempt, and proofs of the parts. */
+    uint8_t nonce[16];
+    uint8_t boot_id[16];
+    int64_t lease_end_boot_ms;
+    uint8_t result_digest[16];
+    uint8_t input_digest[16];
+    struct idem_slice unknown_fields; /* Of a later minor version; kept. */
+};
+
+/* "in_progress", "completed", "failed", "unknown", "released"; NULL if none. */
+const char *idem_status_name(enum idem_status status);
+
+/* ---- Identity, fingerprint --------------------------------------------- */
+
+/* The physical identity of (@scope, @key): SHA-256 of "idem1", the length and
+ * bytes of the scope, the length and bytes of the key (lengths as 8 bytes, most
+ * significant first). ("a", "bc") and ("ab", "c") are two identities.
+ *
+ * IDEM_EINVALID  The key is empty or longer than IDEM_KEY_MAX, or the scope is
+ *                longer than IDEM_SCOPE_MAX.
+ * IDEM_ENOMEM    The hash could not be made.
+ */
+int idem_id(struct idem_slice scope, struct idem_slice key,
+            uint8_t ret_id[IDEM_ID_LEN]);
+
+/* The fingerprint of a request: a version byte, then SHA-256 over the number of
+ * @parts and each part with its length. Two lists of parts have one fingerprint
+ * only if they are the same list. With a @secret (at most 64 KiB) it is an HMAC,
+ * so that a reader of the store cannot guess small requests.
+ *
+ * IDEM_EINVALID  More than 65,535 parts, or a secret that is too long.
+ * IDEM_ENOMEM    The hash could not be made.
+ */
+int idem_fingerprint(const struct idem_slice *parts, size_t parts_len,
+                     struct idem_slice secret,
+                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+/* ---- Stores ------------------------------------------------------------ */
+
+struct idem_store;
+
+/* One reading of the host's clocks. */
+struct idem_clock_reading {
+    int64_t wall_ms;     /* CLOCK_REALTIME. */
+    int64_t boot_ms;     /* CLOCK_BOOTTIME: counts suspended time too. */
+    uint8_t boot_id[16]; /* Another value after every boot of the host. */
+};
+
+/* What the library asks of its host. Each member may be NULL: the system's own.
+ * clock and random answer 0, or anything else for "cannot say" (the call that
+ * needed them then answers IDEM_EUNAVAILABLE and does nothing). */
+struct idem_host {
+    void *ctx; /* Passed to each. */
+    int (*clock)(void *ctx, struct idem_clock_reading *ret_reading);
+    int (*random)(void *ctx, void *buf, size_t len);
+    void (*sleep)(void *ctx, int64_t ms);
+};
+
+enum idem_open_flag {
+    IDEM_OPEN_THREAD = 1,    /* One thread, all signals blocked, does the work:
+                                no caller runs another caller's operation. */
+    IDEM_OPEN_READONLY = 2,  /* Fail where the store does not exist; allow only
+                                idem_get() and idem_list(). */
+    IDEM_OPEN_NO_CREATE = 4, /* Fail where the store does not exist. */
+};
+
+struct idem_open_options {
+    size_t size;        /* sizeof, set by IDEM_OPEN_OPTIONS_INIT. */
+    unsigned flags;     /* enum idem_open_flag, or-ed. */
+    int64_t timeout_ms; /* For each operation on the store; 10,000. */
+    size_t queue_max;   /* Operations queued at most; 4,096. */
+    size_t result_max;  /* Longer results become tombstones; 16 MiB. */
+    struct idem_host host;
+};
+
+#define IDEM_OPEN_OPTIONS_INIT                                                 \
+    {                                                                          \
+        sizeof(struct idem_open_options), 0, 10000, 4096, (size_t)16 << 20,    \
+        {                                                                      \
+            NULL, NULL, NULL, NULL                                             \
+        }                                                                      \
+    }
+
+/* Opens the store that @url names and creates it if it is not there:
+ *
+ *     sqlite:PATH     a file, made with mode 0600; its directory must exist
+ *     sqlite:PATH?group=NAME
+ *                     likewise, but made with mode 0660 for that group (a name or
+ *                     a number), which the caller must be in; whoever opens it
+ *                     later may say so or not. A PATH has no "?" in it.
+ *     memory:         in this process, gone when it is closed
+ *
+ * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
+ *
+ * IDEM_EINVALID      No such kind of store, a "?" with something else behind it,
+ *                    or options out of range.
+ * IDEM_ENOTFOUND     It does not exist and may not be created (the flags).
+ * IDEM_ECONFIG       The file is a database of another program or of a newer
+ *                    idem, lies on a network file system or in no directory;
+ *                    or there is no such group, or the file is not shared with it.
+ * IDEM_EDENIED       The file may not be opened, is not a regular file, or may
+ *                    be written by anyone; or the caller is not in the group.
+ * IDEM_ECORRUPT      The file is damaged, or no database. It is left as it is.
+ * IDEM_EFULL         There is no room to create it.
+ * IDEM_EUNAVAILABLE  Another process held the store's lock for too long.
+ * IDEM_ENOMEM
+ */
+int idem_open(const char *url, const struct idem_open_options *options,
+              struct idem_store **ret_store, struct idem_error *ret_error);
+
+/* Waits for operations under way and closes; queues of the store must have been
+ * destroyed. NULL is allowed. */
+void idem_close(struct idem_store *store);
+
+/* ---- The life of one operation ----------------------------------------- */
+
+enum idem_request_flag {
+    /* A waiter that sees the attempt it waits for released, or its lease end
+     * under IDEM_RERUN, starts the work itself. In an op: its caller waits, and
+     * looks once more. */
+    IDEM_WAIT_THEN_RUN = 1,
+};
+
+struct idem_request {
+    size_t size;             /* sizeof, set by IDEM_REQUEST_INIT. */
+    struct idem_slice scope; /* Tenant; part of the identity. */
+    struct idem_slice key;   /* The idempotency key. Must be set. */
+    enum idem_on_expired_lease on_expired_lease; /* Must be set. A takeover
+                                needs the record's and the caller's to be
+                                IDEM_RERUN. */
+    struct idem_slice owner;       /* Who asks, for people: "host/pid". */
+    struct idem_slice fingerprint; /* From idem_fingerprint(). Empty here or on
+                                      record: not compared. */
+    struct idem_slice input;       /* Kept with the record for recovery; may be
+                                empty. At most IDEM_RESULT_MAX. */
+    int64_t lease_ms;      /* 60,000. From IDEM_LEASE_MIN_MS; IDEM_NEVER. */
+    int64_t retention_ms;  /* 86,400,000. Not less than a lease that ends;
+                              IDEM_NEVER. */
+    int64_t expect_ms;     /* Overdue after this long; 0: not said. */
+    uint32_t attempts_max; /* 5. Takeovers end with "gave up" once the work
+                                was started this often; 0: no cap. */
+    int64_t wait_ms;       /* 0. How long idem_begin() waits where it would
+                                answer IDEM_BUSY: it answers with the end of
+                                that attempt, whoever takes it over; with
+                                IDEM_RELEASED when it was given up; with
+                                IDEM_BUSY and lease_left_ms 0 when its lease
+                                is over under IDEM_RERUN. */
+    unsigned flags;        /* enum idem_request_flag, or-ed. */
+    uint64_t join_fence;   /* 0. For waiters on a queue: the fence that was
+                                seen. The answer is about that attempt and
+                                nothing is ever started. */
+};
+
+#define IDEM_REQUEST_INIT                                                      \
+    {                                                                          \
+        sizeof(struct idem_request), {NULL, 0}, {NULL, 0},                     \
+            IDEM_ON_EXPIRED_UNSET, {NULL, 0}, {NULL, 0}, {NULL, 0}, 60000,     \
+            86400000, 0, 5, 0, 0, 0                                            \
+    }
+
+/* Where a verdict and a status share a word they share its number. */
+enum idem_verdict {
+    IDEM_STARTED = IDEM_STATUS_IN_PROGRESS,
+    IDEM_REPLAY = IDEM_STATUS_COMPLETED,
+    IDEM_FAILED = IDEM_STATUS_FAILED, /* Also after attempts_max: "gave up". */
+    IDEM_UNKNOWN = IDEM_STATUS_UNKNOWN,
+    IDEM_RELEASED = IDEM_STATUS_RELEASED,
+    IDEM_MISMATCH = 6, /* The record is shown without its content. */
+    IDEM_BUSY = 7,
+};
+
+/* "STARTED", "REPLAY" ...; NULL if there is none. */
+const char *idem_verdict_name(enum idem_verdict verdict);
+
+/* The answer of idem_begin(). Read-only; new members go at the end. */
+struct idem_attempt {
+    enum idem_verdict verdict;
+    bool takeover;     /* STARTED after an attempt that stopped without a word:
+                          the work may have been done, in part or whole. */
+    uint64_t fence;    /* Of this attempt; hand it to what the work calls. */
+    uint32_t attempts; /* How many times the work was started, with this. */
+    int64_t lease_left_ms; /* BUSY: how long the owner's lease still runs. */
+    const struct idem_record *record; /* As stored; never NULL. Each ending verb
+                          that answers 0 replaces it and frees the old one. */
+};
+
+/* Claims @request's key, or says what stands in the way.
+ *
+ * Durable when it answers: no STARTED is given before the claim would survive a
+ * power cut. Atomic: of callers that race for a key one gets STARTED. A store
+ * error that leaves it unknown whether the claim was made is settled by asking
+ * again as the same claimant, until the store's timeout_ms is over.
+ *
+ * The caller destroys *@ret_attempt with idem_attempt_destroy().
+ *
+ * IDEM_EINVALID      A member of @request is missing or out of range (the error
+ *                    names it and its range), or the handle crossed a fork().
+ * IDEM_EUNAVAILABLE  The store, the clock or the random source did not answer,
+ *                    or too many operations are queued. Nothing was started.
+ * IDEM_EUNKNOWN      The claim may have been made. A second idem_begin() is
+ *                    another claimant and may find it: IDEM_BUSY, and after the
+ *                    lease what the policy says. (To ask again as the same
+ *                    claimant, submit the same op of a queue again.)
+ * IDEM_EFULL         No room. Nothing was started.
+ * IDEM_ECORRUPT      The record fails its checksum or is of a newer version. It
+ *                    is never replayed, overwritten or taken for absent.
+ * IDEM_EDENIED       The store is read-only.
+ * IDEM_ENOMEM
+ */
+int idem_begin(struct idem_store *store, const struct idem_request *request,
+               struct idem_attempt **ret_attempt, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* The verbs that end an attempt. Each is conditional on the attempt's nonce and
+ * fence, durable when it answers 0, and idempotent: the same content again
+ * answers 0 again. @text is for people, may be empty, and is cut after
+ * IDEM_TEXT_MAX bytes. After an error of kind RETRY call the same verb with the
+ * same content again, for as long as the lease is left. Whoever must give up
+ * calls no other verb (above all not idem_release()): the lease decides then.
+ *
+ * IDEM_ELOST         Another attempt, or a person, owns the record now, or it
+ *                    was ended before with other content, or it is gone. It is
+ *                    unchanged.
+ * IDEM_EINVALID      The attempt was not STARTED, or a content type or metadata
+ *                    is too long.
+ * IDEM_EUNAVAILABLE  The store did not answer; this call recorded nothing.
+ * IDEM_EUNKNOWN      It may have been recorded.
+ * IDEM_EFULL         No room; nothing was recorded.
+ * IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+
+/* It is done: @result is replayed to everybody who asks, until the retention
+ * ends. NULL: an empty result. One longer than the store keeps is replaced by a
+ * tombstone (result.not_kept), never refused. */
+int idem_complete(struct idem_attempt *attempt,
+                  const struct idem_result *result,
+                  struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* It failed and must not be retried before a person has looked. Never expires.
+ * @result may be NULL. */
+int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
+              const struct idem_result *result, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Nothing happened; another may try at once. Never call it when the effect may
+ * have happened. */
+int idem_release(struct idem_attempt *attempt, struct idem_slice text,
+                 struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* It may have happened. Never expires; never becomes "did not happen". */
+int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
+                 struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* The lease now ends @lease_ms from now (0: the length of the request). It is
+ * only ever extended. Nothing renews by itself: call it every third of the lease
+ * while the work goes on. It is the one verb that another thread may call while
+ * the owner uses the attempt; attempt->record does not change. */
+int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
+               struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Says that the work of this attempt has stopped without an end and will not go
+ * on: whoever watched over it saw it die. Its lease is over now, everywhere, and
+ * the record's policy decides: IDEM_RERUN lets the next caller take over at once,
+ * IDEM_HOLD makes it unknown. Unlike idem_release() it does not say that nothing
+ * happened. */
+int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* How long the work may go on: the lease as this process counts it, from before
+ * it asked, on a clock that no one sets and that counts suspended time, less
+ * the store's margin (SQLite: 500 ms). 0: start no further effect; so after the
+ * end of the attempt, after IDEM_ELOST, and with a token until it was renewed.
+ * IDEM_NEVER: no end. Renewals through a queue are not counted. */
+int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt);
+
+/* The token of a STARTED attempt: its credential as printable text, for another
+ * process. Whoever has it can end or renew the attempt, so keep it out of command
+ * lines and logs. It is good for as long as the attempt, renewed or not. @buf
+ * receives it with a NUL.
+ *
+ * IDEM_EINVALID  The attempt was not STARTED.
+ */
+int idem_attempt_token(const struct idem_attempt *attempt,
+                       char buf[IDEM_TOKEN_MAX]);
+
+/* An attempt from the token of one, to end or renew it. No store is asked:
+ * verdict is IDEM_STARTED, and record holds only scope, key, id and fence (its
+ * status is 0) until a verb ended it.
+ *
+ * IDEM_EINVALID  The text is no token (@ret_error says why).
+ * IDEM_ENOMEM
+ */
+int idem_attempt_from_token(struct idem_store *store, const char *token,
+                            struct idem_attempt **ret_attempt,
+                            struct idem_error *ret_error);
+
+/* Frees. An attempt that was not ended stays as it is: its lease decides. Also
+ * after idem_close(). NULL is allowed. */
+void idem_attempt_destroy(struct idem_attempt *attempt);
+
+/* How a piece of work ended. Zeroed by idem_once() before the work runs. */
+struct idem_outcome {
+    enum idem_status status;   /* COMPLETED, FAILED, RELEASED or UNKNOWN. */
+    struct idem_result result; /* Must stay until idem_once() returns. */
+    struct idem_slice text;    /* Likewise. */
+};
+
+/* Work for idem_once(). Fills @ret_outcome; leaving its status 0 counts as
+ * IDEM_STATUS_UNKNOWN. May call idem_renew() and read @attempt; must not end it. */
+typedef void idem_work_fn(void *ctx, struct idem_attempt *attempt,
+                          struct idem_outcome *ret_outcome);
+
+/* The whole pattern: begin; if STARTED, run @work and record what it says. The
+ * attempt that comes back has the verdict of the begin and, after work that ran,
+ * the record with its outcome: 0 and IDEM_STARTED mean that the work ran and that
+ * attempt->record->status says how it ended. Completed work has
+ * attempt->record->result, for the first caller and for a replay alike.
+ *
+ * Errors are those of idem_begin() (the work did not run) and, after it ran,
+ * those of the ending verbs. In the second case *@ret_attempt is set too, so that
+ * the caller can end it again; its verdict is IDEM_STARTED.
+ */
+int idem_once(struct idem_store *store, const struct idem_request *request,
+              idem_work_fn *work, void *ctx, struct idem_attempt **ret_attempt,
+              struct idem_error *ret_error) __attribute__((warn_unused_result));
+
+/* ---- For the operator -------------------------------------------------- */
+
+/* A record that was read; the caller destroys it. */
+struct idem_answer;
+
+/* Reads one record, strongly. idem_answer_record() stays valid until
+ * idem_answer_destroy().
+ *
+ * IDEM_ENOTFOUND  There is none (a record past its retention counts as none).
+ * IDEM_EINVALID, IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_get(struct idem_store *store, struct idem_slice scope,
+             struct idem_slice key, struct idem_answer **ret_answer,
+             struct idem_error *ret_error);
+const struct idem_record *idem_answer_record(const struct idem_answer *answer);
+void idem_answer_destroy(struct idem_answer *answer);
+
+struct idem_filter {
+    size_t size;       /* sizeof, set by IDEM_FILTER_INIT. */
+    unsigned statuses; /* 1u << enum idem_status, or-ed; 0: all. */
+    bool overdue;      /* In progress, and past expected_ms or past the
+                                end of the lease. */
+    bool any_scope;    /* true: scope below is not looked at. */
+    struct idem_slice scope;
+    uint64_t max; /* 0: all. */
+};
+#define IDEM_FILTER_INIT                                                       \
+    {                                                                          \
+        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0               \
+    }
+
+/* Called for each record, which is valid during the call only. Answer 0 to go
+ * on, anything else to stop. With @code other than 0 the record could not be
+ * read (IDEM_ECORRUPT); only its id, scope and key are set. */
+typedef int idem_list_fn(void *ctx, int code, const struct idem_record *record);
+
+/* Calls @each for the records that @filter lets through, without results and
+ * inputs. Holds nothing locked between pages: a record that changes meanwhile
+ * may be seen in either state, or twice. @each must not call the library. *@ret_now_ms (may be NULL) is the store's time.
+ *
+ * IDEM_EINVALID, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_list(struct idem_store *store, const struct idem_filter *filter,
+              idem_list_fn *each, void *ctx, int64_t *ret_now_ms,
+              struct idem_error *ret_error);
+
+/* Decides for a record that is failed, unknown, overdue, or in progress under a
+ * lease without an end: @outcome's status may be COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.
+ * The record must still have @fence. Durable when it answers 0; the same decision
+ * by the same person again answers 0 again. Whoever owned the record can no
+ * longer change it.
+ *
+ * IDEM_ENOTFOUND  There is no such record.
+ * IDEM_ELOST      Its fence is another one now: look again.
+ * IDEM_EINVALID   It is completed, released, or in progress and not overdue.
+ * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_resolve(struct idem_store *store, struct idem_slice scope,
+                 struct idem_slice key, uint64_t fence, struct idem_slice who,
+                 const struct idem_outcome *outcome,
+                 struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Adds a record from another store (or a copy of this one) as it is: status,
+ * owner's nonce, fence, times and all. Every member of @record must be set as
+ * idem_get() and idem_record_decode() set it. A record that is already there, and
+ * is not past its retention, stays: *@ret_added (may be NULL) is false then.
+ *
+ * IDEM_EINVALID  @record is none that a store could hold.
+ * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_import(struct idem_store *store, const struct idem_record *record,
+                bool *ret_added, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* How often things happened since the store was made, in all processes that use
+ * it, as their callers were answered. */
+struct idem_counters {
+    size_t size;        /* sizeof, set by IDEM_COUNTERS_INIT. */
+    uint64_t started;   /* Claims that were STARTED. */
+    uint64_t takeovers; /* Of these, after an attempt that did not end. */
+    uint64_t completed; /* Attempts that ended so ... */
+    uint64_t failed;    /* ... with those that were given up ... */
+    uint64_t unknown;   /* ... with those whose lease ended under IDEM_HOLD. */
+    uint64_t released;
+    uint64_t replayed;
+    uint64_t busy; /* A caller that waits counts once. */
+    uint64_t mismatch;
+    uint64_t lost;     /* Verbs of owners that were answered IDEM_ELOST. */
+    uint64_t resolved; /* Decisions by persons; they count nowhere else. */
+    uint64_t purged;   /* Records. */
+};
+#define IDEM_COUNTERS_INIT                                                     \
+    {                                                                          \
+        sizeof(struct idem_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
+    }
+
+/* Reads the counters. Start *@ret_counters from IDEM_COUNTERS_INIT.
+ *
+ * They are kept in the store, but written less often than records, so that
+ * counting costs nothing: another process sees those of a busy one a second late,
+ * and those of one that only reads when it closes its store. A process that is
+ * killed, or a power cut, takes what was not written with it. Nothing is decided
+ * by them. Copies of a request that was applied before are not counted, nor is
+ * what a read-only handle, or idem_sqlite_begin_in() and its kin, did.
+ *
+ * IDEM_EINVALID  Its size is not set.
+ * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_count(struct idem_store *store, struct idem_counters *ret_counters,
+               struct idem_error *ret_error);
+
+/* Deletes records past their retention, at most @max of them (0: all), in slices
+ * that each hold the store's lock for less than 100 ms. Their space is used
+ * again. A live lease, an unexpired result and what failed or is unknown are
+ * never touched; fences keep growing over what was deleted.
+ *
+ * IDEM_EUNAVAILABLE, IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
+               struct idem_error *ret_error);
+
+/* ---- Queues: the same verbs without blocking --------------------------- */
+
+/*     idem_queue_create(store, &queue, &error)
+ *     idem_op_begin(&request, &op, &error)      each op is copied, then ...
+ *     idem_queue_submit(queue, op, &error)      ... belongs to the store
+ *     idem_queue_reap(queue, timeout_ms)        until it comes back here
+ *     idem_op_code(op), idem_op_take_attempt(op, ...)
+ *     idem_op_destroy(op)
+ *
+ * Answers come back only inside idem_queue_reap(), on the thread that calls it,
+ * in any order. Without IDEM_OPEN_THREAD that call also does the work: what was
+ * submitted since the last call runs together, with one flush to the disk.
+ */
+struct idem_queue;
+struct idem_op;
+
+/* IDEM_EINVALID, IDEM_ENOMEM */
+int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
+                      struct idem_error *ret_error);
+
+/* Takes back what the store has not begun (nothing is done then), lets what is
+ * under way go its way unheard, and destroys the ops and the queue. NULL is
+ * allowed. */
+void idem_queue_destroy(struct idem_queue *queue);
+
+/* A descriptor that is readable while idem_queue_reap() has something to do; for
+ * poll() and its kin. It belongs to the queue. Negative: IDEM_EUNAVAILABLE, no
+ * descriptor could be had. */
+int idem_queue_fd(struct idem_queue *queue);
+
+/* Hands @op over. On failure it stays the caller's. The same op may be submitted
+ * again after it came back with an error of kind RETRY: it keeps its nonce, so
+ * that its own earlier success is recognised.
+ *
+ * IDEM_EUNAVAILABLE  The queue is full, or the clock or random source is away.
+ * IDEM_EINVALID      The op is under way, or the handle crossed a fork().
+ */
+int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
+                      struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* One op that was answered, or NULL after @timeout_ms (0: without waiting for
+ * others, but see above: the work itself takes its time; -1: no limit) or when
+ * nothing is under way. It is the caller's again. An op that the store
+ * could not begin within its timeout_ms comes back with IDEM_EUNAVAILABLE. */
+struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
+
+/* How many submitted ops were not reaped yet. */
+size_t idem_queue_len(struct idem_queue *queue);
+
+/* Makers of ops: the verb's arguments, copied and checked. An attempt may be
+ * destroyed before the op that ends it comes back; what is on record then is in
+ * idem_op_record(). wait_ms of a request must be 0 here: an op is answered at
+ * once. Whoever waits for another's attempt makes an op with join_fence and
+ * submits it again after a pause of its own.
+ *
+ * IDEM_EINVALID, IDEM_ENOMEM
+ */
+int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
+                  struct idem_error *ret_error);
+int idem_op_end(const struct idem_attempt *attempt,
+                const struct idem_outcome *outcome, struct idem_op **ret_op,
+                struct idem_error *ret_error);
+int idem_op_renew(const struct idem_attempt *attempt, int64_t lease_ms,
+                  struct idem_op **ret_op, struct idem_error *ret_error);
+int idem_op_get(struct idem_slice scope, struct idem_slice key,
+                struct idem_op **ret_op, struct idem_error *ret_error);
+int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
+                   struct idem_error *ret_error);
+
+/* The caller's own pointer, carried along. */
+void idem_op_set_user(struct idem_op *op, void *user);
+void *idem_op_user(const struct idem_op *op);
+
+/* The answer of a reaped op: 0 or an enum idem_code, with its sentence. */
+int idem_op_code(const struct idem_op *op);
+const struct idem_error *idem_op_error(const struct idem_op *op);
+
+/* The verdict of a begin that answered 0. */
+enum idem_verdict idem_op_verdict(const struct idem_op *op);
+
+/* False where an import that answered 0 found a record that stays, or was given
+ * one that is past its retention. */
+bool idem_op_added(const struct idem_op *op);
+
+/* The record after the op; NULL where there is none. Valid until the op is
+ * submitted again or destroyed. */
+const struct idem_record *idem_op_record(const struct idem_op *op);
+
+/* The attempt of a begin that answered 0; @op may be destroyed before it.
+ *
+ * IDEM_EINVALID  The op is not such a begin, or was asked before: it can only be
+ *                destroyed then.
+ * IDEM_ENOMEM
+ */
+int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt);
+
+/* NULL is allowed. The op must be the caller's. */
+void idem_op_destroy(struct idem_op *op);
+
+/* ---- Memory ------------------------------------------------------------ */
+
+/* Where the library's own memory comes from; all three must be set. */
+struct idem_heap {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t len);
+    void *(*realloc)(void *ctx, void *ptr, size_t len);
+    void (*free)(void *ctx, void *ptr);
+};
+
+/* Replaces the heap of the process for this library; call it before anything
+ * else. NULL: malloc and its kin again. @heap is copied. */
+void idem_heap_set(const struct idem_heap *heap);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,135 @@
+/* idem/sqlite.h: the embedded store, one SQLite file. */
+#ifndef IDEM_SQLITE_H
+#define IDEM_SQLITE_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* Opens the store in the file @path. The same as idem_open("sqlite:PATH", ...),
+ * whose errors it has; "?group=NAME" may stand behind the path here too.
+ *
+ * Beside the file stand PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours).
+ * All of them are the store: copy, move or delete them together, and only while
+ * nobody uses them.
+ */
+int idem_sqlite_open(const char *path, const struct idem_open_options *options,
+                     struct idem_store **ret_store,
+                     struct idem_error *ret_error);
+
+/* ---- The file itself ---- */
+
+struct idem_sqlite_info {
+    size_t size;        /* sizeof, set by IDEM_SQLITE_INFO_INIT. */
+    const char *path;   /* Until the store is closed. */
+    unsigned schema;    /* The version of the tables. */
+    uint64_t file_len;  /* Bytes of the database ... */
+    uint64_t wal_len;   /* ... and of its log. */
+    uint64_t page_size; /* Bytes. */
+    uint64_t pages;
+    uint64_t pages_free;
+    uint64_t records[6]; /* By enum idem_status, expired ones too. */
+};
+#define IDEM_SQLITE_INFO_INIT                                                  \
+    {                                                                          \
+        sizeof(struct idem_sqlite_info), NULL, 0, 0, 0, 0, 0, 0,               \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
+
+/* What the file of @store is now. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
+ *
+ * IDEM_EINVALID  The store is no SQLite store, or the size is not set.
+ * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_inspect(struct idem_store *store,
+                        struct idem_sqlite_info *ret_info,
+                        struct idem_error *ret_error);
+
+/* Brings the file @path to the newest schema that this library knows, and says
+ * from which version to which. Nothing else does that: opening a store refuses
+ * an older schema as well as a newer one. There is only schema 1 so far.
+ *
+ * IDEM_ENOTFOUND  There is no such file.
+ * IDEM_ECONFIG    Its schema is of a newer library; it is left as it is.
+ * And the other errors of idem_open().
+ */
+int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
+                        struct idem_error *ret_error);
+
+/* ---- Effect and record in one transaction ---- */
+
+/* An effect that is itself a change of an SQLite database can be committed
+ * together with its record: then there is no moment at which one is there and
+ * the other is not, whatever dies when.
+ *
+ *     sqlite3_exec(db, "BEGIN IMMEDIATE", ...)
+ *     idem_sqlite_begin_in(db, &request, &attempt, &error)
+ *     |
+ *     +-- IDEM_STARTED   change the database; then
+ *     |                  idem_sqlite_complete_in(db, attempt, &result, &error)
+ *     |                  and COMMIT
+ *     +-- IDEM_REPLAY    ROLLBACK; attempt->record->result is the outcome
+ *     +-- ...            ROLLBACK
+ *
+ * The records are tables of the caller's database (idem_record, idem_clock),
+ * made at the first call. No lock but the transaction is used; on an error roll
+ * back. An attempt that was begun in a transaction is ended in one, the same or
+ * a later one, and not with idem_complete() and its kin. How durable a commit is
+ * is the caller's choice: PRAGMA synchronous.
+ *
+ * A claim that is committed before it is ended has a lease like any other, which
+ * cannot be renewed here: make it long enough, and start no further effect once
+ * idem_attempt_lease_left_ms() is 0. idem_attempt_from_token() with a NULL store
+ * gives such an attempt to another process.
+ *
+ * Nothing deletes these records by itself. Those past their retention:
+ *
+ *     DELETE FROM idem_record
+ *     WHERE status IN (2, 5) AND deadline < unixepoch() * 1000
+ */
+struct sqlite3;
+
+/* Claims @request's key in the transaction that is open on @db. Not durable
+ * before the caller commits. wait_ms must be 0. The caller destroys the attempt.
+ *
+ * IDEM_EINVALID      No transaction is open on @db, or @request is not valid.
+ * IDEM_ECONFIG       The tables are of another version of idem.
+ * IDEM_EUNAVAILABLE  The database is locked, or the clock does not answer.
+ * IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Records how the attempt ended, in the transaction that is open on @db.
+ *
+ * IDEM_ELOST         Another attempt owns the record now; it is unchanged.
+ * IDEM_EINVALID      No transaction is open, the attempt was not STARTED, or it
+ *                    was begun in a store.
+ * IDEM_EUNAVAILABLE, IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_end_in(struct sqlite3 *db, struct idem_attempt *attempt,
+                       const struct idem_outcome *outcome,
+                       struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* The same, completed with @result (NULL: an empty one). */
+int idem_sqlite_complete_in(struct sqlite3 *db, struct idem_attempt *attempt,
+                            const struct idem_result *result,
+                            struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

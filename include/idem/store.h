@@ -1,0 +1,362 @@
+/* idem/store.h: for people who write a store.
+ *
+ * A store is a struct idem_store_ops over one struct idem_op. It takes ops with
+ * submit(), works on them when a caller drives it, and gives each back with
+ * idem_op_answer(), once, from any thread. It decides nothing itself: what a
+ * verb means is in the pure functions idem_decide_*() below, which are given the
+ * record that was found and the store's time.
+ *
+ *     submit(op) --> [pending] --drive()--> [running] --idem_op_answer()--> queue
+ *                        |                      |
+ *                     cancel():              cancel(): detached, freed by
+ *                     taken back             idem_op_answer() itself
+ */
+#ifndef IDEM_STORE_H
+#define IDEM_STORE_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* ---- Time -------------------------------------------------------------- */
+
+/* What a decision knows of time. The true store time lies within store_ms plus
+ * or minus store_err_ms. A lease that was counted on the same boot is judged by
+ * boot_ms alone; any other is over when store time is certainly past its end
+ * plus margin_ms. */
+struct idem_now {
+    int64_t store_ms;
+    int64_t store_err_ms;
+    int64_t boot_ms;
+    uint8_t boot_id[16];
+    int64_t margin_ms;
+    uint64_t fence_floor; /* The highest fence that was ever purged. */
+};
+
+/* ---- Ops --------------------------------------------------------------- */
+
+enum idem_verb {
+    /* Claims the key. Atomic: read, idem_decide_begin(), write. A STARTED is
+     * durable when it is answered, and so is a record that became unknown or
+     * failed on the way. */
+    IDEM_OP_BEGIN = 1,
+    /* Ends the attempt (id, nonce, fence) by idem_decide_end(). Atomic and
+     * durable when answered. */
+    IDEM_OP_END,
+    /* Extends its lease by idem_decide_renew(). Atomic and durable. */
+    IDEM_OP_RENEW,
+    /* Ends its lease now, by idem_decide_expire(). Atomic and durable. */
+    IDEM_OP_EXPIRE,
+    /* Reads one record, with result and input, no older than the newest change
+     * that was answered anywhere before the op was submitted. */
+    IDEM_OP_GET,
+    /* Reads a page of records without results and inputs, after list.cursor:
+     * calls list.each for each of them during drive(), sets list.cursor, or
+     * list.done at the end. */
+    IDEM_OP_LIST,
+    /* Adds a record from another store, by idem_decide_import(). Atomic and
+     * durable. */
+    IDEM_OP_IMPORT,
+    /* A person's decision, by idem_decide_resolve(). Atomic and durable. */
+    IDEM_OP_RESOLVE,
+    /* Deletes at most purge.max records that idem_decide_expired(), in one slice
+     * of at most 100 ms; remembers their highest fence. Sets purge.purged, and
+     * purge.done when no more are to be found. */
+    IDEM_OP_PURGE,
+    /* Reads the counters; see struct idem_counters. */
+    IDEM_OP_COUNT,
+};
+
+enum idem_op_state {
+    IDEM_OP_IDLE = 0, /* The caller's. */
+    IDEM_OP_PENDING,  /* The store's; nothing done. */
+    IDEM_OP_RUNNING,  /* The store's; under way. */
+    IDEM_OP_ANSWERED, /* In its queue, to be reaped. */
+    IDEM_OP_DETACHED, /* The store's; nobody waits for it any more. */
+};
+
+enum idem_cancel {
+    IDEM_CANCEL_TAKEN_BACK, /* It was pending; nothing was done. */
+    IDEM_CANCEL_DETACHED,   /* It was running; the store frees it. */
+    IDEM_CANCEL_ANSWERED,   /* Too late: it is in its queue, or about to be. */
+};
+
+/* One request to a store and its answer. Made by the idem_op_*() functions; all
+ * slices of the arguments point into memory that the op owns. */
+struct idem_op {
+    enum idem_verb verb;
+
+    /* The record that is meant (all verbs but list, purge and count). */
+    uint8_t id[IDEM_ID_LEN];
+    struct idem_slice scope;
+    struct idem_slice key;
+    /* The attempt that asks: fresh for each begin, kept when it is submitted
+     * again; of the attempt for end and renew; fresh for resolve. */
+    uint8_t nonce[16];
+    bool has_nonce;
+    uint64_t fence; /* end, renew, expire, resolve. */
+
+    union {
+        struct idem_request begin;
+        struct idem_outcome end;
+        struct {
+            int64_t lease_ms;
+        } renew;
+        struct {
+            struct idem_record record; /* Its slices are the op's. */
+            bool added;
+        } import;
+        struct {
+            struct idem_outcome outcome;
+            struct idem_slice who;
+        } resolve;
+        struct {
+            struct idem_filter filter;
+            idem_list_fn *each;
+            void *ctx;
+            uint64_t cursor[3]; /* The store's own; 0: from the start. */
+            uint64_t limit;     /* Records looked at in this page. */
+            int64_t now_ms;
+            bool done;
+            bool stopped; /* each() asked for it. */
+        } list;
+        struct {
+            uint64_t max;
+            uint64_t cursor[3]; /* Likewise. */
+            uint64_t purged;
+            bool done;
+        } purge;
+        struct idem_counters counters;
+    } u;
+
+    /* The answer. */
+    struct idem_error error; /* code 0: answered. */
+    enum idem_verdict verdict;
+    bool takeover;
+    bool changed; /* The record, by this op; not by an earlier copy of it. */
+    bool has_record;
+    int64_t lease_left_ms;
+    struct idem_record record; /* Its slices point into the op's memory. */
+
+    /* The library's own. */
+    struct idem_store *store;
+    struct idem_queue *queue;
+    struct idem_op *next; /* The store's, then the queue's. */
+    struct idem_op *prev;
+    struct idem_op *queue_next;
+    struct idem_op *queue_prev;
+    int state;           /* enum idem_op_state; atomic from submit to answer. */
+    int64_t deadline_ms; /* CLOCK_MONOTONIC. */
+    int64_t asked_boot_ms; /* First submitted; leases count from here. */
+    void *user;
+    uint8_t *args; /* One block: the arguments. */
+    size_t args_len;
+    uint8_t *answer; /* One block: what record's slices point to. */
+    size_t answer_cap;
+};
+
+/* Marks a pending @op as running. The store's own lock keeps cancel() away. */
+void idem_op_run(struct idem_op *op);
+
+/* What cancel() does for an op that is no longer pending. */
+enum idem_cancel idem_op_detach(struct idem_op *op);
+
+/* Gives @op back to its queue (or frees it, if it was detached). The store must
+ * not touch it afterwards. error, verdict, takeover, lease_left_ms and the
+ * record have been set before. */
+void idem_op_answer(struct idem_op *op);
+
+/* Copies @record into the op's own memory and makes it the answer's record. A
+ * result or input that already lies in the op's arguments is not copied again.
+ *
+ * IDEM_ENOMEM
+ */
+int idem_op_set_record(struct idem_op *op, const struct idem_record *record);
+
+/* Sets the op's error: @code and one sentence made as printf does. Returns
+ * @code. */
+int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- Stores ------------------------------------------------------------ */
+
+struct idem_store_ops {
+    const char *name;
+    /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. */
+    int (*submit)(struct idem_store *store, struct idem_op *op);
+    /* Takes @op back, or detaches it. */
+    enum idem_cancel (*cancel)(struct idem_store *store, struct idem_op *op);
+    /* Works, or waits while others work, until @queue has an answer, nothing of
+     * it is under way, or CLOCK_MONOTONIC has reached @deadline_ms. */
+    void (*drive)(struct idem_store *store, struct idem_queue *queue,
+                  int64_t deadline_ms);
+    /* Ends and frees the store. Nothing is pending. */
+    void (*close)(struct idem_store *store);
+};
+
+struct idem_waiters;
+
+/* The head of every store; the store's own struct begins with it. */
+struct idem_store {
+    const struct idem_store_ops *ops;
+    struct idem_open_options options; /* With every hook of host set. */
+    int64_t margin_ms; /* Owners stop their work this long before the end. */
+    long pid;          /* That opened it. */
+    struct idem_waiters *waiters; /* Callers of this process that wait. */
+};
+
+/* Sets up the head. @options may be NULL.
+ *
+ * IDEM_EINVALID  Options out of range.
+ * IDEM_ENOMEM
+ */
+int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
+                    const struct idem_open_options *options,
+                    struct idem_error *ret_error);
+
+/* Frees what the head holds; the store frees itself. */
+void idem_store_finish(struct idem_store *store);
+
+/* Says that the record @id reached an end: waiters of this process look again.
+ * Called after the change is durable. */
+void idem_store_changed(struct idem_store *store, const uint8_t *id);
+
+/* True while @queue holds an answer that was not reaped. */
+bool idem_queue_ready(struct idem_queue *queue);
+
+/* Blocks until @queue is ready, it was poked, or CLOCK_MONOTONIC has reached
+ * @deadline_ms. */
+void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms);
+
+/* Ends an idem_queue_sleep() of @queue early; from any thread. */
+void idem_queue_poke(struct idem_queue *queue);
+
+/* ---- Decisions --------------------------------------------------------- */
+
+enum idem_change {
+    IDEM_CHANGE_NONE = 0,
+    IDEM_CHANGE_INSERT,  /* There is no record of this id: write next. */
+    IDEM_CHANGE_REPLACE, /* Write next over the record that was found, provided
+                            that it is still the same. */
+};
+
+struct idem_decision {
+    int code; /* 0, or an enum idem_code with @text. */
+    char text[160];
+    char note[64];             /* What next.note or next.error may point to. */
+    enum idem_verdict verdict; /* Of a begin. */
+    bool takeover;
+    int64_t lease_left_ms; /* BUSY. */
+    enum idem_change change;
+    bool set_result; /* Write next.result too (perhaps empty); else keep. */
+    bool set_input;  /* Likewise. */
+    struct idem_record
+        next; /* If there is a change. Its slices point to what the
+                                arguments point to. */
+};
+
+/* What idem_begin() means. @found may be NULL: there is no record. It needs no
+ * result or input bytes. @op is an IDEM_OP_BEGIN with nonce, or any op with the
+ * same members set. */
+void idem_decide_begin(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *ret_decision);
+
+/* What the ending verbs mean: complete, fail, release, unknown. */
+void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
+                     const struct idem_now *now,
+                     struct idem_decision *ret_decision);
+
+void idem_decide_renew(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *ret_decision);
+
+void idem_decide_expire(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision);
+
+/* A record that is there and counts is never written over. */
+void idem_decide_import(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision);
+
+void idem_decide_resolve(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *ret_decision);
+
+/* True if @record may be deleted and counts as absent: its retention is
+ * certainly over. */
+bool idem_decide_expired(const struct idem_record *record,
+                         const struct idem_now *now);
+
+/* True if @record is in progress and late: past expected_ms, or its lease over. */
+bool idem_decide_overdue(const struct idem_record *record,
+                         const struct idem_now *now);
+
+/* ---- The stored form --------------------------------------------------- */
+
+/* A record is stored as its identity (id, and scope and key in clear), its head,
+ * and two bodies: result and input. The head, all numbers with the most
+ * significant byte first:
+ *
+ *      0  4  "IDR1"
+ *      4  1  version, 1
+ *      5  1  status
+ *      6  1  on_expired_lease
+ *      7  1  flags: 1 result not kept, 2 by_lease
+ *      8  8  fence              48  8  lease_end       104 16  nonce
+ *     16  4  attempts           56  8  lease_end_boot  120 16  boot_id
+ *     20  4  bytes of fields    64  8  expected        136 16  result_digest
+ *     24  8  created            72  8  ended           152 16  input_digest
+ *     32  8  started            80  8  expires         168  8  result_len
+ *     40  8  lease              88  8  retention       176  8  input_len
+ *                               96  8  (zero)
+ *    184  .  fields: tag (1), length (4), bytes; tags rise. A tag of 128 or more
+ *            that the reader does not know makes the record one of a newer
+ *            version; a lower one is kept as it is.
+ *      .. 16  first half of SHA-256 over id and all bytes above
+ *
+ * The digests are the first half of SHA-256 over the body (zero if empty).
+ */
+#define IDEM_HEAD_MIN 200
+#define IDEM_HEAD_MAX 65536
+
+/* Encodes @record's head into @buf of @cap bytes.
+ *
+ * IDEM_EINVALID  It does not fit (no record within the limits of idem.h needs
+ *                more than IDEM_HEAD_MAX).
+ * IDEM_ENOMEM    The hash could not be made.
+ */
+int idem_record_encode(const struct idem_record *record, void *buf, size_t cap,
+                       size_t *ret_len);
+
+/* Decodes and verifies a head that was stored under @id. The slices of
+ * @ret_record point into @head. scope, key, and the bytes of result and input
+ * are the caller's to set; result_len, input_len and the digests are set.
+ *
+ * IDEM_ECORRUPT  It fails its checksum, is bound to another id, breaks a rule of
+ *                the layout, or is of a newer version (@ret_error says which).
+ * IDEM_ENOMEM    The hash could not be made.
+ */
+int idem_record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
+                       struct idem_record *ret_record,
+                       struct idem_error *ret_error);
+
+/* Checks a body against the digest and length from the head.
+ *
+ * IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_record_check_body(struct idem_slice body, uint64_t len,
+                           const uint8_t digest[16]);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

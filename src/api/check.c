@@ -1,0 +1,127 @@
+/* Checking what callers give: every member and its range. */
+#include "api/check.h"
+
+#include "core/error.h"
+
+static int too_long(const char *name, size_t max, struct idem_error *error)
+{
+    return idem__error(error, IDEM_EINVALID, "%s: at most %zu bytes", name,
+                       max);
+}
+
+int idem__check_names(struct idem_slice scope, struct idem_slice key,
+                      struct idem_error *error)
+{
+    if ((key.base == NULL && key.len > 0) ||
+        (scope.base == NULL && scope.len > 0)) {
+        return idem__error(error, IDEM_EINVALID, "key, scope: no bytes given");
+    }
+    if (key.len == 0) {
+        return idem__error(error, IDEM_EINVALID, "key: it must not be empty");
+    }
+    if (key.len > IDEM_KEY_MAX) {
+        return too_long("key", IDEM_KEY_MAX, error);
+    }
+    if (scope.len > IDEM_SCOPE_MAX) {
+        return too_long("scope", IDEM_SCOPE_MAX, error);
+    }
+    return 0;
+}
+
+int idem__check_duration(const char *name, int64_t ms, int64_t min_ms,
+                         bool may_be_never, struct idem_error *error)
+{
+    if (ms == IDEM_NEVER && may_be_never) {
+        return 0;
+    }
+    if (ms < min_ms || ms > IDEM_DURATION_MAX_MS) {
+        return idem__error(error, IDEM_EINVALID, "%s: %lld to %lld ms%s", name,
+                           (long long)min_ms, (long long)IDEM_DURATION_MAX_MS,
+                           may_be_never ? ", or never" : "");
+    }
+    return 0;
+}
+
+static int check_durations(const struct idem_request *request,
+                           struct idem_error *error)
+{
+    int rc = idem__check_duration("lease", request->lease_ms, IDEM_LEASE_MIN_MS,
+                                  true, error);
+
+    if (rc == 0) {
+        rc = idem__check_duration("retention", request->retention_ms, 1, true,
+                                  error);
+    }
+    if (rc == 0) {
+        rc =
+            idem__check_duration("expect", request->expect_ms, 0, false, error);
+    }
+    if (rc == 0) {
+        rc = idem__check_duration("wait", request->wait_ms, 0, false, error);
+    }
+    if (rc == 0 && request->lease_ms != IDEM_NEVER &&
+        request->lease_ms > request->retention_ms) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "retention: it must not be shorter than the lease");
+    }
+    return rc;
+}
+
+int idem__check_request(const struct idem_request *request,
+                        struct idem_error *error)
+{
+    int rc;
+
+    if (request == NULL || request->size != sizeof(*request)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "request: begin with IDEM_REQUEST_INIT");
+    }
+    rc = idem__check_names(request->scope, request->key, error);
+    if (rc == 0) {
+        rc = check_durations(request, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (request->on_expired_lease != IDEM_RERUN &&
+        request->on_expired_lease != IDEM_HOLD) {
+        return idem__error(error, IDEM_EINVALID,
+                           "on_expired_lease: say IDEM_RERUN or IDEM_HOLD");
+    }
+    if (request->owner.len > IDEM_OWNER_MAX) {
+        return too_long("owner", IDEM_OWNER_MAX, error);
+    }
+    if (request->fingerprint.len != 0 &&
+        request->fingerprint.len != IDEM_FINGERPRINT_LEN) {
+        return idem__error(error, IDEM_EINVALID,
+                           "fingerprint: none, or %d bytes of "
+                           "idem_fingerprint()",
+                           IDEM_FINGERPRINT_LEN);
+    }
+    if (request->input.len > IDEM_RESULT_MAX) {
+        return too_long("input", IDEM_RESULT_MAX, error);
+    }
+    if ((request->flags & ~(unsigned)IDEM_WAIT_THEN_RUN) != 0) {
+        return idem__error(error, IDEM_EINVALID, "flags: no such flag");
+    }
+    return 0;
+}
+
+int idem__check_outcome(const struct idem_outcome *outcome,
+                        struct idem_error *error)
+{
+    const struct idem_result *result = &outcome->result;
+
+    if (outcome->status < IDEM_STATUS_COMPLETED ||
+        outcome->status > IDEM_STATUS_RELEASED) {
+        return idem__error(error, IDEM_EINVALID,
+                           "status: completed, failed, unknown or released");
+    }
+    if (result->content_type.len > 255) {
+        return too_long("content type", 255, error);
+    }
+    if (result->meta.len > IDEM_META_MAX) {
+        return too_long("meta", IDEM_META_MAX, error);
+    }
+    return 0;
+}

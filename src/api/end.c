@@ -1,0 +1,144 @@
+/* The verbs of an owner, blocking: complete, fail, release, unknown, renew,
+ * expire. */
+#include "api/call.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "queue/attempt.h"
+
+static int check_store(const struct idem__attempt *a, struct idem_error *error)
+{
+    if (a->store != NULL) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "the attempt lives in a transaction of your own: end it "
+                       "with idem_sqlite_end_in()");
+}
+
+static int end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
+               struct idem_error *error)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_op *op;
+    int rc = check_store(a, error);
+
+    if (rc == 0) {
+        rc = idem_op_end(attempt, outcome, &op, error);
+    }
+    if (rc == 0) {
+        rc = idem__call(a->store, &op, error);
+    }
+    if (rc == 0 || rc == IDEM_ELOST) {
+        idem__attempt_set_lease_end(a, 0);
+    }
+    if (rc == 0) {
+        idem__attempt_update(attempt, op);
+    }
+    return rc;
+}
+
+int idem_complete(struct idem_attempt *attempt,
+                  const struct idem_result *result,
+                  struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+
+    if (result != NULL) {
+        outcome.result = *result;
+    }
+    return end(attempt, &outcome, ret_error);
+}
+
+int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
+              const struct idem_result *result, struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_FAILED,
+        .text = text,
+    };
+
+    if (result != NULL) {
+        outcome.result = *result;
+    }
+    return end(attempt, &outcome, ret_error);
+}
+
+int idem_release(struct idem_attempt *attempt, struct idem_slice text,
+                 struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RELEASED,
+        .text = text,
+    };
+
+    return end(attempt, &outcome, ret_error);
+}
+
+int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
+                 struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_UNKNOWN,
+        .text = text,
+    };
+
+    return end(attempt, &outcome, ret_error);
+}
+
+/* The lease counts from before it was asked for, and is never counted shorter
+ * than it was. */
+static void count_lease(struct idem__attempt *a, const struct idem_op *op)
+{
+    int64_t lease_ms =
+        op->u.renew.lease_ms != 0 ? op->u.renew.lease_ms : op->record.lease_ms;
+    int64_t end_ms = idem__time_add(op->asked_boot_ms, lease_ms);
+
+    if (end_ms > idem__attempt_lease_end(a)) {
+        idem__attempt_set_lease_end(a, end_ms);
+    }
+}
+
+int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
+               struct idem_error *ret_error)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_op *op;
+    int rc = check_store(a, ret_error);
+
+    if (rc == 0) {
+        rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
+                           ret_error);
+    }
+    if (rc == 0) {
+        rc = idem__call(a->store, &op, ret_error);
+    }
+    if (rc == IDEM_ELOST) {
+        idem__attempt_set_lease_end(a, 0);
+    }
+    if (rc == 0) {
+        count_lease(a, op);
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_op *op;
+    int rc = check_store(a, ret_error);
+
+    if (rc == 0) {
+        rc = idem__op_expire(attempt, &op, ret_error);
+    }
+    if (rc == 0) {
+        rc = idem__call(a->store, &op, ret_error);
+    }
+    if (rc == 0 || rc == IDEM_ELOST || rc == IDEM_EUNKNOWN) {
+        idem__attempt_set_lease_end(a, 0);
+    }
+    if (rc == 0) {
+        idem__attempt_update(attempt, op);
+    }
+    return rc;
+}

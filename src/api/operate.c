@@ -1,0 +1,197 @@
+/* The verbs of an operator, blocking: get, list, resolve, import, count,
+ * purge. */
+#include "api/call.h"
+#include "core/error.h"
+#include "queue/op.h"
+
+enum {
+    PAGE = 256,
+    PURGE_SLICE = 100
+};
+
+/* An answer is the op that brought it. */
+struct idem_answer {
+    struct idem_op op;
+};
+
+int idem_get(struct idem_store *store, struct idem_slice scope,
+             struct idem_slice key, struct idem_answer **ret_answer,
+             struct idem_error *ret_error)
+{
+    struct idem_op *op;
+    int rc = idem_op_get(scope, key, &op, ret_error);
+
+    if (rc == 0) {
+        rc = idem__call(store, &op, ret_error);
+    }
+    if (rc == 0) {
+        *ret_answer = (struct idem_answer *)op;
+    }
+    return rc;
+}
+
+const struct idem_record *idem_answer_record(const struct idem_answer *answer)
+{
+    return &answer->op.record;
+}
+
+void idem_answer_destroy(struct idem_answer *answer)
+{
+    idem_op_destroy((struct idem_op *)answer);
+}
+
+/* Counts what the caller is shown. */
+struct counter {
+    idem_list_fn *each;
+    void *ctx;
+    uint64_t left;
+};
+
+static int count_and_show(void *ctx, int code, const struct idem_record *record)
+{
+    struct counter *counter = ctx;
+    int rc = counter->each(counter->ctx, code, record);
+
+    if (rc == 0 && counter->left != 0 && --counter->left == 0) {
+        rc = 1;
+    }
+    return rc;
+}
+
+static int make_list(const struct idem_filter *filter, struct counter *counter,
+                     struct idem_op **ret_op, struct idem_error *error)
+{
+    struct idem_op *op;
+
+    if (filter->size != sizeof(*filter)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "filter: begin with IDEM_FILTER_INIT");
+    }
+    if (filter->scope.len > IDEM_SCOPE_MAX) {
+        return idem__error(error, IDEM_EINVALID, "scope: at most %d bytes",
+                           IDEM_SCOPE_MAX);
+    }
+    op = idem__op_create(IDEM_OP_LIST, filter->scope.len);
+    if (op == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    op->u.list.filter = *filter;
+    idem__op_keep(op, &op->u.list.filter.scope);
+    op->u.list.each = count_and_show;
+    op->u.list.ctx = counter;
+    op->u.list.limit = PAGE;
+    *ret_op = op;
+    return 0;
+}
+
+int idem_list(struct idem_store *store, const struct idem_filter *filter,
+              idem_list_fn *each, void *ctx, int64_t *ret_now_ms,
+              struct idem_error *ret_error)
+{
+    struct counter counter = {each, ctx, filter->max};
+    struct idem_op *op;
+    int rc = make_list(filter, &counter, &op, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    do {
+        rc = idem__call(store, &op, ret_error);
+    } while (rc == 0 && !op->u.list.done);
+    if (rc == 0) {
+        if (ret_now_ms != NULL) {
+            *ret_now_ms = op->u.list.now_ms;
+        }
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+int idem_resolve(struct idem_store *store, struct idem_slice scope,
+                 struct idem_slice key, uint64_t fence, struct idem_slice who,
+                 const struct idem_outcome *outcome,
+                 struct idem_error *ret_error)
+{
+    struct idem_op *op;
+    int rc = idem__op_resolve(store, scope, key, fence, who, outcome, &op,
+                              ret_error);
+
+    if (rc == 0) {
+        rc = idem__call(store, &op, ret_error);
+    }
+    if (rc == 0) {
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+int idem_import(struct idem_store *store, const struct idem_record *record,
+                bool *ret_added, struct idem_error *ret_error)
+{
+    struct idem_op *op;
+    int rc = idem_op_import(record, &op, ret_error);
+
+    if (rc == 0) {
+        rc = idem__call(store, &op, ret_error);
+    }
+    if (rc == 0) {
+        if (ret_added != NULL) {
+            *ret_added = idem_op_added(op);
+        }
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+int idem_count(struct idem_store *store, struct idem_counters *ret_counters,
+               struct idem_error *ret_error)
+{
+    struct idem_op *op;
+    int rc;
+
+    if (ret_counters->size != sizeof(*ret_counters)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "counters: begin with IDEM_COUNTERS_INIT");
+    }
+    op = idem__op_create(IDEM_OP_COUNT, 0);
+    if (op == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    rc = idem__call(store, &op, ret_error);
+    if (rc == 0) {
+        *ret_counters = op->u.counters;
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
+               struct idem_error *ret_error)
+{
+    struct idem_op *op = idem__op_create(IDEM_OP_PURGE, 0);
+    uint64_t purged = 0;
+    bool done = false;
+    int rc = 0;
+
+    if (op == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    while (rc == 0 && !done && (max == 0 || purged < max)) {
+        uint64_t left = max == 0 ? PURGE_SLICE : max - purged;
+
+        op->u.purge.max = left < PURGE_SLICE ? left : PURGE_SLICE;
+        op->u.purge.purged = 0;
+        rc = idem__call(store, &op, ret_error);
+        if (rc == 0) {
+            purged += op->u.purge.purged;
+            done = op->u.purge.done;
+        }
+    }
+    if (rc == 0) {
+        idem_op_destroy(op);
+        if (ret_purged != NULL) {
+            *ret_purged = purged;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,279 @@
+/* Makers of ops: arguments checked and copied. */
+#include "api/call.h"
+#include "api/check.h"
+#include "base/heap.h"
+#include "core/error.h"
+#include "core/record.h"
+#include "queue/attempt.h"
+#include "queue/op.h"
+
+/* A new op for (@scope, @key) with room for @more bytes besides. */
+static int make(enum idem_verb verb, struct idem_slice scope,
+                struct idem_slice key, size_t more, struct idem_op **ret_op,
+                struct idem_error *error)
+{
+    struct idem_op *op = idem__op_create(verb, scope.len + key.len + more);
+    int rc;
+
+    if (op == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    rc = idem_id(scope, key, op->id);
+    if (rc != 0) {
+        idem_op_destroy(op);
+        return idem__error_plain(error, rc);
+    }
+    op->scope = scope;
+    op->key = key;
+    idem__op_keep(op, &op->scope);
+    idem__op_keep(op, &op->key);
+    *ret_op = op;
+    return 0;
+}
+
+int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
+                  struct idem_error *ret_error)
+{
+    struct idem_request *copy;
+    struct idem_op *op;
+    int rc = idem__check_request(request, ret_error);
+
+    if (rc == 0 && request->wait_ms != 0) {
+        rc = idem__error(ret_error, IDEM_EINVALID,
+                         "wait: an op does not wait; see join_fence");
+    }
+    if (rc == 0) {
+        rc = make(IDEM_OP_BEGIN, request->scope, request->key,
+                  request->owner.len + request->fingerprint.len +
+                      request->input.len,
+                  &op, ret_error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    copy = &op->u.begin;
+    *copy = *request;
+    copy->scope = op->scope;
+    copy->key = op->key;
+    idem__op_keep(op, &copy->owner);
+    idem__op_keep(op, &copy->fingerprint);
+    idem__op_keep(op, &copy->input);
+    *ret_op = op;
+    return 0;
+}
+
+static size_t result_max(const struct idem_store *store)
+{
+    static const struct idem_open_options standard = IDEM_OPEN_OPTIONS_INIT;
+
+    return store != NULL ? store->options.result_max : standard.result_max;
+}
+
+/* The work is done, and must not be left unrecorded because something is long: a
+ * result that the store does not keep becomes a tombstone, a text is cut. */
+static struct idem_outcome bounded(const struct idem_outcome *outcome,
+                                   size_t result_max)
+{
+    struct idem_outcome copy = *outcome;
+
+    if (copy.text.len > IDEM_TEXT_MAX) {
+        copy.text.len = IDEM_TEXT_MAX;
+    }
+    if (copy.result.not_kept || copy.result.bytes.len > result_max) {
+        copy.result.not_kept = true;
+        copy.result.bytes = idem_bytes(NULL, 0);
+    }
+    return copy;
+}
+
+static size_t outcome_len(const struct idem_outcome *outcome)
+{
+    return outcome->result.bytes.len + outcome->result.content_type.len +
+           outcome->result.meta.len + outcome->text.len;
+}
+
+static void keep_outcome(struct idem_op *op, struct idem_outcome *outcome)
+{
+    idem__op_keep(op, &outcome->result.bytes);
+    idem__op_keep(op, &outcome->result.content_type);
+    idem__op_keep(op, &outcome->result.meta);
+    idem__op_keep(op, &outcome->text);
+}
+
+/* An op about the attempt @attempt. */
+static int make_for(enum idem_verb verb, const struct idem_attempt *attempt,
+                    size_t more, struct idem_op **ret_op,
+                    struct idem_error *error)
+{
+    const struct idem__attempt *a = (const struct idem__attempt *)attempt;
+    int rc;
+
+    if (attempt->verdict != IDEM_STARTED) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the attempt was not started: it is not the "
+                           "caller's to end");
+    }
+    rc = make(verb, a->scope, a->key, more, ret_op, error);
+    if (rc == 0) {
+        memcpy((*ret_op)->nonce, a->nonce, sizeof(a->nonce));
+        (*ret_op)->has_nonce = true;
+        (*ret_op)->fence = attempt->fence;
+    }
+    return rc;
+}
+
+int idem_op_end(const struct idem_attempt *attempt,
+                const struct idem_outcome *outcome, struct idem_op **ret_op,
+                struct idem_error *ret_error)
+{
+    const struct idem__attempt *a = (const struct idem__attempt *)attempt;
+    struct idem_outcome copy;
+    struct idem_op *op = NULL;
+    int rc = idem__check_outcome(outcome, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    copy = bounded(outcome, result_max(a->store));
+    rc = make_for(IDEM_OP_END, attempt, outcome_len(&copy), &op, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    op->u.end = copy;
+    keep_outcome(op, &op->u.end);
+    *ret_op = op;
+    return 0;
+}
+
+int idem_op_renew(const struct idem_attempt *attempt, int64_t lease_ms,
+                  struct idem_op **ret_op, struct idem_error *ret_error)
+{
+    int rc = 0;
+
+    if (lease_ms != 0) {
+        rc = idem__check_duration("lease", lease_ms, IDEM_LEASE_MIN_MS, true,
+                                  ret_error);
+    }
+    if (rc == 0) {
+        rc = make_for(IDEM_OP_RENEW, attempt, 0, ret_op, ret_error);
+    }
+    if (rc == 0) {
+        (*ret_op)->u.renew.lease_ms = lease_ms;
+    }
+    return rc;
+}
+
+int idem__op_expire(const struct idem_attempt *attempt, struct idem_op **ret_op,
+                    struct idem_error *error)
+{
+    return make_for(IDEM_OP_EXPIRE, attempt, 0, ret_op, error);
+}
+
+/* Only what the codec accepts can be stored; so let the codec judge. */
+static int check_record(const struct idem_record *record,
+                        struct idem_error *error)
+{
+    struct idem_record decoded;
+    uint8_t id[IDEM_ID_LEN];
+    uint8_t *head;
+    size_t len;
+    int rc = idem__check_names(record->scope, record->key, error);
+
+    if (rc == 0) {
+        rc = idem_id(record->scope, record->key, id);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem__record_fault(record) != NULL) {
+        return idem__error(error, IDEM_EINVALID, "record: %s",
+                           idem__record_fault(record));
+    }
+    if (memcmp(id, record->id, sizeof(id)) != 0 ||
+        record->result.bytes.len != record->result_len ||
+        record->input.len != record->input_len ||
+        idem_record_check_body(record->result.bytes, record->result_len,
+                               record->result_digest) != 0 ||
+        idem_record_check_body(record->input, record->input_len,
+                               record->input_digest) != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "record: its parts do not belong together");
+    }
+    head = idem__alloc(IDEM_HEAD_MAX);
+    if (head == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    rc = idem_record_encode(record, head, IDEM_HEAD_MAX, &len);
+    if (rc == 0) {
+        rc = idem_record_decode(id, idem_bytes(head, len), &decoded, NULL);
+    }
+    idem__free(head);
+    return rc == 0 ? 0
+                   : idem__error(error, IDEM_EINVALID,
+                                 "record: it is none that a store could hold");
+}
+
+int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
+                   struct idem_error *ret_error)
+{
+    struct idem_op *op = NULL;
+    int rc = check_record(record, ret_error);
+
+    if (rc == 0) {
+        rc = make(IDEM_OP_IMPORT, record->scope, record->key,
+                  idem__op_record_len(record), &op, ret_error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    op->u.import.record = *record;
+    idem__op_keep_record(op, &op->u.import.record);
+    *ret_op = op;
+    return 0;
+}
+
+int idem_op_get(struct idem_slice scope, struct idem_slice key,
+                struct idem_op **ret_op, struct idem_error *ret_error)
+{
+    int rc = idem__check_names(scope, key, ret_error);
+
+    return rc != 0 ? rc : make(IDEM_OP_GET, scope, key, 0, ret_op, ret_error);
+}
+
+int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
+                     struct idem_slice key, uint64_t fence,
+                     struct idem_slice who, const struct idem_outcome *outcome,
+                     struct idem_op **ret_op, struct idem_error *error)
+{
+    struct idem_outcome copy;
+    struct idem_op *op;
+    int rc = idem__check_names(scope, key, error);
+
+    if (rc == 0) {
+        rc = idem__check_outcome(outcome, error);
+    }
+    if (rc == 0 && outcome->status == IDEM_STATUS_UNKNOWN) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "status: completed, failed or released");
+    }
+    if (rc == 0 && who.len > IDEM_OWNER_MAX) {
+        rc = idem__error(error, IDEM_EINVALID, "who: at most %d bytes",
+                         IDEM_OWNER_MAX);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    copy = bounded(outcome, result_max(store));
+    rc = make(IDEM_OP_RESOLVE, scope, key, outcome_len(&copy) + who.len, &op,
+              error);
+    if (rc != 0) {
+        return rc;
+    }
+    op->fence = fence;
+    op->u.resolve.outcome = copy;
+    op->u.resolve.who = who;
+    keep_outcome(op, &op->u.resolve.outcome);
+    idem__op_keep(op, &op->u.resolve.who);
+    *ret_op = op;
+    return 0;
+}

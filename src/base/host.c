@@ -1,0 +1,173 @@
+/* The system's clocks, randomness and sleep. */
+#include "base/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+static int read_clock(clockid_t id, int64_t *ret_ms)
+{
+    struct timespec ts;
+
+    if (clock_gettime(id, &ts) != 0) {
+        return -1;
+    }
+    *ret_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return 0;
+}
+
+static ssize_t read_small(const char *path, char *buf, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0) {
+        return -1;
+    }
+    do {
+        n = read(fd, buf, cap - 1);
+    } while (n < 0 && errno == EINTR);
+    (void)close(fd);
+    if (n >= 0) {
+        buf[n] = '\0';
+    }
+    return n;
+}
+
+/* A time namespace shifts CLOCK_BOOTTIME; records of one host must agree. */
+static int64_t boottime_shift_ms(void)
+{
+    char buf[256];
+    const char *line;
+    long long sec;
+    long nsec;
+
+    if (read_small("/proc/self/timens_offsets", buf, sizeof(buf)) <= 0) {
+        return 0;
+    }
+    line = strstr(buf, "boottime");
+    if (line == NULL || sscanf(line, "boottime %lld %ld", &sec, &nsec) != 2) {
+        return 0;
+    }
+    return (int64_t)sec * 1000 + nsec / 1000000;
+}
+
+static int parse_uuid(const char *text, uint8_t ret_id[16])
+{
+    size_t n = 0;
+
+    while (n < 32) {
+        char c = *text++;
+        int v;
+
+        if (c == '-') {
+            continue;
+        }
+        if (c >= '0' && c <= '9') {
+            v = c - '0';
+        } else if (c >= 'a' && c <= 'f') {
+            v = c - 'a' + 10;
+        } else {
+            return -1;
+        }
+        ret_id[n / 2] = (uint8_t)(ret_id[n / 2] << 4 | v);
+        n++;
+    }
+    return 0;
+}
+
+static struct {
+    pthread_once_t once;
+    int rc;
+    int64_t shift_ms;
+    uint8_t id[16];
+} boot = {.once = PTHREAD_ONCE_INIT};
+
+static void read_boot(void)
+{
+    char text[64];
+
+    boot.rc = read_small("/proc/sys/kernel/random/boot_id", text,
+                         sizeof(text)) < 36 ||
+                      parse_uuid(text, boot.id) != 0
+                  ? -1
+                  : 0;
+    boot.shift_ms = boottime_shift_ms();
+}
+
+static int system_clock(void *ctx, struct idem_clock_reading *ret_reading)
+{
+    (void)ctx;
+    (void)pthread_once(&boot.once, read_boot);
+    if (boot.rc != 0 ||
+        read_clock(CLOCK_REALTIME, &ret_reading->wall_ms) != 0 ||
+        read_clock(CLOCK_BOOTTIME, &ret_reading->boot_ms) != 0) {
+        return -1;
+    }
+    ret_reading->boot_ms -= boot.shift_ms;
+    memcpy(ret_reading->boot_id, boot.id, sizeof(boot.id));
+    return 0;
+}
+
+static int system_random(void *ctx, void *buf, size_t len)
+{
+    uint8_t *p = buf;
+
+    (void)ctx;
+    while (len > 0) {
+        ssize_t n = getrandom(p, len, 0);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return -1;
+        }
+        p += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static void system_sleep(void *ctx, int64_t ms)
+{
+    struct timespec ts = {
+        .tv_sec = (time_t)(ms / 1000),
+        .tv_nsec = (long)(ms % 1000) * 1000000,
+    };
+
+    (void)ctx;
+    while (nanosleep(&ts, &ts) != 0 && errno == EINTR) {
+    }
+}
+
+void idem__host_default(struct idem_host *host)
+{
+    if (host->clock == NULL) {
+        host->clock = system_clock;
+    }
+    if (host->random == NULL) {
+        host->random = system_random;
+    }
+    if (host->sleep == NULL) {
+        host->sleep = system_sleep;
+    }
+}
+
+int64_t idem__mono_ms(void)
+{
+    int64_t ms = 0;
+
+    (void)read_clock(CLOCK_MONOTONIC, &ms);
+    return ms;
+}
+
+int64_t idem__time_add(int64_t base, int64_t add)
+{
+    return add > IDEM_NEVER - base ? IDEM_NEVER : base + add;
+}

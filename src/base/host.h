@@ -1,0 +1,16 @@
+/* The system's clocks, randomness and sleep: the defaults of struct idem_host. */
+#ifndef IDEM_BASE_HOST_H
+#define IDEM_BASE_HOST_H
+
+#include <idem.h>
+
+/* Fills in the hooks that are NULL. */
+void idem__host_default(struct idem_host *host);
+
+/* CLOCK_MONOTONIC in ms, for deadlines of waits inside this process. */
+int64_t idem__mono_ms(void);
+
+/* @base + @add, at most IDEM_NEVER; neither is negative. */
+int64_t idem__time_add(int64_t base, int64_t add);
+
+#endif

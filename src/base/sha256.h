@@ -1,0 +1,27 @@
+/* SHA-256 and HMAC-SHA-256 over lists of slices. */
+#ifndef IDEM_BASE_SHA256_H
+#define IDEM_BASE_SHA256_H
+
+#include <idem.h>
+
+#define IDEM__SHA256_LEN 32
+
+/* 0, or IDEM_ENOMEM when libcrypto cannot. */
+int idem__sha256(const struct idem_slice *parts, size_t parts_len,
+                 uint8_t ret_digest[IDEM__SHA256_LEN]);
+
+/* An incremental hash: init, add any number of slices, end. */
+struct idem__hash {
+    uint64_t state[16]; /* libcrypto's. */
+    bool ok;
+    bool keyed;
+    uint8_t outer_pad[64];
+};
+
+/* @secret with len 0: plain SHA-256, else HMAC. */
+void idem__hash_init(struct idem__hash *hash, struct idem_slice secret);
+void idem__hash_add(struct idem__hash *hash, struct idem_slice part);
+int idem__hash_end(struct idem__hash *hash,
+                   uint8_t ret_digest[IDEM__SHA256_LEN]);
+
+#endif

@@ -1,0 +1,291 @@
+/* What a claim means for the record that is there. */
+#include "core/decide.h"
+
+#include "base/host.h"
+#include "core/digest.h"
+#include "core/slice.h"
+
+#include <stdio.h>
+
+static uint64_t next_fence(const struct idem_record *found,
+                           const struct idem_now *now)
+{
+    uint64_t fence = now->store_ms > 0 ? (uint64_t)now->store_ms : 1;
+
+    if (found != NULL && fence <= found->fence) {
+        fence = found->fence + 1;
+    }
+    return fence <= now->fence_floor ? now->fence_floor + 1 : fence;
+}
+
+/* The parts of a claim that come from the caller and the clock. */
+static void set_attempt(struct idem_record *next, const struct idem_op *op,
+                        const struct idem_now *now)
+{
+    const struct idem_request *request = &op->u.begin;
+
+    next->status = IDEM_STATUS_IN_PROGRESS;
+    next->by_lease = false;
+    next->owner = request->owner;
+    memcpy(next->nonce, op->nonce, sizeof(next->nonce));
+    next->on_expired_lease = request->on_expired_lease;
+    next->retention_ms = request->retention_ms;
+    next->started_ms = now->store_ms;
+    next->ended_ms = 0;
+    next->expected_ms = request->expect_ms > 0
+                            ? idem__time_add(now->store_ms, request->expect_ms)
+                            : 0;
+    idem__lease_set(next, request->lease_ms, now);
+}
+
+static void clear_outcome(struct idem_decision *decision)
+{
+    struct idem_record *next = &decision->next;
+
+    memset(&next->result, 0, sizeof(next->result));
+    memset(next->result_digest, 0, sizeof(next->result_digest));
+    next->result_len = 0;
+    next->error = idem_bytes(NULL, 0);
+    next->note = idem_bytes(NULL, 0);
+    decision->set_result = true;
+}
+
+static int set_input(struct idem_decision *decision, struct idem_slice input)
+{
+    struct idem_record *next = &decision->next;
+
+    next->input = input;
+    next->input_len = input.len;
+    decision->set_input = true;
+    return idem__body_digest(input, next->input_digest);
+}
+
+/* True if an attempt before this one stopped without a word, and no person has
+ * looked since: a release in between says only that that one did nothing. */
+static bool may_have_happened(const struct idem_record *record)
+{
+    size_t i;
+
+    for (i = 0; i < record->history_len; i++) {
+        if (record->history[i].end == IDEM_PAST_RESOLVED) {
+            return false;
+        }
+        if (record->history[i].end == IDEM_PAST_TAKEN_OVER) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void started(struct idem_decision *decision, int rc)
+{
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    decision->verdict = IDEM_STARTED;
+    decision->takeover = may_have_happened(&decision->next);
+}
+
+/* Nothing that still counts: a life of the key begins. What was released a
+ * moment ago is the same operation, so its attempts are still counted. */
+static void start_life(const struct idem_record *found, bool released,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *decision)
+{
+    struct idem_record *next = &decision->next;
+
+    if (released) {
+        *next = *found;
+        idem__history_push(next, found->owner, found->ended_ms,
+                           IDEM_PAST_RELEASED);
+    } else {
+        next->created_ms = now->store_ms;
+    }
+    next->scope = op->scope;
+    next->key = op->key;
+    memcpy(next->id, op->id, sizeof(next->id));
+    next->fence = next_fence(found, now);
+    next->attempts++;
+    next->fingerprint = op->u.begin.fingerprint;
+    set_attempt(next, op, now);
+    clear_outcome(decision);
+    decision->change = found == NULL ? IDEM_CHANGE_INSERT : IDEM_CHANGE_REPLACE;
+    started(decision, set_input(decision, op->u.begin.input));
+}
+
+/* Unlike a new life it keeps the fingerprint that it was claimed with, or the
+ * lack of one: a takeover is the same operation. */
+static void take_over(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *decision)
+{
+    struct idem_record *next = &decision->next;
+    int rc = 0;
+
+    *next = *found;
+    idem__history_push(next, found->owner, now->store_ms, IDEM_PAST_TAKEN_OVER);
+    next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
+                                                  : found->fence + 1;
+    next->attempts++;
+    set_attempt(next, op, now);
+    clear_outcome(decision);
+    if (op->u.begin.input.len > 0) {
+        rc = set_input(decision, op->u.begin.input);
+    }
+    decision->change = IDEM_CHANGE_REPLACE;
+    started(decision, rc);
+}
+
+/* The lease is over and no one may start: the record says so from now on. */
+static void close_record(const struct idem_record *found,
+                         enum idem_status status, const struct idem_now *now,
+                         struct idem_decision *decision)
+{
+    struct idem_outcome outcome = {
+        .status = status,
+        .text = idem_str(decision->note),
+    };
+    int rc;
+
+    decision->next = *found;
+    rc = idem__outcome_set(&decision->next, &outcome, now);
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    decision->next.by_lease = true;
+    decision->change = IDEM_CHANGE_REPLACE;
+    decision->set_result = true;
+    decision->verdict =
+        status == IDEM_STATUS_FAILED ? IDEM_FAILED : IDEM_UNKNOWN;
+}
+
+static void lease_is_over(const struct idem_record *found,
+                          const struct idem_op *op, const struct idem_now *now,
+                          struct idem_decision *decision)
+{
+    const struct idem_request *request = &op->u.begin;
+
+    if (found->on_expired_lease != IDEM_RERUN ||
+        request->on_expired_lease != IDEM_RERUN) {
+        (void)snprintf(decision->note, sizeof(decision->note),
+                       "the lease of attempt %u ended without a word",
+                       (unsigned)found->attempts);
+        close_record(found, IDEM_STATUS_UNKNOWN, now, decision);
+    } else if (request->attempts_max != 0 &&
+               found->attempts >= request->attempts_max) {
+        (void)snprintf(decision->note, sizeof(decision->note),
+                       "gave up after %u attempts", (unsigned)found->attempts);
+        close_record(found, IDEM_STATUS_FAILED, now, decision);
+    } else if (request->join_fence != 0) {
+        decision->verdict = IDEM_BUSY;
+        decision->lease_left_ms = 0;
+    } else {
+        take_over(found, op, now, decision);
+    }
+}
+
+/* A request that was delivered twice finds what its first copy did. */
+static enum idem_verdict own_earlier_claim(const struct idem_record *found)
+{
+    switch (found->status) {
+    case IDEM_STATUS_COMPLETED:
+        return IDEM_REPLAY;
+    case IDEM_STATUS_FAILED:
+        return IDEM_FAILED;
+    case IDEM_STATUS_UNKNOWN:
+        return IDEM_UNKNOWN;
+    case IDEM_STATUS_RELEASED:
+        return IDEM_RELEASED;
+    case IDEM_STATUS_IN_PROGRESS:
+        break;
+    }
+    return IDEM_STARTED;
+}
+
+static bool fingerprints_differ(const struct idem_record *found,
+                                const struct idem_op *op)
+{
+    struct idem_slice asked = op->u.begin.fingerprint;
+
+    return asked.len > 0 && found->fingerprint.len > 0 &&
+           !idem__slice_equal(asked, found->fingerprint);
+}
+
+/* A waiter is tied to the attempt that it saw: when that one was released, or is
+ * of an earlier life, and another is at work now, the answer is not BUSY. After
+ * a takeover it goes on waiting. */
+static bool joined_is_gone(const struct idem_record *found, uint64_t fence)
+{
+    size_t i;
+
+    if (fence == 0 || found->status != IDEM_STATUS_IN_PROGRESS ||
+        found->fence <= fence) {
+        return false;
+    }
+    for (i = 0; i < found->history_len; i++) {
+        if (found->history[i].fence < fence) {
+            break;
+        }
+        if (found->history[i].end == IDEM_PAST_RELEASED) {
+            return true;
+        }
+        if (found->history[i].fence == fence) {
+            return false;
+        }
+    }
+    return found->history_len < IDEM_HISTORY_MAX;
+}
+
+void idem_decide_begin(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *ret_decision)
+{
+    struct idem_decision *decision = ret_decision;
+    bool released = found != NULL && found->status == IDEM_STATUS_RELEASED;
+    bool expired = found != NULL && idem_decide_expired(found, now);
+
+    memset(decision, 0, sizeof(*decision));
+    if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
+        decision->verdict = own_earlier_claim(found);
+        decision->takeover = may_have_happened(found);
+        return;
+    }
+    if (found == NULL || released || expired) {
+        if (op->u.begin.join_fence != 0) {
+            decision->verdict = IDEM_RELEASED;
+        } else {
+            start_life(found, released && !expired, op, now, decision);
+        }
+        return;
+    }
+    if (fingerprints_differ(found, op)) {
+        decision->verdict = IDEM_MISMATCH;
+        return;
+    }
+    if (joined_is_gone(found, op->u.begin.join_fence)) {
+        decision->verdict = IDEM_RELEASED;
+        return;
+    }
+    switch (found->status) {
+    case IDEM_STATUS_COMPLETED:
+        decision->verdict = IDEM_REPLAY;
+        return;
+    case IDEM_STATUS_FAILED:
+        decision->verdict = IDEM_FAILED;
+        return;
+    case IDEM_STATUS_UNKNOWN:
+        decision->verdict = IDEM_UNKNOWN;
+        return;
+    case IDEM_STATUS_IN_PROGRESS:
+    case IDEM_STATUS_RELEASED:
+        break;
+    }
+    decision->lease_left_ms = idem__lease_left(found, now);
+    if (decision->lease_left_ms > 0) {
+        decision->verdict = IDEM_BUSY;
+    } else {
+        lease_is_over(found, op, now, decision);
+    }
+}

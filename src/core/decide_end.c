@@ -1,0 +1,165 @@
+/* What the verbs of an owner mean: complete, fail, release, unknown, renew,
+ * expire. */
+#include "core/decide.h"
+
+#include "base/host.h"
+#include "core/digest.h"
+#include "core/slice.h"
+
+/* True if @found is the attempt that asks; else refuses with LOST. */
+static bool is_own(const struct idem_record *found, const struct idem_op *op,
+                   struct idem_decision *decision)
+{
+    if (found == NULL) {
+        idem__refuse(decision, IDEM_ELOST,
+                     "there is no such record here; its retention may be over");
+        return false;
+    }
+    if (found->fence != op->fence) {
+        idem__refuse(decision, IDEM_ELOST,
+                     "the key went from the attempt with fence %llu to the one "
+                     "with fence %llu (%s)",
+                     (unsigned long long)op->fence,
+                     (unsigned long long)found->fence,
+                     idem_status_name(found->status));
+        return false;
+    }
+    if (memcmp(found->nonce, op->nonce, 16) != 0) {
+        idem__refuse(decision, IDEM_ELOST, "it was decided by a person: %s",
+                     idem_status_name(found->status));
+        return false;
+    }
+    return true;
+}
+
+static bool same_result(const struct idem_record *found,
+                        const struct idem_result *result,
+                        const uint8_t digest[16])
+{
+    return found->result_len == result->bytes.len &&
+           memcmp(found->result_digest, digest, 16) == 0 &&
+           found->result.not_kept == result->not_kept &&
+           idem__slice_equal(found->result.content_type,
+                             result->content_type) &&
+           idem__slice_equal(found->result.meta, result->meta);
+}
+
+/* True if @found already says what @outcome says. What was released or is
+ * unknown has no content that a caller would ever be given. */
+bool idem__already_said(const struct idem_record *found,
+                        const struct idem_outcome *outcome,
+                        const uint8_t digest[16])
+{
+    if (found->status != outcome->status || found->by_lease) {
+        return false;
+    }
+    switch (outcome->status) {
+    case IDEM_STATUS_COMPLETED:
+        return same_result(found, &outcome->result, digest) &&
+               idem__slice_equal(found->note, outcome->text);
+    case IDEM_STATUS_FAILED:
+        return same_result(found, &outcome->result, digest) &&
+               idem__slice_equal(found->error, outcome->text);
+    case IDEM_STATUS_RELEASED:
+    case IDEM_STATUS_UNKNOWN:
+        return true;
+    case IDEM_STATUS_IN_PROGRESS:
+        break;
+    }
+    return false;
+}
+
+/* What its lease made of an attempt is not the word of its owner, who may still
+ * say what came of it; but no longer that nothing happened. */
+static bool may_follow(const struct idem_record *found, enum idem_status to)
+{
+    return found->status == IDEM_STATUS_IN_PROGRESS ||
+           (found->by_lease && to != IDEM_STATUS_RELEASED);
+}
+
+void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
+                     const struct idem_now *now,
+                     struct idem_decision *ret_decision)
+{
+    const struct idem_outcome *outcome = &op->u.end;
+    struct idem_decision *decision = ret_decision;
+    uint8_t digest[16];
+    int rc;
+
+    memset(decision, 0, sizeof(*decision));
+    if (!is_own(found, op, decision)) {
+        return;
+    }
+    rc = idem__body_digest(outcome->result.bytes, digest);
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    if (idem__already_said(found, outcome, digest)) {
+        return;
+    }
+    if (!may_follow(found, outcome->status)) {
+        idem__refuse(decision, IDEM_ELOST,
+                     "the attempt was recorded before, as %s",
+                     idem_status_name(found->status));
+        return;
+    }
+    decision->next = *found;
+    rc = idem__outcome_set(&decision->next, outcome, now);
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    decision->set_result = true;
+    decision->change = IDEM_CHANGE_REPLACE;
+}
+
+/* True if @found is the attempt that asks and still at work. */
+static bool is_at_work(const struct idem_record *found,
+                       const struct idem_op *op, struct idem_decision *decision)
+{
+    if (!is_own(found, op, decision)) {
+        return false;
+    }
+    if (found->status == IDEM_STATUS_IN_PROGRESS) {
+        return true;
+    }
+    idem__refuse(decision, IDEM_ELOST, "the attempt is over: it is %s",
+                 idem_status_name(found->status));
+    return false;
+}
+
+void idem_decide_renew(const struct idem_record *found,
+                       const struct idem_op *op, const struct idem_now *now,
+                       struct idem_decision *ret_decision)
+{
+    struct idem_decision *decision = ret_decision;
+
+    memset(decision, 0, sizeof(*decision));
+    if (!is_at_work(found, op, decision)) {
+        return;
+    }
+    decision->next = *found;
+    idem__lease_extend(&decision->next,
+                       op->u.renew.lease_ms == 0 ? found->lease_ms
+                                                 : op->u.renew.lease_ms,
+                       now);
+    decision->change = IDEM_CHANGE_REPLACE;
+}
+
+void idem_decide_expire(const struct idem_record *found,
+                        const struct idem_op *op, const struct idem_now *now,
+                        struct idem_decision *ret_decision)
+{
+    struct idem_decision *decision = ret_decision;
+
+    memset(decision, 0, sizeof(*decision));
+    if (!is_at_work(found, op, decision)) {
+        return;
+    }
+    if (idem__lease_left(found, now) > 0) {
+        decision->next = *found;
+        idem__lease_end(&decision->next, now);
+        decision->change = IDEM_CHANGE_REPLACE;
+    }
+}

@@ -1,0 +1,94 @@
+/* What a person's decision means. */
+#include "core/decide.h"
+
+#include "core/digest.h"
+#include "core/slice.h"
+
+static bool may_resolve(const struct idem_record *found,
+                        const struct idem_now *now,
+                        struct idem_decision *decision)
+{
+    switch (found->status) {
+    case IDEM_STATUS_FAILED:
+    case IDEM_STATUS_UNKNOWN:
+        return true;
+    case IDEM_STATUS_IN_PROGRESS:
+        /* A lease without an end is never over: only a person can tell. */
+        if (idem_decide_overdue(found, now) ||
+            found->lease_end_ms == IDEM_NEVER) {
+            return true;
+        }
+        idem__refuse(
+            decision, IDEM_EINVALID,
+            "it is in progress and not overdue: wait for its owner, or "
+            "for its lease to end");
+        return false;
+    case IDEM_STATUS_COMPLETED:
+    case IDEM_STATUS_RELEASED:
+        break;
+    }
+    idem__refuse(decision, IDEM_EINVALID,
+                 "it is %s: there is nothing to resolve",
+                 idem_status_name(found->status));
+    return false;
+}
+
+/* The same decision, by the same person, about the same attempt. */
+static bool resolved_before(const struct idem_record *found,
+                            const struct idem_op *op)
+{
+    const struct idem_outcome *outcome = &op->u.resolve.outcome;
+    const struct idem_past *last = &found->history[0];
+    uint8_t digest[16];
+
+    return found->history_len > 0 && last->end == IDEM_PAST_RESOLVED &&
+           last->fence == op->fence && found->fence == op->fence &&
+           idem__slice_equal(last->owner, op->u.resolve.who) &&
+           idem__body_digest(outcome->result.bytes, digest) == 0 &&
+           idem__already_said(found, outcome, digest);
+}
+
+void idem_decide_resolve(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *ret_decision)
+{
+    const struct idem_outcome *outcome = &op->u.resolve.outcome;
+    struct idem_decision *decision = ret_decision;
+    struct idem_record *next = &decision->next;
+    int rc;
+
+    memset(decision, 0, sizeof(*decision));
+    if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
+        return; /* A copy of this very request was applied before. */
+    }
+    if (found == NULL || idem_decide_expired(found, now)) {
+        idem__refuse(decision, IDEM_ENOTFOUND, "%s",
+                     idem_error_text(IDEM_ENOTFOUND));
+        return;
+    }
+    if (resolved_before(found, op)) {
+        return;
+    }
+    if (found->fence != op->fence) {
+        idem__refuse(decision, IDEM_ELOST,
+                     "its fence is %llu now and not %llu: look again",
+                     (unsigned long long)found->fence,
+                     (unsigned long long)op->fence);
+        return;
+    }
+    if (!may_resolve(found, now, decision)) {
+        return;
+    }
+    *next = *found;
+    idem__history_push(next, op->u.resolve.who, now->store_ms,
+                       IDEM_PAST_RESOLVED);
+    /* From here on the former owner is somebody else. */
+    memcpy(next->nonce, op->nonce, sizeof(next->nonce));
+    rc = idem__outcome_set(next, outcome, now);
+    if (rc != 0) {
+        idem__refuse(decision, rc, "%s", idem_error_text(rc));
+        return;
+    }
+    decision->set_result = true;
+    decision->change = IDEM_CHANGE_REPLACE;
+}

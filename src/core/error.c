@@ -1,0 +1,72 @@
+/* Error codes, their names, texts and kinds: one list, IDEM_ERROR_MAP. */
+#include "core/error.h"
+
+#include <stdio.h>
+
+const char *idem_error_name(int code)
+{
+    switch (code) {
+    case IDEM_OK:
+        return "OK";
+#define IDEM__X(name, value, kind, text)                                       \
+    case IDEM_E##name:                                                         \
+        return #name;
+        IDEM_ERROR_MAP(IDEM__X)
+#undef IDEM__X
+    default:
+        return "(no such code)";
+    }
+}
+
+const char *idem_error_text(int code)
+{
+    switch (code) {
+    case IDEM_OK:
+        return "no error";
+#define IDEM__X(name, value, kind, text)                                       \
+    case IDEM_E##name:                                                         \
+        return text;
+        IDEM_ERROR_MAP(IDEM__X)
+#undef IDEM__X
+    default:
+        return "there is no error with this code";
+    }
+}
+
+enum idem_kind idem_error_kind(int code)
+{
+    switch (code) {
+#define IDEM__X(name, value, kind, text)                                       \
+    case IDEM_E##name:                                                         \
+        return IDEM_KIND_##kind;
+        IDEM_ERROR_MAP(IDEM__X)
+#undef IDEM__X
+    default:
+        return IDEM_KIND_NONE;
+    }
+}
+
+int idem__verror(struct idem_error *error, int code, const char *format,
+                 va_list args)
+{
+    if (error != NULL) {
+        error->code = code;
+        (void)vsnprintf(error->text, sizeof(error->text), format, args);
+    }
+    return code;
+}
+
+int idem__error(struct idem_error *error, int code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)idem__verror(error, code, format, args);
+    va_end(args);
+    return code;
+}
+
+int idem__error_plain(struct idem_error *error, int code)
+{
+    return idem__error(error, code, "%s", idem_error_text(code));
+}

@@ -1,0 +1,17 @@
+/* Filling in a struct idem_error. */
+#ifndef IDEM_CORE_ERROR_H
+#define IDEM_CORE_ERROR_H
+
+#include <idem.h>
+#include <stdarg.h>
+
+/* Sets @error (may be NULL) and returns @code. The sentence is cut to fit. */
+int idem__error(struct idem_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int idem__verror(struct idem_error *error, int code, const char *format,
+                 va_list args) __attribute__((format(printf, 3, 0)));
+
+/* The general sentence for @code. */
+int idem__error_plain(struct idem_error *error, int code);
+
+#endif

@@ -1,0 +1,170 @@
+/* Attempts: what a begin gives to its caller. */
+#include "queue/attempt.h"
+
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "core/token.h"
+
+static void set_names(struct idem__attempt *a, struct idem_slice scope,
+                      struct idem_slice key)
+{
+    if (scope.len > 0) {
+        memcpy(a->names, scope.base, scope.len);
+    }
+    memcpy(a->names + scope.len, key.base, key.len);
+    a->scope = idem_bytes(a->names, scope.len);
+    a->key = idem_bytes(a->names + scope.len, key.len);
+}
+
+struct idem_attempt *idem__attempt_create(struct idem_op *op)
+{
+    struct idem__attempt *a = idem__zalloc(sizeof(*a));
+
+    if (a == NULL) {
+        return NULL;
+    }
+    a->store = op->store;
+    a->lease_ms = op->u.begin.lease_ms;
+    a->lease_end_boot_ms = idem__time_add(op->asked_boot_ms, a->lease_ms);
+    memcpy(a->nonce, op->nonce, sizeof(a->nonce));
+    set_names(a, op->scope, op->key);
+    a->pub.verdict = op->verdict;
+    a->pub.takeover = op->takeover;
+    a->pub.fence = op->record.fence;
+    a->pub.attempts = op->record.attempts;
+    a->pub.lease_left_ms = op->lease_left_ms;
+    a->pub.record = &op->record;
+    a->op = op;
+    return &a->pub;
+}
+
+void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+
+    idem_op_destroy(a->op);
+    a->op = op;
+    a->pub.record = &op->record;
+}
+
+void idem_attempt_destroy(struct idem_attempt *attempt)
+{
+    if (attempt != NULL) {
+        idem_op_destroy(idem__attempt_of(attempt)->op);
+        idem__free(attempt);
+    }
+}
+
+/* How long before its lease ends an owner stops. The claim of a transaction can
+ * be taken over like any other once it is committed. */
+static int64_t margin_ms(const struct idem__attempt *a)
+{
+    enum {
+        IN_TRANSACTION_MS = 500
+    };
+
+    return a->store != NULL ? a->store->margin_ms : IN_TRANSACTION_MS;
+}
+
+int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt)
+{
+    const struct idem__attempt *a = (const struct idem__attempt *)attempt;
+    struct idem_host host = {.ctx = NULL};
+    struct idem_clock_reading reading;
+    int64_t left;
+
+    if (a->pub.verdict != IDEM_STARTED) {
+        return 0;
+    }
+    if (idem__attempt_lease_end(a) == IDEM_NEVER) {
+        return IDEM_NEVER;
+    }
+    if (a->store != NULL) {
+        host = a->store->options.host;
+    }
+    idem__host_default(&host);
+    if (host.clock(host.ctx, &reading) != 0) {
+        return 0;
+    }
+    left = idem__attempt_lease_end(a) - margin_ms(a) - reading.boot_ms;
+    return left > 0 ? left : 0;
+}
+
+int idem_attempt_token(const struct idem_attempt *attempt,
+                       char buf[IDEM_TOKEN_MAX])
+{
+    const struct idem__attempt *a = (const struct idem__attempt *)attempt;
+    struct idem__token token;
+
+    if (a->pub.verdict != IDEM_STARTED) {
+        return IDEM_EINVALID;
+    }
+    token.scope = a->scope;
+    token.key = a->key;
+    memcpy(token.nonce, a->nonce, sizeof(token.nonce));
+    token.fence = a->pub.fence;
+    return idem__token_write(&token, buf);
+}
+
+int idem_attempt_from_token(struct idem_store *store, const char *token,
+                            struct idem_attempt **ret_attempt,
+                            struct idem_error *ret_error)
+{
+    struct idem__token read;
+    struct idem__attempt *a;
+    int rc = idem__token_read(token, &read, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    a = idem__zalloc(sizeof(*a));
+    if (a == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    a->store = store;
+    set_names(a, read.scope, read.key);
+    memcpy(a->nonce, read.nonce, sizeof(a->nonce));
+    a->pub.verdict = IDEM_STARTED;
+    a->pub.fence = read.fence;
+    a->own_record.scope = a->scope;
+    a->own_record.key = a->key;
+    a->own_record.fence = read.fence;
+    a->pub.record = &a->own_record;
+    rc = idem_id(a->scope, a->key, a->own_record.id);
+    if (rc != 0) {
+        idem_attempt_destroy(&a->pub);
+        return idem__error_plain(ret_error, rc);
+    }
+    *ret_attempt = &a->pub;
+    return 0;
+}
+
+int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
+{
+    struct idem_op *holder;
+    struct idem_attempt *attempt;
+
+    if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 || !op->has_record) {
+        return IDEM_EINVALID;
+    }
+    /* The record's memory moves to an op that only holds it. */
+    holder = idem__alloc(sizeof(*holder));
+    if (holder == NULL) {
+        return IDEM_ENOMEM;
+    }
+    *holder = *op;
+    attempt = idem__attempt_create(holder);
+    if (attempt == NULL) {
+        idem__free(holder);
+        return IDEM_ENOMEM;
+    }
+    op->args = NULL;
+    op->args_len = 0;
+    op->answer = NULL;
+    op->answer_cap = 0;
+    op->has_record = false;
+    op->key.len = 0; /* Used up: it cannot be submitted again. */
+    *ret_attempt = attempt;
+    return 0;
+}

@@ -1,0 +1,298 @@
+/* Ops: their memory, their arguments and their answers. */
+#include "queue/op.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+#include "queue/queue.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+enum {
+    SLICES_MAX = 16 + IDEM_HISTORY_MAX
+};
+
+struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
+{
+    struct idem_op *op = idem__zalloc(sizeof(*op));
+
+    if (op == NULL) {
+        return NULL;
+    }
+    if (args_len > 0) {
+        op->args = idem__alloc(args_len);
+        if (op->args == NULL) {
+            idem__free(op);
+            return NULL;
+        }
+    }
+    op->verb = verb;
+    return op;
+}
+
+void idem__op_keep(struct idem_op *op, struct idem_slice *slice)
+{
+    uint8_t *to = op->args + op->args_len;
+
+    if (slice->len > 0) {
+        memcpy(to, slice->base, slice->len);
+        op->args_len += slice->len;
+    }
+    slice->base = to;
+}
+
+/* Every slice of @record that may have to be copied. */
+static size_t record_slices(struct idem_record *record, struct idem_slice **ret)
+{
+    size_t n = 0;
+    size_t i;
+
+    ret[n++] = &record->scope;
+    ret[n++] = &record->key;
+    ret[n++] = &record->owner;
+    ret[n++] = &record->fingerprint;
+    ret[n++] = &record->result.bytes;
+    ret[n++] = &record->result.content_type;
+    ret[n++] = &record->result.meta;
+    ret[n++] = &record->error;
+    ret[n++] = &record->note;
+    ret[n++] = &record->input;
+    ret[n++] = &record->unknown_fields;
+    for (i = 0; i < record->history_len; i++) {
+        ret[n++] = &record->history[i].owner;
+    }
+    return n;
+}
+
+/* Every slice among the arguments of @op. */
+static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
+{
+    struct idem_outcome *outcome = NULL;
+    size_t n = 0;
+
+    ret[n++] = &op->scope;
+    ret[n++] = &op->key;
+    switch (op->verb) {
+    case IDEM_OP_BEGIN:
+        ret[n++] = &op->u.begin.owner;
+        ret[n++] = &op->u.begin.fingerprint;
+        ret[n++] = &op->u.begin.input;
+        break;
+    case IDEM_OP_END:
+        outcome = &op->u.end;
+        break;
+    case IDEM_OP_RESOLVE:
+        outcome = &op->u.resolve.outcome;
+        ret[n++] = &op->u.resolve.who;
+        break;
+    case IDEM_OP_LIST:
+        ret[n++] = &op->u.list.filter.scope;
+        break;
+    case IDEM_OP_IMPORT:
+        return n + record_slices(&op->u.import.record, ret + n);
+    case IDEM_OP_EXPIRE:
+    case IDEM_OP_RENEW:
+    case IDEM_OP_GET:
+    case IDEM_OP_PURGE:
+    case IDEM_OP_COUNT:
+        break;
+    }
+    if (outcome != NULL) {
+        ret[n++] = &outcome->result.bytes;
+        ret[n++] = &outcome->result.content_type;
+        ret[n++] = &outcome->result.meta;
+        ret[n++] = &outcome->text;
+    }
+    return n;
+}
+
+size_t idem__op_record_len(const struct idem_record *record)
+{
+    struct idem_slice *slices[SLICES_MAX];
+    struct idem_record copy = *record;
+    size_t n = record_slices(&copy, slices);
+    size_t total = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        total += slices[i]->len;
+    }
+    return total;
+}
+
+void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
+{
+    struct idem_slice *slices[SLICES_MAX];
+    size_t n = record_slices(record, slices);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        idem__op_keep(op, slices[i]);
+    }
+}
+
+struct idem_op *idem__op_clone(const struct idem_op *op)
+{
+    struct idem_op *copy = idem__op_create(op->verb, op->args_len);
+    struct idem_slice *slices[SLICES_MAX];
+    size_t n;
+    size_t i;
+
+    if (copy == NULL) {
+        return NULL;
+    }
+    memcpy(copy->id, op->id, sizeof(copy->id));
+    memcpy(copy->nonce, op->nonce, sizeof(copy->nonce));
+    copy->has_nonce = op->has_nonce;
+    copy->scope = op->scope;
+    copy->key = op->key;
+    copy->fence = op->fence;
+    copy->u = op->u;
+    n = arg_slices(copy, slices);
+    for (i = 0; i < n; i++) {
+        idem__op_keep(copy, slices[i]);
+    }
+    return copy;
+}
+
+void idem_op_destroy(struct idem_op *op)
+{
+    if (op == NULL) {
+        return;
+    }
+    idem__free(op->args);
+    idem__free(op->answer);
+    idem__free(op);
+}
+
+/* ---- Answers ---- */
+
+static bool in_args(const struct idem_op *op, struct idem_slice s)
+{
+    uintptr_t p = (uintptr_t)s.base;
+    uintptr_t start = (uintptr_t)op->args;
+
+    return s.len > 0 && op->args != NULL && p >= start &&
+           p - start < op->args_len;
+}
+
+int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
+{
+    struct idem_slice *slices[SLICES_MAX];
+    struct idem_record copy = *record;
+    size_t n = record_slices(&copy, slices);
+    size_t total = 0;
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        total += in_args(op, *slices[i]) ? 0 : slices[i]->len;
+    }
+    if (total > op->answer_cap) {
+        uint8_t *grown = idem__alloc(total);
+
+        if (grown == NULL) {
+            return idem_op_fail(op, IDEM_ENOMEM, "%s",
+                                idem_error_text(IDEM_ENOMEM));
+        }
+        idem__free(op->answer);
+        op->answer = grown;
+        op->answer_cap = total;
+    }
+    for (i = 0; i < n; i++) {
+        struct idem_slice *s = slices[i];
+
+        if (in_args(op, *s)) {
+            continue;
+        }
+        if (s->len > 0) {
+            memcpy(op->answer + used, s->base, s->len);
+        }
+        s->base = s->len > 0 ? op->answer + used : NULL;
+        used += s->len;
+    }
+    op->record = copy;
+    op->has_record = true;
+    return 0;
+}
+
+int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)idem__verror(&op->error, code, format, args);
+    va_end(args);
+    return code;
+}
+
+void idem_op_run(struct idem_op *op)
+{
+    __atomic_store_n(&op->state, IDEM_OP_RUNNING, __ATOMIC_RELEASE);
+}
+
+enum idem_cancel idem_op_detach(struct idem_op *op)
+{
+    int running = IDEM_OP_RUNNING;
+
+    if (__atomic_compare_exchange_n(&op->state, &running, IDEM_OP_DETACHED,
+                                    false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        return IDEM_CANCEL_DETACHED;
+    }
+    assert(running == IDEM_OP_ANSWERED);
+    return IDEM_CANCEL_ANSWERED;
+}
+
+void idem_op_answer(struct idem_op *op)
+{
+    int before =
+        __atomic_exchange_n(&op->state, IDEM_OP_ANSWERED, __ATOMIC_ACQ_REL);
+
+    assert(before == IDEM_OP_PENDING || before == IDEM_OP_RUNNING ||
+           before == IDEM_OP_DETACHED);
+    if (before == IDEM_OP_DETACHED) {
+        idem_op_destroy(op);
+    } else {
+        idem__queue_push(op->queue, op);
+    }
+}
+
+/* ---- What callers read ---- */
+
+void idem_op_set_user(struct idem_op *op, void *user)
+{
+    op->user = user;
+}
+
+void *idem_op_user(const struct idem_op *op)
+{
+    return op->user;
+}
+
+int idem_op_code(const struct idem_op *op)
+{
+    return op->error.code;
+}
+
+const struct idem_error *idem_op_error(const struct idem_op *op)
+{
+    return &op->error;
+}
+
+enum idem_verdict idem_op_verdict(const struct idem_op *op)
+{
+    return op->verdict;
+}
+
+bool idem_op_added(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_IMPORT && op->error.code == 0 &&
+           op->u.import.added;
+}
+
+const struct idem_record *idem_op_record(const struct idem_op *op)
+{
+    return op->has_record ? &op->record : NULL;
+}

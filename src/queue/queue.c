@@ -1,0 +1,380 @@
+/* Queues: answers come back on the thread that reaps them. */
+#include "queue/queue.h"
+
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "queue/op.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
+{
+    pthread_condattr_t attr;
+
+    memset(queue, 0, sizeof(*queue));
+    queue->store = store;
+    queue->fd = -1;
+    if (pthread_condattr_init(&attr) != 0) {
+        return IDEM_ENOMEM;
+    }
+    if (pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&queue->cond, &attr) != 0) {
+        (void)pthread_condattr_destroy(&attr);
+        return IDEM_ENOMEM;
+    }
+    (void)pthread_condattr_destroy(&attr);
+    if (pthread_mutex_init(&queue->mutex, NULL) != 0) {
+        (void)pthread_cond_destroy(&queue->cond);
+        return IDEM_ENOMEM;
+    }
+    return 0;
+}
+
+void idem__queue_finish(struct idem_queue *queue)
+{
+    assert(queue->submitted == 0);
+    if (queue->fd >= 0) {
+        (void)close(queue->fd);
+    }
+    (void)pthread_mutex_destroy(&queue->mutex);
+    (void)pthread_cond_destroy(&queue->cond);
+}
+
+int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
+                      struct idem_error *ret_error)
+{
+    struct idem_queue *queue;
+    int rc = idem__store_check(store, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    queue = idem__alloc(sizeof(*queue));
+    if (queue == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    rc = idem__queue_init(queue, store);
+    if (rc != 0) {
+        idem__free(queue);
+        return idem__error_plain(ret_error, rc);
+    }
+    *ret_queue = queue;
+    return 0;
+}
+
+static void enter(struct idem_queue *queue, struct idem_op *op)
+{
+    op->queue_prev = NULL;
+    op->queue_next = queue->members;
+    if (queue->members != NULL) {
+        queue->members->queue_prev = op;
+    }
+    queue->members = op;
+    queue->submitted++;
+}
+
+static void leave(struct idem_queue *queue, struct idem_op *op)
+{
+    if (op->queue_prev == NULL) {
+        queue->members = op->queue_next;
+    } else {
+        op->queue_prev->queue_next = op->queue_next;
+    }
+    if (op->queue_next != NULL) {
+        op->queue_next->queue_prev = op->queue_prev;
+    }
+    queue->submitted--;
+}
+
+enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
+                                    struct idem_op *op)
+{
+    enum idem_cancel how;
+
+    /* A detached op may be freed at once: it leaves the list before. */
+    (void)pthread_mutex_lock(&queue->mutex);
+    leave(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
+    how = queue->store->ops->cancel(queue->store, op);
+    if (how == IDEM_CANCEL_ANSWERED) {
+        (void)pthread_mutex_lock(&queue->mutex);
+        enter(queue, op);
+        (void)pthread_mutex_unlock(&queue->mutex);
+    } else if (how == IDEM_CANCEL_TAKEN_BACK) {
+        __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
+    }
+    return how;
+}
+
+/* Takes back what is pending, lets go of what is running, frees what is
+ * answered. Nobody submits or reaps any more. */
+static void abandon(struct idem_queue *queue)
+{
+    while (queue->submitted > 0) {
+        struct idem_op *op = queue->members;
+
+        switch (idem__queue_cancel(queue, op)) {
+        case IDEM_CANCEL_TAKEN_BACK:
+            idem_op_destroy(op);
+            break;
+        case IDEM_CANCEL_DETACHED:
+            break;
+        case IDEM_CANCEL_ANSWERED:
+            /* It is in the queue, or will be in a moment. */
+            idem_op_destroy(idem_queue_reap(queue, -1));
+            break;
+        }
+    }
+}
+
+void idem_queue_destroy(struct idem_queue *queue)
+{
+    if (queue == NULL) {
+        return;
+    }
+    if (queue->store->pid == (long)getpid()) {
+        abandon(queue);
+    } else {
+        queue->submitted = 0; /* The parent's; see idem_close(). */
+    }
+    idem__queue_finish(queue);
+    idem__free(queue);
+}
+
+/* Makes the descriptor readable exactly while there is something to do. */
+static void arm(struct idem_queue *queue)
+{
+    bool should = queue->answered != NULL || queue->poked;
+    uint64_t value = 1;
+    ssize_t n = 0;
+
+    if (queue->fd < 0 || queue->armed == should) {
+        return;
+    }
+    if (should) {
+        n = write(queue->fd, &value, sizeof(value));
+    } else {
+        n = read(queue->fd, &value, sizeof(value));
+    }
+    (void)n; /* A counter of 0 or 1 neither blocks nor overflows. */
+    queue->armed = should;
+}
+
+int idem_queue_fd(struct idem_queue *queue)
+{
+    int fd;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    if (queue->fd < 0) {
+        queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        queue->armed = false;
+        arm(queue);
+    }
+    fd = queue->fd >= 0 ? queue->fd : IDEM_EUNAVAILABLE;
+    (void)pthread_mutex_unlock(&queue->mutex);
+    return fd;
+}
+
+void idem__queue_push(struct idem_queue *queue, struct idem_op *op)
+{
+    (void)pthread_mutex_lock(&queue->mutex);
+    op->next = NULL;
+    if (queue->answered == NULL) {
+        queue->answered = op;
+    } else {
+        queue->answered_last->next = op;
+    }
+    queue->answered_last = op;
+    arm(queue);
+    if (queue->sleepers > 0) {
+        (void)pthread_cond_broadcast(&queue->cond);
+    }
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
+static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
+{
+    struct idem_op *op;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    op = queue->answered;
+    if (op != NULL) {
+        queue->answered = op->next;
+        op->next = NULL;
+        leave(queue, op);
+        __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
+    }
+    if (op == NULL) {
+        queue->poked = false; /* Whoever reaps is about to drive. */
+    }
+    *ret_submitted = queue->submitted;
+    arm(queue);
+    (void)pthread_mutex_unlock(&queue->mutex);
+    return op;
+}
+
+bool idem_queue_ready(struct idem_queue *queue)
+{
+    bool ready;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    ready = queue->answered != NULL;
+    (void)pthread_mutex_unlock(&queue->mutex);
+    return ready;
+}
+
+bool idem__queue_has_sleeper(struct idem_queue *queue)
+{
+    bool has;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    has = queue->sleepers > 0;
+    (void)pthread_mutex_unlock(&queue->mutex);
+    return has;
+}
+
+void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
+{
+    struct timespec until = {
+        .tv_sec = (time_t)(deadline_ms / 1000),
+        .tv_nsec = (long)(deadline_ms % 1000) * 1000000,
+    };
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    queue->sleepers++;
+    while (rc != ETIMEDOUT && queue->answered == NULL && !queue->poked) {
+        rc = deadline_ms == IDEM_NEVER
+                 ? pthread_cond_wait(&queue->cond, &queue->mutex)
+                 : pthread_cond_timedwait(&queue->cond, &queue->mutex, &until);
+    }
+    queue->sleepers--;
+    queue->poked = false;
+    arm(queue);
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
+void idem_queue_poke(struct idem_queue *queue)
+{
+    (void)pthread_mutex_lock(&queue->mutex);
+    queue->poked = true;
+    arm(queue);
+    if (queue->sleepers > 0) {
+        (void)pthread_cond_broadcast(&queue->cond);
+    }
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
+void idem__queue_forget(struct idem_queue *queue, struct idem_op *op)
+{
+    (void)pthread_mutex_lock(&queue->mutex);
+    leave(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
+size_t idem_queue_len(struct idem_queue *queue)
+{
+    size_t len;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    len = queue->submitted;
+    (void)pthread_mutex_unlock(&queue->mutex);
+    return len;
+}
+
+/* What every op gets before the store sees it: a nonce of its own, the moment
+ * from which a lease counts, a deadline. The first two are kept when the op is
+ * submitted again. */
+static int prepare(struct idem_queue *queue, struct idem_op *op)
+{
+    const struct idem_open_options *options = &queue->store->options;
+    struct idem_clock_reading reading;
+
+    memset(&op->error, 0, sizeof(op->error));
+    op->has_record = false;
+    op->verdict = (enum idem_verdict)0;
+    op->takeover = false;
+    op->lease_left_ms = 0;
+    if (!op->has_nonce) {
+        if (options->host.random(options->host.ctx, op->nonce, 16) != 0) {
+            return idem_op_fail(op, IDEM_EUNAVAILABLE,
+                                "the random source does not answer");
+        }
+        op->has_nonce = true;
+    }
+    if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
+        if (options->host.clock(options->host.ctx, &reading) != 0) {
+            return idem_op_fail(op, IDEM_EUNAVAILABLE,
+                                "the clock does not answer");
+        }
+        op->asked_boot_ms = reading.boot_ms;
+    }
+    op->deadline_ms = idem__time_add(idem__mono_ms(), options->timeout_ms);
+    op->store = queue->store;
+    op->queue = queue;
+    return 0;
+}
+
+int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
+                      struct idem_error *ret_error)
+{
+    struct idem_store *store = queue->store;
+    int rc = idem__store_check(store, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_IDLE) {
+        return idem__error(ret_error, IDEM_EINVALID, "the op is under way");
+    }
+    if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
+        op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the op gave its attempt away: make a new one");
+    }
+    rc = prepare(queue, op);
+    if (rc == 0) {
+        (void)pthread_mutex_lock(&queue->mutex);
+        enter(queue, op);
+        (void)pthread_mutex_unlock(&queue->mutex);
+        __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
+        rc = store->ops->submit(store, op);
+        if (rc != 0) {
+            idem__queue_forget(queue, op);
+            __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
+            (void)idem_op_fail(op, rc, "too many operations are queued");
+        }
+    }
+    if (rc != 0 && ret_error != NULL) {
+        *ret_error = op->error;
+    }
+    return rc;
+}
+
+struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
+{
+    struct idem_store *store = queue->store;
+    int64_t deadline_ms = timeout_ms < 0
+                              ? IDEM_NEVER
+                              : idem__time_add(idem__mono_ms(), timeout_ms);
+    bool first = true;
+
+    if (store->pid != (long)getpid()) {
+        return NULL;
+    }
+    for (;;) {
+        size_t submitted;
+        struct idem_op *op = pop(queue, &submitted);
+
+        if (op != NULL || submitted == 0 ||
+            (!first && idem__mono_ms() >= deadline_ms)) {
+            return op;
+        }
+        store->ops->drive(store, queue, deadline_ms);
+        first = false;
+    }
+}

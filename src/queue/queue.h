@@ -1,0 +1,43 @@
+/* The inside of queues: where answered ops wait for their caller. */
+#ifndef IDEM_QUEUE_QUEUE_H
+#define IDEM_QUEUE_QUEUE_H
+
+#include <idem/store.h>
+#include <pthread.h>
+
+struct idem_queue {
+    struct idem_store *store;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    struct idem_op *answered; /* Oldest first. */
+    struct idem_op *answered_last;
+    struct idem_op *members; /* Submitted and not reaped. */
+    size_t submitted;
+    size_t sleepers;
+    bool poked;
+    int fd;     /* eventfd; -1 until somebody asks for it. */
+    bool armed; /* The eventfd is readable. */
+};
+
+/* A queue in the caller's memory: for one blocking call. */
+int idem__queue_init(struct idem_queue *queue, struct idem_store *store);
+void idem__queue_finish(struct idem_queue *queue);
+
+/* Adds an answered op. */
+void idem__queue_push(struct idem_queue *queue, struct idem_op *op);
+
+/* True while a thread sleeps in idem_queue_sleep(). */
+bool idem__queue_has_sleeper(struct idem_queue *queue);
+
+/* @op was not taken by the store: it does not count. */
+void idem__queue_forget(struct idem_queue *queue, struct idem_op *op);
+
+/* Takes @op back from the store or detaches it; it has left the queue then. */
+enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
+                                    struct idem_op *op);
+
+/* IDEM_EINVALID, with a sentence, if the process is not the one that opened
+ * @store. */
+int idem__store_check(const struct idem_store *store, struct idem_error *error);
+
+#endif

@@ -1,0 +1,88 @@
+/* The head of every store. */
+#include "base/host.h"
+#include "core/error.h"
+#include "queue/queue.h"
+#include "queue/waiters.h"
+
+#include <unistd.h>
+
+enum {
+    TIMEOUT_MAX_MS = 3600 * 1000,
+    QUEUE_MAX = 1 << 20
+};
+
+static int check_options(const struct idem_open_options *options,
+                         struct idem_error *error)
+{
+    const unsigned flags =
+        IDEM_OPEN_THREAD | IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE;
+
+    if (options->size != sizeof(*options)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: begin with IDEM_OPEN_OPTIONS_INIT");
+    }
+    if ((options->flags & ~flags) != 0) {
+        return idem__error(error, IDEM_EINVALID, "options: no such flag");
+    }
+    if (options->timeout_ms < 1 || options->timeout_ms > TIMEOUT_MAX_MS) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: timeout_ms must be 1 to %d",
+                           TIMEOUT_MAX_MS);
+    }
+    if (options->queue_max < 1 || options->queue_max > QUEUE_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: queue_max must be 1 to %d", QUEUE_MAX);
+    }
+    if (options->result_max > IDEM_RESULT_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: result_max must be at most %ld",
+                           IDEM_RESULT_MAX);
+    }
+    return 0;
+}
+
+int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
+                    const struct idem_open_options *options,
+                    struct idem_error *ret_error)
+{
+    static const struct idem_open_options standard = IDEM_OPEN_OPTIONS_INIT;
+    int rc;
+
+    if (options == NULL) {
+        options = &standard;
+    }
+    rc = check_options(options, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    memset(store, 0, sizeof(*store));
+    store->ops = ops;
+    store->options = *options;
+    store->pid = (long)getpid();
+    /* A caller that brings its own sleep polls with it and is never woken. */
+    if (options->host.sleep == NULL) {
+        store->waiters = idem__waiters_create();
+        if (store->waiters == NULL) {
+            return idem__error_plain(ret_error, IDEM_ENOMEM);
+        }
+    }
+    idem__host_default(&store->options.host);
+    return 0;
+}
+
+void idem_store_finish(struct idem_store *store)
+{
+    idem__waiters_destroy(store->waiters);
+    store->waiters = NULL;
+}
+
+int idem__store_check(const struct idem_store *store, struct idem_error *error)
+{
+    if (store->pid == (long)getpid()) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "the store was opened by process %ld and this is its "
+                       "child: open it anew after fork()",
+                       store->pid);
+}

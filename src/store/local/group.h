@@ -1,0 +1,45 @@
+/* Leader and followers: one of the callers runs what all of them have queued. */
+#ifndef IDEM_STORE_LOCAL_GROUP_H
+#define IDEM_STORE_LOCAL_GROUP_H
+
+#include <idem/store.h>
+#include <pthread.h>
+
+struct idem__group_ops {
+    /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
+     * @deadline_ms at most. 0, IDEM_EUNAVAILABLE at the deadline, or another
+     * code that the whole batch is answered with. */
+    int (*enter)(struct idem_store *store, int64_t deadline_ms,
+                 struct idem_error *ret_error);
+    /* Runs the ops linked by next, sets their answers, leaves. Durable changes
+     * are durable when it returns. */
+    void (*run)(struct idem_store *store, struct idem_op *batch);
+};
+
+struct idem__group {
+    struct idem_store *store;
+    const struct idem__group_ops *ops;
+    pthread_mutex_t mutex;
+    struct idem_op *pending; /* Oldest first, linked both ways. */
+    struct idem_op *pending_last;
+    size_t pending_len;
+    bool led;
+    bool threaded; /* A thread of its own leads, and nobody else. */
+    bool stopping;
+    pthread_cond_t wake; /* For the thread. */
+    pthread_t thread;
+};
+
+/* 0 or IDEM_ENOMEM. With @threaded one thread, all signals blocked, leads. */
+int idem__group_init(struct idem__group *group, struct idem_store *store,
+                     const struct idem__group_ops *ops, bool threaded);
+void idem__group_finish(struct idem__group *group);
+
+/* submit, cancel and drive of struct idem_store_ops. */
+int idem__group_submit(struct idem__group *group, struct idem_op *op);
+enum idem_cancel idem__group_cancel(struct idem__group *group,
+                                    struct idem_op *op);
+void idem__group_drive(struct idem__group *group, struct idem_queue *queue,
+                       int64_t deadline_ms);
+
+#endif

@@ -1,0 +1,125 @@
+/* Store time, anchored in the file, and the fence floor. */
+#include "store/sqlite/clock.h"
+
+#include "core/error.h"
+
+/* How old the saved time may be: what a reboot with a wall clock that is behind
+ * can take back. Saving it costs one more page in a commit. */
+enum {
+    SAVE_EVERY_MS = 1000
+};
+
+int idem__clock_init(struct idem__sqlite_clock *clock)
+{
+    memset(clock, 0, sizeof(*clock));
+    return pthread_mutex_init(&clock->mutex, NULL) == 0 ? 0 : IDEM_ENOMEM;
+}
+
+void idem__clock_finish(struct idem__sqlite_clock *clock)
+{
+    (void)pthread_mutex_destroy(&clock->mutex);
+}
+
+static void read_row(sqlite3_stmt *stmt, struct idem__anchor *ret_anchor)
+{
+    memset(ret_anchor, 0, sizeof(*ret_anchor));
+    if (sqlite3_column_bytes(stmt, 0) == 16) {
+        memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, 0), 16);
+    }
+    ret_anchor->boot_ms = sqlite3_column_int64(stmt, 1);
+    ret_anchor->store_ms = sqlite3_column_int64(stmt, 2);
+}
+
+/* A reader may have an older snapshot than this process has seen. */
+static void install(struct idem__sqlite_clock *clock,
+                    const struct idem__anchor *anchor, int64_t last_ms,
+                    bool writer)
+{
+    (void)pthread_mutex_lock(&clock->mutex);
+    if (writer || anchor->store_ms > clock->anchor.store_ms) {
+        clock->anchor = *anchor;
+        clock->last_ms = last_ms;
+    }
+    (void)pthread_mutex_unlock(&clock->mutex);
+}
+
+int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
+                     bool writer)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_LOAD);
+    struct idem__anchor anchor;
+    int rc = idem__conn_step(conn, stmt);
+
+    if (rc == SQLITE_ROW) {
+        read_row(stmt, &anchor);
+        install(clock, &anchor, sqlite3_column_int64(stmt, 3), writer);
+        if (writer) {
+            clock->fence_floor = (uint64_t)sqlite3_column_int64(stmt, 4);
+        }
+        rc = SQLITE_OK;
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_CORRUPT;
+    }
+    idem__conn_reset(conn, IDEM__SQL_CLOCK_LOAD);
+    return rc;
+}
+
+int idem__clock_now(struct idem__sqlite_clock *clock,
+                    const struct idem_host *host, struct idem_now *ret_now,
+                    bool *ret_save, struct idem_error *error)
+{
+    struct idem_clock_reading reading;
+    bool moved;
+
+    if (host->clock(host->ctx, &reading) != 0) {
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "the clock does not answer; nothing was done");
+    }
+    (void)pthread_mutex_lock(&clock->mutex);
+    moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
+    (void)pthread_mutex_unlock(&clock->mutex);
+    ret_now->fence_floor = clock->fence_floor;
+    *ret_save = moved || ret_now->store_ms >= clock->last_ms + SAVE_EVERY_MS;
+    return 0;
+}
+
+int idem__clock_peek(struct idem__sqlite_clock *clock,
+                     const struct idem_host *host, struct idem_now *ret_now,
+                     bool *ret_moved)
+{
+    struct idem_clock_reading reading;
+    struct idem__anchor anchor;
+    int64_t last_ms;
+
+    if (host->clock(host->ctx, &reading) != 0) {
+        return IDEM_EUNAVAILABLE;
+    }
+    (void)pthread_mutex_lock(&clock->mutex);
+    anchor = clock->anchor;
+    last_ms = clock->last_ms;
+    (void)pthread_mutex_unlock(&clock->mutex);
+    *ret_moved = idem__anchor_now(&anchor, &reading, last_ms, ret_now);
+    return 0;
+}
+
+int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
+                     const struct idem_now *now)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_SAVE);
+    struct idem__anchor anchor;
+    int64_t last_ms;
+
+    (void)pthread_mutex_lock(&clock->mutex);
+    if (now->store_ms > clock->last_ms) {
+        clock->last_ms = now->store_ms;
+    }
+    anchor = clock->anchor;
+    last_ms = clock->last_ms;
+    (void)pthread_mutex_unlock(&clock->mutex);
+    (void)sqlite3_bind_blob(stmt, 1, anchor.boot_id, 16, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(stmt, 2, anchor.boot_ms);
+    (void)sqlite3_bind_int64(stmt, 3, anchor.store_ms);
+    (void)sqlite3_bind_int64(stmt, 4, last_ms);
+    (void)sqlite3_bind_int64(stmt, 5, (sqlite3_int64)clock->fence_floor);
+    return idem__conn_run(conn, IDEM__SQL_CLOCK_SAVE);
+}

@@ -1,0 +1,268 @@
+/* One connection to the file. */
+#include "store/sqlite/conn.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <stdio.h>
+
+#define ROW_COLUMNS "seq, status, deadline, scope, key, head"
+
+static const char *const texts[IDEM__SQL_COUNT] = {
+    [IDEM__SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [IDEM__SQL_COMMIT] = "COMMIT",
+    [IDEM__SQL_ROLLBACK] = "ROLLBACK",
+    [IDEM__SQL_LOAD] = "SELECT " ROW_COLUMNS " FROM idem_record WHERE id = ?1",
+    [IDEM__SQL_LOAD_BODIES] = "SELECT " ROW_COLUMNS ", result, input "
+                              "FROM idem_record WHERE id = ?1",
+    [IDEM__SQL_INSERT] =
+        "INSERT INTO idem_record (id, status, deadline, scope, key, head, result, "
+        "input) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [IDEM__SQL_UPDATE_HEAD] =
+        "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6 "
+        "WHERE seq = ?1",
+    [IDEM__SQL_UPDATE_RESULT] =
+        "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
+        "result = ?7 WHERE seq = ?1",
+    [IDEM__SQL_UPDATE_ALL] =
+        "UPDATE idem_record SET status = ?2, deadline = ?3, head = ?6, "
+        "result = ?7, input = ?8 WHERE seq = ?1",
+    [IDEM__SQL_DELETE] = "DELETE FROM idem_record WHERE seq = ?1",
+    [IDEM__SQL_WALK_ALL] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                           "WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [IDEM__SQL_WALK_SAME] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                            "WHERE status = ?1 AND deadline = ?2 AND seq > ?3 "
+                            "ORDER BY seq LIMIT ?4",
+    [IDEM__SQL_WALK_LATER] =
+        "SELECT " ROW_COLUMNS ", id FROM idem_record "
+        "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
+        "ORDER BY deadline, seq LIMIT ?4",
+    [IDEM__SQL_CLOCK_LOAD] =
+        "SELECT boot_id, boot_ms, store_ms, last_ms, fence_floor "
+        "FROM idem_clock WHERE one = 1",
+    [IDEM__SQL_CLOCK_SAVE] =
+        "UPDATE idem_clock SET boot_id = ?1, boot_ms = ?2, store_ms = ?3, "
+        "last_ms = ?4, fence_floor = ?5 WHERE one = 1",
+    [IDEM__SQL_COUNTER_ADD] =
+        "INSERT INTO idem_counter (name, value) VALUES (?1, ?2) "
+        "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+    [IDEM__SQL_COUNTERS_LOAD] = "SELECT name, value FROM idem_counter",
+};
+
+/* A commit is durable when it returns (FULL); the log is carried over by us,
+ * under the store's lock, and never by a connection that happens to commit or
+ * to close. Memory mapping stays off: an I/O error would be a signal. */
+static const char settings[] = "PRAGMA journal_mode = WAL;"
+                               "PRAGMA synchronous = FULL;"
+                               "PRAGMA mmap_size = 0;"
+                               "PRAGMA cell_size_check = ON;"
+                               "PRAGMA trusted_schema = OFF;"
+                               "PRAGMA temp_store = MEMORY;"
+                               "PRAGMA secure_delete = FAST;";
+
+enum {
+    BUSY_MS = 2000
+};
+
+static int count_pages(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    struct idem__conn *conn = ctx;
+
+    (void)db;
+    (void)name;
+    conn->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static int set_up(struct idem__conn *conn)
+{
+    int rc = sqlite3_extended_result_codes(conn->db, 1);
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_busy_timeout(conn->db, BUSY_MS);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_db_config(conn->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                               (int *)NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_db_config(conn->db, SQLITE_DBCONFIG_DEFENSIVE, 1,
+                               (int *)NULL);
+    }
+    if (rc == SQLITE_OK) {
+        /* Without this trait SQLite writes more after the frame that commits. */
+        int powersafe = -1;
+
+        (void)sqlite3_file_control(conn->db, "main",
+                                   SQLITE_FCNTL_POWERSAFE_OVERWRITE,
+                                   &powersafe);
+        conn->full_is_clean = powersafe == 1;
+    }
+    /* With a hook of ours no commit checkpoints by itself. */
+    (void)sqlite3_wal_hook(conn->db, count_pages, conn);
+    return rc;
+}
+
+/* SQLite takes some names, such as ":memory:", for something else. */
+static void plain_path(const char *path, char *buf, size_t cap)
+{
+    (void)snprintf(buf, cap, "%s%s", path[0] == '/' ? "" : "./", path);
+}
+
+int idem__conn_open(const char *path, struct idem__conn **ret_conn,
+                    struct idem_error *error)
+{
+    struct idem__conn *conn = idem__zalloc(sizeof(*conn));
+    char name[1024];
+    int rc;
+
+    if (conn == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    plain_path(path, name, sizeof(name));
+    rc = sqlite3_open_v2(name, &conn->db,
+                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+                             SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW,
+                         NULL);
+    if (rc == SQLITE_OK) {
+        rc = set_up(conn);
+    }
+    if (rc != SQLITE_OK) {
+        rc = idem__conn_fail(conn, rc, "open the store", error);
+        idem__conn_close(conn);
+        return rc;
+    }
+    *ret_conn = conn;
+    return 0;
+}
+
+int idem__conn_configure(struct idem__conn *conn, bool writer,
+                         struct idem_error *error)
+{
+    int rc = sqlite3_exec(conn->db, settings, NULL, NULL, NULL);
+
+    if (rc == SQLITE_OK && !writer) {
+        rc = sqlite3_exec(conn->db, "PRAGMA query_only = ON", NULL, NULL, NULL);
+    }
+    return rc == SQLITE_OK
+               ? 0
+               : idem__conn_fail(conn, rc, "set up the store", error);
+}
+
+void idem__conn_patience(struct idem__conn *conn, int64_t ms)
+{
+    int64_t most = ms < BUSY_MS ? ms : BUSY_MS;
+
+    (void)sqlite3_busy_timeout(conn->db, most > 0 ? (int)most : 0);
+}
+
+void idem__conn_finalize(struct idem__conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < IDEM__SQL_COUNT; i++) {
+        (void)sqlite3_finalize(conn->stmts[i]);
+        conn->stmts[i] = NULL;
+    }
+}
+
+void idem__conn_close(struct idem__conn *conn)
+{
+    if (conn == NULL) {
+        return;
+    }
+    idem__conn_finalize(conn);
+    (void)sqlite3_close(conn->db);
+    idem__free(conn);
+}
+
+sqlite3_stmt *idem__conn_stmt(struct idem__conn *conn, enum idem__sql sql)
+{
+    sqlite3_stmt *stmt = conn->stmts[sql];
+
+    if (stmt == NULL) {
+        conn->prepare_rc =
+            sqlite3_prepare_v3(conn->db, texts[sql], -1,
+                               SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
+        conn->stmts[sql] = stmt;
+        return stmt;
+    }
+    (void)sqlite3_reset(stmt);
+    (void)sqlite3_clear_bindings(stmt);
+    return stmt;
+}
+
+int idem__conn_step(struct idem__conn *conn, sqlite3_stmt *stmt)
+{
+    return stmt == NULL ? conn->prepare_rc : sqlite3_step(stmt);
+}
+
+void idem__conn_reset(struct idem__conn *conn, enum idem__sql sql)
+{
+    if (conn->stmts[sql] != NULL) {
+        (void)sqlite3_reset(conn->stmts[sql]);
+    }
+}
+
+int idem__conn_run(struct idem__conn *conn, enum idem__sql sql)
+{
+    sqlite3_stmt *stmt = conn->stmts[sql];
+    int rc;
+
+    if (stmt == NULL) {
+        stmt = idem__conn_stmt(conn, sql);
+    }
+    rc = idem__conn_step(conn, stmt);
+    idem__conn_reset(conn, sql);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+bool idem__sqlite_is_io(int sqlite_rc)
+{
+    return (sqlite_rc & 0xff) == SQLITE_IOERR &&
+           sqlite_rc != SQLITE_IOERR_NOMEM;
+}
+
+static int code_of(int sqlite_rc)
+{
+    if (sqlite_rc == SQLITE_IOERR_NOMEM) {
+        return IDEM_ENOMEM;
+    }
+    switch (sqlite_rc & 0xff) {
+    case SQLITE_FULL:
+        return IDEM_EFULL;
+    case SQLITE_NOMEM:
+        return IDEM_ENOMEM;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+    case SQLITE_INTERRUPT:
+        return IDEM_EUNAVAILABLE;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+        return IDEM_EDENIED;
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return IDEM_ECORRUPT;
+    default:
+        return IDEM_ECONFIG;
+    }
+}
+
+int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
+                    const char *doing, struct idem_error *error)
+{
+    int code = code_of(sqlite_rc);
+
+    if (code == IDEM_ENOMEM) {
+        return idem__error_plain(error, code);
+    }
+    return idem__error(error, code, "sqlite: cannot %s: %s", doing,
+                       conn->db != NULL &&
+                               sqlite3_extended_errcode(conn->db) == sqlite_rc
+                           ? sqlite3_errmsg(conn->db)
+                           : sqlite3_errstr(sqlite_rc));
+}

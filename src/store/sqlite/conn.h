@@ -1,0 +1,77 @@
+/* One connection to the file: opened, set up, with its statements. */
+#ifndef IDEM_STORE_SQLITE_CONN_H
+#define IDEM_STORE_SQLITE_CONN_H
+
+#include <idem.h>
+#include <sqlite3.h>
+
+enum idem__sql {
+    IDEM__SQL_BEGIN,
+    IDEM__SQL_COMMIT,
+    IDEM__SQL_ROLLBACK,
+    IDEM__SQL_LOAD,        /* id -> seq, status, deadline, scope, key, head */
+    IDEM__SQL_LOAD_BODIES, /* likewise, result, input */
+    IDEM__SQL_INSERT,
+    IDEM__SQL_UPDATE_HEAD,
+    IDEM__SQL_UPDATE_RESULT,
+    IDEM__SQL_UPDATE_ALL,
+    IDEM__SQL_DELETE,
+    IDEM__SQL_WALK_ALL,   /* seq -> rows after it */
+    IDEM__SQL_WALK_SAME,  /* status, deadline, seq -> rows after it */
+    IDEM__SQL_WALK_LATER, /* status, deadline, to -> rows after it */
+    IDEM__SQL_CLOCK_LOAD,
+    IDEM__SQL_CLOCK_SAVE,
+    IDEM__SQL_COUNTER_ADD, /* name, value */
+    IDEM__SQL_COUNTERS_LOAD,
+    IDEM__SQL_COUNT,
+};
+
+struct idem__conn {
+    struct idem__conn *next; /* In the readers' pool. */
+    sqlite3 *db;
+    sqlite3_stmt *stmts[IDEM__SQL_COUNT];
+    bool full_is_clean; /* A commit that found no room left nothing behind. */
+    int prepare_rc;     /* Of the last statement that could not be prepared. */
+    int wal_pages;      /* In the log after the last commit. */
+};
+
+/* Opens @path, which exists, and changes nothing in it. The store's lock is
+ * held. */
+int idem__conn_open(const char *path, struct idem__conn **ret_conn,
+                    struct idem_error *error);
+
+/* Sets up the file and the connection for our use; the file is ours. */
+int idem__conn_configure(struct idem__conn *conn, bool writer,
+                         struct idem_error *error);
+
+/* How long this connection waits for a program that knows nothing of our lock. */
+void idem__conn_patience(struct idem__conn *conn, int64_t ms);
+
+/* Lets the statements go; the database stays open. */
+void idem__conn_finalize(struct idem__conn *conn);
+
+/* NULL is allowed. */
+void idem__conn_close(struct idem__conn *conn);
+
+/* The statement, prepared at its first use, reset and without bindings. NULL if
+ * it cannot be prepared: idem__conn_step() then says why. */
+sqlite3_stmt *idem__conn_stmt(struct idem__conn *conn, enum idem__sql sql);
+
+/* sqlite3_step() of a statement of this connection. */
+int idem__conn_step(struct idem__conn *conn, sqlite3_stmt *stmt);
+
+/* Resets a statement if it was ever prepared. */
+void idem__conn_reset(struct idem__conn *conn, enum idem__sql sql);
+
+/* Steps a statement that gives no rows and resets it. SQLITE_OK, or an extended
+ * result code. */
+int idem__conn_run(struct idem__conn *conn, enum idem__sql sql);
+
+/* Our code for an SQLite result, with its sentence: @doing names what failed. */
+int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
+                    const char *doing, struct idem_error *error);
+
+/* True where it is not known what reached the disk. */
+bool idem__sqlite_is_io(int sqlite_rc);
+
+#endif

@@ -1,0 +1,130 @@
+/* What the file is, for those who look after it. */
+#include "core/error.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/store.h"
+
+#include <idem/sqlite.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static uint64_t file_len(const char *path, const char *suffix)
+{
+    char name[IDEM__PATH_MAX + 8];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Steps through "SELECT number, number": the first says which of @ret, which
+ * has @len, the second is for it. An SQLite result. */
+static int read_numbers(struct idem__conn *conn, const char *sql, uint64_t *ret,
+                        int len)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+
+    while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        int at = sqlite3_column_int(stmt, 0);
+
+        if (at >= 0 && at < len) {
+            ret[at] = (uint64_t)sqlite3_column_int64(stmt, 1);
+        }
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+enum {
+    PAGE_SIZE,
+    PAGES,
+    PAGES_FREE,
+    SCHEMA,
+    NUMBERS
+};
+
+static const char numbers_sql[] =
+    "SELECT 0, page_size FROM pragma_page_size UNION ALL "
+    "SELECT 1, page_count FROM pragma_page_count UNION ALL "
+    "SELECT 2, freelist_count FROM pragma_freelist_count UNION ALL "
+    "SELECT 3, user_version FROM pragma_user_version";
+
+static int read_info(struct idem__conn *conn, struct idem_sqlite_info *info,
+                     struct idem_error *error)
+{
+    uint64_t numbers[NUMBERS] = {0};
+    int rc = read_numbers(conn, numbers_sql, numbers, NUMBERS);
+
+    if (rc == SQLITE_OK) {
+        rc = read_numbers(conn,
+                          "SELECT status, count(*) FROM idem_record "
+                          "GROUP BY status",
+                          info->records, IDEM_STATUS_RELEASED + 1);
+    }
+    if (rc != SQLITE_OK) {
+        return idem__conn_fail(conn, rc, "read the store", error);
+    }
+    info->page_size = numbers[PAGE_SIZE];
+    info->pages = numbers[PAGES];
+    info->pages_free = numbers[PAGES_FREE];
+    info->schema = (unsigned)numbers[SCHEMA];
+    return 0;
+}
+
+int idem_sqlite_inspect(struct idem_store *store,
+                        struct idem_sqlite_info *ret_info,
+                        struct idem_error *ret_error)
+{
+    struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem__conn *conn;
+    struct idem_error error;
+    int rc;
+
+    if (strcmp(store->ops->name, "sqlite") != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the store is no SQLite file");
+    }
+    if (ret_info->size != sizeof(*ret_info)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "info: begin with IDEM_SQLITE_INFO_INIT");
+    }
+    conn = idem__readers_take(s, /* wait= */ true, &error);
+    if (conn == NULL) {
+        return idem__error(ret_error, error.code, "%s", error.text);
+    }
+    rc = read_info(conn, &info, ret_error);
+    idem__readers_give(s, conn);
+    if (rc != 0) {
+        return rc;
+    }
+    info.path = s->path;
+    info.file_len = file_len(s->path, "");
+    info.wal_len = file_len(s->path, "-wal");
+    *ret_info = info;
+    return 0;
+}
+
+/* There is one schema so far, and opening refuses every other. */
+int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
+                        struct idem_error *ret_error)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_store *store;
+    int rc;
+
+    options.flags = IDEM_OPEN_NO_CREATE;
+    rc = idem_sqlite_open(path, &options, &store, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem_sqlite_inspect(store, &info, ret_error);
+    idem_close(store);
+    if (rc == 0) {
+        *ret_from = info.schema;
+        *ret_to = info.schema;
+    }
+    return rc;
+}

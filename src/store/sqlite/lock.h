@@ -1,0 +1,27 @@
+/* The lock between processes: held around every write transaction, checkpoint,
+ * opening and recovery of a store. */
+#ifndef IDEM_STORE_SQLITE_LOCK_H
+#define IDEM_STORE_SQLITE_LOCK_H
+
+#include "store/sqlite/path.h"
+
+/* A lock file, opened once in this process however many stores use it: closing
+ * any descriptor of a file drops all of a process's record locks on it. */
+struct idem__lock;
+
+/* Opens the lock file @path, making it as @share says.
+ *
+ * IDEM_EDENIED  It may not be opened, or is not a regular file.
+ * IDEM_EFULL, IDEM_ECONFIG, IDEM_ENOMEM
+ */
+int idem__lock_open(const char *path, const struct idem__share *share,
+                    struct idem__lock **ret_lock, struct idem_error *error);
+void idem__lock_close(struct idem__lock *lock);
+
+/* Takes the lock. 0, or IDEM_EUNAVAILABLE when CLOCK_MONOTONIC has reached
+ * @deadline_ms. */
+int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
+                       struct idem_error *error);
+void idem__lock_release(struct idem__lock *lock);
+
+#endif

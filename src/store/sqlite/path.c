@@ -1,0 +1,295 @@
+/* Is this path a place for a store? */
+#include "store/sqlite/path.h"
+
+#include "core/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* Names from statfs(2). SQLite's locks and shared memory need one kernel. */
+static const struct {
+    unsigned long magic;
+    const char *name;
+} network_file_systems[] = {
+    {0x6969, "NFS"},      {0x517b, "SMB"},        {0xff534d42, "CIFS"},
+    {0xfe534d42, "SMB2"}, {0x5346414f, "AFS"},    {0x6b414653, "AFS"},
+    {0x73757245, "Coda"}, {0x564c, "NCP"},        {0x01021997, "9P"},
+    {0x00c36400, "Ceph"}, {0x0bd00bd0, "Lustre"}, {0x7461636f, "OCFS2"},
+    {0x01161970, "GFS2"}, {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
+};
+
+static int check_file_system(const char *path, struct idem_error *error)
+{
+    struct statfs fs;
+    size_t i;
+
+    if (statfs(path, &fs) != 0) {
+        return idem__error(error, IDEM_ECONFIG, "cannot look at %.120s: %s",
+                           path, strerror(errno));
+    }
+    for (i = 0;
+         i < sizeof(network_file_systems) / sizeof(network_file_systems[0]);
+         i++) {
+        if ((unsigned long)fs.f_type == network_file_systems[i].magic) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "%.120s is on a network file system (%s), whose "
+                               "locks cannot be trusted: use a local disk",
+                               path, network_file_systems[i].name);
+        }
+    }
+    return 0;
+}
+
+static int check_file(const char *path, const struct stat *st,
+                      struct idem_error *error)
+{
+    if (!S_ISREG(st->st_mode)) {
+        return idem__error(error, IDEM_EDENIED,
+                           "%.120s is %s and not a regular file", path,
+                           S_ISDIR(st->st_mode)    ? "a directory"
+                           : S_ISLNK(st->st_mode)  ? "a symbolic link"
+                           : S_ISFIFO(st->st_mode) ? "a pipe"
+                                                   : "a device");
+    }
+    if ((st->st_mode & S_IWOTH) != 0) {
+        return idem__error(error, IDEM_EDENIED,
+                           "%.120s may be written by anyone: chmod o-w it",
+                           path);
+    }
+    return check_file_system(path, error);
+}
+
+static int check_directory(const char *path, struct idem_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[IDEM__PATH_MAX + 1] = ".";
+    struct stat st;
+
+    if (slash != NULL) {
+        size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+        memcpy(directory, path, len);
+        directory[len] = '\0';
+    }
+    if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
+                           "there is no directory %.120s: make it first",
+                           directory);
+    }
+    return check_file_system(directory, error);
+}
+
+int idem__path_check(const char *path, bool *ret_exists,
+                     struct idem_error *error)
+{
+    struct stat st;
+    int rc;
+
+    if (path == NULL || path[0] == '\0') {
+        return idem__error(error, IDEM_ECONFIG, "the store's path is empty");
+    }
+    if (strlen(path) > IDEM__PATH_MAX) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the store's path is longer than %d bytes",
+                           IDEM__PATH_MAX);
+    }
+    if (lstat(path, &st) == 0) {
+        rc = check_file(path, &st, error);
+        *ret_exists = true;
+    } else if (errno == ENOENT) {
+        rc = check_directory(path, error);
+        *ret_exists = false;
+    } else {
+        rc = idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
+                         "cannot look at %.120s: %s", path, strerror(errno));
+    }
+    return rc;
+}
+
+/* ---- Several users of one store ---- */
+
+static int find_group(const char *name, gid_t *ret_gid,
+                      struct idem_error *error)
+{
+    char
+        buf[4096]; /* A group may have more members than fit: then by number. */
+    struct group *found = NULL;
+    struct group group;
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+
+    if (*end == '\0' && name[0] >= '0' && name[0] <= '9' &&
+        number < (gid_t)-1) {
+        *ret_gid = (gid_t)number;
+        return 0;
+    }
+    (void)getgrnam_r(name, &group, buf, sizeof(buf), &found);
+    if (found == NULL) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "there is no group %.60s, or it is too large to be "
+                           "looked up: say its number",
+                           name);
+    }
+    *ret_gid = group.gr_gid;
+    return 0;
+}
+
+int idem__path_split(const char *text, char path[IDEM__PATH_MAX + 1],
+                     gid_t *ret_gid, struct idem_error *error)
+{
+    static const char option[] = "?group=";
+    size_t len = text == NULL ? 0 : strcspn(text, "?");
+
+    *ret_gid = (gid_t)-1;
+    if (len > IDEM__PATH_MAX) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the store's path is longer than %d bytes",
+                           IDEM__PATH_MAX);
+    }
+    if (len > 0) {
+        memcpy(path, text, len);
+    }
+    path[len] = '\0';
+    if (text == NULL || text[len] == '\0') {
+        return 0;
+    }
+    if (strncmp(text + len, option, strlen(option)) != 0 ||
+        text[len + strlen(option)] == '\0') {
+        return idem__error(error, IDEM_EINVALID,
+                           "behind the \"?\" of a store stands group=NAME; a "
+                           "path has no \"?\"");
+    }
+    return find_group(text + len + strlen(option), ret_gid, error);
+}
+
+/* Only then can we give a file to it. */
+static bool is_member(gid_t gid)
+{
+    gid_t groups[1024];
+    int n = getgroups((int)(sizeof(groups) / sizeof(groups[0])), groups);
+
+    if (geteuid() == 0 || getegid() == gid) {
+        return true;
+    }
+    while (n > 0) {
+        if (groups[--n] == gid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_shared(const struct stat *st)
+{
+    return (st->st_mode & 0060) == 0060;
+}
+
+int idem__path_share(const char *path, gid_t gid, struct idem__share *ret_share,
+                     struct idem_error *error)
+{
+    bool wanted = gid != (gid_t)-1;
+    struct idem__share share = {
+        .mode = wanted ? 0660 : 0600,
+        .uid = (uid_t)-1,
+        .gid = gid,
+    };
+    struct stat st;
+
+    if (lstat(path, &st) == 0) {
+        if (wanted && (st.st_gid != gid || !is_shared(&st))) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "%.100s is there already and not shared with "
+                               "group %lu: chgrp and chmod 660 all its files",
+                               path, (unsigned long)gid);
+        }
+        share.mode = is_shared(&st) ? 0660 : 0600;
+        share.gid = is_shared(&st) ? st.st_gid : (gid_t)-1;
+        /* What root makes belongs to those who own the store. */
+        if (geteuid() == 0) {
+            share.uid = st.st_uid;
+            share.gid = st.st_gid;
+        }
+    } else if (wanted && !is_member(gid)) {
+        return idem__error(error, IDEM_EDENIED,
+                           "cannot share %.100s with group %lu: only its "
+                           "members and root can",
+                           path, (unsigned long)gid);
+    }
+    *ret_share = share;
+    return 0;
+}
+
+/* Gives a file that was just made to whom it belongs. 0, or -1 with errno. */
+static int hand_over(int fd, const struct idem__share *share)
+{
+    bool given = share->uid != (uid_t)-1 || share->gid != (gid_t)-1;
+
+    if (given && fchown(fd, share->uid, share->gid) != 0) {
+        return -1;
+    }
+    return fchmod(fd, share->mode);
+}
+
+int idem__path_open(const char *path, const struct idem__share *share)
+{
+    const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+    int err;
+
+    if (fd < 0) {
+        return errno == EEXIST ? open(path, flags) : -1;
+    }
+    if (hand_over(fd, share) != 0) {
+        err = errno;
+        (void)close(fd); /* The file stays: somebody may have it open. */
+        errno = err;
+        return -1;
+    }
+    return fd;
+}
+
+int idem__path_create(const char *path, const struct idem__share *share,
+                      struct idem_error *error)
+{
+    struct stat st;
+    int fd;
+
+    if (lstat(path, &st) == 0) {
+        return 0; /* Its locks are SQLite's: it is not opened here. */
+    }
+    fd = idem__path_open(path, share);
+    if (fd >= 0) {
+        (void)close(fd);
+        return 0;
+    }
+    return idem__error(error,
+                       errno == ENOSPC || errno == EDQUOT ? IDEM_EFULL
+                                                          : IDEM_EDENIED,
+                       "cannot create %.120s: %s", path, strerror(errno));
+}
+
+void idem__path_share_rest(const char *path)
+{
+    static const char *const suffixes[] = {"-wal", "-shm"};
+    char name[IDEM__PATH_MAX + 8];
+    struct stat store;
+    struct stat st;
+    size_t i;
+
+    if (lstat(path, &store) != 0 || !is_shared(&store)) {
+        return;
+    }
+    for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        (void)snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        if (lstat(name, &st) == 0 && st.st_gid != store.st_gid) {
+            /* Only their owner can; nobody else made them. */
+            (void)!lchown(name, (uid_t)-1, store.st_gid);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/* Is this path a place for a store? */
+#ifndef IDEM_STORE_SQLITE_PATH_H
+#define IDEM_STORE_SQLITE_PATH_H
+
+#include <idem.h>
+#include <sys/types.h>
+
+/* SQLite refuses longer ones. */
+#define IDEM__PATH_MAX 480
+
+/* Checks the form of @path, what lies there, and the file system. *@ret_exists
+ * says whether there is a file.
+ *
+ * IDEM_ECONFIG  Empty or too long, no such directory, a network file system.
+ * IDEM_EDENIED  Not a regular file, or one that anyone may write to.
+ */
+int idem__path_check(const char *path, bool *ret_exists,
+                     struct idem_error *error);
+
+/* Whom a file of the store belongs to when it is made. */
+struct idem__share {
+    mode_t mode; /* 0600, or 0660 for a group. */
+    uid_t uid;   /* (uid_t)-1: whoever makes it. */
+    gid_t gid;   /* (gid_t)-1: likewise. */
+};
+
+/* Takes "PATH" or "PATH?group=NAME" apart; a number may be the name. *@ret_gid is
+ * (gid_t)-1 without a group.
+ *
+ * IDEM_EINVALID  A "?" that is followed by something else.
+ * IDEM_ECONFIG   The path is too long, or there is no such group.
+ */
+int idem__path_split(const char *text, char path[IDEM__PATH_MAX + 1],
+                     gid_t *ret_gid, struct idem_error *error);
+
+/* How the files beside @path are shared: like @path itself if it is there, else
+ * with @gid.
+ *
+ * IDEM_ECONFIG  It is there, and not shared with @gid.
+ * IDEM_EDENIED  It is not there, and the caller is not in the group.
+ */
+int idem__path_share(const char *path, gid_t gid, struct idem__share *ret_share,
+                     struct idem_error *error);
+
+/* Opens @path, and makes it as @share says if it is not there. Returns a
+ * descriptor, or -1 with errno. */
+int idem__path_open(const char *path, const struct idem__share *share);
+
+/* Makes an empty file if there is none. */
+int idem__path_create(const char *path, const struct idem__share *share,
+                      struct idem_error *error);
+
+/* SQLite makes its files with the mode of @path, but with the group of whoever
+ * makes them: gives them the group of @path. Without a descriptor, because
+ * closing one would drop the locks of the process. */
+void idem__path_share_rest(const char *path);
+
+#endif

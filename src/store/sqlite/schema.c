@@ -1,0 +1,186 @@
+/* The tables of the file. */
+#include "store/sqlite/schema.h"
+
+#include "core/error.h"
+
+/* "idem" in the header of the file; file(1) and others look there. */
+#define APPLICATION_TEXT "1768187245"
+#define VERSION_TEXT "1"
+enum {
+    APPLICATION = 1768187245,
+    VERSION = 1
+};
+
+/* seq is the order of arrival: a completion touches pages that are still warm,
+ * and only the index on id is random. deadline is when something is due: the end
+ * of the lease in progress, the end of the retention afterwards; the greatest
+ * number stands for never. One index serves lists by status, the search for late
+ * work, and purge. The view is for people with a stock sqlite3 shell. */
+static const char tables[] =
+    "CREATE TABLE IF NOT EXISTS idem_record ("
+    "  seq INTEGER PRIMARY KEY,"
+    "  id BLOB NOT NULL UNIQUE,"
+    "  status INTEGER NOT NULL,"
+    "  deadline INTEGER NOT NULL,"
+    "  scope BLOB NOT NULL,"
+    "  key BLOB NOT NULL,"
+    "  head BLOB NOT NULL,"
+    "  result BLOB,"
+    "  input BLOB"
+    ") STRICT;"
+    "CREATE INDEX IF NOT EXISTS idem_record_due"
+    "  ON idem_record (status, deadline);"
+    "CREATE TABLE IF NOT EXISTS idem_clock ("
+    "  one INTEGER PRIMARY KEY CHECK (one = 1),"
+    "  schema INTEGER NOT NULL,"
+    "  boot_id BLOB NOT NULL,"
+    "  boot_ms INTEGER NOT NULL,"
+    "  store_ms INTEGER NOT NULL,"
+    "  last_ms INTEGER NOT NULL,"
+    "  fence_floor INTEGER NOT NULL"
+    ") STRICT;"
+    "INSERT OR IGNORE INTO idem_clock"
+    "  VALUES (1, " VERSION_TEXT ", zeroblob(16), 0, 0, 0, 0);"
+    "CREATE VIEW IF NOT EXISTS idem_operations AS SELECT"
+    "  CAST(scope AS TEXT) AS scope,"
+    "  CAST(key AS TEXT) AS key,"
+    "  CASE status WHEN 1 THEN 'in_progress' WHEN 2 THEN 'completed'"
+    "    WHEN 3 THEN 'failed' WHEN 4 THEN 'unknown' ELSE 'released' END"
+    "    AS status,"
+    "  CASE deadline WHEN 9223372036854775807 THEN 'never'"
+    "    ELSE strftime('%Y-%m-%dT%H:%M:%fZ', deadline / 1000.0, 'unixepoch')"
+    "    END AS due,"
+    "  lower(hex(id)) AS id,"
+    "  length(result) AS result_bytes"
+    "  FROM idem_record;";
+
+/* Of a file of ours only: what others keep in theirs is not counted. */
+static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
+                               "  name TEXT PRIMARY KEY,"
+                               "  value INTEGER NOT NULL"
+                               ") STRICT, WITHOUT ROWID;";
+
+static const char mark_file[] = "PRAGMA application_id = " APPLICATION_TEXT ";"
+                                "PRAGMA user_version = " VERSION_TEXT ";";
+
+static int read_number(struct idem__conn *conn, const char *sql, int *ret)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(stmt);
+    }
+    if (rc == SQLITE_ROW) {
+        *ret = sqlite3_column_int(stmt, 0);
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc;
+}
+
+static int check_version(int version, struct idem_error *error)
+{
+    if (version == VERSION) {
+        return 0;
+    }
+    if (version < VERSION) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the store has schema version %d, which no release "
+                           "of idem has written",
+                           version);
+    }
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store has schema version %d and this program "
+                       "knows %d: use a newer idem",
+                       version, VERSION);
+}
+
+/* The version stands twice: in the header, and beside the clock, for tables that
+ * live in a file of somebody else's. */
+static int check_both_versions(struct idem__conn *conn, int version,
+                               struct idem_error *error)
+{
+    int rc = check_version(version, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = read_number(conn, "SELECT schema FROM idem_clock WHERE one = 1",
+                     &version);
+    return rc == SQLITE_OK || rc == SQLITE_DONE
+               ? check_version(version, error)
+               : idem__conn_fail(conn, rc, "read the store", error);
+}
+
+static int run(struct idem__conn *conn, const char *sql, int rc)
+{
+    return rc == SQLITE_OK ? sqlite3_exec(conn->db, sql, NULL, NULL, NULL) : rc;
+}
+
+int idem__schema_create(struct idem__conn *conn, struct idem_error *error)
+{
+    int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
+
+    rc = run(conn, tables, rc);
+    rc = run(conn, counters, rc);
+    rc = run(conn, mark_file, rc);
+    rc = run(conn, "COMMIT", rc);
+    if (rc != SQLITE_OK) {
+        rc = idem__conn_fail(conn, rc, "create the store's tables", error);
+        (void)run(conn, "ROLLBACK", SQLITE_OK);
+    }
+    return rc;
+}
+
+/* Looks before it makes: what is there may be of another version, whose tables
+ * are not ours to complete, and a replay must not need to write. */
+int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
+{
+    int clocks = 0;
+    int version = VERSION;
+    int rc = read_number(conn,
+                         "SELECT count(*) FROM main.sqlite_schema "
+                         "WHERE type = 'table' AND name = 'idem_clock'",
+                         &clocks);
+
+    if (rc == SQLITE_OK && clocks == 0) {
+        rc = run(conn, tables, rc);
+    } else if (rc == SQLITE_OK) {
+        rc = read_number(conn,
+                         "SELECT schema FROM main.idem_clock WHERE one = 1",
+                         &version);
+    }
+    if (rc != SQLITE_OK) {
+        return idem__conn_fail(conn, rc, "make the tables of idem", error);
+    }
+    return check_version(version, error);
+}
+
+int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
+                       struct idem_error *error)
+{
+    int application = 0;
+    int version = 0;
+    int objects = 0;
+    int rc = read_number(conn, "PRAGMA application_id", &application);
+
+    if (rc == SQLITE_OK) {
+        rc = read_number(conn, "PRAGMA user_version", &version);
+    }
+    if (rc == SQLITE_OK) {
+        rc = read_number(conn, "SELECT count(*) FROM sqlite_schema", &objects);
+    }
+    if (rc != SQLITE_OK) {
+        return idem__conn_fail(conn, rc, "read the store", error);
+    }
+    *ret_empty = application == 0 && version == 0 && objects == 0;
+    if (*ret_empty) {
+        return 0;
+    }
+    if (application != APPLICATION) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the file is an SQLite database of another program");
+    }
+    return check_both_versions(conn, version, error);
+}

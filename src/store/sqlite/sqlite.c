@@ -1,0 +1,322 @@
+/* The embedded store: opened, asked, closed. */
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "store/sqlite/store.h"
+
+#include <assert.h>
+#include <idem/sqlite.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* An owner on this host and the store have one clock; what is left to chance is
+ * how long a process takes to stop. */
+#define OWNER_MARGIN_MS 500
+
+static const struct idem_store_ops sqlite_ops;
+
+static struct idem__sqlite_store *sqlite_from_base(struct idem_store *base)
+{
+    assert(base->ops == &sqlite_ops);
+    return (struct idem__sqlite_store *)base;
+}
+
+static bool read_only(const struct idem__sqlite_store *store)
+{
+    return (store->base.options.flags & IDEM_OPEN_READONLY) != 0;
+}
+
+/* ---- Reading without the lock ---- */
+
+/* Store time for a read. The anchor that this process knows may be of an earlier
+ * boot: then the file has the newer one, or a writer must make it. */
+static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
+                      struct idem_now *ret_now, bool *ret_moved)
+{
+    const struct idem_host *host = &store->base.options.host;
+    int rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
+
+    if (rc == 0 && *ret_moved &&
+        idem__clock_load(&store->clock, conn, /* writer= */ false) ==
+            SQLITE_OK) {
+        rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
+    }
+    return rc;
+}
+
+/* What a reader alone can answer it answers at once, on the caller's thread. */
+static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
+{
+    bool must = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
+                op->verb == IDEM_OP_COUNT ||
+                (op->verb == IDEM_OP_BEGIN && read_only(store));
+    struct idem__sqlite_table table = {.sqlite_rc = SQLITE_OK};
+    struct idem__table view = idem__sqlite_table_of(&table);
+    struct idem_now now;
+    bool moved = false;
+    bool answered = true;
+
+    if (!must && op->verb != IDEM_OP_BEGIN) {
+        return false;
+    }
+    table.conn = idem__readers_take(store, must, &op->error);
+    if (table.conn == NULL) {
+        /* A claim can still be made under the lock, and will say what is wrong. */
+        return must;
+    }
+    if (op->verb == IDEM_OP_COUNT) {
+        idem__counters_answer(&store->counters, table.conn, op);
+    } else if (peek_clock(store, table.conn, &now, &moved) != 0) {
+        (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
+                           "the clock does not answer; nothing was done");
+    } else if (op->verb == IDEM_OP_LIST) {
+        idem__sqlite_list(table.conn, op, &now);
+    } else {
+        answered = (must || !moved) && idem__engine_peek(&view, op, &now);
+    }
+    idem__sqlite_table_reset(&table);
+    idem__readers_give(store, table.conn);
+    return answered;
+}
+
+/* ---- The door ---- */
+
+static int sqlite_submit(struct idem_store *base, struct idem_op *op)
+{
+    struct idem__sqlite_store *store = sqlite_from_base(base);
+
+    if (peek(store, op)) {
+        idem__counters_note(&store->counters, op);
+        idem_op_answer(op);
+        return 0;
+    }
+    if (read_only(store)) {
+        (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
+        idem_op_answer(op);
+        return 0;
+    }
+    return idem__group_submit(&store->group, op);
+}
+
+static enum idem_cancel sqlite_cancel(struct idem_store *base,
+                                      struct idem_op *op)
+{
+    return idem__group_cancel(&sqlite_from_base(base)->group, op);
+}
+
+static void sqlite_drive(struct idem_store *base, struct idem_queue *queue,
+                         int64_t deadline_ms)
+{
+    idem__group_drive(&sqlite_from_base(base)->group, queue, deadline_ms);
+}
+
+static int enter(struct idem_store *base, int64_t deadline_ms,
+                 struct idem_error *ret_error)
+{
+    return idem__lock_acquire(sqlite_from_base(base)->lock, deadline_ms,
+                              ret_error);
+}
+
+static const struct idem__group_ops group_ops = {
+    .enter = enter,
+    .run = idem__sqlite_run,
+};
+
+static void finish(struct idem__sqlite_store *store)
+{
+    idem__conn_close(store->table.conn);
+    idem__readers_finish(&store->readers);
+    idem__lock_close(store->lock);
+    idem__clock_finish(&store->clock);
+    idem_store_finish(&store->base);
+    idem__free(store);
+}
+
+static void sqlite_close(struct idem_store *base)
+{
+    struct idem__sqlite_store *store = sqlite_from_base(base);
+
+    /* To close the connections of a parent would harm it: a child leaves them
+     * as they are, and the memory with them. */
+    if (base->pid != (long)getpid()) {
+        return;
+    }
+    idem__group_finish(&store->group);
+    idem__sqlite_tidy(store);
+    finish(store);
+}
+
+static const struct idem_store_ops sqlite_ops = {
+    .name = "sqlite",
+    .submit = sqlite_submit,
+    .cancel = sqlite_cancel,
+    .drive = sqlite_drive,
+    .close = sqlite_close,
+};
+
+/* ---- Opening ---- */
+
+static int open_lock(struct idem__sqlite_store *store, struct idem_error *error)
+{
+    char name[IDEM__PATH_MAX + 8];
+
+    (void)snprintf(name, sizeof(name), "%s-lock", store->path);
+    return idem__lock_open(name, &store->share, &store->lock, error);
+}
+
+/* Writes the anchor of this boot, if the file has none. */
+static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
+{
+    struct idem__conn *conn = store->table.conn;
+    struct idem_now now;
+    bool moved;
+    int rc = idem__clock_load(&store->clock, conn, /* writer= */ true);
+
+    if (rc != SQLITE_OK) {
+        return idem__conn_fail(conn, rc, "read the clock", error);
+    }
+    rc = idem__clock_peek(&store->clock, &store->base.options.host, &now,
+                          &moved);
+    if (rc == 0 && moved) {
+        rc = idem__clock_now(&store->clock, &store->base.options.host, &now,
+                             &moved, NULL);
+    }
+    if (rc != 0) {
+        return idem__error(error, rc, "the clock does not answer");
+    }
+    if (moved) {
+        rc = idem__clock_save(&store->clock, conn, &now);
+    }
+    return rc == SQLITE_OK ? 0
+                           : idem__conn_fail(conn, rc, "set the clock", error);
+}
+
+/* The first connections, under the lock: one that writes, which makes the file
+ * if there is none, and one that reads. */
+static int connect_first(struct idem__sqlite_store *store,
+                         struct idem_error *error)
+{
+    int64_t deadline_ms =
+        idem__time_add(idem__mono_ms(), store->base.options.timeout_ms);
+    struct idem__conn *reader;
+    int rc = idem__lock_acquire(store->lock, deadline_ms, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (!read_only(store)) {
+        rc = idem__path_create(store->path, &store->share, error);
+        if (rc == 0) {
+            rc = idem__sqlite_connect(store, /* writer= */ true,
+                                      &store->table.conn, error);
+        }
+        if (rc == 0) {
+            rc = anchor(store, error);
+        }
+    }
+    if (rc == 0) {
+        rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
+    }
+    if (rc == 0) {
+        idem__readers_add(store, reader);
+    }
+    idem__lock_release(store->lock);
+    return rc;
+}
+
+/* What must be finished when a later step fails is in *@store; see finish(). */
+static int set_up(struct idem__sqlite_store *store,
+                  const struct idem_open_options *options,
+                  struct idem_error *error)
+{
+    int rc = idem_store_init(&store->base, &sqlite_ops, options, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem__clock_init(&store->clock) != 0) {
+        idem_store_finish(&store->base);
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    if (idem__readers_init(&store->readers) != 0) {
+        idem__clock_finish(&store->clock);
+        idem_store_finish(&store->base);
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    rc = open_lock(store, error);
+    if (rc != 0) {
+        idem__readers_finish(&store->readers);
+        idem__clock_finish(&store->clock);
+        idem_store_finish(&store->base);
+        return rc;
+    }
+    store->base.margin_ms = OWNER_MARGIN_MS;
+    return 0;
+}
+
+static int check_place(const char *path,
+                       const struct idem_open_options *options,
+                       struct idem_error *error)
+{
+    unsigned flags = options == NULL ? 0 : options->flags;
+    bool exists = false;
+    int rc = idem__path_check(path, &exists, error);
+
+    if (rc == 0 && !exists &&
+        (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0) {
+        return idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
+                           path);
+    }
+    return rc;
+}
+
+/* Where the store is, or will be, and whom its files belong to. */
+static int find_place(const char *text, const struct idem_open_options *options,
+                      char path[IDEM__PATH_MAX + 1],
+                      struct idem__share *ret_share, struct idem_error *error)
+{
+    gid_t gid;
+    int rc = idem__path_split(text, path, &gid, error);
+
+    if (rc == 0) {
+        rc = check_place(path, options, error);
+    }
+    return rc != 0 ? rc : idem__path_share(path, gid, ret_share, error);
+}
+
+int idem_sqlite_open(const char *path, const struct idem_open_options *options,
+                     struct idem_store **ret_store,
+                     struct idem_error *ret_error)
+{
+    struct idem__sqlite_store *store;
+    bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
+    char place[IDEM__PATH_MAX + 1];
+    struct idem__share share;
+    int rc = find_place(path, options, place, &share, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    store = idem__zalloc(sizeof(*store));
+    if (store == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    (void)strcpy(store->path, place);
+    store->share = share;
+    rc = set_up(store, options, ret_error);
+    if (rc != 0) {
+        idem__free(store);
+        return rc;
+    }
+    rc = connect_first(store, ret_error);
+    if (rc == 0 && idem__group_init(&store->group, &store->base, &group_ops,
+                                    threaded) != 0) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    if (rc != 0) {
+        finish(store);
+        return rc;
+    }
+    *ret_store = &store->base;
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* The SQLite store as its own files see it. */
+#ifndef IDEM_STORE_SQLITE_STORE_H
+#define IDEM_STORE_SQLITE_STORE_H
+
+#include "store/local/group.h"
+#include "store/sqlite/clock.h"
+#include "store/sqlite/counters.h"
+#include "store/sqlite/lock.h"
+#include "store/sqlite/path.h"
+#include "store/sqlite/table.h"
+
+/* Readers, each with a connection of its own, at the same time at most. */
+enum {
+    IDEM__READERS_MAX = 16
+};
+
+struct idem__sqlite_readers {
+    pthread_mutex_t mutex;
+    pthread_cond_t freed;
+    struct idem__conn *idle;
+    unsigned open;
+};
+
+struct idem__sqlite_store {
+    struct idem_store base;
+    char path[IDEM__PATH_MAX + 1];
+    struct idem__share share; /* Of the files that this process makes. */
+    struct idem__lock *lock;
+    struct idem__group group;
+    struct idem__sqlite_readers readers;
+
+    /* For whoever holds the lock. */
+    struct idem__sqlite_table table; /* table.conn is the writer. */
+    bool broken; /* A write failed on the disk: settle before the next. */
+
+    struct idem__sqlite_clock clock;
+    struct idem__counters counters;
+};
+
+/* ---- connect.c ---- */
+
+/* A connection, checked and ready. The lock is held. */
+int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
+                         struct idem__conn **ret_conn,
+                         struct idem_error *error);
+
+/* A connection to read with; takes the lock, until @deadline_ms at most. */
+int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
+                                int64_t deadline_ms,
+                                struct idem__conn **ret_conn,
+                                struct idem_error *error);
+
+/* ---- readers.c ---- */
+
+int idem__readers_init(struct idem__sqlite_readers *readers);
+void idem__readers_finish(struct idem__sqlite_readers *readers);
+
+/* A connection to read with, or NULL: none could be opened (@error), or, unless
+ * @wait, none is to be had without waiting. */
+struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
+                                      bool wait, struct idem_error *error);
+/* Adds a new connection to the pool. */
+void idem__readers_add(struct idem__sqlite_store *store,
+                       struct idem__conn *conn);
+void idem__readers_give(struct idem__sqlite_store *store,
+                        struct idem__conn *conn);
+
+/* ---- walk.c ---- */
+
+void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
+                       const struct idem_now *now);
+
+/* One slice of a purge, inside a write transaction. True if rows went. */
+bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
+                        const struct idem_now *now);
+
+/* ---- batch.c ---- */
+
+/* The group's run(): the lock is held, and released before it returns. */
+void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
+
+/* Before the store is closed: what was counted is written, and a long log is
+ * carried over, because the next process that opens it has to read all of it.
+ * Both only if nobody is in the way. */
+void idem__sqlite_tidy(struct idem__sqlite_store *store);
+
+#endif

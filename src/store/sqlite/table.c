@@ -1,0 +1,187 @@
+/* Records in the table: what the engine loads and saves. */
+#include "store/sqlite/table.h"
+
+#include "core/error.h"
+
+#include <assert.h>
+
+enum column {
+    COLUMN_SEQ,
+    COLUMN_STATUS,
+    COLUMN_DEADLINE,
+    COLUMN_SCOPE,
+    COLUMN_KEY,
+    COLUMN_HEAD,
+    COLUMN_RESULT,
+    COLUMN_INPUT,
+};
+
+static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
+{
+    const void *base = sqlite3_column_blob(stmt, (int)column);
+
+    return idem_bytes(base, (size_t)sqlite3_column_bytes(stmt, (int)column));
+}
+
+static int64_t deadline_of(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_IN_PROGRESS ? record->lease_end_ms
+                                                     : record->expires_ms;
+}
+
+/* The columns beside the head are for SQL; whoever changes them by hand must not
+ * change what we believe. */
+static bool columns_agree(sqlite3_stmt *stmt, const struct idem_record *record)
+{
+    uint8_t id[IDEM_ID_LEN];
+
+    return sqlite3_column_int64(stmt, COLUMN_STATUS) ==
+               (sqlite3_int64)record->status &&
+           sqlite3_column_int64(stmt, COLUMN_DEADLINE) == deadline_of(record) &&
+           idem_id(record->scope, record->key, id) == 0 &&
+           memcmp(id, record->id, sizeof(id)) == 0;
+}
+
+int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
+                     struct idem_record *ret_record, struct idem_error *error)
+{
+    struct idem_slice head = blob(stmt, COLUMN_HEAD);
+    struct idem_record record;
+    int rc;
+
+    memset(&record, 0, sizeof(record));
+    rc = idem_record_decode(id, head, &record, error);
+    record.scope = blob(stmt, COLUMN_SCOPE);
+    record.key = blob(stmt, COLUMN_KEY);
+    memcpy(record.id, id, IDEM_ID_LEN);
+    if (rc == 0 && !columns_agree(stmt, &record)) {
+        rc = idem__error(error, IDEM_ECORRUPT,
+                         "the record cannot be trusted: its columns do not "
+                         "match it");
+    }
+    *ret_record = record;
+    return rc;
+}
+
+static int load(void *ctx, const uint8_t *id, bool with_bodies,
+                struct idem_record *ret_record, struct idem_error *ret_error)
+{
+    struct idem__sqlite_table *table = ctx;
+    sqlite3_stmt *stmt =
+        idem__conn_stmt(table->conn,
+                        with_bodies ? IDEM__SQL_LOAD_BODIES : IDEM__SQL_LOAD);
+    int rc;
+
+    (void)sqlite3_bind_blob(stmt, 1, id, IDEM_ID_LEN, SQLITE_STATIC);
+    rc = idem__conn_step(table->conn, stmt);
+    if (rc == SQLITE_DONE) {
+        (void)sqlite3_reset(stmt);
+        return 0;
+    }
+    if (rc != SQLITE_ROW) {
+        return idem__conn_fail(table->conn, rc, "read the record", ret_error);
+    }
+    table->seq = sqlite3_column_int64(stmt, COLUMN_SEQ);
+    rc = idem__row_decode(stmt, id, ret_record, ret_error);
+    if (rc == 0 && with_bodies) {
+        ret_record->result.bytes = blob(stmt, COLUMN_RESULT);
+        ret_record->input = blob(stmt, COLUMN_INPUT);
+        rc = idem__engine_check_bodies(ret_record, ret_error);
+    }
+    return rc == 0 ? 1 : rc;
+}
+
+static int bind(sqlite3_stmt *stmt, int at, struct idem_slice s)
+{
+    return sqlite3_bind_blob64(stmt, at, s.len > 0 ? s.base : "", s.len,
+                               SQLITE_STATIC);
+}
+
+/* A body that is not there is NULL, so that it takes no room. */
+static int bind_body(sqlite3_stmt *stmt, int at, struct idem_slice s)
+{
+    return s.len > 0 ? bind(stmt, at, s) : SQLITE_OK;
+}
+
+static int bind_all(sqlite3_stmt *stmt, const struct idem_record *next,
+                    struct idem_slice head)
+{
+    int rc = sqlite3_bind_int(stmt, 2, (int)next->status);
+
+    rc = rc != SQLITE_OK ? rc : sqlite3_bind_int64(stmt, 3, deadline_of(next));
+    rc = rc != SQLITE_OK ? rc : bind(stmt, 6, head);
+    return rc;
+}
+
+static int bind_insert(sqlite3_stmt *stmt, const struct idem_record *next)
+{
+    int rc = sqlite3_bind_blob(stmt, 1, next->id, IDEM_ID_LEN, SQLITE_STATIC);
+
+    rc = rc != SQLITE_OK ? rc : bind(stmt, 4, next->scope);
+    rc = rc != SQLITE_OK ? rc : bind(stmt, 5, next->key);
+    return rc;
+}
+
+static enum idem__sql write_for(const struct idem_decision *decision)
+{
+    if (decision->change == IDEM_CHANGE_INSERT) {
+        return IDEM__SQL_INSERT;
+    }
+    if (decision->set_input) {
+        return IDEM__SQL_UPDATE_ALL;
+    }
+    return decision->set_result ? IDEM__SQL_UPDATE_RESULT
+                                : IDEM__SQL_UPDATE_HEAD;
+}
+
+static int write_row(struct idem__sqlite_table *table,
+                     const struct idem_decision *decision, size_t head_len)
+{
+    const struct idem_record *next = &decision->next;
+    enum idem__sql sql = write_for(decision);
+    sqlite3_stmt *stmt = idem__conn_stmt(table->conn, sql);
+    int rc = bind_all(stmt, next, idem_bytes(table->head, head_len));
+
+    if (rc == SQLITE_OK) {
+        rc = sql == IDEM__SQL_INSERT ? bind_insert(stmt, next)
+                                     : sqlite3_bind_int64(stmt, 1, table->seq);
+    }
+    if (rc == SQLITE_OK && sql != IDEM__SQL_UPDATE_HEAD) {
+        rc = bind_body(stmt, 7, next->result.bytes);
+    }
+    if (rc == SQLITE_OK &&
+        (sql == IDEM__SQL_INSERT || sql == IDEM__SQL_UPDATE_ALL)) {
+        rc = bind_body(stmt, 8, next->input);
+    }
+    return rc == SQLITE_OK ? idem__conn_run(table->conn, sql) : rc;
+}
+
+static int save(void *ctx, const struct idem_decision *decision,
+                struct idem_error *ret_error)
+{
+    struct idem__sqlite_table *table = ctx;
+    size_t head_len;
+    int rc = idem_record_encode(&decision->next, table->head,
+                                sizeof(table->head), &head_len);
+
+    if (rc != 0) {
+        return idem__error_plain(ret_error, rc);
+    }
+    rc = write_row(table, decision, head_len);
+    if (rc != SQLITE_OK) {
+        table->sqlite_rc = rc;
+        return idem__conn_fail(table->conn, rc, "write the record", ret_error);
+    }
+    return 0;
+}
+
+void idem__sqlite_table_reset(struct idem__sqlite_table *table)
+{
+    idem__conn_reset(table->conn, IDEM__SQL_LOAD);
+    idem__conn_reset(table->conn, IDEM__SQL_LOAD_BODIES);
+}
+
+struct idem__table idem__sqlite_table_of(struct idem__sqlite_table *table)
+{
+    return (struct idem__table){.load = load, .save = save, .ctx = table};
+}

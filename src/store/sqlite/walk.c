@@ -1,0 +1,279 @@
+/* Walking over the rows: lists and purges. */
+#include "base/host.h"
+#include "store/sqlite/store.h"
+
+enum {
+    COLUMN_ID = 6
+};
+enum {
+    PURGE_ROWS = 100,
+    PURGE_MS = 40
+};
+
+/* Where a walk over one status stands: rows in the order of deadline and seq. */
+struct position {
+    int64_t deadline_ms;
+    int64_t seq;
+};
+
+typedef bool row_fn(void *ctx, int code, const struct idem_record *record,
+                    int64_t seq);
+
+/* Shows the current row. False: stop. A row without a usable id is skipped: it
+ * cannot be found by any key either. */
+static bool show(sqlite3_stmt *stmt, row_fn *each, void *ctx)
+{
+    const void *id = sqlite3_column_blob(stmt, COLUMN_ID);
+    struct idem_record record;
+    int rc;
+
+    if (sqlite3_column_bytes(stmt, COLUMN_ID) != IDEM_ID_LEN) {
+        return true;
+    }
+    rc = idem__row_decode(stmt, id, &record, NULL);
+    return each(ctx, rc, &record, sqlite3_column_int64(stmt, 0));
+}
+
+/* Steps @stmt through its rows, noting the position of each. Adds to *@count.
+ * SQLITE_OK or a result code; *@stopped when @each said so. */
+static int step_rows(struct idem__conn *conn, sqlite3_stmt *stmt,
+                     struct position *at, row_fn *each, void *ctx,
+                     uint64_t *count, bool *stopped)
+{
+    int rc;
+
+    while ((rc = idem__conn_step(conn, stmt)) == SQLITE_ROW) {
+        at->seq = sqlite3_column_int64(stmt, 0);
+        at->deadline_ms = sqlite3_column_int64(stmt, 2);
+        (*count)++;
+        if (!show(stmt, each, ctx)) {
+            *stopped = true;
+            rc = SQLITE_DONE;
+            break;
+        }
+    }
+    (void)sqlite3_reset(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Up to @limit rows of @status that are due by @to_ms, after @at: first those
+ * with the same deadline, then later ones. *@done: there are no more. */
+static int walk_status(struct idem__conn *conn, int status, int64_t to_ms,
+                       uint64_t limit, struct position *at, row_fn *each,
+                       void *ctx, bool *done, bool *stopped)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_SAME);
+    uint64_t count = 0;
+    int rc;
+
+    (void)sqlite3_bind_int(stmt, 1, status);
+    (void)sqlite3_bind_int64(stmt, 2, at->deadline_ms);
+    (void)sqlite3_bind_int64(stmt, 3, at->seq);
+    (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)limit);
+    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    if (rc == SQLITE_OK && !*stopped && count < limit) {
+        uint64_t rest = limit - count;
+
+        stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_LATER);
+        (void)sqlite3_bind_int(stmt, 1, status);
+        (void)sqlite3_bind_int64(stmt, 2, at->deadline_ms);
+        (void)sqlite3_bind_int64(stmt, 3, to_ms);
+        (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)rest);
+        rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    }
+    *done = count < limit;
+    return rc;
+}
+
+static int walk_all(struct idem__conn *conn, uint64_t limit,
+                    struct position *at, row_fn *each, void *ctx, bool *done,
+                    bool *stopped)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_ALL);
+    uint64_t count = 0;
+    int rc;
+
+    (void)sqlite3_bind_int64(stmt, 1, at->seq);
+    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
+    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    *done = count < limit;
+    return rc;
+}
+
+/* ---- Lists ---- */
+
+struct lister {
+    struct idem_op *op;
+    const struct idem_now *now;
+};
+
+static bool list_row(void *ctx, int code, const struct idem_record *record,
+                     int64_t seq)
+{
+    struct lister *lister = ctx;
+
+    (void)seq;
+    return idem__engine_list_row(lister->op, code, record, lister->now);
+}
+
+/* The statuses that the filter can let through. */
+static unsigned wanted(const struct idem_filter *filter)
+{
+    unsigned overdue = 1u << IDEM_STATUS_IN_PROGRESS;
+    unsigned all = 0x3e;
+    unsigned asked = filter->statuses != 0 ? filter->statuses & all : all;
+
+    return filter->overdue ? asked & overdue : asked;
+}
+
+/* The first of @statuses after @after, or 0. */
+static int next_status(unsigned statuses, int after)
+{
+    int status;
+
+    for (status = after + 1; status <= IDEM_STATUS_RELEASED; status++) {
+        if ((statuses & 1u << status) != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* The cursor is status, deadline, seq; a list of all has the seq alone. */
+void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
+                       const struct idem_now *now)
+{
+    struct lister lister = {op, now};
+    uint64_t *cursor = op->u.list.cursor;
+    unsigned statuses = wanted(&op->u.list.filter);
+    struct position at = {(int64_t)cursor[1], (int64_t)cursor[2]};
+    int status = (int)cursor[0];
+    bool done = true;
+    int rc = SQLITE_OK;
+
+    op->u.list.now_ms = now->store_ms;
+    if (statuses == 0x3e) {
+        rc = walk_all(conn, op->u.list.limit, &at, list_row, &lister, &done,
+                      &op->u.list.stopped);
+    } else if (statuses != 0) {
+        status = status == 0 ? next_status(statuses, 0) : status;
+        rc = walk_status(conn, status, INT64_MAX, op->u.list.limit, &at,
+                         list_row, &lister, &done, &op->u.list.stopped);
+        if (done && next_status(statuses, status) != 0) {
+            status = next_status(statuses, status);
+            at = (struct position){0, 0};
+            done = false;
+        }
+    }
+    cursor[0] = (uint64_t)status;
+    cursor[1] = (uint64_t)at.deadline_ms;
+    cursor[2] = (uint64_t)at.seq;
+    op->u.list.done = done || op->u.list.stopped;
+    if (rc != SQLITE_OK) {
+        (void)idem__conn_fail(conn, rc, "list the records", &op->error);
+    }
+}
+
+/* ---- Purges ---- */
+
+struct purger {
+    const struct idem_now *now;
+    uint64_t max;
+    uint64_t fence;
+    size_t len;
+    int64_t seqs[PURGE_ROWS];
+};
+
+static bool note_expired(void *ctx, int code, const struct idem_record *record,
+                         int64_t seq)
+{
+    struct purger *purger = ctx;
+
+    if (code != 0 || !idem_decide_expired(record, purger->now)) {
+        return true;
+    }
+    if (record->fence > purger->fence) {
+        purger->fence = record->fence;
+    }
+    purger->seqs[purger->len++] = seq;
+    return purger->len < purger->max;
+}
+
+static int delete_row(struct idem__sqlite_store *store, int64_t seq)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(store->table.conn, IDEM__SQL_DELETE);
+
+    (void)sqlite3_bind_int64(stmt, 1, seq);
+    return idem__conn_run(store->table.conn, IDEM__SQL_DELETE);
+}
+
+/* Deletes what was noted, or as much of it as the time of a slice allows. */
+static int delete_noted(struct idem__sqlite_store *store,
+                        const struct purger *purger, uint64_t *deleted)
+{
+    int64_t until_ms = idem__mono_ms() + PURGE_MS;
+    int rc = SQLITE_OK;
+    size_t i;
+
+    for (i = 0; i < purger->len && rc == SQLITE_OK; i++) {
+        if (i > 0 && idem__mono_ms() >= until_ms) {
+            break;
+        }
+        rc = delete_row(store, purger->seqs[i]);
+        *deleted += rc == SQLITE_OK;
+    }
+    return rc;
+}
+
+/* What can expire, in the order it is looked through. */
+static const int expiring[] = {
+    IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED,
+    IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
+};
+
+/* The cursor is the place in expiring[], deadline, seq. */
+bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
+                        const struct idem_now *now)
+{
+    uint64_t *cursor = op->u.purge.cursor;
+    struct position at = {(int64_t)cursor[1], (int64_t)cursor[2]};
+    struct purger purger = {.now = now, .max = op->u.purge.max};
+    uint64_t deleted = 0;
+    bool done = false;
+    bool stopped = false;
+    int rc;
+
+    if (purger.max > PURGE_ROWS) {
+        purger.max = PURGE_ROWS;
+    }
+    rc = walk_status(store->table.conn, expiring[cursor[0]], now->store_ms,
+                     PURGE_ROWS, &at, note_expired, &purger, &done, &stopped);
+    if (rc == SQLITE_OK && purger.len > 0) {
+        if (purger.fence > store->clock.fence_floor) {
+            store->clock.fence_floor = purger.fence;
+        }
+        rc = delete_noted(store, &purger, &deleted);
+    }
+    if (rc != SQLITE_OK) {
+        store->table.sqlite_rc = rc;
+        (void)idem__conn_fail(store->table.conn, rc, "delete records",
+                              &op->error);
+        return false;
+    }
+    op->u.purge.purged = deleted;
+    if (deleted < purger.len) {
+        return true; /* Out of time: look at the same place again. */
+    }
+    cursor[1] = (uint64_t)at.deadline_ms;
+    cursor[2] = (uint64_t)at.seq;
+    if (done && !stopped) {
+        cursor[0]++;
+        cursor[1] = 0;
+        cursor[2] = 0;
+        op->u.purge.done = cursor[0] == sizeof(expiring) / sizeof(expiring[0]);
+        if (op->u.purge.done) {
+            cursor[0] = 0;
+        }
+    }
+    return deleted > 0;
+}

@@ -1,0 +1,453 @@
+/* Leases and retentions by virtual clocks: exact, and moved by no wall clock. */
+#include "contract.h"
+
+static const int64_t DAY_MS = 86400000;
+
+/* Two pairs of policies: a takeover needs both to be rerun. */
+TEST(lease, decidesByBothPolicies)
+{
+    static const struct {
+        enum idem_on_expired_lease first;
+        enum idem_on_expired_lease second;
+        enum idem_verdict want;
+    } rows[] = {
+        {IDEM_RERUN, IDEM_RERUN, IDEM_STARTED},
+        {IDEM_RERUN, IDEM_HOLD, IDEM_UNKNOWN},
+        {IDEM_HOLD, IDEM_RERUN, IDEM_UNKNOWN},
+        {IDEM_HOLD, IDEM_HOLD, IDEM_UNKNOWN},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+
+        open_virtual(&f);
+        request.on_expired_lease = rows[i].first;
+        expect(f.store, &request, IDEM_STARTED);
+        request.on_expired_lease = rows[i].second;
+        host_pass(&f.host, 59999);
+        expect(f.store, &request, IDEM_BUSY);
+        host_pass(&f.host, 1);
+        expect(f.store, &request, rows[i].want);
+
+        /* What became unknown stays so, for everybody and for good. */
+        if (rows[i].want == IDEM_UNKNOWN) {
+            request.on_expired_lease = IDEM_RERUN;
+            expect(f.store, &request, IDEM_UNKNOWN);
+            host_pass(&f.host, 1000 * DAY_MS);
+            expect(f.store, &request, IDEM_UNKNOWN);
+            assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_UNKNOWN);
+        }
+        finish(&f);
+    }
+}
+
+/* A takeover says so, counts up, has a higher fence, and inherits the input. */
+TEST(lease, isTakenOver)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *first;
+    struct idem_attempt *second;
+
+    open_virtual(&f);
+    request.owner = idem_str("first");
+    request.input = idem_str("what to do");
+    first = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 60000);
+    request.owner = idem_str("second");
+    request.input = idem_str("");
+    second = begin(f.store, &request, IDEM_STARTED);
+    assert_true(second->takeover);
+    assert_true(second->fence > first->fence);
+    assert_int_equal(second->attempts, 2);
+    assert_text(second->record->input, "what to do");
+    assert_int_equal(second->record->history_len, 1);
+    assert_text(second->record->history[0].owner, "first");
+    assert_int_equal(second->record->history[0].end, IDEM_PAST_TAKEN_OVER);
+    assert_true(second->record->history[0].fence == first->fence);
+    idem_attempt_destroy(first);
+
+    request.input = idem_str("another way");
+    host_pass(&f.host, 60000);
+    first = begin(f.store, &request, IDEM_STARTED);
+    assert_int_equal(first->attempts, 3);
+    assert_text(first->record->input, "another way");
+    idem_attempt_destroy(first);
+    idem_attempt_destroy(second);
+    finish(&f);
+}
+
+/* Work is started as often as the cap says, and given up then; a person may look
+ * at what the attempts were. */
+TEST(lease, isTakenOverUpToACap)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    uint32_t i;
+
+    open_virtual(&f);
+    request.attempts_max = 3;
+    for (i = 1; i <= 3; i++) {
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_int_equal(attempt->attempts, i);
+        idem_attempt_destroy(attempt);
+        host_pass(&f.host, 60000);
+    }
+    attempt = begin(f.store, &request, IDEM_FAILED);
+    assert_text(attempt->record->error, "gave up after 3 attempts");
+    assert_int_equal(attempt->record->history_len, 2);
+    idem_attempt_destroy(attempt);
+    request.attempts_max = 0;
+    expect(f.store, &request, IDEM_FAILED);
+    assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_FAILED);
+    finish(&f);
+}
+
+/* Without a cap it goes on. */
+TEST(lease, isTakenOverForEverWithoutACap)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    int i;
+
+    open_virtual(&f);
+    request.attempts_max = 0;
+    for (i = 0; i < 20; i++) {
+        expect(f.store, &request, IDEM_STARTED);
+        host_pass(&f.host, 60000);
+    }
+    finish(&f);
+}
+
+/* A lease that has no end is never over: not by time, not by a reboot. */
+TEST(lease, mayHaveNoEnd)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *busy;
+
+    open_virtual(&f);
+    request.lease_ms = IDEM_NEVER;
+    expect(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 1000 * DAY_MS);
+    busy = begin(f.store, &request, IDEM_BUSY);
+    assert_true(busy->lease_left_ms == IDEM_NEVER);
+    idem_attempt_destroy(busy);
+    host_reboot(&f.host, 1000 * DAY_MS);
+    expect(f.store, &request, IDEM_BUSY);
+    finish(&f);
+}
+
+/* ---- Retention ---- */
+
+/* A result is replayed one millisecond before its retention ends, and at the end
+ * the key is new, under a higher fence. */
+TEST(retention, isExact)
+{
+    static const int64_t lengths_ms[] = {60000, 86400000, 7 * 86400000};
+    size_t i;
+
+    for (i = 0; i < COUNT(lengths_ms); i++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        struct idem_answer *answer = NULL;
+        uint64_t fence;
+
+        open_virtual(&f);
+        request.retention_ms = lengths_ms[i];
+        host_pass(&f.host, 12345);
+        run(f.store, &request, "x");
+        fence = fence_of(f.store, "k");
+        host_pass(&f.host, lengths_ms[i] - 1);
+        expect(f.store, &request, IDEM_REPLAY);
+        assert_int_equal(count(f.store, NULL), 1);
+        host_pass(&f.host, 1);
+        assert_code(IDEM_ENOTFOUND, idem_get(f.store, idem_str(""),
+                                             idem_str("k"), &answer, &why));
+        assert_int_equal(count(f.store, NULL), 0);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(attempt->fence > fence);
+        assert_int_equal(attempt->attempts, 1);
+        assert_false(attempt->takeover);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* One without an end does not end. */
+TEST(retention, mayHaveNoEnd)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    uint64_t purged;
+
+    open_virtual(&f);
+    request.retention_ms = IDEM_NEVER;
+    run(f.store, &request, "x");
+    host_pass(&f.host, 1000L * 365 * DAY_MS);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 0);
+    expect(f.store, &request, IDEM_REPLAY);
+    finish(&f);
+}
+
+/* ---- Wall clocks ---- */
+
+/* A wall clock that jumps by a day, forwards or back, while the host runs moves
+ * no lease, no retention and no fence. */
+TEST(wall, changesNothing)
+{
+    static const int64_t jumps_ms[] = {86400000, -86400000, 365L * 86400000,
+                                       -1700000000000};
+    size_t i;
+
+    for (i = 0; i < COUNT(jumps_ms); i++) {
+        struct fixture f;
+        struct idem_request open = rerun("open");
+        struct idem_request done = claim("done");
+        struct idem_request later = claim("later");
+        struct idem_attempt *attempt;
+        uint64_t purged;
+        int64_t before_ms;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &open, IDEM_STARTED);
+        done.retention_ms = 60000;
+        run(f.store, &done, "x");
+        before_ms = store_ms(f.store);
+
+        host_set_wall(&f.host, HOST_WALL_MS + jumps_ms[i]);
+        assert_int_equal(store_ms(f.store), before_ms);
+        expect(f.store, &open, IDEM_BUSY);
+        expect(f.store, &done, IDEM_REPLAY);
+        assert_ok(idem_purge(f.store, 0, &purged, &why));
+        assert_int_equal(purged, 0);
+        assert_ok(idem_renew(attempt, 0, &why));
+        run(f.store, &later, "y");
+        assert_true(fence_of(f.store, "later") >= (uint64_t)before_ms);
+
+        host_pass(&f.host, 59999);
+        expect(f.store, &open, IDEM_BUSY);
+        expect(f.store, &done, IDEM_REPLAY);
+        host_pass(&f.host, 1);
+        expect(f.store, &open, IDEM_STARTED);
+        expect(f.store, &done, IDEM_STARTED);
+        assert_int_equal(store_ms(f.store), before_ms + 60000);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* The wall clock is read once for each boot: a handle that is opened after a
+ * jump goes by the time that the store has. */
+TEST(wall, isReadOnceInABoot)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+
+    if (!is_durable()) {
+        SKIP("the store in memory goes with its handle");
+    }
+    open_virtual(&f);
+    run(f.store, &request, "x");
+    finish(&f);
+    host_set_wall(&f.host, HOST_WALL_MS + 30 * DAY_MS);
+    host_pass(&f.host, 5000);
+    open_again(&f);
+    assert_int_equal(store_ms(f.store), HOST_WALL_MS + 5000);
+    expect(f.store, &request, IDEM_REPLAY);
+    finish(&f);
+}
+
+/* A handle that was opened before anybody wrote goes by it too. */
+TEST(wall, isReadByTheFirstToWrite)
+{
+    struct fixture f;
+    struct host other_host;
+    struct idem_open_options options;
+    struct idem_store *other;
+    struct idem_request request = claim("k");
+    struct idem_answer *answer;
+
+    if (!is_durable()) {
+        SKIP("the store in memory has one handle");
+    }
+    open_virtual(&f);
+    host_init(&other_host);
+    options = host_options(&other_host, true);
+    other = handle_open(&f, &options);
+    run(f.store, &request, "x");
+    host_set_wall(&other_host, HOST_WALL_MS + 30 * DAY_MS);
+    assert_int_equal(store_ms(other), HOST_WALL_MS);
+    assert_ok(idem_get(other, idem_str(""), idem_str("k"), &answer, &why));
+    idem_answer_destroy(answer);
+    expect(other, &request, IDEM_REPLAY);
+    handle_close(&f, other);
+    finish(&f);
+}
+
+/* ---- Reboots ---- */
+
+/* After a boot a lease of an earlier one is judged by store time, and counts for
+ * five seconds more: the clocks of two boots need not agree. */
+TEST(boot, leavesALeaseFiveSecondsMore)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 10000);
+    host_reboot(&f.host, 20000);
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_BUSY);
+    assert_int_equal(attempt->lease_left_ms, 35000);
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 34999);
+    expect(f.store, &request, IDEM_BUSY);
+    host_pass(&f.host, 1);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->takeover);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A lease that was long over when the host came up is over at once. */
+TEST(boot, endsWhatWasOver)
+{
+    struct fixture f;
+    struct idem_request open = claim("open");
+    struct idem_request done = claim("done");
+
+    open_virtual(&f);
+    expect(f.store, &open, IDEM_STARTED);
+    run(f.store, &done, "x");
+    host_reboot(&f.host, 65000);
+    expect(f.store, &open, IDEM_UNKNOWN);
+    expect(f.store, &done, IDEM_REPLAY);
+    host_reboot(&f.host, DAY_MS);
+    expect(f.store, &done, IDEM_STARTED);
+    finish(&f);
+}
+
+/* An owner that renews after a boot has its lease on the new boot's clock. */
+TEST(boot, isRenewedOver)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_reboot(&f.host, 30000);
+    assert_ok(idem_renew(attempt, 0, &why));
+    host_pass(&f.host, 59999);
+    expect(f.store, &request, IDEM_BUSY);
+    host_pass(&f.host, 1);
+    expect(f.store, &request, IDEM_STARTED);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A wall clock that is behind when the host comes up does not take store time
+ * back: nothing is replayed, busy or fenced as if it were earlier. */
+TEST(boot, doesNotGoBack)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_request next = claim("next");
+    struct idem_attempt *attempt;
+    uint64_t fence;
+    int64_t before_ms;
+    int boots;
+
+    open_virtual(&f);
+    host_pass(&f.host, 3 * DAY_MS);
+    run(f.store, &request, "x");
+    host_pass(&f.host, 3 * DAY_MS);
+    run(f.store, &next, "y");
+    before_ms = store_ms(f.store);
+    fence = fence_of(f.store, "next");
+    for (boots = 0; boots < 3; boots++) {
+        host_reboot(&f.host, -2 * DAY_MS);
+        /* The time is saved each second. */
+        assert_true(store_ms(f.store) >= before_ms - 1000);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(attempt->fence > fence - 1000);
+        assert_ok(idem_release(attempt, idem_str(""), &why));
+        idem_attempt_destroy(attempt);
+    }
+    finish(&f);
+}
+
+/* ---- Lateness ---- */
+
+/* What is expected by a time is overdue after it, and what has lost its lease is
+ * overdue too; neither hinders its owner. */
+TEST(overdue, isWhatIsLate)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    filter.overdue = true;
+    request.expect_ms = 5000;
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 5000);
+    assert_int_equal(count(f.store, &filter), 0);
+    host_pass(&f.host, 1);
+    assert_int_equal(count(f.store, &filter), 1);
+    expect(f.store, &request, IDEM_BUSY);
+    assert_ok(complete(attempt, "late"));
+    assert_int_equal(count(f.store, &filter), 0);
+    idem_attempt_destroy(attempt);
+
+    request = claim("other");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 59999);
+    assert_int_equal(count(f.store, &filter), 0);
+    host_pass(&f.host, 1);
+    assert_int_equal(count(f.store, &filter), 1);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- Away ---- */
+
+/* Without a clock or random numbers nothing is started, and nothing is broken. */
+TEST(host, mayBeAway)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt = NULL;
+    struct idem_answer *answer = NULL;
+
+    open_virtual(&f);
+    f.host.clock_code = -1;
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_begin(f.store, &request, &attempt, &why));
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_get(f.store, idem_str(""), idem_str("k"), &answer, &why));
+    f.host.clock_code = 0;
+    f.host.random_code = -1;
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_begin(f.store, &request, &attempt, &why));
+    assert_null(attempt);
+    f.host.random_code = 0;
+    assert_int_equal(count(f.store, NULL), 0);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    f.host.clock_code = -1;
+    assert_code(IDEM_EUNAVAILABLE, idem_renew(attempt, 0, &why));
+    assert_int_not_equal(complete(attempt, "x"), 0);
+    f.host.clock_code = 0;
+    assert_ok(complete(attempt, "x"));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}

@@ -1,0 +1,353 @@
+/* The stores under test, and how to look at what they have stored. */
+#include "contract.h"
+
+#include "base/bytes.h"
+#include "heap.h"
+#include "temp.h"
+
+#include <sqlite3.h>
+
+bool is_durable(void)
+{
+    if (test_argument == NULL) {
+        fail_with("name a store: memory or sqlite");
+    }
+    return strcmp(test_argument, "memory") != 0;
+}
+
+const char *url_of(const struct fixture *f)
+{
+    static char url[600];
+
+    (void)snprintf(url, sizeof(url), "%s:%s", test_argument,
+                   f->path == NULL ? "" : f->path);
+    return url;
+}
+
+static struct idem_store *open_at(struct fixture *f,
+                                  const struct idem_open_options *options)
+{
+    struct idem_store *store;
+
+    assert_ok(idem_open(url_of(f), options, &store, &why));
+    return store;
+}
+
+void open_again(struct fixture *f)
+{
+    f->store = open_at(f, &f->options);
+}
+
+static void open_empty(struct fixture *f)
+{
+    f->path = is_durable() ? temp_path("idem.db") : NULL;
+    open_again(f);
+}
+
+void open_virtual(struct fixture *f)
+{
+    host_init(&f->host);
+    f->options = host_options(&f->host, true);
+    open_empty(f);
+}
+
+void open_real(struct fixture *f)
+{
+    static const struct idem_open_options standard = IDEM_OPEN_OPTIONS_INIT;
+
+    host_init(&f->host);
+    f->options = standard;
+    open_empty(f);
+}
+
+void finish(struct fixture *f)
+{
+    idem_close(f->store);
+    f->store = NULL;
+}
+
+struct idem_store *handle_open(struct fixture *f,
+                               const struct idem_open_options *options)
+{
+    return is_durable() ? open_at(f, options) : f->store;
+}
+
+void handle_close(struct fixture *f, struct idem_store *store)
+{
+    if (store != f->store) {
+        idem_close(store);
+    }
+}
+
+/* ---- Requests and what they meet ---- */
+
+struct idem_request claim(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+struct idem_request rerun(const char *key)
+{
+    struct idem_request request = claim(key);
+
+    request.on_expired_lease = IDEM_RERUN;
+    return request;
+}
+
+struct idem_attempt *begin(struct idem_store *store,
+                           const struct idem_request *request,
+                           enum idem_verdict verdict)
+{
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_begin(store, request, &attempt, &why));
+    if (attempt->verdict != verdict) {
+        fail_with("%.*s: %s, not %s", (int)request->key.len,
+                  (const char *)request->key.base,
+                  idem_verdict_name(attempt->verdict),
+                  idem_verdict_name(verdict));
+    }
+    return attempt;
+}
+
+void expect(struct idem_store *store, const struct idem_request *request,
+            enum idem_verdict verdict)
+{
+    idem_attempt_destroy(begin(store, request, verdict));
+}
+
+int complete(struct idem_attempt *attempt, const char *text)
+{
+    struct idem_result result = {.bytes = idem_str(text)};
+
+    return idem_complete(attempt, &result, &why);
+}
+
+void run(struct idem_store *store, const struct idem_request *request,
+         const char *text)
+{
+    struct idem_attempt *attempt = begin(store, request, IDEM_STARTED);
+
+    assert_ok(complete(attempt, text));
+    idem_attempt_destroy(attempt);
+}
+
+int call_verb(int verb, struct idem_attempt *attempt)
+{
+    switch (verb) {
+    case 0:
+        return complete(attempt, "verb");
+    case 1:
+        return idem_fail(attempt, idem_str("verb"), NULL, &why);
+    case 2:
+        return idem_release(attempt, idem_str("verb"), &why);
+    case 3:
+        return idem_unknown(attempt, idem_str("verb"), &why);
+    default:
+        return idem_renew(attempt, 0, &why);
+    }
+}
+
+struct idem_answer *get(struct idem_store *store, const char *key)
+{
+    struct idem_answer *answer;
+
+    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
+    return answer;
+}
+
+enum idem_status status_of(struct idem_store *store, const char *key)
+{
+    struct idem_answer *answer = get(store, key);
+    enum idem_status status = idem_answer_record(answer)->status;
+
+    idem_answer_destroy(answer);
+    return status;
+}
+
+uint64_t fence_of(struct idem_store *store, const char *key)
+{
+    struct idem_answer *answer = get(store, key);
+    uint64_t fence = idem_answer_record(answer)->fence;
+
+    idem_answer_destroy(answer);
+    return fence;
+}
+
+static int count_one(void *ctx, int code, const struct idem_record *record)
+{
+    size_t *n = ctx;
+
+    (void)code;
+    (void)record;
+    (*n)++;
+    return 0;
+}
+
+size_t count(struct idem_store *store, const struct idem_filter *filter)
+{
+    struct idem_filter all = IDEM_FILTER_INIT;
+    size_t n = 0;
+
+    assert_ok(idem_list(store, filter == NULL ? &all : filter, count_one, &n,
+                        NULL, &why));
+    return n;
+}
+
+int64_t store_ms(struct idem_store *store)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int64_t ms = 0;
+    size_t n = 0;
+
+    filter.max = 1;
+    assert_ok(idem_list(store, &filter, count_one, &n, &ms, &why));
+    return ms;
+}
+
+/* ---- What lies stored: in memory ---- */
+
+/* The store in memory keeps key, head, result and input in one block. */
+static uint8_t *memory_part(const char *key, enum part part, size_t *ret_len)
+{
+    char start[300];
+    size_t block_len;
+    uint8_t *head;
+    size_t head_len;
+
+    (void)snprintf(start, sizeof(start), "%sIDR1", key);
+    head = heap_find(start, strlen(start), &block_len);
+    if (head == NULL) {
+        fail_with("no record of %s lies in memory", key);
+    }
+    head += strlen(key);
+    head_len = 184 + idem__get_u32(head + 20) + 16;
+    switch (part) {
+    case RESULT:
+        *ret_len = idem__get_u64(head + 168);
+        return head + head_len;
+    case INPUT:
+        *ret_len = idem__get_u64(head + 176);
+        return head + head_len + idem__get_u64(head + 168);
+    case HEAD:
+        break;
+    }
+    *ret_len = head_len;
+    return head;
+}
+
+/* ---- What lies stored: in SQLite ---- */
+
+static sqlite3 *open_db(struct fixture *f)
+{
+    sqlite3 *db;
+
+    if (sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READWRITE, NULL) !=
+        SQLITE_OK) {
+        fail_with("cannot open %s", f->path);
+    }
+    /* No commit of ours need reach the disk. */
+    (void)sqlite3_exec(db, "PRAGMA synchronous = OFF", NULL, NULL, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    return db;
+}
+
+void stored_sql(struct fixture *f, const char *sql)
+{
+    sqlite3 *db = open_db(f);
+
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        fail_with("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    (void)sqlite3_close(db);
+}
+
+int64_t stored_number(struct fixture *f, const char *sql)
+{
+    sqlite3 *db = open_db(f);
+    sqlite3_stmt *stmt = NULL;
+    int64_t number;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK ||
+        sqlite3_step(stmt) != SQLITE_ROW) {
+        fail_with("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    number = sqlite3_column_int64(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+    return number;
+}
+
+/* A statement about one part of @key's row, whose id is its first parameter. */
+static sqlite3_stmt *statement(sqlite3 *db, const char *key, enum part part,
+                               bool write)
+{
+    static const char *const columns[] = {"head", "result", "input"};
+    sqlite3_stmt *stmt = NULL;
+    uint8_t id[IDEM_ID_LEN];
+    char sql[128];
+
+    assert_ok(idem_id(idem_str(""), idem_str(key), id));
+    (void)snprintf(sql, sizeof(sql),
+                   write ? "UPDATE idem_record SET %s = ?2 WHERE id = ?1"
+                         : "SELECT %s FROM idem_record WHERE id = ?1",
+                   columns[part]);
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK) {
+        fail_with("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    (void)sqlite3_bind_blob(stmt, 1, id, sizeof(id), SQLITE_TRANSIENT);
+    return stmt;
+}
+
+size_t stored_read(struct fixture *f, const char *key, enum part part,
+                   uint8_t *buf, size_t cap)
+{
+    sqlite3_stmt *stmt;
+    sqlite3 *db;
+    size_t len;
+
+    if (!is_durable()) {
+        const uint8_t *bytes = memory_part(key, part, &len);
+
+        assert_true(len <= cap);
+        memcpy(buf, bytes, len);
+        return len;
+    }
+    db = open_db(f);
+    stmt = statement(db, key, part, /* write= */ false);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    len = (size_t)sqlite3_column_bytes(stmt, 0);
+    assert_true(len <= cap);
+    if (len > 0) {
+        memcpy(buf, sqlite3_column_blob(stmt, 0), len);
+    }
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+    return len;
+}
+
+void stored_write(struct fixture *f, const char *key, enum part part,
+                  const uint8_t *bytes, size_t len)
+{
+    sqlite3_stmt *stmt;
+    sqlite3 *db;
+
+    if (!is_durable()) {
+        size_t have;
+        uint8_t *to = memory_part(key, part, &have);
+
+        assert_int_equal(have, len);
+        memcpy(to, bytes, len);
+        return;
+    }
+    db = open_db(f);
+    stmt = statement(db, key, part, /* write= */ true);
+    (void)sqlite3_bind_blob(stmt, 2, bytes, (int)len, SQLITE_TRANSIENT);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+}

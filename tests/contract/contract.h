@@ -1,0 +1,99 @@
+/* What the tests of the contract share. They run unchanged on every store; the
+ * program's argument names it. */
+#ifndef CONTRACT_H
+#define CONTRACT_H
+
+#include "host.h"
+#include "test.h"
+
+/* A store under test, on a host of its own. */
+struct fixture {
+    struct host host;
+    struct idem_open_options options;
+    struct idem_store *store;
+    const char *path; /* Of its file; NULL: it has none. */
+};
+
+/* An empty store on virtual clocks. Waiters poll, and each poll passes time. */
+void open_virtual(struct fixture *f);
+
+/* An empty store on the system's clocks. */
+void open_real(struct fixture *f);
+
+/* Opens f->store with f->options, which the caller has changed since. */
+void open_again(struct fixture *f);
+void finish(struct fixture *f);
+
+/* Where it is; valid until the next call. */
+const char *url_of(const struct fixture *f);
+
+/* True if the store outlives its handle, and so can have several. */
+bool is_durable(void);
+
+/* Another handle on the same store with @options: its own where the store is
+ * durable, else the same. handle_close() when done. */
+struct idem_store *handle_open(struct fixture *f,
+                               const struct idem_open_options *options);
+void handle_close(struct fixture *f, struct idem_store *store);
+
+/* ---- Requests and what they meet ---- */
+
+/* A claim of @key in the empty scope, under IDEM_HOLD. */
+struct idem_request claim(const char *key);
+
+/* Likewise under IDEM_RERUN. */
+struct idem_request rerun(const char *key);
+
+/* idem_begin(), which must answer @verdict. */
+struct idem_attempt *begin(struct idem_store *store,
+                           const struct idem_request *request,
+                           enum idem_verdict verdict);
+
+/* Likewise, without the attempt. */
+void expect(struct idem_store *store, const struct idem_request *request,
+            enum idem_verdict verdict);
+
+/* Starts and completes with @text. */
+void run(struct idem_store *store, const struct idem_request *request,
+         const char *text);
+
+int complete(struct idem_attempt *attempt, const char *text);
+
+/* Calls one of complete, fail, release, unknown, renew, by number. */
+enum {
+    VERBS = 5
+};
+int call_verb(int verb, struct idem_attempt *attempt);
+
+/* The record of @key in the empty scope, which must be there. */
+struct idem_answer *get(struct idem_store *store, const char *key);
+enum idem_status status_of(struct idem_store *store, const char *key);
+uint64_t fence_of(struct idem_store *store, const char *key);
+
+/* How many records idem_list() shows for @filter (NULL: all). */
+size_t count(struct idem_store *store, const struct idem_filter *filter);
+
+/* The store's time. */
+int64_t store_ms(struct idem_store *store);
+
+/* ---- What lies stored ---- */
+
+enum part {
+    HEAD,
+    RESULT,
+    INPUT
+};
+
+/* Copies a part of @key's stored record to @buf, at most @cap bytes. */
+size_t stored_read(struct fixture *f, const char *key, enum part part,
+                   uint8_t *buf, size_t cap);
+
+/* Puts @bytes, as many as there were, in its place. */
+void stored_write(struct fixture *f, const char *key, enum part part,
+                  const uint8_t *bytes, size_t len);
+
+/* A statement on a store that is an SQLite file, and one that gives a number. */
+void stored_sql(struct fixture *f, const char *sql);
+int64_t stored_number(struct fixture *f, const char *sql);
+
+#endif

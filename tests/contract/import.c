@@ -1,0 +1,212 @@
+/* Records from another store. */
+#include "contract.h"
+
+#include "threads.h"
+
+#include <idem/store.h>
+
+/* Every status comes over whole: what it was asked, what came of it, its history
+ * and its fence; whoever asks is answered as before. */
+TEST(import, bringsEveryStatusOver)
+{
+    static const enum idem_verdict then[] = {IDEM_REPLAY, IDEM_FAILED,
+                                             IDEM_STARTED, IDEM_UNKNOWN,
+                                             IDEM_BUSY};
+    int verb;
+
+    for (verb = 0; verb < VERBS; verb++) {
+        struct fixture from;
+        struct fixture to;
+        struct idem_request request = rerun("k");
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+        const struct idem_record *record;
+        bool added = false;
+
+        open_virtual(&from);
+        open_virtual(&to);
+        request.owner = idem_str("first");
+        request.input = idem_str("input");
+        expect(from.store, &request, IDEM_STARTED);
+        host_pass(&from.host, 60000);
+        request.owner = idem_str("second");
+        attempt = begin(from.store, &request, IDEM_STARTED);
+        assert_ok(call_verb(verb, attempt));
+        idem_attempt_destroy(attempt);
+
+        answer = get(from.store, "k");
+        record = idem_answer_record(answer);
+        assert_ok(idem_import(to.store, record, &added, &why));
+        assert_true(added);
+        assert_ok(idem_import(to.store, record, &added, &why));
+        assert_false(added);
+        assert_ok(idem_import(to.store, record, NULL, &why));
+        idem_answer_destroy(answer);
+
+        answer = get(to.store, "k");
+        record = idem_answer_record(answer);
+        assert_text(record->owner, "second");
+        assert_text(record->input, "input");
+        assert_int_equal(record->attempts, 2);
+        assert_int_equal(record->history_len, 1);
+        assert_text(record->history[0].owner, "first");
+        assert_true(record->fence == fence_of(from.store, "k"));
+        idem_answer_destroy(answer);
+        expect(to.store, &request, then[verb]);
+        finish(&to);
+        finish(&from);
+    }
+}
+
+/* The owner of an attempt goes on in the store it was brought to. */
+TEST(import, bringsTheOwnerOver)
+{
+    struct fixture from;
+    struct fixture to;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct idem_attempt *there;
+    struct idem_answer *answer;
+    char token[IDEM_TOKEN_MAX];
+
+    open_virtual(&from);
+    open_virtual(&to);
+    attempt = begin(from.store, &request, IDEM_STARTED);
+    assert_ok(idem_attempt_token(attempt, token));
+    answer = get(from.store, "k");
+    assert_ok(idem_import(to.store, idem_answer_record(answer), NULL, &why));
+    idem_answer_destroy(answer);
+    assert_ok(idem_attempt_from_token(to.store, token, &there, &why));
+    assert_ok(complete(there, "done there"));
+    expect(to.store, &request, IDEM_REPLAY);
+    idem_attempt_destroy(there);
+    idem_attempt_destroy(attempt);
+    finish(&to);
+    finish(&from);
+}
+
+/* A record that is there stays as it is, to the byte; one that is forgotten gives
+ * way to a newer one. */
+TEST(import, writesOverNothingThatCounts)
+{
+    struct fixture from;
+    struct fixture to;
+    struct idem_request request = claim("k");
+    struct idem_answer *answer;
+    struct idem_attempt *attempt;
+    uint64_t fence;
+    bool added = true;
+
+    open_virtual(&from);
+    open_virtual(&to);
+    run(to.store, &request, "there before");
+    host_pass(&to.host, 86399999);
+    fence = fence_of(to.store, "k");
+    host_pass(&from.host, 86400000);
+    run(from.store, &request, "from elsewhere");
+    answer = get(from.store, "k");
+    assert_ok(idem_import(to.store, idem_answer_record(answer), &added, &why));
+    assert_false(added);
+    attempt = begin(to.store, &request, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "there before");
+    idem_attempt_destroy(attempt);
+
+    host_pass(&to.host, 1);
+    assert_ok(idem_import(to.store, idem_answer_record(answer), &added, &why));
+    assert_true(added);
+    idem_answer_destroy(answer);
+    attempt = begin(to.store, &request, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "from elsewhere");
+    assert_true(attempt->fence > fence);
+    idem_attempt_destroy(attempt);
+    finish(&to);
+    finish(&from);
+}
+
+/* What no store could hold is refused: parts that do not belong together, and
+ * members out of range. */
+TEST(import, checksTheRecord)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_answer *answer;
+    int fault;
+
+    open_virtual(&f);
+    request.input = idem_str("input");
+    run(f.store, &request, "result");
+    answer = get(f.store, "k");
+    for (fault = 0; fault < 11; fault++) {
+        struct idem_record record = *idem_answer_record(answer);
+
+        switch (fault) {
+        case 0:
+            record.id[0] ^= 1;
+            break;
+        case 1:
+            record.key = idem_str("j");
+            break;
+        case 2:
+            record.key = idem_str("");
+            break;
+        case 3:
+            record.result.bytes = idem_str("resul?");
+            break;
+        case 4:
+            record.result.bytes = idem_str("");
+            break;
+        case 5:
+            record.input = idem_str("inpu?");
+            break;
+        case 6:
+            record.result_digest[0] ^= 1;
+            break;
+        case 7:
+            record.status = (enum idem_status)9;
+            break;
+        case 8:
+            record.on_expired_lease = IDEM_ON_EXPIRED_UNSET;
+            break;
+        case 9:
+            record.fence = 0;
+            break;
+        default:
+            record.expires_ms = -1;
+            break;
+        }
+        if (idem_import(f.store, &record, NULL, &why) != IDEM_EINVALID) {
+            fail_with("fault %d was taken", fault);
+        }
+    }
+    idem_answer_destroy(answer);
+    finish(&f);
+}
+
+static int import_long_history(void *ctx)
+{
+    struct idem_record record = *(const struct idem_record *)ctx;
+    struct idem_store *store;
+
+    if (idem_open("memory:", NULL, &store, NULL) != 0) {
+        return 1;
+    }
+    record.history_len = IDEM_HISTORY_MAX + 1;
+    return idem_import(store, &record, NULL, NULL) == IDEM_EINVALID ? 0 : 2;
+}
+
+/* Also a history that has no end in the struct; in a process of its own. */
+TEST(import, survivesAHistoryThatIsTooLong)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_answer *answer;
+    struct idem_record record;
+
+    open_virtual(&f);
+    run(f.store, &request, "result");
+    answer = get(f.store, "k");
+    record = *idem_answer_record(answer);
+    assert_int_equal(child_run(import_long_history, &record), 0);
+    idem_answer_destroy(answer);
+    finish(&f);
+}

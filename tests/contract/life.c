@@ -1,0 +1,473 @@
+/* The life of a record: claimed, ended, replayed, released, failed, unknown. */
+#include "contract.h"
+
+static struct idem_slice print_of(char c)
+{
+    static uint8_t prints[2][IDEM_FINGERPRINT_LEN];
+    uint8_t *print = prints[c == 'a'];
+
+    print[0] = 1;
+    memset(print + 1, c, IDEM_FINGERPRINT_LEN - 1);
+    return idem_bytes(print, IDEM_FINGERPRINT_LEN);
+}
+
+/* Claimed once, a key is busy, and its record says who is at work on what. */
+TEST(begin, claimsAKey)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct idem_attempt *busy;
+    const struct idem_record *record;
+    struct idem_answer *answer;
+
+    open_virtual(&f);
+    request.owner = idem_str("host/1");
+    request.input = idem_str("input");
+    request.fingerprint = print_of('a');
+    request.lease_ms = 30000;
+    request.retention_ms = 600000;
+    request.expect_ms = 5000;
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_false(attempt->takeover);
+    assert_int_equal(attempt->attempts, 1);
+    assert_true(attempt->fence > 0);
+
+    answer = get(f.store, "k");
+    record = idem_answer_record(answer);
+    assert_int_equal(record->status, IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(record->on_expired_lease, IDEM_HOLD);
+    assert_text(record->key, "k");
+    assert_text(record->scope, "");
+    assert_text(record->owner, "host/1");
+    assert_text(record->input, "input");
+    assert_int_equal(record->input_len, 5);
+    assert_slice(record->fingerprint, print_of('a'));
+    assert_true(record->fence == attempt->fence);
+    assert_int_equal(record->attempts, 1);
+    assert_int_equal(record->created_ms, HOST_WALL_MS);
+    assert_int_equal(record->started_ms, HOST_WALL_MS);
+    assert_int_equal(record->lease_ms, 30000);
+    assert_int_equal(record->lease_end_ms, HOST_WALL_MS + 30000);
+    assert_int_equal(record->expected_ms, HOST_WALL_MS + 5000);
+    assert_int_equal(record->retention_ms, 600000);
+    assert_true(record->expires_ms == IDEM_NEVER);
+    assert_int_equal(record->ended_ms, 0);
+    assert_int_equal(record->history_len, 0);
+    idem_answer_destroy(answer);
+
+    host_pass(&f.host, 10000);
+    busy = begin(f.store, &request, IDEM_BUSY);
+    assert_int_equal(busy->lease_left_ms, 20000);
+    assert_true(busy->fence == attempt->fence);
+    assert_text(busy->record->owner, "host/1");
+    idem_attempt_destroy(busy);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* What was completed is replayed, whole, to everybody; a get shows the same. */
+TEST(complete, isReplayed)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_result result = {
+        .bytes = idem_str("receipt 7"),
+        .content_type = idem_str("text/plain"),
+        .meta = idem_str("HTTP 201"),
+    };
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    uint64_t fence;
+    int i;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    fence = attempt->fence;
+    host_pass(&f.host, 1500);
+    assert_ok(idem_complete(attempt, &result, &why));
+    assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
+    assert_text(attempt->record->result.bytes, "receipt 7");
+    idem_attempt_destroy(attempt);
+
+    for (i = 0; i < 3; i++) {
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_true(attempt->fence == fence);
+        assert_text(attempt->record->result.bytes, "receipt 7");
+        assert_text(attempt->record->result.content_type, "text/plain");
+        assert_text(attempt->record->result.meta, "HTTP 201");
+        assert_false(attempt->record->result.not_kept);
+        assert_int_equal(attempt->record->ended_ms, HOST_WALL_MS + 1500);
+        assert_int_equal(attempt->record->expires_ms,
+                         HOST_WALL_MS + 1500 + 86400000);
+        assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+        idem_attempt_destroy(attempt);
+        host_pass(&f.host, 1000);
+    }
+    answer = get(f.store, "k");
+    assert_text(idem_answer_record(answer)->result.bytes, "receipt 7");
+    idem_answer_destroy(answer);
+    finish(&f);
+}
+
+/* An empty result is a result. */
+TEST(complete, mayHaveNoResult)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_REPLAY);
+    assert_int_equal(attempt->record->result.bytes.len, 0);
+    assert_int_equal(attempt->record->result_len, 0);
+    assert_false(attempt->record->result.not_kept);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A failure is on record for good, with what was stored with it. */
+TEST(fail, isOnRecord)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_result result = {.bytes = idem_str("402")};
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_fail(attempt, idem_str("card refused"), &result, &why));
+    assert_text(attempt->record->error, "card refused");
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 10L * 365 * 86400000);
+    attempt = begin(f.store, &request, IDEM_FAILED);
+    assert_text(attempt->record->error, "card refused");
+    assert_text(attempt->record->result.bytes, "402");
+    assert_true(attempt->record->expires_ms == IDEM_NEVER);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* So is that it is not known what happened, whatever the policy. */
+TEST(unknown, isOnRecord)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 10L * 365 * 86400000);
+    attempt = begin(f.store, &request, IDEM_UNKNOWN);
+    assert_text(attempt->record->note, "no answer");
+    assert_int_equal(attempt->record->error.len, 0);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* What was released may be tried again at once, any number of times; each
+ * attempt has a higher fence and is counted, and the last ones are remembered. */
+TEST(release, mayBeTriedAgain)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    const struct idem_record *record;
+    uint64_t fence = 0;
+    char owner[16];
+    unsigned i;
+
+    open_virtual(&f);
+    for (i = 1; i <= 12; i++) {
+        (void)snprintf(owner, sizeof(owner), "owner %u", i);
+        request.owner = idem_str(owner);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(attempt->fence > fence);
+        assert_int_equal(attempt->attempts, i);
+        assert_false(attempt->takeover);
+        fence = attempt->fence;
+        host_pass(&f.host, 7);
+        assert_ok(idem_release(attempt, idem_str("not yet"), &why));
+        assert_text(attempt->record->note, "not yet");
+        idem_attempt_destroy(attempt);
+        assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_RELEASED);
+    }
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    record = attempt->record;
+    assert_int_equal(record->created_ms, HOST_WALL_MS);
+    assert_int_equal(record->history_len, 8);
+    assert_text(record->history[0].owner, "owner 12");
+    assert_text(record->history[7].owner, "owner 5");
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(record->history[i].end, IDEM_PAST_RELEASED);
+        assert_int_equal(record->history[i].ended_ms -
+                             record->history[i].started_ms,
+                         7);
+    }
+    assert_ok(complete(attempt, "at last"));
+    idem_attempt_destroy(attempt);
+    expect(f.store, &request, IDEM_REPLAY);
+    finish(&f);
+}
+
+/* The fence of a key grows through its whole life: failure aside, which a person
+ * must resolve, it is released, taken over, completed, forgotten and purged. */
+TEST(fence, growsForLife)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    uint64_t fence = 0;
+    uint64_t purged;
+    int round;
+    int step;
+
+    open_virtual(&f);
+    for (round = 0; round < 3; round++) {
+        for (step = 0; step < 4; step++) {
+            attempt = begin(f.store, &request, IDEM_STARTED);
+            assert_true(attempt->fence > fence);
+            fence = attempt->fence;
+            switch (step) {
+            case 0:
+                assert_ok(idem_release(attempt, idem_str(""), &why));
+                break;
+            case 1:
+                host_pass(&f.host, 60000);
+                break;
+            case 2:
+                assert_ok(complete(attempt, "x"));
+                host_pass(&f.host, 86400000);
+                break;
+            default:
+                assert_ok(complete(attempt, "x"));
+                host_pass(&f.host, 86400000);
+                assert_ok(idem_purge(f.store, 0, &purged, &why));
+                assert_int_equal(purged, 1);
+                break;
+            }
+            idem_attempt_destroy(attempt);
+        }
+    }
+    finish(&f);
+}
+
+/* ---- Other requests ---- */
+
+/* Brings the record of "k", claimed for request 'a', into @status. */
+static void bring_to(struct fixture *f, enum idem_status status)
+{
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+
+    request.fingerprint = print_of('a');
+    attempt = begin(f->store, &request, IDEM_STARTED);
+    switch (status) {
+    case IDEM_STATUS_COMPLETED:
+        assert_ok(complete(attempt, "a's"));
+        break;
+    case IDEM_STATUS_FAILED:
+        assert_ok(idem_fail(attempt, idem_str("a's"), NULL, &why));
+        break;
+    case IDEM_STATUS_UNKNOWN:
+        assert_ok(idem_unknown(attempt, idem_str("a's"), &why));
+        break;
+    case IDEM_STATUS_RELEASED:
+        assert_ok(idem_release(attempt, idem_str("a's"), &why));
+        break;
+    case IDEM_STATUS_IN_PROGRESS:
+        break;
+    }
+    idem_attempt_destroy(attempt);
+}
+
+/* Another request under the same key is a mismatch in every status but released,
+ * in flight and when the lease is over too; a request without a fingerprint is
+ * none. The record stays as it is. */
+TEST(mismatch, isFoundInEveryStatus)
+{
+    static const enum idem_verdict same[] = {
+        [IDEM_STATUS_IN_PROGRESS] = IDEM_BUSY,
+        [IDEM_STATUS_COMPLETED] = IDEM_REPLAY,
+        [IDEM_STATUS_FAILED] = IDEM_FAILED,
+        [IDEM_STATUS_UNKNOWN] = IDEM_UNKNOWN,
+    };
+    int status;
+
+    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_UNKNOWN;
+         status++) {
+        struct fixture f;
+        struct idem_request request = rerun("k");
+
+        open_virtual(&f);
+        bring_to(&f, (enum idem_status)status);
+        request.fingerprint = print_of('b');
+        expect(f.store, &request, IDEM_MISMATCH);
+        assert_int_equal(status_of(f.store, "k"), status);
+        request.fingerprint = idem_bytes(NULL, 0);
+        expect(f.store, &request, same[status]);
+        request.fingerprint = print_of('a');
+        expect(f.store, &request, same[status]);
+
+        host_pass(&f.host, 60000);
+        request.fingerprint = print_of('b');
+        expect(f.store, &request, IDEM_MISMATCH);
+        assert_int_equal(status_of(f.store, "k"), status);
+        finish(&f);
+    }
+}
+
+/* What was released, or is past its retention, may be claimed for another. */
+TEST(mismatch, isNoneWhereNothingCounts)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+
+    open_virtual(&f);
+    bring_to(&f, IDEM_STATUS_RELEASED);
+    request.fingerprint = print_of('b');
+    run(f.store, &request, "b's");
+    request.fingerprint = print_of('a');
+    expect(f.store, &request, IDEM_MISMATCH);
+    host_pass(&f.host, 86400000);
+    run(f.store, &request, "a's");
+    request.fingerprint = print_of('b');
+    expect(f.store, &request, IDEM_MISMATCH);
+    finish(&f);
+}
+
+/* ---- Said twice ---- */
+
+/* Each end is idempotent for the same content, and lost for another; nobody
+ * else's answer changes by it. */
+TEST(end, mayBeSaidTwice)
+{
+    int verb;
+    int other;
+
+    for (verb = 0; verb < VERBS - 1; verb++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        enum idem_status status;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(call_verb(verb, attempt));
+        status = attempt->record->status;
+        assert_ok(call_verb(verb, attempt));
+        assert_ok(call_verb(verb, attempt));
+        assert_int_equal(attempt->record->status, status);
+        for (other = 0; other < VERBS; other++) {
+            if (other != verb) {
+                assert_code(IDEM_ELOST, call_verb(other, attempt));
+                assert_int_equal(status_of(f.store, "k"), status);
+            }
+        }
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* A completed record never changes until its retention ends. */
+TEST(end, changesNoCompletedRecord)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    uint8_t before[4096];
+    uint8_t after[4096];
+    size_t len;
+    int verb;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(complete(attempt, "first"));
+    len = stored_read(&f, "k", HEAD, before, sizeof(before));
+    host_pass(&f.host, 1000);
+    for (verb = 0; verb < VERBS; verb++) {
+        assert_code(IDEM_ELOST, call_verb(verb, attempt));
+    }
+    assert_ok(complete(attempt, "first"));
+    expect(f.store, &request, IDEM_REPLAY);
+    assert_int_equal(stored_read(&f, "k", HEAD, after, sizeof(after)), len);
+    assert_memory_equal(after, before, len);
+    assert_int_equal(stored_read(&f, "k", RESULT, after, sizeof(after)), 5);
+    assert_memory_equal(after, "first", 5);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* What an owner has not said, but its lease, it may still set right; only not by
+ * saying that nothing happened. */
+TEST(end, setsRightWhatTheLeaseSaid)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 60000);
+    expect(f.store, &request, IDEM_UNKNOWN);
+    assert_code(IDEM_ELOST, idem_release(attempt, idem_str(""), &why));
+    assert_ok(complete(attempt, "it was paid"));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "it was paid");
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- Gone ---- */
+
+/* What is not there cannot be had, ended or renewed. */
+TEST(get, findsNothingWhereThereIsNothing)
+{
+    struct fixture f;
+    struct idem_answer *answer = NULL;
+
+    open_virtual(&f);
+    assert_code(IDEM_ENOTFOUND,
+                idem_get(f.store, idem_str(""), idem_str("k"), &answer, &why));
+    assert_null(answer);
+    idem_answer_destroy(NULL);
+    assert_int_equal(count(f.store, NULL), 0);
+    finish(&f);
+}
+
+/* What was answered is there for whoever opens the store next. */
+TEST(close, losesNothing)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_request open = claim("open");
+    struct idem_attempt *attempt;
+    char token[IDEM_TOKEN_MAX];
+
+    if (!is_durable()) {
+        SKIP("the store in memory goes with its handle");
+    }
+    open_virtual(&f);
+    run(f.store, &request, "kept");
+    attempt = begin(f.store, &open, IDEM_STARTED);
+    assert_ok(idem_attempt_token(attempt, token));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+
+    open_again(&f);
+    attempt = begin(f.store, &request, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "kept");
+    idem_attempt_destroy(attempt);
+    expect(f.store, &open, IDEM_BUSY);
+    assert_ok(idem_attempt_from_token(f.store, token, &attempt, &why));
+    assert_ok(complete(attempt, "by token"));
+    idem_attempt_destroy(attempt);
+    expect(f.store, &open, IDEM_REPLAY);
+    finish(&f);
+}

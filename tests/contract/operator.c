@@ -1,0 +1,635 @@
+/* What an operator asks for: lists, decisions, purges. */
+#include "contract.h"
+
+#include <idem/store.h>
+#include <stdlib.h>
+
+static const int64_t DAY_MS = 86400000;
+
+/* ---- Lists ---- */
+
+enum {
+    SEEN_MAX = 2000
+};
+
+/* What a list showed. */
+struct seen {
+    size_t len;
+    size_t stop_after; /* 0: goes on. */
+    char keys[SEEN_MAX][16];
+    enum idem_status statuses[SEEN_MAX];
+    bool bodies; /* A record had bytes of a result or an input. */
+    size_t result_len;
+    size_t input_len;
+};
+
+static int note(void *ctx, int code, const struct idem_record *record)
+{
+    struct seen *seen = ctx;
+
+    assert_ok(code);
+    assert_true(seen->len < SEEN_MAX);
+    assert_true(record->key.len < 16);
+    memcpy(seen->keys[seen->len], record->key.base, record->key.len);
+    seen->statuses[seen->len] = record->status;
+    seen->bodies =
+        seen->bodies || record->result.bytes.len > 0 || record->input.len > 0;
+    seen->result_len += record->result_len;
+    seen->input_len += record->input_len;
+    seen->len++;
+    return seen->len == seen->stop_after ? 7 : 0;
+}
+
+static void list(struct fixture *f, const struct idem_filter *filter,
+                 size_t stop_after, struct seen *seen)
+{
+    memset(seen, 0, sizeof(*seen));
+    seen->stop_after = stop_after;
+    assert_ok(idem_list(f->store, filter, note, seen, NULL, &why));
+}
+
+/* One record in each status, and one overdue, in two scopes. */
+static void fill(struct fixture *f)
+{
+    static const char *const scopes[] = {"", "tenant"};
+    size_t s;
+    int verb;
+
+    for (s = 0; s < COUNT(scopes); s++) {
+        struct idem_request request;
+
+        for (verb = 0; verb < VERBS; verb++) {
+            char key[16];
+            struct idem_attempt *attempt;
+
+            (void)snprintf(key, sizeof(key), "k%d", verb);
+            request = claim(key);
+            request.scope = idem_str(scopes[s]);
+            attempt = begin(f->store, &request, IDEM_STARTED);
+            assert_ok(call_verb(verb, attempt));
+            idem_attempt_destroy(attempt);
+        }
+        request = claim("late");
+        request.scope = idem_str(scopes[s]);
+        request.expect_ms = 1;
+        expect(f->store, &request, IDEM_STARTED);
+    }
+    host_pass(&f->host, 1000);
+}
+
+/* Each filter lets through what it says, alone and with others. */
+TEST(list, filters)
+{
+    static const struct {
+        unsigned statuses;
+        bool overdue;
+        const char *scope; /* NULL: any. */
+        uint64_t max;
+        size_t want;
+    } rows[] = {
+        {0, false, NULL, 0, 12},
+        {1u << IDEM_STATUS_IN_PROGRESS, false, NULL, 0, 4},
+        {1u << IDEM_STATUS_COMPLETED, false, NULL, 0, 2},
+        {1u << IDEM_STATUS_FAILED, false, NULL, 0, 2},
+        {1u << IDEM_STATUS_UNKNOWN, false, NULL, 0, 2},
+        {1u << IDEM_STATUS_RELEASED, false, NULL, 0, 2},
+        {1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN, false, NULL, 0,
+         4},
+        {0x3e, false, NULL, 0, 12},
+        {1, false, NULL, 0, 0},
+        {0, true, NULL, 0, 2},
+        {1u << IDEM_STATUS_IN_PROGRESS, true, NULL, 0, 2},
+        {1u << IDEM_STATUS_COMPLETED, true, NULL, 0, 0},
+        {0, false, "", 0, 6},
+        {0, false, "tenant", 0, 6},
+        {0, false, "tenan", 0, 0},
+        {0, true, "tenant", 0, 1},
+        {1u << IDEM_STATUS_FAILED, false, "tenant", 0, 1},
+        {0, false, NULL, 1, 1},
+        {0, false, NULL, 11, 11},
+        {0, false, NULL, 12, 12},
+        {0, false, NULL, 1000, 12},
+        {1u << IDEM_STATUS_IN_PROGRESS, false, NULL, 3, 3},
+        {0, false, "tenant", 2, 2},
+    };
+    struct fixture f;
+    struct seen seen;
+    size_t i;
+
+    open_virtual(&f);
+    fill(&f);
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_filter filter = IDEM_FILTER_INIT;
+
+        filter.statuses = rows[i].statuses;
+        filter.overdue = rows[i].overdue;
+        filter.any_scope = rows[i].scope == NULL;
+        filter.scope = idem_str(rows[i].scope);
+        filter.max = rows[i].max;
+        list(&f, &filter, 0, &seen);
+        if (seen.len != rows[i].want) {
+            fail_with("row %zu: %zu records, not %zu", i, seen.len,
+                      rows[i].want);
+        }
+    }
+    finish(&f);
+}
+
+/* A list says how long results and inputs are, and does not bring them. */
+TEST(list, leavesBodiesOut)
+{
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_request request = claim("k");
+    struct seen seen;
+
+    open_virtual(&f);
+    request.input = idem_str("an input");
+    run(f.store, &request, "a result");
+    list(&f, &filter, 0, &seen);
+    assert_int_equal(seen.len, 1);
+    assert_false(seen.bodies);
+    assert_int_equal(seen.result_len, 8);
+    assert_int_equal(seen.input_len, 8);
+    finish(&f);
+}
+
+/* A thousand records come in pages, each of them once, for every filter that
+ * walks another way; stopped anywhere it stops there. */
+TEST(list, pages)
+{
+    static const unsigned statuses[] = {0, 1u << IDEM_STATUS_IN_PROGRESS,
+                                        1u << IDEM_STATUS_COMPLETED |
+                                            1u << IDEM_STATUS_IN_PROGRESS};
+    enum {
+        RECORDS = 1000
+    };
+    struct fixture f;
+    struct idem_queue *queue;
+    static struct seen seen;
+    static bool there[RECORDS];
+    struct idem_op *op;
+    size_t i;
+    size_t n;
+
+    open_virtual(&f);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (n = 0; n < RECORDS; n++) {
+        char key[16];
+        struct idem_request request;
+
+        (void)snprintf(key, sizeof(key), "k%zu", n);
+        request = claim(key);
+        request.lease_ms = 60000 + (int64_t)(n / 300); /* Many alike. */
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
+        assert_ok(idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+
+    for (i = 0; i < COUNT(statuses); i++) {
+        struct idem_filter filter = IDEM_FILTER_INIT;
+        static const size_t stops[] = {0, 1, 255, 256, 257, 999, 1000};
+        size_t s;
+
+        filter.statuses = statuses[i];
+        for (s = 0; s < COUNT(stops); s++) {
+            list(&f, &filter, stops[s], &seen);
+            assert_int_equal(seen.len, stops[s] == 0 ? RECORDS : stops[s]);
+            memset(there, 0, sizeof(there));
+            for (n = 0; n < seen.len; n++) {
+                unsigned long k = strtoul(seen.keys[n] + 1, NULL, 10);
+
+                assert_false(there[k]);
+                there[k] = true;
+            }
+        }
+        filter.max = 500;
+        list(&f, &filter, 0, &seen);
+        assert_int_equal(seen.len, 500);
+    }
+    finish(&f);
+}
+
+/* A list is told the store's time. */
+TEST(list, tellsTheTime)
+{
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_request request = claim("k");
+    struct seen seen = {.len = 0};
+    int64_t ms = 0;
+
+    open_virtual(&f);
+    expect(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 1234);
+    assert_ok(idem_list(f.store, &filter, note, &seen, &ms, &why));
+    assert_int_equal(ms, HOST_WALL_MS + 1234);
+    assert_int_equal(seen.len, 1);
+    finish(&f);
+}
+
+/* ---- Decisions ---- */
+
+static int resolve(struct fixture *f, uint64_t fence, enum idem_status status)
+{
+    struct idem_outcome outcome = {
+        .status = status,
+        .text = idem_str("the bank says so"),
+        .result = {.bytes = idem_str("by hand")},
+    };
+
+    return idem_resolve(f->store, idem_str(""), idem_str("k"), fence,
+                        idem_str("ann"), &outcome, &why);
+}
+
+/* What may be resolved, into what, and what the next caller is told. */
+TEST(resolve, decides)
+{
+    static const enum idem_status into[] = {IDEM_STATUS_COMPLETED,
+                                            IDEM_STATUS_FAILED,
+                                            IDEM_STATUS_RELEASED};
+    static const enum idem_verdict then[] = {IDEM_REPLAY, IDEM_FAILED,
+                                             IDEM_STARTED};
+    static const struct {
+        int verb;        /* As call_verb(); 4: nothing. */
+        int64_t pass_ms; /* Then. */
+        bool may;
+    } rows[] = {
+        {0, 0, false},
+        {1, 0, true},
+        {2, 0, false},
+        {3, 0, true},
+        {4, 0, false},
+        {4, 59999, false},
+        {4, 60000, true},
+        {1, 1000L * 86400000, true},
+        {3, 1000L * 86400000, true},
+    };
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        for (j = 0; j < COUNT(into); j++) {
+            struct fixture f;
+            struct idem_request request = claim("k");
+            struct idem_attempt *attempt;
+            uint64_t fence;
+            int verb;
+
+            open_virtual(&f);
+            attempt = begin(f.store, &request, IDEM_STARTED);
+            fence = attempt->fence;
+            assert_ok(call_verb(rows[i].verb, attempt));
+            host_pass(&f.host, rows[i].pass_ms);
+            assert_code(rows[i].may ? IDEM_OK : IDEM_EINVALID,
+                        resolve(&f, fence, into[j]));
+            if (rows[i].may) {
+                for (verb = 0; verb < VERBS; verb++) {
+                    assert_code(IDEM_ELOST, call_verb(verb, attempt));
+                }
+                idem_attempt_destroy(attempt);
+                attempt = begin(f.store, &request, then[j]);
+            }
+            idem_attempt_destroy(attempt);
+            finish(&f);
+        }
+    }
+}
+
+/* The record shows who decided and why; the key goes on under a higher fence. */
+TEST(resolve, isOnRecord)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    const struct idem_record *record;
+    uint64_t fence;
+
+    open_virtual(&f);
+    request.owner = idem_str("host/1");
+    request.input = idem_str("input");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    fence = attempt->fence;
+    assert_ok(idem_unknown(attempt, idem_str("?"), &why));
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 5000);
+    assert_ok(resolve(&f, fence, IDEM_STATUS_COMPLETED));
+    answer = get(f.store, "k");
+    record = idem_answer_record(answer);
+    assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
+    assert_text(record->result.bytes, "by hand");
+    assert_text(record->note, "the bank says so");
+    assert_text(record->owner, "host/1");
+    assert_text(record->input, "input");
+    assert_int_equal(record->ended_ms, HOST_WALL_MS + 5000);
+    assert_int_equal(record->expires_ms, HOST_WALL_MS + 5000 + DAY_MS);
+    assert_int_equal(record->history_len, 1);
+    assert_text(record->history[0].owner, "ann");
+    assert_int_equal(record->history[0].end, IDEM_PAST_RESOLVED);
+    idem_answer_destroy(answer);
+    finish(&f);
+}
+
+/* It is about the fence that was seen, and of a record that is there. */
+TEST(resolve, isAboutWhatWasSeen)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    uint64_t fence;
+
+    open_virtual(&f);
+    assert_code(IDEM_ENOTFOUND, resolve(&f, 1, IDEM_STATUS_FAILED));
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    fence = attempt->fence;
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, 60000);
+    assert_code(IDEM_ELOST, resolve(&f, fence + 1, IDEM_STATUS_FAILED));
+    assert_code(IDEM_ELOST, resolve(&f, fence - 1, IDEM_STATUS_FAILED));
+
+    /* Somebody takes over while the person thinks. */
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 60000);
+    assert_code(IDEM_ELOST, resolve(&f, fence, IDEM_STATUS_RELEASED));
+    assert_why("look again");
+    assert_ok(resolve(&f, fence + 1, IDEM_STATUS_RELEASED));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- Purges ---- */
+
+/* Only what is past its retention goes: not a live lease, not a result that is
+ * still kept, not what is failed or unknown, however old. */
+TEST(purge, takesOnlyWhatIsOver)
+{
+    struct fixture f;
+    struct idem_request request;
+    uint64_t purged;
+
+    open_virtual(&f);
+    fill(&f);
+    request = claim("short");
+    request.lease_ms = 2000;
+    request.retention_ms = 2000;
+    run(f.store, &request, "x");
+    request = rerun("rerun");
+    expect(f.store, &request, IDEM_STARTED);
+    assert_int_equal(count(f.store, NULL), 14);
+
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 0);
+    host_pass(&f.host, 2000);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 1);
+    host_pass(&f.host, DAY_MS);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 4); /* Completed and released, in two scopes. */
+    host_pass(&f.host, 3650 * DAY_MS);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 1); /* In progress under rerun. */
+    assert_int_equal(count(f.store, NULL), 8);
+    expect(f.store, &request, IDEM_STARTED);
+    finish(&f);
+}
+
+/* It takes as many as it was told. */
+TEST(purge, isBounded)
+{
+    static const uint64_t steps[] = {1, 7, 100, 150, 0};
+    enum {
+        RECORDS = 420
+    };
+    struct fixture f;
+    struct idem_queue *queue;
+    struct idem_op *op;
+    size_t left = RECORDS;
+    size_t i;
+
+    open_virtual(&f);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (i = 0; i < RECORDS; i++) {
+        char key[16];
+        struct idem_request request;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = rerun(key);
+        request.lease_ms = 2000;
+        request.retention_ms = 2000;
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    host_pass(&f.host, 4000);
+    for (i = 0; i < COUNT(steps); i++) {
+        uint64_t want = steps[i] == 0 ? left : steps[i];
+        uint64_t purged = 0;
+
+        assert_ok(idem_purge(f.store, steps[i], &purged, &why));
+        assert_int_equal(purged, want);
+        left -= want;
+    }
+    assert_int_equal(left, 0);
+    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    finish(&f);
+}
+
+/* Gives the stored record of @key a fence that is far ahead of its time. */
+static uint64_t raise_fence(struct fixture *f, const char *key)
+{
+    uint8_t head[IDEM_HEAD_MAX];
+    uint8_t id[IDEM_ID_LEN];
+    size_t len = stored_read(f, key, HEAD, head, sizeof(head));
+    uint8_t raised[IDEM_HEAD_MAX];
+    struct idem_record record;
+    uint64_t fence;
+
+    assert_ok(idem_id(idem_str(""), idem_str(key), id));
+    assert_ok(idem_record_decode(id, idem_bytes(head, len), &record, &why));
+    record.fence += 1000L * 365 * 86400000;
+    fence = record.fence;
+    assert_ok(idem_record_encode(&record, raised, sizeof(raised), &len));
+    stored_write(f, key, HEAD, raised, len);
+    return fence;
+}
+
+/* A fence that was purged is never undercut, whichever key it was, and however
+ * little time has gone; and so after a reboot. */
+TEST(purge, remembersFences)
+{
+    static const char *const keys[] = {"k", "another", "third"};
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    uint64_t fence;
+    uint64_t purged;
+    size_t i;
+
+    open_virtual(&f);
+    run(f.store, &request, "x");
+    fence = raise_fence(&f, "k");
+    assert_true(fence_of(f.store, "k") == fence);
+    host_pass(&f.host, DAY_MS);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 1);
+    for (i = 0; i < COUNT(keys); i++) {
+        request = claim(keys[i]);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(attempt->fence > fence);
+        idem_attempt_destroy(attempt);
+        if (is_durable()) {
+            finish(&f);
+            open_again(&f);
+        }
+        host_reboot(&f.host, -2 * DAY_MS);
+    }
+    finish(&f);
+}
+
+/* A record that is found past its retention, and not purged, counts too. */
+TEST(fence, growsOverWhatIsForgotten)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    uint64_t fence;
+
+    open_virtual(&f);
+    run(f.store, &request, "x");
+    fence = raise_fence(&f, "k");
+    host_pass(&f.host, DAY_MS);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->fence > fence);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* Space is used again: a store that forgets does not grow. */
+TEST(purge, makesRoom)
+{
+    struct fixture f;
+    char *blob = calloc(1, 100000);
+    struct idem_result result = {.bytes = {blob, 100000}};
+    int64_t pages = 0;
+    int round;
+    int i;
+
+    open_virtual(&f);
+    assert_non_null(blob);
+    for (round = 0; round < 6; round++) {
+        uint64_t purged;
+
+        for (i = 0; i < 10; i++) {
+            char key[16];
+            struct idem_request request;
+            struct idem_attempt *attempt;
+
+            (void)snprintf(key, sizeof(key), "k%d-%d", round, i);
+            request = claim(key);
+            attempt = begin(f.store, &request, IDEM_STARTED);
+            assert_ok(idem_complete(attempt, &result, &why));
+            idem_attempt_destroy(attempt);
+        }
+        host_pass(&f.host, DAY_MS);
+        assert_ok(idem_purge(f.store, 0, &purged, &why));
+        assert_int_equal(purged, 10);
+        if (is_durable() && round == 2) {
+            pages = stored_number(&f, "PRAGMA page_count");
+        }
+    }
+    if (is_durable()) {
+        assert_int_equal(stored_number(&f, "PRAGMA page_count"), pages);
+    }
+    free(blob);
+    finish(&f);
+}
+
+/* ---- Counters ---- */
+
+static struct idem_counters counters_of(struct fixture *f)
+{
+    struct idem_counters counters = IDEM_COUNTERS_INIT;
+
+    assert_ok(idem_count(f->store, &counters, &why));
+    return counters;
+}
+
+/* Each answer counts once, an answer that is given again not at all. */
+TEST(count, isOfAnswers)
+{
+    struct idem_request request = claim("a");
+    struct idem_request other = claim("a");
+    uint8_t one[IDEM_FINGERPRINT_LEN] = {1, 1};
+    uint8_t two[IDEM_FINGERPRINT_LEN] = {1, 2};
+    struct idem_attempt *attempt;
+    struct idem_counters c;
+    struct fixture f;
+
+    open_virtual(&f);
+    request.fingerprint = idem_bytes(one, sizeof(one));
+    other.fingerprint = idem_bytes(two, sizeof(two));
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    expect(f.store, &request, IDEM_BUSY);
+    expect(f.store, &other, IDEM_MISMATCH);
+    assert_ok(complete(attempt, "done"));
+    assert_ok(complete(attempt, "done"));
+    assert_int_equal(complete(attempt, "other"), IDEM_ELOST);
+    expect(f.store, &request, IDEM_REPLAY);
+    expect(f.store, &request, IDEM_REPLAY);
+    idem_attempt_destroy(attempt);
+
+    c = counters_of(&f);
+    assert_int_equal(c.started, 1);
+    assert_int_equal(c.busy, 1);
+    assert_int_equal(c.mismatch, 1);
+    assert_int_equal(c.completed, 1);
+    assert_int_equal(c.lost, 1);
+    assert_int_equal(c.replayed, 2);
+    assert_int_equal(c.failed + c.unknown + c.released + c.takeovers +
+                         c.resolved + c.purged,
+                     0);
+    finish(&f);
+}
+
+/* What was counted outlives the handle that counted it. */
+TEST(count, outlivesItsHandle)
+{
+    struct idem_request request = claim("a");
+    struct idem_counters c;
+    struct fixture f;
+
+    if (!is_durable()) {
+        SKIP("the store in memory goes with its handle");
+    }
+    open_virtual(&f);
+    run(f.store, &request, "done");
+    expect(f.store, &request, IDEM_REPLAY);
+    idem_close(f.store);
+    open_again(&f);
+    expect(f.store, &request, IDEM_REPLAY);
+
+    c = counters_of(&f);
+    assert_int_equal(c.started, 1);
+    assert_int_equal(c.completed, 1);
+    assert_int_equal(c.replayed, 2);
+    finish(&f);
+}
+
+/* The struct says its own size. */
+TEST(count, wantsItsSize)
+{
+    struct idem_counters counters = {0};
+    struct fixture f;
+
+    open_virtual(&f);
+    assert_int_equal(idem_count(f.store, &counters, &why), IDEM_EINVALID);
+    finish(&f);
+}

@@ -1,0 +1,312 @@
+/* Queues: many operations in flight from one thread, with and without a thread of
+ * the store's own. */
+#include "contract.h"
+
+#include "threads.h"
+
+#include <poll.h>
+
+enum {
+    OPS = 1000
+};
+
+/* With and without IDEM_OPEN_THREAD. */
+static const unsigned flag_sets[] = {0, IDEM_OPEN_THREAD};
+
+static struct idem_queue *open_queue(struct fixture *f, unsigned flags)
+{
+    struct idem_queue *queue;
+
+    open_real(f);
+    finish(f);
+    f->options.flags = flags;
+    open_again(f);
+    assert_ok(idem_queue_create(f->store, &queue, &why));
+    return queue;
+}
+
+static void close_queue(struct fixture *f, struct idem_queue *queue)
+{
+    idem_queue_destroy(queue);
+    finish(f);
+}
+
+static void submit_begin(struct idem_queue *queue, size_t n)
+{
+    struct idem_request request;
+    struct idem_op *op;
+    char key[16];
+
+    (void)snprintf(key, sizeof(key), "k%zu", n);
+    request = claim(key);
+    assert_ok(idem_op_begin(&request, &op, &why));
+    idem_op_set_user(op, queue);
+    assert_ok(idem_queue_submit(queue, op, &why));
+}
+
+/* Turns a begin that was reaped into the end of its attempt, under way. */
+static void submit_end(struct idem_queue *queue, struct idem_op *op)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_attempt *attempt;
+    struct idem_op *end;
+
+    assert_ok(idem_op_take_attempt(op, &attempt));
+    outcome.result.bytes = attempt->record->key;
+    assert_ok(idem_op_end(attempt, &outcome, &end, &why));
+    idem_op_set_user(end, idem_op_user(op));
+    idem_attempt_destroy(attempt);
+    idem_op_destroy(op);
+    assert_ok(idem_queue_submit(queue, end, &why));
+}
+
+/* A thousand begins in flight, each followed by its end as it is answered. */
+static void run_all(struct idem_queue *queue, bool by_poll)
+{
+    struct pollfd p = {.fd = idem_queue_fd(queue), .events = POLLIN};
+    size_t started = 0;
+    size_t ended = 0;
+    size_t i;
+
+    for (i = 0; i < OPS; i++) {
+        submit_begin(queue, i);
+    }
+    assert_int_equal(idem_queue_len(queue), OPS);
+    while (ended < OPS) {
+        struct idem_op *op;
+
+        if (by_poll && poll(&p, 1, 20000) != 1) {
+            fail_with("nothing to do after %zu and %zu", started, ended);
+        }
+        op = idem_queue_reap(queue, by_poll ? 0 : -1);
+        if (op == NULL) {
+            assert_true(by_poll);
+            continue;
+        }
+        assert_ok(idem_op_code(op));
+        assert_ptr_equal(idem_op_user(op), queue);
+        if (idem_op_verdict(op) == IDEM_STARTED) {
+            started++;
+            submit_end(queue, op);
+        } else {
+            assert_int_equal(idem_op_record(op)->status, IDEM_STATUS_COMPLETED);
+            ended++;
+            idem_op_destroy(op);
+        }
+    }
+    assert_int_equal(started, OPS);
+    assert_int_equal(idem_queue_len(queue), 0);
+    assert_null(idem_queue_reap(queue, -1));
+}
+
+static void assert_all_replayed(struct fixture *f)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    size_t i;
+
+    filter.statuses = 1u << IDEM_STATUS_COMPLETED;
+    assert_int_equal(count(f->store, &filter), OPS);
+    for (i = 0; i < OPS; i += 37) {
+        struct idem_request request;
+        struct idem_attempt *attempt;
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        attempt = begin(f->store, &request, IDEM_REPLAY);
+        assert_text(attempt->record->result.bytes, key);
+        idem_attempt_destroy(attempt);
+    }
+}
+
+/* A thousand operations are in flight from one thread that reaps; all of them
+ * are answered, each once. */
+TEST(queue, carriesAThousandInFlight)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+
+        run_all(queue, false);
+        assert_all_replayed(&f);
+        close_queue(&f, queue);
+    }
+}
+
+/* The same in a loop that polls, and reaps once each time. */
+TEST(queue, carriesAThousandInAPollLoop)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+
+        run_all(queue, true);
+        assert_all_replayed(&f);
+        close_queue(&f, queue);
+    }
+}
+
+/* In one queue, a thousand claims of one key: one is started. */
+TEST(queue, startsOneOfAThousand)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        unsigned started = 0;
+        unsigned busy = 0;
+        struct idem_op *op;
+        size_t n;
+
+        for (n = 0; n < OPS; n++) {
+            submit_begin(queue, 7);
+        }
+        while ((op = idem_queue_reap(queue, -1)) != NULL) {
+            assert_ok(idem_op_code(op));
+            started += idem_op_verdict(op) == IDEM_STARTED;
+            busy += idem_op_verdict(op) == IDEM_BUSY;
+            idem_op_destroy(op);
+        }
+        assert_int_equal(started, 1);
+        assert_int_equal(busy, OPS - 1);
+        close_queue(&f, queue);
+    }
+}
+
+/* A get and a renewal are ops like any other. */
+TEST(queue, carriesEveryVerb)
+{
+    struct fixture f;
+    struct idem_queue *queue = open_queue(&f, 0);
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt = begin(f.store, &request, IDEM_STARTED);
+    struct idem_op *op;
+
+    assert_ok(idem_op_renew(attempt, 120000, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, -1), op);
+    assert_ok(idem_op_code(op));
+    assert_int_equal(idem_op_record(op)->lease_ms, 120000);
+    idem_op_destroy(op);
+
+    assert_ok(idem_op_get(idem_str(""), idem_str("k"), &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, -1), op);
+    assert_ok(idem_op_code(op));
+    assert_true(idem_op_record(op)->fence == attempt->fence);
+    idem_op_destroy(op);
+
+    assert_ok(idem_op_get(idem_str(""), idem_str("none"), &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, -1), op);
+    assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+    assert_string_equal(idem_op_error(op)->text,
+                        idem_error_text(IDEM_ENOTFOUND));
+    assert_null(idem_op_record(op));
+    idem_op_destroy(op);
+    idem_attempt_destroy(attempt);
+    close_queue(&f, queue);
+}
+
+/* A waiter on a queue asks about the attempt that it saw, and starts nothing. */
+TEST(queue, joins)
+{
+    struct fixture f;
+    struct idem_queue *queue = open_queue(&f, 0);
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt = begin(f.store, &request, IDEM_STARTED);
+    static const enum idem_verdict wants[] = {IDEM_BUSY, IDEM_BUSY,
+                                              IDEM_RELEASED, IDEM_RELEASED};
+    struct idem_op *op;
+    size_t i;
+
+    request.join_fence = attempt->fence;
+    assert_ok(idem_op_begin(&request, &op, &why));
+    for (i = 0; i < COUNT(wants); i++) {
+        if (i == 2) {
+            assert_ok(idem_release(attempt, idem_str(""), &why));
+        }
+        assert_ok(idem_queue_submit(queue, op, &why));
+        assert_ptr_equal(idem_queue_reap(queue, -1), op);
+        assert_ok(idem_op_code(op));
+        assert_int_equal(idem_op_verdict(op), wants[i]);
+    }
+    assert_int_equal(status_of(f.store, "k"), IDEM_STATUS_RELEASED);
+    idem_op_destroy(op);
+    idem_attempt_destroy(attempt);
+    close_queue(&f, queue);
+}
+
+/* Destroyed with operations in it, a queue leaves a store that works on. What
+ * had not begun was not done. */
+TEST(queue, mayBeDestroyedWhileInUse)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_request request = claim("after");
+        size_t n;
+
+        for (n = 0; n < 100; n++) {
+            submit_begin(queue, n);
+        }
+        idem_queue_destroy(queue);
+        run(f.store, &request, "x");
+        if (is_durable() && flag_sets[i] == 0) {
+            assert_int_equal(count(f.store, NULL), 1);
+        }
+        finish(&f);
+    }
+}
+
+/* The store's bound is the queue's: more than it holds is refused at once, and
+ * nothing that was taken is lost. */
+TEST(queue, isBounded)
+{
+    struct fixture f;
+    struct idem_queue *queue = open_queue(&f, 0);
+    struct idem_request request = claim("k0");
+    struct idem_op *op;
+    size_t taken = 0;
+    size_t i;
+
+    idem_queue_destroy(queue);
+    finish(&f);
+    f.options.queue_max = 10;
+    open_again(&f);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (i = 0; i < 30; i++) {
+        char key[16];
+        int rc;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request.key = idem_str(key);
+        assert_ok(idem_op_begin(&request, &op, &why));
+        rc = idem_queue_submit(queue, op, &why);
+        if (rc != 0) {
+            assert_code(IDEM_EUNAVAILABLE, rc);
+            idem_op_destroy(op);
+        } else {
+            taken++;
+        }
+    }
+    if (is_durable()) {
+        assert_int_equal(taken, 10);
+    }
+    for (i = 0; i < taken; i++) {
+        op = idem_queue_reap(queue, -1);
+        assert_ok(idem_op_code(op));
+        assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
+        idem_op_destroy(op);
+    }
+    assert_null(idem_queue_reap(queue, -1));
+    assert_int_equal(count(f.store, NULL), taken);
+    close_queue(&f, queue);
+}

@@ -1,0 +1,532 @@
+/* Races for one key, between threads, handles and processes; and, as a control,
+ * the same races without idem, which show the effect done twice. */
+#include "contract.h"
+
+#include "threads.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    CALLERS = 64,
+    HANDLES = 4
+};
+
+/* What all threads of a race share. */
+struct race {
+    struct idem_store *handles[HANDLES];
+    struct idem_request request;
+    unsigned effects;
+    unsigned verdicts[8];
+    unsigned errors;
+    unsigned wrong; /* Answers that must not be. */
+    unsigned inside;
+    uint64_t fence;
+};
+
+static void add(unsigned *counter)
+{
+    (void)__atomic_add_fetch(counter, 1, __ATOMIC_ACQ_REL);
+}
+
+/* The effect of the work: something that takes its time and must happen once. */
+static void do_effect(struct race *race)
+{
+    add(&race->effects);
+    sleep_ms(1);
+}
+
+static void open_handles(struct fixture *f, struct race *race)
+{
+    size_t i;
+
+    memset(race, 0, sizeof(*race));
+    for (i = 0; i < HANDLES; i++) {
+        race->handles[i] = handle_open(f, &f->options);
+    }
+}
+
+static void close_handles(struct fixture *f, struct race *race)
+{
+    size_t i;
+
+    for (i = 0; i < HANDLES; i++) {
+        handle_close(f, race->handles[i]);
+    }
+}
+
+/* ---- Claims ---- */
+
+static void claim_and_work(void *ctx, size_t i)
+{
+    struct race *race = ctx;
+    struct idem_attempt *attempt;
+
+    if (idem_begin(race->handles[i % HANDLES], &race->request, &attempt,
+                   NULL) != 0) {
+        add(&race->errors);
+        return;
+    }
+    add(&race->verdicts[attempt->verdict]);
+    if (attempt->verdict == IDEM_STARTED) {
+        do_effect(race);
+        if (complete(attempt, "the one result") != 0) {
+            add(&race->errors);
+        }
+    } else if (attempt->verdict == IDEM_REPLAY &&
+               attempt->record->result.bytes.len != strlen("the one result")) {
+        add(&race->wrong);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+/* 64 threads claim one key at the same moment, through several handles: one of
+ * them is started, and the others are told so. */
+TEST(race, startsOneOfManyThreads)
+{
+    struct fixture f;
+    struct race race;
+    int round;
+
+    open_real(&f);
+    for (round = 0; round < 5; round++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", round);
+        open_handles(&f, &race);
+        race.request = claim(key);
+        threads_run(CALLERS, claim_and_work, &race);
+        close_handles(&f, &race);
+        assert_int_equal(race.errors, 0);
+        assert_int_equal(race.wrong, 0);
+        assert_int_equal(race.effects, 1);
+        assert_int_equal(race.verdicts[IDEM_STARTED], 1);
+        assert_int_equal(race.verdicts[IDEM_BUSY] + race.verdicts[IDEM_REPLAY],
+                         CALLERS - 1);
+        assert_int_equal(status_of(f.store, key), IDEM_STATUS_COMPLETED);
+    }
+    finish(&f);
+}
+
+/* The same where all of them wait: every one has the result of the first. */
+TEST(race, givesEveryWaiterTheResult)
+{
+    struct fixture f;
+    struct race race;
+
+    open_real(&f);
+    open_handles(&f, &race);
+    race.request = claim("k");
+    race.request.wait_ms = 20000;
+    threads_run(CALLERS, claim_and_work, &race);
+    close_handles(&f, &race);
+    assert_int_equal(race.errors, 0);
+    assert_int_equal(race.wrong, 0);
+    assert_int_equal(race.effects, 1);
+    assert_int_equal(race.verdicts[IDEM_REPLAY], CALLERS - 1);
+    finish(&f);
+}
+
+/* And where the store works on a thread of its own. */
+TEST(race, startsOneWithAThreadOfTheStore)
+{
+    struct fixture f;
+    struct race race;
+
+    open_real(&f);
+    f.options.flags = IDEM_OPEN_THREAD;
+    open_handles(&f, &race);
+    race.request = claim("k");
+    threads_run(CALLERS, claim_and_work, &race);
+    close_handles(&f, &race);
+    assert_int_equal(race.errors, 0);
+    assert_int_equal(race.wrong, 0);
+    assert_int_equal(race.effects, 1);
+    assert_int_equal(race.verdicts[IDEM_STARTED], 1);
+    finish(&f);
+}
+
+/* Look first, then act: what a program does that has no idem. */
+static void look_and_work(void *ctx, size_t i)
+{
+    struct race *race = ctx;
+
+    (void)i;
+    if (__atomic_load_n(&race->verdicts[IDEM_REPLAY], __ATOMIC_ACQUIRE) == 0) {
+        do_effect(race);
+        add(&race->verdicts[IDEM_REPLAY]);
+    }
+}
+
+/* The control: without idem the same 64 threads do it more than once. */
+TEST(control, doesItTwiceWithoutIdem)
+{
+    struct race race;
+
+    memset(&race, 0, sizeof(race));
+    threads_run(CALLERS, look_and_work, &race);
+    assert_true(race.effects > 1);
+}
+
+/* ---- Takeovers ---- */
+
+static void take_over(void *ctx, size_t i)
+{
+    struct race *race = ctx;
+    struct idem_attempt *attempt;
+
+    if (idem_begin(race->handles[i % HANDLES], &race->request, &attempt,
+                   NULL) != 0) {
+        add(&race->errors);
+        return;
+    }
+    add(&race->verdicts[attempt->verdict]);
+    if (attempt->verdict == IDEM_STARTED && !attempt->takeover) {
+        add(&race->wrong);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+/* Of many that find a lease over, one takes over. */
+TEST(race, lets64TakeOverOnce)
+{
+    struct fixture f;
+    struct race race;
+
+    open_virtual(&f);
+    open_handles(&f, &race);
+    race.request = rerun("k");
+    expect(f.store, &race.request, IDEM_STARTED);
+    host_pass(&f.host, 60000);
+    threads_run(CALLERS, take_over, &race);
+    assert_int_equal(race.errors, 0);
+    assert_int_equal(race.wrong, 0);
+    assert_int_equal(race.verdicts[IDEM_STARTED], 1);
+    assert_int_equal(race.verdicts[IDEM_BUSY], CALLERS - 1);
+    close_handles(&f, &race);
+    finish(&f);
+}
+
+/* The first owner completes, late, while the next one takes over. */
+struct duel {
+    struct idem_store *store;
+    struct idem_request request;
+    struct idem_attempt *first;
+    struct idem_attempt *second;
+    size_t completer; /* Which of the two threads. */
+    int completed;
+    int begun;
+};
+
+static void fight(void *ctx, size_t i)
+{
+    struct duel *duel = ctx;
+
+    if (i == duel->completer) {
+        duel->completed = complete(duel->first, "by the first");
+    } else {
+        duel->begun =
+            idem_begin(duel->store, &duel->request, &duel->second, NULL);
+    }
+}
+
+/* Either the completion comes first and is replayed, or the takeover does and
+ * the completion is lost: never both, never neither. */
+TEST(race, decidesBetweenCompletionAndTakeover)
+{
+    struct fixture f;
+    unsigned taken = 0;
+    int round;
+
+    open_virtual(&f);
+    for (round = 0; round < 150; round++) {
+        struct duel duel = {.store = f.store, .completer = round % 2};
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", round);
+        duel.request = rerun(key);
+        duel.first = begin(f.store, &duel.request, IDEM_STARTED);
+        host_pass(&f.host, 60000);
+        threads_run(2, fight, &duel);
+        assert_ok(duel.begun);
+        if (duel.second->verdict == IDEM_STARTED) {
+            assert_code(IDEM_ELOST, duel.completed);
+            assert_int_equal(status_of(f.store, key), IDEM_STATUS_IN_PROGRESS);
+            taken++;
+        } else {
+            assert_ok(duel.completed);
+            assert_int_equal(duel.second->verdict, IDEM_REPLAY);
+            assert_text(duel.second->record->result.bytes, "by the first");
+        }
+        idem_attempt_destroy(duel.first);
+        idem_attempt_destroy(duel.second);
+    }
+    print_message("# %u of 150 were taken over\n", taken);
+    finish(&f);
+}
+
+/* ---- One at a time ---- */
+
+static void work_in_turns(void *ctx, size_t i)
+{
+    struct race *race = ctx;
+    int n;
+
+    for (n = 0; n < 20; n++) {
+        struct idem_attempt *attempt;
+
+        if (idem_begin(race->handles[i % HANDLES], &race->request, &attempt,
+                       NULL) != 0) {
+            add(&race->errors);
+            return;
+        }
+        if (attempt->verdict == IDEM_STARTED) {
+            if (__atomic_add_fetch(&race->inside, 1, __ATOMIC_ACQ_REL) != 1 ||
+                attempt->fence <= race->fence) {
+                add(&race->wrong);
+            }
+            race->fence = attempt->fence;
+            add(&race->effects);
+            (void)sched_yield();
+            (void)__atomic_sub_fetch(&race->inside, 1, __ATOMIC_ACQ_REL);
+            if (idem_release(attempt, idem_str(""), NULL) != 0) {
+                add(&race->errors);
+            }
+        } else if (attempt->verdict != IDEM_BUSY) {
+            add(&race->wrong);
+        }
+        idem_attempt_destroy(attempt);
+    }
+}
+
+/* Claimed and released by many threads in turn, a key has one owner at a time,
+ * and each a higher fence than the one before. */
+TEST(race, hasOneOwnerAtATime)
+{
+    struct fixture f;
+    struct race race;
+    struct idem_attempt *attempt;
+
+    open_real(&f);
+    open_handles(&f, &race);
+    race.request = claim("k");
+    threads_run(8, work_in_turns, &race);
+    close_handles(&f, &race);
+    assert_int_equal(race.errors, 0);
+    assert_int_equal(race.wrong, 0);
+    assert_true(race.effects >= 1);
+    race.request = claim("k");
+    attempt = begin(f.store, &race.request, IDEM_STARTED);
+    assert_int_equal(attempt->attempts, race.effects + 1);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- Renewals from another thread ---- */
+
+struct watch {
+    struct idem_attempt *attempt;
+    unsigned renewals;
+    unsigned failures;
+};
+
+static void renew_often(void *ctx)
+{
+    struct watch *watch = ctx;
+
+    while (__atomic_load_n(&watch->renewals, __ATOMIC_ACQUIRE) < 50) {
+        if (idem_renew(watch->attempt, 0, NULL) != 0) {
+            add(&watch->failures);
+        }
+        add(&watch->renewals);
+    }
+}
+
+/* A second thread may renew while the owner looks at its attempt. */
+TEST(race, letsAnotherThreadRenew)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct watch watch = {.renewals = 0};
+    struct thread *thread;
+
+    open_real(&f);
+    request.owner = idem_str("owner");
+    watch.attempt = begin(f.store, &request, IDEM_STARTED);
+    thread = thread_start(renew_often, &watch);
+    while (__atomic_load_n(&watch.renewals, __ATOMIC_ACQUIRE) < 50) {
+        assert_true(idem_attempt_lease_left_ms(watch.attempt) > 30000);
+        assert_text(watch.attempt->record->owner, "owner");
+        (void)sched_yield();
+    }
+    thread_join(thread);
+    assert_int_equal(watch.failures, 0);
+    assert_ok(complete(watch.attempt, "x"));
+    idem_attempt_destroy(watch.attempt);
+    finish(&f);
+}
+
+/* ---- Waiting ---- */
+
+enum {
+    WAITERS = 16
+};
+
+struct sleepers {
+    struct fixture *f;
+    struct idem_attempt *owners[WAITERS];
+    long long ended_ms[WAITERS];
+    long long woken_ms[WAITERS];
+    int verdicts[WAITERS];
+    int codes[WAITERS];
+};
+
+static struct idem_request request_number(size_t i, char *key)
+{
+    (void)snprintf(key, 16, "k%zu", i);
+    return claim(key);
+}
+
+/* One half waits, the other half completes what it waits for. */
+static void wait_or_complete(void *ctx, size_t i)
+{
+    struct sleepers *s = ctx;
+    char key[16];
+    struct idem_request request = request_number(i % WAITERS, key);
+    struct idem_attempt *attempt;
+
+    if (i < WAITERS) {
+        request.wait_ms = 20000;
+        if (idem_begin(s->f->store, &request, &attempt, NULL) == 0) {
+            s->woken_ms[i] = now_ms();
+            s->verdicts[i] = (int)attempt->verdict;
+            idem_attempt_destroy(attempt);
+        }
+        return;
+    }
+    /* By then the waiters poll four times a second. */
+    sleep_ms(900);
+    s->codes[i - WAITERS] = idem_complete(s->owners[i - WAITERS], NULL, NULL);
+    s->ended_ms[i - WAITERS] = now_ms();
+}
+
+/* In the owner's process waiters are woken: they do not sleep until their next
+ * poll, which would be an eighth of a second away on average. */
+TEST(race, wakesWaiters)
+{
+    struct fixture f;
+    struct sleepers s = {.f = &f};
+    long long late_ms = 0;
+    size_t i;
+
+    open_real(&f);
+    for (i = 0; i < WAITERS; i++) {
+        char key[16];
+        struct idem_request request = request_number(i, key);
+
+        s.owners[i] = begin(f.store, &request, IDEM_STARTED);
+    }
+    threads_run(2 * WAITERS, wait_or_complete, &s);
+    for (i = 0; i < WAITERS; i++) {
+        assert_ok(s.codes[i]);
+        assert_int_equal(s.verdicts[i], IDEM_REPLAY);
+        late_ms += s.woken_ms[i] - s.ended_ms[i];
+        idem_attempt_destroy(s.owners[i]);
+    }
+    if (late_ms > WAITERS * 40) {
+        fail_with("woken %lld ms late on average", late_ms / WAITERS);
+    }
+    finish(&f);
+}
+
+/* ---- Processes ---- */
+
+enum {
+    PROCESSES = 6,
+    KEYS = 40
+};
+
+/* In memory that the processes share. */
+struct ledger {
+    unsigned effects[KEYS];
+    unsigned replays;
+    unsigned errors;
+};
+
+static int work_through(struct fixture *f, struct ledger *ledger, unsigned from)
+{
+    struct idem_store *store;
+    unsigned i;
+
+    if (idem_open(url_of(f), NULL, &store, NULL) != 0) {
+        return 1;
+    }
+    for (i = 0; i < KEYS; i++) {
+        unsigned n = (from + i) % KEYS;
+        struct idem_request request;
+        struct idem_attempt *attempt;
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%u", n);
+        request = claim(key);
+        request.wait_ms = 10000;
+        if (idem_begin(store, &request, &attempt, NULL) != 0) {
+            add(&ledger->errors);
+            continue;
+        }
+        if (attempt->verdict == IDEM_STARTED) {
+            add(&ledger->effects[n]);
+            if (complete(attempt, key) != 0) {
+                add(&ledger->errors);
+            }
+        } else if (attempt->verdict == IDEM_REPLAY &&
+                   attempt->record->result.bytes.len == strlen(key)) {
+            add(&ledger->replays);
+        } else {
+            add(&ledger->errors);
+        }
+        idem_attempt_destroy(attempt);
+    }
+    idem_close(store);
+    return 0;
+}
+
+/* Processes that share a store do each piece of work once between them. */
+TEST(race, startsOneOfManyProcesses)
+{
+    struct fixture f;
+    struct ledger *ledger;
+    pid_t pids[PROCESSES];
+    unsigned i;
+
+    if (!is_durable()) {
+        SKIP("the store in memory is of one process");
+    }
+    ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(ledger != MAP_FAILED);
+    open_real(&f);
+    finish(&f);
+    (void)fflush(NULL);
+    for (i = 0; i < PROCESSES; i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            _exit(work_through(&f, ledger, i * 3));
+        }
+    }
+    for (i = 0; i < PROCESSES; i++) {
+        int status = 0;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(ledger->errors, 0);
+    for (i = 0; i < KEYS; i++) {
+        assert_int_equal(ledger->effects[i], 1);
+    }
+    assert_int_equal(ledger->replays, (PROCESSES - 1) * KEYS);
+    (void)munmap(ledger, sizeof(*ledger));
+}

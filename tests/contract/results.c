@@ -1,0 +1,338 @@
+/* Results, keys and scopes: what was given is what is replayed, byte for byte,
+ * and to nobody else. */
+#include "contract.h"
+
+#include <stdlib.h>
+
+static uint8_t *random_bytes(size_t len)
+{
+    uint64_t seed = len + 1;
+    uint8_t *bytes = malloc(len + 8);
+    size_t i;
+
+    assert_non_null(bytes);
+    for (i = 0; i < len; i += 8) {
+        uint64_t v = random_next(&seed);
+
+        memcpy(bytes + i, &v, 8);
+    }
+    return bytes;
+}
+
+/* Random bytes of many lengths, NULs and all, come back as they were. */
+TEST(result, isReplayedByteForByte)
+{
+    static const size_t lens[] = {0,     1,      2,      15,     16,     255,
+                                  256,   1000,   4095,   4096,   4097,   65535,
+                                  65536, 100000, 262144, 262145, 1 << 20};
+    struct fixture f;
+    size_t i;
+
+    open_virtual(&f);
+    for (i = 0; i < COUNT(lens); i++) {
+        char key[16];
+        uint8_t *bytes = random_bytes(lens[i]);
+        size_t meta_len = lens[i] < IDEM_META_MAX ? lens[i] : IDEM_META_MAX;
+        size_t type_len = lens[i] < 255 ? lens[i] : 255;
+        struct idem_result result = {
+            .bytes = idem_bytes(bytes, lens[i]),
+            .content_type = idem_bytes(bytes, type_len),
+            .meta = idem_bytes(bytes, meta_len),
+        };
+        struct idem_request request;
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        request.input = result.bytes;
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_complete(attempt, &result, &why));
+        assert_slice(attempt->record->result.bytes, result.bytes);
+        idem_attempt_destroy(attempt);
+
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_slice(attempt->record->result.bytes, result.bytes);
+        assert_slice(attempt->record->result.content_type, result.content_type);
+        assert_slice(attempt->record->result.meta, result.meta);
+        assert_slice(attempt->record->input, request.input);
+        assert_int_equal(attempt->record->result_len, lens[i]);
+        idem_attempt_destroy(attempt);
+
+        answer = get(f.store, key);
+        assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
+        assert_slice(idem_answer_record(answer)->input, request.input);
+        idem_answer_destroy(answer);
+        free(bytes);
+    }
+    finish(&f);
+}
+
+/* A result as long as the store keeps is kept; one byte more, and it is known
+ * that the work is done, and not what came of it. It is never done again. */
+TEST(result, becomesATombstoneAboveTheCap)
+{
+    static const struct {
+        size_t cap;
+        size_t len;
+        bool kept;
+    } rows[] = {
+        {1000, 999, true},
+        {1000, 1000, true},
+        {1000, 1001, false},
+        {0, 0, true},
+        {0, 1, false},
+        {1 << 20, 1 << 20, true},
+        {1 << 20, (1 << 20) + 1, false},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct fixture f;
+        uint8_t *bytes = random_bytes(rows[i].len);
+        struct idem_result result = {
+            .bytes = idem_bytes(bytes, rows[i].len),
+            .content_type = idem_str("image/png"),
+            .meta = idem_str("HTTP 200"),
+        };
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+
+        open_virtual(&f);
+        finish(&f);
+        f.options.result_max = rows[i].cap;
+        open_again(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_complete(attempt, &result, &why));
+        assert_ok(idem_complete(attempt, &result, &why));
+        idem_attempt_destroy(attempt);
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_int_equal(attempt->record->result.not_kept, !rows[i].kept);
+        assert_int_equal(attempt->record->result.bytes.len,
+                         rows[i].kept ? rows[i].len : 0);
+        assert_int_equal(attempt->record->result_len,
+                         attempt->record->result.bytes.len);
+        assert_text(attempt->record->result.content_type, "image/png");
+        assert_text(attempt->record->result.meta, "HTTP 200");
+        idem_attempt_destroy(attempt);
+        finish(&f);
+        free(bytes);
+    }
+}
+
+/* The caller may give a tombstone itself. */
+TEST(result, mayBeATombstone)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_result result = {.bytes = idem_str("not this"),
+                                 .not_kept = true};
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_complete(attempt, &result, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_REPLAY);
+    assert_true(attempt->record->result.not_kept);
+    assert_int_equal(attempt->record->result.bytes.len, 0);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* Texts of full length are kept whole. */
+TEST(texts, areKeptWhole)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    uint8_t *bytes = random_bytes(IDEM_TEXT_MAX);
+    struct idem_slice text = {bytes, IDEM_TEXT_MAX};
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    request.owner = idem_bytes(bytes, IDEM_OWNER_MAX);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_release(attempt, text, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_slice(attempt->record->history[0].owner, request.owner);
+    assert_ok(idem_unknown(attempt, text, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_UNKNOWN);
+    assert_slice(attempt->record->note, text);
+    assert_slice(attempt->record->owner, request.owner);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+    free(bytes);
+}
+
+/* Longer ones are cut, for the outcome matters more than what is said of it. */
+TEST(texts, areCut)
+{
+    int verb;
+
+    for (verb = 1; verb < 4; verb++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+        uint8_t *bytes = random_bytes(IDEM_TEXT_MAX + 1);
+        struct idem_slice text = {bytes, IDEM_TEXT_MAX + 1};
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+        const struct idem_record *record;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(verb == 1   ? idem_fail(attempt, text, NULL, &why)
+                  : verb == 2 ? idem_release(attempt, text, &why)
+                              : idem_unknown(attempt, text, &why));
+        idem_attempt_destroy(attempt);
+        answer = get(f.store, "k");
+        record = idem_answer_record(answer);
+        assert_slice(verb == 1 ? record->error : record->note,
+                     idem_bytes(bytes, IDEM_TEXT_MAX));
+        idem_answer_destroy(answer);
+        finish(&f);
+        free(bytes);
+    }
+}
+
+static void assert_input(struct fixture *f, const char *want)
+{
+    struct idem_answer *answer = get(f->store, "k");
+
+    assert_text(idem_answer_record(answer)->input, want);
+    assert_int_equal(idem_answer_record(answer)->input_len, strlen(want));
+    idem_answer_destroy(answer);
+}
+
+/* Each life of a key has its own input; a taker keeps the one it found unless it
+ * brings another; no result outlives the attempt that a new one follows. */
+TEST(input, isOfItsAttempt)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_result result = {.bytes = idem_str("a result")};
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    request.input = idem_str("first");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_release(attempt, idem_str(""), &why));
+    idem_attempt_destroy(attempt);
+    assert_input(&f, "first");
+
+    request.input = idem_str("second, after a release");
+    expect(f.store, &request, IDEM_STARTED);
+    assert_input(&f, "second, after a release");
+    host_pass(&f.host, 60000);
+    request.input = idem_str("");
+    expect(f.store, &request, IDEM_STARTED);
+    assert_input(&f, "second, after a release");
+    host_pass(&f.host, 60000);
+    request.input = idem_str("third, by a taker");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_input(&f, "third, by a taker");
+    assert_ok(idem_complete(attempt, &result, &why));
+    idem_attempt_destroy(attempt);
+    assert_input(&f, "third, by a taker");
+
+    host_pass(&f.host, 86400000);
+    request.input = idem_str("");
+    expect(f.store, &request, IDEM_STARTED);
+    assert_input(&f, "");
+    assert_int_equal(stored_read(&f, "k", RESULT, NULL, 0), 0);
+    finish(&f);
+}
+
+/* ---- Keys and scopes ---- */
+
+/* A key is any bytes, a scope too; what looks alike is not the same. */
+TEST(key, isAnyBytes)
+{
+    static const struct idem_slice keys[] = {
+        {"k", 1},         {"k\0", 2},       {"\0k", 2},     {"\0", 1},
+        {"\0\0", 2},      {"K", 1},         {" k", 2},      {"k ", 2},
+        {"k\n", 2},       {"\xff\xfe", 2},  {"'", 1},       {"''", 2},
+        {"\"", 1},        {"%s%n", 4},      {";--", 3},     {"\xc3\xbc", 2},
+        {"u\xcc\x88", 3}, {"\xcc\x88u", 3}, {"../../x", 7}, {"k/", 2},
+    };
+    struct fixture f;
+    struct idem_answer *answer;
+    size_t i;
+    size_t j;
+
+    open_virtual(&f);
+    for (i = 0; i < COUNT(keys); i++) {
+        struct idem_request request = claim("");
+
+        request.key = keys[i];
+        for (j = 0; j < 2; j++) {
+            request.scope = j == 0 ? idem_str("") : keys[i];
+            run(f.store, &request, "x");
+            assert_ok(
+                idem_get(f.store, request.scope, request.key, &answer, &why));
+            assert_slice(idem_answer_record(answer)->key, request.key);
+            assert_slice(idem_answer_record(answer)->scope, request.scope);
+            idem_answer_destroy(answer);
+        }
+    }
+    assert_int_equal(count(f.store, NULL), 2 * COUNT(keys));
+    finish(&f);
+}
+
+/* The longest names work, and differ in their last byte. */
+TEST(key, mayBeOfFullLength)
+{
+    struct fixture f;
+    struct idem_request request = claim("");
+    char name[IDEM_KEY_MAX];
+
+    open_virtual(&f);
+    memset(name, 'x', sizeof(name));
+    request.key = idem_bytes(name, sizeof(name));
+    request.scope = request.key;
+    run(f.store, &request, "x");
+    expect(f.store, &request, IDEM_REPLAY);
+    name[sizeof(name) - 1] = 'y';
+    run(f.store, &request, "y");
+    finish(&f);
+}
+
+/* A result of one scope is never that of another: neither under the same key,
+ * nor where scope and key make the same text. */
+TEST(scope, keepsResultsApart)
+{
+    static const struct {
+        const char *scope;
+        const char *key;
+    } names[] = {
+        {"", "abc"}, {"a", "bc"},  {"ab", "c"}, {"abc", "abc"},
+        {"bc", "a"}, {"a", "abc"}, {"A", "bc"},
+    };
+    struct fixture f;
+    size_t i;
+
+    open_virtual(&f);
+    for (i = 0; i < COUNT(names); i++) {
+        struct idem_request request = claim(names[i].key);
+        char text[16];
+
+        (void)snprintf(text, sizeof(text), "result %zu", i);
+        request.scope = idem_str(names[i].scope);
+        run(f.store, &request, text);
+    }
+    for (i = 0; i < COUNT(names); i++) {
+        struct idem_request request = claim(names[i].key);
+        struct idem_attempt *attempt;
+        char text[16];
+
+        (void)snprintf(text, sizeof(text), "result %zu", i);
+        request.scope = idem_str(names[i].scope);
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_text(attempt->record->result.bytes, text);
+        assert_text(attempt->record->scope, names[i].scope);
+        assert_text(attempt->record->key, names[i].key);
+        idem_attempt_destroy(attempt);
+    }
+    finish(&f);
+}

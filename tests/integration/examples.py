@@ -1,0 +1,422 @@
+"""The examples for cron, systemd, CI and migrations, run as they stand."""
+
+import glob
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import time
+
+from tap import PROGRAM, TOP, Idem, equal, kill_session, main, run, skip, start, test
+
+EXAMPLES = os.path.join(TOP, "examples")
+
+
+def read(name):
+    with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
+        return f.read()
+
+
+def write(name, text, mode=0o644):
+    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+    with open(name, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(name, mode)
+
+
+def ledger(name="ledger"):
+    """The lines that work wrote: one for each effect."""
+    try:
+        with open(name, encoding="utf-8") as f:
+            return f.read().split()
+    except FileNotFoundError:
+        return []
+
+
+class Host:
+    """A host with idem and the work that the examples call, in ./bin."""
+
+    def __init__(self, *works):
+        self.bin = os.path.abspath("bin")
+        self.idem = Idem()
+        os.makedirs(self.bin)
+        os.symlink(PROGRAM, os.path.join(self.bin, "idem"))
+        for work in works:
+            self.work(work, f"echo {work} >>{os.path.abspath('ledger')}")
+
+    def work(self, name, script):
+        write(os.path.join(self.bin, name), f"#!/bin/sh\n{script}\n", 0o755)
+
+    def env(self, **more):
+        path = self.bin + ":" + os.environ["PATH"]
+        return {"PATH": path, "IDEM_STORE": self.idem.store, **more}
+
+    def run(self, *command, **more):
+        return run(command, self.env(**more))
+
+    def start(self, *command, **more):
+        return start(command, self.env(**more))
+
+    def at_once(self, n, *command):
+        """The results of @n processes that start together."""
+        processes = [self.start(*command) for _ in range(n)]
+        outputs = [process.communicate(timeout=30) for process in processes]
+        return [(p.returncode, *o) for p, o in zip(processes, outputs)]
+
+
+# ---- cron --------------------------------------------------------------------
+
+FIELD = r"(?:\*|\d+(?:-\d+)?)(?:/\d+)?"
+
+
+def crontab():
+    """Return the variables and [schedule, command] of the example."""
+    variables, jobs = {}, []
+    for line in read("cron/crontab").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        if match := re.fullmatch(r"(\w+)=(.*)", line):
+            variables[match[1]] = match[2]
+            continue
+        match = re.fullmatch(rf"((?:{FIELD} +){{5}})(.*)", line)
+        assert match, line
+        # cron takes a plain % for a newline, and hands on what is escaped.
+        assert not re.search(r"(?<!\\)%", match[2]), line
+        jobs.append([match[1].split(), match[2].replace(r"\%", "%")])
+    return variables, jobs
+
+
+def cron_command(word):
+    (command,) = [command for _, command in crontab()[1] if word in command]
+    return command
+
+
+@test
+def cron_does_each_job_once():
+    """Whoever starts the lines of the crontab, and however often: one effect."""
+    host = Host("backup", "send-invoices")
+    variables, jobs = crontab()
+    assert variables["IDEM_STORE"].startswith("sqlite:/"), variables
+    equal(len(jobs), 4)
+    for _ in range(3):  # Three ticks of a clock that does everything each time.
+        for _, command in jobs:
+            equal(host.run("sh", "-c", command), (0, b"", b""))
+    equal(sorted(ledger()), ["backup", "send-invoices"])
+
+
+@test
+def cron_starts_on_two_hosts_at_once():
+    """Started eight times together a job runs once, and the others are silent."""
+    host = Host("backup")
+    host.work("backup", f"echo backup >>{os.path.abspath('ledger')}; sleep 0.3")
+    results = host.at_once(8, "sh", "-c", cron_command("backup"))
+    equal(set(results), {(0, b"", b"")})
+    equal(ledger(), ["backup"])
+
+    host.at_once(2, "backup")  # The control.
+    equal(ledger(), ["backup"] * 3)
+
+
+@test
+def cron_tries_again_what_did_not_begin():
+    """A backup that exits with 75 is tried at the next hour, and then no more."""
+    host = Host("backup")
+    effect = f"echo backup >>{os.path.abspath('ledger')}"
+    host.work("backup", f"test -e up || exit 75; {effect}")
+    host.run("sh", "-c", cron_command("backup"))
+    equal(ledger(), [])
+    write("up", "")
+    for _ in range(2):
+        equal(host.run("sh", "-c", cron_command("backup")).status, 0)
+    equal(ledger(), ["backup"])
+
+
+@test
+def cron_says_what_needs_a_person():
+    """An interrupted sending of invoices is not repeated, and is listed."""
+    host = Host("send-invoices")
+    host.work("send-invoices", "kill -9 $$")
+    host.run("sh", "-c", cron_command("send-invoices"))
+    equal(host.run("sh", "-c", cron_command("send-invoices")).status, 76)
+    listed = host.run("sh", "-c", cron_command("--overdue"))
+    assert b"invoices-" in listed.stdout, listed
+
+
+# ---- systemd -----------------------------------------------------------------
+
+UNITS = sorted(glob.glob(os.path.join(EXAMPLES, "systemd/*")))
+
+
+def exec_start(unit):
+    """The command line of a service, as systemd reads it."""
+    (line,) = re.findall(r"^ExecStart=(.*)$", read("systemd/" + unit), re.M)
+    return [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line)]
+
+
+@test
+def units_are_understood():
+    """systemd-analyze verify has nothing to say about the units."""
+    if not shutil.which("systemd-analyze"):
+        skip("systemd-analyze is not installed: the units are not verified")
+    host = Host("backup")
+    for unit in UNITS:
+        name = os.path.basename(unit)
+        text = read("systemd/" + name).replace("/usr/local/bin", host.bin)
+        write("units/" + name, text)
+    paths = [os.path.abspath(path) for path in sorted(glob.glob("units/*"))]
+    equal(len(paths), 6)
+    got = run(["systemd-analyze", "verify", "--man=no", *paths])
+    complaints = got.stderr.decode().splitlines()
+    ours = [line for line in complaints if any(p in line for p in names_of(paths))]
+    if got.status != 0 and not ours:
+        skip(f"systemd-analyze cannot work here: {complaints}")
+    equal((ours, got.status), ([], 0))
+
+    write("units/backup.service", read("systemd/backup.service") + "Tpye=oneshot\n")
+    got = run(["systemd-analyze", "verify", "--man=no", paths[0]])
+    assert b"Tpye" in got.stderr, got  # The control.
+
+
+def names_of(paths):
+    return [os.path.basename(path) for path in paths]
+
+
+@test
+def timers_start_services():
+    """Each timer has a service of its name, and a calendar that can be read."""
+    names = names_of(UNITS)
+    timers = [name for name in names if name.endswith(".timer")]
+    for name in timers:
+        assert name.replace(".timer", ".service") in names, name
+        (when,) = re.findall(r"^OnCalendar=(.*)$", read("systemd/" + name), re.M)
+        if shutil.which("systemd-analyze"):
+            got = run(["systemd-analyze", "calendar", when])
+            equal((when, got.status), (when, 0))
+    equal(len(timers), 3)
+
+
+@test
+def services_do_their_work_once():
+    """What the units start makes one backup, looks, and purges."""
+    host = Host("backup")
+
+    def service(unit):
+        line = [w.replace("/usr/local/bin", host.bin) for w in exec_start(unit)]
+        return host.run(*line)
+
+    for _ in range(3):
+        equal(service("backup.service"), (0, b"", b""))
+    equal(ledger(), ["backup"])
+    equal(service("idem-look.service").status, 0)
+    equal(service("idem-purge.service").status, 0)
+
+    host.idem("run", "-k", "half", "--", "sh", "-c", "kill -9 $$")
+    found = service("idem-look.service")
+    equal((found.status, b"half" in found.stdout), (1, True))
+    host.idem.store = "sqlite:/no/such/directory/idem.db"
+    assert service("idem-look.service").status not in (0, 1)
+
+
+# ---- CI ----------------------------------------------------------------------
+
+
+def steps_of(text):
+    """Return [name, script or None] of the steps of the workflow."""
+    found = []
+    steps = text.partition("    steps:\n")[2]
+    for part in re.split(r"^      - ", steps, flags=re.M)[1:]:
+        name = re.match(r"(?:name|uses): (.*)", part)[1]
+        block = re.search(r"^        run: \|\n((?: {10}.*\n|\n)*)", part, re.M)
+        script = block and "".join(line[10:] for line in block[1].splitlines(True))
+        found.append([name, script])
+    return found
+
+
+class Runner:
+    """A CI system: each job has a new workspace, and a cache of one directory."""
+
+    def __init__(self):
+        self.host = Host()
+        self.jobs = 0
+        steps = steps_of(read("ci/workflow.yml"))
+        (self.script,) = [script for _, script in steps if script]
+
+    def job(self, commit, cached=True):
+        self.jobs += 1
+        space = os.path.abspath(f"job{self.jobs}")
+        effect = f"echo $1 >>{os.path.abspath('ledger')}; echo deployed $1 in $PWD"
+        write(f"{space}/deploy", f"#!/bin/sh\n{effect}\n", 0o755)
+        if cached and os.path.exists("cache"):
+            shutil.copytree("cache", f"{space}/.idem")
+        write(f"{space}/step.sh", self.script)
+        env = {"GITHUB_SHA": commit, "IDEM_STORE": f"sqlite:{space}/.idem/idem.db"}
+        got = run(["env", "-C", space, "bash", "-e", "step.sh"], self.host.env(**env))
+        shutil.rmtree("cache", ignore_errors=True)
+        shutil.copytree(f"{space}/.idem", "cache")
+        return got
+
+
+@test
+def a_commit_is_deployed_once():
+    """A job that is run again replays its deployment; a new commit is deployed."""
+    runner = Runner()
+    first = runner.job("c1")
+    output = f"deployed c1 in {os.path.abspath('job1')}\n".encode()
+    equal((first.status, first.stdout), (0, output))
+    again = runner.job("c1")
+    equal(again[:2], first[:2])
+    assert b"replayed" in again.stderr, again
+    equal(runner.job("c2").status, 0)
+    equal(runner.job("c1")[:2], first[:2])
+    equal(ledger(), ["c1", "c2"])
+
+    runner.job("c1", cached=False)  # The control.
+    equal(ledger(), ["c1", "c2", "c1"])
+
+
+@test
+def the_workflow_is_well_formed():
+    """The workflow is YAML, with the store in the directory that is cached."""
+    text = read("ci/workflow.yml")
+    equal(len(steps_of(text)), 4)
+    try:
+        import yaml  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        skip("PyYAML is not installed: the workflow is not parsed")
+    job = yaml.safe_load(text)["jobs"]["deploy"]
+    fetch, _, keep = job["steps"][1:]
+    equal(fetch["with"]["path"], keep["with"]["path"])
+    equal(fetch["with"]["key"], keep["with"]["key"])
+    equal(keep["if"], "always()")
+    assert f"}}}}/{fetch['with']['path']}/" in job["env"]["IDEM_STORE"], job["env"]
+
+
+# ---- Migrations --------------------------------------------------------------
+
+MIGRATE = os.path.join(EXAMPLES, "migrate/migrate.sh")
+
+
+class Migrations:
+    """A database, and two migrations that would show if they were run twice."""
+
+    def __init__(self):
+        if not shutil.which("sqlite3"):
+            skip("sqlite3 is not installed")
+        self.host = Host()
+        self.add("001-start", "CREATE TABLE IF NOT EXISTS step (name);")
+        self.add("002-more", "")
+
+    def add(self, name, more):
+        text = f"BEGIN;\n{more}\nINSERT INTO step VALUES ('{name}');\nCOMMIT;\n"
+        write(f"migrations/{name}.sql", text)
+
+    def run(self, **env):
+        return self.host.run(MIGRATE, "app.db", "migrations", **env)
+
+    def steps(self):
+        db = sqlite3.connect("app.db", timeout=10)
+        names = [name for name, in db.execute("SELECT name FROM step ORDER BY rowid")]
+        db.close()
+        return names
+
+    def resolve(self, key, *how):
+        scope = "migrate " + os.path.realpath("app.db")
+        got = self.host.idem("resolve", "-s", scope, key, *how, "--reason", "looked")
+        equal(got.status, 0)
+
+
+@test
+def migrations_run_once():
+    """Run twice, each migration is done once, and a new one after it."""
+    m = Migrations()
+    for _ in range(2):
+        equal(m.run(), (0, b"", b""))
+    equal(m.steps(), ["001-start", "002-more"])
+    m.add("003-new", "")
+    equal(m.run().status, 0)
+    equal(m.steps(), ["001-start", "002-more", "003-new"])
+
+    for name in ("001-start", "002-more"):  # The control.
+        equal(run(["sh", "-c", f"sqlite3 app.db <migrations/{name}.sql"]).status, 0)
+    equal(len(m.steps()), 5)
+
+
+@test
+def migrations_of_two_hosts_run_once():
+    """Two at once: one runs them, the other waits, and both succeed."""
+    m = Migrations()
+    results = m.host.at_once(2, MIGRATE, "app.db", "migrations")
+    equal(results, [(0, b"", b"")] * 2)
+    equal(m.steps(), ["001-start", "002-more"])
+
+
+@test
+def a_changed_migration_is_refused():
+    """A file that was changed after it was run answers 65, and stops the rest."""
+    m = Migrations()
+    equal(m.run().status, 0)
+    m.add("001-start", "-- changed")
+    m.add("003-new", "")
+    equal(m.run().status, 65)
+    equal(m.steps(), ["001-start", "002-more"])
+
+
+@test
+def a_failed_migration_waits_for_a_person():
+    """One that failed stops the rest; once it is mended and released, all run."""
+    m = Migrations()
+    m.add("002-more", "INSERT INTO nowhere VALUES (1);")
+    m.add("003-new", "")
+    first = m.run()
+    assert first.status == 1 and b"nowhere" in first.stderr, first
+    equal((m.run().status, m.steps()), (1, ["001-start"]))
+    assert b"002-more" in m.host.idem("list", "--status", "failed").stdout
+
+    m.add("002-more", "")
+    m.resolve("002-more", "--release")
+    equal(m.run().status, 0)
+    equal(m.steps(), ["001-start", "002-more", "003-new"])
+
+
+@test
+def an_interrupted_migration_waits_for_a_person():
+    """Killed in the middle of one: 76 until a person has looked."""
+    m = Migrations()
+    real = shutil.which("sqlite3")
+    m.host.work("sqlite3", f'{real} "$@"; echo >done; sleep 20')
+    with m.host.start(MIGRATE, "app.db", "migrations", MIGRATE_LEASE="2s") as process:
+        wait_for("done")
+        kill_session(process)
+    os.unlink(os.path.join(m.host.bin, "sqlite3"))
+    equal(m.run(MIGRATE_LEASE="2s").status, 76)
+    equal(m.steps(), ["001-start"])
+    m.resolve("001-start", "--complete", "")
+    equal(m.run().status, 0)
+    equal(m.steps(), ["001-start", "002-more"])
+
+
+def wait_for(path):
+    deadline = time.monotonic() + 10
+    while not os.path.exists(path):
+        assert time.monotonic() < deadline, f"never: {path}"
+        time.sleep(0.01)
+
+
+# ---- The page ----------------------------------------------------------------
+
+
+@test
+def every_example_is_on_the_page():
+    """examples/README.md names every file beside it."""
+    page = read("README.md")
+    for path in glob.glob(EXAMPLES + "/**/*", recursive=True):
+        name = os.path.relpath(path, EXAMPLES)
+        if os.path.isfile(path) and name not in ("README.md", "meson.build"):
+            assert name in page or os.path.dirname(name) + "/)" in page, name
+    for link in re.findall(r"\]\(([^)#:]+)\)", page):
+        assert os.path.exists(os.path.join(EXAMPLES, link)), link
+
+
+if __name__ == "__main__":
+    main()

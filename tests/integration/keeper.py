@@ -1,0 +1,734 @@
+"""The keeper of idem run: runners that are killed, stopped or too slow, and
+commands at a terminal."""
+
+import collections
+import concurrent.futures
+import contextlib
+import fcntl
+import os
+import random
+import select
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+from box import Terminal, at_terminal, case, contains, finish, is_gone, locked, until
+from tap import LONG, PROGRAM, equal, kill_session, main, skip
+
+# ---- Who is there ------------------------------------------------------------
+
+
+def children_of(pid):
+    """The processes whose parent is @pid, as {pid: name}."""
+    found = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8") as f:
+                before, _, after = f.read().rpartition(")")
+        except OSError:
+            continue
+        if int(after.split()[1]) == pid:
+            found[int(entry)] = before.partition("(")[2]
+    return found
+
+
+def keeper_of(process):
+    """The keeper of a runner."""
+
+    def found():
+        names = children_of(process.pid)
+        return next((pid for pid in names if names[pid] == "idem-keeper"), None)
+
+    return until(found, "the runner has a keeper")
+
+
+def at_work_for(b, key):
+    """The processes that idem started for @key, or that these have started."""
+    markers = [f"\0IDEM_KEY={key}\0".encode(), f"={b.idem.store}\0".encode()]
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/environ", "rb") as f:
+                environ = b"\0" + f.read()
+                if all(m in environ for m in markers) and not is_gone(entry):
+                    found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def are_at_work(b, key, number):
+    return until(lambda: len(at_work_for(b, key)) >= number, f"{number} are at work")
+
+
+def end_all(b, key):
+    """Kill them, and whatever they start meanwhile."""
+    while at_work_for(b, key):
+        for pid in at_work_for(b, key):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+NONE = ("--capture", "none")
+
+# A command with a child, one in a session of its own, one that its parents have
+# left, and one that does not mind SIGTERM. All of them have effects all the time.
+FAMILY = """
+work() { while :; do echo $IDEM_FENCE >> ledger.$IDEM_KEY; sleep 0.05; done; }
+if [ "$1" = work ]; then work; fi
+if [ "$1" = stubborn ]; then trap '' TERM; work; fi
+if [ -e go.$IDEM_KEY ]; then echo $IDEM_FENCE >> ledger.$IDEM_KEY; exit 0; fi
+sh family work &
+setsid sh family work &
+(setsid sh family work & setsid -f sh family stubborn) &
+work
+"""
+FAMILY_SIZE = 5
+
+
+def fences(b, key):
+    """The fences of the effects, in their order."""
+    return [int(line) for line in b.read(f"ledger.{key}").split()]
+
+
+def no_stale_effect(b, key):
+    """Once an attempt has had an effect, none before it has."""
+    found = fences(b, key)
+    equal(found, sorted(found))
+
+
+def run_family(key, *options):
+    return ("run", "-k", key, *options, "--", "sh", "family")
+
+
+def first_answer(b, key, *options, seconds=10):
+    """(how long it took, what the next call got) once it is not BUSY."""
+    begun = time.monotonic()
+    while True:
+        got = b(*run_family(key, *options))
+        if got.status != 75:
+            return time.monotonic() - begun, got
+        assert time.monotonic() - begun < seconds, got
+        time.sleep(0.005)
+
+
+# ---- A runner that is killed -------------------------------------------------
+
+STORM = 1000 if LONG else 100
+SIDE_BY_SIDE = 4
+
+
+def strike(b, key, policy, delay):
+    """Kill a runner after @delay; return what the next call made of it."""
+    options = ("--on-expired-lease", policy, "--kill-after", "100ms")
+    runner = b.start(*run_family(key, *options), stderr=subprocess.DEVNULL)
+    time.sleep(delay)
+    runner.kill()
+    runner.wait()
+    runner.stdout.close()
+    b.write(f"go.{key}", "")
+    took, got = first_answer(b, key, *options)
+    equal(at_work_for(b, key), [])
+    assert took < 5, f"{took} s, with a lease of 60 s"
+    no_stale_effect(b, key)
+    ran = len(set(fences(b, key)))
+    if got.status == 76:
+        contains(got.stderr, b"the runner died")
+        equal(policy, "hold")
+        return "unknown", took
+    equal(got.status, 0)
+    assert ran <= 1 or policy == "rerun", (policy, ran)
+    return "after it" if ran > 1 else "as if never begun", took
+
+
+@case
+def a_storm_of_kills(b):
+    """Killed at any moment: nobody of its family outlives the grace, the next
+    call knows it long before the lease ends, and no effect has a stale fence."""
+    b.write("family", FAMILY)
+    seed = int.from_bytes(os.urandom(4), "big")
+    chance = random.Random(seed)
+    tally = collections.Counter()
+    slowest = 0
+    print(f"# seed {seed}")
+
+    def one(number, delay):
+        return strike(b, f"s{number}", ("hold", "rerun")[number % 2], delay)
+
+    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        delays = [chance.choice((0.01, 0.03, 0.3)) * chance.random() for _ in range(STORM)]
+        for verdict, took in pool.map(one, range(STORM), delays):
+            tally[verdict] += 1
+            slowest = max(slowest, took)
+    print(f"# {STORM} kills: {dict(tally)}; slowest answer {slowest:.2f} s")
+    equal(sum(tally.values()), STORM)
+    assert tally["unknown"] > 0 and tally["after it"] > 0, tally
+
+
+@case
+def without_a_keeper_they_survive(b):
+    """The control: a family whose parent is killed goes on without idem."""
+    b.write("family", FAMILY)
+    env = {**os.environ, "IDEM_STORE": b.idem.store}
+    env.update(IDEM_KEY="control", IDEM_FENCE="1")
+    parent = subprocess.Popen(
+        ["sh", "family"], cwd=b.path, env=env, start_new_session=True
+    )
+    are_at_work(b, "control", FAMILY_SIZE)
+    try:
+        parent.kill()
+        parent.wait()
+        time.sleep(0.5)
+        assert len(at_work_for(b, "control")) >= FAMILY_SIZE - 1
+    finally:
+        end_all(b, "control")
+
+
+def killed_with_its_group(b, key, *options):
+    """A runner at work, killed with its whole process group."""
+    runner = b.start(*run_family(key, *options), stderr=subprocess.DEVNULL)
+    are_at_work(b, key, FAMILY_SIZE)
+    os.killpg(runner.pid, signal.SIGKILL)
+    runner.wait()
+
+
+@case
+def the_group_of_the_runner_is_not_the_keepers(b):
+    """kill -9 of the whole job spares the keeper, which does its duty."""
+    b.write("family", FAMILY)
+    killed_with_its_group(b, "k", "--kill-after", "100ms")
+    equal(first_answer(b, "k")[1].status, 76)
+    equal(at_work_for(b, "k"), [])
+
+
+@case
+def the_outcome_of_what_was_killed_is_kept_open(b):
+    """Under hold the record says what happened, and a person decides."""
+    b.write("family", FAMILY)
+    killed_with_its_group(b, "k", "--kill-after", "100ms")
+    until(lambda: b.has_status("k", "unknown"), "it is unknown")
+    contains(b.record("k")["note"], "the runner died; its command was stopped")
+    equal(b("resolve", "k", "--release", "--reason", "looked").status, 0)
+    b.write("go.k", "")
+    equal(first_answer(b, "k")[1].status, 0)
+
+
+@case(slow=True)
+def killed_with_its_keeper(b):
+    """Runner and keeper killed: the command dies, and the lease decides."""
+    options = ("--on-expired-lease", "rerun", "--lease", "2s")
+    b.write("family", "[ -e go.k ] && exit 0; echo $$ > pid; exec sleep 60")
+    runner = b.start(*run_family("k", *options))
+    child = b.await_pid()
+    begun = time.monotonic()
+    keeper = keeper_of(runner)
+    os.kill(runner.pid, signal.SIGSTOP)  # It must not see its keeper die.
+    os.kill(keeper, signal.SIGKILL)
+    runner.kill()
+    runner.wait()
+    until(lambda: is_gone(child), "the command is killed too")
+    b.write("go.k", "")
+    equal(b(*run_family("k", *options)).status, 75)
+    equal(first_answer(b, "k", *options)[1].status, 0)
+    assert time.monotonic() - begun > 1.5
+
+
+@case
+def a_killed_keeper_takes_its_work_along(b):
+    """Without its keeper the work is ended by the runner, and so recorded."""
+    b.write("family", FAMILY)
+    runner = b.start(*run_family("k"))
+    are_at_work(b, "k", FAMILY_SIZE)
+    os.kill(keeper_of(runner), signal.SIGKILL)
+    got = finish(runner)
+    equal((got.status, at_work_for(b, "k")), (137, []))
+    contains(got.stderr, b"its keeper")
+    equal(b.record("k")["status"], "unknown")
+
+
+@case
+def killed_in_its_last_moment(b):
+    """Killed when the command had ended but nobody had heard: nothing is made up."""
+    script = "echo $$ > pid; sleep 0.3; exit 3"
+    runner = b.start_run("k", script)
+    child = b.await_pid()
+    runner.send_signal(signal.SIGSTOP)
+    until(lambda: is_gone(child), "the command has ended")
+    runner.kill()
+    until(lambda: b.has_status("k", "unknown"), "it is unknown")
+    contains(b.record("k")["note"], "after its command ended with status 3")
+
+
+# ---- A runner that is stopped ------------------------------------------------
+
+SHORT = ("--on-expired-lease", "rerun", "--lease", "2s")
+
+
+@case(rows=[8], slow=True)
+def stopped_past_its_lease_with_a_family(b):
+    """A runner that slept through its lease: its family is ended in time, it
+    starts nothing, and its successor is not touched: 80."""
+    b.write("family", FAMILY)
+    runner = b.start(*run_family("k", *SHORT))
+    are_at_work(b, "k", FAMILY_SIZE)
+    runner.send_signal(signal.SIGSTOP)
+    b.write("go.k", "")
+    equal(first_answer(b, "k", *SHORT)[1].status, 0)
+    equal(at_work_for(b, "k"), [])
+    record = b.record("k")
+    equal((record["status"], record["attempts"]), ("completed", 2))
+    runner.send_signal(signal.SIGCONT)
+    got = finish(runner)
+    equal(got.status, 80)
+    contains(got.stderr, b"lost")
+    equal(b.record("k"), record)
+    no_stale_effect(b, "k")
+
+
+@case(rows=[8], slow=True)
+def all_stopped_past_the_lease(b):
+    """Runner, keeper and command slept: the keeper kills before it does anything
+    else."""
+    b.write(
+        "family",
+        "if [ -e go.k ]; then echo $IDEM_FENCE >> ledger.k; exit 0; fi\n"
+        "echo $IDEM_FENCE >> ledger.k; trap '' TERM; echo $$ > pid\n"
+        "while :; do sleep 0.02; echo $IDEM_FENCE >> ledger.k; done\n",
+    )
+    runner = b.start(*run_family("k", *SHORT))
+    child = b.await_pid()
+    keeper = keeper_of(runner)
+    for pid in (keeper, runner.pid, child):
+        os.kill(pid, signal.SIGSTOP)
+    b.write("go.k", "")
+    equal(first_answer(b, "k", *SHORT)[1].status, 0)
+    record = b.record("k")
+    for pid in (keeper, runner.pid):
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: is_gone(child), "the command is killed")
+    equal(finish(runner).status, 80)
+    equal(b.record("k"), record)
+    no_stale_effect(b, "k")
+
+
+@case(slow=True)
+def a_job_is_not_stopped_for_ever(b):
+    """The control of the lease: one that is renewed is let alone for longer."""
+    b.write("family", "sleep 4; exit 4")
+    equal(b(*run_family("k", *SHORT)).status, 4)
+
+
+def slept_before_the_start(b, meanwhile):
+    """A keeper that sleeps when the order to start comes; then @meanwhile."""
+    command = ("run", "-k", "k", *SHORT, "--input", "-", "--", "sh", "family")
+    b.write("family", "echo $IDEM_FENCE >> ledger.k")
+    b.write("go.k", "")
+    equal(b("run", "-k", "other", "--", "true").status, 0)
+    with locked(b):
+        runner = b.start(*command, stdin=subprocess.PIPE)
+        runner.stdin.close()
+        os.kill(keeper_of(runner), signal.SIGSTOP)
+    until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
+    keeper = keeper_of(runner)
+    time.sleep(2)
+    fence = meanwhile(command)
+    os.kill(keeper, signal.SIGCONT)
+    runner.stdin = None
+    got = finish(runner)
+    equal(fences(b, "k"), fence)
+    contains(got.stderr, b"the lease was over before the command began")
+    return got.status
+
+
+@case(rows=[8], slow=True)
+def nothing_starts_after_the_lease(b):
+    """Slept through the lease before the start: nothing is run, 69."""
+    equal(slept_before_the_start(b, lambda command: []), 69)
+    equal(b.record("k")["status"], "released")
+
+
+@case(rows=[8], slow=True)
+def nothing_starts_beside_a_successor(b):
+    """Slept until another had the key: nothing is run, 80."""
+
+    def succeed(command):
+        got = until(
+            lambda: next(
+                (g for g in [b(*command, input=b"")] if g.status != 75), None
+            ),
+            "the lease is over",
+        )
+        equal(got.status, 0)
+        return fences(b, "k")
+
+    equal(slept_before_the_start(b, succeed), 80)
+
+
+# ---- How long it may take ----------------------------------------------------
+
+
+@case
+def max_time_stops_everything(b):
+    """--max-time ends the family; nobody knows what it had done."""
+    b.write("family", FAMILY)
+    begun = time.monotonic()
+    got = b(*run_family("k", "--max-time", "500ms", "--kill-after", "300ms"))
+    took = time.monotonic() - begun
+    equal((got.status, at_work_for(b, "k")), (143, []))
+    contains(got.stderr, b"--max-time is over")
+    equal(b.record("k")["status"], "unknown")
+    assert 0.7 < took < 3, took
+
+
+@case
+def max_time_follows_the_policy(b):
+    """Under rerun the next run takes over; what fails when told to stop has not failed by
+    itself; what succeeds has succeeded."""
+    options = ("--max-time", "200ms", "--on-expired-lease", "rerun")
+    first_hangs = "sleep $((9 * (1 - IDEM_TAKEOVER)))"
+    equal(b.run("a", first_hangs, *options).status, 143)
+    equal(b.record("a")["status"], "in_progress")
+    equal(b.run("a", first_hangs, *options).status, 0)
+    caught = "trap 'exit {}' TERM; while :; do sleep 0.05; done"
+    for number, status in ((0, "completed"), (7, "unknown"), (75, "released")):
+        got = b.run(f"b{number}", caught.format(number), "--max-time", "200ms")
+        equal((got.status, b.record(f"b{number}")["status"]), (number, status))
+    equal(b.run("c", "exit 7", "--max-time", "9s").status, 7)
+    equal(b.record("c")["status"], "completed")
+
+
+@case
+def kill_after_is_the_grace(b):
+    """What minds no SIGTERM gets SIGKILL after --kill-after, and not before."""
+    script = "trap '' TERM; while :; do sleep 0.05; done"
+    for grace, least, most in (("0s", 0, 0.9), ("1s", 1, 2.5)):
+        options = ("--max-time", "200ms", "--kill-after", grace)
+        begun = time.monotonic()
+        equal(b.run(f"k{grace}", script, *options).status, 137)
+        took = time.monotonic() - begun - 0.2
+        assert least <= took < most, (grace, took)
+
+
+@case
+def a_stopped_command_is_ended_too(b):
+    """One that was stopped is continued, so that it can see SIGTERM."""
+    script = "trap 'echo told; exit 0' TERM; kill -STOP $$; sleep 9"
+    got = b.run("k", script, "--max-time", "200ms")
+    equal((got.status, got.stdout), (0, b"told\n"))
+
+
+# ---- What is left behind -----------------------------------------------------
+
+DAEMON = "setsid -f sh family {} >/dev/null 2>&1; echo up; exit 3"
+
+
+@case
+def what_is_left_behind_is_ended(b):
+    """When it is recorded that the work is over, it is over."""
+    b.write("family", FAMILY)
+    for kind in ("work", "stubborn"):
+        script = DAEMON.format(kind)
+        got = b.run(kind, script, "--kill-after", "200ms")
+        equal((got.status, got.stdout, at_work_for(b, kind)), (3, b"up\n", []))
+        contains(got.stderr, b"--allow-background")
+        equal(b.run(kind, script), (3, b"up\n", b""))
+
+
+@case(rows=[66])
+def background_can_be_allowed(b):
+    """The control: --allow-background leaves them alone, whatever they hold."""
+    b.write("family", FAMILY)
+    begun = time.monotonic()
+    script = "sh family work & setsid sh family work & exit 3"
+    got = b.run("k", script, "--allow-background")
+    equal((got.status, got.stderr), (3, b""))
+    assert time.monotonic() - begun < 3
+    try:
+        are_at_work(b, "k", 2)
+    finally:
+        end_all(b, "k")
+
+
+@case
+def last_words_are_waited_for(b):
+    """A descendant that is about to end is not disturbed."""
+    script = "exec 3>&1; (sleep 0.1; echo late; exit 0) & exit 3"
+    equal(b.run("k", script), (3, b"late\n", b""))
+
+
+@case
+def a_signal_hurries_the_end(b):
+    """SIGTERM to a runner that waits for what was left behind is passed on."""
+    script = "(trap '' TERM; sleep 60) & echo $$ > pid; exit 3"
+    runner = b.start_run("k", script, "--lease", "2s", "--kill-after", "60s")
+    child = b.await_pid()
+    until(lambda: is_gone(child), "the command has ended")
+    time.sleep(0.5)
+    runner.send_signal(signal.SIGTERM)
+    got = finish(runner, timeout=10)
+    equal((got.status, at_work_for(b, "k")), (3, []))
+
+
+@case
+def nobody_else_holds_the_streams(b):
+    """The reader of a run waits for the command alone, not for its keeper."""
+    reader, writer = os.pipe()
+    script = "exec >&- 2>&-; echo $$ > pid; exec sleep 60"
+    runner = b.start_run("k", script, *NONE, stdout=writer, stderr=writer)
+    os.close(writer)
+    b.await_pid()
+    runner.kill()
+    ready = select.select([reader], [], [], 5)[0]
+    assert ready and os.read(reader, 1) == b""
+    os.close(reader)
+
+
+# ---- Output ------------------------------------------------------------------
+
+GIGABYTES = 10 if LONG else 1
+
+
+@case(rows=[66])
+def gigabytes_take_no_memory(b):
+    """Output without end flows through; the peak of memory stays where it was."""
+
+    def peak(key, size):
+        script = f"head -c {size} /dev/zero; echo $$ > pid; read x < gate"
+        runner = b.start_run(key, script)
+        seen = 0
+        while seen < size:
+            seen += len(os.read(runner.stdout.fileno(), 1 << 20))
+        b.await_pid()
+        with open(f"/proc/{runner.pid}/status", encoding="ascii") as f:
+            peak_kb = next(int(x.split()[1]) for x in f if x.startswith("VmHWM"))
+        b.open_gate()
+        equal(finish(runner).status, 0)
+        os.unlink(b.file("pid"))
+        return peak_kb
+
+    small = peak("small", 1)
+    large = peak("large", GIGABYTES << 30)
+    print(f"# {GIGABYTES} GiB: peak {large} kB, beside {small} kB")
+    assert large - small < 4096, (small, large)
+
+
+@case(rows=[67])
+def outputs_that_take_nothing_lose_nothing(b):
+    """/dev/full and closed descriptors: it runs once, and a replay has it all."""
+    script = "echo effect >> ledger; echo out; echo err >&2; exit 3"
+    command = shlex.join([PROGRAM, "run", "-k", "K", "--", "sh", "-c", script])
+    for number, to in enumerate((">/dev/full 2>&1", ">&- 2>&- <&-", ">&-", "2>&-")):
+        line = command.replace("K", f"k{number}", 1)
+        env = {**os.environ, "IDEM_STORE": b.idem.store}
+        done = subprocess.run(["sh", "-c", f"{line} {to}"], cwd=b.path, env=env)
+        equal(done.returncode, 3)
+        equal(b.run(f"k{number}", script), (3, b"out\n", b"err\n"))
+    equal(b.effects(), 4)
+
+
+# ---- syslog ------------------------------------------------------------------
+
+
+@case
+def lines_go_to_syslog_too(b):
+    """--tag sends idem's own lines to syslog, and nothing of the command's."""
+    if os.getuid() != 0 or os.path.lexists("/dev/log"):
+        skip("only root, on a host without syslog, can listen to it")
+    log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    log.bind("/dev/log")
+    try:
+        log.settimeout(10)
+        got = b.run("k", "echo out; kill -9 $$", "--tag", "nightly")
+        lines = [log.recv(4096) for _ in range(3)]
+    finally:
+        log.close()
+        os.unlink("/dev/log")
+    equal(got.status, 137)
+    contains(lines[0], b"nightly[", b"the command died of signal 9")
+    contains(lines[1], b"nightly[", b"idem resolve")
+    assert not any(b"out" in line.split() for line in lines)
+
+
+# ---- At a terminal -----------------------------------------------------------
+
+def resize(terminal, rows, columns):
+    size = struct.pack("HHHH", rows, columns, 0, 0)
+    fcntl.ioctl(terminal.master, termios.TIOCSWINSZ, size)
+
+
+def shell_at_terminal(b):
+    """An interactive bash that knows idem."""
+    shell = Terminal(b, "bash", "--norc", "--noprofile", "-i")
+    shell.type(f"PATH={b.path}:$PATH PS1='ready''> '; unset HISTFILE\n".encode())
+    shell.expect(b"ready> ")
+    return shell
+
+
+def type_at(shell, line, *words):
+    """Type @line, and read until each of @words was there."""
+    shell.text = b""
+    shell.type(line)
+    for word in words:
+        shell.expect(word)
+
+
+@case
+def vim_works(b):
+    """An editor works under --capture none, and its file is as it was typed."""
+    if not shutil.which("vim"):
+        skip("vim is not installed")
+    terminal = Terminal(
+        b, PROGRAM, "run", "-k", "k", *NONE, "--", "vim", "-u", "NONE", "-N", "text"
+    )
+    resize(terminal, 24, 80)
+    terminal.expect(b"text")
+    terminal.type(b"ihello\x1b")
+    terminal.type(b":wq\r")
+    until(lambda: drained(terminal), "vim ends")
+    equal((terminal.process.wait(10), b.read("text")), (0, "hello\n"))
+
+
+def drained(terminal):
+    """Read what is there; true once the process has ended."""
+    if select.select([terminal.master], [], [], 0.05)[0]:
+        try:
+            terminal.text += os.read(terminal.master, 65536)
+        except OSError:
+            pass
+    return terminal.process.poll() is not None
+
+
+@case
+def less_works(b):
+    """A pager pages under --capture none, and q ends it."""
+    if not shutil.which("less"):
+        skip("less is not installed")
+    b.write("lines", "".join(f"line {n}\n" for n in range(500)))
+    shell = shell_at_terminal(b)
+    resize(shell, 24, 80)
+    line = b"idem run -k k --capture none -- less lines\n"
+    type_at(shell, line, b"line 3", b"lines")
+    type_at(shell, b"G", b"line 499")
+    type_at(shell, b"q", b"ready> ")
+    type_at(shell, b"echo status=$?\n", b"status=0")
+    kill_session(shell.process)
+
+
+@case
+def a_password_is_not_shown(b):
+    """A prompt turns the echo off, and it is on again after."""
+    for key, options in (("none", NONE), ("both", ())):
+        script = (
+            "import getpass, sys\n"
+            "secret = getpass.getpass('password: ')\n"
+            "print('it has', len(secret))\n"
+        )
+        terminal = Terminal(
+            b, PROGRAM, "run", "-k", key, *options, "--", sys.executable, "-c", script
+        )
+        terminal.expect(b"password: ")
+        time.sleep(0.1)
+        terminal.type(b"sesame\n")
+        terminal.expect(b"it has 6")
+        assert b"sesame" not in terminal.text, terminal.text
+        equal(terminal.process.wait(10), 0)
+
+
+@case
+def an_interactive_shell_keeps_its_jobs(b):
+    """bash -i: Ctrl-C ends the command, Ctrl-Z and fg stop and continue it, and
+    the shell has its terminal back each time."""
+    shell = shell_at_terminal(b)
+    for key, options in (("n", "--capture none"), ("b", "")):
+        run = f"idem run -k {key}1 {options} -- sh -c 'echo u''p; exec sleep 60'\n"
+        type_at(shell, run.encode(), b"up")
+        time.sleep(0.2)  # A shell that is about to fork may miss it.
+        type_at(shell, b"\x03", b"ready> ")
+        type_at(shell, b"echo status=$?\n", b"status=130", b"ready> ")
+        run = f"idem run -k {key}2 {options} -- sh -c 'echo u''p; read x; echo got $x'\n"
+        type_at(shell, run.encode(), b"up")
+        time.sleep(0.1)
+        type_at(shell, b"\x1a", b"Stopped", b"ready> ")
+        type_at(shell, b"jobs\n", b"Stopped", b"ready> ")
+        type_at(shell, b"fg\n", b"idem run")
+        type_at(shell, b"more\n", b"got more", b"ready> ")
+        type_at(shell, b"echo status=$?\n", b"status=0", b"ready> ")
+    kill_session(shell.process)
+
+
+@case(slow=True)
+def a_job_that_is_stopped_past_its_lease_is_ended(b):
+    """Nobody renews for a stopped job: its command is ended in time, and fg says
+    so."""
+    shell = shell_at_terminal(b)
+    run = "idem run -k k --lease 2s -- sh -c 'echo u''p; exec sleep 60'\n"
+    type_at(shell, run.encode(), b"up")
+    time.sleep(0.2)
+    type_at(shell, b"\x1a", b"Stopped", b"ready> ")
+    until(lambda: not at_work_for(b, "k"), "the command is ended")
+    type_at(shell, b"fg\n", b"the command was stopped", b"ready> ")
+    equal(b.record("k")["status"], "unknown")
+    kill_session(shell.process)
+
+
+@case
+def a_killed_editor_leaves_a_sane_terminal(b):
+    """A command that was killed in raw mode: the terminal is as it was."""
+    script = "stty raw -echo; echo up; sleep 60"
+    terminal = at_terminal(b, "k", script, *NONE, "--max-time", "500ms")
+    before = termios.tcgetattr(terminal.master)
+    terminal.expect(b"up")
+    assert termios.tcgetattr(terminal.master)[3] != before[3]
+    until(lambda: drained(terminal), "it is ended")
+    equal(termios.tcgetattr(terminal.master)[3], before[3])
+
+
+@case
+def a_resize_reaches_the_command(b):
+    """A window that changes its size tells the command so, once."""
+    script = "trap 'stty size' WINCH; echo up; while :; do sleep 0.05; done"
+    for key, options in (("none", NONE), ("both", ())):
+        terminal = at_terminal(b, key, script, *options)
+        terminal.expect(b"up")
+        resize(terminal, 33, 99)
+        terminal.expect(b"33 99")
+        kill_session(terminal.process)
+
+
+@case
+def colours_are_kept(b):
+    """Under --capture none the command sees a terminal; with capture, a pipe."""
+    script = "test -t 1 && echo colour || echo plain"
+    for key, options, words in (("n", NONE, b"colour"), ("b", (), b"plain")):
+        at_terminal(b, key, script, *options).expect(words)
+
+
+@case
+def a_replay_reads_nothing(b):
+    """stdin is the command's on the first run, and untouched on a replay."""
+    script = "read x; echo got $x"
+    reader, writer = os.pipe()
+    os.write(writer, b"first\nsecond\n")
+    equal(b.run("k", script, stdin=reader).stdout, b"got first\n")
+    equal(b.run("k", script, stdin=reader).stdout, b"got first\n")
+    equal(os.read(reader, 100), b"second\n")
+    for pipe in (reader, writer):
+        os.close(pipe)
+    terminal = at_terminal(b, "t", script)
+    terminal.type(b"typed\n")
+    terminal.expect(b"got typed")
+    terminal.process.wait(10)
+    replay = shell_at_terminal(b)
+    line = f"idem run -k t -- sh -c {shlex.quote(script)}; read y; echo y is $y\n"
+    type_at(replay, line.encode() + b"kept\n", b"got typed", b"y is kept")
+    kill_session(replay.process)
+
+
+if __name__ == "__main__":
+    main()

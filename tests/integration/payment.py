@@ -1,0 +1,352 @@
+"""examples/payment/pay.sh against a service that has Stripe's rules for keys."""
+
+import http.client
+import json
+import os
+import shutil
+import time
+import urllib.parse
+
+from payment_service import Service
+from tap import PROGRAM, TOP, Idem, equal, main, run, skip, test
+
+PAY = os.path.join(TOP, "examples/payment/pay.sh")
+RERUN = ("--on-expired-lease", "rerun", "--retention", "never", "--lease", "2s")
+
+
+def wait_for(holds, what):
+    """Wait for a truth, and return it."""
+    deadline = time.monotonic() + 10
+    while not (truth := holds()):
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.05)
+    return truth
+
+
+class Shop:
+    """A shop that charges orders: with idem, and by other ways."""
+
+    def __init__(self, service):
+        if not shutil.which("curl"):
+            skip("curl is not installed")
+        self.service = service
+        self.idem = Idem()
+        self.script = PAY
+        os.makedirs("bin", exist_ok=True)
+        if not os.path.lexists("bin/idem"):
+            os.symlink(PROGRAM, "bin/idem")
+        self.env = {
+            "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"],
+            "PAYMENT_URL": service.url,
+            "PAYMENT_TIMEOUT": "10",
+            "PAYMENT_PAUSE": "0.1",
+        }
+
+    def command(self, key="order-42", amount=4200, policy=RERUN, scope="shop"):
+        options = ["-k", key, "-s", scope, *policy]
+        return ["run", *options, "--", self.script, str(amount), "eur"]
+
+    def pay(self, *args, env=None, **more):
+        env = {**self.env, **(env or {})}
+        return self.idem(*self.command(*args, **more), env=env)
+
+    def start(self, *args, **more):
+        return self.idem.start(*self.command(*args, **more), env=self.env)
+
+    def record(self, key="order-42"):
+        return json.loads(self.idem("show", "-s", "shop", "--json", key).stdout)
+
+    def pay_until_answered(self, **more):
+        """Retry as cron would, while somebody else is said to be at work."""
+
+        def answered():
+            got = self.pay(**more)
+            return got if got.status != 75 else None
+
+        return wait_for(answered, "the lease ends")
+
+    def do_not_pass_the_key_on(self):
+        """The control: the same script, with a header that has no key."""
+        with open(PAY, encoding="utf-8") as f:
+            text = f.read()
+        without = text.replace("Idempotency-Key: $key", "X-No-Key: 1")
+        assert without != text
+        self.script = os.path.abspath("pay-without-key.sh")
+        with open(self.script, "w", encoding="utf-8") as f:
+            f.write(without)
+        os.chmod(self.script, 0o755)
+
+    def pay_without_idem(self):
+        """The control: curl in a loop, as people write it."""
+        curl = ["curl", "-sS", "--fail", "--retry-connrefused", "-d", "amount=4200"]
+        return run([*curl, "-d", "currency=eur", self.service.url + "/v1/charges"])
+
+
+RECEIPT = {"id": "ch_1", "amount": 4200, "currency": "eur"}
+
+
+def receipt(got):
+    equal(got.status, 0)
+    return json.loads(got.stdout)
+
+
+# ---- The service itself ------------------------------------------------------
+
+
+class Client:
+    def __init__(self, service):
+        self.address = urllib.parse.urlsplit(service.url)
+
+    def post(self, key=None, **params):
+        connection = http.client.HTTPConnection(self.address.netloc, timeout=10)
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        body = urllib.parse.urlencode({"amount": 1, "currency": "eur", **params})
+        try:
+            connection.request("POST", "/v1/charges", body, headers)
+            answer = connection.getresponse()
+            replayed = answer.getheader("Idempotent-Replayed")
+            return answer.status, json.loads(answer.read()), replayed
+        except http.client.HTTPException:
+            return None
+        finally:
+            connection.close()
+
+
+@test
+def the_service_has_stripes_rules():
+    """The stand-in replays, refuses and forgets keys as Stripe says it does."""
+    with Service() as service:
+        client = Client(service)
+        first = client.post("a")
+        equal((first[0], first[2]), (200, None))
+        equal(client.post("a"), (*first[:2], "true"))
+        equal(client.post("a", amount=2)[1]["error"]["type"], "idempotency_error")
+        equal(client.post("a", amount=2)[0], 400)
+        equal(len(service.charges), 1)
+
+        client.post()
+        client.post()
+        equal(len(service.charges), 3)
+        equal(client.post("k" * 255)[0], 200)
+        equal(client.post("k" * 256)[0], 400)
+        equal(client.post("b", amount="x")[0], 400)
+        equal(client.post("b")[0], 200)  # A refusal is not kept.
+        equal(len(service.charges), 5)
+
+        service.pass_time(24 * 3600 - 1)
+        equal(client.post("a")[2], "true")
+        service.pass_time(1)
+        equal(client.post("a")[2], None)
+        equal(len(service.charges), 6)
+
+        service.next = "500"
+        equal(client.post("c")[0], 500)
+        equal(client.post("c")[::2], (500, "true"))
+        service.next = "503"
+        equal(client.post("d")[0], 503)
+        equal(client.post("d")[0], 200)
+        service.next = "cut"
+        equal(client.post("e"), None)
+        equal(client.post("e")[::2], (200, "true"))
+        equal(len(service.charges), 9)
+
+
+# ---- One charge --------------------------------------------------------------
+
+
+@test
+def a_charge_is_made_once():
+    """The second run of an order prints the first receipt, and asks nobody."""
+    with Service() as service:
+        shop = Shop(service)
+        first = shop.pay()
+        equal(receipt(first), RECEIPT)
+        equal(shop.pay(), first)
+        equal(len(service.requests), 1)
+        other = shop.pay(amount=1)
+        equal((other.status, len(service.charges)), (65, 1))
+        key = service.requests[0][0]
+        equal(key, shop.record()["id"])
+
+
+@test
+def orders_and_scopes_are_apart():
+    """Keys of any bytes and length reach the service, and stay apart."""
+    keys = ["order-42", "a b\nX-Evil: 1", "x" * 255, "é", "-dash"]
+    with Service() as service:
+        shop = Shop(service)
+        for key in keys:
+            equal(receipt(shop.pay(key))["amount"], 4200)
+        equal(shop.pay("order-42", scope="other").status, 0)
+        equal(shop.pay("b/c", scope="a").status, 0)
+        equal(shop.pay("c", scope="a/b").status, 0)
+        equal(len(service.charges), len(keys) + 3)
+        equal(len({key for key, _ in service.requests}), len(keys) + 3)
+
+
+@test
+def a_lost_answer_is_one_charge():
+    """Charged, and the answer lost: asked again, the service tells it. One charge."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "cut"
+        equal(receipt(shop.pay()), RECEIPT)
+        equal(receipt(shop.pay()), RECEIPT)
+        equal([status for _, status in service.requests], [0, 200])
+        equal(service.charges, [("4200", "eur")])
+
+
+@test
+def no_answer_at_all_is_for_a_person():
+    """Charged, and no answer to be had: unknown, for a later run may be too late."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "cut"
+        equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 76)
+        equal(shop.record()["status"], "unknown")
+        equal((shop.pay().status, len(service.charges)), (76, 1))
+
+
+@test
+def an_interrupted_payment_is_seen_to_its_end():
+    """SIGTERM while the service is at work: its answer is waited for and kept."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "slow"
+        with shop.start() as process:
+            assert service.began.wait(10), "the service never charged"
+            process.terminate()
+            service.gate.set()
+            output, _ = process.communicate(timeout=20)
+        equal((process.returncode, json.loads(output)), (0, RECEIPT))
+        equal((receipt(shop.pay()), len(service.charges)), (RECEIPT, 1))
+
+
+@test
+def busy_services_are_tried_again():
+    """Nothing charged, and told so: the key is released, and the next run charges."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "503"
+        equal(shop.pay(env={"PAYMENT_TRIES": "1"}).status, 75)
+        equal((shop.record()["status"], service.charges), ("released", []))
+        equal((receipt(shop.pay()), len(service.charges)), (RECEIPT, 1))
+        shop.env["PAYMENT_URL"] = "http://127.0.0.1:1"
+        equal(shop.pay("other", env={"PAYMENT_TRIES": "2"}).status, 75)
+        equal(shop.record("other")["status"], "released")
+
+
+@test
+def a_declined_card_is_an_outcome():
+    """What the service refused is replayed like a receipt, and not tried again."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "declined"
+        first = shop.pay()
+        equal((first.status, b"declined" in first.stdout), (1, True))
+        equal(shop.pay(), first)
+        equal((len(service.requests), service.charges), (1, []))
+
+
+@test
+def an_error_inside_is_for_a_person():
+    """After a 500 nobody knows: the record is unknown, and nothing runs again."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "500"
+        first = shop.pay()
+        equal((first.status, shop.record()["status"]), (76, "unknown"))
+        equal(shop.record()["note"], "the service answered 500")
+        equal(shop.pay().status, 76)
+        equal((len(service.requests), len(service.charges)), (1, 1))
+
+
+# ---- Killed between the charge and the record --------------------------------
+
+
+def pay_and_be_killed(shop, key="order-42"):
+    """Kill the runner and its command when the service has charged."""
+    shop.service.next = "slow"
+    with shop.start(key) as process:
+        assert shop.service.began.wait(10), "the service never charged"
+        process.kill()
+    shop.service.gate.set()
+    equal(shop.record(key)["status"], "in_progress")
+    equal(len(shop.service.charges), 1)
+
+
+@test(rows=[3])
+def killed_after_the_charge_is_one_charge():
+    """Killed between charge and record, under rerun: run again, charged once."""
+    with Service() as service:
+        shop = Shop(service)
+        pay_and_be_killed(shop)
+        equal(receipt(shop.pay_until_answered()), RECEIPT)
+        equal(receipt(shop.pay()), RECEIPT)
+        equal((shop.record()["attempts"], len(service.charges)), (2, 1))
+
+
+@test
+def an_old_key_is_for_a_person():
+    """Once the service may have forgotten the key, nothing is charged again."""
+    with Service() as service:
+        shop = Shop(service)
+        pay_and_be_killed(shop)
+        service.pass_time(25 * 3600)
+        old = shop.pay_until_answered(env={"PAYMENT_KEY_LIFE": "0"})
+        equal((old.status, shop.record()["status"]), (76, "unknown"))
+        equal(len(service.charges), 1)
+
+    with Service() as service:  # The control: whoever does not look, pays twice.
+        shop = Shop(service)
+        pay_and_be_killed(shop, "k")
+        service.pass_time(25 * 3600)
+        equal(shop.pay_until_answered(key="k").status, 0)
+        equal(len(service.charges), 2)
+
+
+@test
+def killed_after_the_charge_without_the_key_is_two():
+    """The control: the same without passing the key on charges twice."""
+    with Service() as service:
+        shop = Shop(service)
+        shop.do_not_pass_the_key_on()
+        pay_and_be_killed(shop)
+        equal(shop.pay_until_answered().status, 0)
+        equal(len(service.charges), 2)
+
+
+@test
+def a_lost_answer_without_idem_is_two():
+    """The control: curl alone, tried again after a lost answer, charges twice."""
+    with Service() as service:
+        shop = Shop(service)
+        service.next = "cut"
+        assert shop.pay_without_idem().status != 0
+        equal(shop.pay_without_idem().status, 0)
+        equal(len(service.charges), 2)
+
+
+@test
+def two_hosts_at_once_are_one_charge():
+    """Two stores know nothing of each other; the service tells one 409, and then
+    gives both the same receipt."""
+    with Service() as service:
+        here, there = Shop(service), Shop(service)
+        there.idem = Idem("sqlite:" + os.path.abspath("there.db"))
+        service.next = "slow"
+        with here.start() as process:
+            assert service.began.wait(10), "the service never charged"
+            with there.start() as other:
+                wait_for(lambda: service.requests, "the other is told to wait")
+                service.gate.set()
+                equal(json.loads(other.communicate()[0]), RECEIPT)
+            equal(json.loads(process.communicate()[0]), RECEIPT)
+        equal({status for _, status in service.requests}, {409, 200})
+        equal(len(service.charges), 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,377 @@
+"""The ten situations of docs/situations.md, lived through again.
+
+The page is generated: IDEM_REGEN=1 writes it anew. Otherwise what happens is
+compared with what it says, but for times, fences and the like. Everything runs at
+a terminal, as a reader would see it; lines with "+ " are steps that readers do
+not see.
+"""
+
+import concurrent.futures
+import difflib
+import os
+import pty
+import re
+import shutil
+import subprocess
+from typing import NamedTuple
+
+import session
+from tap import TOP, Skip, add, kill_session, main, start
+
+PAGE = os.path.join(TOP, "docs", "situations.md")
+REGEN = os.environ.get("IDEM_REGEN") == "1"
+
+INTRO = """\
+# Ten situations
+
+What idem does in the situations that everybody who uses it will meet, as it looks at a terminal. The page is written by `tests/integration/situations.py`, which lives through all of them again with every run of the tests.
+
+An exit status other than 0 stands in brackets below the output. `./charge` writes a line into a ledger and prints a receipt; `./charge-slowly` does the same, and then takes its time. The records of each situation are in a store of its own.
+"""
+
+# The commands of the page. What they do to the ledger is their effect.
+COMMANDS = {
+    "charge": 'echo "$1" >>ledger; echo "charged $1, receipt $((1000 + $(wc -l <ledger)))"',
+    "charge-slowly": './charge "$1"; exec sleep 20',
+    "report": "sleep 2; echo report ready",
+    "backup": 'echo "attempt $IDEM_ATTEMPTS, takeover: $IDEM_TAKEOVER"\n'
+    '[ "$IDEM_TAKEOVER" = 1 ] || exec sleep 20',
+    "mail": 'echo "no such user: $1" >&2; exit 1',
+    "send": 'test -e network || { echo "no network" >&2; exit 75; }\necho sent',
+    "import": "echo importing; sleep 20",
+    "careful-import": 'trap "echo stopped before the first line; exit 75" INT\n'
+    'echo importing; [ -e second ] && exit; touch second; sleep 20 & wait',
+}
+
+
+class Situation(NamedTuple):
+    """A section of the page."""
+
+    title: str
+    text: str
+    steps: str
+    root: bool = False  # It needs a file system of its own.
+
+
+SITUATIONS = [
+    Situation(
+        "The first run, and a replay",
+        "The first run of a key runs the command and records its output and exit status. Every later one prints the same bytes and exits with the same status, and runs nothing. A terminal is told that it is a replay; into a file or a pipe goes the command's output and nothing else.",
+        """
+$ idem run -k order-42 -- ./charge 42
+$ idem run -k order-42 -- ./charge 42
+$ idem run -k order-42 -- ./charge 42 >receipt
+$ cat receipt
+$ cat ledger
+""",
+    ),
+    Situation(
+        "The same key for something else",
+        "A key names one operation. Who uses it for another command line is refused with 65, and nothing runs: most likely a script made the same key for two things. If the command line may differ between retries, say with `--fingerprint` what should be compared instead.",
+        """
++ idem run -k order-42 -- ./charge 42
+$ idem run -k order-42 -- ./charge 1000
+$ cat ledger
+""",
+    ),
+    Situation(
+        "Somebody else is at work",
+        "While one works on a key, another is told so at once with 75: try again later. With `--wait` it waits for the outcome of the first, and replays it. For cron, `--busy-exit 0 -q` makes it no news.",
+        """
+$ idem run -k report-5 -- ./report >first &
++ until idem show report-5 >/dev/null 2>&1; do sleep 0.02; done
+$ idem run -k report-5 -- ./report
+$ idem run -k report-5 --wait 10s -- ./report
++ wait
+$ cat first
+""",
+    ),
+    Situation(
+        "A crash, under hold",
+        "Killed after the charge and before the record: nobody can know whether it happened. `idem run` leaves a keeper behind, which stops the command with all that it started, and says so in the record. Under `hold`, the default, the record becomes unknown: nothing runs again, and a person finds out and says so. (If the keeper dies too, or the whole host, the key is busy until the lease is over.)",
+        """
+$ timeout --foreground -s KILL 1 idem run -k order-43 -- ./charge-slowly 43
+$ sleep 1; idem run -k order-43 -- ./charge-slowly 43
+$ idem list --status unknown
+$ echo "charged 43, receipt 1001" >receipt
+$ idem resolve order-43 --complete @receipt --reason "on the statement"
+$ idem run -k order-43 -- ./charge-slowly 43
+$ cat ledger
+""",
+    ),
+    Situation(
+        "A crash, under rerun",
+        "The same crash where both runs say `--on-expired-lease rerun`: the next run takes the key over and runs the command again. The command is told so, and has a higher fence than the one before. Choose it for what may be done twice, or for what passes its key on to something that recognises it.",
+        """
+$ alias once='idem run -k backup-7 --on-expired-lease rerun --'
+$ timeout --foreground -s KILL 1 idem run -k backup-7 --on-expired-lease rerun -- ./backup
+$ sleep 1; once ./backup
+$ once ./backup
+""",
+    ),
+    Situation(
+        "A failure",
+        "A failure is an outcome like any other: it is recorded and replayed, and the command does not run again under that key. Another try is another operation, with another key. `--on-failure` chooses otherwise: with `fail`, the failure is replayed until a person resolves it; with `release`, the next run tries again.",
+        """
+$ idem run -k mail-7 -- ./mail nobody
+$ idem run -k mail-7 -- ./mail nobody
+$ idem run -k mail-8 --on-failure fail -- ./mail nobody
+$ idem list --status failed
+$ idem resolve mail-8 --release --reason "the user is there now"
+""",
+    ),
+    Situation(
+        "Nothing happened, try again",
+        "A command that knows that nothing happened exits with 75, or with a status that `--release-on` names. The key is released, and the next run runs the command.",
+        """
+$ idem run -k news-1 -- ./send
+$ touch network
+$ idem run -k news-1 -- ./send
+$ idem run -k news-2 --release-on 7,9 -- sh -c 'exit 7'
+$ idem run -k news-2 --release-on 7,9 -- echo sent
+""",
+    ),
+    Situation(
+        "More output than is kept",
+        "Output beyond `--max-output`, 16 MiB by default, goes to the first caller and is not recorded. The record then says that the work was done and how it ended: it does not run again, and a replay has the exit status but not the output.",
+        """
+$ idem run -k numbers --max-output 1k -- seq 1000 >numbers
+$ tail -n 1 numbers
+$ idem run -k numbers --max-output 1k -- seq 1000
+$ idem show numbers | grep -E 'status|output|result'
+""",
+    ),
+    Situation(
+        "The store is away, or full",
+        "idem fails closed: without a claim on record nothing runs. Here another program holds the store's file locked: after ten seconds the answer is 69. Then the store is on a disk without room: 73. Both may be tried again as soon as the store is there.",
+        """
++ touch ledger; idem run -k before -- true
++ (echo 'BEGIN IMMEDIATE;'; sleep 13) | sqlite3 idem.db &
++ mkdir full; mount -t tmpfs -o size=512k none full
++ idem run --store sqlite:full/idem.db -k before -- true
++ cat /dev/zero >full/zeros 2>/dev/null || true
++ sleep 0.5
+$ idem run -k order-45 -- ./charge 45
+$ idem run --store sqlite:full/idem.db -k order-45 -- ./charge 45
+$ wc -l <ledger
++ wait
+""",
+        root=True,
+    ),
+    Situation(
+        "Ctrl-C",
+        "A signal goes to the command, and idem records how it ended. A command that dies of it leaves an outcome that nobody knows, as after a crash: 76 under `hold`; under `rerun` the next run takes over. A command that catches the signal and knows that nothing happened exits with 75, and is simply run again.",
+        """
+$ timeout --foreground --preserve-status -s INT 1 idem run -k import-1 -- ./import
+$ idem run -k import-1 -- ./import
+$ timeout --foreground --preserve-status -s INT 1 idem run -k import-2 -- ./careful-import
+$ idem run -k import-2 -- ./careful-import
+""",
+    ),
+]
+
+
+# ---- Living through one ----
+
+
+def steps_of(situation):
+    """Return [command, visible] of its steps."""
+    lines = situation.steps.strip().splitlines()
+    return [(line[2:], line.startswith("$ ")) for line in lines]
+
+
+def script_of(situation):
+    """The bash script of a situation, with a mark and a status after each step."""
+    text = "shopt -s expand_aliases\n"
+    for command, visible in steps_of(situation):
+        if not visible and not command.endswith("&"):
+            command = f"{{ {command}; }} >/dev/null 2>&1"
+        text += f"{command}\nprintf '%s{session.MARK}' $?\n"
+    return text
+
+
+def prepare(directory):
+    """Make @directory with the commands of the page; return its environment."""
+    os.mkdir(directory)
+    for name, script in COMMANDS.items():
+        path = os.path.join(directory, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n{script}\n")
+        os.chmod(path, 0o755)
+    return {"IDEM_STORE": f"sqlite:{directory}/idem.db", "IDEM_OWNER": "ann@host"}
+
+
+def at_terminal(command, env, cwd):
+    """What @command prints at a terminal."""
+    ours, theirs = pty.openpty()
+    process = start(command, env, cwd=cwd, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    text = b""
+    try:
+        while part := read_some(ours):
+            text += part
+    finally:
+        kill_session(process)
+        os.close(ours)
+    return text.decode().replace("\r\n", "\n")
+
+
+def read_some(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # EIO: nobody has it open any more.
+        return b""
+
+
+def shell_of(situation):
+    """The command that runs its script, with file systems of its own if need be."""
+    shell = ["bash", "--norc", "-c", script_of(situation)]
+    if "sqlite3" in situation.steps and not shutil.which("sqlite3"):
+        raise Skip("sqlite3 is not installed")
+    if not situation.root:
+        return shell
+    private = ["unshare", "--user", "--map-root-user", "--mount"]
+    try:
+        mount = [*private, "mount", "-t", "tmpfs", "none", "/mnt"]
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise Skip("no file system can be mounted here") from None
+    return [*private, *shell]
+
+
+def live_through(situation, env, name):
+    """Return the lines of the page's block: commands, output, statuses."""
+    directory = os.path.abspath(name)
+    env = env | {"NO_COLOR": "1", "TERM": "dumb"} | prepare(directory)
+    text = at_terminal(shell_of(situation), env, directory)
+    told = text.split(session.MARK)
+    steps = steps_of(situation)
+    assert len(told) == len(steps) + 1, text
+    lines = []
+    for (command, visible), got in zip(steps, told):
+        output, status = re.fullmatch(r"(.*?)(\d+)", got, re.S).groups()
+        if visible:
+            lines += ["$ " + command, *output.splitlines()]
+            lines += [f"[exit status {status}]"] * (status != "0")
+        else:
+            assert status == "0", (command, got)
+    return lines
+
+
+# ---- The page ----
+
+
+def section(number, situation, lines):
+    block = "\n".join(lines)
+    return f"## {number}. {situation.title}\n\n{situation.text}\n\n```text\n{block}\n```\n"
+
+
+VOLATILE = [
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\b1[6-9]\d{11}\b", "FENCE"),
+    (r"\b\d+(\.\d+)? ?(ms|s|m|h|d)\b", "DURATION"),
+    (r" +", " "),
+]
+
+
+def masked(text):
+    """@text without what differs from run to run; the commands stay as typed."""
+
+    def mask(line):
+        for pattern, word in VOLATILE if not line.startswith("$ ") else []:
+            line = re.sub(pattern, word, line)
+        return line
+
+    return [mask(line) for line in text.splitlines()]
+
+
+def sections_of(page):
+    """The introduction and the sections of a page."""
+    return re.split(r"(?=^## )", page, flags=re.M)
+
+
+def read_page():
+    if not os.path.exists(PAGE):
+        return ""
+    with open(PAGE, encoding="utf-8") as f:
+        return f.read()
+
+
+def compare(wanted, got):
+    """Fail with the lines that differ."""
+    if masked(wanted) != masked(got):
+        diff = difflib.unified_diff(masked(wanted), masked(got), lineterm="")
+        raise AssertionError(
+            "\n".join(["the page, and what happens:", *diff])
+            + "\nIDEM_REGEN=1 writes the page anew."
+        )
+
+
+_lived = {}
+
+
+def live_through_all():
+    """Start all situations side by side: most of the time they wait."""
+    env = session.environment()
+    with concurrent.futures.ThreadPoolExecutor(len(SITUATIONS)) as pool:
+        for number, situation in enumerate(SITUATIONS, 1):
+            _lived[number] = pool.submit(live_through, situation, env, str(number))
+
+
+def add_case(number, situation):
+    def case():
+        if not _lived:
+            live_through_all()
+        lines = _lived[number].result()
+        if REGEN:
+            return
+        old = sections_of(read_page())
+        assert number < len(old), "the page has no such section"
+        wanted = old[number].rstrip() + "\n"
+        if masked(section(number, situation, lines)) != masked(wanted):
+            # A host under load may be late for a lease: once more, by itself.
+            lines = live_through(situation, session.environment(), "again")
+        compare(wanted, section(number, situation, lines))
+
+    case.__name__ = f"situation_{number}"
+    add(f"situation {number} is as the page tells it: {situation.title}", case)
+
+
+def add_page():
+    def the_page():
+        if REGEN:
+            parts = [INTRO]
+            for number, situation in enumerate(SITUATIONS, 1):
+                parts.append(section(number, situation, _lived[number].result()))
+            with open(PAGE, "w", encoding="utf-8") as f:
+                f.write("\n".join(parts))
+        old = sections_of(read_page())
+        compare(old[0].rstrip() + "\n", INTRO)
+        assert len(old) == len(SITUATIONS) + 1, "sections were added or are missing"
+
+    add("the page has these ten situations and no others", the_page)
+
+
+def add_control():
+    def control():
+        lines = ["$ idem run", "charged 42 at 2026-01-02T03:04:05.678Z"]
+        page = section(1, SITUATIONS[0], lines)
+        compare(page, page.replace("05.678", "06.789"))
+        for bad in (page.replace("42", "43"), page.replace("$ idem", "$ idee")):
+            try:
+                compare(page, bad)
+            except AssertionError:
+                continue
+            raise AssertionError("a change of the page was not seen")
+
+    add("a page that tells something else is found out", control)
+
+
+for _number, _situation in enumerate(SITUATIONS, 1):
+    add_case(_number, _situation)
+add_page()
+add_control()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1017 @@
+"""The commands of idem, beside `idem run`: what they print and how they exit.
+
+Whole sessions are compared with the files in golden/. IDEM_REGEN=1 writes those
+files anew; look at the difference before you keep it.
+"""
+
+import contextlib
+import difflib
+import json
+import os
+import pty
+import re
+import select
+import shlex
+import shutil
+import signal
+import sqlite3
+import stat
+import sys
+import time
+
+from tap import PROGRAM, Idem, Result, add, environment, equal, main, run, skip, test
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+REGEN = os.environ.get("IDEM_REGEN") == "1"
+COMMANDS = [
+    "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
+    "list", "resolve", "stats", "store", "export", "import", "purge", "key", "completion",
+]  # fmt: skip
+
+# What differs from one run to the next, and what is put in its place.
+MASKS = [
+    (rb"idem1\.[A-Za-z0-9_+/=-]+", b"TOKEN"),
+    (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", b"TIME"),
+    (rb"TIME, in \d+(ms|s|m|h|d)", b"TIME, in DURATION"),
+    (rb"TIME, \d+(ms|s|m|h|d) ago", b"TIME, DURATION ago"),
+    (rb"TIME  -?\d+(ms|s|m|h|d) *", b"TIME  LEFT     "),
+    (rb"runs \d+(ms|s|m|h|d) more", b"runs DURATION more"),
+    (rb'"lease_left_ms":\d+', b'"lease_left_ms":MS'),
+    (rb"\b1[0-9]{12}\b", b"NUMBER"),
+]
+
+
+def masked(data):
+    for pattern, name in MASKS:
+        data = re.sub(pattern, name, data)
+    return data
+
+
+class Session:
+    """Commands that follow each other, as they look in a terminal."""
+
+    def __init__(self, name):
+        self.idem = Idem()
+        self.path = os.path.join(GOLDEN, name + ".txt")
+        self.seen = b""
+
+    def __call__(self, *args, env=None, input=None):
+        env = {"IDEM_OWNER": "host/1", **(env or {})}
+        result = self.idem(*args, env=env, input=input)
+        shown = " ".join(shlex.quote(arg) for arg in args)
+        self.seen += b"$ idem " + os.fsencode(shown) + b"\n"
+        self.seen += result.stdout
+        if result.stdout and not result.stdout.endswith(b"\n"):
+            self.seen += b"(no newline)\n"
+        for line in result.stderr.splitlines():
+            self.seen += b"! " + line + b"\n"
+        self.seen += b"= %d\n\n" % result.status
+        return result
+
+    def start(self, *args):
+        """Begin, and answer with the token."""
+        return self("begin", *args).stdout.decode().strip()
+
+    def check(self):
+        seen = masked(self.seen).decode().splitlines(keepends=True)
+        wanted = []
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as f:
+                wanted = f.readlines()
+        diff = "".join(difflib.unified_diff(wanted, seen, "golden", "now"))
+        if REGEN and diff:
+            print(diff, file=sys.stderr)
+            with open(self.path, "w", encoding="utf-8") as f:
+                f.writelines(seen)
+            return
+        assert not diff, diff
+
+
+def begin(idem, *args, env=None):
+    """Begin, which must start, and answer with the token."""
+    result = idem("begin", *args, env=env)
+    equal((result.status, result.stderr), (0, b""))
+    return result.stdout.decode().strip()
+
+
+def record(idem, *args):
+    """What `idem show --json` says."""
+    result = idem("show", "--json", *args)
+    equal(result.status, 0)
+    return json.loads(result.stdout)
+
+
+# ---- Goldens ---------------------------------------------------------------
+
+
+@test
+def complete():
+    """What is completed is replayed byte for byte."""
+    s = Session("complete")
+    token = s.start("-k", "order-42", "--scope", "acme")
+    s("begin", "-k", "order-42", "--scope", "acme")
+    s("complete", "--token", token, "--result", "paid", "--exit", "3")
+    s("complete", "--token", token, "--result", "paid", "--exit", "3")
+    s("begin", "-k", "order-42", "--scope", "acme")
+    s("show", "order-42", "--scope", "acme")
+    s("show", "order-42", "--scope", "acme", "--output")
+    s("complete", "--token", token, "--result", "other")
+    s("show", "order-42")
+    s.check()
+
+
+@test
+def fail():
+    """What failed is refused until a person decides."""
+    s = Session("fail")
+    token = s.start("-k", "order-42")
+    s("fail", "--token", token, "--error", "card refused")
+    s("begin", "-k", "order-42")
+    s("show", "order-42")
+    s("resolve", "order-42", "--release", "--reason", "new card", "--dry-run")
+    s("resolve", "order-42", "--release", "--reason", "new card")
+    s("show", "order-42")
+    s("resolve", "order-42", "--release", "--reason", "again")
+    s.start("-k", "order-42")
+    s("show", "order-42")
+    s("resolve", "order-42", "--fail", "--reason", "too early")
+    s("resolve", "order-42", "--fail", "--reason", "too early", "--dry-run")
+    s.check()
+
+
+@test
+def release():
+    """What is released may be started again."""
+    s = Session("release")
+    token = s.start("-k", "order-42")
+    s("release", "--token", "-", "--note", "bank closed", input=token.encode() + b"\n")
+    s("show", "order-42")
+    again = s.start("-k", "order-42")
+    s("release", "--token", token)
+    s("release", env={"IDEM_TOKEN": again})
+    s.check()
+
+
+@test
+def unknown():
+    """What may have happened is held, and the way out is said."""
+    s = Session("unknown")
+    token = s.start("-k", "order 42", "--scope", "it's")
+    s("unknown", "--token", token, "--note", "no answer")
+    s("begin", "-k", "order 42", "--scope", "it's")
+    s("show", "order 42", "--scope", "it's")
+    s("resolve", "order 42", "--scope", "it's", "--complete", "yes", "--exit", "0",
+      "--content-type", "text/plain", "--reason", "the bank has it", "--fence", "1")
+    s("resolve", "order 42", "--scope", "it's", "--complete", "yes", "--exit", "0",
+      "--content-type", "text/plain", "--reason", "the bank has it")
+    s("begin", "-k", "order 42", "--scope", "it's")
+    s("show", "order 42", "--scope", "it's")
+    s.check()
+
+
+@test
+def renew():
+    """A lease is extended by its owner only."""
+    s = Session("renew")
+    token = s.start("-k", "order-42", "--lease", "5s")
+    s("renew", "--token", token)
+    s("renew", "--token", token, "--lease", "10m")
+    s("show", "order-42")
+    s("complete", "--token", token)
+    s("renew", "--token", token)
+    s.check()
+
+
+@test
+def mismatch():
+    """A key that was used for another request is refused."""
+    s = Session("mismatch")
+    s.start("-k", "order-42", "--fingerprint", "one")
+    s("begin", "-k", "order-42", "--fingerprint", "two")
+    s("begin", "-k", "order-42", "--fingerprint", "two", "--json")
+    s.start("-k", "order-43", "--input", "one")
+    s("begin", "-k", "order-43", "--input", "two")
+    s("show", "order-43")
+    s.check()
+
+
+@test
+def listing():
+    """A list has one record on a line."""
+    s = Session("list")
+    s.start("-k", "open")
+    s("complete", "--token", s.start("-k", "done"), "--result", "x")
+    s("fail", "--token", s.start("-k", "bad", "--scope", "a b"))
+    s("unknown", "--token", s.start("-k", "who knows"))
+    s("release", "--token", s.start("-k", "free"))
+    s.start("-k", "slow", "--expect", "1ms", "--lease", "never")
+    for args in [[], ["--json"], ["--scope", "a b"], ["--scope="],
+                 ["--status", "failed,unknown"], ["--overdue"]]:  # fmt: skip
+        result = s.idem("list", *args, env={"IDEM_OWNER": "host/1"})
+        # The order of records is the store's own.
+        lines = sorted(masked(result.stdout).splitlines(keepends=True))
+        s.seen += f"$ idem list {' '.join(map(shlex.quote, args))} | sort\n".encode()
+        s.seen += b"".join(lines) + b"\n"
+    equal(len(s.idem("list", "--limit", "2").stdout.splitlines()), 2)
+    s.check()
+
+
+@test
+def purge():
+    """What is past its retention is deleted, and counted."""
+    s = Session("purge")
+    for n in range(3):
+        s.idem("complete", "--token",
+               begin(s.idem, "-k", f"old-{n}", "--retention", "1s", "--lease", "never"))
+    s.idem("complete", "--token", begin(s.idem, "-k", "new"))
+    time.sleep(1.1)
+    s("purge", "--max", "1")
+    s("purge", "--json")
+    s("purge", "-v")
+    equal(len(s.idem("list").stdout.splitlines()), 1)
+    s.check()
+
+
+@test
+def key():
+    """The identity of a key can be seen without a store."""
+    s = Session("key")
+    s("key", "-k", "order-42")
+    s("key", "-k", "order-42", "--scope", "acme", "--json")
+    s("key", "-k", "order-42", "--", "charge", "42")
+    s("key", "-k", "order-42", "--fingerprint", "none", "--", "charge", "42")
+    s("key", "-k", "order-42", "--fingerprint", "charge 42")
+    s("key", "--key-from-args", "--", "charge", "42")
+    s("key", "--key-from-args", "--", "charge 42")
+    equal(os.listdir(), [])
+    s.check()
+
+
+@test
+def help_pages():
+    """Every page of help stands in 80 columns and on one screen."""
+    s = Session("help")
+    s("help")
+    for name in COMMANDS:
+        page = s.idem("help", name)
+        equal(page, s.idem(name, "--help"))
+        equal((page.status, page.stderr), (0, b""))
+        lines = page.stdout.decode().splitlines()
+        wide = [line for line in lines if len(line) > 80 or line != line.rstrip()]
+        equal(wide, [])
+        assert len(lines) <= 50, f"{name}: {len(lines)} lines"
+        if name != "run":
+            s("help", name)
+    s("--version")
+    s("help", "no-such")
+    s("bgin")
+    s("xyzzy")
+    s()
+    equal(os.listdir(), [])
+    s.check()
+
+
+# ---- Usage -----------------------------------------------------------------
+
+LONG = "x" * 256
+KEY = ["begin", "-k", "a"]
+TOKEN = ["--token", "idem1.x"]
+
+# A command line, and what the sentence must hold. "{}" is a directory.
+BAD_USAGE = [
+    ([], "idem run"),
+    (["-x"], "no command"),
+    (["begn", "-k", "a"], "idem begin"),
+    (["help", "a", "b"], "one command"),
+    (["begin"], "--key KEY"),
+    (["begin", "-k", ""], "must not be empty"),
+    (["begin", "--key="], "must not be empty"),
+    (["begin", "-k"], "KEY is missing"),
+    (["begin", "-k", "--"], "KEY is missing"),
+    (["begin", "-k", LONG], "at most 255 bytes, not 256"),
+    (["begin", "-k", "a", "-k", "a"], "given twice"),
+    (["begin", "-k", "a", "--key=b"], "given twice"),
+    (["begin", "-k", "a", "--key-file", "f"], "once"),
+    (["begin", "--key-file", "/no/such"], "No such file"),
+    (["begin", "--key-file", "/dev/null"], "no key"),
+    (["begin", "--key-file", "/dev/zero"], "1 to 255 bytes"),
+    (["begin", "--key-file", "/"], "directory"),
+    (["begin", "-k", "a", "operand"], "idem run"),
+    (KEY + ["--scope", LONG], "at most 255 bytes"),
+    (KEY + ["--owner", LONG], "at most 255 bytes"),
+    (KEY + ["--owner", ""], "must not be empty"),
+    (KEY + ["--no-such"], "no option --no-such"),
+    (KEY + ["--leese", "5s"], "did you mean --lease"),
+    (KEY + ["-z"], "no option -z"),
+    (KEY + ["-\xff"], "no option -\\xc3"),
+    (KEY + ["--json=yes"], "takes no value"),
+    (KEY + ["--json", "-j"], "given twice"),
+    (KEY + ["--max-attempts", "-1"], "from 0 to 4294967295"),
+    (KEY + ["--max-attempts", "4294967296"], "from 0 to 4294967295"),
+    (KEY + ["--max-attempts", "99999999999999999999"], "from 0 to 4294967295"),
+    (KEY + ["--max-attempts", "1k"], "from 0 to 4294967295"),
+    (KEY + ["--on-expired-lease", "re"], "hold, rerun"),
+    (KEY + ["--on-expired-lease", ""], "hold, rerun"),
+    (KEY + ["--lease", "2d"], "longer than --retention 1d"),
+    (KEY + ["--lease", "5s", "--retention", "4s"], "from 5s on"),
+    (KEY + ["--wait-then-run"], "--wait"),
+    (KEY + ["--input", "@/no/such"], "No such file"),
+    (KEY + ["--input", "@/"], "directory"),
+    (KEY + ["--input", "-", "--fingerprint", "-"], "standard input"),
+    (KEY + ["--fingerprint", ""], "must not be empty"),
+    (KEY + ["--fingerprint", "@"], "cannot open"),
+    (KEY + ["--store", "{}/idem.db"], "sqlite:{}/idem.db"),
+    (KEY + ["--store", "mysql:x"], "mysql"),
+    (KEY + ["--store", ""], "must not be empty"),
+    (["complete"], "IDEM_TOKEN"),
+    (["complete", "--token", ""], "must not be empty"),
+    (["complete", "operand"] + TOKEN, "--result"),
+    (["complete", "--exit", "256"] + TOKEN, "from 0 to 255"),
+    (["complete", "--content-type", LONG] + TOKEN, "at most 255 bytes"),
+    (["complete", "--result", "@/no/such"] + TOKEN, "No such file"),
+    (["complete", "--result", "-", "--token", "-"], "standard input"),
+    (["fail"], "IDEM_TOKEN"),
+    (["fail", "--error", "x" * 4097] + TOKEN, "at most 4096 bytes"),
+    (["release"], "IDEM_TOKEN"),
+    (["release", "--note", "x" * 4097] + TOKEN, "at most 4096 bytes"),
+    (["unknown"], "IDEM_TOKEN"),
+    (["unknown", "operand"] + TOKEN, "--note"),
+    (["renew"], "IDEM_TOKEN"),
+    (["renew", "--lease", "1s"] + TOKEN, "from 2s"),
+    (["show"], "which key"),
+    (["show", ""], "1 to 255 bytes"),
+    (["show", LONG], "1 to 255 bytes"),
+    (["show", "a", "b"], "one key"),
+    (["show", "a", "--key-file", "f"], "once"),
+    (["show", "a", "--json", "--output"], "choose one"),
+    (["list", "a"], "idem show"),
+    (["list", "--status", "done"], "in_progress, completed"),
+    (["list", "--status", "failed,"], "not one of"),
+    (["list", "--status", ""], "must not be empty"),
+    (["list", "--limit", "0"], "from 1 to"),
+    (["resolve", "a"], "exactly one"),
+    (["resolve", "a", "--fail", "--release", "--reason", "r"], "exactly one"),
+    (["resolve", "a", "--complete", "", "--fail", "--reason", "r"], "exactly one"),
+    (["resolve", "a", "--fail"], "--reason"),
+    (["resolve", "a", "--fail", "--reason", ""], "must not be empty"),
+    (["resolve", "a", "--fail", "--reason", "r", "--exit", "1"], "--complete"),
+    (["resolve", "a", "--fail", "--reason", "r", "--fence", "0"], "from 1 to"),
+    (["resolve", "--fail", "--reason", "r"], "which key"),
+    (["purge", "a"], "no key"),
+    (["purge", "--max", "0"], "from 1 to"),
+    (["key"], "--key KEY"),
+    (["key", "--key-from-args"], "no command line"),
+    (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
+    (["key", "-k", "a", "b"], "put -- before"),
+    (["completion"], "bash or zsh"),
+    (["completion", "fish"], "bash or zsh"),
+] + [
+    (KEY + ["--lease", lease], "from 2s to 36525d, or never")
+    for lease in [
+        "0", "0s", "-5s", "1e9", "99999999999s", "99999999999999999999s", "5",
+        "1.5s", "5 s", " 5s", "5S", "5sec", "s", "+5s", "1999ms", "Never", "0x5s",
+        "",
+    ]
+]  # fmt: skip
+
+
+def usage_test(args, wanted):
+    def bad_usage():
+        result = Idem()(*(arg.replace("{}", os.getcwd()) for arg in args), env={})
+        said = result.stderr.decode()
+        equal(result.status, 64)
+        equal(result.stdout, b"")
+        assert wanted.replace("{}", os.getcwd()) in said, said
+        equal(os.listdir(), [])
+
+    shown = [arg if len(arg) < 40 else f"{arg[:3]}...*{len(arg)}" for arg in args]
+    add(f"bad_usage: idem {' '.join(map(shlex.quote, shown))}", bad_usage)
+
+
+for _args, _wanted in BAD_USAGE:
+    usage_test(_args, _wanted)
+
+
+@test
+def options_take_their_values_in_every_form():
+    """-kKEY, -k KEY, --key=KEY and --key KEY are one; operands may stand first."""
+    idem = Idem()
+    wanted = idem("key", "-k", "a", "--scope", "s", "-j")
+    equal(wanted.status, 0)
+    for args in [
+        ["-ka", "-ss", "-j"],
+        ["--key=a", "--scope=s", "--json"],
+        ["-js", "s", "-ka"],
+        ["-jka", "--scope", "s", "--"],
+    ]:
+        equal(idem("key", *args), wanted)
+    begin(idem, "-k", "-a")
+    equal(idem("show", "--json", "--", "-a").status, 0)
+    begin(idem, "-k", "a")
+    equal(record(idem, "a")["key"], "a")
+    equal(json.loads(idem("show", "a", "--json").stdout)["key"], "a")
+
+
+# ---- Keys and scopes -------------------------------------------------------
+
+
+@test
+def keys_are_bytes():
+    """A key of 1 to 255 bytes of any kind is kept as it is."""
+    idem = Idem()
+    for name in [
+        b"a", b"-", b"@x", b"x" * 255, b"\xff", b"a\xffb", b"\xed\xa0\x80", b"\xc0\xaf",
+        b"a\nb", b"\t", b" ", b"%n%s", b"../../etc", b"'; drop table", b"\\x41", b"A",
+        "é".encode(), "e\u0301".encode(), "\u202e".encode(), b"\x1b[31m",
+    ]:  # fmt: skip
+        token = begin(idem, "-k", name)
+        done = idem("complete", "--token", token, "--result", "-", input=name)
+        equal(done.status, 0)
+        again = idem("begin", "-k", name)
+        equal((again.status, again.stdout), (10, name))
+        shown = json.loads(idem("show", "--json", "--", name).stdout)
+        got = os.fsencode(shown["key"]) if shown["key"] is not None else None
+        equal(got or bytes.fromhex(shown["key_hex"]), name)
+        text = idem("show", "--", name).stdout
+        assert all(c == 10 or 32 <= c < 127 for c in text), text
+    listed = [json.loads(line) for line in idem("list", "--json").stdout.splitlines()]
+    equal(len(listed), 20)
+
+
+@test
+def a_key_may_come_from_a_file():
+    """Of a key file one newline is cut, and everything else is the key."""
+    idem = Idem()
+    for content, wanted in [
+        (b"abc", b"abc"), (b"abc\n", b"abc"), (b"abc\r\n", b"abc\r"),
+        (b"abc\n\n", b"abc\n"), (b" abc ", b" abc "), (b"\n\n", b"\n"),
+        (b"x" * 255 + b"\n", b"x" * 255), (b"a\0b", b"a\0b"),
+    ]:  # fmt: skip
+        with open("key", "wb") as f:
+            f.write(content)
+        shown = json.loads(idem("key", "--key-file", "key", "--json").stdout)
+        equal(shown["key"].encode(), wanted)
+        token = begin(idem, "--key-file", "key")
+        equal(record(idem, "--key-file", "key")["key"].encode(), wanted)
+        equal(idem("release", "--token", token).status, 0)
+    for content in [b"", b"\n", b"x" * 256, b"x" * 257 + b"\n"]:
+        with open("key", "wb") as f:
+            f.write(content)
+        equal(idem("begin", "--key-file", "key").status, 64)
+
+
+@test
+def scope_and_key_are_not_joined():
+    """("a", "bc") and ("ab", "c") are two records."""
+    idem = Idem()
+    for scope, name in [("a", "bc"), ("ab", "c"), ("", "abc")]:
+        token = begin(idem, "--scope", scope, "-k", name)
+        done = idem("complete", "--token", token, "--result", f"{scope}/{name}")
+        equal(done.status, 0)
+    for scope, name in [("a", "bc"), ("ab", "c"), ("", "abc")]:
+        again = idem("begin", "-k", name, env={"IDEM_SCOPE": scope})
+        equal((again.status, again.stdout), (10, f"{scope}/{name}".encode()))
+    equal(idem("begin", "-k", "x", env={"IDEM_SCOPE": LONG}).status, 64)
+
+
+# ---- Exit statuses ---------------------------------------------------------
+
+
+@test
+def exit_statuses():
+    """Each verdict has an exit status of its own."""
+    idem = Idem()
+    args = ["begin", "-k", "a", "--lease", "2s"]
+    token = begin(idem, *args[1:], "--fingerprint", "one")
+    equal(idem(*args).status, 75)
+    equal(idem(*args, "--fingerprint", "two").status, 65)
+    equal(idem("unknown", "--token", token).status, 0)
+    equal(idem(*args).status, 76)
+    equal(idem("resolve", "a", "--fail", "--reason", "r").status, 0)
+    equal(idem(*args).status, 79)
+    equal(idem("complete", "--token", token).status, 80)
+    equal(idem("resolve", "a", "--release", "--reason", "r").status, 0)
+    token = begin(idem, *args[1:])
+    equal(idem("complete", "--token", token).status, 0)
+    equal(idem(*args).status, 10)
+    equal(idem("show", "b").status, 1)
+    equal(idem("resolve", "b", "--release", "--reason", "r").status, 1)
+    equal(idem("resolve", "a", "--release", "--reason", "r").status, 64)
+
+
+@test(rows=[3])
+def an_expired_lease_is_held_or_rerun():
+    """After the lease, `hold` is unknown and `rerun` is a takeover."""
+    idem = Idem()
+    held = begin(idem, "-k", "held", "--lease", "2s")
+    rerun = ["-k", "rerun", "--lease", "2s", "--on-expired-lease", "rerun"]
+    first = begin(idem, *rerun)
+    time.sleep(2.3)
+    equal(idem("begin", "-k", "held").status, 76)
+    equal(idem("complete", "--token", held).status, 0)
+    again = idem("begin", *rerun, "--json")
+    answer = json.loads(again.stdout)
+    equal((again.status, answer["takeover"], answer["attempts"]), (0, True, 2))
+    assert b"takeover" in again.stderr
+    equal(idem("complete", "--token", first).status, 80)
+    equal(idem("renew", "--token", first).status, 80)
+    equal(idem("complete", "--token", answer["token"]).status, 0)
+    equal(record(idem, "rerun")["history"][0]["end"], "taken_over")
+
+
+def until_it_waits(process):
+    """Until @process sleeps with the store open: it has seen the other attempt."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        files = f"/proc/{process.pid}/fd"
+        opened = [os.path.realpath(os.path.join(files, fd)) for fd in os.listdir(files)]
+        if any(path.endswith("idem.db") for path in opened):
+            time.sleep(0.3)
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never opened the store")
+
+
+@test
+def a_waiter_gets_the_outcome():
+    """--wait answers with what the attempt that was seen came to."""
+    idem = Idem()
+    ends = {"complete": 10, "release": 75, "fail": 79, "unknown": 76}
+    for verb, status in ends.items():
+        token = begin(idem, "-k", verb)
+        with idem.start("begin", "-k", verb, "--wait", "20s") as waiter:
+            until_it_waits(waiter)
+            equal(idem(verb, "--token", token).status, 0)
+            equal(waiter.wait(20), status)
+    begin(idem, "-k", "never")
+    equal(idem("begin", "-k", "never", "--wait", "100ms").status, 75)
+    token = begin(idem, "-k", "mine")
+    args = ["begin", "-k", "mine", "--wait", "20s", "--wait-then-run"]
+    with idem.start(*args) as waiter:
+        until_it_waits(waiter)
+        equal(idem("release", "--token", token).status, 0)
+        equal(waiter.wait(20), 0)
+
+
+@test(rows=[6])
+def a_waiter_that_is_told_to_end_starts_nothing():
+    """SIGTERM ends a waiting begin, and its key is not claimed by it."""
+    idem = Idem()
+    token = begin(idem, "-k", "a")
+    args = ["begin", "-k", "a", "--wait", "20s", "--wait-then-run"]
+    with idem.start(*args) as waiter:
+        until_it_waits(waiter)
+        waiter.send_signal(signal.SIGTERM)
+        equal(waiter.wait(20), -signal.SIGTERM)
+    equal(idem("release", "--token", token).status, 0)
+    equal(record(idem, "a")["status"], "released")
+
+
+# ---- Stores ----------------------------------------------------------------
+
+
+def with_store(path, *args, **popen):
+    return Idem("sqlite:" + path)(*(args or ["begin", "-k", "a"]), **popen)
+
+
+@test
+def stores_that_cannot_be_used():
+    """A path that is no place for a store is refused, and nothing is made of it."""
+    os.mkdir("dir")
+    os.mkfifo("fifo")
+    os.symlink("target", "symlink")
+    with open("text", "w", encoding="ascii") as f:
+        f.write("this is no database\n" * 100)
+    with open("writable", "wb"):
+        os.chmod("writable", 0o666)
+    before = sorted(os.listdir())
+    for path, status in [
+        ("dir", 77), ("fifo", 77), ("symlink", 77), ("/dev/null", 77),
+        ("writable", 77), ("missing/idem.db", 78), ("x" * 5000, 78), ("text", 74),
+    ]:  # fmt: skip
+        result = with_store(path)
+        equal((path[:20], result.status, result.stdout), (path[:20], status, b""))
+        equal(len(result.stderr.splitlines()), 1)
+        equal(sorted(f for f in os.listdir() if f != "text-lock"), before)
+    equal(os.path.getsize("text"), 2000)
+
+
+@test
+def readers_make_no_store():
+    """Where there is no store, only begin makes one."""
+    for args in [
+        ["show", "a"], ["list"], ["purge"],
+        ["resolve", "a", "--fail", "--reason", "r"],
+        ["complete", "--token", "idem1.x"], ["renew", "--token", "idem1.x"],
+    ]:  # fmt: skip
+        result = Idem()(*args)
+        equal((args, result.status, result.stdout), (args, 78, b""))
+        assert b"idem begin" in result.stderr
+        equal(os.listdir(), [])
+
+
+@test
+def an_unprivileged_user_is_denied():
+    """A store or directory that may not be written is refused with 77."""
+    if os.geteuid() != 0:
+        skip("only root can become somebody else")
+    os.chmod(".", 0o755)
+    idem = Idem()
+    begin(idem, "-k", "a")
+    if run(["true"], timeout=5).status != 0:
+        skip("no other user")
+
+    def other(*args, store=None):
+        with (Idem(store) if store else idem).start(*args, user=65534) as process:
+            _, err = process.communicate(timeout=20)
+            return process.returncode, err
+
+    try:
+        equal(other("begin", "-k", "b")[0], 77)
+    except PermissionError:
+        skip("the program cannot be reached by another user")
+    equal(other("begin", "-k", "b", store="sqlite:" + os.path.abspath("new.db"))[0], 77)
+    equal(sorted(f for f in os.listdir() if f.startswith("new")), [])
+
+
+@test
+def a_store_is_private():
+    """A store is made with mode 0600 whatever the umask."""
+    old = os.umask(0)
+    try:
+        begin(Idem(), "-k", "a")
+    finally:
+        os.umask(old)
+    for name in os.listdir():
+        equal((name, stat.S_IMODE(os.stat(name).st_mode)), (name, 0o600))
+
+
+@test
+def the_default_store():
+    """Without --store and IDEM_STORE, the records are in the state directory."""
+
+    def idem(*args, **env):
+        return run([PROGRAM, *args], env=env)
+
+    home = os.getcwd()
+    equal(idem("list", XDG_STATE_HOME=home + "/s").status, 78)
+    equal(os.listdir(), [])
+    equal(idem("begin", "-k", "a", XDG_STATE_HOME=home + "/s").status, 0)
+    equal(idem("begin", "-k", "a", XDG_STATE_HOME=home + "/s").status, 75)
+    assert os.path.exists("s/idem/idem.db")
+    equal(stat.S_IMODE(os.stat("s/idem").st_mode), 0o700)
+    if os.geteuid() != 0:
+        equal(idem("begin", "-k", "a", XDG_STATE_HOME="s").status, 0)
+        assert os.path.exists(".local/state/idem/idem.db")
+        equal(idem("begin", "-k", "a", HOME=None).status, 78)
+
+
+@test
+def a_damaged_store_is_left_alone():
+    """A file that is damaged is refused, and not one byte of it is changed."""
+    idem = Idem()
+    begin(idem, "-k", "a")
+    for name in os.listdir():
+        if name.endswith(("-wal", "-shm")):
+            os.remove(name)
+    with open("idem.db", "r+b") as f:
+        f.write(b"\xff" * 4096)
+    with open("idem.db", "rb") as f:
+        before = f.read()
+    for args in [["begin", "-k", "a"], ["list"], ["show", "a"], ["purge"]]:
+        result = idem(*args)
+        equal((args, result.status, result.stdout), (args, 74, b""))
+    with open("idem.db", "rb") as f:
+        equal(f.read(), before)
+
+
+@test
+def a_damaged_record_is_shown_as_such():
+    """A record that was tampered with is never replayed; a list names it."""
+    idem = Idem()
+    for name in ["good", "bad"]:
+        token = begin(idem, "-k", name)
+        equal(idem("complete", "--token", token, "--result", name).status, 0)
+    with contextlib.closing(sqlite3.connect("idem.db")) as db, db:
+        query = "SELECT head FROM idem_record WHERE key = ?"
+        (head,) = db.execute(query, (b"bad",)).fetchone()
+        db.execute(
+            "UPDATE idem_record SET head = ? WHERE key = ?",
+            (head[:-1] + bytes([head[-1] ^ 1]), b"bad"),
+        )
+    for args in [["begin", "-k", "bad"], ["show", "bad"]]:
+        result = idem(*args)
+        equal((args, result.status, result.stdout), (args, 74, b""))
+    listed = idem("list")
+    equal(listed.status, 74)
+    words = sorted(line.split()[0] for line in listed.stdout.splitlines())
+    equal(words, [b"CORRUPT", b"completed"])
+    listed = idem("list", "--json")
+    equal(listed.status, 74)
+    answers = {a["key"]: a for a in map(json.loads, listed.stdout.splitlines())}
+    equal(answers["bad"]["problem"], "CORRUPT")
+    equal(answers["good"]["status"], "completed")
+    equal(idem("begin", "-k", "good").status, 10)
+
+
+# ---- Output ----------------------------------------------------------------
+
+
+@test
+def a_token_that_reaches_nobody_is_given_up():
+    """begin that cannot write its token releases the claim and says 2."""
+    idem = Idem()
+    for args in [[], ["--json"]]:
+        with open("/dev/full", "wb") as full:
+            with idem.start("begin", "-k", "a", *args, stdout=full) as process:
+                equal(process.wait(20), 2)
+                assert b"released" in process.stderr.read()
+        equal(record(idem, "a")["status"], "released")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with idem.start("begin", "-k", "b", stdout=writer) as process:
+        equal(process.wait(20), 2)
+    os.close(writer)
+    equal(record(idem, "b")["status"], "released")
+
+
+@test
+def an_answer_that_is_not_written_is_no_success():
+    """Every command that answers on stdout notices that it is full or closed."""
+    idem = Idem()
+    token = begin(idem, "-k", "a")
+    equal(idem("complete", "--token", token, "--result", "x" * 100000).status, 0)
+    for args in [
+        ["show", "a"], ["show", "a", "--json"], ["show", "a", "--output"], ["list"],
+        ["list", "--json"], ["begin", "-k", "a"], ["begin", "-k", "a", "--json"],
+        ["purge"], ["key", "-k", "a"], ["completion", "bash"], ["completion", "zsh"],
+        ["help"], ["list", "--help"], ["--version"],
+    ]:  # fmt: skip
+        with open("/dev/full", "wb") as full:
+            with idem.start(*args, stdout=full) as process:
+                equal((args, process.wait(20)), (args, 2))
+                assert b"cannot write" in process.stderr.read()
+        command = "exec " + shlex.join([PROGRAM, *args]) + " >&-"
+        equal(run(["sh", "-c", command], env={"IDEM_STORE": idem.store}).status, 2)
+
+
+@test
+def closed_descriptors_do_not_become_the_store():
+    """With stdin, stdout and stderr closed, nothing is written into the store."""
+    idem = Idem()
+    command = "exec " + shlex.join([PROGRAM, "begin", "-k", "a"]) + " <&- >&- 2>&-"
+    equal(run(["sh", "-c", command], env={"IDEM_STORE": idem.store}).status, 2)
+    equal(record(idem, "a")["status"], "released")
+
+
+@test
+def json_is_valid():
+    """Whatever the bytes, --json is JSON on one line, and nothing is lost."""
+    idem = Idem()
+    for number, evil in enumerate([
+        b'"', b"\\", b"\x01\x1f", b"\xff\xfe", b"a\xc3", "\u2028".encode(),
+        b"</script>", b"\x7f", b"\xf4\x90\x80\x80", b"",
+    ]):  # fmt: skip
+        name = b"k%d" % number + evil
+        token = begin(idem, "-k", name, "--scope", evil, "--owner", evil or "o",
+                      "--input", evil or "i")  # fmt: skip
+        equal(idem("complete", "--token", token, "--result", evil,
+                   "--content-type", evil or "c").status, 0)  # fmt: skip
+        for args in [["begin", "-k", name], ["show", name], ["key", "-k", name]]:
+            result = idem(*args, "--scope", evil, "--json")
+            equal(result.stdout.count(b"\n"), 1)
+            answer = json.loads(result.stdout.decode("utf-8", "strict"))
+            for member, wanted in [("key", name), ("scope", evil)]:
+                got = answer[member]
+                equal(bytes.fromhex(answer[member + "_hex"]) if got is None
+                      else got.encode(), wanted)  # fmt: skip
+        answer = json.loads(idem("begin", "-k", name, "--scope", evil, "--json").stdout)
+        got = answer["result"]
+        got = bytes.fromhex(answer["result_hex"]) if got is None else got.encode()
+        equal(got, evil)
+    for line in idem("list", "--json").stdout.splitlines():
+        json.loads(line)
+
+
+@test
+def no_answer_holds_the_token():
+    """Only begin shows a token, and only to the owner."""
+    idem = Idem()
+    token = begin(idem, "-k", "a")
+    secret = token.split(".")[1]
+    for args in [
+        ["begin", "-k", "a"], ["begin", "-k", "a", "--json"], ["show", "a"],
+        ["show", "a", "--json"], ["list"], ["list", "--json"],
+    ]:  # fmt: skip
+        result = idem(*args)
+        assert secret not in (result.stdout + result.stderr).decode()
+        assert "nonce" not in result.stdout.decode()
+
+
+@test
+def a_result_is_for_its_own_request_only():
+    """A caller with another fingerprint sees nothing of the result."""
+    idem = Idem()
+    token = begin(idem, "-k", "a", "--fingerprint", "one")
+    equal(idem("complete", "--token", token, "--result", "secret").status, 0)
+    for args in [[], ["--json"]]:
+        result = idem("begin", "-k", "a", "--fingerprint", "two", *args)
+        equal(result.status, 65)
+        assert b"secret" not in result.stdout + result.stderr
+
+
+@test
+def the_owner_is_who_called():
+    """Without --owner, the owner of begin is the process that ran it."""
+    idem = Idem()
+    begin(idem, "-k", "a")
+    equal(record(idem, "a")["owner"].split("/")[-1], str(os.getpid()))
+    begin(idem, "-k", "b", env={"IDEM_OWNER": "env"})
+    equal(record(idem, "b")["owner"], "env")
+    begin(idem, "-k", "c", "--owner", "given", env={"IDEM_OWNER": "env"})
+    equal(record(idem, "c")["owner"], "given")
+
+
+@test
+def recorded_output_is_replayed_to_both_streams():
+    """begin replays what `idem run` recorded as the command printed it."""
+    idem = Idem()
+    first = idem("run", "-k", "a", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    equal(first.status, 3)
+    equal(idem("begin", "-k", "a"), Result(10, b"out\n", b"err\n"))
+    equal(idem("show", "a", "--output"), Result(0, b"out\n", b"err\n"))
+    answer = json.loads(idem("begin", "-k", "a", "--json").stdout)
+    equal((answer["stdout"], answer["stderr"]), ("out\n", "err\n"))
+    equal(answer["meta"], "exit 3\n")
+
+
+@test
+def the_same_fingerprint_as_run():
+    """`idem key` shows the fingerprint that `idem run` records."""
+    idem = Idem()
+    equal(idem("run", "-k", "a", "--", "true", "1 2", "").status, 0)
+    shown = json.loads(idem("key", "-k", "a", "--json", "--", "true", "1 2", "").stdout)
+    equal(record(idem, "a")["fingerprint"], shown["fingerprint"])
+    for other in ["true/1/2/", "true/1 2", "true/1 2//", "true1 2"]:
+        other = other.split("/")
+        got = json.loads(idem("key", "-k", "a", "--json", "--", *other).stdout)
+        assert got["fingerprint"] != shown["fingerprint"], other
+
+
+@test
+def mending_commands_can_be_typed():
+    """What the answer UNKNOWN proposes is run by a shell as it stands."""
+    idem = Idem()
+    for scope, name in [
+        ("", b"plain"), ("it's", b"a b"), ("a", b"-x"), ("", b"\xff'\\\n$(id)"),
+        ("-", b"`id`"),
+    ]:  # fmt: skip
+        path = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
+        env = {"IDEM_SCOPE": scope, "PATH": path}
+        token = begin(idem, "-k", name, env=env)
+        equal(idem("unknown", "--token", token).status, 0)
+        for shell in ["bash", "zsh"]:
+            said = idem("begin", "-k", name, env=env)
+            equal(said.status, 76)
+            command = said.stderr.splitlines()[-1].strip().replace(b"TEXT", b"because")
+            assert b"--release" in command, said.stderr
+            script = command + b" --dry-run" if b" -- " not in command else command
+            done = run([shell, "-c", script], env={"IDEM_STORE": idem.store, **env})
+            equal((done.status, done.stderr), (0, b""))
+            if b"--dry-run" not in script:
+                break
+    released = [json.loads(line) for line in
+                idem("list", "--status", "released", "--json").stdout.splitlines()]
+    equal([r["key"] for r in released], ["-x"])
+
+
+@test
+def help_examples_parse():
+    """Every option that an example of the help uses is an option."""
+    idem = Idem()
+    for name in COMMANDS:
+        page = idem(name, "--help").stdout.decode()
+        options = set(re.findall(r"(?:^|\s)(--[a-z-]+)", page.split("Options:")[-1]))
+        for line in page.split("Examples:")[-1].split("Options:")[0].splitlines():
+            for part in re.findall(rf"idem {name} ([^#|&;]*)", line):
+                used = set(re.findall(r"(?:^|\s)(--[a-z-]+)", part.split(" -- ")[0]))
+                assert used <= options, (name, used - options)
+
+
+def on_terminal(idem, *args, env=None):
+    """What the program shows on a terminal of its own."""
+    leader, follower = pty.openpty()
+    env = {"TERM": "xterm", **(env or {})}
+    with idem.start(*args, env=env, stdout=follower, stderr=follower) as process:
+        os.close(follower)
+        process.wait(20)
+    seen = b""
+    with contextlib.suppress(OSError), os.fdopen(leader, "rb", 0) as f:
+        while data := f.read(65536):
+            seen += data
+    return seen.replace(b"\r\n", b"\n").decode()
+
+
+@test
+def a_terminal_gets_more():
+    """A header, colours and progress are for terminals only."""
+    idem = Idem()
+    equal(idem("fail", "--token", begin(idem, "-k", "a")).status, 0)
+    seen = on_terminal(idem, "list")
+    assert seen.startswith("STATUS "), seen
+    assert "\x1b[31mfailed     \x1b[0m" in seen, seen
+    assert "\x1b[31mfailed\x1b[0m" in on_terminal(idem, "show", "a")
+    for plain in [{"NO_COLOR": "1"}, {"TERM": "dumb"}]:
+        seen = on_terminal(idem, "list", env=plain)
+        assert "failed" in seen and "\x1b" not in seen, seen
+    piped = idem("list").stdout
+    assert piped.startswith(b"failed") and b"\x1b" not in piped, piped
+    token = begin(idem, "-k", "b", "--retention", "1s", "--lease", "never")
+    equal(idem("complete", "--token", token).status, 0)
+    time.sleep(1.1)
+    seen = on_terminal(idem, "purge")
+    assert "\rpurged 1" in seen and seen.endswith("purged 1 record\n"), seen
+
+
+# ---- Completion ------------------------------------------------------------
+
+
+@test
+def bash_completes():
+    """In bash, commands, options, choices and command lines are completed."""
+    script = Idem()("completion", "bash")
+    equal((script.status, script.stderr), (0, b""))
+    with open("idem.bash", "wb") as f:
+        f.write(script.stdout)
+    for line, wanted in [
+        ("idem ru", ["run"]),
+        ("idem re", ["release", "renew", "resolve"]),
+        ("idem help sh", ["show"]),
+        ("idem begin --on", ["--on-expired-lease"]),
+        ("idem begin --on-expired-lease ", ["hold", "rerun"]),
+        ("idem begin --on-expired-lease = r", ["rerun"]),
+        ("idem begin -k ", []),
+        ("idem begin -k x --js", ["--json"]),
+        ("idem completion z", ["zsh"]),
+        ("idem run -k x -- basenam", ["basename"]),
+        ("idem complete --res", ["--result"]),
+    ]:
+        words = line.split(" ")
+        program = (
+            "set -eu; source ./idem.bash; "
+            f"COMP_WORDS=({' '.join(map(shlex.quote, words))}); "
+            f"COMP_CWORD={len(words) - 1}; "
+            'COMPREPLY=(); _idem; printf "%s\\n" ${COMPREPLY[@]+"${COMPREPLY[@]}"}'
+        )
+        got = run(["bash", "-c", program])
+        offered = sorted(set(got.stdout.decode().split()))
+        equal((line, got.stderr, offered), (line, b"", wanted))
+
+
+def type_in_zsh(keys, until):
+    """What an interactive zsh shows after @keys, until @until is seen."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        env = environment({"TERM": "dumb", "PS1": "> "})
+        os.execvpe("zsh", ["zsh", "-f", "-i"], env)
+    seen = b""
+    deadline = time.monotonic() + 20
+    try:
+        for part in keys:
+            os.write(fd, part)
+            time.sleep(0.3)
+        while until not in seen and time.monotonic() < deadline:
+            if select.select([fd], [], [], 0.2)[0]:
+                seen += os.read(fd, 65536)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(fd)
+    return seen
+
+
+@test
+def zsh_completes():
+    """In zsh, commands, options and choices are completed."""
+    if shutil.which("zsh") is None:
+        skip("zsh is not here")
+    with open("idem.zsh", "wb") as f:
+        f.write(Idem()("completion", "zsh").stdout)
+    equal(run(["zsh", "-fn", "idem.zsh"]), Result(0, b"", b""))
+    setup = (
+        b"autoload -Uz compinit; compinit -u; source ./idem.zsh; "
+        b"idem() { print GOT $*. }\n"
+    )
+    for typed, wanted in [
+        (b"idem ru\t\n", b"GOT run."),
+        (b"idem begin --on-e\t re\t\n", b"GOT begin --on-expired-lease rerun."),
+        (b"idem completion z\t\n", b"GOT completion zsh."),
+        (b"idem run -k x -- basenam\t\n", b"GOT run -k x -- basename."),
+        (b"idem help sh\t\n", b"GOT help show."),
+    ]:
+        seen = type_in_zsh([setup, typed], wanted)
+        assert wanted in seen, seen
+
+
+if __name__ == "__main__":
+    main()

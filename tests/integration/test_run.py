@@ -1,0 +1,998 @@
+"""idem run with real commands, real kills, and two processes for one key."""
+
+import errno
+import json
+import os
+import resource
+import shlex
+import signal
+import subprocess
+import time
+
+from box import (
+    Terminal,
+    at_terminal,
+    case,
+    contains,
+    finish,
+    is_gone,
+    locked,
+    plainly,
+    until,
+)
+from tap import PROGRAM, equal, main, skip
+
+EFFECT = "echo effect >> ledger"
+
+
+# ---- One execution, one outcome ----------------------------------------------
+
+
+@case
+def three_runs_are_one_execution(b):
+    """The same command three times runs once and answers three times alike."""
+    noise = f"{EFFECT}; head -c 3000 /dev/urandom; date +%N >&2; exit 3"
+    first, second, third = (b.run("k", noise) for _ in range(3))
+    equal(first.status, 3)
+    equal(len(first.stdout), 3000)
+    equal(second, first)
+    equal(third, first)
+    equal(b.effects(), 1)
+
+    for _ in range(2):
+        plainly(b.path, noise)
+    equal(b.effects(), 1 + 2)  # The control.
+
+
+@case
+def many_at_once_are_one_execution(b):
+    """Of 64 that start at once one runs, and all give its output and status."""
+    b.write("effect", f"#!/bin/sh\n{EFFECT}; sleep 0.3; head -c 500 /dev/urandom\n")
+    os.chmod(b.file("effect"), 0o755)
+    args = ("run", "--wait", "30s", "-k", "k", "--", "./effect")
+    results = [finish(p) for p in [b.start(*args) for _ in range(64)]]
+    equal({r.status for r in results}, {0})
+    equal(len({r.stdout for r in results}), 1)
+    equal(len(results[0].stdout), 500)
+    equal(b.effects(), 1)
+
+    control = [subprocess.Popen(["sh", "-c", EFFECT], cwd=b.path) for _ in range(8)]
+    for process in control:
+        process.wait()
+    equal(b.effects(), 1 + 8)
+
+
+@case
+def keys_and_scopes_are_apart(b):
+    """Another key and another scope are other operations."""
+    for options in ([], ["--scope", "a"], ["--scope", "b"], ["--scope", "a"]):
+        equal(b.run("k", EFFECT, *options).status, 0)
+    equal(b.run("l", EFFECT).status, 0)
+    equal(b.effects(), 4)
+
+
+@case
+def another_command_line_is_refused(b):
+    """A key that was used for another command answers 65 and runs nothing."""
+    equal(b.run("k", EFFECT).status, 0)
+    other = b.run("k", EFFECT + " ")
+    equal((other.status, other.stdout), (65, b""))
+    contains(other.stderr, b'idem: the key "k" was used for another request')
+    equal(b.effects(), 1)
+    equal(b.run("k", EFFECT + " ", "--fingerprint", "none").status, 0)
+    equal(b.effects(), 1)
+
+
+@case
+def the_key_can_come_from_elsewhere(b):
+    """A key from a file is the same key; one from the arguments differs by them."""
+    b.write("key", "k\n")
+    equal(b.run("k", EFFECT).status, 0)
+    equal(b("run", "--key-file", "key", "--", "sh", "-c", EFFECT).status, 0)
+    equal(b.effects(), 1)
+    for script in (EFFECT, EFFECT, EFFECT + " "):
+        equal(b("run", "--key-from-args", "--", "sh", "-c", script).status, 0)
+    equal(b.effects(), 3)
+
+
+@case
+def bad_usage_is_64_and_touches_nothing(b):
+    """A command line that makes no sense runs nothing and creates no store."""
+    true = ["--", "sh", "-c", EFFECT]
+    for args in (
+        [],
+        ["-k", "k"],
+        ["-k", "k", "--"],
+        ["-k", "k", "true"],
+        [*true],
+        ["-k", "", *true],
+        ["-k", "x" * 256, *true],
+        ["-k", "k", "-k", "k", *true],
+        ["-k", "k", "--no-such-option", *true],
+        ["-k", "k", "--key-from-args", *true],
+        ["-k", "k", "--key-file", "missing", *true],
+        ["-k", "k", "--scope", "x" * 256, *true],
+        ["-k", "k", "--owner", "x" * 256, *true],
+        ["-k", "k", "--lease", "0", *true],
+        ["-k", "k", "--lease", "1s", *true],
+        ["-k", "k", "--lease", "-5s", *true],
+        ["-k", "k", "--lease", "1.5m", *true],
+        ["-k", "k", "--lease", "99999999999999999999s", *true],
+        ["-k", "k", "--lease", "2h", "--retention", "1h", *true],
+        ["-k", "k", "--retention", "0s", *true],
+        ["-k", "k", "--on-failure", "explode", *true],
+        ["-k", "k", "--on-expired-lease", "maybe", *true],
+        ["-k", "k", "--release-on", "256", *true],
+        ["-k", "k", "--release-on", "0", *true],
+        ["-k", "k", "--max-output", "1T", *true],
+        ["-k", "k", "--busy-exit", "256", *true],
+        ["-k", "k", "--status-fd", "99", *true],
+        ["-k", "k", "--input", "@missing", *true],
+    ):
+        got = b("run", *args)
+        equal((args, got.status, got.stdout), (args, 64, b""))
+        contains(got.stderr, b"idem: ")
+    contains(b("run", *true).stderr, b"--key KEY", b"--key-from-args")
+    equal(b.effects(), 0)
+    assert not os.path.exists(b.file("idem.db"))
+
+
+@case
+def dry_run_reads_only(b):
+    """--dry-run says what would happen, and neither runs nor records anything."""
+    equal(b.run("other", "true").status, 0)
+
+    def told(*options):
+        got = b.run("k", EFFECT, "--dry-run", *options)
+        equal((got.status, got.stderr), (0, b""))
+        return got.stdout
+
+    contains(told(), b"would run: there is no record")
+    equal(b.record("k"), None)
+    equal(b.run("k", EFFECT, "--release-on", "9").status, 0)
+    contains(told(), b"would replay", b"exit status 0")
+    contains(told("--fingerprint", "else"), b"used for another request")
+    equal(b.effects(), 1)
+
+    b.run("k2", "kill -9 $$")
+    told_unknown = b.run("k2", "kill -9 $$", "--dry-run").stdout
+    contains(told_unknown, b"would not run: it is unknown")
+    equal(b("show", "k3").status, b("show", "none").status)
+
+
+# ---- Busy, waiting, nesting --------------------------------------------------
+
+
+@case
+def busy_is_75(b):
+    """While one works another is told so at once, with the status of its choice."""
+    script = f"read x < gate; {EFFECT}"
+    worker = b.start_run("k", script, "--owner", "night-shift")
+    until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
+    busy = b.run("k", script)
+    equal((busy.status, busy.stdout), (75, b""))
+    contains(busy.stderr, b'"k" was started by night-shift', b"lease")
+    equal(b.run("k", script, "--busy-exit", "0", "-q"), (0, b"", b""))
+    b.open_gate()
+    equal(finish(worker).status, 0)
+    equal(b.effects(), 1)
+
+
+@case
+def a_waiter_gets_the_outcome(b):
+    """A waiter gets the outcome; one whose time is over gets 75."""
+    script = "read x < gate; echo done; exit 4"
+    worker = b.start_run("k", script)
+    until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
+    equal(b.run("k", script, "--wait", "300ms").status, 75)
+    waiter = b.start_run("k", script, "--wait", "20s")
+    b.open_gate()
+    equal(finish(worker), (4, b"done\n", b""))
+    equal(finish(waiter), (4, b"done\n", b""))
+
+
+@case
+def a_plain_waiter_starts_nothing(b):
+    """Where the attempt is released, only --wait-then-run starts the next one."""
+    script = f"{EFFECT}; read x < gate; exit 75"
+    worker = b.start_run("k", script)
+    until(b.effects, "the work has begun")
+    plain = b.start_run("k", script, "--wait", "20s")
+    eager = b.start_run("k", script, "--wait", "20s", "--wait-then-run")
+    time.sleep(0.3)  # Both have seen the first attempt.
+    b.open_gate()
+    equal(finish(worker).status, 75)
+    until(lambda: b.effects() == 2, "the next attempt runs")
+    b.open_gate()
+    equal(finish(eager).status, 75)
+    given_up = finish(plain)
+    equal(given_up.status, 75)
+    contains(given_up.stderr, b"given up; try again")
+    equal(b.effects(), 2)
+
+
+@case(rows=[6])
+def a_signal_ends_the_waiting(b):
+    """SIGTERM to one that waits: it exits 143 at once and runs nothing."""
+    script = f"{EFFECT}; read x < gate"
+    worker = b.start_run("k", script)
+    until(b.effects, "the work has begun")
+    for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        waiter = b.start_run("k", script, "--wait", "20s", "--wait-then-run")
+        time.sleep(0.1)
+        before = time.monotonic()
+        waiter.send_signal(signo)
+        equal(finish(waiter).status, 128 + signo)
+        assert time.monotonic() - before < 1
+    b.open_gate()
+    equal(finish(worker).status, 0)
+    equal(b.effects(), 1)
+
+
+@case
+def a_run_inside_its_own_run_does_not_wait(b):
+    """What runs under a key and asks for it again is told so, also with --wait."""
+    inner = shlex.quote(PROGRAM)
+    script = f"{inner} run -k k --fingerprint none --wait 20s -- true"
+    before = time.monotonic()
+    got = b.run("k", script)
+    equal(got.status, 75)
+    contains(got.stderr, b"inside the attempt that it would wait for")
+    assert time.monotonic() - before < 5
+    equal(b.run("k", script.replace("-k k", "-k inner")).status, 0)
+
+
+# ---- What the command sees ---------------------------------------------------
+
+
+@case
+def the_command_knows_its_attempt(b):
+    """The command finds its attempt in the environment, and no stale one."""
+    stale = {"IDEM_TOKEN": "old", "IDEM_FENCE": "7", "IDEM_TAKEOVER": "1"}
+    got = b.run(
+        "k 'é", "env | grep ^IDEM_ | grep -v STORE | sort", "--scope", "s", env=stale
+    )
+    lines = dict(line.split("=", 1) for line in got.stdout.decode().splitlines())
+    record = b("show", "--scope", "s", "--json", "k 'é")
+    assert lines.pop("IDEM_TOKEN") != "old"
+    equal(
+        lines,
+        {
+            "IDEM_ATTEMPTS": "1",
+            "IDEM_FENCE": str(json.loads(record.stdout)["fence"]),
+            "IDEM_KEY": "k 'é",
+            "IDEM_SCOPE": "s",
+            "IDEM_TAKEOVER": "0",
+        },
+    )
+
+
+@case
+def the_command_finds_its_store(b):
+    """With --store, idem inside the command speaks to the same store."""
+    url = "sqlite:" + b.file("other.db")
+    script = f"{shlex.quote(PROGRAM)} list"
+    got = b.run("k", script, "--store", url)
+    equal(got.status, 0)
+    contains(got.stdout, b"k")
+
+
+@case
+def the_command_may_say_how_it_ended(b):
+    """A command that used its token is believed, whatever its status is."""
+    script = f"{EFFECT}; {shlex.quote(PROGRAM)} release; exit 0"
+    got = b.run("k", script)
+    equal((got.status, got.stderr), (0, b""))
+    equal(b.record("k")["status"], "released")
+    equal(b.run("k", script).status, 0)
+    equal(b.effects(), 2)
+
+
+@case(slow=True)
+def a_command_that_said_how_it_ended_may_go_on(b):
+    """Once a command has recorded its outcome no lease binds it any more."""
+    script = "idem complete --result 'by itself'; sleep 4; echo late; exit 3"
+    path = {"PATH": b.path + ":" + os.environ["PATH"]}
+    got = b.run("k", script, "--lease", "2s", env=path)
+    equal((got.status, got.stdout, got.stderr), (3, b"late\n", b""))
+    equal(b.run("k", script, "--lease", "2s"), (0, b"by itself", b""))
+
+
+@case
+def signals_are_as_if_untouched(b):
+    """The command ignores and blocks no signal, and leads a group of its own."""
+
+    def ignore():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGTERM})
+
+    script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; cut -d' ' -f1,5 /proc/$$/stat"
+    lines = b.run("k", script, preexec_fn=ignore).stdout.decode().split()
+    equal(lines[:4], ["SigBlk:", "0" * 16, "SigIgn:", "0" * 16])
+    equal(lines[4], lines[5])
+
+
+@case
+def arguments_pass_unchanged(b):
+    """Newlines, nothing, bytes of no encoding and 1.2 MB reach the command."""
+    args = [b"a\nb", b"", b"\xff\xfe", b"--", b"-k"] + [b"x" * 100000] * 12
+    show = ["sh", "-c", r'printf "%s\0" "$@" | sha256sum', "sh", *args]
+    plain = subprocess.run(show, stdout=subprocess.PIPE, check=True).stdout
+    for _ in range(2):
+        equal(b("run", "-k", "k", "--", *show), (0, plain, b""))
+
+
+@case
+def input_is_given_kept_and_compared(b):
+    """--input is the command's stdin, part of the fingerprint and in the record."""
+    b.write("request", "one\n")
+    cat = ["--", "sh", "-c", f"{EFFECT}; cat"]
+    for _ in range(2):
+        got = b("run", "-k", "k", "--input", "@request", *cat)
+        equal(got, (0, b"one\n", b""))
+        got = b("run", "-k", "k", "--input", "-", *cat, input=b"one\n")
+        equal(got, (0, b"one\n", b""))
+    equal(b.record("k")["input_len"], 4)
+    equal(b("run", "-k", "k", "--input", "-", *cat, input=b"two\n").status, 65)
+    equal(b("run", "-k", "k", *cat, input=b"one\n").status, 65)
+    equal(b.effects(), 1)
+    got = b("run", "-k", "l", *cat, input=b"inherited\n")
+    equal(got, (0, b"inherited\n", b""))
+
+
+# ---- How it ends -------------------------------------------------------------
+
+
+@case
+def what_cannot_run_is_released(b):
+    """Not found is 127, not executable 126; the key is free again."""
+    b.write("plain", "no program")
+    b.write("script", "#!/no/such/interpreter\n")
+    os.chmod(b.file("script"), 0o755)
+    for command, status in (
+        (["./missing"], 127),
+        ([""], 127),
+        (["./script"], 127),
+        (["./plain"], 126),
+        (["/"], 126),
+        (["./plain/x"], 126),
+    ):
+        key = "k" + command[0]
+        got = b("run", "-k", key, "--", *command)
+        equal((command, got.status, got.stdout), (command, status, b""))
+        contains(got.stderr, b"idem: cannot execute " + command[0].encode())
+        equal(b.record(key)["status"], "released")
+        equal(b.run(key, "echo now").stdout, b"now\n")
+
+
+@case
+def too_many_arguments_are_126(b):
+    """A command line that only fits without our variables runs nothing: 126."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+
+    def attempt(size):
+        args = ["x" * 60000] * 3 + ["y" * size]
+        command = ["run", "-k", f"k{size}", "--", "sh", "-c", EFFECT, "sh", *args]
+        try:
+            return b(*command, preexec_fn=limit).status
+        except OSError as error:
+            equal(error.errno, errno.E2BIG)
+            return None
+
+    fits, too_big = 1, 120000
+    while too_big - fits > 1:
+        middle = (fits + too_big) // 2
+        if attempt(middle) is None:
+            too_big = middle
+        else:
+            fits = middle
+    equal(attempt(fits), 126)
+    equal(b.record(f"k{fits}")["status"], "released")
+
+
+@case(rows=[40])
+def no_process_to_be_had_is_69(b):
+    """Where no process can be started the key is released: 69."""
+    if os.getuid() != 0:
+        skip("only root can become a user without processes")
+
+    def become_poor():
+        os.setgid(65534)
+        os.setuid(61234)
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+    os.chmod(b.path, 0o777)
+    if b("--version", preexec_fn=become_poor).status != 0:
+        skip("this build needs a thread of its own")
+    got = b.run("k", EFFECT, preexec_fn=become_poor)
+    equal(got.status, 69)
+    contains(got.stderr, b"cannot execute sh: Resource temporarily unavailable")
+    equal(b.record("k")["status"], "released")
+    equal(b.effects(), 0)
+
+
+@case
+def a_signal_death_is_unknown_or_released(b):
+    """Killed work is unknown under hold and may run again under rerun."""
+    script = f"{EFFECT}; kill -9 $$"
+    got = b.run("held", script)
+    equal(got.status, 137)
+    contains(got.stderr, b"died of signal 9", b"idem resolve")
+    equal(b.run("held", script).status, 76)
+    equal(b.effects(), 1)
+    for _ in range(2):
+        got = b.run("rerun", script, "--on-expired-lease", "rerun")
+        equal((got.status, got.stderr), (137, b""))
+    equal(b.effects(), 1 + 2)
+
+
+@case
+def the_mending_command_mends(b):
+    """What the message of an unknown outcome says to type can be typed."""
+    b.write("FILE", "by hand\n")
+    options = ("--scope", "s", "--fingerprint", "none")
+    for key in ("plain", "with 'quotes' and spaces", "-dash", "tab\there"):
+        for decision, answer in (("--complete", b"by hand\n"), ("--release", b"ran\n")):
+            b.run(key + decision, "kill -9 $$", *options)
+            told = b.run(key + decision, "echo ran", *options)
+            equal((told.status, told.stdout), (76, b""))
+            lines = told.stderr.decode().splitlines()
+            command = next(line for line in lines if f" {decision} " in line)
+            contains(command, "  idem resolve ", "--scope=s", "--fence ", "--reason ")
+            equal(b.shell(command.replace("TEXT", "looked")).returncode, 0)
+            again = b.run(key + decision, "echo ran", *options)
+            equal((again.status, again.stdout), (0, answer))
+
+
+@case
+def chosen_statuses_release(b):
+    """75 means: nothing happened, try again; --release-on chooses others."""
+    for _ in range(2):
+        equal(b.run("a", f"{EFFECT}; exit 75").status, 75)
+        equal(b.run("b", f"{EFFECT}; exit 9", "--release-on", "8-10").status, 9)
+        equal(b.run("c", f"{EFFECT}; exit 75", "--release-on", "9").status, 75)
+    equal(b.effects(), 2 + 2 + 1)
+
+
+@case
+def failure_is_what_was_chosen(b):
+    """--on-failure decides what another status is: keep, fail, unknown, release."""
+    script = f"{EFFECT}; echo out; echo err >&2; exit 3"
+    outcome = (3, b"out\n", b"err\n")
+    recorded = {
+        "keep": ("completed", outcome),
+        "fail": ("failed", outcome),
+        "release": ("released", outcome),
+    }
+    for rule, (status, second) in recorded.items():
+        equal(b.run(rule, script, "--on-failure", rule), outcome)
+        equal(b.record(rule)["status"], status)
+        equal(b.run(rule, script, "--on-failure", rule), second)
+    equal(b.effects(), 1 + 1 + 2)
+
+    got = b.run("unknown", script, "--on-failure", "unknown")
+    equal((got.status, got.stdout), (3, b"out\n"))
+    contains(got.stderr, b"err\n", b"ended with status 3", b"idem resolve")
+    equal(b.run("unknown", script).status, 76)
+    equal(b.effects(), 5)
+
+
+@case(rows=[7])
+def signals_reach_the_command(b):
+    """A signal to the runner is the command's; its status is recorded and ours."""
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"):
+        trap = f"trap 'echo caught; exit 5' {name}"
+        script = f"{trap}; echo up > {name}; while :; do sleep 0.05; done"
+        worker = b.start_run(name, script)
+        until(lambda: b.read(name), "the command is ready")
+        worker.send_signal(getattr(signal, "SIG" + name))
+        equal(finish(worker)[:2], (5, b"caught\n"))
+        equal(b.record(name)["status"], "completed")
+        equal(b.run(name, script)[:2], (5, b"caught\n"))
+
+
+@case
+def a_group_dies_of_a_forwarded_signal(b):
+    """Work that dies of the SIGTERM that was passed on follows the policy; under
+    rerun the next run takes over at once, and is told so."""
+    script = "echo effect $IDEM_TAKEOVER >> ledger; test $IDEM_TAKEOVER = 1 || sleep 30"
+    for policy, status in (("hold", "unknown"), ("rerun", "in_progress")):
+        worker = b.start_run(policy, script, "--on-expired-lease", policy)
+        until(b.effects, "the work has begun")
+        worker.terminate()
+        equal(finish(worker).status, 143)
+        equal(b.record(policy)["status"], status)
+        again = b.run(policy, script, "--on-expired-lease", policy)
+        equal(again.status, 76 if policy == "hold" else 0)
+        equal(b.effects(), 1 if policy == "hold" else 2)
+        os.unlink(b.file("ledger"))
+
+
+# ---- Output ------------------------------------------------------------------
+
+
+@case
+def order_between_the_streams_is_kept(b):
+    """Both streams into one pipe replay in the order in which they came."""
+    script = "for i in 1 2 3; do echo $i; sleep 0.1; echo e$i >&2; sleep 0.1; done"
+    for _ in range(2):
+        got = b.run("k", script, stderr=subprocess.STDOUT)
+        equal(got.stdout, b"1\ne1\n2\ne2\n3\ne3\n")
+
+
+@case
+def megabytes_replay_byte_for_byte(b):
+    """Output that does not stay in memory is recorded all the same."""
+    script = "head -c 3000000 /dev/urandom; head -c 2000000 /dev/urandom >&2"
+    first = b.run("k", script)
+    equal((len(first.stdout), len(first.stderr)), (3000000, 2000000))
+    equal(b.run("k", script), first)
+
+
+@case
+def nothing_is_added_to_a_pipe(b):
+    """Neither the first run nor a replay of silent work prints a byte."""
+    for _ in range(2):
+        equal(b.run("k", "exit 0"), (0, b"", b""))
+    contains(b.run("k", "exit 0", "-v").stderr, b"replayed")
+
+
+@case(rows=[66])
+def too_much_output_becomes_a_tombstone(b):
+    """Beyond --max-output all is streamed, nothing is kept, nothing runs twice."""
+    script = f"{EFFECT}; head -c 5000 /dev/zero; exit 3"
+    options = ("--max-output", "4k")
+    first = b.run("k", script, *options)
+    equal((first.status, len(first.stdout), first.stderr), (3, 5000, b""))
+    again = b.run("k", script, *options)
+    equal((again.status, again.stdout), (3, b""))
+    contains(again.stderr, b"not kept")
+    equal(b.run("k", script, "-q"), (3, b"", b""))
+    equal(b.effects(), 1)
+    equal(len(b.run("l", "head -c 4091 /dev/zero", *options).stdout), 4091)
+    equal(len(b.run("l", "head -c 4091 /dev/zero", *options).stdout), 4091)
+
+
+@case(rows=[66], slow=True)
+def memory_stays_flat(b):
+    """200 MB of output pass through a runner that does not grow."""
+
+    def peak(size):
+        script = f"head -c {size} /dev/zero; read x < gate"
+        worker = b.start_run(f"k{size}", script)
+        left = size
+        while left > 0:
+            left -= len(worker.stdout.read(min(left, 1 << 20)))
+        with open(f"/proc/{worker.pid}/status", encoding="ascii") as f:
+            line = next(line for line in f if line.startswith("VmHWM"))
+        b.open_gate()
+        equal(finish(worker).status, 0)
+        return int(line.split()[1])
+
+    small, large = peak(1), peak(200 << 20)
+    assert large - small < 4096, f"{small} kB, then {large} kB"
+
+
+@case(rows=[66])
+def a_daemon_on_the_pipe_is_not_waited_for(b):
+    """A descendant that holds the pipes does not hold up the end."""
+    before = time.monotonic()
+    script = "echo done; sleep 20 & exit 3"
+    equal(b.run("k", script, stderr=subprocess.DEVNULL)[:2], (3, b"done\n"))
+    assert time.monotonic() - before < 5
+    equal(b.run("k", script), (3, b"done\n", b""))
+
+
+@case(rows=[66])
+def a_stream_that_ends_early_is_no_end(b):
+    """A command that closes its stdout goes on, and its last words are kept."""
+    script = f"echo out; exec >&-; sleep 0.3; echo late >&2; {EFFECT}; exit 2"
+    for _ in range(2):
+        equal(b.run("k", script), (2, b"out\n", b"late\n"))
+    equal(b.effects(), 1)
+
+
+@case(rows=[67])
+def a_stdout_that_takes_nothing_changes_nothing(b):
+    """With stdout closed, full or without a reader the work is done and kept."""
+    script = f"head -c 300000 /dev/zero; {EFFECT}; echo err >&2; exit 6"
+    read_end, no_reader = os.pipe()
+    os.close(read_end)
+    with open("/dev/full", "wb") as full:
+        ways = {
+            "pipe": {"stdout": no_reader},
+            "full": {"stdout": full},
+            "closed": {"preexec_fn": lambda: os.close(1)},
+        }
+        for n, (key, popen) in enumerate(ways.items(), 1):
+            equal(b.run(key, script, **popen)[::2], (6, b"err\n"))
+            equal(b.effects(), n)
+            status, stdout, stderr = b.run(key, script)
+            equal((status, len(stdout), stderr), (6, 300000, b"err\n"))
+            equal(b.run(key, script, **popen)[::2], (6, b"err\n"))
+            equal(b.effects(), n)
+    os.close(no_reader)
+
+
+@case
+def a_slow_reader_slows_the_command(b):
+    """Nothing piles up in the runner, and nothing is lost, while nobody reads."""
+    script = "head -c 2000000 /dev/zero; echo effect >> ledger"
+    worker = b.start_run("k", script)
+    time.sleep(0.5)
+    equal(b.effects(), 0)
+    equal(len(finish(worker).stdout), 2000000)
+    equal(b.effects(), 1)
+
+
+@case
+def our_streams_stay_as_they_are(b):
+    """A stdout that never blocks loses nothing; the flags of one are not ours."""
+    for blocking in (True, False):
+        read_end, write_end = os.pipe()
+        os.set_blocking(write_end, blocking)
+        script = f"head -c 500000 /dev/zero; exit {int(blocking)}"
+        worker = b.start_run(f"k{blocking}", script, stdout=write_end)
+        time.sleep(0.2)
+        equal(os.get_blocking(write_end), blocking)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as f:
+            equal(len(f.read()), 500000)
+        equal(finish(worker).status, int(blocking))
+
+
+@case
+def without_capture_output_is_left_alone(b):
+    """--capture none gives the command our own streams and keeps its status."""
+    script = f"{EFFECT}; test -p /dev/stdout && echo pipe; test -f /dev/stderr; exit 4"
+    with open(b.file("err"), "wb") as err:
+        got = b.run("k", script, "--capture", "none", stderr=err)
+    equal(got[:2], (4, b"pipe\n"))
+    again = b.run("k", script, "--capture", "none")
+    equal(again[:2], (4, b""))
+    contains(again.stderr, b"not kept")
+    equal(b.run("k", script, "--capture", "none", "-q"), (4, b"", b""))
+    equal(b.effects(), 1)
+
+
+# ---- The story for programs --------------------------------------------------
+
+
+def story(b, *args, **more):
+    """The JSON line of --status-fd, after the run's result."""
+    read_end, write_end = os.pipe()
+    got = b(
+        "run", "--status-fd", str(write_end), *args, pass_fds=[write_end], **more
+    )
+    os.close(write_end)
+    with os.fdopen(read_end, encoding="utf-8") as f:
+        line = f.read()
+    equal(line.count("\n"), 1)
+    return got, json.loads(line)
+
+
+@case
+def the_story_is_unambiguous(b):
+    """--status-fd tells a command's 65 from ours, and run from replayed."""
+    command = ["-k", "k", "--", "sh", "-c", "echo hi; exit 65"]
+    got, first = story(b, *command)
+    equal(got.status, 65)
+    fence = first.pop("fence")
+    equal(
+        first,
+        {
+            "verdict": "STARTED",
+            "executed": True,
+            "exit_status": 65,
+            "recorded": True,
+            "status": "completed",
+            "not_kept": False,
+            "replayed_bytes": 0,
+            "scope": "",
+            "key": "k",
+            "attempts": 1,
+            "takeover": False,
+            "idem_status": 65,
+        },
+    )
+    second = story(b, *command)[1]
+    equal(second.pop("fence"), fence)
+    first.update(verdict="REPLAY", executed=False, recorded=False, replayed_bytes=3)
+    equal(second, first)
+
+    other = story(b, "-k", "k", "--", "true")[1]
+    equal((other["verdict"], other["executed"]), ("MISMATCH", False))
+    killed = story(b, "-k", "d", "--", "sh", "-c", "kill -9 $$")[1]
+    equal((killed["signal"], killed["status"]), (9, "unknown"))
+    assert "exit_status" not in killed
+    missing = story(b, "-k", "m", "--", "./missing")[1]
+    equal((missing["executed"], missing["status"]), (False, "released"))
+    contains(missing["error"], "cannot execute ./missing")
+
+
+@case(rows=[75])
+def a_story_that_cannot_be_told_changes_nothing(b):
+    """Status file, descriptor or spool without room: the outcome is the same."""
+    got = b.run("k", "exit 3", "--status-file", b.file("status.json"))
+    equal(got.status, 3)
+    equal(json.loads(b.read("status.json"))["exit_status"], 3)
+    equal(os.stat(b.file("status.json")).st_mode & 0o777, 0o600)
+    equal([n for n in os.listdir(b.path) if n.startswith("status.json.")], [])
+
+    got = b.run("l", "exit 3", "--status-file", b.file("no/dir/file"))
+    equal(got.status, 3)
+    contains(got.stderr, b"cannot write the status to ")
+    with open("/dev/full", "wb") as full:
+        fd = full.fileno()
+        got = b.run("m", "exit 3", "--status-fd", str(fd), pass_fds=[fd])
+    equal(got.status, 3)
+    contains(got.stderr, b"No space left on device")
+
+    script = f"{EFFECT}; head -c 2000000 /dev/zero; exit 3"
+    nowhere = {"TMPDIR": b.file("no/dir")}
+    got = b.run("n", script, env=nowhere)
+    equal((got.status, len(got.stdout)), (3, 2000000))
+    equal(b.run("n", script)[:2], (3, b""))
+    equal(b.effects(), 1)
+
+
+# ---- Killed at the worst moment ----------------------------------------------
+
+
+@case(rows=[1])
+def killed_before_it_asks(b):
+    """Killed before it asked for the key: no record, no effect; a retry runs."""
+    command = ("run", "-k", "k", "--input", "-", "--", "sh", "-c", EFFECT)
+    early = b.start(*command, stdin=subprocess.PIPE)
+    early.stdin.write(b"half of the inp")
+    early.stdin.flush()
+    time.sleep(0.2)
+    early.kill()
+    early.wait()
+    equal((b.record("k"), b.effects()), (None, 0))
+    equal(b(*command, input=b"all of the input").status, 0)
+    equal(b.effects(), 1)
+
+
+def killed_while_it_worked(b, *options):
+    """Start ./step, kill its runner, and let the next attempt see another step."""
+    worker = b.start("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+    until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
+    b.await_pid()
+    worker.kill()
+    worker.wait()
+    b.write("step", f"{EFFECT}; echo $IDEM_ATTEMPTS $IDEM_TAKEOVER $IDEM_FENCE")
+
+
+def retry(b, *options):
+    return b("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+
+
+def retry_until_free(b, *options):
+    """What a retry gets once the lease is over."""
+
+    def answered():
+        got = retry(b, *options)
+        return got if got.status != 75 else None
+
+    return until(answered, "the lease ends")
+
+
+@case(rows=[2, 5], slow=True)
+def killed_before_the_effect(b):
+    """Killed before the effect: its work is ended, and attempt 2 starts at once."""
+    b.write("step", f"echo $$ > pid; read x < gate; {EFFECT}")
+    killed_while_it_worked(b, "--on-expired-lease", "rerun")
+    child = int(b.read("pid"))
+    got = retry_until_free(b, "--on-expired-lease", "rerun")
+    assert is_gone(child)
+    equal((got.status, got.stdout[:4], b.effects()), (0, b"2 1 ", 1))
+    record = b.record("k")
+    assert record["started_ms"] < record["created_ms"] + 2000  # The lease.
+
+
+@case(rows=[3], slow=True)
+def killed_after_the_effect_rerun(b):
+    """Killed after the effect, rerun: it runs again, and is told so."""
+    b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate")
+    killed_while_it_worked(b, "--on-expired-lease", "rerun")
+    fence = b.record("k")["fence"]
+    got = retry_until_free(b, "--on-expired-lease", "rerun")
+    attempts, takeover, new_fence = got.stdout.split()
+    equal((attempts, takeover), (b"2", b"1"))
+    assert int(new_fence) > fence
+    equal(b.effects(), 2)
+    equal(retry(b).stdout, got.stdout)
+
+
+@case(rows=[3], slow=True)
+def killed_after_the_effect_hold(b):
+    """Killed after the effect, hold: nobody knows, and nothing runs again."""
+    b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate")
+    killed_while_it_worked(b)
+    for _ in range(2):
+        got = retry_until_free(b)
+        equal((got.status, got.stdout, b.effects()), (76, b"", 1))
+        contains(got.stderr, b"nobody knows whether", b"idem resolve")
+
+    # The control: without idem, whoever retries has the effect twice.
+    plainly(b.path, EFFECT)
+    equal(b.effects(), 2)
+
+
+@case(rows=[4])
+def killed_before_it_answered(b):
+    """Killed when the outcome was on record but not yet printed: a replay."""
+    script = f"{EFFECT}; head -c 100000 /dev/urandom; exit 3"
+    worker = b.start_run("k", script)
+    until(lambda: b.has_status("k", "completed"), "the outcome is on record")
+    equal(worker.poll(), None)  # It still has most of its output to print.
+    worker.kill()
+    worker.wait()
+    printed = worker.stdout.read()
+    assert len(printed) < 100000
+    got = b.run("k", script)
+    equal((got.status, len(got.stdout), b.effects()), (3, 100000, 1))
+    equal(got.stdout[: len(printed)], printed)
+
+
+@case(rows=[8], slow=True)
+def stopped_past_its_lease(b):
+    """An owner that slept through its lease ends its work and records nothing."""
+    b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate; {EFFECT}")
+    options = ("--on-expired-lease", "rerun")
+    sleeper = b.start("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+    child = b.await_pid()
+    sleeper.send_signal(signal.SIGSTOP)
+    b.write("step", "echo second")
+    got = retry_until_free(b, *options)
+    equal(got, (0, b"second\n", b""))
+    sleeper.send_signal(signal.SIGCONT)
+    late = finish(sleeper)
+    equal(late.status, 80)
+    contains(late.stderr, b"lost")
+    assert is_gone(child)
+    equal((retry(b).stdout, b.effects()), (b"second\n", 1))
+
+
+@case(rows=[39], slow=True)
+def a_locked_store_runs_nothing(b):
+    """While the store stays locked a run waits for a time, and then gives up: 69."""
+    equal(b.run("other", "true").status, 0)
+    with locked(b):
+        got = b.run("k", EFFECT)
+    equal((got.status, got.stdout, b.effects()), (69, b"", 0))
+    contains(got.stderr, b"idem: ")
+    equal(b.run("k", EFFECT).status, 0)
+    equal(b.effects(), 1)
+
+
+STUBBORN = """
+trap 'echo told to stop; exit 0' TERM
+echo $$ > pid
+while :; do sleep 0.05; done
+"""
+
+
+@case(rows=[9], slow=True)
+def stopped_for_want_of_a_renewal(b):
+    """Work whose lease cannot be renewed is ended before it, and then recorded."""
+    worker = b.start_run("k", STUBBORN, "--lease", "2s")
+    child = b.await_pid()
+    begun = time.monotonic()
+    with locked(b):
+        until(lambda: is_gone(child), "the command has ended")
+        took = time.monotonic() - begun
+    got = finish(worker)
+    equal((got.status, got.stdout), (0, b"told to stop\n"))
+    contains(got.stderr, b"the command was stopped")
+    assert 0.8 < took < 2.1, took
+    equal(b.record("k")["status"], "completed")
+
+
+@case(slow=True)
+def an_outcome_that_cannot_be_recorded_is_80(b):
+    """The output is shown, the status is 80, and the message says what to type."""
+    script = f"{EFFECT}; echo out; echo $$ > pid; read x < gate; exit 3"
+    worker = b.start_run("k", script, "--lease", "2s", "--store", b.idem.store)
+    b.await_pid()
+    with locked(b):
+        b.open_gate()
+        got = finish(worker)
+    equal((got.status, got.stdout), (80, b"out\n"))
+    contains(got.stderr, b"ended with status 3, but that could not be recorded")
+    lines = got.stderr.decode().splitlines()
+    release = next(line for line in lines if "--release" in line).strip()
+    contains(release, "idem resolve", "--store=", "--fence")
+    mended = b.shell(release.replace("TEXT", "looked"))
+    equal((mended.returncode, mended.stderr), (0, b""))
+    equal(b.record("k")["status"], "released")
+
+
+@case(slow=True)
+def a_long_command_keeps_its_lease(b):
+    """Work that takes twice its lease is not taken over, and is recorded."""
+    script = f"{EFFECT}; sleep 4.5; echo done"
+    options = ("--lease", "2s", "--on-expired-lease", "rerun")
+    worker = b.start_run("k", script, *options)
+    time.sleep(3.5)
+    equal(b.run("k", script, *options).status, 75)
+    equal(finish(worker), (0, b"done\n", b""))
+    equal(b.effects(), 1)
+
+
+@case(slow=True)
+def attempts_are_counted(b):
+    """After --max-attempts the record is failed: 79, and nothing runs."""
+    b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate")
+    options = ("--on-expired-lease", "rerun", "--max-attempts", "1")
+    killed_while_it_worked(b, *options)
+    got = retry_until_free(b, *options)
+    equal((got.status, got.stdout, b.effects()), (79, b"", 1))
+    contains(got.stderr, b"gave up after 1 attempts")
+
+
+# ---- At a terminal -----------------------------------------------------------
+
+
+@case
+def a_terminal_is_the_commands(b):
+    """The command reads from the terminal, and Ctrl-C is for it."""
+    script = "trap 'echo caught; exit 9' INT; read x; echo got $x; read y"
+    terminal = at_terminal(b, "k", script)
+    terminal.type(b"hello\n")
+    terminal.expect(b"got hello")
+    terminal.type(b"\x03")
+    terminal.expect(b"caught")
+    equal(terminal.process.wait(10), 9)
+    os.close(terminal.master)
+    equal(b.run("k", script)[:2], (9, b"got hello\ncaught\n"))
+
+
+@case
+def a_terminal_is_had_for_the_asking(b):
+    """In a pipeline, or without it as stdin, the command gets it once it reads."""
+    b.write("ask", "echo up; read x < /dev/tty; echo got $x; exit 5")
+    for line in ("idem run -k a -- sh ask | cat", "idem run -k b -- sh ask <&-"):
+        script = f"PATH={b.path}:$PATH; {line}; echo ended $? ${{PIPESTATUS[0]}}"
+        shell = Terminal(b, "bash", "--norc", "-m", "-c", script)
+        shell.expect(b"up")
+        shell.type(b"this\n")
+        shell.expect(b"got this")
+        shell.expect(b"ended ")
+        shell.expect(b" 5")
+        os.close(shell.master)
+
+
+@case
+def a_replay_at_a_terminal_says_so(b):
+    """Where a person reads, a replay is told from a run."""
+    equal(b.run("k", "echo out").status, 0)
+    terminal = at_terminal(b, "k", "echo out")
+    terminal.expect(b"idem: replayed")
+    equal(terminal.process.wait(10), 0)
+    os.close(terminal.master)
+
+
+@case
+def a_job_can_be_stopped_and_continued(b):
+    """Ctrl-Z stops the job, the shell takes over, and fg goes on with it."""
+    run = f"{shlex.quote(PROGRAM)} run -k k -- sh -c 'echo up; read x; echo got $x'"
+    shell = Terminal(
+        b, "bash", "--norc", "-m", "-c", f"{run}; echo left $?; fg; echo ended $?"
+    )
+    shell.expect(b"up")
+    time.sleep(0.2)
+    shell.type(b"\x1a")
+    shell.expect(b"left 148")
+    shell.type(b"more\n")
+    shell.expect(b"got more")
+    shell.expect(b"ended 0")
+    os.close(shell.master)
+
+
+if __name__ == "__main__":
+    main()

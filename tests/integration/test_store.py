@@ -1,0 +1,570 @@
+"""Whole stores: export and import, counters, versions, stores of several users."""
+
+import base64
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import stat
+import struct
+import time
+
+from tap import PROGRAM, Idem, equal, main, run, skip, test
+
+STATUSES = ["in_progress", "completed", "failed", "unknown", "released"]
+NEVER = 2**63 - 1
+NOW = int(time.time() * 1000)
+
+
+def shop(name):
+    """A store of this name."""
+    return Idem("sqlite:" + os.path.abspath(name))
+
+
+def run_ok(idem, *args, **rest):
+    result = idem(*args, **rest)
+    equal((result.status, result.stderr), (0, b""))
+    return result.stdout
+
+
+# ---- Records made here, from the layout in <idem/store.h> ----
+
+
+def piece(x):
+    return len(x).to_bytes(8, "big") + x
+
+
+def digest(body):
+    return hashlib.sha256(body).digest()[:16] if body else bytes(16)
+
+
+def field(tag, body):
+    return struct.pack(">BI", tag, len(body)) + body if body else b""
+
+
+def head_of(scope, key, r):
+    """The stored form of the record @r."""
+    fields = b"".join(
+        field(tag, r[name])
+        for tag, name in enumerate(
+            ["owner", "fingerprint", "content_type", "meta", "error", "note"], 1
+        )
+    )
+    for owner, fence, end in r["history"]:
+        fields += field(7, struct.pack(">BQQQ", end, fence, NOW, NOW + 1) + owner)
+    fields += field(100, r["later"])
+    head = b"IDR1" + struct.pack(
+        ">BBBBQII10Q16s16s16s16sQQ",
+        1, r["status"], r["policy"], r["flags"], r["fence"], r["attempts"],
+        len(fields), NOW, NOW, 60000, r["lease_end"], 1000, 0,
+        0 if r["status"] == 1 else NOW, r["expires"], 86400000, 0,
+        r["nonce"], bytes(16), digest(r["result"]), digest(r["input"]),
+        len(r["result"]), len(r["input"]),
+    )  # fmt: skip
+    head += fields
+    identity = hashlib.sha256(b"idem1" + piece(scope) + piece(key)).digest()
+    return head + hashlib.sha256(identity + head).digest()[:16]
+
+
+def sample(rng, n):
+    """Scope, key and record number @n, of any kind."""
+    status = n % 5 + 1
+    key = b"order-%d" % n
+    if n % 7 == 0:
+        key = rng.randbytes(1 + n % 240) + b"\xff%d" % n  # No UTF-8.
+    done = status in (2, 3)
+    sizes = [0, 1, 100, 5000] if n % 1000 else [3_000_000]
+    return (
+        rng.choice([b"", b"shop-7", b"sh\xc3\xb6p", b"\x00\xfe"]),
+        key,
+        {
+            "status": status,
+            "policy": n % 2 + 1,
+            "flags": 2 if status == 4 else 0,
+            "fence": n + 10,
+            "attempts": n % 4 + 1,
+            "lease_end": NEVER if n % 3 == 0 else NOW + 3600_000,
+            "expires": NEVER if n % 2 else NOW + 7200_000,
+            "nonce": rng.randbytes(16),
+            "owner": b"host/%d" % n,
+            "fingerprint": b"\x01" + rng.randbytes(32) if n % 2 else b"",
+            "content_type": b"text/plain" if done else b"",
+            "meta": b"exit 0\n" if done else b"",
+            "error": b"card \xff refused" if status == 3 else b"",
+            "note": b"no answer\n" if status == 4 else b"",
+            "history": [
+                (b"was/%d" % i, n + 1, i % 3 + 1) for i in range(n % 9)
+            ],
+            "later": b"of a later version" if n % 11 == 0 else b"",
+            "result": rng.randbytes(rng.choice(sizes)) if done else b"",
+            "input": rng.randbytes(n % 50),
+        },
+    )
+
+
+def line_of(scope, key, r, **more):
+    """One line of an export, with what an import needs and no more."""
+    line = {
+        "scope_hex": scope.hex(),
+        "key_hex": key.hex(),
+        "head": base64.b64encode(head_of(scope, key, r)).decode(),
+    }
+    for name in ("result", "input"):
+        if r[name]:
+            line[name] = base64.b64encode(r[name]).decode()
+    return json.dumps({**line, **more})
+
+
+HEADER = '{"idem_export":1}\n'
+
+
+def records_of(idem, *args):
+    """The lines of an export without its header, sorted."""
+    lines = run_ok(idem, "export", *args, "-", timeout=120).splitlines()
+    equal(json.loads(lines[0])["idem_export"], 1)
+    return sorted(lines[1:])
+
+
+def summary(result, status=0):
+    equal(result.status, status)
+    return json.loads(result.stdout)
+
+
+def counts(result, status=0):
+    told = summary(result, status)
+    return told["added"], told["kept"], told["refused"]
+
+
+# ---- Export and import -----------------------------------------------------
+
+
+@test
+def ten_thousand_records_survive_the_way():
+    """What goes through export and import comes out as it went in."""
+    rng = random.Random(1)
+    with open("made.jsonl", "w", encoding="ascii") as f:
+        f.write(HEADER)
+        for n in range(10_000):
+            f.write(line_of(*sample(rng, n)) + "\n")
+    a, b = shop("a.db"), shop("b.db")
+
+    dry = a("import", "--dry-run", "--json", "made.jsonl", timeout=120)
+    equal(counts(dry), (10_000, 0, 0))
+    assert not os.path.exists("a.db")
+    equal(counts(a("import", "--json", "made.jsonl", timeout=120)), (10_000, 0, 0))
+    equal(run_ok(a, "export", "a.jsonl", timeout=120), b"exported 10000 records\n")
+    equal(stat.S_IMODE(os.stat("a.jsonl").st_mode), 0o600)
+    equal([n for n in os.listdir() if n.startswith("a.jsonl.")], [])
+
+    equal(counts(b("import", "--json", "a.jsonl", timeout=120)), (10_000, 0, 0))
+    first = records_of(a)
+    equal(len(first), 10_000)
+    assert first == records_of(b)
+    heads = {json.loads(line)["head"] for line in first}
+    with open("made.jsonl", encoding="ascii") as f:
+        assert heads == {json.loads(line)["head"] for line in list(f)[1:]}
+
+    equal(counts(b("import", "--json", "a.jsonl", timeout=120)), (0, 10_000, 0))
+    equal(
+        counts(b("import", "-n", "--json", "a.jsonl", timeout=120)), (0, 10_000, 0)
+    )
+    assert first == records_of(b)
+    by_status = [len(records_of(b, "--status", name)) for name in STATUSES]
+    equal(by_status, [2000] * 5)
+    some = records_of(b, "--scope", "shop-7", "--status", "failed,unknown")
+    assert some and all(json.loads(x)["scope"] == "shop-7" for x in some)
+
+
+@test
+def a_token_is_good_for_the_new_store():
+    """Work that was going on when its store moved is ended in the new store."""
+    a, b = shop("a.db"), shop("b.db")
+    token = run_ok(a, "begin", "-k", "order-42").decode().strip()
+    run_ok(a, "run", "-k", "done", "--", "echo", "hello")
+    out = run_ok(a, "export")
+    equal(run_ok(b, "import", input=out), b"added 2, kept 0, refused 0\n")
+    equal(run_ok(b, "complete", "--token", token, "--result", "paid"), b"")
+    equal(b("begin", "-k", "order-42").stdout, b"paid")
+    equal(run_ok(b, "run", "-k", "done", "--", "echo", "hello"), b"hello\n")
+    # What is there stays, also what is older.
+    equal(run_ok(b, "import", input=out), b"added 0, kept 2, refused 0\n")
+    equal(b("begin", "-k", "order-42").stdout, b"paid")
+
+
+def export_of_one():
+    idem = shop("a.db")
+    run_ok(idem, "run", "-k", "a", "--", "echo", "hello")
+    header, line = run_ok(idem, "export", "-").splitlines()
+    return header, json.loads(line)
+
+
+@test
+def lines_that_cannot_be_trusted_are_refused():
+    """A bad line is told by its number, the others go in, the status is 74."""
+    header, good = export_of_one()
+    head = base64.b64decode(good["head"])
+    result = base64.b64decode(good["result"])
+
+    def changed(**members):
+        line = {**good, **members}
+        return json.dumps({k: v for k, v in line.items() if v is not None})
+
+    def flipped(data, at):
+        data = bytearray(data)
+        data[at] ^= 1
+        return base64.b64encode(data).decode()
+
+    bad = [
+        ("", "it is cut short"),
+        ("{", "it is cut short"),
+        (json.dumps(good)[:-1], "it is cut short"),
+        (json.dumps(good) + "}", "it is no JSON: "),
+        ("{a: 1}", "it is no JSON: "),
+        ("[1]", "it is no JSON object"),
+        (b'{"key": "\xff"}', "it is no JSON: "),
+        ("{}", "it has no scope and key"),
+        (changed(key=None), "it has no scope and key"),
+        (changed(key="x" * 256), "it has no scope and key"),
+        (changed(key=None, key_hex="6g"), "it has no scope and key"),
+        (changed(key=None, key_hex="616"), "it has no scope and key"),
+        (changed(key="b"), "its checksum does not match"),
+        (changed(scope="b"), "its checksum does not match"),
+        (changed(head=None), "it has no head in base64"),
+        (changed(head=good["head"][:-1]), "it has no head in base64"),
+        (changed(head="A" * 200_000), "it has no head in base64"),
+        (changed(head=good["head"].replace("A", " ", 1)), "it has no head"),
+        (changed(result="="), "its result is not in base64"),
+        (changed(result=flipped(result, 7)), "its result is not the one"),
+        (changed(result=None), "its result is not the one"),
+        (changed(input="AAAA"), "its input is not the one"),
+        (changed(status="released"), 'its "status" does not match its head'),
+        (changed(fence=7), 'its "fence" does not match its head'),
+    ]
+    bad += [
+        (changed(head=flipped(head, at)), "line") for at in range(0, len(head), 9)
+    ]
+    for text, wanted in bad:
+        text = text if isinstance(text, bytes) else text.encode()
+        other = {**good}
+        lines = [header, text, json.dumps(other).encode()]
+        idem = shop("b.db")
+        told = idem("import", "--json", input=b"\n".join(lines))
+        equal(summary(told, 74)["refused_lines"], [2])
+        assert b"idem: line 2: " in told.stderr, told
+        assert wanted.encode() in told.stderr, (wanted, told)
+        equal(summary(told, 74)["added"], 1)
+        equal(idem("begin", "-k", "a").status, 10)
+        os.unlink("b.db"), os.unlink("b.db-wal"), os.unlink("b.db-shm")
+
+
+@test
+def what_is_no_export_is_not_read():
+    """A file without the header of an export adds nothing."""
+    idem = shop("b.db")
+    _, good = export_of_one()
+    good = json.dumps(good).encode()
+    for text, status, wanted in [
+        (b"", 74, b"it is empty"),
+        (b"hello\n", 74, b"this is no export of idem"),
+        (good, 74, b"this is no export of idem"),
+        (b'{"idem_export":2}\n' + good, 78, b"use a newer idem"),
+    ]:
+        told = idem("import", "--json", input=text)
+        equal(counts(told, status), (0, 0, 0))
+        assert wanted in told.stderr, told
+    told = idem("import", "no-such-file")
+    equal((told.status, told.stdout), (64, b""))
+    equal(idem("import", "a", "b").status, 64)
+    # Exports that were put together are one.
+    both = HEADER.encode() + good + b"\n" + HEADER.encode() + good
+    equal(counts(idem("import", "--json", input=both)), (1, 1, 0))
+
+
+@test
+def an_export_replaces_files_and_nothing_else():
+    """An export takes the place of a file when it is whole; devices stay."""
+    idem = shop("a.db")
+    equal(idem("export", "x").status, 78)
+    equal(os.listdir(), [])
+    run_ok(idem, "run", "-k", "a", "--", "true")
+    with open("x", "w", encoding="ascii") as f:
+        f.write("old")
+    os.chmod("x", 0o644)
+    equal(run_ok(idem, "export", "x"), b"exported 1 record\n")
+    equal(stat.S_IMODE(os.stat("x").st_mode), 0o600)
+    os.mkfifo("pipe")
+    os.symlink("x", "link")
+    for name in ("pipe", "link", "/dev/null", "."):
+        told = idem("export", name)
+        equal(told.status, 64)
+        assert b"no regular file" in told.stderr, told
+    equal(idem("export", "no/such").status, 2)
+    told = run(["sh", "-c", f"{PROGRAM} export - >/dev/full"], {"IDEM_STORE": idem.store})
+    equal(told.status, 2)
+
+
+@test
+def a_damaged_record_is_left_out():
+    """An export leaves out what cannot be trusted, says so, and exits 74."""
+    idem = shop("a.db")
+    for key in ("a", "b"):
+        run_ok(idem, "run", "-k", key, "--", "echo", key)
+    with sqlite3.connect("a.db") as db:
+        db.execute("UPDATE idem_record SET result = x'00' WHERE key = x'61'")
+    db.close()
+    told = idem("export", "out")
+    equal((told.status, told.stdout), (74, b"exported 1 record\n"))
+    assert b'"a" cannot be trusted' in told.stderr, told
+    equal(run_ok(shop("b.db"), "import", "out"), b"added 1, kept 0, refused 0\n")
+
+
+# ---- Counters ----------------------------------------------------------------
+
+
+def stats(idem):
+    return json.loads(run_ok(idem, "stats", "--json"))
+
+
+def counters(idem):
+    """The counters that are not 0."""
+    return {k: v for k, v in stats(idem)["counters"].items() if v}
+
+
+@test
+def short_processes_are_counted():
+    """Fifty processes that live for a moment are counted, each of them."""
+    idem = shop("a.db")
+    expected = dict(
+        started=22, completed=20, failed=1, replayed=12, busy=8, mismatch=9, lost=2,
+        resolved=1, released=1,
+    )  # fmt: skip
+    waiting = [idem.start("run", "-k", f"c{n}", "--", "true") for n in range(10)]
+    for n in range(10):
+        run_ok(idem, "run", "-k", f"k{n}", "--", "true")
+    for process in waiting:
+        process.communicate()
+        equal(process.returncode, 0)
+    for n in range(12):
+        run_ok(idem, "run", "-k", f"k{n % 10}", "--", "true")
+    for n in range(9):
+        equal(idem("run", "-k", f"k{n}", "--", "false").status, 65)
+    token = run_ok(idem, "begin", "-k", "busy").decode().strip()
+    for n in range(5):
+        equal(idem("run", "-k", "busy", "--", "true").status, 75)
+    # A caller that waits looks many times and is busy once.
+    waiter = ["run", "--wait", "300ms", "-k", "busy", "--", "true"]
+    equal(idem(*waiter).status, 75)
+    equal(idem(*waiter[:1], "--wait-then-run", *waiter[1:]).status, 75)
+    equal(idem("begin", "-k", "busy", "--wait", "300ms").status, 75)
+    run_ok(idem, "release", "--token", token)
+    run_ok(idem, "release", "--token", token)
+    equal(idem("complete", "--token", token).status, 80)
+    token = run_ok(idem, "begin", "-k", "bad").decode().strip()
+    run_ok(idem, "fail", "--token", token, "--error", "x")
+    equal(idem("renew", "--token", token).status, 80)
+    idem("resolve", "bad", "--fail", "--reason", "r")
+    idem("resolve", "bad", "--fail", "--reason", "r")
+    equal(counters(idem), expected)
+    now = stats(idem)["records"]
+    equal(now, dict(in_progress=0, overdue=0, failed=1, unknown=0, corrupt=0))
+
+
+@test
+def leases_and_purges_are_counted():
+    """What a lease did, a takeover and a purge are counted; so are the gauges."""
+    idem = shop("a.db")
+    for policy in ("hold", "rerun", "hold"):
+        key = policy + str(time.time())
+        run_ok(idem, "begin", "-k", key, "--lease", "2s", "--retention", "2s",
+               "--on-expired-lease", policy)  # fmt: skip
+        again = ["begin", "-k", key, "--on-expired-lease", policy]
+        if policy == "rerun":
+            rerun = again
+        else:
+            hold = again
+    run_ok(idem, "run", "-k", "p", "--lease", "2s", "--retention", "2s", "--", "true")
+    time.sleep(2.3)
+    equal(stats(idem)["records"]["overdue"], 3)
+    equal(idem(*hold).status, 76)
+    equal(idem(*rerun).status, 0)
+    run_ok(idem, "purge")
+    equal(counters(idem), dict(started=5, takeovers=1, completed=1, unknown=1, purged=1))
+    now = stats(idem)["records"]
+    equal(now, dict(in_progress=2, overdue=1, failed=0, unknown=1, corrupt=0))
+
+
+# ---- Versions ----------------------------------------------------------------
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+@test
+def the_store_tells_what_it_is():
+    """info says what the file holds; an upgrade has nothing to do yet."""
+    idem = shop("a.db")
+    equal(idem("store", "info").status, 78)
+    equal(idem("store", "upgrade").status, 78)
+    equal(os.listdir(), [])
+    for n in range(3):
+        run_ok(idem, "run", "-k", f"k{n}", "--", "true")
+    run_ok(idem, "begin", "-k", "a")
+    told = json.loads(run_ok(idem, "store", "info", "--json"))
+    equal(told["path"], os.path.abspath("a.db"))
+    equal(told["schema"], 1)
+    equal(told["file_bytes"], os.stat("a.db").st_size)
+    equal(told["wal_bytes"], os.stat("a.db-wal").st_size)
+    assert told["pages"] > 3 and told["page_bytes"] == 4096, told
+    assert abs(told["store_ms"] - time.time() * 1000) < 60_000, told
+    equal(told["records"], dict(in_progress=1, completed=3, failed=0, unknown=0, released=0))
+    before = read("a.db"), read("a.db-wal")
+    equal(run_ok(idem, "store", "upgrade"),
+          b"schema 1 is the newest; nothing was changed\n")  # fmt: skip
+    equal(json.loads(run_ok(idem, "store", "upgrade", "--json")), {"from": 1, "to": 1})
+    equal((read("a.db"), read("a.db-wal")), before)
+    equal(idem("store").status, 64)
+    equal(idem("store", "shrink").status, 64)
+    equal(idem("store", "upgrade", "--store", "memory:").status, 64)
+
+
+@test
+def another_schema_is_left_alone():
+    """A store of another schema is refused with 78, byte for byte as it was."""
+    for sql, wanted in [
+        ("PRAGMA user_version = 2", b"use a newer idem"),
+        ("UPDATE idem_clock SET schema = 2", b"use a newer idem"),
+        ("PRAGMA user_version = 0", b"no release"),
+    ]:
+        idem = shop("a.db")
+        token = run_ok(idem, "begin", "-k", "a").decode().strip()
+        db = sqlite3.connect("a.db", isolation_level=None)
+        db.execute(sql)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        before = read("a.db")
+        for args in [
+            ["run", "-k", "b", "--", "true"],
+            ["begin", "-k", "a"],
+            ["complete", "--token", token],
+            ["show", "a"],
+            ["list"],
+            ["stats"],
+            ["purge"],
+            ["export", "-"],
+            ["store", "info"],
+            ["store", "upgrade"],
+        ]:
+            told = idem(*args)
+            equal((told.status, told.stdout), (78, b""))
+            assert wanted in told.stderr, told
+            equal(read("a.db"), before)
+        for name in os.listdir():
+            os.unlink(name)
+
+
+# ---- Several users -----------------------------------------------------------
+
+SHARED, OTHER = 60, 61  # Groups, by number: no name is needed.
+ANNA, BERT, CARL = 65534, 65533, 65532
+
+
+def modes():
+    """Mode and group of the files of the store, without their directory."""
+    return {
+        name: (oct(stat.S_IMODE(os.stat(name).st_mode)), os.stat(name).st_gid)
+        for name in sorted(os.listdir("."))
+        if name.startswith("a.db")
+    }
+
+
+def user(uid, *groups):
+    """The program as this user, whose own group is nobody else's."""
+
+    def idem(*args, store):
+        process = Idem("sqlite:" + os.path.abspath(store)).start(
+            *args, user=uid, group=uid, extra_groups=list(groups)
+        )
+        with process:
+            out, err = process.communicate(timeout=20)
+            return process.returncode, out, err
+
+    return idem
+
+
+def become_others():
+    if os.geteuid() != 0:
+        skip("only root can become somebody else")
+    os.mkdir("dir")
+    os.chmod(".", 0o755)
+    os.chown("dir", 0, SHARED)
+    os.chmod("dir", 0o777)
+    os.chdir("dir")
+    try:
+        with Idem().start("help", user=CARL) as process:
+            process.communicate()
+    except PermissionError:
+        skip("the program cannot be reached by another user")
+
+
+@test
+def a_group_shares_a_store():
+    """Members of the group of a store use it together; others are denied."""
+    become_others()
+    anna, bert = user(ANNA, SHARED), user(BERT, SHARED)
+    shared = f"a.db?group={SHARED}"
+    status, token, err = anna("begin", "-k", "a", store=shared)
+    equal((status, err), (0, b""))
+    all_shared = {
+        name: ("0o660", SHARED) for name in ("a.db", "a.db-lock", "a.db-shm", "a.db-wal")
+    }
+    equal(modes(), all_shared)
+    equal(bert("begin", "-k", "a", store="a.db")[0], 75)
+    equal(bert("run", "-k", "b", "--", "echo", "hi", store=shared)[:2], (0, b"hi\n"))
+    equal(anna("run", "-k", "b", "--", "echo", "hi", store="a.db")[:2], (0, b"hi\n"))
+    token = token.decode().strip()
+    equal(bert("complete", "--token", token, store="a.db")[0], 0)
+    equal(user(CARL)("run", "-k", "c", "--", "true", store="a.db")[0], 77)
+    equal(user(CARL)("list", store="a.db")[0], 77)
+
+    # What another member, or root, has to make anew is shared too.
+    for maker in (bert, user(0)):
+        db = sqlite3.connect("a.db")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        for name in ("a.db-wal", "a.db-shm", "a.db-lock"):
+            if os.path.exists(name):
+                os.unlink(name)
+        equal(maker("begin", "-k", f"{maker}", store="a.db")[0], 0)
+        equal(modes(), all_shared)
+        equal(os.stat("a.db").st_uid, ANNA)
+        equal(anna("run", "-k", "d", "--", "true", store="a.db")[0], 0)
+
+
+@test
+def a_group_is_for_its_members_to_give():
+    """A store is shared only with a group that there is and that one is in."""
+    become_others()
+    anna = user(ANNA, SHARED)
+    for suffix, status, wanted in [
+        (f"?group={OTHER}", 77, b"only its members and root"),
+        ("?group=no-such-group", 78, b"there is no group no-such-group"),
+        ("?group=", 64, b"group=NAME"),
+        ("?mode=rw", 64, b"group=NAME"),
+        ("?", 64, b"group=NAME"),
+    ]:
+        told = anna("begin", "-k", "a", store="a.db" + suffix)
+        equal(told[:2], (status, b""))
+        assert wanted in told[2], told
+        equal(modes(), {})
+    equal(anna("begin", "-k", "a", store="a.db")[0], 0)
+    equal({mode for mode, _ in modes().values()}, {"0o600"})
+    told = anna("begin", "-k", "b", store=f"a.db?group={SHARED}")
+    equal(told[:2], (78, b""))
+    assert b"not shared with group" in told[2], told
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""Effect and record in one transaction, under kill -9: examples/transaction.c."""
+
+import collections
+import concurrent.futures
+import contextlib
+import ctypes
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import threading
+import time
+
+from tap import LONG, PROGRAM, equal, main, run, skip, test
+
+TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
+KILLS = 1000 if LONG else 100
+CLIENTS = 4
+AMOUNT = 3
+
+SCHEMA = """
+CREATE TABLE account (name TEXT PRIMARY KEY,
+    balance INTEGER NOT NULL CHECK (balance >= 0));
+CREATE TABLE transfer (id INTEGER PRIMARY KEY, key TEXT,
+    payer TEXT, payee TEXT, amount INTEGER);
+INSERT INTO account VALUES ('ann', 1000000), ('bob', 0);
+"""
+
+# What a client without idem does: the same transfer in one transaction.
+WITHOUT_IDEM = """
+BEGIN IMMEDIATE;
+UPDATE account SET balance = balance - {amount} WHERE name = 'ann';
+UPDATE account SET balance = balance + {amount} WHERE name = 'bob';
+INSERT INTO transfer (key, payer, payee, amount)
+    VALUES ('{key}', 'ann', 'bob', {amount});
+COMMIT;
+SELECT 'transfer ' || last_insert_rowid();
+"""
+
+
+class Bank:
+    """A database of accounts, and the ways to transfer money in it."""
+
+    def __init__(self, journal="wal"):
+        self.path = os.path.abspath(f"bank-{journal}.db")
+        with self.open() as db:
+            db.execute(f"PRAGMA journal_mode = {journal}")
+            db.executescript(SCHEMA)
+
+    @contextlib.contextmanager
+    def open(self):
+        db = sqlite3.connect(self.path, timeout=20, isolation_level=None)
+        try:
+            yield db
+        finally:
+            db.close()
+
+    def with_idem(self, key, amount=AMOUNT):
+        return [TRANSACTION, self.path, key, "ann", "bob", str(amount)]
+
+    def without_idem(self, key):
+        script = WITHOUT_IDEM.format(key=key, amount=AMOUNT)
+        options = ["-batch", "-bail", "-cmd", ".timeout 20000"]
+        return ["sqlite3", *options, self.path, script]
+
+    def effects(self):
+        """How many transfers each key had."""
+        with self.open() as db:
+            keys = db.execute("SELECT key FROM transfer").fetchall()
+        return collections.Counter(key for key, in keys)
+
+    def completed(self):
+        """The keys with a completed record, and how many have another one."""
+        with self.open() as db:
+            rows = db.execute("SELECT key, status FROM idem_operations").fetchall()
+        keys = [key for key, status in rows if status == "completed"]
+        return collections.Counter(keys), len(rows) - len(keys)
+
+    def assert_whole(self):
+        """The file is sound, and no money came or went but by transfers."""
+        with self.open() as db:
+            equal(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            ann, bob = (b for b, in db.execute("SELECT balance FROM account"))
+            moved = db.execute("SELECT coalesce(sum(amount), 0) FROM transfer")
+            equal(bob, moved.fetchone()[0])
+            equal(ann + bob, 1000000)
+
+    def assert_once(self, keys):
+        """Each of @keys has one effect and one completed record; nothing else
+        has either. Without any takeover: nothing is left in progress."""
+        self.assert_whole()
+        once = collections.Counter(keys)
+        completed, others = self.completed()
+        equal((completed, others), (once, 0))
+        equal(self.effects(), once)
+        with self.open() as db:
+            counts = "SELECT (SELECT count(*) FROM transfer), count(*) FROM idem_record"
+            effects, records = db.execute(counts).fetchone()
+        equal(effects, records)
+
+
+# ---- A transfer, and its replay ----------------------------------------------
+
+
+@test
+def a_replay_is_the_receipt():
+    """The second transfer of a key prints the first receipt and moves nothing."""
+    bank = Bank()
+    first = run(bank.with_idem("k"))
+    equal(first, (0, b"transfer 1: 3 from ann to bob\n", b""))
+    equal(run(bank.with_idem("l")).stdout, b"transfer 2: 3 from ann to bob\n")
+    equal(run(bank.with_idem("k")), first)
+    bank.assert_once(["k", "l"])
+
+
+@test
+def another_transfer_is_refused():
+    """A key that was used for another amount answers 65 and moves nothing."""
+    bank = Bank()
+    equal(run(bank.with_idem("k")).status, 0)
+    got = run(bank.with_idem("k", 4))
+    equal((got.status, got.stdout), (65, b""))
+    bank.assert_once(["k"])
+
+
+@test
+def a_refusal_leaves_nothing():
+    """A transfer that fails leaves neither effect nor record, and may be retried."""
+    bank = Bank()
+    got = run(bank.with_idem("k", 1000001))
+    equal((got.status, got.stdout), (1, b""))
+    assert b"CHECK constraint" in got.stderr, got
+    equal(bank.effects(), {})
+    got = run([TRANSACTION, bank.path, "k", "ann", "eve", "3"])
+    equal((got.status, b"no such account" in got.stderr), (1, True))
+    equal(run(bank.with_idem("k")).status, 0)
+    bank.assert_once(["k"])
+
+
+# ---- A storm of kills --------------------------------------------------------
+
+
+class Storm:
+    """Clients that transfer under kill -9 and retry until they have a receipt.
+
+    Each key comes from two clients at once, as after a redelivery.
+    """
+
+    def __init__(self, command, kills, may_stop=lambda: False):
+        self.command = command
+        self.wanted = kills
+        self.may_stop = may_stop
+        self.kills = 0
+        self.keys = []
+        self.receipts = {}
+        self.lock = threading.Lock()
+        self.typical = statistics.median(self._timed(f"warm{i}") for i in range(9))
+
+    def _timed(self, key):
+        before = time.monotonic()
+        self._transfer(key, lambda: None)
+        return time.monotonic() - before
+
+    def _new_key(self):
+        """The next key for a client: each comes twice. None: the storm is over."""
+        with self.lock:
+            if self.kills >= self.wanted or self.may_stop():
+                return None
+            self.keys.append(f"k{len(self.keys) // 2}")
+            return self.keys[-1]
+
+    def _start(self, key):
+        return subprocess.Popen(
+            self.command(key),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def _transfer(self, key, patience):
+        """Retry until there is a receipt; @patience: seconds until the kill."""
+        while True:
+            with self._start(key) as process:
+                try:
+                    process.wait(patience())
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                receipt, complaint = process.communicate()
+            if process.returncode == -signal.SIGKILL:
+                with self.lock:
+                    self.kills += 1
+            elif process.returncode == 0:
+                return self._note(key, receipt)
+            else:
+                equal((key, process.returncode, complaint), (key, 0, b""))
+
+    def _note(self, key, receipt):
+        with self.lock:
+            self.receipts.setdefault(key, set()).add(receipt)
+
+    def _client(self, seed):
+        rng = random.Random(seed)
+
+        def patience():
+            # Twice as slow as alone: the others want the same lock.
+            return rng.uniform(0, 2 * self.typical)
+
+        while key := self._new_key():
+            self._transfer(key, patience)
+
+    def blow(self):
+        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
+            for done in [pool.submit(self._client, seed) for seed in range(CLIENTS)]:
+                done.result()
+        return self
+
+    def answered(self):
+        """The keys whose clients have a receipt, which is the same for each."""
+        mixed = {k: r for k, r in self.receipts.items() if len(r) != 1}
+        equal(mixed, {})
+        return list(self.receipts)
+
+
+def storm_of(journal):
+    bank = Bank(journal)
+    storm = Storm(bank.with_idem, KILLS // 2).blow()
+    assert storm.kills >= KILLS // 2, storm.kills
+    bank.assert_once(storm.answered())
+    print(f"{journal}: {storm.kills} kills, {len(storm.receipts)} keys")
+
+
+@test
+def a_storm_of_kills_doubles_nothing_wal():
+    """Under kill -9 effects equal completed records, one each (write-ahead log)."""
+    storm_of("wal")
+
+
+@test
+def a_storm_of_kills_doubles_nothing_rollback():
+    """Under kill -9 effects equal completed records, one each (rollback journal)."""
+    storm_of("delete")
+
+
+@test
+def the_control_doubles():
+    """The control: the same storm without idem transfers twice."""
+    if not shutil.which("sqlite3"):
+        skip("sqlite3 is not installed")
+    bank = Bank()
+
+    def doubled():
+        # Each key comes from two clients: without idem that alone is twice, so
+        # what counts is more than that.
+        return [key for key, n in bank.effects().items() if n > 2]
+
+    storm = Storm(bank.without_idem, 20 * KILLS, may_stop=doubled).blow()
+    bank.assert_whole()
+    assert doubled(), f"none in {storm.kills} kills"
+    print(f"without idem: {storm.kills} kills, {len(doubled())} keys thrice")
+
+
+# ---- Killed at every system call ---------------------------------------------
+
+PTRACE_TRACEME = 0
+PTRACE_SYSCALL = 24
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def start_traced(command):
+    """Start @command stopped, so that it stops at each system call too."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            if libc.ptrace(PTRACE_TRACEME, 0, None, None) == 0:
+                os.execv(command[0], command)
+        finally:
+            os._exit(127)
+    _, status = os.waitpid(pid, 0)
+    if not os.WIFSTOPPED(status):
+        skip("processes may not be traced here")
+    return pid
+
+
+def killed_at_stop(command, n):
+    """Kill @command when it enters or leaves a system call for the n-th time.
+    False: it ended before that."""
+    pid = start_traced(command)
+    for _ in range(n):
+        equal(libc.ptrace(PTRACE_SYSCALL, pid, None, None), 0)
+        _, status = os.waitpid(pid, 0)
+        if os.WIFEXITED(status):
+            equal(os.WEXITSTATUS(status), 0)
+            return False
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return True
+
+
+@test
+def killed_at_every_system_call():
+    """Wherever it is killed both effect and record are there, or neither is."""
+    bank = Bank()
+    run(bank.with_idem("first"))
+    keys, there, step = ["first"], [], 1 if LONG else 2
+    n, hit = 0, True
+    while hit:
+        n += step
+        keys.append(f"k{n}")
+        hit = killed_at_stop(bank.with_idem(keys[-1]), n)
+        effects, completed = bank.effects(), bank.completed()
+        equal((completed[0], completed[1]), (effects, 0))
+        there.append(effects[keys[-1]])
+        equal(run(bank.with_idem(keys[-1])).status, 0)
+    bank.assert_once(keys)
+    assert there.count(0) > 20 and there.count(1) > 5, there
+    print(f"{n} stops: {there.count(0)} without, {there.count(1)} with")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""A place for tests of idem run: a store, a ledger of effects, a terminal."""
+
+import concurrent.futures
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import pty
+import select
+import sqlite3
+import subprocess
+import tempfile
+import termios
+import time
+
+from tap import PROGRAM, Idem, Result, add, kill_session, start
+
+class Box:
+    """A directory with a store, a ledger of effects and a gate to wait at."""
+
+    def __init__(self, path):
+        self.path = path
+        self.idem = Idem("sqlite:" + self.file("idem.db"))
+        self.processes = []
+        os.mkfifo(self.file("gate"))
+        os.symlink(PROGRAM, self.file("idem"))
+
+    def file(self, name):
+        return os.path.join(self.path, name)
+
+    def write(self, name, text):
+        with open(self.file(name), "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def read(self, name):
+        with contextlib.suppress(FileNotFoundError):
+            with open(self.file(name), encoding="utf-8") as f:
+                return f.read()
+        return ""
+
+    def effects(self):
+        """How many times work had its effect."""
+        return self.read("ledger").count("effect")
+
+    def start(self, *args, env=None, **popen):
+        env = {"HOME": self.path, **(env or {})}
+        process = self.idem.start(*args, env=env, cwd=self.path, **popen)
+        self.processes.append(process)
+        return process
+
+    def __call__(self, *args, input=None, timeout=30, **more):
+        if input is not None:
+            more["stdin"] = subprocess.PIPE
+        return finish(self.start(*args, **more), input, timeout)
+
+    def run(self, key, script, *options, **more):
+        """idem run of a line of shell."""
+        return self("run", "-k", key, *options, "--", "sh", "-c", script, **more)
+
+    def start_run(self, key, script, *options, **popen):
+        """The same, left running."""
+        return self.start("run", "-k", key, *options, "--", "sh", "-c", script, **popen)
+
+    def record(self, key):
+        """The record as idem show tells it; None if there is none."""
+        shown = self("show", "--json", key)
+        return json.loads(shown.stdout) if shown.status == 0 else None
+
+    def shell(self, command):
+        """Type @command where `idem` is the program under test."""
+        env = {**os.environ, "IDEM_STORE": self.idem.store}
+        env["PATH"] = self.path + ":" + env["PATH"]
+        typed = ["bash", "-c", command]
+        return subprocess.run(typed, cwd=self.path, env=env, capture_output=True)
+
+    def await_pid(self):
+        """The process that the command wrote to its file "pid"."""
+        return int(until(lambda: self.read("pid").partition("\n")[0], "it is at work"))
+
+    def has_status(self, key, status):
+        record = self.record(key)
+        return record is not None and record["status"] == status
+
+    def open_gate(self):
+        """Let through the one who reads from the gate."""
+
+        def opened():
+            try:
+                return os.open(self.file("gate"), os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                assert error.errno == errno.ENXIO, error
+                return None
+
+        gate = until(opened, "somebody waits at the gate")
+        os.write(gate, b"\n")
+        os.close(gate)
+
+    def clean(self):
+        for process in self.processes:
+            kill_session(process)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe:
+                    pipe.close()
+
+
+@contextlib.contextmanager
+def box():
+    with tempfile.TemporaryDirectory(prefix="idem-run-") as path:
+        b = Box(path)
+        try:
+            yield b
+        finally:
+            b.clean()
+
+
+def finish(process, input=None, timeout=30):
+    """The result of a process that ends by itself."""
+    try:
+        stdout, stderr = process.communicate(input, timeout)
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"{late}\n{late.stdout}\n{late.stderr}") from None
+    return Result(process.returncode, stdout, stderr)
+
+
+def until(holds, what, seconds=10):
+    """Wait for a truth, and return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        truth = holds()
+        if truth:
+            return truth
+        time.sleep(0.01)
+    raise AssertionError(f"never: {what}")
+
+
+def is_gone(pid):
+    """True if that process has ended, reaped or not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            return f.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def contains(text, *parts):
+    for part in parts:
+        assert part in text, f"no {part!r} in {text!r}"
+
+
+def plainly(path, script):
+    """The control: the same command without idem."""
+    return subprocess.run(["sh", "-c", script], cwd=path, capture_output=True)
+
+
+_slow = []
+_futures = {}
+
+
+def case(function=None, *, rows=(), slow=False):
+    """Register a test that gets a box. Slow ones wait for leases to end; they
+    all start with the first of them, side by side."""
+
+    def body(f):
+        with box() as b:
+            return f(b)
+
+    def register(f):
+        def call():
+            if not slow:
+                return body(f)
+            if not _futures:
+                pool = concurrent.futures.ThreadPoolExecutor(len(_slow))
+                _futures.update((g, pool.submit(body, g)) for g in _slow)
+            return _futures[f].result()
+
+        call.__name__ = f.__name__
+        add(f"{f.__name__}: {' '.join(f.__doc__.split())}", call, rows)
+        if slow:
+            _slow.append(f)
+        return f
+
+    return register(function) if function else register
+
+
+@contextlib.contextmanager
+def locked(b):
+    """Nobody can write to the store meanwhile."""
+    db = sqlite3.connect(b.file("idem.db"), isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
+        db.close()
+
+
+class Terminal:
+    """A pseudo-terminal, and a process that has it."""
+
+    def __init__(self, b, *argv):
+        self.master, slave = pty.openpty()
+        self.text = b""
+
+        def take_it():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.process = start(
+            argv,
+            {"IDEM_STORE": b.idem.store, "HOME": b.path},
+            cwd=b.path,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=take_it,
+        )
+        b.processes.append(self.process)
+        os.close(slave)
+
+    def type(self, keys):
+        os.write(self.master, keys)
+
+    def expect(self, words, seconds=10):
+        """Read until @words appear; return what came so far."""
+        deadline = time.monotonic() + seconds
+        while words not in self.text:
+            left = deadline - time.monotonic()
+            ready = left > 0 and select.select([self.master], [], [], left)[0]
+            assert ready, f"no {words!r} in {self.text!r}"
+            try:
+                self.text += os.read(self.master, 65536)
+            except OSError:  # EIO: nobody has it open any more.
+                assert words in self.text, f"no {words!r} in {self.text!r}"
+        return self.text
+
+
+def at_terminal(b, key, script, *options):
+    return Terminal(
+        b, PROGRAM, "run", "-k", key, *options, "--", "sh", "-c", script
+    )

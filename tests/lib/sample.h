@@ -1,0 +1,47 @@
+/* Records, claims and moments that tests begin with and then change. */
+#ifndef TEST_SAMPLE_H
+#define TEST_SAMPLE_H
+
+#include <idem/store.h>
+
+/* Store time and boot clock of sample_now(), whose boot id is sixteen 'A'. */
+#define NOW_MS 1700000000000
+#define NOW_BOOT_MS 5000000
+
+struct idem_now sample_now(void);
+
+/* In progress since ten seconds, under IDEM_HOLD, its lease of a minute counted
+ * by the clocks of sample_now(); fence 41, nonce sixteen 'n', no fingerprint. */
+struct idem_record sample_record(void);
+
+/* The same in another status, ended five seconds ago, with @retention_ms where
+ * that status expires. Completed: its result is sample_result(). */
+struct idem_record sample_ended(enum idem_status status, int64_t retention_ms);
+
+/* Every member at its largest: texts of full length, eight past attempts. */
+struct idem_record sample_largest(void);
+
+/* Every member that may be empty is. */
+struct idem_record sample_smallest(void);
+
+/* Sets lease_end_ms and lease_end_boot_ms to @left_ms from sample_now(). */
+void sample_lease(struct idem_record *record, int64_t left_ms);
+
+/* A claim of the sample record's key with nonce sixteen 'm', under IDEM_HOLD. */
+struct idem_op sample_begin(void);
+
+/* The end of the sample record's attempt: completed with sample_result(). */
+struct idem_op sample_end(void);
+
+/* A person's decision about the sample record: failed, for a reason. */
+struct idem_op sample_resolve(void);
+
+/* "done" as text/plain with some metadata. */
+struct idem_result sample_result(void);
+
+/* Fails unless the two records have the same members, texts and history, but
+ * for the bytes of result and input. */
+void assert_same_record(const struct idem_record *a,
+                        const struct idem_record *b);
+
+#endif

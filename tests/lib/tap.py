@@ -1,0 +1,217 @@
+"""TAP for tests in Python: register, run each in a directory of its own, report.
+
+A test file:
+
+    from tap import Idem, equal, main, test
+
+    @test(rows=[4])
+    def finished_work_is_replayed():
+        '''A finished command is replayed and does not run again.'''
+        idem = Idem()
+        first = idem("run", "-k", "a", "--", "sh", "-c", "echo $$")
+        equal(idem("run", "-k", "a", "--", "sh", "-c", "echo $$"), first)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+import argparse
+import contextlib
+import fnmatch
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from typing import NamedTuple
+
+LONG = os.environ.get("IDEM_TEST_LONG") == "1"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAM = os.path.abspath(
+    os.environ.get("IDEM_PROGRAM", os.path.join(TOP, "build", "idem"))
+)
+
+_tests = []
+
+
+class Skip(Exception):
+    """Raised by skip()."""
+
+
+class Result(NamedTuple):
+    """How a command ended; killed by signal N is the status -N."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+def skip(reason):
+    """End this test as skipped."""
+    raise Skip(reason)
+
+
+def equal(got, wanted):
+    """Fail and show both unless they are equal."""
+    assert got == wanted, f"got    {got!r}\nwanted {wanted!r}"
+
+
+def add(description, function, rows=()):
+    """Register @function, for tests that are made in a loop."""
+    tags = "".join(f" [row {row}]" for row in rows)
+    _tests.append((function.__name__, description + tags, function))
+
+
+def test(function=None, *, rows=()):
+    """Register a function; its docstring says in one sentence what holds.
+
+    @rows are the rows of the fault matrix that the test covers.
+    """
+
+    def register(f):
+        sentence = " ".join((f.__doc__ or "").split())
+        assert sentence, f"{f.__name__} has no docstring"
+        add(f"{f.__name__}: {sentence}", f, rows)
+        return f
+
+    return register(function) if function else register
+
+
+def environment(extra=None):
+    """Our environment without anybody's IDEM_ settings or home, plus @extra.
+
+    A value of None takes a variable out.
+    """
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("IDEM_") and not name.startswith("XDG_")
+    }
+    env.update(HOME=os.getcwd(), LC_ALL="C")
+    for name, value in (extra or {}).items():
+        if value is None:
+            env.pop(name, None)
+        else:
+            env[name] = str(value)
+    return env
+
+
+def start(cmd, env=None, **popen):
+    """Start @cmd in a session of its own, with pipes, and leave it running.
+
+    Whoever starts a process ends it: `with start(...) as process:`.
+    """
+    options = dict(
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    options.update(popen)
+    return subprocess.Popen(cmd, env=environment(env), **options)
+
+
+def kill_session(process):
+    """Kill @process, which start() made, and what it left in its session."""
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, ProcessLookupError):
+            if os.getsid(int(entry)) == process.pid:
+                os.kill(int(entry), signal.SIGKILL)
+    process.wait()
+
+
+def run(cmd, env=None, input=None, timeout=30):
+    """Run @cmd to its end; a run longer than @timeout seconds fails the test."""
+    stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
+    process = start(cmd, env, stdin=stdin)
+    try:
+        stdout, stderr = process.communicate(input, timeout)
+    except subprocess.TimeoutExpired as late:
+        kill_session(process)
+        raise AssertionError(
+            f"{cmd} ran longer than {timeout} s\n"
+            f"stdout: {late.stdout!r}\nstderr: {late.stderr!r}"
+        ) from None
+    return Result(process.returncode, stdout, stderr)
+
+
+class Idem:
+    """The program under test, on a SQLite file in the test's own directory."""
+
+    def __init__(self, store=None):
+        self.store = store or "sqlite:" + os.path.abspath("idem.db")
+
+    def __call__(self, *args, env=None, input=None, timeout=30):
+        return run([PROGRAM, *args], self._env(env), input, timeout)
+
+    def start(self, *args, env=None, **popen):
+        return start([PROGRAM, *args], self._env(env), **popen)
+
+    def _env(self, extra):
+        return {"IDEM_STORE": self.store, **(extra or {})}
+
+
+def report(out, number, description, failure=None, skipped=None):
+    """Print one TAP case to @out; @failure is the text that explains it."""
+    line = f"{number} - {description.replace('#', ' ')}"
+    if skipped is not None:
+        line += f" # SKIP {skipped}"
+    print("not ok" if failure is not None else "ok", line, file=out)
+    for text in (failure or "").splitlines():
+        print("#", text, file=out)
+    out.flush()
+
+
+def _explain(error):
+    """What a failed assertion says, and the line of the test that made it."""
+    if not isinstance(error, AssertionError):
+        return "".join(traceback.format_exception(error))
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = [f for f in frames if f.filename != __file__][-1]
+    where = f"at {os.path.basename(frame.filename)}:{frame.lineno}: {frame.line}"
+    return f"{error}\n{where}".strip()
+
+
+def _run_one(function):
+    """Return (failure, skipped) of one test."""
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory(
+        prefix="idem-test-", ignore_cleanup_errors=True
+    ) as directory:
+        os.chdir(directory)
+        try:
+            function()
+        except Skip as reason:
+            return None, str(reason)
+        except Exception as error:  # pylint: disable=broad-except
+            return _explain(error), None
+        finally:
+            os.chdir(home)
+    return None, None
+
+
+def main():
+    """Run the registered tests and exit: 0 if all of them held."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--only", metavar="PATTERN", default="", help="tests whose name has this"
+    )
+    pattern = f"*{parser.parse_args().only}*"
+    chosen = [t for t in _tests if fnmatch.fnmatch(t[0], pattern)]
+
+    # TAP goes to the real stdout; whatever a test or its children print goes
+    # to stderr, where it cannot be taken for a result.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    if not chosen:
+        print("1..0 # SKIP no test to run", file=out)
+        sys.exit(1 if _tests else 0)
+    print(f"1..{len(chosen)}", file=out, flush=True)
+    failures = 0
+    for number, (_, description, function) in enumerate(chosen, 1):
+        failure, skipped = _run_one(function)
+        report(out, number, description, failure, skipped)
+        failures += failure is not None
+    sys.exit(1 if failures else 0)

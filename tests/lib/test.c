@@ -1,0 +1,145 @@
+/* Runs the tests of one program, each under a heap that must end empty. */
+#include "test.h"
+
+#include "heap.h"
+#include "temp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TESTS_MAX = 512
+};
+
+static struct CMUnitTest tests[TESTS_MAX];
+static size_t tests_len;
+
+const char *test_argument;
+struct idem_error why;
+
+struct test {
+    void (*run)(void);
+};
+
+static struct test bodies[TESTS_MAX];
+
+static void run_one(void **state)
+{
+    const struct test *test = *state;
+
+    memset(&why, 0, sizeof(why));
+    heap_fail_never();
+    heap_forget();
+    test->run();
+    if (heap_live() != 0) {
+        fail_with("%zu blocks of the library's heap were never freed",
+                  heap_live());
+    }
+}
+
+void test_add(const char *name, void (*run)(void))
+{
+    if (tests_len == TESTS_MAX) {
+        abort();
+    }
+    bodies[tests_len].run = run;
+    tests[tests_len] = (struct CMUnitTest){
+        .name = name,
+        .test_func = run_one,
+        .initial_state = &bodies[tests_len],
+    };
+    tests_len++;
+}
+
+int main(int argc, char **argv)
+{
+    int failed;
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+            cmocka_set_test_filter(argv[++i]);
+        } else {
+            test_argument = argv[i];
+        }
+    }
+    heap_install();
+    failed = _cmocka_run_group_tests(program_invocation_short_name, tests,
+                                     tests_len, NULL, NULL);
+    temp_remove();
+    return failed == 0 ? 0 : 1;
+}
+
+struct idem_slice from_hex(const char *text, uint8_t *buf)
+{
+    size_t len = strlen(text) / 2;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        char pair[3] = {text[2 * i], text[2 * i + 1], '\0'};
+
+        buf[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return idem_bytes(buf, len);
+}
+
+void test_code(int want, int got, const char *call, const char *file, int line)
+{
+    if (got != want) {
+        test_fail(file, line, "%s\n#   answered %s, not %s: \"%s\"", call,
+                  idem_error_name(got), idem_error_name(want), why.text);
+    }
+}
+
+static void show(char *to, size_t cap, struct idem_slice s)
+{
+    const unsigned char *p = s.base;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < s.len && i < 40 && n + 5 < cap; i++) {
+        n +=
+            (size_t)snprintf(to + n, cap - n,
+                             p[i] >= 32 && p[i] < 127 ? "%c" : "\\x%02x", p[i]);
+    }
+    to[n] = '\0';
+}
+
+void test_bytes(struct idem_slice got, struct idem_slice want, const char *file,
+                int line)
+{
+    char a[240];
+    char b[240];
+
+    if (got.len == want.len &&
+        (got.len == 0 || memcmp(got.base, want.base, got.len) == 0)) {
+        return;
+    }
+    show(a, sizeof(a), got);
+    show(b, sizeof(b), want);
+    test_fail(file, line, "%zu bytes \"%s\", not %zu bytes \"%s\"", got.len, a,
+              want.len, b);
+}
+
+void test_why(const char *word, const char *file, int line)
+{
+    if (strstr(why.text, word) == NULL) {
+        test_fail(file, line, "the error \"%s\" does not say \"%s\"", why.text,
+                  word);
+    }
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    print_error("# %s\n", text);
+    _fail(file, line);
+    abort(); /* Not reached: cmocka jumps out of the test. */
+}

@@ -1,0 +1,76 @@
+/* Tests in C: cmocka, with tests that register themselves.
+ *
+ *     / * A lease that ended is taken over by the next caller. * /
+ *     TEST(begin, takesOverWhenTheLeaseEnded)
+ *     {
+ *         assert_code(IDEM_OK, idem_begin(store, &request, &attempt, &why));
+ *     }
+ *
+ * Each file of tests has one sentence above each TEST; suite = what is called,
+ * condition = what holds. A test that covers a row of tests/rows.txt says ROW(4)
+ * in that sentence. Tests run in the order of the file, each under a heap that
+ * must be empty again at its end; main() is here too.
+ */
+#ifndef TEST_H
+#define TEST_H
+
+#include <idem.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define TEST(suite, condition)                                                 \
+    static void suite##_##condition(void);                                     \
+    __attribute__((constructor)) static void suite##_##condition##_add(void)   \
+    {                                                                          \
+        test_add(#suite "/" #condition, suite##_##condition);                  \
+    }                                                                          \
+    static void suite##_##condition(void)
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+void test_add(const char *name, void (*run)(void));
+
+/* The first argument of the program that is no option; NULL if there is none. */
+extern const char *test_argument;
+
+/* For ret_error, so that a failed assert_code() can show the sentence. Cleared
+ * before each test. */
+extern struct idem_error why;
+
+/* The bytes that the hex digits of @text stand for, in @buf. */
+struct idem_slice from_hex(const char *text, uint8_t *buf);
+
+/* Ends this test as skipped. */
+#define SKIP(reason)                                                           \
+    do {                                                                       \
+        print_message("# %s\n", reason);                                       \
+        skip();                                                                \
+    } while (0)
+
+#define assert_code(want, got) test_code(want, got, #got, __FILE__, __LINE__)
+#define assert_ok(got) assert_code(IDEM_OK, got)
+
+#define assert_text(slice, text)                                               \
+    test_bytes(slice, idem_str(text), __FILE__, __LINE__)
+#define assert_slice(got, want) test_bytes(got, want, __FILE__, __LINE__)
+
+/* The error that a failed call left behind names what was wrong. */
+#define assert_why(word) test_why(word, __FILE__, __LINE__)
+
+/* Fails with a sentence made as printf does; says which row of a table failed. */
+#define fail_with(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
+
+void test_code(int want, int got, const char *call, const char *file, int line);
+void test_bytes(struct idem_slice got, struct idem_slice want, const char *file,
+                int line);
+void test_why(const char *word, const char *file, int line);
+void test_fail(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4), noreturn));
+
+#endif

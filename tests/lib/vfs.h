@@ -1,0 +1,38 @@
+/* A file system for SQLite with a hook before every call: the system's own. */
+#ifndef TEST_VFS_H
+#define TEST_VFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum vfs_file {
+    VFS_DB,
+    VFS_WAL,
+    VFS_OTHER,
+};
+
+enum vfs_call {
+    VFS_WRITE,
+    VFS_SYNC,
+    VFS_READ,
+    VFS_TRUNCATE,
+};
+
+/* What a hook answers for a flush that counts as done without the disk. */
+#define VFS_SKIP (-1)
+
+/* Asked before each call: SQLITE_OK lets it happen, another SQLite result fails
+ * it; a write that fails has written the first half of its bytes. @at is the
+ * offset, or the new size of a truncation. From any thread. */
+typedef int vfs_hook(enum vfs_file file, enum vfs_call call, int64_t at,
+                     const void *data, size_t len);
+
+/* With @plain the disk claims nothing for itself: it may tear a write, change
+ * sectors beside one, and keep no order. Without, it is what the system says. */
+void vfs_plain(bool plain);
+
+/* Puts @hook before every connection; those opened earlier are not asked. */
+void vfs_install(vfs_hook *hook);
+
+#endif

@@ -1,0 +1,53 @@
+/* A disk that fails when a test says so. */
+#include "vfs_fail.h"
+
+#include <sqlite3.h>
+
+static struct {
+    enum vfs_call call;
+    long left; /* Negative: never. */
+    bool on;
+    bool hit;
+    int sqlite_rc;
+} fault = {.left = -1};
+
+static int fail(enum vfs_file file, enum vfs_call call, int64_t at,
+                const void *data, size_t len)
+{
+    (void)file;
+    (void)at;
+    (void)data;
+    (void)len;
+    if (fault.left < 0 || fault.call != call) {
+        return SQLITE_OK;
+    }
+    if (fault.left > 0) {
+        fault.left--;
+        return SQLITE_OK;
+    }
+    fault.hit = true;
+    if (!fault.on) {
+        fault.left = -1;
+    }
+    return fault.sqlite_rc;
+}
+
+void vfs_fail_install(void)
+{
+    vfs_install(fail);
+}
+
+void vfs_fail(enum vfs_call call, long n, bool on, int sqlite_rc)
+{
+    fault.call = call;
+    fault.left = n;
+    fault.on = on;
+    fault.hit = false;
+    fault.sqlite_rc = sqlite_rc;
+}
+
+bool vfs_fail_never(void)
+{
+    fault.left = -1;
+    return fault.hit;
+}

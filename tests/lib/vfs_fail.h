@@ -1,0 +1,19 @@
+/* A disk that fails when a test says so. */
+#ifndef TEST_VFS_FAIL_H
+#define TEST_VFS_FAIL_H
+
+#include "vfs.h"
+
+#include <stdbool.h>
+
+/* Makes it the disk of every connection that is opened from now on. */
+void vfs_fail_install(void);
+
+/* The @call that comes @n after this (0: the next) answers the SQLite result
+ * @sqlite_rc; with @on, so does every one after it. */
+void vfs_fail(enum vfs_call call, long n, bool on, int sqlite_rc);
+
+/* Everything succeeds again. True if a call failed since vfs_fail(). */
+bool vfs_fail_never(void);
+
+#endif

@@ -1,0 +1,476 @@
+/* What callers give: each member that is missing or out of range is refused, by
+ * name, before any store is asked; the ends of each range are taken. */
+#include "heap.h"
+#include "test.h"
+
+static uint8_t zeros[IDEM_META_MAX + 1];
+
+static struct idem_request good_request(void)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static struct idem_store *open_memory(void)
+{
+    struct idem_store *store;
+
+    assert_ok(idem_open("memory:", NULL, &store, &why));
+    return store;
+}
+
+/* ---- Requests ---- */
+
+static void check_request(const struct idem_request *request, const char *name)
+{
+    struct idem_op *op = NULL;
+    int rc = idem_op_begin(request, &op, &why);
+
+    if (name == NULL) {
+        assert_ok(rc);
+        idem_op_destroy(op);
+        return;
+    }
+    if (rc != IDEM_EINVALID) {
+        fail_with("%s: %s", name, idem_error_name(rc));
+    }
+    assert_null(op);
+    assert_int_equal(why.code, IDEM_EINVALID);
+    if (strncmp(why.text, name, strlen(name)) != 0) {
+        fail_with("\"%s\" does not begin with \"%s\"", why.text, name);
+    }
+}
+
+/* Every number of a request. */
+TEST(request, hasNumbersInRange)
+{
+    static const struct {
+        const char *name; /* NULL: it is taken. */
+        size_t at;
+        int64_t value;
+    } rows[] = {
+        {"lease", offsetof(struct idem_request, lease_ms), 0},
+        {"lease", offsetof(struct idem_request, lease_ms), -1},
+        {"lease", offsetof(struct idem_request, lease_ms), 1999},
+        {NULL, offsetof(struct idem_request, lease_ms), 2000},
+        {"lease", offsetof(struct idem_request, lease_ms),
+         IDEM_DURATION_MAX_MS + 1},
+        {"lease", offsetof(struct idem_request, lease_ms), IDEM_NEVER - 1},
+        {NULL, offsetof(struct idem_request, lease_ms), IDEM_NEVER},
+        {"retention", offsetof(struct idem_request, retention_ms), 0},
+        {"retention", offsetof(struct idem_request, retention_ms), -1},
+        {"retention", offsetof(struct idem_request, retention_ms),
+         IDEM_DURATION_MAX_MS + 1},
+        {NULL, offsetof(struct idem_request, retention_ms),
+         IDEM_DURATION_MAX_MS},
+        {NULL, offsetof(struct idem_request, retention_ms), IDEM_NEVER},
+        {"expect", offsetof(struct idem_request, expect_ms), -1},
+        {NULL, offsetof(struct idem_request, expect_ms), 1},
+        {NULL, offsetof(struct idem_request, expect_ms), IDEM_DURATION_MAX_MS},
+        {"expect", offsetof(struct idem_request, expect_ms), IDEM_NEVER},
+        {"wait", offsetof(struct idem_request, wait_ms), -1},
+        {"wait", offsetof(struct idem_request, wait_ms),
+         IDEM_DURATION_MAX_MS + 1},
+        {"wait", offsetof(struct idem_request, wait_ms), IDEM_NEVER},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_request request = good_request();
+
+        memcpy((char *)&request + rows[i].at, &rows[i].value,
+               sizeof(rows[i].value));
+        check_request(&request, rows[i].name);
+    }
+}
+
+/* Every text of a request, by its length. */
+TEST(request, hasTextsInRange)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+        size_t len;
+    } rows[] = {
+        {"key", offsetof(struct idem_request, key), 0},
+        {"key", offsetof(struct idem_request, key), IDEM_KEY_MAX + 1},
+        {"key", offsetof(struct idem_request, key), SIZE_MAX},
+        {NULL, offsetof(struct idem_request, key), IDEM_KEY_MAX},
+        {"scope", offsetof(struct idem_request, scope), IDEM_SCOPE_MAX + 1},
+        {NULL, offsetof(struct idem_request, scope), IDEM_SCOPE_MAX},
+        {"owner", offsetof(struct idem_request, owner), IDEM_OWNER_MAX + 1},
+        {NULL, offsetof(struct idem_request, owner), IDEM_OWNER_MAX},
+        {"fingerprint", offsetof(struct idem_request, fingerprint), 1},
+        {"fingerprint", offsetof(struct idem_request, fingerprint), 32},
+        {"fingerprint", offsetof(struct idem_request, fingerprint), 34},
+        {NULL, offsetof(struct idem_request, fingerprint), 33},
+        {"input", offsetof(struct idem_request, input), IDEM_RESULT_MAX + 1},
+        {NULL, offsetof(struct idem_request, input), sizeof(zeros)},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_request request = good_request();
+        struct idem_slice text = {zeros, rows[i].len};
+
+        memcpy((char *)&request + rows[i].at, &text, sizeof(text));
+        check_request(&request, rows[i].name);
+    }
+}
+
+/* A policy must be said, and flags must be flags. */
+TEST(request, hasAPolicyAndKnownFlags)
+{
+    static const struct {
+        int policy;
+        unsigned flags;
+        const char *name;
+    } rows[] = {
+        {IDEM_ON_EXPIRED_UNSET, 0, "on_expired_lease"},
+        {3, 0, "on_expired_lease"},
+        {-1, 0, "on_expired_lease"},
+        {IDEM_RERUN, 0, NULL},
+        {IDEM_HOLD, IDEM_WAIT_THEN_RUN, NULL},
+        {IDEM_HOLD, 2, "flags"},
+        {IDEM_HOLD, 0x80000000, "flags"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_request request = good_request();
+
+        request.on_expired_lease = (enum idem_on_expired_lease)rows[i].policy;
+        request.flags = rows[i].flags;
+        check_request(&request, rows[i].name);
+    }
+}
+
+/* A request that was not begun with IDEM_REQUEST_INIT is refused. */
+TEST(request, knowsItsSize)
+{
+    struct idem_request request = good_request();
+
+    request.size = 0;
+    check_request(&request, "request");
+    request.size = sizeof(request) - 1;
+    check_request(&request, "request");
+    check_request(NULL, "request");
+}
+
+/* What is forgotten before its lease is over would be started twice. */
+TEST(request, remembersAtLeastForALease)
+{
+    struct idem_request request = good_request();
+
+    request.lease_ms = 5000;
+    request.retention_ms = 4999;
+    check_request(&request, "retention");
+    request.retention_ms = 5000;
+    check_request(&request, NULL);
+    request.lease_ms = IDEM_NEVER;
+    request.retention_ms = 1;
+    check_request(&request, NULL);
+}
+
+/* An op does not wait; a blocking call does. */
+TEST(request, waitsOnlyWhenBlocking)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = good_request();
+    struct idem_attempt *attempt = NULL;
+
+    request.wait_ms = 5;
+    check_request(&request, "wait");
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* The blocking call refuses the same, and leaves its output alone. */
+TEST(request, isCheckedByBegin)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = good_request();
+    struct idem_attempt *attempt = NULL;
+
+    request.lease_ms = 1;
+    assert_code(IDEM_EINVALID, idem_begin(store, &request, &attempt, &why));
+    assert_why("lease: 2000 to 3155760000000 ms, or never");
+    assert_code(IDEM_EINVALID, idem_begin(store, &request, &attempt, NULL));
+    assert_code(IDEM_EINVALID, idem_begin(store, NULL, &attempt, &why));
+    assert_null(attempt);
+    idem_close(store);
+}
+
+/* Every input is copied before the call returns. */
+TEST(request, isCopied)
+{
+    struct idem_request request = good_request();
+    char text[] = "key\0scope\0owner\0input";
+    struct idem_store *store = open_memory();
+    struct idem_attempt *attempt;
+    struct idem_attempt *again;
+
+    request.key = idem_str(text);
+    request.scope = idem_str(text + 4);
+    request.owner = idem_str(text + 10);
+    request.input = idem_str(text + 16);
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    memset(text, 'x', sizeof(text) - 1);
+    assert_text(attempt->record->key, "key");
+    assert_text(attempt->record->scope, "scope");
+    assert_text(attempt->record->owner, "owner");
+    assert_text(attempt->record->input, "input");
+
+    request.key = idem_str("key");
+    request.scope = idem_str("scope");
+    assert_ok(idem_begin(store, &request, &again, &why));
+    assert_int_equal(again->verdict, IDEM_BUSY);
+    idem_attempt_destroy(again);
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* ---- Outcomes ---- */
+
+static struct idem_attempt *start(struct idem_store *store)
+{
+    struct idem_request request = good_request();
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    return attempt;
+}
+
+static void check_outcome(const struct idem_attempt *attempt,
+                          const struct idem_outcome *outcome, const char *name)
+{
+    struct idem_op *op = NULL;
+    int rc = idem_op_end(attempt, outcome, &op, &why);
+
+    if (name == NULL) {
+        assert_ok(rc);
+        idem_op_destroy(op);
+        return;
+    }
+    if (rc != IDEM_EINVALID || strncmp(why.text, name, strlen(name)) != 0) {
+        fail_with("%s: %s, \"%s\"", name, idem_error_name(rc), why.text);
+    }
+    assert_null(op);
+}
+
+/* Every member of an outcome. */
+TEST(outcome, isInRange)
+{
+    struct idem_store *store = open_memory();
+    struct idem_attempt *attempt = start(store);
+    static const struct {
+        const char *name;
+        int status;
+        size_t text;
+        size_t type;
+        size_t meta;
+    } rows[] = {
+        {"status", 0, 0, 0, 0},
+        {"status", IDEM_STATUS_IN_PROGRESS, 0, 0, 0},
+        {"status", 6, 0, 0, 0},
+        {"status", -1, 0, 0, 0},
+        {NULL, IDEM_STATUS_COMPLETED, IDEM_TEXT_MAX, 255, IDEM_META_MAX},
+        {NULL, IDEM_STATUS_RELEASED, 0, 0, 0},
+        {NULL, IDEM_STATUS_FAILED, IDEM_TEXT_MAX + 1, 0, 0}, /* Cut. */
+        {"content type", IDEM_STATUS_COMPLETED, 0, 256, 0},
+        {"meta", IDEM_STATUS_COMPLETED, 0, 0, IDEM_META_MAX + 1},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_outcome outcome = {
+            .status = (enum idem_status)rows[i].status,
+            .text = idem_bytes(zeros, rows[i].text),
+            .result = {.content_type = idem_bytes(zeros, rows[i].type),
+                       .meta = idem_bytes(zeros, rows[i].meta)},
+        };
+
+        check_outcome(attempt, &outcome, rows[i].name);
+    }
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* The blocking verbs refuse the same, and the attempt may still be ended. */
+TEST(outcome, isCheckedByTheVerbs)
+{
+    struct idem_store *store = open_memory();
+    struct idem_attempt *attempt = start(store);
+    struct idem_result result = {.meta = {zeros, IDEM_META_MAX + 1}};
+
+    assert_code(IDEM_EINVALID, idem_complete(attempt, &result, &why));
+    assert_code(IDEM_EINVALID,
+                idem_fail(attempt, idem_str("x"), &result, &why));
+    assert_code(IDEM_EINVALID, idem_renew(attempt, 1999, &why));
+    assert_code(IDEM_EINVALID, idem_renew(attempt, -1, &why));
+    assert_code(IDEM_EINVALID,
+                idem_renew(attempt, IDEM_DURATION_MAX_MS + 1, &why));
+    assert_why("lease");
+    assert_int_equal(attempt->record->status, IDEM_STATUS_IN_PROGRESS);
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* Who was not started has nothing to end. */
+TEST(outcome, isTheOwnersToGive)
+{
+    struct idem_store *store = open_memory();
+    struct idem_attempt *attempt = start(store);
+    struct idem_request request = good_request();
+    struct idem_attempt *busy;
+    struct idem_op *op = NULL;
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+
+    assert_ok(idem_begin(store, &request, &busy, &why));
+    assert_int_equal(busy->verdict, IDEM_BUSY);
+    assert_code(IDEM_EINVALID, idem_complete(busy, NULL, &why));
+    assert_why("not started");
+    assert_code(IDEM_EINVALID, idem_fail(busy, idem_str("x"), NULL, &why));
+    assert_code(IDEM_EINVALID, idem_release(busy, idem_str(""), &why));
+    assert_code(IDEM_EINVALID, idem_unknown(busy, idem_str(""), &why));
+    assert_code(IDEM_EINVALID, idem_renew(busy, 0, &why));
+    assert_code(IDEM_EINVALID, idem_op_end(busy, &outcome, &op, &why));
+    assert_code(IDEM_EINVALID, idem_op_renew(busy, 0, &op, &why));
+    assert_null(op);
+    assert_int_equal(idem_attempt_lease_left_ms(busy), 0);
+    idem_attempt_destroy(busy);
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* ---- The operator ---- */
+
+/* get, resolve and list check what they are given. */
+TEST(operate, checksItsArguments)
+{
+    struct idem_store *store = open_memory();
+    struct idem_slice long_name = {zeros, 256};
+    struct idem_slice k = idem_str("k");
+    struct idem_slice none = {NULL, 0};
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_answer *answer = NULL;
+    struct idem_op *op = NULL;
+
+    assert_code(IDEM_EINVALID, idem_get(store, none, none, &answer, &why));
+    assert_code(IDEM_EINVALID, idem_get(store, long_name, k, &answer, &why));
+    assert_code(IDEM_EINVALID, idem_get(store, none, long_name, &answer, &why));
+    assert_code(IDEM_EINVALID, idem_op_get(none, none, &op, &why));
+    assert_null(answer);
+    assert_null(op);
+
+    assert_code(IDEM_EINVALID,
+                idem_resolve(store, none, none, 1, none, &outcome, &why));
+    assert_code(IDEM_EINVALID,
+                idem_resolve(store, none, k, 1, long_name, &outcome, &why));
+    assert_why("who");
+    outcome.status = IDEM_STATUS_UNKNOWN;
+    assert_code(IDEM_EINVALID,
+                idem_resolve(store, none, k, 1, none, &outcome, &why));
+    assert_why("status");
+    outcome.status = IDEM_STATUS_IN_PROGRESS;
+    assert_code(IDEM_EINVALID,
+                idem_resolve(store, none, k, 1, none, &outcome, &why));
+    assert_why("status");
+
+    filter.size = 1;
+    assert_code(IDEM_EINVALID,
+                idem_list(store, &filter, NULL, NULL, NULL, &why));
+    assert_why("filter");
+    filter.size = sizeof(filter);
+    filter.scope = long_name;
+    assert_code(IDEM_EINVALID,
+                idem_list(store, &filter, NULL, NULL, NULL, &why));
+    assert_why("scope");
+    idem_close(store);
+}
+
+/* ---- Opening ---- */
+
+/* Every option of a store. */
+TEST(options, areInRange)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+        int64_t value;
+    } rows[] = {
+        {"timeout_ms", offsetof(struct idem_open_options, timeout_ms), 0},
+        {"timeout_ms", offsetof(struct idem_open_options, timeout_ms), -1},
+        {"timeout_ms", offsetof(struct idem_open_options, timeout_ms), 3600001},
+        {NULL, offsetof(struct idem_open_options, timeout_ms), 3600000},
+        {NULL, offsetof(struct idem_open_options, timeout_ms), 1},
+        {"queue_max", offsetof(struct idem_open_options, queue_max), 0},
+        {"queue_max", offsetof(struct idem_open_options, queue_max), 1048577},
+        {NULL, offsetof(struct idem_open_options, queue_max), 1},
+        {"result_max", offsetof(struct idem_open_options, result_max),
+         IDEM_RESULT_MAX + 1},
+        {NULL, offsetof(struct idem_open_options, result_max), IDEM_RESULT_MAX},
+        {NULL, offsetof(struct idem_open_options, result_max), 0},
+        {"options", offsetof(struct idem_open_options, size), 0},
+        {"options", offsetof(struct idem_open_options, size), 8},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+        struct idem_store *store = NULL;
+        int rc;
+
+        memcpy((char *)&options + rows[i].at, &rows[i].value,
+               sizeof(rows[i].value));
+        rc = idem_open("memory:", &options, &store, &why);
+        if (rows[i].name == NULL) {
+            assert_ok(rc);
+        } else {
+            assert_code(IDEM_EINVALID, rc);
+            assert_why(rows[i].name);
+            assert_null(store);
+        }
+        idem_close(store);
+    }
+}
+
+/* A flag that does not exist is refused rather than ignored. */
+TEST(options, haveKnownFlags)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_store *store = NULL;
+
+    options.flags = 8;
+    assert_code(IDEM_EINVALID, idem_open("memory:", &options, &store, &why));
+    assert_why("flag");
+    assert_null(store);
+}
+
+/* A store is named by its kind and what that kind needs. */
+TEST(open, refusesWhatNamesNoStore)
+{
+    static const char *const urls[] = {
+        NULL,       "",        "memory",          "memory:x",
+        "redis://", "sqlite",  "MEMORY:",         " memory:",
+        "/tmp/x",   "file:/x", "dynamodb://table"};
+    struct idem_store *store = NULL;
+    size_t i;
+
+    for (i = 0; i < COUNT(urls); i++) {
+        if (idem_open(urls[i], NULL, &store, &why) != IDEM_EINVALID) {
+            fail_with("\"%s\" was taken for a store", urls[i]);
+        }
+        assert_true(why.text[0] != '\0');
+    }
+    assert_null(store);
+    idem_close(NULL);
+}

@@ -1,0 +1,280 @@
+/* The whole pattern in one call: whatever the work says is what is recorded, and
+ * it runs for nobody but who was started. */
+#include "script.h"
+#include "test.h"
+
+struct work {
+    unsigned runs;
+    struct idem_outcome outcome; /* What it answers. */
+    int64_t renew_ms;            /* Renews by as much, unless 0. */
+    int renewed;
+    uint64_t fence;
+    bool takeover;
+};
+
+static void do_work(void *ctx, struct idem_attempt *attempt,
+                    struct idem_outcome *ret_outcome)
+{
+    struct work *work = ctx;
+
+    work->runs++;
+    work->fence = attempt->fence;
+    work->takeover = attempt->takeover;
+    if (work->renew_ms != 0) {
+        work->renewed = idem_renew(attempt, work->renew_ms, NULL);
+    }
+    /* What is not said is zero. */
+    if (ret_outcome->status == 0 && ret_outcome->result.bytes.len == 0 &&
+        ret_outcome->text.len == 0 && !ret_outcome->result.not_kept) {
+        *ret_outcome = work->outcome;
+    }
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static struct idem_store *open_memory(void)
+{
+    struct idem_store *store;
+
+    assert_ok(idem_open("memory:", NULL, &store, &why));
+    return store;
+}
+
+static struct idem_result sample_result(void)
+{
+    return (struct idem_result){
+        .bytes = idem_bytes("a\0b", 3),
+        .content_type = idem_str("text/plain"),
+        .meta = idem_str("exit=0"),
+    };
+}
+
+static void assert_sample_result(const struct idem_record *record)
+{
+    assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
+    assert_slice(record->result.bytes, idem_bytes("a\0b", 3));
+    assert_text(record->result.content_type, "text/plain");
+    assert_text(record->result.meta, "exit=0");
+}
+
+/* The first caller and every other one have the same result; the work ran once. */
+TEST(once, runsOnce)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = request_for("k");
+    struct work work = {.outcome = {.status = IDEM_STATUS_COMPLETED,
+                                    .result = sample_result()}};
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        struct idem_attempt *attempt;
+
+        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        assert_int_equal(attempt->verdict, i == 0 ? IDEM_STARTED : IDEM_REPLAY);
+        assert_true(attempt->fence == work.fence);
+        assert_sample_result(attempt->record);
+        idem_attempt_destroy(attempt);
+    }
+    assert_int_equal(work.runs, 1);
+    idem_close(store);
+}
+
+/* Each way in which work can end is recorded as it was said, and the next caller
+ * is answered by it. */
+TEST(once, recordsHowTheWorkEnded)
+{
+    static const struct {
+        enum idem_status says;
+        enum idem_status recorded;
+        const char *text;
+        enum idem_verdict next;
+        unsigned runs; /* After the next caller. */
+    } rows[] = {
+        {IDEM_STATUS_COMPLETED, IDEM_STATUS_COMPLETED, "", IDEM_REPLAY, 1},
+        {IDEM_STATUS_FAILED, IDEM_STATUS_FAILED, "t", IDEM_FAILED, 1},
+        {IDEM_STATUS_RELEASED, IDEM_STATUS_RELEASED, "t", IDEM_STARTED, 2},
+        {IDEM_STATUS_UNKNOWN, IDEM_STATUS_UNKNOWN, "t", IDEM_UNKNOWN, 1},
+        {(enum idem_status)0, IDEM_STATUS_UNKNOWN, "did not say", IDEM_UNKNOWN,
+         1},
+        {IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_UNKNOWN, "did not say",
+         IDEM_UNKNOWN, 1},
+        {(enum idem_status)99, IDEM_STATUS_UNKNOWN, "did not say", IDEM_UNKNOWN,
+         1},
+    };
+    struct idem_store *store = open_memory();
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        char key[8];
+        struct idem_request request;
+        struct work work = {.outcome = {.status = rows[i].says,
+                                        .text = idem_str("t"),
+                                        .result = sample_result()}};
+        struct idem_attempt *attempt;
+        const struct idem_record *record;
+        char said[64];
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = request_for(key);
+        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        record = attempt->record;
+        assert_int_equal(attempt->verdict, IDEM_STARTED);
+        assert_int_equal(record->status, rows[i].recorded);
+        (void)snprintf(said, sizeof(said), "%.*s%.*s", (int)record->note.len,
+                       (const char *)record->note.base, (int)record->error.len,
+                       (const char *)record->error.base);
+        if (strstr(said, rows[i].text) == NULL) {
+            fail_with("row %zu: \"%s\"", i, said);
+        }
+        idem_attempt_destroy(attempt);
+
+        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        assert_int_equal(attempt->verdict, rows[i].next);
+        assert_int_equal(work.runs, rows[i].runs);
+        idem_attempt_destroy(attempt);
+    }
+    idem_close(store);
+}
+
+/* A failure that brings a result has it stored, and given to who asks. */
+TEST(once, keepsTheResultOfAFailure)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = request_for("k");
+    struct work work = {.outcome = {.status = IDEM_STATUS_FAILED,
+                                    .text = idem_str("refused"),
+                                    .result = sample_result()}};
+    struct idem_attempt *attempt;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+        assert_text(attempt->record->error, "refused");
+        assert_slice(attempt->record->result.bytes, idem_bytes("a\0b", 3));
+        idem_attempt_destroy(attempt);
+    }
+    assert_int_equal(work.runs, 1);
+    idem_close(store);
+}
+
+/* The work may renew its lease. */
+TEST(once, letsTheWorkRenew)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = request_for("k");
+    struct work work = {.outcome = {.status = IDEM_STATUS_COMPLETED},
+                        .renew_ms = 120000,
+                        .renewed = 1};
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_once(store, &request, do_work, &work, &attempt, &why));
+    assert_int_equal(work.renewed, 0);
+    assert_int_equal(attempt->record->lease_ms, 120000);
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* Where the begin is refused the work does not run, and no attempt is set. */
+TEST(once, runsNothingWithoutAClaim)
+{
+    struct idem_store *store = open_memory();
+    struct idem_request request = request_for("");
+    struct work work = {.runs = 0};
+    struct idem_attempt *attempt = NULL;
+
+    assert_code(IDEM_EINVALID,
+                idem_once(store, &request, do_work, &work, &attempt, &why));
+    assert_null(attempt);
+    assert_int_equal(work.runs, 0);
+    idem_close(store);
+}
+
+/* An outcome that cannot be recorded comes back with the attempt, so that it can
+ * be ended in another way. */
+TEST(once, givesTheAttemptWhenRecordingFails)
+{
+    static char meta[IDEM_META_MAX + 1];
+    struct idem_store *store = open_memory();
+    struct idem_request request = request_for("k");
+    struct work work = {.outcome = {.status = IDEM_STATUS_FAILED,
+                                    .result.meta = {meta, sizeof(meta)}}};
+    struct idem_attempt *attempt = NULL;
+
+    assert_code(IDEM_EINVALID,
+                idem_once(store, &request, do_work, &work, &attempt, &why));
+    assert_int_equal(work.runs, 1);
+    assert_non_null(attempt);
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    assert_ok(idem_fail(attempt, idem_str("too much to tell"), NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* ---- A store whose answers are lost ---- */
+
+struct lossy {
+    unsigned lose; /* Answers yet to be lost. */
+    enum idem_verb verb;
+    bool before; /* They are lost before anything was done. */
+};
+
+static enum script_does lose_answers(struct script *script, struct idem_op *op)
+{
+    struct lossy *lossy = script->ctx;
+    bool lost = lossy->lose > 0 && op->verb == lossy->verb;
+
+    if (!lost || !lossy->before) {
+        script_relay(script, op);
+    }
+    if (lost) {
+        lossy->lose--;
+        (void)idem_op_fail(op, IDEM_EUNKNOWN, "the answer was lost");
+    }
+    return SCRIPT_ANSWERS;
+}
+
+/* Lost answers, of writes that were made and of writes that were not, change
+ * nothing for anybody: the first caller has its result, and so has the next. */
+TEST(once, survivesLostAnswers)
+{
+    static const enum idem_verb verbs[] = {IDEM_OP_BEGIN, IDEM_OP_END};
+    size_t v;
+    int before;
+    unsigned n;
+
+    for (v = 0; v < COUNT(verbs); v++) {
+        for (before = 0; before < 2; before++) {
+            for (n = 1; n <= 3; n++) {
+                struct lossy lossy = {n, verbs[v], before != 0};
+                struct idem_request request = request_for("k");
+                struct work work = {.outcome = {.status = IDEM_STATUS_COMPLETED,
+                                                .result = sample_result()}};
+                struct script script;
+                struct idem_store *store =
+                    script_open(&script, lose_answers, NULL);
+                struct idem_attempt *attempt;
+
+                script.ctx = &lossy;
+                assert_ok(
+                    idem_once(store, &request, do_work, &work, &attempt, &why));
+                assert_int_equal(attempt->verdict, IDEM_STARTED);
+                assert_sample_result(attempt->record);
+                idem_attempt_destroy(attempt);
+                assert_ok(
+                    idem_once(store, &request, do_work, &work, &attempt, &why));
+                assert_int_equal(attempt->verdict, IDEM_REPLAY);
+                assert_sample_result(attempt->record);
+                idem_attempt_destroy(attempt);
+                assert_int_equal(work.runs, 1);
+                idem_close(store);
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+/* What is unknown is asked again, as the same request, until it is known or the
+ * time is over; what is known is not asked twice. */
+#include "host.h"
+#include "sample.h"
+#include "script.h"
+#include "test.h"
+#include "threads.h"
+
+struct plan {
+    int codes[8]; /* Answers in their order; then the relay's. */
+    unsigned len;
+    bool apply; /* Do it all the same. */
+};
+
+static enum script_does follow_plan(struct script *script, struct idem_op *op)
+{
+    struct plan *plan = script->ctx;
+    unsigned n = script->served - 1;
+    int code = n < plan->len ? plan->codes[n] : 0;
+
+    if (code == 0 || plan->apply) {
+        script_relay(script, op);
+    }
+    if (code != 0) {
+        (void)idem_op_fail(op, code, "as planned");
+    }
+    return SCRIPT_ANSWERS;
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static struct idem_store *open_plan(struct script *script, struct plan *plan,
+                                    struct host *host)
+{
+    struct idem_open_options options;
+    struct idem_store *store;
+
+    host_init(host);
+    options = host_options(host, true);
+    options.timeout_ms = 1000;
+    store = script_open(script, follow_plan, &options);
+    script->ctx = plan;
+    return store;
+}
+
+static void assert_one_nonce(const struct script *script)
+{
+    unsigned n;
+
+    for (n = 1; n < script->served && n < COUNT(script->nonces); n++) {
+        assert_memory_equal(script->nonces[n], script->nonces[0], 16);
+    }
+}
+
+/* A begin of unknown fate is asked again with the nonce it had, whether it was
+ * made or not; the pauses grow and are slept on the host's clock. */
+TEST(settle, asksAgainWithTheSameNonce)
+{
+    int apply;
+
+    for (apply = 0; apply < 2; apply++) {
+        struct plan plan = {{IDEM_EUNKNOWN, IDEM_EUNKNOWN, IDEM_EUNKNOWN},
+                            3,
+                            apply != 0};
+        struct host host;
+        struct script script;
+        struct idem_store *store = open_plan(&script, &plan, &host);
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt;
+
+        assert_ok(idem_begin(store, &request, &attempt, &why));
+        assert_int_equal(attempt->verdict, IDEM_STARTED);
+        assert_false(attempt->takeover);
+        assert_int_equal(attempt->attempts, 1);
+        assert_int_equal(script.served, 4);
+        assert_one_nonce(&script);
+        assert_int_equal(host.sleeps, 3);
+        assert_int_equal(host.slept_ms, 5 + 10 + 20);
+        /* The lease counts from the first time it was asked for. */
+        assert_true(idem_attempt_lease_left_ms(attempt) <= 60000 - 35);
+        idem_attempt_destroy(attempt);
+        idem_close(store);
+    }
+}
+
+/* Between two unknown answers the store may be away; that is no answer. */
+TEST(settle, goesOnWhileTheStoreIsAway)
+{
+    struct plan plan = {{IDEM_EUNKNOWN, IDEM_EUNAVAILABLE, IDEM_EUNAVAILABLE},
+                        3,
+                        true};
+    struct host host;
+    struct script script;
+    struct idem_store *store = open_plan(&script, &plan, &host);
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    assert_int_equal(script.served, 4);
+    assert_one_nonce(&script);
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* What is not unknown is not asked again: nothing was done, and it says so. */
+TEST(settle, asksOnlyOnceWhenItIsKnown)
+{
+    static const int codes[] = {IDEM_EUNAVAILABLE, IDEM_EFULL,   IDEM_ECORRUPT,
+                                IDEM_EDENIED,      IDEM_ENOMEM,  IDEM_ECONFIG,
+                                IDEM_ELOST,        IDEM_EINVALID};
+    size_t i;
+
+    for (i = 0; i < COUNT(codes); i++) {
+        struct plan plan = {{codes[i]}, 1, false};
+        struct host host;
+        struct script script;
+        struct idem_store *store = open_plan(&script, &plan, &host);
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt = NULL;
+
+        assert_code(codes[i], idem_begin(store, &request, &attempt, &why));
+        assert_int_equal(why.code, codes[i]);
+        assert_string_equal(why.text, "as planned");
+        assert_int_equal(script.served, 1);
+        assert_int_equal(host.sleeps, 0);
+        assert_null(attempt);
+        idem_close(store);
+    }
+}
+
+static enum script_does never_know(struct script *script, struct idem_op *op)
+{
+    int *code = script->ctx;
+
+    (void)idem_op_fail(op, script->served == 1 ? IDEM_EUNKNOWN : *code,
+                       "as planned");
+    return SCRIPT_ANSWERS;
+}
+
+/* When the time is over it is unknown still, also if the last word was "nothing
+ * was done": an earlier copy may have been. */
+TEST(settle, staysUnknownWhenTheTimeIsOver)
+{
+    static int codes[] = {IDEM_EUNKNOWN, IDEM_EUNAVAILABLE};
+    size_t i;
+
+    for (i = 0; i < COUNT(codes); i++) {
+        struct host host;
+        struct idem_open_options options;
+        struct script script;
+        struct idem_store *store;
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt = NULL;
+
+        host_init(&host);
+        options = host_options(&host, true);
+        options.timeout_ms = 1000;
+        store = script_open(&script, never_know, &options);
+        script.ctx = &codes[i];
+        assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+        assert_int_equal(why.code, IDEM_EUNKNOWN);
+        assert_true(host.slept_ms < 1000);
+        assert_true(script.served > 4);
+        assert_one_nonce(&script);
+        assert_null(attempt);
+        idem_close(store);
+    }
+}
+
+/* A refusal that comes after an unknown answer settles nothing either. */
+TEST(settle, staysUnknownWhenRefusedLater)
+{
+    struct plan plan = {{IDEM_EUNKNOWN, IDEM_EFULL}, 2, false};
+    struct host host;
+    struct script script;
+    struct idem_store *store = open_plan(&script, &plan, &host);
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+
+    assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(script.served, 2);
+    assert_null(attempt);
+    idem_close(store);
+}
+
+/* ---- The verbs that end ---- */
+
+static int end_by(int verb, struct idem_attempt *attempt)
+{
+    struct idem_result result = {.bytes = idem_str("result")};
+
+    switch (verb) {
+    case 0:
+        return idem_complete(attempt, &result, &why);
+    case 1:
+        return idem_fail(attempt, idem_str("text"), &result, &why);
+    case 2:
+        return idem_release(attempt, idem_str("text"), &why);
+    case 3:
+        return idem_unknown(attempt, idem_str("text"), &why);
+    default:
+        return idem_renew(attempt, 120000, &why);
+    }
+}
+
+/* An end whose answer was lost is not taken for a stranger's; its caller has the
+ * record with all that it said. */
+TEST(settle, recognisesItsOwnEnd)
+{
+    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_RELEASED,
+                                                IDEM_STATUS_UNKNOWN,
+                                                IDEM_STATUS_IN_PROGRESS};
+    int verb;
+
+    for (verb = 0; verb < 5; verb++) {
+        struct plan plan = {{0, IDEM_EUNKNOWN, IDEM_EUNKNOWN}, 3, true};
+        struct host host;
+        struct script script;
+        struct idem_store *store = open_plan(&script, &plan, &host);
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt;
+
+        assert_ok(idem_begin(store, &request, &attempt, &why));
+        assert_ok(end_by(verb, attempt));
+        assert_int_equal(script.served, 4);
+        assert_int_equal(attempt->record->status, statuses[verb]);
+        if (verb < 2) {
+            assert_text(attempt->record->result.bytes, "result");
+        }
+        if (verb > 0 && verb < 4) {
+            assert_text(verb == 1 ? attempt->record->error
+                                  : attempt->record->note,
+                        "text");
+        }
+        if (verb == 4) {
+            assert_true(idem_attempt_lease_left_ms(attempt) > 119000);
+        }
+        idem_attempt_destroy(attempt);
+        idem_close(store);
+    }
+}
+
+/* A decision whose answer was lost is made once. */
+TEST(settle, recognisesItsOwnDecision)
+{
+    struct plan plan = {{0, 0, IDEM_EUNKNOWN, IDEM_EUNKNOWN}, 4, true};
+    struct host host;
+    struct script script;
+    struct idem_store *store = open_plan(&script, &plan, &host);
+    struct idem_request request = request_for("k");
+    struct idem_outcome outcome = {.status = IDEM_STATUS_RELEASED,
+                                   .text = idem_str("never sent")};
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_ok(idem_unknown(attempt, idem_str("?"), &why));
+    assert_ok(idem_resolve(store, idem_str(""), idem_str("k"), attempt->fence,
+                           idem_str("ann"), &outcome, &why));
+    assert_int_equal(script.served, 5);
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* A record whose import had no answer was added, and once. */
+TEST(settle, recognisesItsOwnImport)
+{
+    struct plan plan = {{IDEM_EUNKNOWN}, 1, true};
+    struct host host;
+    struct script script;
+    struct idem_store *store = open_plan(&script, &plan, &host);
+    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 86400000);
+    bool added = false;
+
+    assert_ok(idem_import(store, &record, &added, &why));
+    assert_true(added);
+    assert_ok(idem_import(store, &record, &added, &why));
+    assert_false(added);
+    idem_close(store);
+}
+
+/* ---- Timeouts ---- */
+
+static enum script_does keep_first(struct script *script, struct idem_op *op)
+{
+    if (script->served == 1) {
+        return SCRIPT_KEEPS;
+    }
+    script_relay(script, op);
+    return SCRIPT_ANSWERS;
+}
+
+/* An end that the store neither makes nor refuses in time is unknown, and the
+ * attempt may be asked to end again. */
+TEST(timeout, leavesTheAttemptToItsCaller)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep_first, NULL);
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+    long long before_ms = now_ms();
+
+    assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+    assert_null(attempt);
+    assert_true(now_ms() - before_ms >= 200);
+    assert_true(now_ms() - before_ms < 3000);
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    idem_attempt_destroy(attempt);
+    script_release(&script);
+    idem_close(store);
+}

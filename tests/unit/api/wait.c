@@ -1,0 +1,296 @@
+/* Waiting for another's attempt. On a host with a sleep of its own a waiter polls
+ * with it, so that what happens meanwhile is the test's to say. */
+#include "host.h"
+#include "test.h"
+
+#include <idem/store.h>
+
+/* What happens in which sleep of the waiter. */
+struct event {
+    unsigned sleep; /* Its number, from 1; 0: none. */
+    void (*happens)(struct event *event, struct host *host);
+    struct idem_store *store;
+    struct idem_attempt *owner;
+    struct idem_attempt *next; /* Whoever began in between. */
+    uint64_t next_fence;
+};
+
+static void on_sleep(void *ctx, struct host *host)
+{
+    struct event *event = ctx;
+
+    if (host->sleeps == event->sleep) {
+        event->happens(event, host);
+    }
+}
+
+static struct idem_store *open_on(struct host *host, struct event *event)
+{
+    struct idem_open_options options;
+    struct idem_store *store;
+
+    host_init(host);
+    host->on_sleep = on_sleep;
+    host->ctx = event;
+    options = host_options(host, true);
+    assert_ok(idem_open("memory:", &options, &store, &why));
+    event->store = store;
+    return store;
+}
+
+static struct idem_request request_for(enum idem_on_expired_lease policy)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = policy;
+    return request;
+}
+
+static void complete(struct event *event, struct host *host)
+{
+    struct idem_result result = {.bytes = idem_str("done")};
+
+    (void)host;
+    assert_ok(idem_complete(event->owner, &result, &why));
+}
+
+static void fail_it(struct event *event, struct host *host)
+{
+    (void)host;
+    assert_ok(idem_fail(event->owner, idem_str("no"), NULL, &why));
+}
+
+static void make_unknown(struct event *event, struct host *host)
+{
+    (void)host;
+    assert_ok(idem_unknown(event->owner, idem_str("?"), &why));
+}
+
+static void release(struct event *event, struct host *host)
+{
+    (void)host;
+    assert_ok(idem_release(event->owner, idem_str("later"), &why));
+}
+
+static void begin_again(struct event *event, int64_t lease_ms)
+{
+    struct idem_request request = request_for(IDEM_RERUN);
+
+    request.lease_ms = lease_ms;
+    assert_ok(idem_begin(event->store, &request, &event->next, &why));
+    assert_int_equal(event->next->verdict, IDEM_STARTED);
+    event->next_fence = event->next->fence;
+}
+
+static void release_and_begin(struct event *event, struct host *host)
+{
+    release(event, host);
+    begin_again(event, 60000);
+}
+
+static void end_lease(struct event *event, struct host *host)
+{
+    (void)event;
+    host_pass(host, 60000);
+}
+
+/* The lease ends, another caller takes over and completes soon after. */
+static void complete_next(struct event *event, struct host *host)
+{
+    struct idem_result result = {.bytes = idem_str("by the second")};
+
+    (void)host;
+    assert_ok(idem_complete(event->next, &result, &why));
+}
+
+static void take_over(struct event *event, struct host *host)
+{
+    end_lease(event, host);
+    begin_again(event, 60000);
+    assert_true(event->next->takeover);
+    event->sleep = host->sleeps + 3;
+    event->happens = complete_next;
+}
+
+static void purge(struct event *event, struct host *host)
+{
+    uint64_t purged;
+
+    complete(event, host);
+    host_pass(host, 86400000);
+    assert_ok(idem_purge(event->store, 0, &purged, &why));
+    assert_int_equal(purged, 1);
+}
+
+static void break_clock(struct event *event, struct host *host)
+{
+    (void)event;
+    host->clock_code = -1;
+}
+
+/* ---- The table ---- */
+
+/* What a waiter is told when this happens in its fourth sleep. */
+TEST(wait, answersWhatHappened)
+{
+    static const struct {
+        const char *what;
+        void (*happens)(struct event *event, struct host *host);
+        enum idem_on_expired_lease policy;
+        unsigned flags;
+        enum idem_verdict want;
+        bool takeover;
+    } rows[] = {
+        {"completed", complete, IDEM_HOLD, 0, IDEM_REPLAY, false},
+        {"failed", fail_it, IDEM_HOLD, 0, IDEM_FAILED, false},
+        {"unknown", make_unknown, IDEM_HOLD, 0, IDEM_UNKNOWN, false},
+        {"released", release, IDEM_HOLD, 0, IDEM_RELEASED, false},
+        {"released, and begun by another", release_and_begin, IDEM_RERUN, 0,
+         IDEM_RELEASED, false},
+        {"lease over under hold", end_lease, IDEM_HOLD, 0, IDEM_UNKNOWN, false},
+        {"lease over under rerun", end_lease, IDEM_RERUN, 0, IDEM_BUSY, false},
+        {"taken over and completed", take_over, IDEM_RERUN, 0, IDEM_REPLAY,
+         false},
+        {"completed and forgotten", purge, IDEM_HOLD, 0, IDEM_RELEASED, false},
+        {"completed", complete, IDEM_HOLD, IDEM_WAIT_THEN_RUN, IDEM_REPLAY,
+         false},
+        {"released", release, IDEM_HOLD, IDEM_WAIT_THEN_RUN, IDEM_STARTED,
+         false},
+        {"lease over under rerun", end_lease, IDEM_RERUN, IDEM_WAIT_THEN_RUN,
+         IDEM_STARTED, true},
+        {"lease over under hold", end_lease, IDEM_HOLD, IDEM_WAIT_THEN_RUN,
+         IDEM_UNKNOWN, false},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct event event = {.sleep = 4, .happens = rows[i].happens};
+        struct host host;
+        struct idem_store *store = open_on(&host, &event);
+        struct idem_request request = request_for(rows[i].policy);
+        struct idem_attempt *waiter;
+
+        assert_ok(idem_begin(store, &request, &event.owner, &why));
+        request.wait_ms = 200000000;
+        request.flags = rows[i].flags;
+        /* Nobody comes: it waits its time out. */
+        if (rows[i].want == IDEM_BUSY) {
+            request.wait_ms = 120000;
+        }
+        assert_ok(idem_begin(store, &request, &waiter, &why));
+        if (waiter->verdict != rows[i].want ||
+            waiter->takeover != rows[i].takeover) {
+            fail_with("%s (flags %u): %s%s", rows[i].what, rows[i].flags,
+                      idem_verdict_name(waiter->verdict),
+                      waiter->takeover ? ", a takeover" : "");
+        }
+        idem_attempt_destroy(waiter);
+        idem_attempt_destroy(event.next);
+        idem_attempt_destroy(event.owner);
+        idem_close(store);
+    }
+}
+
+/* A replay has the outcome of the attempt that ended, here the second owner's. */
+TEST(wait, bringsTheOutcome)
+{
+    struct event event = {.sleep = 2, .happens = take_over};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_RERUN);
+    struct idem_attempt *waiter;
+
+    assert_ok(idem_begin(store, &request, &event.owner, &why));
+    request.wait_ms = 3600000;
+    assert_ok(idem_begin(store, &request, &waiter, &why));
+    assert_int_equal(waiter->verdict, IDEM_REPLAY);
+    assert_text(waiter->record->result.bytes, "by the second");
+    assert_true(waiter->fence == event.next_fence);
+    idem_attempt_destroy(waiter);
+    idem_attempt_destroy(event.next);
+    idem_attempt_destroy(event.owner);
+    idem_close(store);
+}
+
+/* Bounded by the caller's time, it polls more seldom as it goes on. */
+TEST(wait, endsAtItsTime)
+{
+    struct event event = {.sleep = 0};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *owner;
+    struct idem_attempt *waiter;
+
+    assert_ok(idem_begin(store, &request, &owner, &why));
+    request.wait_ms = 10000;
+    assert_ok(idem_begin(store, &request, &waiter, &why));
+    assert_int_equal(waiter->verdict, IDEM_BUSY);
+    assert_int_equal(waiter->lease_left_ms, 50000);
+    assert_int_equal(host.slept_ms, 10000);
+    assert_true(host.sleeps >= 40 && host.sleeps < 100);
+    idem_attempt_destroy(waiter);
+    idem_attempt_destroy(owner);
+    idem_close(store);
+}
+
+/* Without a time to wait it asks once. */
+TEST(wait, isNotTheDefault)
+{
+    struct event event = {.sleep = 0};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *owner;
+    struct idem_attempt *second;
+
+    assert_ok(idem_begin(store, &request, &owner, &why));
+    assert_ok(idem_begin(store, &request, &second, &why));
+    assert_int_equal(second->verdict, IDEM_BUSY);
+    assert_int_equal(host.sleeps, 0);
+    idem_attempt_destroy(second);
+    idem_attempt_destroy(owner);
+    idem_close(store);
+}
+
+/* A waiter that starts counts its lease from when it started. */
+TEST(wait, startsWithAWholeLease)
+{
+    struct event event = {.sleep = 8, .happens = release};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *waiter;
+
+    assert_ok(idem_begin(store, &request, &event.owner, &why));
+    request.wait_ms = 60000;
+    request.flags = IDEM_WAIT_THEN_RUN;
+    assert_ok(idem_begin(store, &request, &waiter, &why));
+    assert_int_equal(waiter->verdict, IDEM_STARTED);
+    assert_int_equal(idem_attempt_lease_left_ms(waiter),
+                     60000 - store->margin_ms);
+    idem_attempt_destroy(waiter);
+    idem_attempt_destroy(event.owner);
+    idem_close(store);
+}
+
+/* A clock that stops answering ends the wait, in one way or another. */
+TEST(wait, endsWithTheClock)
+{
+    struct event event = {.sleep = 3, .happens = break_clock};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *waiter = NULL;
+    int rc;
+
+    assert_ok(idem_begin(store, &request, &event.owner, &why));
+    request.wait_ms = 60000;
+    rc = idem_begin(store, &request, &waiter, &why);
+    assert_true(rc == IDEM_EUNAVAILABLE ||
+                (rc == 0 && waiter->verdict == IDEM_BUSY));
+    idem_attempt_destroy(waiter);
+    idem_attempt_destroy(event.owner);
+    idem_close(store);
+}

@@ -1,0 +1,161 @@
+/* SHA-256 and HMAC against published vectors. */
+#include "base/sha256.h"
+
+#include "test.h"
+
+static void assert_digest(const uint8_t *got, const char *want)
+{
+    uint8_t bytes[IDEM__SHA256_LEN];
+
+    assert_memory_equal(got, from_hex(want, bytes).base, sizeof(bytes));
+}
+
+/* FIPS 180-4's examples, and the empty string. */
+TEST(sha256, givesThePublishedDigests)
+{
+    static const struct {
+        const char *text;
+        const char *digest;
+    } rows[] = {
+        {"",
+         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc",
+         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_slice part = idem_str(rows[i].text);
+        uint8_t digest[IDEM__SHA256_LEN];
+
+        assert_ok(idem__sha256(&part, 1, digest));
+        assert_digest(digest, rows[i].digest);
+    }
+}
+
+/* A million times "a", in slices of a length that divides no block. */
+TEST(sha256, takesLongInputInSlices)
+{
+    struct idem__hash hash;
+    uint8_t digest[IDEM__SHA256_LEN];
+    char chunk[1000];
+    size_t i;
+
+    memset(chunk, 'a', sizeof(chunk));
+    idem__hash_init(&hash, idem_str(""));
+    for (i = 0; i < 1000; i++) {
+        idem__hash_add(&hash, idem_bytes(chunk, 333));
+        idem__hash_add(&hash, idem_bytes(NULL, 0));
+        idem__hash_add(&hash, idem_bytes(chunk, 667));
+    }
+    assert_ok(idem__hash_end(&hash, digest));
+    assert_digest(
+        digest,
+        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* Where the input is cut does not change the digest. */
+TEST(sha256, isTheSameHoweverItsInputIsCut)
+{
+    char text[200];
+    struct idem_slice whole = {text, sizeof(text)};
+    uint8_t want[IDEM__SHA256_LEN];
+    size_t cut;
+
+    memset(text, 'x', sizeof(text));
+    assert_ok(idem__sha256(&whole, 1, want));
+    for (cut = 0; cut <= sizeof(text); cut++) {
+        struct idem_slice halves[2] = {{text, cut},
+                                       {text + cut, sizeof(text) - cut}};
+        uint8_t digest[IDEM__SHA256_LEN];
+
+        assert_ok(idem__sha256(halves, 2, digest));
+        assert_memory_equal(digest, want, sizeof(want));
+    }
+}
+
+/* RFC 4231, test cases 1 to 7: keys shorter and longer than a block. */
+TEST(hmac, givesTheDigestsOfRfc4231)
+{
+    static const struct {
+        const char *key;
+        size_t key_repeat;
+        const char *data;
+        size_t data_repeat;
+        const char *digest;
+        size_t digest_len;
+    } rows[] = {
+        {"0b", 20, "4869205468657265", 1,
+         "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+         32},
+        {"4a656665", 1,
+         "7768617420646f2079612077616e7420666f72206e6f7468696e673f", 1,
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+         32},
+        {"aa", 20, "dd", 50,
+         "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+         32},
+        {"0102030405060708090a0b0c0d0e0f10111213141516171819", 1, "cd", 50,
+         "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b",
+         32},
+        {"0c", 20, "546573742057697468205472756e636174696f6e", 1,
+         "a3b6167473100ee06e0c796c2955552b", 16},
+        {"aa", 131,
+         "54657374205573696e67204c6172676572205468616e20426c6f636b2d53697a65"
+         "204b6579202d2048617368204b6579204669727374",
+         1, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+         32},
+        {"aa", 131,
+         "5468697320697320612074657374207573696e672061206c6172676572207468"
+         "616e20626c6f636b2d73697a65206b657920616e642061206c61726765722074"
+         "68616e20626c6f636b2d73697a6520646174612e20546865206b6579206e6565"
+         "647320746f20626520686173686564206265666f7265206265696e6720757365"
+         "642062792074686520484d414320616c676f726974686d2e",
+         1, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2",
+         32},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        uint8_t key[512];
+        uint8_t data[512];
+        uint8_t want[IDEM__SHA256_LEN];
+        uint8_t digest[IDEM__SHA256_LEN];
+        struct idem_slice one = from_hex(rows[i].key, key);
+        struct idem__hash hash;
+        size_t n;
+
+        for (n = 1; n < rows[i].key_repeat; n++) {
+            memcpy(key + n * one.len, key, one.len);
+        }
+        idem__hash_init(&hash, idem_bytes(key, n * one.len));
+        for (n = 0; n < rows[i].data_repeat; n++) {
+            idem__hash_add(&hash, from_hex(rows[i].data, data));
+        }
+        assert_ok(idem__hash_end(&hash, digest));
+        (void)from_hex(rows[i].digest, want);
+        assert_memory_equal(digest, want, rows[i].digest_len);
+    }
+}
+
+/* Without a secret it is the plain hash; with the shortest it is another. */
+TEST(hmac, isPlainWithoutASecret)
+{
+    struct idem_slice text = idem_str("text");
+    struct idem__hash hash;
+    uint8_t plain[IDEM__SHA256_LEN];
+    uint8_t digest[IDEM__SHA256_LEN];
+
+    assert_ok(idem__sha256(&text, 1, plain));
+    idem__hash_init(&hash, idem_bytes(NULL, 0));
+    idem__hash_add(&hash, text);
+    assert_ok(idem__hash_end(&hash, digest));
+    assert_memory_equal(digest, plain, sizeof(plain));
+
+    idem__hash_init(&hash, idem_bytes("", 1));
+    idem__hash_add(&hash, text);
+    assert_ok(idem__hash_end(&hash, digest));
+    assert_memory_not_equal(digest, plain, sizeof(plain));
+}

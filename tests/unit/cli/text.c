@@ -1,0 +1,139 @@
+/* How bytes, times and durations read. */
+#include "text.h"
+
+#include "test.h"
+
+static void check_escape(const char *bytes, size_t len, const char *want)
+{
+    char buf[64];
+
+    assert_string_equal(cli_escape(idem_bytes(bytes, len), buf, sizeof(buf)),
+                        want);
+}
+
+/* Printable ASCII stays; no two slices of bytes read the same. */
+TEST(escape, showsEveryByte)
+{
+    check_escape("", 0, "");
+    check_escape("order 42 ~", 10, "order 42 ~");
+    check_escape("\\x41", 4, "\\x5cx41");
+    check_escape("A", 1, "A");
+    check_escape("a\0b", 3, "a\\x00b");
+    check_escape("\x1b[31m\n\x7f\xff", 8, "\\x1b[31m\\x0a\\x7f\\xff");
+}
+
+/* What does not fit is cut between characters, and says so. */
+TEST(escape, cutsWhatDoesNotFit)
+{
+    char buf[8];
+
+    assert_string_equal(cli_escape(idem_str("1234567"), buf, 8), "1234567");
+    assert_string_equal(cli_escape(idem_str("12345678"), buf, 8), "1234...");
+    assert_string_equal(cli_escape(idem_str("\xff\xff"), buf, 8), "\\xff...");
+    assert_string_equal(cli_escape(idem_str("123\xff"), buf, 8), "123\\xff");
+    assert_string_equal(cli_escape(idem_str("1234\xff"), buf, 8), "1234...");
+}
+
+TEST(hex, isTwoDigitsForEachByte)
+{
+    char buf[7];
+
+    cli_hex(idem_bytes("\x00\x9f\xff", 3), buf);
+    assert_string_equal(buf, "009fff");
+    cli_hex(idem_str(NULL), buf);
+    assert_string_equal(buf, "");
+}
+
+/* The first and the last of each length, and what is just beside them. */
+TEST(utf8, isWhatUnicodeSays)
+{
+    static const char *const good[] = {"",
+                                       "a",
+                                       "\x7f",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xef\xbf\xbf",
+                                       "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf",
+                                       "a\xc3\xa9z"};
+    static const char *const bad[] = {"\x80",
+                                      "\xbf",
+                                      "\xc0\xaf",
+                                      "\xc1\xbf",
+                                      "\xc2",
+                                      "\xc2"
+                                      "a",
+                                      "\xe0\x9f\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xe1\x80",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff",
+                                      "a\xc3"};
+    size_t i;
+
+    for (i = 0; i < COUNT(good); i++) {
+        if (!cli_is_utf8(idem_str(good[i]))) {
+            fail_with("good[%zu] was refused", i);
+        }
+    }
+    for (i = 0; i < COUNT(bad); i++) {
+        if (cli_is_utf8(idem_str(bad[i]))) {
+            fail_with("bad[%zu] was let through", i);
+        }
+    }
+    assert_true(cli_is_utf8(idem_bytes("\0", 1)));
+}
+
+TEST(time, isUtcWithMilliseconds)
+{
+    char buf[32];
+
+    cli_time_text(1795249440123, buf);
+    assert_string_equal(buf, "2026-11-21T08:24:00.123Z");
+    cli_time_text(1, buf);
+    assert_string_equal(buf, "1970-01-01T00:00:00.001Z");
+    cli_time_text(0, buf);
+    assert_string_equal(buf, "-");
+    cli_time_text(IDEM_NEVER, buf);
+    assert_string_equal(buf, "never");
+    cli_time_text(-1, buf);
+    assert_string_equal(buf, "-1ms");
+    cli_time_text(IDEM_NEVER - 1, buf);
+    assert_string_equal(buf, "9223372036854775806ms");
+}
+
+/* The largest unit that loses nothing, or of which there are ten. */
+TEST(duration, isInTheUnitThatReadsBest)
+{
+    static const struct {
+        int64_t ms;
+        const char *want;
+    } rows[] = {{0, "0ms"},
+                {1, "1ms"},
+                {999, "999ms"},
+                {1000, "1s"},
+                {9500, "9500ms"},
+                {10001, "10s"},
+                {43217, "43s"},
+                {60000, "1m"},
+                {90000, "90s"},
+                {3600000, "1h"},
+                {5400000, "90m"},
+                {86400000, "1d"},
+                {86400001, "24h"},
+                {864000001, "10d"},
+                {IDEM_NEVER, "never"},
+                {IDEM_DURATION_MAX_MS, "36525d"}};
+    char buf[32];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        cli_duration_text(rows[i].ms, buf);
+        assert_string_equal(buf, rows[i].want);
+    }
+}

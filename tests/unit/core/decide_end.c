@@ -1,0 +1,479 @@
+/* What the verbs of an owner mean, in every status, for the owner and for
+ * everybody else. */
+#include "core/decide.h"
+#include "sample.h"
+#include "test.h"
+
+enum who {
+    OWNER,
+    OTHER_NONCE, /* A copy of the token with another nonce. */
+    OTHER_FENCE, /* The same nonce, another fence. */
+    SUCCEEDED,   /* Neither: the record belongs to the next attempt. */
+    NOBODY,      /* The record is gone. */
+    WHO,
+};
+
+static void estrange(struct idem_op *op, enum who who)
+{
+    if (who == OTHER_NONCE || who == SUCCEEDED) {
+        op->nonce[15] ^= 1;
+    }
+    if (who == OTHER_FENCE || who == SUCCEEDED) {
+        op->fence--;
+    }
+}
+
+static struct idem_decision decide_end(const struct idem_record *found,
+                                       const struct idem_op *op)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_end(found, op, &now, &decision);
+    return decision;
+}
+
+/* Ends the sample attempt as @status, with the content of sample_ended(). */
+static struct idem_op ending(enum idem_status status)
+{
+    struct idem_op op = sample_end();
+    struct idem_record record = sample_ended(status, 3600000);
+
+    op.u.end.status = status;
+    op.u.end.result = record.result;
+    op.u.end.text = status == IDEM_STATUS_FAILED ? record.error : record.note;
+    return op;
+}
+
+/* ---- The table ---- */
+
+/* What is on record, and how the verbs end it: a column for each of COMPLETED,
+ * FAILED, UNKNOWN, RELEASED. w: written. s: the same content was said before,
+ * nothing is written. L: LOST. First the content on record, then another. */
+static const struct {
+    enum idem_status status;
+    bool by_lease; /* Its lease ended, and the owner has not said a word. */
+    const char *same;
+    const char *other;
+} table[] = {
+    {IDEM_STATUS_IN_PROGRESS, false, "wwww", "wwww"},
+    {IDEM_STATUS_COMPLETED, false, "sLLL", "LLLL"},
+    {IDEM_STATUS_FAILED, false, "LsLL", "LLLL"},
+    {IDEM_STATUS_UNKNOWN, false, "LLsL", "LLsL"},
+    {IDEM_STATUS_RELEASED, false, "LLLs", "LLLs"},
+    {IDEM_STATUS_UNKNOWN, true, "wwwL", "wwwL"},
+    {IDEM_STATUS_FAILED, true, "wwwL", "wwwL"},
+};
+
+static char word_for(const struct idem_decision *decision)
+{
+    if (decision->code == IDEM_ELOST) {
+        return 'L';
+    }
+    if (decision->code != IDEM_OK) {
+        return '?';
+    }
+    return decision->change == IDEM_CHANGE_REPLACE ? 'w' : 's';
+}
+
+static void check(size_t row, enum idem_status to, bool other, enum who who)
+{
+    struct idem_record found = sample_ended(table[row].status, 3600000);
+    struct idem_op op = ending(to);
+    struct idem_decision decision;
+    const char *wanted = other ? table[row].other : table[row].same;
+    char want = who == OWNER ? wanted[to - IDEM_STATUS_COMPLETED] : 'L';
+    char got;
+
+    found.by_lease = table[row].by_lease;
+    if (other) {
+        op.u.end.text = idem_str("another text");
+    }
+    estrange(&op, who);
+    decision = decide_end(who == NOBODY ? NULL : &found, &op);
+    got = word_for(&decision);
+    if (got != want) {
+        fail_with("%s%s -> %s, %s content, who %d: '%c' and not '%c'",
+                  idem_status_name(found.status),
+                  found.by_lease ? " by its lease" : "", idem_status_name(to),
+                  other ? "other" : "same", (int)who, got, want);
+    }
+    if (got == 'L' && decision.change != IDEM_CHANGE_NONE) {
+        fail_with("LOST, and a change all the same");
+    }
+    if (got == 'L' && decision.text[0] == '\0') {
+        fail_with("LOST without a sentence");
+    }
+    if (got == 'w' && (decision.next.status != to || decision.next.by_lease)) {
+        fail_with("written as %s%s", idem_status_name(decision.next.status),
+                  decision.next.by_lease ? " by its lease" : "");
+    }
+}
+
+/* Every row x verb x content x owner or stranger. */
+TEST(end, followsTheTable)
+{
+    size_t row;
+    int to;
+    int other;
+    int who;
+
+    for (row = 0; row < COUNT(table); row++) {
+        for (to = IDEM_STATUS_COMPLETED; to <= IDEM_STATUS_RELEASED; to++) {
+            for (other = 0; other < 2; other++) {
+                for (who = 0; who < WHO; who++) {
+                    check(row, (enum idem_status)to, other != 0, (enum who)who);
+                }
+            }
+        }
+    }
+}
+
+/* A completion is the same only if every part of it is. */
+TEST(end, comparesEveryPartOfAResult)
+{
+    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED};
+    size_t i;
+    int part;
+
+    for (i = 0; i < COUNT(statuses); i++) {
+        struct idem_op said = ending(statuses[i]);
+        struct idem_record open = sample_record();
+        struct idem_record found;
+
+        said.u.end.result = sample_result();
+        found = decide_end(&open, &said).next;
+        for (part = 0; part < 7; part++) {
+            struct idem_op op = said;
+            struct idem_decision decision;
+
+            switch (part) {
+            case 1:
+                op.u.end.result.bytes = idem_str("dome");
+                break;
+            case 2:
+                op.u.end.result.bytes = idem_str("done.");
+                break;
+            case 3:
+                op.u.end.result.content_type = idem_str("text/html");
+                break;
+            case 4:
+                op.u.end.result.meta = idem_str("");
+                break;
+            case 5:
+                op.u.end.result.bytes = idem_str("");
+                op.u.end.result.not_kept = true;
+                break;
+            case 6:
+                op.u.end.text = idem_str("another");
+                break;
+            default:
+                break;
+            }
+            decision = decide_end(&found, &op);
+            assert_int_equal(word_for(&decision), part == 0 ? 's' : 'L');
+        }
+    }
+}
+
+/* An empty result is not the same as one that was not kept. */
+TEST(end, tellsNothingFromNotKept)
+{
+    struct idem_record open = sample_record();
+    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
+    struct idem_record found;
+    struct idem_decision decision;
+
+    memset(&op.u.end.result, 0, sizeof(op.u.end.result));
+    found = decide_end(&open, &op).next;
+    op.u.end.result.not_kept = true;
+    decision = decide_end(&found, &op);
+    assert_int_equal(word_for(&decision), 'L');
+    found = decide_end(&open, &op).next;
+    decision = decide_end(&found, &op);
+    assert_int_equal(word_for(&decision), 's');
+    op.u.end.result.not_kept = false;
+    decision = decide_end(&found, &op);
+    assert_int_equal(word_for(&decision), 'L');
+}
+
+/* ---- What is written ---- */
+
+/* A completion keeps what the attempt was and adds what came of it. */
+TEST(end, writesTheResult)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
+    struct idem_record want = sample_ended(IDEM_STATUS_COMPLETED, 0);
+    struct idem_decision decision;
+
+    found.input_len = 9;
+    found.fingerprint = idem_bytes("\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 33);
+    found.history_len = 1;
+    found.history[0] =
+        (struct idem_past){idem_str("x"), 40, 1, 2, IDEM_PAST_TAKEN_OVER};
+    found.unknown_fields = idem_bytes("\x08\0\0\0\1x", 6);
+    want.input_len = 9;
+    want.fingerprint = found.fingerprint;
+    want.history_len = 1;
+    want.history[0] = found.history[0];
+    want.unknown_fields = found.unknown_fields;
+    want.ended_ms = NOW_MS;
+    want.expires_ms = NOW_MS + 3600000;
+    op.u.end.text = want.note = idem_str("in good time");
+
+    decision = decide_end(&found, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_true(decision.set_result);
+    assert_false(decision.set_input);
+    assert_text(decision.next.result.bytes, "done");
+    assert_same_record(&decision.next, &want);
+}
+
+/* Texts go where they belong: a failure's is its error, any other a note. */
+TEST(end, putsTextsInTheirPlace)
+{
+    static const struct {
+        enum idem_status status;
+        const char *error;
+        const char *note;
+    } rows[] = {
+        {IDEM_STATUS_COMPLETED, "", "text"},
+        {IDEM_STATUS_FAILED, "text", ""},
+        {IDEM_STATUS_UNKNOWN, "", "text"},
+        {IDEM_STATUS_RELEASED, "", "text"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_record found = sample_record();
+        struct idem_op op = ending(rows[i].status);
+        struct idem_decision decision;
+
+        found.note = idem_str("an old note");
+        op.u.end.text = idem_str("text");
+        decision = decide_end(&found, &op);
+        assert_text(decision.next.error, rows[i].error);
+        assert_text(decision.next.note, rows[i].note);
+        assert_int_equal(decision.next.ended_ms, NOW_MS);
+    }
+}
+
+/* An owner whose lease is over, and whom nobody followed, may still end. */
+TEST(end, comesLateWhenNobodyFollowed)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = ending(IDEM_STATUS_COMPLETED);
+
+    sample_lease(&found, -86400000);
+    assert_int_equal(decide_end(&found, &op).change, IDEM_CHANGE_REPLACE);
+}
+
+/* What its lease made of an attempt, unknown or given up, the owner may set
+ * right: with any word but that nothing happened. */
+TEST(end, setsRightWhatTheLeaseSaid)
+{
+    static const enum idem_on_expired_lease policies[] = {IDEM_HOLD,
+                                                          IDEM_RERUN};
+    static const enum idem_status closed[] = {IDEM_STATUS_UNKNOWN,
+                                              IDEM_STATUS_FAILED};
+    size_t i;
+
+    for (i = 0; i < COUNT(policies); i++) {
+        struct idem_now now = sample_now();
+        struct idem_record record = sample_record();
+        struct idem_op begin = sample_begin();
+        struct idem_op op = ending(IDEM_STATUS_COMPLETED);
+        struct idem_decision decision;
+
+        sample_lease(&record, 0);
+        record.on_expired_lease = begin.u.begin.on_expired_lease = policies[i];
+        begin.u.begin.attempts_max = 1;
+        idem_decide_begin(&record, &begin, &now, &decision);
+        assert_int_equal(decision.next.status, closed[i]);
+        assert_true(decision.next.by_lease);
+        assert_int_equal(decide_end(&decision.next, &op).change,
+                         IDEM_CHANGE_REPLACE);
+        op = ending(IDEM_STATUS_RELEASED);
+        assert_code(IDEM_ELOST, decide_end(&decision.next, &op).code);
+    }
+}
+
+/* ---- Renewing ---- */
+
+static struct idem_decision decide_renew(const struct idem_record *found,
+                                         const struct idem_op *op)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_renew(found, op, &now, &decision);
+    return decision;
+}
+
+static struct idem_op renewing(int64_t lease_ms)
+{
+    struct idem_op op = sample_end();
+
+    op.verb = IDEM_OP_RENEW;
+    memset(&op.u, 0, sizeof(op.u));
+    op.u.renew.lease_ms = lease_ms;
+    return op;
+}
+
+/* Only the owner renews, and only what is in progress. */
+TEST(renew, followsTheTable)
+{
+    int status;
+    int who;
+
+    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        for (who = 0; who < WHO; who++) {
+            struct idem_record found =
+                sample_ended((enum idem_status)status, 3600000);
+            struct idem_op op = renewing(60000);
+            bool may = status == IDEM_STATUS_IN_PROGRESS && who == OWNER;
+            struct idem_decision decision;
+
+            estrange(&op, (enum who)who);
+            decision = decide_renew(who == NOBODY ? NULL : &found, &op);
+            assert_code(may ? IDEM_OK : IDEM_ELOST, decision.code);
+            assert_int_equal(decision.change,
+                             may ? IDEM_CHANGE_REPLACE : IDEM_CHANGE_NONE);
+            assert_true(may || decision.text[0] != '\0');
+        }
+    }
+}
+
+/* Nothing changes but the lease, and the end of retention that follows it. */
+TEST(renew, changesTheLeaseAlone)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(90000);
+    struct idem_decision decision;
+    struct idem_record want;
+
+    found.on_expired_lease = IDEM_RERUN;
+    found.input_len = 9;
+    want = found;
+    want.lease_ms = 90000;
+    want.lease_end_ms = NOW_MS + 90000;
+    want.lease_end_boot_ms = NOW_BOOT_MS + 90000;
+    want.expires_ms = NOW_MS + 90000 + 3600000;
+    decision = decide_renew(&found, &op);
+    assert_false(decision.set_result || decision.set_input);
+    assert_same_record(&decision.next, &want);
+}
+
+/* 0 stands for the length on record. */
+TEST(renew, takesTheLengthOnRecord)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(0);
+
+    assert_int_equal(decide_renew(&found, &op).next.lease_end_boot_ms,
+                     NOW_BOOT_MS + 60000);
+}
+
+/* An owner that comes late, and whom nobody followed, has its lease again. */
+TEST(renew, comesLateWhenNobodyFollowed)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(60000);
+
+    sample_lease(&found, -1000);
+    assert_int_equal(decide_renew(&found, &op).next.lease_end_ms,
+                     NOW_MS + 60000);
+}
+
+/* ---- Expiring ---- */
+
+static struct idem_decision decide_expire(const struct idem_record *found,
+                                          const struct idem_op *op,
+                                          const struct idem_now *now)
+{
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_expire(found, op, now, &decision);
+    return decision;
+}
+
+/* Only the owner gives its lease up, and only of what is in progress. */
+TEST(expire, followsTheTable)
+{
+    struct idem_now now = sample_now();
+    int status;
+    int who;
+
+    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        for (who = 0; who < WHO; who++) {
+            struct idem_record found =
+                sample_ended((enum idem_status)status, 3600000);
+            struct idem_op op = renewing(0);
+            bool may = status == IDEM_STATUS_IN_PROGRESS && who == OWNER;
+            struct idem_decision decision;
+
+            op.verb = IDEM_OP_EXPIRE;
+            estrange(&op, (enum who)who);
+            decision = decide_expire(who == NOBODY ? NULL : &found, &op, &now);
+            assert_code(may ? IDEM_OK : IDEM_ELOST, decision.code);
+            assert_int_equal(decision.change,
+                             may ? IDEM_CHANGE_REPLACE : IDEM_CHANGE_NONE);
+        }
+    }
+}
+
+/* Its lease is over at once, by every clock: on this boot, on the next, where
+ * store time is uncertain, and if it had no end. */
+TEST(expire, endsTheLeaseEverywhere)
+{
+    static const int64_t lefts_ms[] = {1, 50000, IDEM_NEVER};
+    size_t i;
+    int boot;
+    int unsure;
+
+    for (i = 0; i < COUNT(lefts_ms); i++) {
+        for (boot = 0; boot < 2; boot++) {
+            for (unsure = 0; unsure < 2; unsure++) {
+                struct idem_record found = sample_record();
+                struct idem_op op = renewing(0);
+                struct idem_now now = sample_now();
+                struct idem_decision decision;
+
+                if (lefts_ms[i] == IDEM_NEVER) {
+                    found.lease_end_ms = IDEM_NEVER;
+                    found.lease_end_boot_ms = IDEM_NEVER;
+                } else {
+                    sample_lease(&found, lefts_ms[i]);
+                }
+                now.store_err_ms = unsure * 3000;
+                decision = decide_expire(&found, &op, &now);
+                assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+                assert_int_equal(decision.next.status, IDEM_STATUS_IN_PROGRESS);
+                assert_false(decision.set_result || decision.set_input);
+                now.boot_id[0] = boot == 0 ? 'A' : 'B';
+                assert_int_equal(idem__lease_left(&decision.next, &now), 0);
+                assert_true(idem_decide_overdue(&decision.next, &now));
+                assert_false(idem_decide_expired(&decision.next, &now));
+            }
+        }
+    }
+}
+
+/* Said twice, or of a lease that is over, it changes nothing. */
+TEST(expire, isIdempotent)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(0);
+    struct idem_now now = sample_now();
+
+    found = decide_expire(&found, &op, &now).next;
+    assert_code(IDEM_OK, decide_expire(&found, &op, &now).code);
+    assert_int_equal(decide_expire(&found, &op, &now).change, IDEM_CHANGE_NONE);
+}

@@ -1,0 +1,222 @@
+/* What a person's decision means. */
+#include "sample.h"
+#include "test.h"
+
+static struct idem_decision decide(const struct idem_record *found,
+                                   const struct idem_op *op)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_resolve(found, op, &now, &decision);
+    return decision;
+}
+
+/* Failed, unknown and overdue may be resolved; anything else may not. */
+TEST(resolve, followsTheTable)
+{
+    static const struct {
+        enum idem_status status;
+        int64_t left_ms;
+        int64_t expected_ms;
+        int code;
+    } rows[] = {
+        {IDEM_STATUS_IN_PROGRESS, 1, 0, IDEM_EINVALID},
+        {IDEM_STATUS_IN_PROGRESS, 1, NOW_MS, IDEM_EINVALID},
+        {IDEM_STATUS_IN_PROGRESS, 1, NOW_MS - 1, IDEM_OK},
+        {IDEM_STATUS_IN_PROGRESS, 0, 0, IDEM_OK},
+        {IDEM_STATUS_COMPLETED, 0, NOW_MS - 1, IDEM_EINVALID},
+        {IDEM_STATUS_FAILED, 1, 0, IDEM_OK},
+        {IDEM_STATUS_UNKNOWN, 1, 0, IDEM_OK},
+        {IDEM_STATUS_RELEASED, 0, NOW_MS - 1, IDEM_EINVALID},
+    };
+    static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_RELEASED};
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        for (j = 0; j < COUNT(outcomes); j++) {
+            struct idem_record found = sample_ended(rows[i].status, 3600000);
+            struct idem_op op = sample_resolve();
+            struct idem_decision decision;
+
+            sample_lease(&found, rows[i].left_ms);
+            found.expected_ms = rows[i].expected_ms;
+            op.u.resolve.outcome.status = outcomes[j];
+            decision = decide(&found, &op);
+            if (decision.code != rows[i].code) {
+                fail_with("row %zu: %s", i, idem_error_name(decision.code));
+            }
+            if (decision.code != 0) {
+                assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+                assert_true(decision.text[0] != '\0');
+            } else {
+                assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+                assert_int_equal(decision.next.status, outcomes[j]);
+            }
+        }
+    }
+}
+
+/* What is not there, or is past its retention, cannot be resolved. */
+TEST(resolve, needsARecord)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 5000);
+    struct idem_op op = sample_resolve();
+
+    assert_code(IDEM_ENOTFOUND, decide(NULL, &op).code);
+    assert_code(IDEM_ENOTFOUND, decide(&found, &op).code);
+    found.expires_ms++;
+    assert_code(IDEM_EINVALID, decide(&found, &op).code);
+}
+
+/* A person decides about the attempt that was seen, and about no other. */
+TEST(resolve, needsTheFenceThatWasSeen)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+    struct idem_op op = sample_resolve();
+
+    op.fence = found.fence - 1;
+    assert_code(IDEM_ELOST, decide(&found, &op).code);
+    assert_non_null(strstr(decide(&found, &op).text, "41"));
+    op.fence = found.fence + 1;
+    assert_code(IDEM_ELOST, decide(&found, &op).code);
+    op.fence = found.fence;
+    assert_code(IDEM_OK, decide(&found, &op).code);
+}
+
+/* The record says who decided, when, and why; its owner is the owner it had. */
+TEST(resolve, recordsWhoDecided)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+    struct idem_op op = sample_resolve();
+    struct idem_decision decision;
+
+    op.u.resolve.outcome.status = IDEM_STATUS_COMPLETED;
+    op.u.resolve.outcome.result = sample_result();
+    decision = decide(&found, &op);
+    assert_true(decision.set_result);
+    assert_false(decision.set_input);
+    assert_text(decision.next.result.bytes, "done");
+    assert_text(decision.next.note, "the bank says no");
+    assert_text(decision.next.owner, "host/1");
+    assert_int_equal(decision.next.fence, 41);
+    assert_int_equal(decision.next.ended_ms, NOW_MS);
+    assert_int_equal(decision.next.expires_ms, NOW_MS + 3600000);
+    assert_int_equal(decision.next.history_len, 1);
+    assert_text(decision.next.history[0].owner, "ann");
+    assert_int_equal(decision.next.history[0].end, IDEM_PAST_RESOLVED);
+    assert_int_equal(decision.next.history[0].fence, 41);
+}
+
+/* Whoever owned the attempt can no longer change it, by any verb. */
+TEST(resolve, takesTheRecordFromItsOwner)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_resolve();
+    struct idem_op end = sample_end();
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+    struct idem_record next;
+    int status;
+
+    sample_lease(&found, 0);
+    next = decide(&found, &op).next;
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        end.u.end.status = (enum idem_status)status;
+        idem_decide_end(&next, &end, &now, &decision);
+        assert_code(IDEM_ELOST, decision.code);
+    }
+    end.u.renew.lease_ms = 60000;
+    idem_decide_renew(&next, &end, &now, &decision);
+    assert_code(IDEM_ELOST, decision.code);
+}
+
+/* The same decision by the same person, asked for twice because its answer was
+ * lost or the person came back, is made once. Another is another. */
+TEST(resolve, isMadeOnce)
+{
+    static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_RELEASED};
+    size_t i;
+    int change;
+
+    for (i = 0; i < COUNT(outcomes); i++) {
+        struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+        struct idem_op op = sample_resolve();
+        struct idem_record next;
+
+        op.u.resolve.outcome.status = outcomes[i];
+        next = decide(&found, &op).next;
+        for (change = 0; change < 5; change++) {
+            struct idem_op again = op;
+            struct idem_decision decision;
+            bool same = change < 2;
+
+            /* What was released has no content to differ in. */
+            if (outcomes[i] == IDEM_STATUS_RELEASED && change > 2) {
+                continue;
+            }
+            again.nonce[0] ^= change == 0 ? 0 : 1;
+            switch (change) {
+            case 2:
+                again.u.resolve.who = idem_str("bob");
+                break;
+            case 3:
+                again.u.resolve.outcome.text = idem_str("another reason");
+                break;
+            case 4:
+                again.u.resolve.outcome.result.bytes = idem_str("more");
+                break;
+            default:
+                break;
+            }
+            decision = decide(&next, &again);
+            if (same || outcomes[i] == IDEM_STATUS_FAILED) {
+                assert_code(IDEM_OK, decision.code);
+            } else {
+                assert_code(IDEM_EINVALID, decision.code);
+            }
+            assert_int_equal(decision.change,
+                             !same && outcomes[i] == IDEM_STATUS_FAILED
+                                 ? IDEM_CHANGE_REPLACE
+                                 : IDEM_CHANGE_NONE);
+        }
+    }
+}
+
+/* A lease without an end is never over, so a person may decide at any time. */
+TEST(resolve, mayEndALeaseWithoutAnEnd)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_resolve();
+
+    found.lease_ms = found.lease_end_ms = IDEM_NEVER;
+    found.lease_end_boot_ms = IDEM_NEVER;
+    assert_code(IDEM_OK, decide(&found, &op).code);
+}
+
+/* Eight decisions and attempts are kept. */
+TEST(resolve, remembersEight)
+{
+    struct idem_record record = sample_ended(IDEM_STATUS_FAILED, 0);
+    struct idem_op op = sample_resolve();
+    int i;
+
+    for (i = 1; i <= 10; i++) {
+        char who[8];
+
+        (void)snprintf(who, sizeof(who), "p%d", i);
+        op.u.resolve.who = idem_str(who);
+        memset(op.nonce, i, sizeof(op.nonce));
+        record = decide(&record, &op).next;
+        assert_int_equal(record.history_len, i < 8 ? i : 8);
+        assert_text(record.history[0].owner, who);
+        record.history[0].owner = idem_str("written down");
+    }
+}

@@ -1,0 +1,138 @@
+/* Error codes and words: each has its name, text and kind. */
+#include "core/error.h"
+
+#include "test.h"
+
+static const struct {
+    int code;
+    const char *name;
+    enum idem_kind kind;
+} codes[] = {
+    {IDEM_EINVALID, "INVALID", IDEM_KIND_CALLER},
+    {IDEM_EUNAVAILABLE, "UNAVAILABLE", IDEM_KIND_RETRY},
+    {IDEM_EUNKNOWN, "UNKNOWN", IDEM_KIND_RETRY},
+    {IDEM_ELOST, "LOST", IDEM_KIND_LOST},
+    {IDEM_EFULL, "FULL", IDEM_KIND_STORE},
+    {IDEM_ECORRUPT, "CORRUPT", IDEM_KIND_STORE},
+    {IDEM_EDENIED, "DENIED", IDEM_KIND_STORE},
+    {IDEM_ECONFIG, "CONFIG", IDEM_KIND_STORE},
+    {IDEM_ENOMEM, "NOMEM", IDEM_KIND_MEMORY},
+    {IDEM_ENOTFOUND, "NOTFOUND", IDEM_KIND_CALLER},
+};
+
+/* The values are part of the ABI: -1 to -10, in this order. */
+TEST(error, hasTheseValues)
+{
+    size_t i;
+
+    assert_int_equal(IDEM_OK, 0);
+    for (i = 0; i < COUNT(codes); i++) {
+        assert_int_equal(codes[i].code, -1 - (int)i);
+    }
+}
+
+/* Each code has a name, a sentence of its own and a kind. */
+TEST(error, hasNameTextAndKind)
+{
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < COUNT(codes); i++) {
+        assert_string_equal(idem_error_name(codes[i].code), codes[i].name);
+        assert_int_equal(idem_error_kind(codes[i].code), codes[i].kind);
+        assert_true(strlen(idem_error_text(codes[i].code)) > 8);
+        for (j = 0; j < i; j++) {
+            assert_string_not_equal(idem_error_text(codes[i].code),
+                                    idem_error_text(codes[j].code));
+        }
+    }
+}
+
+/* 0 and codes that do not exist have words too, and no kind. */
+TEST(error, knowsWhatIsNoError)
+{
+    static const int others[] = {1, -11, 1000, -1000, INT32_MAX, INT32_MIN};
+    size_t i;
+
+    assert_string_equal(idem_error_name(0), "OK");
+    assert_int_equal(idem_error_kind(0), IDEM_KIND_NONE);
+    assert_non_null(idem_error_text(0));
+    for (i = 0; i < COUNT(others); i++) {
+        assert_non_null(idem_error_name(others[i]));
+        assert_non_null(idem_error_text(others[i]));
+        assert_int_equal(idem_error_kind(others[i]), IDEM_KIND_NONE);
+    }
+}
+
+/* A sentence is cut to fit, with its NUL; the code is set and returned. */
+TEST(error, cutsLongSentences)
+{
+    struct idem_error error;
+    char text[1000];
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    memset(&error, 0x55, sizeof(error));
+    assert_int_equal(idem__error(&error, IDEM_EFULL, "<%s>", text), IDEM_EFULL);
+    assert_int_equal(error.code, IDEM_EFULL);
+    assert_int_equal(strlen(error.text), sizeof(error.text) - 1);
+    assert_int_equal(error.text[0], '<');
+
+    assert_int_equal(idem__error_plain(&error, IDEM_ELOST), IDEM_ELOST);
+    assert_string_equal(error.text, idem_error_text(IDEM_ELOST));
+}
+
+/* Who does not want the sentence gives NULL. */
+TEST(error, mayBeNull)
+{
+    assert_int_equal(idem__error(NULL, IDEM_EFULL, "%d", 1), IDEM_EFULL);
+    assert_int_equal(idem__error_plain(NULL, IDEM_ELOST), IDEM_ELOST);
+}
+
+/* Each status has the word that the CLI and the man pages use. */
+TEST(names, ofStatuses)
+{
+    static const char *const words[] = {NULL,     "in_progress", "completed",
+                                        "failed", "unknown",     "released",
+                                        NULL};
+    size_t i;
+
+    for (i = 0; i < COUNT(words); i++) {
+        const char *got = idem_status_name((enum idem_status)i);
+
+        if (words[i] == NULL) {
+            assert_null(got);
+        } else {
+            assert_string_equal(got, words[i]);
+        }
+    }
+}
+
+/* Each verdict has its word. */
+TEST(names, ofVerdicts)
+{
+    static const char *const words[] = {
+        NULL,       "STARTED",  "REPLAY", "FAILED", "UNKNOWN",
+        "RELEASED", "MISMATCH", "BUSY",   NULL,
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(words); i++) {
+        const char *got = idem_verdict_name((enum idem_verdict)i);
+
+        if (words[i] == NULL) {
+            assert_null(got);
+        } else {
+            assert_string_equal(got, words[i]);
+        }
+    }
+}
+
+/* A slice of text ends before its NUL; one of NULL is empty. */
+TEST(slice, isMadeOfText)
+{
+    assert_int_equal(idem_str("abc").len, 3);
+    assert_int_equal(idem_str("").len, 0);
+    assert_int_equal(idem_str(NULL).len, 0);
+    assert_int_equal(idem_bytes("a\0b", 3).len, 3);
+}

@@ -1,0 +1,778 @@
+/* Queues: answers come back on the thread that reaps them, in the order in which
+ * they were given, and nothing is lost, done twice or done for nobody. */
+#include "queue/queue.h"
+
+#include "heap.h"
+#include "host.h"
+#include "queue/op.h"
+#include "script.h"
+#include "test.h"
+#include "threads.h"
+
+#include <poll.h>
+
+static enum script_does answer(struct script *script, struct idem_op *op)
+{
+    (void)script;
+    (void)op;
+    return SCRIPT_ANSWERS;
+}
+
+static enum script_does keep(struct script *script, struct idem_op *op)
+{
+    (void)script;
+    (void)op;
+    return SCRIPT_KEEPS;
+}
+
+static enum script_does leave_waiting(struct script *script, struct idem_op *op)
+{
+    (void)script;
+    (void)op;
+    return SCRIPT_WAITS;
+}
+
+static struct idem_queue *make_queue(struct idem_store *store)
+{
+    struct idem_queue *queue;
+
+    assert_ok(idem_queue_create(store, &queue, &why));
+    return queue;
+}
+
+static struct idem_op *make_op(const char *key)
+{
+    struct idem_op *op;
+
+    assert_ok(idem_op_get(idem_str(""), idem_str(key), &op, &why));
+    return op;
+}
+
+static void submit(struct idem_queue *queue, struct idem_op *op)
+{
+    assert_ok(idem_queue_submit(queue, op, &why));
+}
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLIN) != 0;
+}
+
+/* ---- Reaping ---- */
+
+/* The answer that was given first is reaped first. */
+TEST(reap, givesTheOldestAnswer)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    static const char *const keys[] = {"a", "b", "c", "d"};
+    size_t i;
+
+    for (i = 0; i < COUNT(keys); i++) {
+        submit(queue, make_op(keys[i]));
+    }
+    assert_int_equal(idem_queue_len(queue), 4);
+    for (i = 0; i < COUNT(keys); i++) {
+        struct idem_op *op = idem_queue_reap(queue, 0);
+
+        assert_non_null(op);
+        assert_text(op->key, keys[i]);
+        assert_int_equal(idem_queue_len(queue), 3 - i);
+        idem_op_destroy(op);
+    }
+    assert_null(idem_queue_reap(queue, 0));
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* Where nothing is under way there is nothing to wait for. */
+TEST(reap, doesNotWaitForNothing)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    long long before_ms = now_ms();
+
+    assert_null(idem_queue_reap(queue, -1));
+    assert_null(idem_queue_reap(queue, 60000));
+    assert_true(now_ms() - before_ms < 1000);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* It waits as long as it was told, and not at all if told so. */
+TEST(reap, endsAtItsTimeout)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, leave_waiting, NULL);
+    struct idem_queue *queue = make_queue(store);
+    long long before_ms = now_ms();
+
+    submit(queue, make_op("a"));
+    assert_null(idem_queue_reap(queue, 0));
+    assert_null(idem_queue_reap(queue, 0));
+    assert_true(now_ms() - before_ms < 50);
+    assert_null(idem_queue_reap(queue, 60));
+    assert_true(now_ms() - before_ms >= 60);
+    assert_int_equal(idem_queue_len(queue), 1);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+static void release_soon(void *ctx)
+{
+    sleep_ms(30);
+    script_release(ctx);
+}
+
+/* An answer that another thread gives ends the wait. */
+TEST(reap, isWokenByAnAnswer)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct thread *thread;
+    struct idem_op *op;
+
+    submit(queue, make_op("a"));
+    assert_null(idem_queue_reap(queue, 0));
+    thread = thread_start(release_soon, &script);
+    op = idem_queue_reap(queue, -1);
+    thread_join(thread);
+    assert_non_null(op);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* ---- The descriptor ---- */
+
+/* Readable while there is an answer to reap, and not otherwise. */
+TEST(fd, isReadableWhileThereIsSomethingToReap)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_queue *queue = make_queue(store);
+    int fd = idem_queue_fd(queue);
+    struct idem_op *op;
+    int i;
+
+    assert_true(fd >= 0);
+    assert_int_equal(idem_queue_fd(queue), fd);
+    for (i = 0; i < 3; i++) {
+        assert_false(readable(fd));
+        submit(queue, make_op("a"));
+        assert_null(idem_queue_reap(queue, 0));
+        assert_false(readable(fd));
+        script_release(&script);
+        assert_true(readable(fd));
+        assert_true(readable(fd));
+        op = idem_queue_reap(queue, 0);
+        assert_non_null(op);
+        idem_op_destroy(op);
+    }
+    assert_false(readable(fd));
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* Asked for when answers are there already, it is readable at once; it stays so
+ * until the last of them is reaped. */
+TEST(fd, mayBeAskedForLate)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    int fd;
+
+    submit(queue, make_op("a"));
+    submit(queue, make_op("b"));
+    submit(queue, make_op("c"));
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    fd = idem_queue_fd(queue);
+    assert_true(readable(fd));
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_true(readable(fd));
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_false(readable(fd));
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* A poke makes it readable until somebody reaps. */
+TEST(fd, isReadableAfterAPoke)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    int fd = idem_queue_fd(queue);
+
+    idem_queue_poke(queue);
+    idem_queue_poke(queue);
+    assert_true(readable(fd));
+    assert_null(idem_queue_reap(queue, 0));
+    assert_false(readable(fd));
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* ---- Sleeping ---- */
+
+static void poke_soon(void *ctx)
+{
+    sleep_ms(30);
+    idem_queue_poke(ctx);
+}
+
+/* A sleep ends at its deadline, at a poke, and does not begin after one. */
+TEST(sleep, endsAtDeadlineOrPoke)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    long long before_ms = now_ms();
+    struct thread *thread;
+
+    idem_queue_sleep(queue, before_ms + 40);
+    assert_true(now_ms() - before_ms >= 39);
+
+    thread = thread_start(poke_soon, queue);
+    idem_queue_sleep(queue, IDEM_NEVER);
+    thread_join(thread);
+
+    before_ms = now_ms();
+    idem_queue_poke(queue);
+    idem_queue_sleep(queue, before_ms + 5000);
+    assert_true(now_ms() - before_ms < 2000);
+
+    idem_queue_sleep(queue, 0);
+    assert_false(idem_queue_ready(queue));
+    assert_false(idem__queue_has_sleeper(queue));
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* ---- Submitting ---- */
+
+/* What the store does not take stays the caller's, and may be submitted later. */
+TEST(submit, leavesARefusedOpToItsCaller)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct idem_op *op = make_op("a");
+    uint8_t nonce[16];
+
+    script.refuse = IDEM_EUNAVAILABLE;
+    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
+    assert_why("too many");
+    assert_int_equal(why.code, IDEM_EUNAVAILABLE);
+    assert_int_equal(idem_op_code(op), IDEM_EUNAVAILABLE);
+    assert_int_equal(idem_queue_len(queue), 0);
+    assert_null(idem_queue_reap(queue, -1));
+    memcpy(nonce, op->nonce, 16);
+
+    script.refuse = 0;
+    submit(queue, op);
+    assert_ptr_equal(idem_queue_reap(queue, 0), op);
+    assert_code(IDEM_OK, idem_op_code(op));
+    assert_memory_equal(op->nonce, nonce, 16);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* An op that is under way cannot be submitted, to this queue or another. */
+TEST(submit, refusesWhatIsUnderWay)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct idem_queue *other = make_queue(store);
+    struct idem_op *op = make_op("a");
+
+    submit(queue, op);
+    assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
+    assert_why("under way");
+    assert_null(idem_queue_reap(queue, 0));
+    assert_code(IDEM_EINVALID, idem_queue_submit(other, op, &why));
+    assert_int_equal(idem_queue_len(queue), 1);
+    assert_int_equal(idem_queue_len(other), 0);
+
+    script_release(&script);
+    assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, 0), op);
+    submit(other, op);
+    assert_null(idem_queue_reap(other, 0));
+    script_release(&script);
+    assert_ptr_equal(idem_queue_reap(other, 0), op);
+    idem_op_destroy(op);
+    idem_queue_destroy(other);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* Without a clock or random numbers nothing is asked of the store. */
+TEST(submit, needsClockAndRandomSource)
+{
+    struct script script;
+    struct host host;
+    struct idem_open_options options;
+    struct idem_store *store;
+    struct idem_queue *queue;
+    struct idem_op *op = make_op("a");
+
+    host_init(&host);
+    options = host_options(&host, false);
+    store = script_open(&script, answer, &options);
+    queue = make_queue(store);
+    host.random_code = -1;
+    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
+    assert_why("random");
+    host.random_code = 0;
+    host.clock_code = 1;
+    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
+    assert_why("clock");
+    assert_int_equal(idem_queue_len(queue), 0);
+    assert_null(script.pending);
+    host.clock_code = 0;
+    submit(queue, op);
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_int_equal(script.served, 1);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+static enum script_does answer_unknown(struct script *script,
+                                       struct idem_op *op)
+{
+    (void)script;
+    (void)idem_op_fail(op, IDEM_EUNKNOWN, "no answer");
+    return SCRIPT_ANSWERS;
+}
+
+/* Submitted again it is the same request: same nonce, and a begin's lease counts
+ * from the first time. Every op has a nonce of its own. */
+TEST(submit, keepsTheNonceWhenItIsDoneAgain)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct script script;
+    struct host host;
+    struct idem_open_options options;
+    struct idem_store *store;
+    struct idem_queue *queue;
+    struct idem_op *op;
+    int64_t asked_ms = 0;
+    int i;
+
+    host_init(&host);
+    options = host_options(&host, false);
+    store = script_open(&script, answer_unknown, &options);
+    queue = make_queue(store);
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_op_begin(&request, &op, &why));
+    for (i = 0; i < 4; i++) {
+        submit(queue, op);
+        assert_ptr_equal(idem_queue_reap(queue, 0), op);
+        assert_int_equal(idem_op_code(op), IDEM_EUNKNOWN);
+        asked_ms = i == 0 ? op->asked_boot_ms : asked_ms;
+        assert_int_equal(op->asked_boot_ms, asked_ms);
+        assert_memory_equal(script.nonces[i], script.nonces[0], 16);
+        host_pass(&host, 1000);
+    }
+    idem_op_destroy(op);
+
+    submit(queue, make_op("other"));
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_memory_not_equal(script.nonces[4], script.nonces[0], 16);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* An old answer does not show through a new one. */
+TEST(submit, forgetsTheAnswerBefore)
+{
+    struct idem_record record = {.key = idem_str("k")};
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct idem_op *op = make_op("a");
+
+    assert_ok(idem_op_set_record(op, &record));
+    op->verdict = IDEM_REPLAY;
+    op->takeover = true;
+    op->lease_left_ms = 9;
+    (void)idem_op_fail(op, IDEM_EFULL, "full");
+    submit(queue, op);
+    assert_int_equal(op->error.code, 0);
+    assert_null(idem_op_record(op));
+    assert_int_equal(idem_op_verdict(op), 0);
+    assert_false(op->takeover);
+    assert_int_equal(op->lease_left_ms, 0);
+    assert_null(idem_queue_reap(queue, 0));
+    script_release(&script);
+    assert_ptr_equal(idem_queue_reap(queue, 0), op);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* The caller's pointer comes back with the op. */
+TEST(submit, carriesTheUsersPointer)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct idem_op *op = make_op("a");
+
+    assert_null(idem_op_user(op));
+    idem_op_set_user(op, &script);
+    submit(queue, op);
+    op = idem_queue_reap(queue, 0);
+    assert_ptr_equal(idem_op_user(op), &script);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* ---- Many threads, one queue ---- */
+
+enum {
+    SUBMITTERS = 8,
+    OPS_EACH = 250
+};
+
+struct crowd {
+    struct idem_queue *queue;
+    unsigned refused;
+};
+
+static void submit_many(void *ctx, size_t i)
+{
+    struct crowd *crowd = ctx;
+    int n;
+
+    (void)i;
+    for (n = 0; n < OPS_EACH; n++) {
+        struct idem_op *op;
+
+        if (idem_op_get(idem_str(""), idem_str("k"), &op, NULL) != 0 ||
+            idem_queue_submit(crowd->queue, op, NULL) != 0) {
+            (void)__atomic_add_fetch(&crowd->refused, 1, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+static void crowd_in(void *ctx)
+{
+    threads_run(SUBMITTERS, submit_many, ctx);
+}
+
+/* A queue takes ops from many threads while one of them reaps; each comes back
+ * once. */
+TEST(submit, mayBeCalledFromManyThreads)
+{
+    struct idem_store *store;
+    struct crowd crowd = {.refused = 0};
+    struct thread *thread;
+    size_t reaped = 0;
+
+    assert_ok(idem_open("memory:", NULL, &store, &why));
+    crowd.queue = make_queue(store);
+    thread = thread_start(crowd_in, &crowd);
+    while (reaped < SUBMITTERS * OPS_EACH) {
+        struct idem_op *op = idem_queue_reap(crowd.queue, 5000);
+
+        if (op != NULL) {
+            assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+            idem_op_destroy(op);
+            reaped++;
+        }
+    }
+    thread_join(thread);
+    assert_int_equal(crowd.refused, 0);
+    assert_int_equal(idem_queue_len(crowd.queue), 0);
+    idem_queue_destroy(crowd.queue);
+    idem_close(store);
+}
+
+/* ---- Taking back ---- */
+
+/* A queue that is destroyed takes back what nobody has begun: nothing is done
+ * for a caller that has gone. */
+TEST(destroy, takesBackWhatIsQueued)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+
+    submit(queue, make_op("a"));
+    submit(queue, make_op("b"));
+    idem_queue_destroy(queue);
+    assert_int_equal(script.served, 0);
+    assert_int_equal(script.cancelled, 2);
+    assert_null(script.pending);
+    idem_close(store);
+}
+
+/* What was answered and not reaped goes with the queue. */
+TEST(destroy, freesWhatWasAnswered)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+
+    submit(queue, make_op("a"));
+    submit(queue, make_op("b"));
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    idem_queue_destroy(queue);
+    idem_queue_destroy(NULL);
+    idem_close(store);
+}
+
+static struct idem_op *begin_op(void)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op *op;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_op_begin(&request, &op, &why));
+    return op;
+}
+
+static int blocking_begin(struct idem_store *store)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt = NULL;
+    int rc;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    rc = idem_begin(store, &request, &attempt, &why);
+    idem_attempt_destroy(attempt);
+    return rc;
+}
+
+/* A blocking call that is not begun in time was not done, and says so. */
+TEST(cancel, ofAPendingOpIsUnavailable)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, leave_waiting, NULL);
+    long long before_ms = now_ms();
+
+    assert_code(IDEM_EUNAVAILABLE, blocking_begin(store));
+    assert_why("nothing was done");
+    assert_why("200 ms");
+    assert_true(now_ms() - before_ms >= 200);
+    assert_null(script.pending);
+    idem_close(store);
+}
+
+/* One that is under way may have been done: unknown. The store frees it when it
+ * is answered at last. */
+TEST(cancel, ofARunningOpIsUnknown)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+
+    assert_code(IDEM_EUNKNOWN, blocking_begin(store));
+    assert_why("not known");
+    assert_non_null(script.kept);
+    script_release(&script);
+    idem_close(store);
+}
+
+static enum idem_cancel cancel_late(struct idem_store *base, struct idem_op *op)
+{
+    struct script *script = (struct script *)base;
+
+    (void)idem_op_fail(op, IDEM_EFULL, "no room");
+    script_release(script);
+    return idem_op_detach(op);
+}
+
+/* One that was answered in the last moment has its answer. */
+TEST(cancel, ofAnAnsweredOpComesTooLate)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_store_ops ops = *store->ops;
+
+    ops.cancel = cancel_late;
+    store->ops = &ops;
+    assert_code(IDEM_EFULL, blocking_begin(store));
+    idem_close(store);
+}
+
+/* A read that is not answered in time has changed nothing: it is unavailable,
+ * and never unknown. */
+TEST(cancel, ofARunningReadIsUnavailable)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, keep, NULL);
+    struct idem_answer *got;
+
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_get(store, idem_str(""), idem_str("k"), &got, &why));
+    script_release(&script);
+    idem_close(store);
+}
+
+/* ---- After a fork ---- */
+
+struct heritage {
+    struct idem_store *store;
+    struct idem_queue *queue;
+    struct script *script;
+};
+
+/* In the child. Answers the number of the first step that went wrong. */
+static int use_inherited(void *ctx)
+{
+    struct heritage *h = ctx;
+    struct idem_error error = {0, ""};
+    struct idem_queue *queue;
+    struct idem_op *op;
+
+    if (idem_op_get(idem_str(""), idem_str("k"), &op, &error) != 0) {
+        return 1;
+    }
+    if (idem_queue_submit(h->queue, op, &error) != IDEM_EINVALID ||
+        error.code != IDEM_EINVALID || strstr(error.text, "fork") == NULL) {
+        return 2;
+    }
+    if (idem_queue_create(h->store, &queue, &error) != IDEM_EINVALID) {
+        return 3;
+    }
+    if (idem_queue_reap(h->queue, 60000) != NULL) {
+        return 4;
+    }
+    idem_queue_destroy(h->queue);
+    return h->script->served == 1 ? 0 : 5;
+}
+
+/* ROW(45) A queue that was carried across fork() refuses, in every function, and
+ * the parent's goes on. */
+TEST(fork, isRefused)
+{
+    struct script script;
+    struct heritage h = {.script = &script};
+
+    h.store = script_open(&script, keep, NULL);
+    h.queue = make_queue(h.store);
+    submit(h.queue, make_op("a"));
+    assert_null(idem_queue_reap(h.queue, 0));
+    assert_int_equal(child_run(use_inherited, &h), 0);
+
+    script_release(&script);
+    idem_op_destroy(idem_queue_reap(h.queue, -1));
+    idem_queue_destroy(h.queue);
+    idem_close(h.store);
+}
+
+/* ---- Ops ---- */
+
+/* A clone has the same arguments in memory of its own, and no answer. */
+TEST(op, isCloned)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op *op;
+    struct idem_op *copy;
+
+    request.scope = idem_str("scope");
+    request.key = idem_str("key");
+    request.owner = idem_str("owner");
+    request.input = idem_str("input");
+    request.on_expired_lease = IDEM_RERUN;
+    assert_ok(idem_op_begin(&request, &op, &why));
+    memset(op->nonce, 'n', 16);
+    op->has_nonce = true;
+    op->verdict = IDEM_REPLAY;
+    copy = idem__op_clone(op);
+    assert_non_null(copy);
+    assert_memory_equal(copy->id, op->id, sizeof(op->id));
+    assert_memory_equal(copy->nonce, op->nonce, 16);
+    assert_int_equal(copy->verdict, 0);
+    idem_op_destroy(op);
+    assert_text(copy->scope, "scope");
+    assert_text(copy->key, "key");
+    assert_text(copy->u.begin.owner, "owner");
+    assert_text(copy->u.begin.input, "input");
+    idem_op_destroy(copy);
+    idem_op_destroy(NULL);
+}
+
+/* An answer's record is a copy, but for what lies in the op already. */
+TEST(op, keepsItsRecord)
+{
+    struct idem_op *op = begin_op();
+    struct idem_record record = {.status = IDEM_STATUS_FAILED};
+    char text[] = "an error that is long enough to be noticed";
+    const struct idem_record *kept;
+
+    record.key = op->key;
+    record.error = idem_str(text);
+    record.history_len = 1;
+    record.history[0].owner = idem_str(text);
+    assert_ok(idem_op_set_record(op, &record));
+    memset(text, 'x', sizeof(text));
+    kept = idem_op_record(op);
+    assert_ptr_equal(kept->key.base, op->key.base);
+    assert_text(kept->error, "an error that is long enough to be noticed");
+    assert_text(kept->history[0].owner,
+                "an error that is long enough to be noticed");
+    assert_int_equal(kept->scope.len, 0);
+
+    /* A shorter one later uses the same memory. */
+    record.error = idem_str("short");
+    record.history_len = 0;
+    assert_ok(idem_op_set_record(op, &record));
+    assert_text(idem_op_record(op)->error, "short");
+    idem_op_destroy(op);
+}
+
+/* The error of an op is a sentence, and its code is passed on. */
+TEST(op, hasAnError)
+{
+    struct idem_op *op = begin_op();
+
+    assert_code(IDEM_OK, idem_op_code(op));
+    assert_null(idem_op_record(op));
+    assert_int_equal(idem_op_fail(op, IDEM_EFULL, "%d of %s", 7, "9"),
+                     IDEM_EFULL);
+    assert_code(IDEM_EFULL, idem_op_code(op));
+    assert_string_equal(idem_op_error(op)->text, "7 of 9");
+    idem_op_destroy(op);
+}
+
+/* Without memory for a copy the answer is that, and nothing is half set. */
+TEST(op, saysWhenItCannotKeepARecord)
+{
+    struct idem_op *op = begin_op();
+    struct idem_record record = {.error = idem_str("some text")};
+
+    heap_fail(0, true);
+    assert_code(IDEM_ENOMEM, idem_op_set_record(op, &record));
+    assert_true(heap_fail_never());
+    assert_code(IDEM_ENOMEM, idem_op_code(op));
+    assert_null(idem_op_record(op));
+    idem_op_destroy(op);
+}
+
+/* A store whose head cannot be set up is none; there is nothing to finish. */
+TEST(store, saysWhenItCannotBeSetUp)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_store other;
+
+    heap_fail(0, true);
+    assert_code(IDEM_ENOMEM, idem_store_init(&other, store->ops, NULL, &why));
+    assert_true(heap_fail_never());
+    idem_close(store);
+}

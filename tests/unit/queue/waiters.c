@@ -1,0 +1,93 @@
+/* Callers that wait for a record: woken by its change, and only counted in as
+ * many as there is room for. */
+#include "queue/waiters.h"
+
+#include "script.h"
+#include "test.h"
+#include "threads.h"
+
+static enum script_does answer(struct script *script, struct idem_op *op)
+{
+    (void)script;
+    (void)op;
+    return SCRIPT_ANSWERS;
+}
+
+struct change {
+    struct idem_store *store;
+    const uint8_t *id;
+};
+
+static void change_soon(void *ctx)
+{
+    struct change *change = ctx;
+
+    sleep_ms(50);
+    idem_store_changed(change->store, change->id);
+}
+
+/* A change wakes who waits for that record, long before the time is over. */
+TEST(waiters, areWokenByAChange)
+{
+    static const uint8_t id[IDEM_ID_LEN] = {7};
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct change change = {store, id};
+    long long before_ms = now_ms();
+    uint64_t mark = idem__waiters_mark(store->waiters, id);
+    struct thread *thread = thread_start(change_soon, &change);
+
+    idem__waiters_sleep(store->waiters, id, mark, 20000);
+    thread_join(thread);
+    assert_true(now_ms() - before_ms < 5000);
+    idem_close(store);
+}
+
+/* A change after the mark and before the sleep is not lost. */
+TEST(waiters, missNothing)
+{
+    static const uint8_t id[IDEM_ID_LEN] = {7};
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    long long before_ms = now_ms();
+    uint64_t mark = idem__waiters_mark(store->waiters, id);
+
+    idem_store_changed(store, id);
+    idem__waiters_sleep(store->waiters, id, mark, 20000);
+    assert_true(now_ms() - before_ms < 5000);
+    idem_close(store);
+}
+
+/* Without a change the sleep lasts as long as was said. */
+TEST(waiters, sleepTheirTime)
+{
+    static const uint8_t id[IDEM_ID_LEN] = {7};
+    static const uint8_t other[IDEM_ID_LEN] = {8};
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    long long before_ms = now_ms();
+    uint64_t mark = idem__waiters_mark(store->waiters, id);
+
+    idem_store_changed(store, other);
+    idem__waiters_sleep(store->waiters, id, mark, 40);
+    assert_true(now_ms() - before_ms >= 39);
+    idem__waiters_sleep(store->waiters, id, mark, 0);
+    idem_close(store);
+}
+
+/* They are bounded: 4,096 may wait, and another when one of them has gone. */
+TEST(waiters, areBounded)
+{
+    struct idem_waiters *waiters = idem__waiters_create();
+    int i;
+
+    assert_non_null(waiters);
+    for (i = 0; i < 4096; i++) {
+        assert_ok(idem__waiters_enter(waiters));
+    }
+    assert_code(IDEM_EUNAVAILABLE, idem__waiters_enter(waiters));
+    idem__waiters_leave(waiters);
+    assert_ok(idem__waiters_enter(waiters));
+    idem__waiters_destroy(waiters);
+    idem__waiters_destroy(NULL);
+}

@@ -1,0 +1,507 @@
+/* Leader and followers: what is queued runs in batches, each once, and nobody
+ * waits for a leader that does not come. */
+#include "store/local/group.h"
+
+#include "queue/queue.h"
+#include "test.h"
+#include "threads.h"
+
+#include <poll.h>
+#include <signal.h>
+
+enum {
+    RUNS_MAX = 4096
+};
+
+/* A store whose ops do nothing, and which notes how they were run. */
+struct store {
+    struct idem_store base;
+    struct idem__group group;
+    int enter_code; /* What enter() answers, with its time used up. */
+    long pause_ms;  /* Each batch takes as long. */
+    unsigned entered;
+    unsigned runs;
+    unsigned lens[RUNS_MAX]; /* Ops of each batch. */
+    pthread_t runner;        /* Of the last batch. */
+    sigset_t blocked;        /* In that thread. */
+};
+
+static struct store *store_of(struct idem_store *base)
+{
+    return (struct store *)base;
+}
+
+static int enter(struct idem_store *base, int64_t deadline_ms,
+                 struct idem_error *ret_error)
+{
+    struct store *store = store_of(base);
+
+    store->entered++;
+    if (store->enter_code == IDEM_EUNAVAILABLE) {
+        while (now_ms() < deadline_ms) {
+            sleep_ms(1);
+        }
+    }
+    if (store->enter_code != 0) {
+        ret_error->code = store->enter_code;
+        (void)snprintf(ret_error->text, sizeof(ret_error->text), "no entry");
+    }
+    return store->enter_code;
+}
+
+static void run(struct idem_store *base, struct idem_op *batch)
+{
+    struct store *store = store_of(base);
+    unsigned len = 0;
+
+    for (; batch != NULL; batch = batch->next) {
+        batch->verdict = IDEM_BUSY;
+        len++;
+    }
+    if (store->runs < RUNS_MAX) {
+        store->lens[store->runs] = len;
+    }
+    store->runs++;
+    store->runner = pthread_self();
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &store->blocked);
+    if (store->pause_ms > 0) {
+        sleep_ms(store->pause_ms);
+    }
+}
+
+static const struct idem__group_ops group_ops = {.enter = enter, .run = run};
+
+static int submit_op(struct idem_store *base, struct idem_op *op)
+{
+    return idem__group_submit(&store_of(base)->group, op);
+}
+
+static enum idem_cancel cancel(struct idem_store *base, struct idem_op *op)
+{
+    return idem__group_cancel(&store_of(base)->group, op);
+}
+
+static void drive(struct idem_store *base, struct idem_queue *queue,
+                  int64_t deadline_ms)
+{
+    idem__group_drive(&store_of(base)->group, queue, deadline_ms);
+}
+
+static void close_store(struct idem_store *base)
+{
+    idem__group_finish(&store_of(base)->group);
+    idem_store_finish(base);
+}
+
+static const struct idem_store_ops store_ops = {
+    .name = "group",
+    .submit = submit_op,
+    .cancel = cancel,
+    .drive = drive,
+    .close = close_store,
+};
+
+static struct idem_queue *open_store(struct store *store, bool threaded,
+                                     size_t queue_max)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_queue *queue;
+
+    memset(store, 0, sizeof(*store));
+    options.queue_max = queue_max;
+    options.timeout_ms = 200;
+    assert_ok(idem_store_init(&store->base, &store_ops, &options, &why));
+    assert_ok(
+        idem__group_init(&store->group, &store->base, &group_ops, threaded));
+    assert_ok(idem_queue_create(&store->base, &queue, &why));
+    return queue;
+}
+
+static void finish(struct store *store, struct idem_queue *queue)
+{
+    idem_queue_destroy(queue);
+    idem_close(&store->base);
+}
+
+static struct idem_op *make_op(size_t input_len)
+{
+    static char input[1 << 20];
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op *op;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    request.input = idem_bytes(input, input_len);
+    assert_ok(idem_op_begin(&request, &op, &why));
+    return op;
+}
+
+static void submit(struct idem_queue *queue, size_t input_len)
+{
+    assert_ok(idem_queue_submit(queue, make_op(input_len), &why));
+}
+
+static void reap_all(struct idem_queue *queue, size_t want)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, 5000)) != NULL) {
+        idem_op_destroy(op);
+        want--;
+    }
+    assert_int_equal(want, 0);
+}
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+/* ---- Batches ---- */
+
+/* What is queued runs together, on the thread that reaps. */
+TEST(group, runsTogetherWhatIsQueued)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    int i;
+
+    for (i = 0; i < 100; i++) {
+        submit(queue, 0);
+    }
+    assert_int_equal(store.runs, 0);
+    reap_all(queue, 100);
+    assert_int_equal(store.runs, 1);
+    assert_int_equal(store.entered, 1);
+    assert_int_equal(store.lens[0], 100);
+    assert_true(pthread_equal(store.runner, pthread_self()) != 0);
+    finish(&store, queue);
+}
+
+/* A batch is bounded in ops, so that nobody waits for ever behind it. */
+TEST(group, boundsABatchInOps)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    int i;
+
+    for (i = 0; i < 1100; i++) {
+        submit(queue, 0);
+    }
+    reap_all(queue, 1100);
+    assert_int_equal(store.runs, 3);
+    assert_int_equal(store.lens[0], 512);
+    assert_int_equal(store.lens[1], 512);
+    assert_int_equal(store.lens[2], 76);
+    finish(&store, queue);
+}
+
+/* And in bytes: what is large runs alone. */
+TEST(group, runsLargeOpsAlone)
+{
+    static const size_t lens[] = {10, 1 << 20, 300000, 20, 30, 100000, 200000};
+    static const unsigned batches[] = {1, 1, 1, 3, 1};
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    size_t i;
+
+    for (i = 0; i < COUNT(lens); i++) {
+        submit(queue, lens[i]);
+    }
+    reap_all(queue, COUNT(lens));
+    assert_int_equal(store.runs, COUNT(batches));
+    for (i = 0; i < COUNT(batches); i++) {
+        assert_int_equal(store.lens[i], batches[i]);
+    }
+    finish(&store, queue);
+}
+
+/* The queue is bounded: the next op is refused at once, and taken once there is
+ * room again. */
+TEST(group, refusesWhenFull)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 3);
+    struct idem_op *op = make_op(0);
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        submit(queue, 0);
+    }
+    assert_code(IDEM_EUNAVAILABLE, idem_queue_submit(queue, op, &why));
+    assert_why("too many");
+    idem_op_destroy(idem_queue_reap(queue, 0));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    reap_all(queue, 3);
+    finish(&store, queue);
+}
+
+/* ---- The descriptor ---- */
+
+/* For a loop that reaps once whenever the descriptor is readable: it becomes so
+ * when there is work, and stays so while there is work or an answer. */
+TEST(group, keepsTheDescriptorReadable)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    int fd = idem_queue_fd(queue);
+    size_t submitted;
+    size_t reaped = 0;
+
+    assert_false(readable(fd));
+    for (submitted = 0; submitted < 700; submitted++) {
+        submit(queue, 0);
+    }
+    while (reaped < submitted) {
+        struct idem_op *op;
+
+        if (!readable(fd)) {
+            fail_with("not readable with %zu ops under way",
+                      idem_queue_len(queue));
+        }
+        op = idem_queue_reap(queue, 0);
+        if (op != NULL) {
+            idem_op_destroy(op);
+            reaped++;
+        }
+        if (reaped % 3 == 0 && submitted < 1500) {
+            submit(queue, 0);
+            submitted++;
+        }
+    }
+    assert_false(readable(fd));
+    finish(&store, queue);
+}
+
+/* ---- Lateness and refusal ---- */
+
+/* What could not begin before its deadline comes back as unavailable. */
+TEST(group, refusesWhatIsLate)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    long long before_ms = now_ms();
+    int i;
+
+    store.enter_code = IDEM_EUNAVAILABLE;
+    for (i = 0; i < 3; i++) {
+        submit(queue, 0);
+        sleep_ms(20);
+    }
+    for (i = 0; i < 3; i++) {
+        struct idem_op *op = idem_queue_reap(queue, -1);
+
+        assert_code(IDEM_EUNAVAILABLE, idem_op_code(op));
+        assert_string_equal(idem_op_error(op)->text, "no entry");
+        idem_op_destroy(op);
+    }
+    /* The last one came 40 ms after the first, and had its time too. */
+    assert_true(now_ms() - before_ms >= 238 && now_ms() - before_ms < 2000);
+    assert_int_equal(store.runs, 0);
+    store.enter_code = 0;
+    submit(queue, 0);
+    reap_all(queue, 1);
+    finish(&store, queue);
+}
+
+/* Another refusal is everybody's answer at once. */
+TEST(group, passesARefusalOn)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    int i;
+
+    store.enter_code = IDEM_ECONFIG;
+    for (i = 0; i < 3; i++) {
+        submit(queue, 0);
+    }
+    for (i = 0; i < 3; i++) {
+        struct idem_op *op = idem_queue_reap(queue, -1);
+
+        assert_code(IDEM_ECONFIG, idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    assert_int_equal(store.entered, 1);
+    finish(&store, queue);
+}
+
+/* What nobody has begun is taken back when its queue goes. */
+TEST(group, takesBackWhatIsQueued)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct idem_queue *other;
+
+    assert_ok(idem_queue_create(&store.base, &other, &why));
+    submit(queue, 0);
+    submit(other, 0);
+    submit(queue, 0);
+    idem_queue_destroy(queue);
+    assert_int_equal(store.runs, 0);
+    reap_all(other, 1);
+    assert_int_equal(store.lens[0], 1);
+    finish(&store, other);
+}
+
+/* ---- Threads ---- */
+
+enum {
+    CALLERS = 16,
+    CALLS = 60
+};
+
+struct callers {
+    struct store *store;
+    unsigned failed;
+};
+
+static void call_often(void *ctx, size_t i)
+{
+    struct callers *callers = ctx;
+    struct idem_queue *queue;
+    int n;
+
+    (void)i;
+    if (idem_queue_create(&callers->store->base, &queue, NULL) != 0) {
+        return;
+    }
+    for (n = 0; n < CALLS; n++) {
+        struct idem_request request = IDEM_REQUEST_INIT;
+        struct idem_op *op = NULL;
+        bool good;
+
+        request.key = idem_str("k");
+        request.on_expired_lease = IDEM_HOLD;
+        good = idem_op_begin(&request, &op, NULL) == 0 &&
+               idem_queue_submit(queue, op, NULL) == 0 &&
+               idem_queue_reap(queue, 10000) == op &&
+               idem_op_verdict(op) == IDEM_BUSY;
+        if (!good) {
+            (void)__atomic_add_fetch(&callers->failed, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+}
+
+/* Callers on threads of their own lead each other: all are answered, and those
+ * that came while a batch was under way share the next one. */
+TEST(group, handsLeadershipOn)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct callers callers = {.store = &store};
+
+    store.pause_ms = 1;
+    threads_run(CALLERS, call_often, &callers);
+    assert_int_equal(callers.failed, 0);
+    assert_true(store.runs >= CALLS);
+    assert_true(store.runs < CALLERS * CALLS / 4);
+    finish(&store, queue);
+}
+
+struct other_caller {
+    struct idem_queue *queue;
+    struct idem_op *reaped;
+};
+
+static void reap_other(void *ctx)
+{
+    struct other_caller *other = ctx;
+
+    other->reaped = idem_queue_reap(other->queue, 10000);
+}
+
+/* A caller that is asked to lead next, and is answered in the same moment, does
+ * not leave its other op waiting: its descriptor says that there is work. */
+TEST(group, forgetsNoOpOfACallerThatIsAnswered)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct other_caller other = {.reaped = NULL};
+    int fd = idem_queue_fd(queue);
+    struct thread *thread;
+
+    store.pause_ms = 100;
+    assert_ok(idem_queue_create(&store.base, &other.queue, &why));
+    submit(queue, 0);
+    submit(other.queue, 0);
+    thread = thread_start(reap_other, &other);
+    while (__atomic_load_n(&store.runs, __ATOMIC_ACQUIRE) == 0) {
+        sleep_ms(1);
+    }
+    submit(queue, 0);
+    idem_op_destroy(idem_queue_reap(queue, 10000));
+    thread_join(thread);
+    idem_op_destroy(other.reaped);
+    assert_int_equal(idem_queue_len(queue), 1);
+    assert_true(readable(fd));
+    reap_all(queue, 1);
+    idem_queue_destroy(other.queue);
+    finish(&store, queue);
+}
+
+/* An op whose own caller is not there is run by whoever comes. */
+TEST(group, runsWhatStrangersQueued)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct idem_queue *other;
+
+    assert_ok(idem_queue_create(&store.base, &other, &why));
+    submit(queue, 0);
+    submit(other, 0);
+    reap_all(other, 1);
+    assert_true(idem_queue_ready(queue));
+    assert_int_equal(store.lens[0], 2);
+    reap_all(queue, 1);
+    idem_queue_destroy(other);
+    finish(&store, queue);
+}
+
+/* With a thread of its own a store works while nobody reaps, on that thread
+ * alone, and no signal is ever handled there. */
+TEST(thread, doesTheWork)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, true, 4096);
+    struct idem_op *op;
+    int n = 0;
+
+    submit(queue, 0);
+    while (!idem_queue_ready(queue) && n++ < 2000) {
+        sleep_ms(1);
+    }
+    op = idem_queue_reap(queue, 0);
+    assert_non_null(op);
+    idem_op_destroy(op);
+    assert_int_equal(pthread_equal(store.runner, pthread_self()), 0);
+    assert_int_equal(sigismember(&store.blocked, SIGTERM), 1);
+    assert_int_equal(sigismember(&store.blocked, SIGUSR1), 1);
+    finish(&store, queue);
+}
+
+/* Many callers and one thread that works for them all. */
+TEST(thread, worksForMany)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, true, 4096);
+    struct callers callers = {.store = &store};
+
+    store.pause_ms = 1;
+    threads_run(CALLERS, call_often, &callers);
+    assert_int_equal(callers.failed, 0);
+    assert_true(store.runs < CALLERS * CALLS / 4);
+    finish(&store, queue);
+}
+
+/* It ends when the store is closed, also with nothing ever done. */
+TEST(thread, endsWithItsStore)
+{
+    struct store store;
+
+    finish(&store, open_store(&store, true, 1));
+}

@@ -1,0 +1,235 @@
+/* A disk that fails: what was answered stays true, what was not is settled. */
+#include "temp.h"
+#include "test.h"
+#include "vfs_fail.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+static struct idem_store *open_at(const char *url)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_store *store;
+
+    options.timeout_ms = 100;
+    assert_ok(idem_open(url, &options, &store, &why));
+    return store;
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+/* What one life of a key answered. */
+struct life {
+    int begin;
+    int complete;
+    uint64_t fence;
+};
+
+static struct life live(struct idem_store *store, const char *key)
+{
+    struct idem_request request = request_for(key);
+    struct idem_result result = {.bytes = idem_str("receipt 7")};
+    struct life life = {.complete = 1};
+    struct idem_attempt *attempt;
+
+    life.begin = idem_begin(store, &request, &attempt, &why);
+    if (life.begin == 0) {
+        assert_int_equal(attempt->verdict, IDEM_STARTED);
+        life.fence = attempt->fence;
+        life.complete = idem_complete(attempt, &result, &why);
+        idem_attempt_destroy(attempt);
+    }
+    return life;
+}
+
+/* What is on record agrees with what was answered, in a store opened anew. */
+static void assert_true_to(const char *url, const char *key,
+                           const struct life *life)
+{
+    struct idem_store *store = open_at(url);
+    struct idem_answer *answer = NULL;
+    int rc = idem_get(store, idem_str(""), idem_str(key), &answer, &why);
+    const struct idem_record *record =
+        rc == 0 ? idem_answer_record(answer) : NULL;
+
+    assert_true(rc == 0 || rc == IDEM_ENOTFOUND);
+    if (life->begin == 0) {
+        assert_non_null(record);
+        assert_true(record->fence == life->fence);
+    } else if (life->begin != IDEM_EUNKNOWN) {
+        assert_null(record); /* "Nothing was done." */
+    }
+    if (life->begin == 0 && life->complete == 0) {
+        assert_int_equal(record->status, IDEM_STATUS_COMPLETED);
+        assert_text(record->result.bytes, "receipt 7");
+    } else if (life->begin == 0 && life->complete != IDEM_EUNKNOWN) {
+        assert_int_equal(record->status, IDEM_STATUS_IN_PROGRESS);
+    }
+    idem_answer_destroy(answer);
+    idem_close(store);
+}
+
+/* Fails the n-th of @call, for every n that is reached. */
+static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
+{
+    bool hit = true;
+    long n;
+
+    for (n = 0; hit && n < 200; n++) {
+        char url[600];
+        struct idem_store *store;
+        struct life life;
+
+        (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("faults.db"));
+        store = open_at(url);
+        life = live(store, "before");
+        assert_ok(life.begin);
+        assert_ok(life.complete);
+
+        vfs_fail(call, n, on, sqlite_rc);
+        life = live(store, "k");
+        hit = vfs_fail_never();
+        if (!hit) {
+            assert_ok(life.begin);
+            assert_ok(life.complete);
+        }
+        idem_close(store);
+
+        assert_true_to(url, "k", &life);
+        life = live(store = open_at(url), "after");
+        assert_ok(life.begin);
+        assert_ok(life.complete);
+        idem_close(store);
+    }
+    assert_true(!hit);
+    return n - 1;
+}
+
+/* A flush that fails once is settled: the store carries its log over and runs
+ * the operations again, and nobody is told anything that is not so. */
+TEST(faults, settleAfterAFlushThatFailedOnce)
+{
+    vfs_fail_install();
+    assert_true(fail_each(VFS_SYNC, /* on= */ false, SQLITE_IOERR_FSYNC) >= 2);
+}
+
+/* While every flush fails nothing is claimed to be recorded. */
+TEST(faults, answerUnknownWhileEveryFlushFails)
+{
+    vfs_fail_install();
+    assert_true(fail_each(VFS_SYNC, /* on= */ true, SQLITE_IOERR_FSYNC) >= 2);
+}
+
+/* A write that tears half-way is no commit. */
+TEST(faults, settleAfterAWriteThatFailed)
+{
+    vfs_fail_install();
+    assert_true(fail_each(VFS_WRITE, /* on= */ false, SQLITE_IOERR_WRITE) >= 4);
+    assert_true(fail_each(VFS_WRITE, /* on= */ true, SQLITE_IOERR_WRITE) >= 4);
+}
+
+/* A full disk is FULL, and nothing was done: ROW(35). */
+TEST(faults, answerFullWhereThereIsNoRoom)
+{
+    struct idem_store *store;
+    struct life life;
+    char url[600];
+
+    vfs_fail_install();
+    assert_true(fail_each(VFS_WRITE, /* on= */ true, SQLITE_FULL) >= 4);
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("full.db"));
+    store = open_at(url);
+    vfs_fail(VFS_WRITE, 0, /* on= */ true, SQLITE_FULL);
+    life = live(store, "k");
+    (void)vfs_fail_never();
+    assert_code(IDEM_EFULL, life.begin);
+    life = live(store, "k");
+    assert_ok(life.begin);
+    assert_ok(life.complete);
+    idem_close(store);
+}
+
+/* A flush that fails under many operations fails none of them for good. */
+TEST(faults, settleWholeBatches)
+{
+    enum {
+        OPS = 64
+    };
+    struct idem_queue *queue;
+    struct idem_store *store;
+    char url[600];
+    int n;
+
+    vfs_fail_install();
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("batch.db"));
+    store = open_at(url);
+    assert_ok(idem_queue_create(store, &queue, &why));
+    for (n = 0; n < OPS; n++) {
+        struct idem_request request;
+        struct idem_op *op;
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", n);
+        request = request_for(key);
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
+    for (n = 0; n < OPS; n++) {
+        struct idem_op *op = idem_queue_reap(queue, 1000);
+
+        assert_non_null(op);
+        assert_code(IDEM_OK, idem_op_code(op));
+        assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
+        idem_op_destroy(op);
+    }
+    assert_true(vfs_fail_never());
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* Where a commit that finds no room may have left its frames behind, it is not
+ * said that nothing was done. */
+TEST(faults, answerUnknownWhereAFullDiskMayRemember)
+{
+    vfs_fail_install();
+    vfs_plain(true);
+    assert_true(fail_each(VFS_WRITE, /* on= */ true, SQLITE_FULL) >= 4);
+    assert_true(fail_each(VFS_WRITE, /* on= */ false, SQLITE_FULL) >= 4);
+    vfs_plain(false);
+}
+
+/* A disk that cannot be read says nothing about what is not there: no work
+ * starts. */
+TEST(faults, startNothingWhereReadingFails)
+{
+    struct idem_store *store;
+    struct life life;
+    char url[600];
+
+    vfs_fail_install();
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("read.db"));
+    store = open_at(url);
+    life = live(store, "k");
+    assert_ok(life.complete);
+    idem_close(store);
+
+    store = open_at(url);
+    vfs_fail(VFS_READ, 0, /* on= */ true, SQLITE_IOERR_READ);
+    life = live(store, "other");
+    if (vfs_fail_never()) {
+        assert_code(IDEM_ECORRUPT, life.begin);
+    } else {
+        assert_ok(life.begin);
+    }
+    idem_close(store);
+    temp_remove();
+}

@@ -1,0 +1,639 @@
+/* Effect and record in one transaction: both are there, or neither is. */
+#include "heap.h"
+#include "temp.h"
+#include "test.h"
+
+#include <idem/sqlite.h>
+#include <sqlite3.h>
+
+/* A database of an application: it has a table of its own. */
+static sqlite3 *open_app(const char *path)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "CREATE TABLE IF NOT EXISTS effect (key TEXT)", NULL,
+                     NULL, NULL),
+        SQLITE_OK);
+    return db;
+}
+
+static void sql(sqlite3 *db, const char *text)
+{
+    char *error = NULL;
+
+    if (sqlite3_exec(db, text, NULL, NULL, &error) != SQLITE_OK) {
+        fail_with("%s: %s", text, error);
+    }
+}
+
+/* The one number that @text selects. */
+static int number(sqlite3 *db, const char *text)
+{
+    sqlite3_stmt *stmt;
+    int n;
+
+    assert_int_equal(sqlite3_prepare_v2(db, text, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    n = sqlite3_column_int(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    return n;
+}
+
+static int records(sqlite3 *db)
+{
+    return number(db, "SELECT count(*) FROM idem_operations");
+}
+
+static int tables_of_ours(sqlite3 *db)
+{
+    return number(db, "SELECT count(*) FROM sqlite_schema "
+                      "WHERE name LIKE 'idem%'");
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static struct idem_attempt *begin(sqlite3 *db, const char *key)
+{
+    struct idem_request request = request_for(key);
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
+    return attempt;
+}
+
+static int complete(sqlite3 *db, struct idem_attempt *attempt, const char *text)
+{
+    struct idem_result result = {.bytes = idem_str(text)};
+
+    return idem_sqlite_complete_in(db, attempt, &result, &why);
+}
+
+/* The whole life of a key in one transaction. */
+static void live(sqlite3 *db, const char *key, const char *result)
+{
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, key);
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    sql(db, "INSERT INTO effect VALUES ('x')");
+    assert_ok(complete(db, attempt, result));
+    sql(db, "COMMIT");
+    idem_attempt_destroy(attempt);
+}
+
+static void assert_verdict(sqlite3 *db, const char *key,
+                           enum idem_verdict verdict)
+{
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, key);
+    assert_int_equal(attempt->verdict, verdict);
+    idem_attempt_destroy(attempt);
+    sql(db, "ROLLBACK");
+}
+
+/* Begun, done and completed in one transaction: the next caller has the result,
+ * byte for byte, and the effect is there once. */
+TEST(in, replaysWhatWasCommitted)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_attempt *attempt;
+
+    live(db, "k", "receipt 7");
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_int_equal(attempt->verdict, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "receipt 7");
+    idem_attempt_destroy(attempt);
+    sql(db, "ROLLBACK");
+    assert_int_equal(number(db, "SELECT count(*) FROM effect"), 1);
+    assert_int_equal(records(db), 1);
+    (void)sqlite3_close(db);
+}
+
+/* Another connection sees nothing before the commit, and all of it after. */
+TEST(in, isSeenByOthersWithTheCommit)
+{
+    const char *path = temp_path("app.db");
+    sqlite3 *db = open_app(path);
+    sqlite3 *other = open_app(path);
+    struct idem_attempt *attempt;
+
+    live(db, "before", "");
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_ok(complete(db, attempt, "done"));
+    assert_int_equal(records(other), 1);
+    sql(db, "COMMIT");
+    assert_int_equal(records(other), 2);
+    assert_verdict(other, "k", IDEM_REPLAY);
+    idem_attempt_destroy(attempt);
+    (void)sqlite3_close(other);
+    (void)sqlite3_close(db);
+}
+
+/* A transaction that is rolled back leaves nothing: no record, no table of ours,
+ * no effect. The key is free, and who held it no longer owns it. */
+TEST(in, leavesNothingAfterRollback)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    sql(db, "INSERT INTO effect VALUES ('k')");
+    assert_ok(complete(db, attempt, "done"));
+    sql(db, "ROLLBACK");
+    assert_int_equal(tables_of_ours(db), 0);
+    assert_int_equal(number(db, "SELECT count(*) FROM effect"), 0);
+
+    sql(db, "BEGIN IMMEDIATE");
+    assert_code(IDEM_ELOST, complete(db, attempt, "done"));
+    assert_why("no such record");
+    sql(db, "ROLLBACK");
+    idem_attempt_destroy(attempt);
+    assert_verdict(db, "k", IDEM_STARTED);
+    (void)sqlite3_close(db);
+}
+
+/* Outside a transaction nothing is touched, and the error names the cure. */
+TEST(in, wantsATransaction)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_request request = request_for("k");
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
+    struct idem_attempt *attempt = NULL;
+
+    assert_code(IDEM_EINVALID,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_why("BEGIN IMMEDIATE");
+    assert_int_equal(why.code, IDEM_EINVALID);
+    assert_null(attempt);
+    assert_int_equal(tables_of_ours(db), 0);
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    sql(db, "COMMIT");
+    assert_code(IDEM_EINVALID, complete(db, attempt, "done"));
+    assert_why("BEGIN IMMEDIATE");
+    assert_code(IDEM_EINVALID, idem_sqlite_end_in(db, attempt, &outcome, NULL));
+    idem_attempt_destroy(attempt);
+    (void)sqlite3_close(db);
+}
+
+/* A request that a store would refuse is refused here, and so is waiting. */
+TEST(in, refusesABadRequest)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_request request = request_for("");
+    struct idem_attempt *attempt = NULL;
+
+    sql(db, "BEGIN IMMEDIATE");
+    assert_code(IDEM_EINVALID,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    request = request_for("k");
+    request.wait_ms = 1;
+    assert_code(IDEM_EINVALID,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_why("wait");
+    request = request_for("k");
+    request.on_expired_lease = IDEM_ON_EXPIRED_UNSET;
+    assert_code(IDEM_EINVALID,
+                idem_sqlite_begin_in(db, &request, &attempt, NULL));
+    assert_null(attempt);
+    sql(db, "ROLLBACK");
+    (void)sqlite3_close(db);
+}
+
+/* A claim may be committed and ended in a later transaction: busy in between,
+ * and its owner knows how long it may go on. */
+TEST(in, endsInALaterTransaction)
+{
+    sqlite3 *db = open_app(temp_path("later.db"));
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    sql(db, "COMMIT");
+    assert_verdict(db, "k", IDEM_BUSY);
+    assert_true(idem_attempt_lease_left_ms(attempt) > 50000);
+    assert_true(idem_attempt_lease_left_ms(attempt) <= 60000);
+
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(complete(db, attempt, "done"));
+    sql(db, "COMMIT");
+    assert_text(attempt->record->result.bytes, "done");
+    assert_true(idem_attempt_lease_left_ms(attempt) == 0);
+    idem_attempt_destroy(attempt);
+    assert_verdict(db, "k", IDEM_REPLAY);
+    (void)sqlite3_close(db);
+}
+
+/* The same end again is no error; another one is LOST and changes nothing. */
+TEST(in, endsOnce)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_attempt *attempt;
+    struct idem_attempt *replay;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_ok(complete(db, attempt, "done"));
+    assert_ok(complete(db, attempt, "done"));
+    assert_code(IDEM_ELOST, complete(db, attempt, "something else"));
+    replay = begin(db, "k");
+    assert_text(replay->record->result.bytes, "done");
+    sql(db, "COMMIT");
+    idem_attempt_destroy(replay);
+    idem_attempt_destroy(attempt);
+    (void)sqlite3_close(db);
+}
+
+/* Each way to end is recorded as it was said, and answers the next caller. */
+TEST(in, recordsEveryEnd)
+{
+    static const struct {
+        enum idem_status says;
+        enum idem_verdict next;
+    } rows[] = {
+        {IDEM_STATUS_COMPLETED, IDEM_REPLAY},
+        {IDEM_STATUS_FAILED, IDEM_FAILED},
+        {IDEM_STATUS_RELEASED, IDEM_STARTED},
+        {IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN},
+    };
+    sqlite3 *db = open_app(":memory:");
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_outcome outcome = {.status = rows[i].says,
+                                       .text = idem_str("why")};
+        struct idem_attempt *attempt;
+        char key[8];
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        sql(db, "BEGIN IMMEDIATE");
+        attempt = begin(db, key);
+        assert_ok(idem_sqlite_end_in(db, attempt, &outcome, &why));
+        assert_int_equal(attempt->record->status, rows[i].says);
+        sql(db, "COMMIT");
+        idem_attempt_destroy(attempt);
+        assert_verdict(db, key, rows[i].next);
+    }
+    (void)sqlite3_close(db);
+}
+
+/* No result is an empty result. */
+TEST(in, completesWithoutAResult)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_ok(idem_sqlite_complete_in(db, attempt, NULL, &why));
+    sql(db, "COMMIT");
+    idem_attempt_destroy(attempt);
+    assert_verdict(db, "k", IDEM_REPLAY);
+    (void)sqlite3_close(db);
+}
+
+/* The same key for another request is refused, and not told what came of it. */
+TEST(in, refusesAnotherRequest)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_request request = request_for("k");
+    struct idem_slice parts[2] = {idem_str("ann"), idem_str("bob")};
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+    struct idem_attempt *attempt;
+
+    request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
+    assert_ok(idem_fingerprint(parts, 2, idem_str(NULL), fingerprint));
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_ok(complete(db, attempt, "secret"));
+    idem_attempt_destroy(attempt);
+    parts[1] = idem_str("eve");
+    assert_ok(idem_fingerprint(parts, 2, idem_str(NULL), fingerprint));
+    assert_ok(idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_MISMATCH);
+    assert_int_equal(attempt->record->result.bytes.len, 0);
+    idem_attempt_destroy(attempt);
+    sql(db, "COMMIT");
+    (void)sqlite3_close(db);
+}
+
+/* An attempt that was not started, or that a store began, is not ended here; and
+ * one that was begun here is not ended there. */
+TEST(in, endsWhatWasBegunHere)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt;
+    struct idem_store *store;
+
+    live(db, "k", "done");
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_int_equal(attempt->verdict, IDEM_REPLAY);
+    assert_code(IDEM_EINVALID, complete(db, attempt, "again"));
+    idem_attempt_destroy(attempt);
+
+    assert_ok(idem_open("memory:", NULL, &store, &why));
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_code(IDEM_EINVALID, complete(db, attempt, "here"));
+    assert_why("idem_complete()");
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+
+    attempt = begin(db, "l");
+    assert_code(IDEM_EINVALID, idem_complete(attempt, NULL, &why));
+    assert_why("idem_sqlite_end_in()");
+    assert_code(IDEM_EINVALID, idem_renew(attempt, 0, &why));
+    assert_ok(complete(db, attempt, "done"));
+    idem_attempt_destroy(attempt);
+    sql(db, "COMMIT");
+    (void)sqlite3_close(db);
+}
+
+/* A token carries a committed claim to another process and connection. */
+TEST(in, endsByToken)
+{
+    const char *path = temp_path("token.db");
+    sqlite3 *db = open_app(path);
+    char token[IDEM_TOKEN_MAX];
+    struct idem_attempt *attempt;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    sql(db, "COMMIT");
+    assert_ok(idem_attempt_token(attempt, token));
+    idem_attempt_destroy(attempt);
+    (void)sqlite3_close(db);
+
+    db = open_app(path);
+    assert_ok(
+        idem_attempt_from_token(/* store= */ NULL, token, &attempt, &why));
+    assert_true(idem_attempt_lease_left_ms(attempt) == 0);
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(complete(db, attempt, "done"));
+    sql(db, "COMMIT");
+    idem_attempt_destroy(attempt);
+    assert_verdict(db, "k", IDEM_REPLAY);
+    (void)sqlite3_close(db);
+}
+
+/* An attempt that another one followed cannot end the key. */
+TEST(in, isLostAfterASuccessor)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
+    struct idem_attempt *first;
+    struct idem_attempt *second;
+
+    sql(db, "BEGIN IMMEDIATE");
+    first = begin(db, "k");
+    assert_ok(idem_sqlite_end_in(db, first, &released, &why));
+    second = begin(db, "k");
+    assert_int_equal(second->verdict, IDEM_STARTED);
+    assert_true(second->fence > first->fence);
+    assert_code(IDEM_ELOST, complete(db, first, "late"));
+    assert_ok(complete(db, second, "done"));
+    sql(db, "COMMIT");
+    idem_attempt_destroy(second);
+    idem_attempt_destroy(first);
+    assert_verdict(db, "k", IDEM_REPLAY);
+    (void)sqlite3_close(db);
+}
+
+/* The application's own tables, version and marks stay as they are. */
+TEST(in, livesBesideOtherTables)
+{
+    sqlite3 *db = open_app(":memory:");
+
+    sql(db, "CREATE TABLE record (id); CREATE VIEW operations AS SELECT 1;"
+            "CREATE TABLE clock (one); INSERT INTO record VALUES (1);"
+            "PRAGMA application_id = 77; PRAGMA user_version = 12;");
+    live(db, "k", "done");
+    assert_int_equal(number(db, "PRAGMA application_id"), 77);
+    assert_int_equal(number(db, "PRAGMA user_version"), 12);
+    assert_int_equal(number(db, "SELECT count(*) FROM record"), 1);
+    assert_int_equal(tables_of_ours(db), 4);
+    (void)sqlite3_close(db);
+}
+
+/* A store that is attached is not mistaken for the tables of this database. */
+TEST(in, livesBesideAnAttachedStore)
+{
+    const char *path = temp_path("attached.db");
+    sqlite3 *db = open_app(":memory:");
+    struct idem_store *store;
+    char text[600];
+
+    assert_ok(idem_sqlite_open(path, NULL, &store, &why));
+    idem_close(store);
+    (void)snprintf(text, sizeof(text), "ATTACH '%s' AS store", path);
+    sql(db, text);
+    live(db, "k", "done");
+    assert_int_equal(number(db, "SELECT count(*) FROM main.idem_record"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM store.idem_record"), 0);
+    (void)sqlite3_close(db);
+}
+
+/* Tables of another version are refused, whatever their shape, and not changed. */
+TEST(in, refusesTablesOfAnotherVersion)
+{
+    static const char *const changes[] = {
+        "UPDATE idem_clock SET schema = 2",
+        "UPDATE idem_clock SET schema = 2; DROP VIEW idem_operations;"
+        "DROP INDEX idem_record_due;"
+        "ALTER TABLE idem_clock ADD COLUMN more INTEGER;"
+        "ALTER TABLE idem_record RENAME COLUMN deadline TO due;",
+        "UPDATE idem_clock SET schema = 2; DROP TABLE idem_record;"
+        "DROP VIEW idem_operations;",
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(changes); i++) {
+        sqlite3 *db = open_app(":memory:");
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt = NULL;
+        int tables;
+
+        live(db, "before", "done");
+        sql(db, changes[i]);
+        tables = tables_of_ours(db);
+        sql(db, "BEGIN IMMEDIATE");
+        assert_code(IDEM_ECONFIG,
+                    idem_sqlite_begin_in(db, &request, &attempt, &why));
+        assert_why("schema version 2");
+        assert_null(attempt);
+        sql(db, "COMMIT");
+        assert_int_equal(tables_of_ours(db), tables);
+        (void)sqlite3_close(db);
+    }
+}
+
+/* A record that was changed by hand is CORRUPT, not absent. */
+TEST(in, refusesADamagedRecord)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+
+    live(db, "k", "done");
+    sql(db, "UPDATE idem_record SET result = CAST('undo' AS BLOB)");
+    sql(db, "BEGIN IMMEDIATE");
+    assert_code(IDEM_ECORRUPT,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    sql(db, "ROLLBACK");
+    sql(db, "UPDATE idem_record SET status = 5");
+    sql(db, "BEGIN IMMEDIATE");
+    assert_code(IDEM_ECORRUPT,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_null(attempt);
+    sql(db, "ROLLBACK");
+    (void)sqlite3_close(db);
+}
+
+/* While another connection writes, the answer is that the database is locked. */
+TEST(in, isUnavailableWhileLocked)
+{
+    const char *path = temp_path("locked.db");
+    sqlite3 *db = open_app(path);
+    sqlite3 *other = open_app(path);
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+
+    live(db, "before", "done");
+    sql(other, "BEGIN IMMEDIATE");
+    sql(db, "BEGIN");
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_why("locked");
+    assert_null(attempt);
+    sql(db, "ROLLBACK");
+    sql(other, "ROLLBACK");
+    (void)sqlite3_close(other);
+    (void)sqlite3_close(db);
+}
+
+/* A connection that may not write is told so. A replay needs no writing. */
+TEST(in, isDeniedWithoutWriting)
+{
+    const char *path = temp_path("denied.db");
+    sqlite3 *db = open_app(path);
+    struct idem_request request = request_for("new");
+    struct idem_attempt *attempt = NULL;
+
+    live(db, "k", "done");
+    (void)sqlite3_close(db);
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    sql(db, "BEGIN");
+    assert_code(IDEM_EDENIED,
+                idem_sqlite_begin_in(db, &request, &attempt, &why));
+    assert_null(attempt);
+    attempt = begin(db, "k");
+    assert_int_equal(attempt->verdict, IDEM_REPLAY);
+    idem_attempt_destroy(attempt);
+    sql(db, "ROLLBACK");
+    (void)sqlite3_close(db);
+}
+
+/* No statement of ours stays behind that would keep the commit from being made
+ * or the database from being closed. */
+TEST(in, leavesNoStatement)
+{
+    sqlite3 *db = open_app(":memory:");
+
+    live(db, "k", "done");
+    assert_verdict(db, "k", IDEM_REPLAY);
+    assert_null(sqlite3_next_stmt(db, NULL));
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* ---- Out of memory ---- */
+
+enum {
+    BEGIN_NEW,
+    BEGIN_REPLAY,
+    END,
+    COMPLETE,
+    CALLS
+};
+
+/* One call of each public function; @attempt is of a claim in the transaction. */
+static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
+{
+    struct idem_request request =
+        request_for(which == BEGIN_REPLAY ? "done" : "new");
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED,
+                                   .text = idem_str("refused")};
+    struct idem_attempt *begun;
+    int rc;
+
+    request.owner = idem_str("host/7");
+    switch (which) {
+    case END:
+        return idem_sqlite_end_in(db, attempt, &outcome, &why);
+    case COMPLETE:
+        return complete(db, attempt, "receipt");
+    default:
+        rc = idem_sqlite_begin_in(db, &request, &begun, &why);
+        if (rc == 0) {
+            idem_attempt_destroy(begun);
+        }
+        return rc;
+    }
+}
+
+/* Whichever allocation fails, the call says so, nothing leaks, and after the
+ * rollback the same again works. */
+TEST(in, survivesEveryFailedAllocation)
+{
+    sqlite3 *db = open_app(":memory:");
+    int which;
+    int on;
+    long n;
+
+    live(db, "done", "receipt");
+    for (which = 0; which < CALLS; which++) {
+        for (on = 0; on < 2; on++) {
+            int rc = -1;
+
+            for (n = 0; rc != 0; n++) {
+                struct idem_attempt *attempt;
+
+                sql(db, "BEGIN IMMEDIATE");
+                attempt = begin(db, "k");
+                memset(&why, 0, sizeof(why));
+                heap_fail(n, on != 0);
+                rc = call(which, db, attempt);
+                if (heap_fail_never()) {
+                    assert_code(IDEM_ENOMEM, rc);
+                    assert_int_equal(why.code, IDEM_ENOMEM);
+                } else {
+                    assert_ok(rc);
+                }
+                sql(db, "ROLLBACK");
+                idem_attempt_destroy(attempt);
+                assert_null(sqlite3_next_stmt(db, NULL));
+                assert_int_equal(records(db), 1);
+            }
+            assert_true(n > 2);
+        }
+    }
+    (void)sqlite3_close(db);
+}

@@ -1,0 +1,295 @@
+/* Opening a store in a file: what is ours is opened, anything else is refused and
+ * left as it is. */
+#include "temp.h"
+#include "test.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_at(const char *path, unsigned flags,
+                   struct idem_store **ret_store)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    char url[4096];
+
+    options.flags = flags;
+    options.timeout_ms = 500;
+    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
+    return idem_open(url, &options, ret_store, &why);
+}
+
+static void assert_refused(int want, const char *path, unsigned flags)
+{
+    struct idem_store *store = NULL;
+    int rc = open_at(path, flags, &store);
+
+    if (rc != want) {
+        fail_with("%.100s: %s, not %s", path, idem_error_name(rc),
+                  idem_error_name(want));
+    }
+    assert_null(store);
+    assert_int_equal(why.code, want);
+    assert_true(why.text[0] != '\0');
+}
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    (void)fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        fail_with("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static int begin(struct idem_store *store, const char *key,
+                 enum idem_verdict *ret_verdict)
+{
+    struct idem_request request = request_for(key);
+    struct idem_attempt *attempt = NULL;
+    int rc = idem_begin(store, &request, &attempt, &why);
+
+    if (rc == 0) {
+        *ret_verdict = attempt->verdict;
+        if (attempt->verdict == IDEM_STARTED) {
+            assert_ok(idem_complete(attempt, NULL, &why));
+        }
+        idem_attempt_destroy(attempt);
+    }
+    return rc;
+}
+
+/* A store is made where there is none, for its user alone, and found again. */
+TEST(open, makesAStore)
+{
+    const char *path = temp_path("new.db");
+    enum idem_verdict verdict = IDEM_BUSY;
+    struct idem_store *store;
+    struct stat st;
+    int i;
+
+    (void)umask(0);
+    for (i = 0; i < 2; i++) {
+        assert_ok(open_at(path, 0, &store));
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+        assert_ok(begin(store, "k", &verdict));
+        assert_int_equal(verdict, i == 0 ? IDEM_STARTED : IDEM_REPLAY);
+        idem_close(store);
+    }
+    (void)umask(022);
+}
+
+/* An empty file is a place for a store. */
+TEST(open, takesAnEmptyFile)
+{
+    const char *path = temp_path("empty.db");
+    enum idem_verdict verdict = IDEM_BUSY;
+    struct idem_store *store;
+
+    write_file(path, "", 0600);
+    assert_ok(open_at(path, 0, &store));
+    assert_ok(begin(store, "k", &verdict));
+    assert_int_equal(verdict, IDEM_STARTED);
+    idem_close(store);
+}
+
+/* Paths that lead to no file of ours. */
+TEST(open, refusesPlacesThatAreNoFile)
+{
+    const char *directory = temp_path("directory");
+    const char *fifo = temp_path("fifo");
+    const char *target = temp_path("target.db");
+    const char *link_path = temp_path("link.db");
+    const char *inside = temp_path("nowhere");
+    char path[1024];
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    write_file(target, "", 0600);
+    assert_int_equal(symlink(target, link_path), 0);
+    assert_refused(IDEM_EDENIED, directory, 0);
+    assert_refused(IDEM_EDENIED, fifo, 0);
+    assert_refused(IDEM_EDENIED, link_path, 0);
+    assert_refused(IDEM_EDENIED, "/dev/null", 0);
+    assert_refused(IDEM_ECONFIG, "", 0);
+    (void)snprintf(path, sizeof(path), "%s/idem.db", inside);
+    assert_refused(IDEM_ECONFIG, path, 0);
+    (void)snprintf(path, sizeof(path), "%s/idem.db", target);
+    assert_refused(IDEM_ECONFIG, path, 0);
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    assert_refused(IDEM_ECONFIG, path, 0);
+}
+
+/* A file that anybody may write to is nobody's word. */
+TEST(open, refusesWhatAnyoneMayWrite)
+{
+    const char *path = temp_path("open.db");
+    struct idem_store *store;
+
+    assert_ok(open_at(path, 0, &store));
+    idem_close(store);
+    assert_int_equal(chmod(path, 0606), 0);
+    assert_refused(IDEM_EDENIED, path, 0);
+    assert_why("chmod");
+    assert_int_equal(chmod(path, 0660), 0);
+    assert_ok(open_at(path, 0, &store));
+    idem_close(store);
+}
+
+/* Files that are something else stay what they are, to the byte. */
+TEST(open, refusesFilesOfOthers)
+{
+    static const char text[] = "This is a letter, and a long one at that; it "
+                               "has more bytes than a database header.........";
+    const char *letter = temp_path("letter.txt");
+    const char *other = temp_path("other.db");
+    const char *newer = temp_path("newer.db");
+    struct idem_store *store;
+    char back[sizeof(text)] = "";
+    FILE *f;
+
+    write_file(letter, text, 0600);
+    assert_refused(IDEM_ECORRUPT, letter, 0);
+    f = fopen(letter, "r");
+    assert_non_null(f);
+    assert_int_equal(fread(back, 1, sizeof(back), f), strlen(text));
+    assert_string_equal(back, text);
+    (void)fclose(f);
+
+    run_sql(other, "CREATE TABLE orders (id INTEGER)");
+    assert_refused(IDEM_ECONFIG, other, 0);
+    assert_why("another program");
+    run_sql(other, "SELECT id FROM orders");
+
+    assert_ok(open_at(newer, 0, &store));
+    idem_close(store);
+    run_sql(newer, "PRAGMA user_version = 99");
+    assert_refused(IDEM_ECONFIG, newer, 0);
+    assert_why("99");
+    run_sql(newer, "PRAGMA user_version = 1");
+    assert_ok(open_at(newer, 0, &store));
+    idem_close(store);
+}
+
+/* A damaged file is refused and not made anew. */
+TEST(open, refusesADamagedFile)
+{
+    const char *path = temp_path("damaged.db");
+    enum idem_verdict verdict = IDEM_BUSY;
+    struct idem_store *store;
+    struct stat before;
+    struct stat after;
+    FILE *f;
+
+    assert_ok(open_at(path, 0, &store));
+    assert_ok(begin(store, "k", &verdict));
+    idem_close(store);
+    run_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_int_equal(stat(path, &before), 0);
+    f = fopen(path, "r+");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 20, SEEK_SET), 0);
+    (void)fputs("damaged beyond all repair", f);
+    (void)fclose(f);
+    assert_refused(IDEM_ECORRUPT, path, 0);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_size, before.st_size);
+}
+
+/* Where a store is only to be found, none is made. */
+TEST(open, makesNothingWhenToldSo)
+{
+    static const unsigned flags[] = {IDEM_OPEN_READONLY, IDEM_OPEN_NO_CREATE,
+                                     IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE};
+    size_t i;
+
+    for (i = 0; i < COUNT(flags); i++) {
+        const char *path = temp_path("none.db");
+
+        assert_refused(IDEM_ENOTFOUND, path, flags[i]);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+}
+
+/* Opened to read, it reads: lists, gets and replays. Whatever would change it is
+ * denied, and does not. */
+TEST(readonly, onlyReads)
+{
+    const char *path = temp_path("read.db");
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
+    enum idem_verdict verdict = IDEM_BUSY;
+    struct idem_attempt *attempt = NULL;
+    struct idem_request request = request_for("open");
+    struct idem_answer *answer;
+    struct idem_store *store;
+    struct idem_store *reader;
+    char token[IDEM_TOKEN_MAX];
+
+    assert_ok(open_at(path, 0, &store));
+    assert_ok(begin(store, "done", &verdict));
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_ok(idem_attempt_token(attempt, token));
+    idem_attempt_destroy(attempt);
+
+    assert_ok(open_at(path, IDEM_OPEN_READONLY, &reader));
+    assert_ok(begin(reader, "done", &verdict));
+    assert_int_equal(verdict, IDEM_REPLAY);
+    assert_ok(begin(reader, "open", &verdict));
+    assert_int_equal(verdict, IDEM_BUSY);
+    assert_ok(idem_get(reader, idem_str(""), idem_str("done"), &answer, &why));
+    idem_answer_destroy(answer);
+    assert_code(IDEM_EDENIED, begin(reader, "new", &verdict));
+    assert_ok(idem_attempt_from_token(reader, token, &attempt, &why));
+    assert_code(IDEM_EDENIED, idem_complete(attempt, NULL, &why));
+    assert_code(IDEM_EDENIED, idem_renew(attempt, 0, &why));
+    assert_code(IDEM_EDENIED, idem_expire(attempt, &why));
+    assert_code(IDEM_EDENIED,
+                idem_resolve(reader, idem_str(""), idem_str("open"),
+                             attempt->fence, idem_str(""), &outcome, &why));
+    assert_code(IDEM_EDENIED, idem_purge(reader, 0, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(reader);
+
+    assert_code(IDEM_ENOTFOUND,
+                idem_get(store, idem_str(""), idem_str("new"), &answer, &why));
+    idem_close(store);
+}
+
+/* People look inside with a stock shell: the view reads well. */
+TEST(file, isReadableForPeople)
+{
+    const char *path = temp_path("people.db");
+    enum idem_verdict verdict = IDEM_BUSY;
+    struct idem_store *store;
+
+    assert_ok(open_at(path, 0, &store));
+    assert_ok(begin(store, "order-42", &verdict));
+    run_sql(path, "CREATE TEMP TABLE t (n CHECK (n = 1));"
+                  "INSERT INTO t SELECT count(*) FROM idem_operations"
+                  " WHERE key = 'order-42' AND status = 'completed'"
+                  " AND due LIKE '20__-__-__T%Z'");
+    idem_close(store);
+}
