@@ -1,0 +1,121 @@
+/* submit, cancel, drive and close, as <idem/store.h> asks of a store. */
+#include "door.h"
+
+#include "client.h"
+#include "flight.h"
+#include "host.h"
+#include "queue/op.h"
+
+#include <assert.h>
+
+static const struct idem_store_ops door_ops;
+
+static struct client *client_of(struct idem_store *base)
+{
+    assert(base->ops == &door_ops);
+    return ((struct door *)base)->client;
+}
+
+static struct key *key_of(struct world *w, const struct idem_op *op)
+{
+    unsigned i;
+
+    if (op->verb == IDEM_OP_PURGE) {
+        return NULL;
+    }
+    for (i = 0; memcmp(w->keys[i].name->id, op->id, IDEM_ID_LEN) != 0; i++) {
+        assert(i + 1 < w->config.keys);
+    }
+    return &w->keys[i];
+}
+
+static int door_submit(struct idem_store *base, struct idem_op *op)
+{
+    struct client *c = client_of(base);
+    struct world *w = c->world;
+    struct flight *f = flight_create(w);
+
+    if (f == NULL) {
+        return IDEM_EUNAVAILABLE;
+    }
+    w->stats->ops++;
+    f->stage = FLIGHT_QUEUED;
+    f->client = c;
+    f->op = op;
+    f->call = c->call;
+    f->origin = c->call;
+    f->key = key_of(w, op);
+    f->due_at = w->now + flight_delay(w, fault(w, FAULT_DELAYED, 10));
+    heap_use(&w->heap);
+    f->copy = idem__op_clone(op);
+    f->copy->asked_boot_ms = op->asked_boot_ms;
+    heap_use(&c->heap);
+    note(w, EV_SUBMIT, c, op->verb, (int64_t)f->no);
+    return 0;
+}
+
+static enum idem_cancel door_cancel(struct idem_store *base, struct idem_op *op)
+{
+    struct world *w = client_of(base)->world;
+    struct flight *f = w->flights;
+    enum idem_cancel how;
+
+    while (f->stage == FLIGHT_FREE || f->op != op) {
+        f++;
+        assert(f < w->flights + w->flights_len);
+    }
+    note(w, EV_CANCEL, f->client, (int64_t)f->no, f->stage);
+    if (f->stage == FLIGHT_QUEUED) {
+        flight_destroy(f);
+        w->stats->faults[FAULT_TAKEN_BACK]++;
+        return IDEM_CANCEL_TAKEN_BACK;
+    }
+    how = idem_op_detach(op);
+    w->stats->faults[FAULT_TIMED_OUT]++;
+    return how;
+}
+
+static void door_drive(struct idem_store *base, struct idem_queue *queue,
+                       int64_t deadline_ms)
+{
+    struct client *c = client_of(base);
+    int64_t until = INT64_MAX;
+
+    if (idem_queue_ready(queue)) {
+        return;
+    }
+    if (deadline_ms != IDEM_NEVER) {
+        until = host_when(c->host, deadline_ms);
+        until = until > c->world->now ? until : c->world->now + 1;
+    }
+    client_block(c, CLIENT_WAITING, until);
+}
+
+static void door_close(struct idem_store *base)
+{
+    idem_store_finish(base);
+}
+
+static const struct idem_store_ops door_ops = {
+    .name = "simulated",
+    .submit = door_submit,
+    .cancel = door_cancel,
+    .drive = door_drive,
+    .close = door_close,
+};
+
+void door_open(struct client *client)
+{
+    const struct config *config = &client->world->config;
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    int rc;
+
+    options.timeout_ms = config->timeout_ms;
+    options.result_max = RESULT_MAX;
+    options.host = host_hooks(client);
+    rc = idem_store_init(&client->door.base, &door_ops, &options, NULL);
+    assert(rc == 0);
+    client->door.base.margin_ms =
+        config->mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS;
+    client->door.client = client;
+}

@@ -1,0 +1,179 @@
+/* The store is on the client's own host, like a file: each operation is decided
+ * where the table is, at the moment it is written. */
+#include "flight.h"
+#include "host.h"
+#include "table.h"
+
+enum fate {
+    FATE_LOSE_ANSWER, /* Done, but the flush failed: nobody can know. */
+    FATE_FAIL,        /* Not done, but nobody can know. */
+    FATE_REFUSE,      /* Not done, and said so. */
+    FATE_DOUBLE,      /* Done, and later once more. */
+    FATE_LATE,        /* Done later, perhaps when nobody waits any more. */
+    FATE_SLOW,        /* Done, and answered later. */
+    FATE_FINE,
+};
+
+static enum fate fate_of(struct world *w)
+{
+    static const unsigned weights[] = {3, 3, 2, 2, 2, 2};
+
+    if (w->quiet || !rng_chance(&w->rng, w->config.fate_permille)) {
+        return FATE_FINE;
+    }
+    return (enum fate)rng_weighted(&w->rng, weights, 6);
+}
+
+void embedded_open(struct world *w)
+{
+    struct idem_clock_reading reading;
+    struct idem_now now;
+
+    (void)truth_ms(w);
+    host_read(w, &w->hosts[0], &reading);
+    (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &now);
+}
+
+static void read_now(struct world *w, struct flight *f)
+{
+    struct idem_clock_reading reading;
+
+    f->truth_ms = truth_ms(w);
+    host_read(w, &w->hosts[0], &reading);
+    (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &f->now);
+    f->now.fence_floor = w->fence_floor;
+    if (f->now.store_ms != f->truth_ms || f->now.store_err_ms != 0) {
+        violate(w, "I13", "store time is %lld and was taken for %lld",
+                (long long)f->truth_ms, (long long)f->now.store_ms);
+    }
+}
+
+static void decide(struct world *w, struct flight *f)
+{
+    read_now(w, f);
+    if (f->key == NULL) {
+        table_purge(w, f->copy, &f->now, f->truth_ms);
+    } else {
+        flight_mark_flipped(f);
+        flight_decide(w, f, stored(f->key));
+    }
+}
+
+static void apply(struct world *w, struct flight *f)
+{
+    decide(w, f);
+    if (f->key != NULL) {
+        flight_commit(w, f);
+    }
+}
+
+/* A commit failed that may be found done when the file is opened again. */
+static void fail(struct world *w, struct flight *f)
+{
+    struct flight *latent;
+
+    w->stats->faults[FAULT_DROPPED]++;
+    f->told = IDEM_EUNKNOWN;
+    if (f->key == NULL || rng_chance(&w->rng, 400)) {
+        return;
+    }
+    decide(w, f);
+    latent = f->saved ? flight_double(w, f) : NULL;
+    if (latent != NULL) {
+        latent->stage = FLIGHT_LATENT;
+        latent->writes = w->writes;
+        latent->call = f->call;
+    }
+}
+
+void embedded_reopen(struct world *w)
+{
+    unsigned i;
+
+    heap_use(&w->heap);
+    for (i = 0; i < w->flights_len; i++) {
+        struct flight *f = &w->flights[i];
+
+        if (f->stage != FLIGHT_LATENT) {
+            continue;
+        }
+        if (f->writes == w->writes && rng_chance(&w->rng, 700)) {
+            w->stats->faults[FAULT_REAPPEARED]++;
+            flight_commit(w, f);
+        }
+        flight_destroy(f);
+    }
+}
+
+static void double_it(struct world *w, struct flight *f)
+{
+    bool import = f->copy->verb == IDEM_OP_IMPORT;
+    struct flight *g = import ? NULL : flight_double(w, f);
+
+    if (g != NULL) {
+        w->stats->faults[FAULT_DOUBLED]++;
+        g->due_at += flight_delay(w, /* late= */ true);
+    }
+}
+
+static void wait_a_while(struct world *w, struct flight *f, enum stage stage)
+{
+    w->stats->faults[FAULT_DELAYED]++;
+    f->stage = stage;
+    f->due_at = w->now + flight_delay(w, /* late= */ true);
+}
+
+static void take(struct world *w, struct flight *f)
+{
+    enum fate fate = fate_of(w);
+
+    note(w, EV_TAKE, f->client, (int64_t)f->no, fate);
+    switch (fate) {
+    case FATE_LOSE_ANSWER:
+        w->stats->faults[FAULT_LOST_ANSWER]++;
+        apply(w, f);
+        f->told = IDEM_EUNKNOWN;
+        break;
+    case FATE_FAIL:
+        fail(w, f);
+        break;
+    case FATE_REFUSE:
+        w->stats->faults[FAULT_REFUSED]++;
+        f->told = IDEM_EUNAVAILABLE;
+        break;
+    case FATE_DOUBLE:
+        double_it(w, f);
+        apply(w, f);
+        break;
+    case FATE_LATE:
+        wait_a_while(w, f, FLIGHT_SENT);
+        return;
+    case FATE_SLOW:
+        apply(w, f);
+        wait_a_while(w, f, FLIGHT_BACK);
+        return;
+    case FATE_FINE:
+        apply(w, f);
+        break;
+    }
+    flight_answer(w, f);
+}
+
+void embedded_step(struct world *w, struct flight *f)
+{
+    switch (f->stage) {
+    case FLIGHT_QUEUED:
+        take(w, f);
+        return;
+    case FLIGHT_SENT:
+        apply(w, f);
+        flight_answer(w, f);
+        return;
+    case FLIGHT_BACK:
+        flight_answer(w, f);
+        return;
+    case FLIGHT_FREE:
+    case FLIGHT_LATENT:
+        return;
+    }
+}

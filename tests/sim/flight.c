@@ -1,0 +1,263 @@
+/* The life of an operation from submit to answer. */
+#include "flight.h"
+
+#include "client.h"
+#include "judge.h"
+#include "ledger.h"
+#include "queue/op.h"
+#include "table.h"
+
+struct flight *flight_create(struct world *w)
+{
+    unsigned i;
+
+    for (i = 0; i < FLIGHTS_MAX; i++) {
+        struct flight *f = &w->flights[i];
+
+        if (f->stage == FLIGHT_FREE) {
+            /* All but the bytes of the two records, which are many. */
+            memset(f, 0, offsetof(struct flight, next));
+            f->writes = 0;
+            memset(&f->ask, 0,
+                   offsetof(struct flight, seen) -
+                       offsetof(struct flight, ask));
+            f->next.rev = 0;
+            f->seen.rev = 0;
+            f->no = ++w->flight_no;
+            w->flights_len = i < w->flights_len ? w->flights_len : i + 1;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+struct flight *flight_double(struct world *w, const struct flight *f)
+{
+    struct flight *g = flight_create(w);
+
+    if (g == NULL) {
+        return NULL;
+    }
+    g->copy = idem__op_clone(f->copy);
+    g->copy->verdict = f->copy->verdict;
+    g->copy->takeover = f->copy->takeover;
+    g->origin = f->origin;
+    g->key = f->key;
+    g->stage = FLIGHT_SENT;
+    g->due_at = w->now;
+    g->ask = f->ask;
+    g->sent_at = w->now;
+    g->now = f->now;
+    g->truth_ms = f->truth_ms;
+    g->by_wall = f->by_wall;
+    g->saved = f->saved;
+    g->before = f->before;
+    if (f->saved) {
+        version_copy(&g->next, &f->next);
+    }
+    g->seen.rev = f->seen.rev;
+    return g;
+}
+
+void flight_destroy(struct flight *f)
+{
+    idem_op_destroy(f->copy);
+    idem_op_destroy(f->begin);
+    f->copy = NULL;
+    f->begin = NULL;
+    f->stage = FLIGHT_FREE;
+}
+
+int64_t flight_delay(struct world *w, bool late)
+{
+    static const unsigned weights[] = {5, 3, 2};
+    static const int64_t longest[] = {300, 4000, 20000};
+    unsigned how;
+
+    if (!late) {
+        return rng_between(&w->rng, 1, 6);
+    }
+    how = rng_weighted(&w->rng, weights, 3);
+    return rng_between(&w->rng, 1, longest[how]);
+}
+
+/* ---- Deciding ---- */
+
+static void forget_answer(struct idem_op *op)
+{
+    op->error.code = 0;
+    op->has_record = false;
+    op->verdict = (enum idem_verdict)0;
+    op->takeover = false;
+    op->lease_left_ms = 0;
+}
+
+void flight_mark_flipped(struct flight *f)
+{
+    const struct key *key = f->key;
+
+    f->flipped = key->flipped && key->flipped_at < stored(key)->head_len;
+    f->body_flipped = key->flipped && !f->flipped;
+}
+
+void flight_decide(struct world *w, struct flight *f,
+                   const struct version *found)
+{
+    struct table table = {
+        .name = f->key->name,
+        .found = found,
+        .next = &f->next,
+        .full = w->disk_full,
+    };
+    struct idem__table door = table_of(&table);
+    bool peek = w->config.mode == EMBEDDED && rng_chance(&w->rng, 500);
+
+    f->before = found->view;
+    f->before.exists = found->rev != 0;
+    forget_answer(f->copy);
+    if (!peek || !idem__engine_peek(&door, f->copy, &f->now)) {
+        forget_answer(f->copy);
+        (void)idem__engine_run(&door, f->copy, &f->now);
+    }
+    /* Where the answer could not be made the write is undone. */
+    f->saved = table.saved && f->copy->error.code == 0;
+    note(w, EV_NOW, f->client, f->now.store_ms, f->now.store_err_ms);
+}
+
+void flight_commit(struct world *w, struct flight *f)
+{
+    judge(w, f);
+    if (!f->saved) {
+        return;
+    }
+    ledger_write(w, f);
+    table_store(w, f->key, &f->next);
+    f->origin->wrote = f->next.view;
+    if (f->call != NULL) {
+        f->call->applied = true;
+        if (f->call->nothing_done) {
+            violate(w, "I8",
+                    "a caller was told that nothing was done, and "
+                    "then it was done");
+        }
+    }
+}
+
+/* ---- Answering ---- */
+
+static void transfer(const struct flight *f)
+{
+    const struct idem_op *from = f->copy;
+    struct idem_op *to = f->op;
+
+    if (f->told != 0) {
+        (void)idem_op_fail(to, f->told, "simulated");
+        return;
+    }
+    to->error = from->error;
+    to->verdict = from->verdict;
+    to->takeover = from->takeover;
+    to->lease_left_ms = from->lease_left_ms;
+    if (from->verb == IDEM_OP_PURGE) {
+        to->u.purge = from->u.purge;
+    } else if (from->error.code == 0 && from->has_record) {
+        (void)idem_op_set_record(to, &from->record);
+    }
+}
+
+static void note_answer(struct call *call, const struct idem_op *op)
+{
+    if (op->error.code == IDEM_EUNKNOWN) {
+        memcpy(call->unsure_nonce, op->nonce, sizeof(call->unsure_nonce));
+        return;
+    }
+    if (op->error.code != 0) {
+        return;
+    }
+    /* Whatever was written is answered for. */
+    call->applied = false;
+    if (memcmp(call->unsure_nonce, op->nonce, sizeof(op->nonce)) == 0) {
+        memset(call->unsure_nonce, 0, sizeof(call->unsure_nonce));
+    }
+    if (op->verdict == IDEM_BUSY && call->busy_fence == 0) {
+        call->busy_fence = op->record.fence;
+    }
+}
+
+void flight_answer(struct world *w, struct flight *f)
+{
+    struct client *c = f->client;
+
+    if (f->op != NULL) {
+        heap_use(&c->heap);
+        transfer(f);
+        note(w, EV_ANSWER, c, f->op->error.code, (int64_t)f->no);
+        note_answer(f->call, f->op);
+        idem_op_answer(f->op);
+        heap_use(&w->heap);
+        client_wake(c);
+    }
+    flight_destroy(f);
+}
+
+/* ---- Orphans ---- */
+
+static bool goes_on_alone(struct world *w, const struct flight *f)
+{
+    if (f->stage != FLIGHT_SENT || f->lost || w->quiet) {
+        return false;
+    }
+    if (w->config.mode == REMOTE && f->ask != ASK_WRITE) {
+        return false;
+    }
+    return rng_chance(&w->rng, 600);
+}
+
+void flight_orphan(struct world *w, struct client *client, bool crashed)
+{
+    unsigned i;
+
+    for (i = 0; i < w->flights_len; i++) {
+        struct flight *f = &w->flights[i];
+
+        if (f->stage == FLIGHT_FREE || f->client != client) {
+            continue;
+        }
+        if (f->op != NULL && !crashed) {
+            idem_op_answer(f->op); /* Detached, so this frees it. */
+        }
+        f->op = NULL;
+        f->client = NULL;
+        if (!goes_on_alone(w, f)) {
+            flight_destroy(f);
+        }
+    }
+}
+
+/* ---- Stepping ---- */
+
+bool flight_ready(const struct world *w, const struct flight *f)
+{
+    const struct client *c = f->client;
+
+    if (f->stage == FLIGHT_FREE || f->stage == FLIGHT_LATENT ||
+        f->due_at > w->now) {
+        return false;
+    }
+    /* What a remote store's client has to do, it does not while it stands. */
+    return c == NULL || w->config.mode == EMBEDDED || f->stage == FLIGHT_SENT ||
+           c->paused_until <= w->now;
+}
+
+void flight_step(struct world *w, struct flight *f)
+{
+    heap_use(&w->heap);
+    if (f->stage == FLIGHT_QUEUED && f->op != NULL) {
+        idem_op_run(f->op);
+    }
+    if (w->config.mode == EMBEDDED) {
+        embedded_step(w, f);
+    } else {
+        remote_step(w, f);
+    }
+}

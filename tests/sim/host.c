@@ -1,0 +1,130 @@
+/* Clocks that drift, jump and start again. */
+#include "host.h"
+
+#include "client.h"
+
+#include <time.h>
+#include <unistd.h>
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int __real_clock_gettime(clockid_t id, struct timespec *ret);
+pid_t __wrap_getpid(void);
+
+static struct world *the_world;
+
+void host_boot(struct world *w, struct host *host, int64_t wall_off_ms)
+{
+    the_world = w;
+    host->up_at = w->now;
+    host->up_boot_ms = rng_between(&w->rng, 1000, 9000);
+    host->wall_off_ms = wall_off_ms;
+    rng_fill(&w->rng, host->boot_id, sizeof(host->boot_id));
+    host->boot_id[0] |= 1; /* All zeros would mean that there is none. */
+}
+
+int64_t host_boot_ms(const struct world *w, const struct host *host)
+{
+    int64_t up = w->now - host->up_at;
+
+    return host->up_boot_ms + up + up * host->drift_ppm / 1000000;
+}
+
+int64_t host_when(const struct host *host, int64_t boot_ms)
+{
+    int64_t shown = boot_ms - host->up_boot_ms;
+
+    return host->up_at + shown - shown * host->drift_ppm / 1000000;
+}
+
+void host_read(const struct world *w, const struct host *host,
+               struct idem_clock_reading *ret_reading)
+{
+    ret_reading->wall_ms = w->now + host->wall_off_ms;
+    ret_reading->boot_ms = host_boot_ms(w, host);
+    memcpy(ret_reading->boot_id, host->boot_id, sizeof(host->boot_id));
+}
+
+int64_t truth_ms(struct world *w)
+{
+    const struct host *host = &w->hosts[0];
+    struct idem__anchor *truth = &w->truth;
+
+    if (w->config.mode == REMOTE) {
+        return w->now;
+    }
+    if (memcmp(truth->boot_id, host->boot_id, sizeof(host->boot_id)) != 0) {
+        int64_t start_ms = w->now + host->wall_off_ms;
+
+        start_ms = start_ms > truth->store_ms ? start_ms : truth->store_ms;
+        start_ms = start_ms > w->saved_ms ? start_ms : w->saved_ms;
+        truth->store_ms = start_ms;
+        truth->boot_ms = host_boot_ms(w, host);
+        memcpy(truth->boot_id, host->boot_id, sizeof(host->boot_id));
+    }
+    return truth->store_ms + host_boot_ms(w, host) - truth->boot_ms;
+}
+
+/* ---- What the library calls ---- */
+
+static int hook_clock(void *ctx, struct idem_clock_reading *ret_reading)
+{
+    struct client *c = ctx;
+    struct world *w = c->world;
+
+    if (!w->checking && w->config.clock_permille > 0 &&
+        fault(w, FAULT_CLOCK_AWAY, w->config.clock_permille)) {
+        return -1;
+    }
+    host_read(w, c->host, ret_reading);
+    return 0;
+}
+
+static int hook_random(void *ctx, void *buf, size_t len)
+{
+    struct client *c = ctx;
+    struct world *w = c->world;
+
+    if (w->config.clock_permille > 0 &&
+        fault(w, FAULT_RANDOM_AWAY, w->config.clock_permille)) {
+        return -1;
+    }
+    rng_fill(&w->rng, buf, len);
+    return 0;
+}
+
+static void hook_sleep(void *ctx, int64_t ms)
+{
+    client_sleep(ctx, ms);
+}
+
+struct idem_host host_hooks(struct client *client)
+{
+    return (struct idem_host){
+        .ctx = client,
+        .clock = hook_clock,
+        .random = hook_random,
+        .sleep = hook_sleep,
+    };
+}
+
+/* The linker gives these to all that is linked in: deadlines of the library are
+ * counted on CLOCK_MONOTONIC, which is the boot clock of whoever runs. */
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+    const struct world *w = the_world;
+    int64_t ms;
+
+    if (w == NULL || id != CLOCK_MONOTONIC) {
+        return __real_clock_gettime(id, ret);
+    }
+    ms = host_boot_ms(w, w->running != NULL ? w->running->host : w->hosts);
+    ret->tv_sec = (time_t)(ms / 1000);
+    ret->tv_nsec = (long)(ms % 1000) * 1000000;
+    return 0;
+}
+
+/* Asked for several times in every call, and a system call each time. */
+pid_t __wrap_getpid(void)
+{
+    return 1;
+}

@@ -1,0 +1,234 @@
+/* What a begin ought to be answered: section 5 of the design, from memory. */
+#include "judge.h"
+
+#include "ledger.h"
+#include "table.h"
+
+static bool starts(const struct judged *j)
+{
+    return j->after != NULL && j->code == 0 && j->op->verdict == IDEM_STARTED &&
+           j->after->status == IDEM_STATUS_IN_PROGRESS;
+}
+
+static bool answers(const struct judged *j, enum idem_verdict verdict)
+{
+    return j->after == NULL && j->code == 0 && j->op->verdict == verdict;
+}
+
+static uint64_t asked_fingerprint(const struct judged *j)
+{
+    struct idem_slice s = j->op->u.begin.fingerprint;
+
+    return s.len > 0 ? hash_of(s, 1) | 1 : 0;
+}
+
+/* What every claim has in common. */
+static void judge_claim(const struct judged *j)
+{
+    const struct view *a = j->after;
+    const struct idem_request *asked = &j->op->u.begin;
+
+    expect(j, memcmp(a->nonce, j->op->nonce, 16) == 0, "I3",
+           "a claim does not carry the nonce of who asked");
+    expect(j, a->fence > j->f->key->fence_max, "I2",
+           "a fence is not above all before it");
+    expect(j, a->policy == asked->on_expired_lease, "I15",
+           "a claim has another policy than was asked for");
+    expect(j, a->retention_ms == asked->retention_ms, "I13",
+           "a claim has another retention than was asked for");
+    expect(j, (asked->expect_ms != 0) == (a->expected_ms != 0), "I21",
+           "a claim says wrongly when it is expected to end");
+    judge_lease(j, asked->lease_ms);
+    judge_open(j);
+}
+
+static void judge_new_life(const struct judged *j)
+{
+    const struct view *b = j->before;
+    bool again = b->exists && b->status == IDEM_STATUS_RELEASED;
+    uint32_t before = again ? b->attempts : 0;
+
+    if (j->op->u.begin.join_fence != 0) {
+        expect(j, answers(j, IDEM_RELEASED), "I25",
+               "a waiter for an attempt that is gone is not told so");
+        return;
+    }
+    expect(j, starts(j),
+           b->exists && b->status == IDEM_STATUS_COMPLETED ? "I13" : "I21",
+           "a key that is free does not start");
+    if (!starts(j)) {
+        return;
+    }
+    expect(j,
+           j->op->takeover == (again && j->after->attempts > 1 &&
+                               ledger_silent(j->f->key, b->fence)) ||
+               j->after->attempts > IDEM_HISTORY_MAX,
+           "I16", "an owner is not told what may have happened before");
+    judge_claim(j);
+    /* What was released long ago is forgotten, attempts and all. */
+    expect(j,
+           j->after->attempts == before + 1 ||
+               (may_be_past(j, b->expires_ms) && j->after->attempts == 1),
+           "I16", "a new life counts its attempts wrongly");
+    expect(j, j->after->fingerprint == asked_fingerprint(j), "I11",
+           "a new life has another fingerprint than was asked for");
+    if (b->exists) {
+        scene(j->w, again ? SCENE_AGAIN : SCENE_REUSED);
+    }
+}
+
+static void judge_takeover(const struct judged *j)
+{
+    const struct view *b = j->before;
+
+    expect(j, starts(j) && j->op->takeover, "I21",
+           "a lease is over and the next does not start");
+    if (!starts(j)) {
+        return;
+    }
+    judge_claim(j);
+    expect(j,
+           j->after->fence == b->fence + 1 || b->fence < j->f->now.fence_floor,
+           "I2", "a takeover's fence is not the next one");
+    expect(j, j->after->attempts == b->attempts + 1, "I16",
+           "a takeover is not counted");
+    expect(j, j->after->fingerprint == b->fingerprint, "I11",
+           "a takeover changes the fingerprint");
+    scene(j->w, SCENE_TAKEOVER);
+}
+
+/* The lease is over, and the record is closed as @status with its verdict. */
+static void judge_closed(const struct judged *j, enum idem_status status,
+                         enum idem_verdict verdict, const char *id)
+{
+    const struct view *a = j->after;
+
+    expect(j,
+           a != NULL && j->code == 0 && j->op->verdict == verdict &&
+               a->status == status,
+           id, "a lease that is over is not closed as it should be");
+    if (a == NULL) {
+        return;
+    }
+    expect(j,
+           a->by_lease && a->fence == j->before->fence &&
+               a->attempts == j->before->attempts &&
+               a->expires_ms == IDEM_NEVER,
+           id, "a record that is closed changes more than its status");
+}
+
+static void judge_lease_over(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct idem_request *asked = &j->op->u.begin;
+
+    if (b->policy != IDEM_RERUN || asked->on_expired_lease != IDEM_RERUN) {
+        judge_closed(j, IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN, "I15");
+        scene(j->w, SCENE_HELD);
+    } else if (asked->attempts_max != 0 && b->attempts >= asked->attempts_max) {
+        judge_closed(j, IDEM_STATUS_FAILED, IDEM_FAILED, "I16");
+        scene(j->w, SCENE_GAVE_UP);
+    } else if (asked->join_fence != 0) {
+        expect(j, answers(j, IDEM_BUSY), "I25", "a waiter takes over");
+    } else {
+        judge_takeover(j);
+    }
+}
+
+/* True if the attempt that a waiter saw, and all that took it over, were given
+ * up before the present one began. As far as a record remembers, that is. */
+static bool joined_is_gone(const struct judged *j)
+{
+    uint64_t joined = j->op->u.begin.join_fence;
+    const struct start *then = ledger_start(j->f->key, joined);
+    const struct start *now = ledger_start(j->f->key, j->before->fence);
+
+    return joined != 0 && then != NULL && now != NULL &&
+           then->chain != now->chain && j->before->attempts <= IDEM_HISTORY_MAX;
+}
+
+static void judge_in_progress(const struct judged *j)
+{
+    if (joined_is_gone(j)) {
+        expect(j, answers(j, IDEM_RELEASED), "I25",
+               "a waiter is not told that its attempt was given up");
+        return;
+    }
+    if (answers(j, IDEM_BUSY) && !lease_must_be_over(j)) {
+        return;
+    }
+    expect(j, lease_may_be_over(j), "I9",
+           "an attempt whose lease is live is pushed aside");
+    judge_lease_over(j);
+}
+
+/* The record that was found still counts. */
+static void judge_standing(const struct judged *j)
+{
+    const struct view *b = j->before;
+    uint64_t asked = asked_fingerprint(j);
+
+    if (asked != 0 && b->fingerprint != 0 && asked != b->fingerprint) {
+        expect(j, answers(j, IDEM_MISMATCH), "I11",
+               "another request is not answered MISMATCH");
+        return;
+    }
+    expect(j, j->op->verdict != IDEM_MISMATCH, "I11",
+           "the same request is answered MISMATCH");
+    switch (b->status) {
+    case IDEM_STATUS_COMPLETED:
+        expect(j, answers(j, IDEM_REPLAY), "I5",
+               "what is completed is not replayed");
+        break;
+    case IDEM_STATUS_FAILED:
+        expect(j, answers(j, IDEM_FAILED), "I15",
+               "what has failed is not answered so");
+        break;
+    case IDEM_STATUS_UNKNOWN:
+        expect(j, answers(j, IDEM_UNKNOWN), "I15",
+               "what is unknown is not answered so");
+        break;
+    case IDEM_STATUS_IN_PROGRESS:
+        judge_in_progress(j);
+        break;
+    case IDEM_STATUS_RELEASED:
+        break;
+    }
+}
+
+/* The record that was found was claimed by this very request. */
+static void judge_own_claim(const struct judged *j)
+{
+    static const enum idem_verdict verdicts[] = {
+        [IDEM_STATUS_IN_PROGRESS] = IDEM_STARTED,
+        [IDEM_STATUS_COMPLETED] = IDEM_REPLAY,
+        [IDEM_STATUS_FAILED] = IDEM_FAILED,
+        [IDEM_STATUS_UNKNOWN] = IDEM_UNKNOWN,
+        [IDEM_STATUS_RELEASED] = IDEM_RELEASED,
+    };
+
+    expect(j, answers(j, verdicts[j->before->status]), "I8",
+           "a request does not recognise what its first copy did");
+    scene(j->w, SCENE_OWN_CLAIM);
+}
+
+void judge_begin(const struct judged *j)
+{
+    const struct view *b = j->before;
+    bool gone_may;
+    bool gone_must;
+
+    if (b->exists && memcmp(b->nonce, j->op->nonce, 16) == 0) {
+        judge_own_claim(j);
+        return;
+    }
+    gone_must = !b->exists || b->status == IDEM_STATUS_RELEASED ||
+                must_be_past(j, b->expires_ms);
+    gone_may = gone_must || may_be_past(j, b->expires_ms);
+    if (gone_must || (gone_may && (answers(j, IDEM_RELEASED) ||
+                                   (starts(j) && j->after->attempts == 1)))) {
+        judge_new_life(j);
+    } else {
+        judge_standing(j);
+    }
+}

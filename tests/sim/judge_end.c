@@ -1,0 +1,253 @@
+/* What the verbs of an owner and of a person ought to do. */
+#include "judge.h"
+
+#include "host.h"
+#include "table.h"
+
+static bool refused(const struct judged *j, int code)
+{
+    return j->after == NULL && j->code == code;
+}
+
+static bool written(const struct judged *j)
+{
+    return j->after != NULL && j->code == 0;
+}
+
+/* The invariant that is broken when a stale owner gets through with it. */
+static const char *stale_id(const struct judged *j)
+{
+    if (j->op->verb != IDEM_OP_END) {
+        return "I3";
+    }
+    return j->op->u.end.status == IDEM_STATUS_COMPLETED ? "I4" : "I22";
+}
+
+static uint64_t text_of(const struct idem_outcome *outcome)
+{
+    struct idem_slice none = {NULL, 0};
+    bool failed = outcome->status == IDEM_STATUS_FAILED;
+
+    return hash_of(failed ? outcome->text : none,
+                   hash_of(failed ? none : outcome->text, 1));
+}
+
+static bool already_said(const struct judged *j,
+                         const struct idem_outcome *said)
+{
+    const struct view *b = j->before;
+
+    if (b->status != said->status || b->by_lease) {
+        return false;
+    }
+    if (b->status == IDEM_STATUS_RELEASED || b->status == IDEM_STATUS_UNKNOWN) {
+        return true;
+    }
+    return b->content == content_of(&said->result) && b->text == text_of(said);
+}
+
+/* Own, but over already. */
+static void judge_second_end(const struct judged *j)
+{
+    const struct view *b = j->before;
+    enum idem_status said = j->op->u.end.status;
+
+    if (b->by_lease && said != IDEM_STATUS_RELEASED) {
+        expect(j, written(j), "I21",
+               "its lease spoke for an owner, who can no longer speak");
+        if (j->after != NULL) {
+            judge_outcome(j, &j->op->u.end);
+        }
+        scene(j->w, SCENE_FOLLOWED);
+        return;
+    }
+    expect(j, refused(j, IDEM_ELOST),
+           b->status == IDEM_STATUS_COMPLETED ? "I5" : "I15",
+           "what has ended is ended again in another way");
+    scene(j->w, SCENE_SECOND_LOST);
+}
+
+void judge_end(const struct judged *j)
+{
+    if (!is_own(j)) {
+        expect(j, refused(j, IDEM_ELOST), stale_id(j),
+               "a stale owner is not answered LOST");
+        scene(j->w, SCENE_LATE_LOST);
+    } else if (j->before->status == IDEM_STATUS_IN_PROGRESS) {
+        expect(j, written(j), "I8", "an owner cannot end its own attempt");
+        if (j->after != NULL) {
+            expect(j, memcmp(j->after->nonce, j->op->nonce, 16) == 0, "I3",
+                   "an end changes the nonce");
+            judge_outcome(j, &j->op->u.end);
+        }
+    } else if (already_said(j, &j->op->u.end)) {
+        expect(j, refused(j, 0), "I8",
+               "an owner does not recognise what it said before");
+        scene(j->w, SCENE_OWN_END);
+    } else {
+        judge_second_end(j);
+    }
+}
+
+void judge_renew(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+
+    if (!is_own(j) || b->status != IDEM_STATUS_IN_PROGRESS) {
+        expect(j, refused(j, IDEM_ELOST), stale_id(j),
+               "a stale owner's renewal is not answered LOST");
+        scene(j->w, SCENE_LATE_LOST);
+        return;
+    }
+    expect(j, written(j), "I8", "an owner cannot renew its lease");
+    if (a == NULL) {
+        return;
+    }
+    expect(j, a->status == b->status && memcmp(a->nonce, b->nonce, 16) == 0,
+           "I3", "a renewal changes more than the lease");
+    expect(j, a->lease_end_ms >= b->lease_end_ms, "I9",
+           "a renewal ends the lease earlier");
+    judge_lease(j, j->op->u.renew.lease_ms);
+    judge_open(j);
+    scene(j->w, SCENE_EXTENDED);
+}
+
+/* True if the lease of what is written is over on the host that counts it. */
+static bool is_over_there(const struct judged *j)
+{
+    const struct view *a = j->after;
+    unsigned i;
+
+    for (i = 0; i < CLIENTS_MAX; i++) {
+        const struct host *host = &j->w->hosts[i];
+
+        if (memcmp(host->boot_id, a->boot_id, 16) == 0 &&
+            host_boot_ms(j->w, host) < a->lease_end_boot_ms) {
+            return false;
+        }
+    }
+    return j->f->truth_ms >= a->lease_end_ms;
+}
+
+void judge_expire(const struct judged *j)
+{
+    if (!is_own(j) || j->before->status != IDEM_STATUS_IN_PROGRESS) {
+        expect(j, refused(j, IDEM_ELOST), stale_id(j),
+               "a stale owner's lease is ended");
+        scene(j->w, SCENE_LATE_LOST);
+        return;
+    }
+    expect(j, j->code == 0, "I8", "an owner cannot end its lease");
+    if (j->after == NULL) {
+        expect(j, lease_may_be_over(j), "I21", "a lease does not end");
+        return;
+    }
+    expect(j, j->after->status == IDEM_STATUS_IN_PROGRESS, "I15",
+           "the end of a lease is taken for an outcome");
+    expect(j, is_over_there(j), "I21", "a lease that was ended goes on");
+    scene(j->w, SCENE_EXPIRED);
+}
+
+/* ---- A person ---- */
+
+static bool may_be_resolved(const struct judged *j, bool for_certain)
+{
+    const struct view *b = j->before;
+    int64_t err = j->f->now.store_err_ms;
+    int64_t late_by = j->f->truth_ms - b->expected_ms;
+
+    if (b->status == IDEM_STATUS_FAILED || b->status == IDEM_STATUS_UNKNOWN) {
+        return true;
+    }
+    if (b->status != IDEM_STATUS_IN_PROGRESS) {
+        return false;
+    }
+    if (b->lease_end_ms == IDEM_NEVER) {
+        return true; /* Only a person can tell that nobody is at work. */
+    }
+    /* Whether it is late is a matter for people: the best guess will do. */
+    if (b->expected_ms != 0 && late_by > (for_certain ? err : -err)) {
+        return true;
+    }
+    return for_certain ? lease_must_be_over(j) : lease_may_be_over(j);
+}
+
+static void judge_resolved(const struct judged *j)
+{
+    const struct view *a = j->after;
+
+    expect(j, memcmp(a->nonce, j->op->nonce, 16) == 0, "I3",
+           "after a person decided the owner can still end it");
+    judge_outcome(j, &j->op->u.resolve.outcome);
+    scene(j->w, SCENE_RESOLVED);
+}
+
+void judge_resolve(const struct judged *j)
+{
+    const struct view *b = j->before;
+
+    if (b->exists && memcmp(b->nonce, j->op->nonce, 16) == 0) {
+        expect(j, refused(j, 0), "I8",
+               "a person's decision is not recognised when it comes twice");
+        return;
+    }
+    if (!b->exists || must_be_past(j, b->expires_ms) ||
+        (may_be_past(j, b->expires_ms) && j->code == IDEM_ENOTFOUND)) {
+        expect(j, refused(j, IDEM_ENOTFOUND), "I13",
+               "what is gone is resolved");
+    } else if (b->fence != j->op->fence) {
+        expect(j, refused(j, IDEM_ELOST), "I22",
+               "another attempt is resolved than was seen");
+    } else if (b->resolved_by == (hash_of(j->op->u.resolve.who, 1) | 1) &&
+               already_said(j, &j->op->u.resolve.outcome)) {
+        expect(j, refused(j, 0), "I8", "the same decision again is refused");
+    } else if (written(j)) {
+        expect(j, may_be_resolved(j, /* for_certain= */ false),
+               b->status == IDEM_STATUS_COMPLETED ? "I5" : "I9",
+               "what must not be resolved is resolved");
+        judge_resolved(j);
+    } else {
+        expect(j,
+               refused(j, IDEM_EINVALID) &&
+                   !may_be_resolved(j, /* for_certain= */ true),
+               "I21", "what is late cannot be resolved");
+    }
+}
+
+void judge_import(const struct judged *j)
+{
+    const struct idem_record *record = &j->op->u.import.record;
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+
+    expect(j, j->code == 0, "I21", "a record cannot be imported");
+    if (a == NULL) {
+        expect(j,
+               (b->exists && !must_be_past(j, b->expires_ms)) ||
+                   may_be_past(j, record->expires_ms),
+               "I21", "a record is not imported");
+        return;
+    }
+    expect(j, !b->exists || may_be_past(j, b->expires_ms), "I5",
+           "a record is imported over one that is there");
+    expect(j, a->fence >= record->fence && (!b->exists || a->fence > b->fence),
+           "I2", "a record is imported with a lower fence");
+    expect(j,
+           a->status == record->status &&
+               a->content == content_of(&record->result),
+           "I7", "a record is imported with another outcome");
+    scene(j->w, SCENE_IMPORTED);
+}
+
+void judge_get(const struct judged *j)
+{
+    const struct view *b = j->before;
+
+    expect(j, j->after == NULL, "I5", "a read changes a record");
+    if (!b->exists || must_be_past(j, b->expires_ms)) {
+        expect(j, j->code == IDEM_ENOTFOUND, "I13", "what is gone is shown");
+    } else if (!may_be_past(j, b->expires_ms)) {
+        expect(j, j->code == 0, "I13", "what is there is not shown");
+    }
+}

@@ -1,0 +1,267 @@
+/* Claims, completions, owners and effects of each key. */
+#include "ledger.h"
+
+#include "queue/attempt.h"
+#include "host.h"
+
+struct start *ledger_start(struct key *key, uint64_t fence)
+{
+    unsigned i = key->starts_len;
+
+    while (i-- > 0) {
+        if (key->starts[i].fence == fence) {
+            return &key->starts[i];
+        }
+    }
+    return NULL;
+}
+
+bool ledger_silent(struct key *key, uint64_t fence)
+{
+    const struct start *start = ledger_start(key, fence);
+
+    return start != NULL && start->silent && !start->resolved;
+}
+
+const struct completion *ledger_completion(const struct key *key,
+                                           uint64_t fence)
+{
+    unsigned i = key->completions_len;
+
+    while (i-- > 0) {
+        if (key->completions[i].fence == fence) {
+            return &key->completions[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- Owners ---- */
+
+bool ledger_live(const struct held *held)
+{
+    return held->attempt != NULL && !held->over &&
+           idem_attempt_lease_left_ms(held->attempt) > 0;
+}
+
+bool ledger_lease_runs(const struct client *c, const struct held *held)
+{
+    const struct idem__attempt *a = idem__attempt_of(held->attempt);
+
+    return !held->over &&
+           idem__attempt_lease_end(a) > host_boot_ms(c->world, c->host);
+}
+
+/* Nobody is pushed aside while its own count of the lease, margin and all, is
+ * not over. */
+static void check_pushed_aside(struct world *w, const struct flight *f)
+{
+    unsigned i;
+    unsigned n;
+
+    for (i = 0; i < w->config.clients; i++) {
+        struct client *c = &w->clients[i];
+
+        for (n = 0; n < HELD_MAX; n++) {
+            const struct held *held = &c->held[n];
+
+            if (held->attempt != NULL && held->key == f->key &&
+                held->fence == f->before.fence && ledger_lease_runs(c, held)) {
+                violate(w, "I9",
+                        "client %d has %lld ms left of its lease, and lost it",
+                        c->no,
+                        (long long)idem_attempt_lease_left_ms(held->attempt));
+            }
+        }
+    }
+}
+
+void ledger_started(struct client *c, const struct held *held)
+{
+    struct world *w = c->world;
+    unsigned i;
+    unsigned n;
+
+    if (!ledger_live(held)) {
+        return; /* The answer came so late that it knows better. */
+    }
+    for (i = 0; i < w->config.clients; i++) {
+        for (n = 0; n < HELD_MAX; n++) {
+            const struct held *other = &w->clients[i].held[n];
+
+            if (other != held && other->key == held->key &&
+                ledger_live(other)) {
+                violate(w, "I1",
+                        "client %d owns key %d with fence %llu and client %d "
+                        "with fence %llu",
+                        c->no, held->key->no, (unsigned long long)held->fence,
+                        (int)i, (unsigned long long)other->fence);
+            }
+        }
+    }
+}
+
+/* ---- Writes ---- */
+
+static void note_claim(struct world *w, const struct flight *f)
+{
+    const struct view *b = &f->before;
+    const struct view *a = &f->next.view;
+    struct key *key = f->key;
+    struct start *start = &key->starts[key->starts_len];
+    const struct start *before = b->exists ? ledger_start(key, b->fence) : NULL;
+    bool goes_on = before != NULL && a->attempts == b->attempts + 1;
+    bool takeover = goes_on && b->status == IDEM_STATUS_IN_PROGRESS;
+
+    if (b->exists && b->status == IDEM_STATUS_IN_PROGRESS) {
+        check_pushed_aside(w, f);
+    }
+    *start = (struct start){
+        .fence = a->fence,
+        .chain = takeover ? before->chain : ++w->chains,
+        .silent = takeover || (goes_on && ledger_silent(key, b->fence)),
+    };
+    memcpy(start->nonce, f->copy->nonce, sizeof(start->nonce));
+    if (key->starts_len + 1 < STARTS_MAX) {
+        key->starts_len++;
+    }
+    if (f->copy->u.begin.lease_ms == IDEM_NEVER) {
+        scene(w, SCENE_FOREVER);
+    }
+}
+
+static void note_completion(struct key *key, const struct view *view)
+{
+    struct completion *completion = &key->completions[key->completions_len];
+
+    if (key->completions_len + 1 < STARTS_MAX) {
+        key->completions_len++;
+    }
+    *completion =
+        (struct completion){view->fence, view->content, view->expires_ms};
+}
+
+static void note_resolved(struct world *w, struct key *key,
+                          const struct view *after)
+{
+    struct start *start = ledger_start(key, after->fence);
+
+    if (start != NULL) {
+        start->resolved = true;
+    }
+    ledger_over(w, key, after->fence, after->status);
+}
+
+static void note_import(struct key *key, const struct view *after)
+{
+    struct start *start = &key->starts[key->starts_len];
+
+    *start = (struct start){.fence = after->fence, .told = true, .over = true};
+    memcpy(start->nonce, after->nonce, sizeof(start->nonce));
+    if (key->starts_len + 1 < STARTS_MAX) {
+        key->starts_len++;
+    }
+    if (after->fence <= key->fence_max) {
+        key->imported_below = true;
+    }
+}
+
+void ledger_write(struct world *w, const struct flight *f)
+{
+    const struct view *after = &f->next.view;
+    struct key *key = f->key;
+
+    w->checking = true;
+    if (f->copy->verb == IDEM_OP_BEGIN) {
+        if (after->status == IDEM_STATUS_IN_PROGRESS) {
+            note_claim(w, f);
+        } else {
+            check_pushed_aside(w, f);
+        }
+    }
+    if (f->copy->verb == IDEM_OP_RESOLVE) {
+        note_resolved(w, key, after);
+    }
+    if (f->copy->verb == IDEM_OP_IMPORT) {
+        note_import(key, after);
+    }
+    if (after->status == IDEM_STATUS_COMPLETED) {
+        note_completion(key, after);
+    }
+    if (after->fence > key->fence_max) {
+        key->fence_max = after->fence;
+    }
+    w->checking = false;
+}
+
+/* ---- Effects ---- */
+
+/* Completed work may be done again when its retention is over. */
+static bool retention_is_over(struct world *w, const struct key *key,
+                              uint64_t fence)
+{
+    const struct completion *completion = ledger_completion(key, fence);
+
+    return completion != NULL && completion->expires_ms != IDEM_NEVER &&
+           truth_ms(w) >= completion->expires_ms;
+}
+
+void ledger_effect(struct client *c, const struct held *held,
+                   enum idem_on_expired_lease policy)
+{
+    const struct idem__attempt *a = idem__attempt_of(held->attempt);
+    struct world *w = c->world;
+    struct key *key = held->key;
+
+    note(w, EV_EFFECT, c, key->no, (int64_t)held->fence);
+    if (a->lease_end_boot_ms - host_boot_ms(w, c->host) <
+        (w->config.mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS)) {
+        violate(w, "I10", "an effect begins too late before the lease ends");
+    }
+    if (held->over) {
+        return; /* A person decided meanwhile, and did not ask the owner. */
+    }
+    if (ledger_start(key, held->fence) == NULL) {
+        violate(w, "I14", "an effect begins and there is no claim for it");
+    }
+    if (key->effect_fence >= held->fence) {
+        violate(w, "I16", "an effect begins after one with fence %llu",
+                (unsigned long long)key->effect_fence);
+    }
+    if (key->effect_held && !key->effect_settled &&
+        !retention_is_over(w, key, key->effect_fence)) {
+        violate(w, "I15",
+                "an effect begins, and how the one before ended is not known");
+    }
+    key->effects++;
+    if (key->effects > key->starts_len) {
+        violate(w, "I16", "more effects than fences");
+    }
+    key->effect_fence = held->fence;
+    key->effect_held = policy == IDEM_HOLD;
+    key->effect_settled = false;
+}
+
+void ledger_over(struct world *w, struct key *key, uint64_t fence,
+                 enum idem_status status)
+{
+    struct start *start = ledger_start(key, fence);
+    unsigned i;
+    unsigned n;
+
+    if (start != NULL) {
+        start->over = true;
+    }
+    if (key->effect_fence == fence && status == IDEM_STATUS_RELEASED) {
+        key->effect_settled = true;
+    }
+    for (i = 0; i < w->config.clients; i++) {
+        for (n = 0; n < HELD_MAX; n++) {
+            struct held *held = &w->clients[i].held[n];
+
+            if (held->key == key && held->fence == fence) {
+                held->over = true;
+            }
+        }
+    }
+}

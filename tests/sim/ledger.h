@@ -1,0 +1,37 @@
+/* What really happened, noted where nobody can forget it. */
+#ifndef SIM_LEDGER_H
+#define SIM_LEDGER_H
+
+#include "world.h"
+
+/* A write by @f is about to be stored. */
+void ledger_write(struct world *w, const struct flight *f);
+
+/* The claim with @fence, or NULL. */
+struct start *ledger_start(struct key *key, uint64_t fence);
+
+/* True if an attempt up to @fence stopped without a word and nobody has looked
+ * into it, so that its effect may have happened. */
+bool ledger_silent(struct key *key, uint64_t fence);
+const struct completion *ledger_completion(const struct key *key,
+                                           uint64_t fence);
+
+/* True if the owner itself still counts on its lease; the second one leaves it
+ * the margin by which it stops early. */
+bool ledger_live(const struct held *held);
+bool ledger_lease_runs(const struct client *c, const struct held *held);
+
+/* @c was told that it owns @held->key: no one else may believe the same. */
+void ledger_started(struct client *c, const struct held *held);
+
+/* An effect begins under @held. */
+void ledger_effect(struct client *c, const struct held *held,
+                   enum idem_on_expired_lease policy);
+
+/* Its owner is about to say that the attempt @fence ended as @status, or a
+ * person has said so: whoever held it no longer counts on it. Only what was
+ * released may be done again. */
+void ledger_over(struct world *w, struct key *key, uint64_t fence,
+                 enum idem_status status);
+
+#endif

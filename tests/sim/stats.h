@@ -1,0 +1,91 @@
+/* What was met in a run: a run that met too little proves nothing. */
+#ifndef SIM_STATS_H
+#define SIM_STATS_H
+
+#include <idem.h>
+
+/* Faults that the scheduler made: name, text. Each must be hit. */
+#define FAULT_MAP(X)                                                           \
+    X(LOST_ANSWER, "lost answer")                                              \
+    X(DROPPED, "dropped, said unknown")                                        \
+    X(REFUSED, "dropped, said unavailable")                                    \
+    X(DOUBLED, "doubled write")                                                \
+    X(DELAYED, "delayed write")                                                \
+    X(REORDERED, "reordered")                                                  \
+    X(TIMED_OUT, "timed out, detached")                                        \
+    X(TAKEN_BACK, "timed out, taken back")                                     \
+    X(RACED, "compare and swap refused")                                       \
+    X(REAPPEARED, "failed commit reappeared")                                  \
+    X(CRASHED, "client crashed")                                               \
+    X(RESTARTED, "client restarted")                                           \
+    X(PAUSED, "client paused past its lease")                                  \
+    X(JUMPED, "wall clock jumped")                                             \
+    X(REBOOTED, "host rebooted")                                               \
+    X(WALL_TRUSTED, "claim by an unchecked wall clock")                        \
+    X(CLOCK_AWAY, "clock did not answer")                                      \
+    X(RANDOM_AWAY, "random source did not answer")                             \
+    X(DISK_FULL, "disk full")                                                  \
+    X(FLIPPED, "stored byte flipped")                                          \
+    X(FLIPPED_ANSWER, "answer corrupted")                                      \
+    X(IDLE, "nothing for hours")
+
+/* What the clients met: name, text. Each must be hit, too. */
+#define SCENE_MAP(X)                                                           \
+    X(TAKEOVER, "takeover")                                                    \
+    X(GAVE_UP, "gave up after too many attempts")                              \
+    X(HELD, "held lease over: unknown")                                        \
+    X(OWN_CLAIM, "own earlier claim recognised")                               \
+    X(OWN_END, "own earlier end recognised")                                   \
+    X(REUSED, "new life after retention")                                      \
+    X(AGAIN, "begun again after release")                                      \
+    X(PURGED, "record purged")                                                 \
+    X(IMPORTED, "record imported")                                             \
+    X(RESOLVED, "resolved by a person")                                        \
+    X(EXTENDED, "lease renewed")                                               \
+    X(LATE_LOST, "late verb answered LOST")                                    \
+    X(SECOND_LOST, "second completion answered LOST")                          \
+    X(TOMBSTONE, "tombstone replayed")                                         \
+    X(WAITED, "waiter answered")                                               \
+    X(WAITED_RUN, "waiter started")                                            \
+    X(BY_TOKEN, "ended by token")                                              \
+    X(EXPIRED, "given up by expire")                                           \
+    X(FOLLOWED, "said after its lease had closed it")                          \
+    X(BY_ONCE, "idem_once() ran the work")                                     \
+    X(TOO_LATE, "no effect: the lease was over")                               \
+    X(FOREVER, "lease without an end")
+
+enum fault {
+#define X(name, text) FAULT_##name,
+    FAULT_MAP(X)
+#undef X
+    FAULTS
+};
+
+enum scene {
+#define X(name, text) SCENE_##name,
+    SCENE_MAP(X)
+#undef X
+    SCENES
+};
+
+enum {
+    VERDICTS = 8,
+    CODES = 11
+}; /* One more than there are. */
+
+/* Plain numbers, so that processes can share them. */
+struct stats {
+    uint64_t schedules;
+    uint64_t steps;
+    uint64_t ops;
+    uint64_t hash; /* Of all traces, in whatever order they were run. */
+    uint64_t faults[FAULTS];
+    uint64_t scenes[SCENES];
+    uint64_t verdicts[VERDICTS];
+    uint64_t codes[CODES]; /* By -code. */
+};
+
+void stats_add(struct stats *to, const struct stats *more);
+void stats_print(const struct stats *stats);
+
+#endif

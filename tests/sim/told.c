@@ -1,0 +1,180 @@
+/* Checks of answers; each is what a user could hold against us. */
+#include "told.h"
+
+#include "host.h"
+#include "ledger.h"
+#include "table.h"
+
+void call_enter(struct client *client, struct key *key, int verb)
+{
+    struct world *w = client->world;
+    struct call *call = &w->calls[w->calls_len];
+
+    if (w->calls_len + 1 < CALLS_MAX) {
+        w->calls_len++;
+    }
+    *call = (struct call){
+        .key = key,
+        .asked_ms = truth_ms(w),
+        .boot_ms = host_boot_ms(w, client->host),
+        .stalled_ms = client->stalled_ms,
+    };
+    if (key != NULL) {
+        call->sight = key->seen;
+        call->flips = key->flipped ? key->flips - 1 : key->flips;
+    }
+    client->call = call;
+    note(w, EV_ASK, client, verb, key != NULL ? key->no : -1);
+}
+
+/* ---- Any answer ---- */
+
+/* A caller waits no longer than it said, and each operation no longer than the
+ * store's timeout, twice: the last try may begin when the first is over. */
+static void check_waited(struct client *c, int64_t wait_ms)
+{
+    struct world *w = c->world;
+    int64_t took = host_boot_ms(w, c->host) - c->call->boot_ms;
+    int64_t stalled = c->stalled_ms - c->call->stalled_ms;
+    int64_t most = wait_ms + 4 * w->config.timeout_ms + 2000;
+
+    if (took - stalled > most) {
+        violate(w, "I21", "a call took %lld ms where %lld ms would do",
+                (long long)(took - stalled), (long long)most);
+    }
+}
+
+static void check_code(struct client *c, int rc)
+{
+    struct call *call = c->call;
+    bool flipped = call->answer_flipped ||
+                   (call->key != NULL && call->flips != call->key->flips);
+
+    c->world->stats->codes[-rc]++;
+    note(c->world, EV_TOLD, c, rc, 0);
+    if (rc == IDEM_ECORRUPT && !flipped) {
+        violate(c->world, "I19", "CORRUPT, and nobody touched the record");
+    }
+    if (rc == IDEM_EINVALID || rc == IDEM_EDENIED || rc == IDEM_ECONFIG ||
+        rc == IDEM_ENOMEM) {
+        violate(c->world, "API", "an answer that fits no call here: %s",
+                idem_error_name(rc));
+    }
+    if (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL) {
+        call->nothing_done = true;
+        if (call->applied) {
+            violate(c->world, "I8",
+                    "%s says that nothing was done, and it was done",
+                    idem_error_name(rc));
+        }
+    }
+}
+
+void told_after(struct client *c, int rc, int64_t wait_ms)
+{
+    check_code(c, rc);
+    check_waited(c, wait_ms);
+}
+
+void told_code(struct client *c, int rc)
+{
+    told_after(c, rc, /* wait_ms= */ 0);
+}
+
+void told_resolved(struct client *c, int rc)
+{
+    if (rc != IDEM_EINVALID) {
+        told_code(c, rc);
+    }
+}
+
+/* ---- Records ---- */
+
+static void check_identity(struct client *c, const struct idem_record *r)
+{
+    const struct name *name = c->call->key->name;
+
+    if (hash_of(r->scope, 1) != hash_of(name->scope, 1) ||
+        hash_of(r->key, 1) != hash_of(name->key, 1)) {
+        violate(c->world, "I12", "the record of another key is shown");
+    }
+}
+
+/* Nobody is shown less than anybody was shown before it asked. */
+static void check_sight(struct client *c, const struct idem_record *r)
+{
+    const struct sight *sight = &c->call->sight;
+    struct sight *seen = &c->call->key->seen;
+    bool completed = r->status == IDEM_STATUS_COMPLETED;
+
+    if (c->call->key->imported_below) {
+        return; /* A person has put the clock back. */
+    }
+    if (r->fence < sight->fence ||
+        (r->fence == sight->fence && sight->completed && !completed)) {
+        violate(c->world, "I18",
+                "status %d with fence %llu is shown after fence %llu%s",
+                (int)r->status, (unsigned long long)r->fence,
+                (unsigned long long)sight->fence,
+                sight->completed ? ", completed" : "");
+    }
+    if (r->fence > seen->fence || (r->fence == seen->fence && completed)) {
+        *seen = (struct sight){r->fence, completed, r->expires_ms};
+    }
+}
+
+/* There is no record: then what was completed is past its retention. */
+static void check_none(struct client *c)
+{
+    const struct sight *sight = &c->call->sight;
+    int64_t latest_ms = truth_ms(c->world) + SAVE_EVERY_MS;
+
+    if (sight->completed && latest_ms < sight->expires_ms) {
+        violate(c->world, "I18", "what was completed is gone %lld ms early",
+                (long long)(sight->expires_ms - latest_ms));
+    }
+}
+
+void told_result(struct client *c, const struct idem_record *r)
+{
+    const struct completion *completion =
+        ledger_completion(c->call->key, r->fence);
+
+    if (completion == NULL || completion->content != content_of(&r->result)) {
+        violate(c->world, "I7",
+                "the result shown for fence %llu is not the "
+                "one that was recorded",
+                (unsigned long long)r->fence);
+    }
+    if (r->result.bytes.len > RESULT_MAX) {
+        violate(c->world, "I17", "a result that is too long was kept");
+    }
+    if (r->result.not_kept) {
+        scene(c->world, SCENE_TOMBSTONE);
+    }
+}
+
+void told_shown(struct client *c, const struct idem_record *r)
+{
+    check_identity(c, r);
+    if (r->fence == 0) {
+        check_none(c); /* A waiter is shown a record that is none. */
+    } else {
+        check_sight(c, r);
+    }
+}
+
+void told_record(struct client *c, int rc, const struct idem_record *record)
+{
+    told_code(c, rc);
+    if (rc == IDEM_ENOTFOUND) {
+        check_none(c);
+    }
+    if (rc != 0) {
+        return;
+    }
+    told_shown(c, record);
+    if (record->status == IDEM_STATUS_COMPLETED) {
+        told_result(c, record);
+    }
+}

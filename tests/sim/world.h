@@ -1,0 +1,379 @@
+/* world.h: everything that one schedule consists of.
+ *
+ * One thread. Clients are coroutines that call the library as any program
+ * would; the store behind it (door.c) only notes what was submitted and yields.
+ * The scheduler (schedule.c) decides what happens next: a client runs on, a
+ * request reaches the store, an answer comes back, time passes, something
+ * breaks.
+ *
+ *     client  --idem_begin()-->  libidem  --submit()-->  flight
+ *        ^                          |                      |
+ *        |                        drive() yields           v
+ *        '------- woken <---- idem_op_answer() <---- store (table.c)
+ *
+ * Embedded: all clients live on one host and decisions are made where the table
+ * is, as in SQLite (embedded.c). Remote: each client has a host of its own,
+ * decides by what it has read and learned of the store's time, and writes by
+ * compare and swap, as with DynamoDB (remote.c).
+ *
+ * Whatever is decided is judged by a second opinion that was written from the
+ * documentation and not from the code (judge*.c); whatever a client is told is
+ * held against what really happened (told*.c, ledger.c).
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "coro.h"
+#include "heap.h"
+#include "rng.h"
+#include "stats.h"
+#include "trace.h"
+
+#include <idem/store.h>
+
+#include "store/local/anchor.h"
+
+enum {
+    KEYS_MAX = 3,
+    CLIENTS_MAX = 4,
+    FLIGHTS_MAX = 32,
+    CALLS_MAX = 256,
+    HELD_MAX = 4,    /* Attempts that a client keeps hold of. */
+    STARTS_MAX = 96, /* Claims and completions of a key that are remembered. */
+    ROW_MAX = 2560,
+    RESULT_MAX = 48, /* options.result_max: a longer one is a tombstone. */
+    DAY_MS = 24 * 3600 * 1000,
+    HOUR_MS = 3600 * 1000,
+    /* Embedded: how old the time in the store may be, and so how much of it a
+     * reboot with a wall clock that is behind can take back. */
+    SAVE_EVERY_MS = 1000,
+};
+
+enum mode {
+    EMBEDDED,
+    REMOTE
+};
+
+/* How long before the end of its lease an owner stops, as documented. */
+enum {
+    EMBEDDED_STOP_MS = 500,
+    REMOTE_STOP_MS = 2000
+};
+
+/* ---- Records ----------------------------------------------------------- */
+
+/* A record as the judges look at it. */
+struct view {
+    bool exists;
+    bool not_kept;
+    bool by_lease;
+    enum idem_status status;
+    enum idem_on_expired_lease policy;
+    uint32_t attempts;
+    uint64_t fence;
+    uint8_t nonce[16];
+    uint8_t boot_id[16];
+    int64_t lease_end_ms;
+    int64_t lease_end_boot_ms;
+    int64_t expected_ms;
+    int64_t expires_ms;
+    int64_t retention_ms;
+    uint64_t fingerprint; /* A hash of it; 0: none. */
+    uint64_t content;     /* A hash of what a replay brings. */
+    uint64_t text;        /* A hash of error and note. */
+    uint64_t resolved_by; /* A hash of the person's name; 0: by nobody. */
+};
+
+/* A record as it is stored: the library's own encoding. */
+struct version {
+    uint64_t rev; /* Another one with every write; 0: there is no record. */
+    struct view view;
+    size_t head_len;
+    size_t result_len;
+    size_t input_len;
+    uint8_t bytes[ROW_MAX];
+};
+
+struct name {
+    struct idem_slice scope;
+    struct idem_slice key;
+    uint8_t id[IDEM_ID_LEN];
+};
+
+/* A claim that was written, and whether its owner was told so. */
+struct start {
+    uint64_t fence;
+    uint8_t nonce[16];
+    bool told;
+    bool over;      /* Somebody has said how it ended. */
+    bool resolved;  /* A person has. */
+    bool silent;    /* One before it stopped without a word. */
+    unsigned chain; /* The same for an attempt and those that took it over. */
+};
+
+struct completion {
+    uint64_t fence;
+    uint64_t content;
+    int64_t expires_ms;
+};
+
+/* The newest that any client was shown of a key. */
+struct sight {
+    uint64_t fence;
+    bool completed;
+    int64_t expires_ms;
+};
+
+struct key {
+    const struct name *name;
+    int no;
+    struct version rows[2]; /* rows[at] is stored, the other one is scratch. */
+    unsigned at;
+    uint64_t fence_max; /* Of all that were ever written. */
+    bool flipped;       /* A byte at flipped_at is not as it was written. */
+    size_t flipped_at;
+    uint8_t flipped_bits;
+    unsigned flips;
+    bool imported_below; /* A record with an old fence was brought back. */
+    struct start starts[STARTS_MAX];
+    unsigned starts_len;
+    struct completion completions[STARTS_MAX];
+    unsigned completions_len;
+    struct sight seen;
+    /* The ledger of effects: the last one that began. */
+    uint64_t effect_fence;
+    bool effect_held;    /* Under IDEM_HOLD. */
+    bool effect_settled; /* It was released: it may be done again. */
+    unsigned effects;
+};
+
+/* ---- Hosts ------------------------------------------------------------- */
+
+struct host {
+    int64_t up_at;      /* True time of the boot. */
+    int64_t up_boot_ms; /* What the boot clock showed then. */
+    int64_t drift_ppm;
+    int64_t wall_off_ms;
+    uint8_t boot_id[16];
+};
+
+/* What a client knows of a remote store's time: store time less its own boot
+ * clock was in [low, high] when that clock showed at_ms. */
+struct learned {
+    bool known;
+    int64_t at_ms;
+    int64_t low_ms;
+    int64_t high_ms;
+};
+
+/* ---- Clients ----------------------------------------------------------- */
+
+/* One call of the API, from its begin until all that came of it is over. */
+struct call {
+    struct key *key;
+    bool nothing_done; /* Its caller was told so. */
+    bool applied;      /* Something was written for it. */
+    bool answer_flipped;
+    int64_t asked_ms; /* Store time, in truth. */
+    int64_t boot_ms;  /* Of the caller's host. */
+    int64_t stalled_ms;
+    struct sight sight;
+    uint64_t busy_fence; /* First BUSY that it was answered; 0: none. */
+    unsigned flips;
+    struct view wrote;        /* The last that was written for it. */
+    uint8_t unsure_nonce[16]; /* Of a request that nothing is known of. */
+};
+
+/* An attempt that was STARTED and is still held. */
+struct held {
+    struct idem_attempt *attempt; /* NULL: the slot is free. */
+    struct key *key;
+    uint64_t fence;
+    uint8_t nonce[16];
+    bool over; /* It began to say how it ended, or it learned that it lost. */
+};
+
+enum client_state {
+    CLIENT_GONE,
+    CLIENT_READY,
+    CLIENT_ASLEEP,
+    CLIENT_WAITING
+};
+
+struct client;
+
+struct door {
+    struct idem_store base;
+    struct client *client;
+};
+
+struct client {
+    struct world *world;
+    int no;
+    struct host *host;
+    struct coro coro;
+    struct heap heap;
+    enum client_state state;
+    int64_t wake_at;  /* True time; asleep or waiting. */
+    int64_t ready_at; /* When it could have run on. */
+    int64_t paused_until;
+    int64_t stalled_ms; /* Could have run, but was not let. */
+    unsigned priority;
+    unsigned rounds;
+    struct door door;
+    struct learned learned;
+    struct version cache[KEYS_MAX]; /* Last seen of each key, remote. */
+    struct call *call;
+    struct held held[HELD_MAX];
+};
+
+/* ---- Operations under way ---------------------------------------------- */
+
+enum stage {
+    FLIGHT_FREE,
+    FLIGHT_QUEUED, /* Submitted; nothing done. */
+    FLIGHT_SENT,   /* On its way to where the table is. */
+    FLIGHT_BACK,   /* On its way back. */
+    FLIGHT_LATENT, /* A commit that failed, and may yet be found applied. */
+};
+
+enum ask {
+    ASK_READ,
+    ASK_WRITE,
+    ASK_PURGE
+};
+
+struct flight {
+    enum stage stage;
+    unsigned no;
+    struct client *client; /* NULL: nobody waits and nobody goes on with it. */
+    struct idem_op *op;    /* The client's own; NULL: nobody waits. */
+    struct idem_op *copy;  /* What travels. */
+    struct call *call;     /* To be told; NULL: nobody is. */
+    struct call *origin;   /* That it came from. */
+    struct key *key;       /* NULL: a purge. */
+    int64_t due_at;
+    int told; /* Answer with this code instead of what came out. */
+
+    /* What was decided, and by what time. */
+    struct idem_now now;
+    int64_t truth_ms;  /* Store time, in truth, when now was taken. */
+    bool saved;        /* A write was decided: next. */
+    bool flipped;      /* The head that was found is damaged. */
+    bool body_flipped; /* Its result is. */
+    struct view before;
+    struct version next;
+    uint64_t writes; /* Latent: as many were done before. */
+
+    /* Remote. */
+    enum ask ask;
+    bool fresh;   /* seen was read for this very op. */
+    bool by_wall; /* now is no more than the host's wall clock. */
+    bool refused;
+    bool lost;  /* Nothing comes back. */
+    bool maybe; /* A write may have been applied. */
+    unsigned tries;
+    int64_t sent_at; /* True time. */
+    int64_t sent_boot_ms;
+    int64_t date_ms;
+    struct idem_op *begin; /* While its lease is being mended: the begin. */
+    struct version seen;
+};
+
+/* ---- The schedule ------------------------------------------------------ */
+
+enum class {
+    CLASS_UNIFORM,
+    CLASS_PRIORITY,
+    CLASS_SWIZZLE,
+    CLASSES
+};
+
+/* What the seed has chosen for all of a schedule. */
+struct config {
+    enum mode mode;
+    enum class class;
+    unsigned clients;
+    unsigned keys;
+    unsigned restarts;
+    unsigned fault_permille; /* For each step. */
+    unsigned fate_permille;  /* For each operation. */
+    unsigned clock_permille; /* For each reading. */
+    int64_t timeout_ms;
+    bool by_wall; /* Remote: a first claim trusts the wall clock. */
+};
+
+struct violation {
+    bool found;
+    char id[8];
+    char text[240];
+};
+
+struct world {
+    uint64_t seed;
+    struct rng rng;
+    struct config config;
+    struct stats *stats;
+    struct trace trace;
+    struct violation violation;
+    bool quiet;    /* No more faults. */
+    bool checking; /* Hooks are called by the checker. */
+
+    int64_t now; /* True time. */
+    struct host hosts[CLIENTS_MAX];
+    struct client clients[CLIENTS_MAX];
+    struct client *running;
+    struct key keys[KEYS_MAX];
+    struct heap heap; /* Of the store and what is in flight. */
+
+    struct flight flights[FLIGHTS_MAX];
+    unsigned flights_len; /* Used at most so far. */
+    unsigned flight_no;
+    struct call calls[CALLS_MAX];
+    unsigned calls_len;
+
+    uint64_t rev;
+    uint64_t writes;
+    uint64_t fence_floor;
+    bool disk_full;
+    struct idem__anchor anchor; /* Embedded: the store's. */
+    struct idem__anchor truth;  /* Embedded: the checker's own. */
+    int64_t saved_ms; /* Embedded: what the store knows of its time. */
+    unsigned chains;
+    unsigned steps;
+    unsigned restarts;
+    char token[IDEM_TOKEN_MAX]; /* That somebody passed on; "" if none. */
+    struct key *token_key;
+    uint64_t token_fence;
+};
+
+/* Runs the schedule of @seed. @mode or -1: the seed decides. Afterwards
+ * world->violation says whether anything was wrong. */
+void world_run(struct world *world, uint64_t seed, int mode,
+               struct stats *stats, bool live);
+
+/* Notes that invariant @id does not hold; the first to be found counts. */
+void violate(struct world *world, const char *id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static inline void note(struct world *w, enum event event,
+                        const struct client *c, int64_t a, int64_t b)
+{
+    trace_add(&w->trace, w->now, event, c == NULL ? -1 : c->no, a, b);
+}
+
+static inline bool fault(struct world *w, enum fault fault, unsigned permille)
+{
+    if (w->quiet || !rng_chance(&w->rng, permille)) {
+        return false;
+    }
+    w->stats->faults[fault]++;
+    return true;
+}
+
+static inline void scene(struct world *w, enum scene scene)
+{
+    w->stats->scenes[scene]++;
+}
+
+#endif
