@@ -1,0 +1,168 @@
+/* Power cuts under the SQLite store: whatever a disk may hold after one, the
+ * store opens, what was answered is there, and nothing is half there. */
+#include "cut.h"
+#include "story.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SEEDS = 4,
+    AGAIN_EVERY = 4
+};
+
+struct rig {
+    char directory[64];
+    char path[128]; /* Where images are opened. */
+    char url[160];
+    struct story story;
+    struct disk_image start;
+    struct disk_log log;
+};
+
+struct count {
+    unsigned long images;
+    unsigned long again; /* Cut once more while they recovered. */
+    unsigned long bad;
+    const char *first;
+};
+
+static void note(struct count *count, const char *fault)
+{
+    count->images++;
+    if (fault != NULL) {
+        count->bad++;
+        count->first = count->first != NULL ? count->first : fault;
+    }
+}
+
+/* Lives through a story on a new store and keeps what the disk saw. */
+static void record(struct rig *rig, uint64_t *seed)
+{
+    struct idem_store *store;
+
+    (void)snprintf(rig->path, sizeof(rig->path), "%s/live.db", rig->directory);
+    (void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->path);
+    if (idem_open(rig->url, NULL, &store, NULL) != 0) {
+        abort();
+    }
+    idem_close(store);
+    disk_load(&rig->start, rig->path);
+    disk_start(&rig->log);
+    story_live(&rig->story, rig->url, seed);
+    disk_stop();
+    (void)snprintf(rig->path, sizeof(rig->path), "%s/image.db", rig->directory);
+    (void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->path);
+}
+
+/* The power goes again while the store recovers from the first cut. */
+static const char *cut_again(struct rig *rig, const struct disk_image *image,
+                             size_t moment, uint64_t *seed)
+{
+    struct disk_log log;
+    struct disk_image second;
+    struct cut cut;
+    const char *fault;
+
+    disk_save(image, rig->path);
+    disk_start(&log);
+    fault = story_check(&rig->story, rig->url, moment, /* early= */ false);
+    disk_stop();
+    if (fault == NULL) {
+        cut_init(&cut, &log, image, CUT_HONEST);
+        cut_take(&cut, log.len == 0 ? 0 : cut_random(seed) % (log.len + 1),
+                 seed, &second);
+        disk_save(&second, rig->path);
+        fault = story_check(&rig->story, rig->url, moment, /* early= */ false);
+        disk_image_free(&second);
+        cut_finish(&cut);
+    }
+    disk_log_free(&log);
+    return fault;
+}
+
+/* Cuts at @images moments, from first to last. */
+static void cut_all(struct rig *rig, unsigned long images, enum cut_trust trust,
+                    bool early, uint64_t *seed, struct count *count)
+{
+    struct cut cut;
+    unsigned long i;
+
+    cut_init(&cut, &rig->log, &rig->start, trust);
+    for (i = 0; i < images; i++) {
+        size_t moment =
+            (size_t)((double)rig->log.len * (double)(i + 1) / (double)images);
+        bool again = trust == CUT_HONEST && !early && i % AGAIN_EVERY == 0;
+        struct disk_image image;
+
+        cut_take(&cut, moment, seed, &image);
+        disk_save(&image, rig->path);
+        note(count, story_check(&rig->story, rig->url, moment, early));
+        if (again) {
+            count->again++;
+            note(count, cut_again(rig, &image, moment, seed));
+        }
+        disk_image_free(&image);
+    }
+    cut_finish(&cut);
+}
+
+static void report(int number, bool ok, const char *what,
+                   const struct count *count)
+{
+    printf("%sok %d - %s\n", ok ? "" : "not ", number, what);
+    printf("# %lu images (%lu cut again in recovery), %lu bad%s%s\n",
+           count->images, count->again, count->bad,
+           count->first != NULL ? ", the first: " : "",
+           count->first != NULL ? count->first : "");
+}
+
+int main(void)
+{
+    unsigned long images = getenv("IDEM_TEST_LONG") != NULL ? 2500 : 100;
+    struct count honest = {0};
+    struct count no_sync = {0};
+    struct count early = {0};
+    unsigned long carried = 0;
+    uint64_t seed;
+
+    disk_install();
+    for (seed = 1; seed <= SEEDS; seed++) {
+        uint64_t random = seed;
+        struct rig rig = {.directory = "/tmp/idem-powercut-XXXXXX"};
+        char remove[128];
+        size_t i;
+
+        if (mkdtemp(rig.directory) == NULL) {
+            abort();
+        }
+        record(&rig, &random);
+        for (i = 0; i < rig.log.len; i++) {
+            carried += rig.log.events[i].kind == DISK_SYNC_BEGIN &&
+                       rig.log.events[i].file == DISK_DB;
+        }
+        cut_all(&rig, images, CUT_HONEST, false, &random, &honest);
+        cut_all(&rig, images / 10, CUT_NO_SYNC, false, &random, &no_sync);
+        cut_all(&rig, images, CUT_HONEST, true, &random, &early);
+        disk_log_free(&rig.log);
+        disk_image_free(&rig.start);
+        (void)snprintf(remove, sizeof(remove), "rm -rf %s", rig.directory);
+        if (system(remove) != 0) {
+            abort();
+        }
+    }
+    printf("1..4\n");
+    report(1, honest.bad == 0, "after a cut what was answered is there",
+           &honest);
+    printf("%sok 2 - the stories carry the log over\n# %lu times\n",
+           carried >= SEEDS ? "" : "not ", carried);
+    report(3, no_sync.bad > 0, "the control without flushes loses", &no_sync);
+    report(4, early.bad > 0, "the control that answers before its flush loses",
+           &early);
+    return honest.bad == 0 && carried >= SEEDS && no_sync.bad > 0 &&
+                   early.bad > 0
+               ? 0
+               : 1;
+}
