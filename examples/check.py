@@ -1,6 +1,6 @@
 """Run the examples and check what they print.
 
-Usage: check.py ONCE QUEUE
+Usage: check.py ONCE QUEUE MINIMAL
 """
 
 import sys
@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
 
 import tap  # noqa: E402
 
-ONCE, QUEUE = (str(Path(name).resolve()) for name in sys.argv[1:3])
-del sys.argv[1:3]
+ONCE, QUEUE, MINIMAL = (str(Path(name).resolve()) for name in sys.argv[1:4])
+del sys.argv[1:4]
 
 
 @tap.test
@@ -27,6 +27,16 @@ def once_charges_once():
     assert started.startswith("STARTED: receipt "), started
     tap.equal(second.stdout.decode(), started.replace("STARTED", "REPLAY") + "\n")
     assert other.stdout.startswith(b"charging order-43\n"), other.stdout
+
+
+@tap.test
+def minimal_charges_once():
+    """Run twice, the forty lines of minimal.c charge once."""
+    first = tap.run([MINIMAL, "sqlite:shop.db", "order-42"])
+    again = tap.run([MINIMAL, "sqlite:shop.db", "order-42"])
+    tap.equal(first.stdout, b"charging order-42\nSTARTED receipt 7\n")
+    tap.equal(again.stdout, b"REPLAY receipt 7\n")
+    tap.equal((first.status, again.status), (0, 0))
 
 
 @tap.test

@@ -76,7 +76,7 @@
  *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
  *   and nothing is purged by itself.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
- *   -lcrypto -lpthread. Whole programs: examples/once.c, examples/queue.c.
+ *   -lcrypto -lpthread. Whole programs: examples/minimal.c, once.c, queue.c.
  */
 #ifndef IDEM_H
 #define IDEM_H
@@ -573,7 +573,8 @@ typedef void idem_work_fn(void *ctx, struct idem_attempt *attempt,
  *
  * Errors are those of idem_begin() (the work did not run) and, after it ran,
  * those of the ending verbs. In the second case *@ret_attempt is set too, so that
- * the caller can end it again; its verdict is IDEM_STARTED.
+ * the caller can end it again; its verdict is IDEM_STARTED. (Set it to NULL before
+ * the call, to tell the two apart.)
  */
 int idem_once(struct idem_store *store, const struct idem_request *request,
               idem_work_fn *work, void *ctx, struct idem_attempt **ret_attempt,
@@ -617,7 +618,8 @@ typedef int idem_list_fn(void *ctx, int code, const struct idem_record *record);
 
 /* Calls @each for the records that @filter lets through, without results and
  * inputs. Holds nothing locked between pages: a record that changes meanwhile
- * may be seen in either state, or twice. @each must not call the library. *@ret_now_ms (may be NULL) is the store's time.
+ * may be seen in either state, or twice. @each must not call the library.
+ * *@ret_now_ms (may be NULL) is the store's time.
  *
  * IDEM_EINVALID, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
@@ -626,7 +628,8 @@ int idem_list(struct idem_store *store, const struct idem_filter *filter,
               struct idem_error *ret_error);
 
 /* Decides for a record that is failed, unknown, overdue, or in progress under a
- * lease without an end: @outcome's status may be COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.
+ * lease without an end: @outcome's status may be COMPLETED, FAILED or RELEASED,
+ * its text is the reason. @who is recorded.
  * The record must still have @fence. Durable when it answers 0; the same decision
  * by the same person again answers 0 again. Whoever owned the record can no
  * longer change it.

@@ -1,0 +1,42 @@
+/* The whole pattern in forty lines: minimal STORE ORDER */
+#include <idem.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_result result = {.bytes = idem_str("receipt 7")};
+    struct idem_attempt *attempt;
+    struct idem_store *store;
+    struct idem_error error;
+    int rc;
+
+    if (argc != 3 || idem_open(argv[1], NULL, &store, &error) != 0) {
+        fprintf(stderr, "minimal: %s\n",
+                argc != 3 ? "STORE ORDER" : error.text);
+        return 1;
+    }
+    request.key = idem_str(argv[2]);
+    request.on_expired_lease = IDEM_HOLD; /* Never charge twice. */
+    rc = idem_begin(store, &request, &attempt, &error);
+    if (rc != 0) {
+        fprintf(stderr, "minimal: nothing was charged: %s\n", error.text);
+        idem_close(store);
+        return 1;
+    }
+    if (attempt->verdict == IDEM_STARTED) {
+        printf("charging %s\n", argv[2]);
+        rc = idem_complete(attempt, &result, &error);
+    }
+    if (rc != 0) {
+        fprintf(stderr, "minimal: charged, not recorded: %s\n", error.text);
+    } else {
+        struct idem_slice bytes = attempt->record->result.bytes;
+
+        printf("%s %.*s\n", idem_verdict_name(attempt->verdict), (int)bytes.len,
+               bytes.len > 0 ? (const char *)bytes.base : "");
+    }
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+    return rc != 0;
+}
