@@ -9,12 +9,13 @@ static struct {
     bool on;
     bool hit;
     int sqlite_rc;
+    long flushes;
 } fault = {.left = -1};
 
 static int fail(enum vfs_file file, enum vfs_call call, int64_t at,
                 const void *data, size_t len)
 {
-    (void)file;
+    fault.flushes += file == VFS_DB && call == VFS_SYNC;
     (void)at;
     (void)data;
     (void)len;
@@ -44,6 +45,12 @@ void vfs_fail(enum vfs_call call, long n, bool on, int sqlite_rc)
     fault.on = on;
     fault.hit = false;
     fault.sqlite_rc = sqlite_rc;
+    fault.flushes = 0;
+}
+
+long vfs_fail_flushes(void)
+{
+    return fault.flushes;
 }
 
 bool vfs_fail_never(void)

@@ -13,6 +13,9 @@ void vfs_fail_install(void);
  * @sqlite_rc; with @on, so does every one after it. */
 void vfs_fail(enum vfs_call call, long n, bool on, int sqlite_rc);
 
+/* How often the database itself (not its log) was flushed since vfs_fail(). */
+long vfs_fail_flushes(void);
+
 /* Everything succeeds again. True if a call failed since vfs_fail(). */
 bool vfs_fail_never(void);
 

@@ -120,6 +120,27 @@ TEST(faults, settleAfterAFlushThatFailedOnce)
     assert_true(fail_each(VFS_SYNC, /* on= */ false, SQLITE_IOERR_FSYNC) >= 2);
 }
 
+/* What the kernel shows after a flush that failed may never reach the disk: no
+ * answer is built on it before the whole log was carried over, and flushed. */
+TEST(faults, carryTheLogOverAfterAFlushThatFailed)
+{
+    struct idem_store *store;
+    struct life life;
+    char url[600];
+
+    vfs_fail_install();
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("carried.db"));
+    store = open_at(url);
+    life = live(store, "before");
+    assert_ok(life.complete);
+    vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
+    life = live(store, "k");
+    assert_true(vfs_fail_never());
+    assert_ok(life.complete);
+    assert_true(vfs_fail_flushes() >= 1);
+    idem_close(store);
+}
+
 /* While every flush fails nothing is claimed to be recorded. */
 TEST(faults, answerUnknownWhileEveryFlushFails)
 {
