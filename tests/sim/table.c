@@ -57,7 +57,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
         ret_record->result.bytes = idem_bytes(bodies, row->result_len);
         ret_record->input =
             idem_bytes(bodies + row->result_len, row->input_len);
-        rc = idem__engine_check_bodies(ret_record, ret_error);
+        rc = idem__verb_check_bodies(ret_record, ret_error);
     }
     return rc != 0 ? rc : 1;
 }

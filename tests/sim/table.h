@@ -5,6 +5,7 @@
 #include "world.h"
 
 #include "store/local/engine.h"
+#include "store/shared/verbs.h"
 
 /* One look at one key: what is found, and where what is written goes. */
 struct table {

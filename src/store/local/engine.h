@@ -30,15 +30,4 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
 bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
                        const struct idem_now *now);
 
-/* Verifies the bodies of a record that was loaded with them. 0 or a code. */
-int idem__engine_check_bodies(const struct idem_record *record,
-                              struct idem_error *error);
-
-/* Shows one record of a list to its caller if the filter lets it through.
- * @record has no bodies; with @code other than 0 only scope, key and id. False:
- * the list is to stop here. */
-bool idem__engine_list_row(struct idem_op *op, int code,
-                           const struct idem_record *record,
-                           const struct idem_now *now);
-
 #endif

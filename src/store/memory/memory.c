@@ -4,7 +4,8 @@
 #include "queue/queue.h"
 #include "store/local/anchor.h"
 #include "store/local/engine.h"
-#include "store/local/tally.h"
+#include "store/shared/verbs.h"
+#include "store/shared/tally.h"
 
 #include <assert.h>
 #include <idem/memory.h>
@@ -161,7 +162,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     bodies = head_of(row) + row->head_len;
     ret_record->result.bytes = idem_bytes(bodies, row->result_len);
     ret_record->input = idem_bytes(bodies + row->result_len, row->input_len);
-    rc = idem__engine_check_bodies(ret_record, ret_error);
+    rc = idem__verb_check_bodies(ret_record, ret_error);
     return rc != 0 ? rc : 1;
 }
 
@@ -301,7 +302,7 @@ static void list(struct memory_store *m, struct idem_op *op,
             decode_names(m->rows[i], &record);
         }
         op->u.list.cursor[0] = m->rows[i]->seq;
-        if (!idem__engine_list_row(op, rc, &record, now)) {
+        if (!idem__verb_list_row(op, rc, &record, now)) {
             break;
         }
     }

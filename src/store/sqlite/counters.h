@@ -8,7 +8,7 @@
 #ifndef IDEM_STORE_SQLITE_COUNTERS_H
 #define IDEM_STORE_SQLITE_COUNTERS_H
 
-#include "store/local/tally.h"
+#include "store/shared/tally.h"
 #include "store/sqlite/conn.h"
 
 struct idem__counters {

@@ -86,7 +86,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     if (rc == 0 && with_bodies) {
         ret_record->result.bytes = blob(stmt, COLUMN_RESULT);
         ret_record->input = blob(stmt, COLUMN_INPUT);
-        rc = idem__engine_check_bodies(ret_record, ret_error);
+        rc = idem__verb_check_bodies(ret_record, ret_error);
     }
     return rc == 0 ? 1 : rc;
 }

@@ -3,6 +3,7 @@
 #define IDEM_STORE_SQLITE_TABLE_H
 
 #include "store/local/engine.h"
+#include "store/shared/verbs.h"
 #include "store/sqlite/conn.h"
 
 struct idem__sqlite_table {

@@ -113,7 +113,7 @@ static bool list_row(void *ctx, int code, const struct idem_record *record,
     struct lister *lister = ctx;
 
     (void)seq;
-    return idem__engine_list_row(lister->op, code, record, lister->now);
+    return idem__verb_list_row(lister->op, code, record, lister->now);
 }
 
 /* The statuses that the filter can let through. */

@@ -1,6 +1,6 @@
-/* Counting what was answered: one place for all local stores. */
-#ifndef IDEM_STORE_LOCAL_TALLY_H
-#define IDEM_STORE_LOCAL_TALLY_H
+/* Counting what was answered: one place for all stores. */
+#ifndef IDEM_STORE_SHARED_TALLY_H
+#define IDEM_STORE_SHARED_TALLY_H
 
 #include <idem/store.h>
 

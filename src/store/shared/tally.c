@@ -1,6 +1,6 @@
 /* Counting what was answered. A copy of a request that was applied before
  * changes nothing and counts as nothing. */
-#include "store/local/tally.h"
+#include "store/shared/tally.h"
 
 const char *const idem__counter_names[IDEM__COUNTERS] = {
 #define IDEM__X(name) #name,
