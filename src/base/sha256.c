@@ -87,3 +87,47 @@ int idem__hash_end(struct idem__hash *hash,
     }
     return ok ? 0 : IDEM_ENOMEM;
 }
+
+static SHA256_CTX *inner_of(struct idem__hmac_key *key)
+{
+    return (SHA256_CTX *)(void *)key->inner;
+}
+
+static SHA256_CTX *outer_of(struct idem__hmac_key *key)
+{
+    return (SHA256_CTX *)(void *)key->outer;
+}
+
+int idem__hmac_key_init(struct idem__hmac_key *key, struct idem_slice secret)
+{
+    struct idem__hash hash;
+    bool ok;
+
+    hash.ok =
+        SHA256_Init(context(&hash)) == 1 && SHA256_Init(outer_of(key)) == 1;
+    start_keyed(&hash, secret);
+    ok = hash.ok && SHA256_Update(outer_of(key), hash.outer_pad,
+                                  sizeof(hash.outer_pad)) == 1;
+    memcpy(inner_of(key), context(&hash), sizeof(SHA256_CTX));
+    OPENSSL_cleanse(&hash, sizeof(hash));
+    return ok ? 0 : IDEM_ENOMEM;
+}
+
+int idem__hmac(const struct idem__hmac_key *key, struct idem_slice message,
+               uint8_t ret_digest[IDEM__SHA256_LEN])
+{
+    struct idem__hmac_key copy = *key;
+    bool ok = message.len == 0 ||
+              SHA256_Update(inner_of(&copy), message.base, message.len) == 1;
+
+    ok = ok && SHA256_Final(ret_digest, inner_of(&copy)) == 1 &&
+         SHA256_Update(outer_of(&copy), ret_digest, IDEM__SHA256_LEN) == 1 &&
+         SHA256_Final(ret_digest, outer_of(&copy)) == 1;
+    OPENSSL_cleanse(&copy, sizeof(copy));
+    return ok ? 0 : IDEM_ENOMEM;
+}
+
+void idem__hmac_key_finish(struct idem__hmac_key *key)
+{
+    OPENSSL_cleanse(key, sizeof(*key));
+}

@@ -24,4 +24,17 @@ void idem__hash_add(struct idem__hash *hash, struct idem_slice part);
 int idem__hash_end(struct idem__hash *hash,
                    uint8_t ret_digest[IDEM__SHA256_LEN]);
 
+/* A secret made ready for many HMACs: the hash of its two key blocks. As secret
+ * as the secret itself. */
+struct idem__hmac_key {
+    uint64_t inner[16]; /* libcrypto's. */
+    uint64_t outer[16];
+};
+
+/* 0 or IDEM_ENOMEM, as above. */
+int idem__hmac_key_init(struct idem__hmac_key *key, struct idem_slice secret);
+int idem__hmac(const struct idem__hmac_key *key, struct idem_slice message,
+               uint8_t ret_digest[IDEM__SHA256_LEN]);
+void idem__hmac_key_finish(struct idem__hmac_key *key);
+
 #endif

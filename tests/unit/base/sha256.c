@@ -124,19 +124,35 @@ TEST(hmac, givesTheDigestsOfRfc4231)
         uint8_t want[IDEM__SHA256_LEN];
         uint8_t digest[IDEM__SHA256_LEN];
         struct idem_slice one = from_hex(rows[i].key, key);
+        struct idem__hmac_key ready;
         struct idem__hash hash;
+        size_t len = 0;
         size_t n;
 
         for (n = 1; n < rows[i].key_repeat; n++) {
             memcpy(key + n * one.len, key, one.len);
         }
         idem__hash_init(&hash, idem_bytes(key, n * one.len));
+        assert_ok(idem__hmac_key_init(&ready, idem_bytes(key, n * one.len)));
         for (n = 0; n < rows[i].data_repeat; n++) {
-            idem__hash_add(&hash, from_hex(rows[i].data, data));
+            struct idem_slice part = from_hex(rows[i].data, data + len);
+
+            idem__hash_add(&hash, part);
+            len += part.len;
         }
         assert_ok(idem__hash_end(&hash, digest));
         (void)from_hex(rows[i].digest, want);
         assert_memory_equal(digest, want, rows[i].digest_len);
+
+        /* Made ready, the secret serves more than once. */
+        for (n = 0; n < 2; n++) {
+            memset(digest, 0, sizeof(digest));
+            assert_ok(idem__hmac(&ready, idem_bytes(data, len), digest));
+            assert_memory_equal(digest, want, rows[i].digest_len);
+        }
+        idem__hmac_key_finish(&ready);
+        assert_true(
+            memcmp(&ready, &(struct idem__hmac_key){0}, sizeof(ready)) == 0);
     }
 }
 

@@ -1,0 +1,69 @@
+/* Who we are to the service: the access key and where it comes from. */
+#ifndef IDEM_AWS_CREDENTIALS_H
+#define IDEM_AWS_CREDENTIALS_H
+
+#include "aws/env.h"
+
+#define IDEM__AWS_KEY_MAX 128
+#define IDEM__AWS_TOKEN_MAX 16384
+
+/* Never logged, and no part of any error. */
+struct idem__aws_credentials {
+    char access_key[IDEM__AWS_KEY_MAX + 1];
+    char secret_key[IDEM__AWS_KEY_MAX + 1];
+    char token[IDEM__AWS_TOKEN_MAX + 1]; /* "": none. */
+    int64_t expires_ms;                  /* Epoch; IDEM_NEVER: they do not. */
+};
+
+/* Overwrites the whole struct with zeros, for good. */
+void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials);
+
+/* A source of credentials. Called under the lock of the client that uses it. */
+struct idem__aws_provider {
+    const char *name; /* For errors: "the environment". */
+
+    /* Sets *@ret to the credentials to sign with now; they stay as they are
+     * until the next call. @now_ms is the service's time as well as it is known.
+     *
+     * Returns 0; or 1, "they are being fetched": the client keeps the request
+     * back and asks again at each idem__aws_work(); or a code with a sentence
+     * that names the source and says what to do:
+     *
+     * IDEM_ECONFIG       There are none, or they are not usable.
+     * IDEM_EUNAVAILABLE  The source did not answer; the next call tries again.
+     * IDEM_ENOMEM
+     */
+    int (*get)(struct idem__aws_provider *provider, int64_t now_ms,
+               const struct idem__aws_credentials **ret,
+               struct idem_error *ret_error);
+
+    /* The service says that what get() gave has expired: fetch anew. True if
+     * the source can; then the client signs the refused request once more. May
+     * be NULL: it cannot. */
+    bool (*expired)(struct idem__aws_provider *provider);
+
+    /* Wipes and frees. */
+    void (*close)(struct idem__aws_provider *provider);
+};
+
+/* Credentials from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, if it is set,
+ * AWS_SESSION_TOKEN, read once, now.
+ *
+ * IDEM_ECONFIG  One of the first two is missing; or a value is too long or has a
+ *               character that no key has.
+ * IDEM_ENOMEM
+ */
+int idem__aws_provider_env(const struct idem__aws_env *env,
+                           struct idem__aws_provider **ret_provider,
+                           struct idem_error *ret_error);
+
+/* The source to use where the user named none. For now the environment; other
+ * sources join here and nowhere else. */
+int idem__aws_provider_default(const struct idem__aws_env *env,
+                               struct idem__aws_provider **ret_provider,
+                               struct idem_error *ret_error);
+
+/* NULL is allowed. */
+void idem__aws_provider_close(struct idem__aws_provider *provider);
+
+#endif
