@@ -76,7 +76,8 @@
  *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
  *   and nothing is purged by itself.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
- *   -lcrypto -lpthread. Whole programs: examples/minimal.c, once.c, queue.c.
+ *   -lcrypto -ljson-c -lpthread. Whole programs: examples/minimal.c, once.c,
+ *   queue.c.
  */
 #ifndef IDEM_H
 #define IDEM_H

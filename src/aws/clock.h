@@ -14,7 +14,8 @@
  * An answer that contradicts what is known does not replace it: until
  * IDEM__AWS_CLOCK_TURNS answers in a row agree with one another against it, the
  * interval covers both. Whoever acts on the far bound (a taker on the lower
- * one) is therefore not deceived by one host with a wrong clock.
+ * one) is therefore not deceived by one host with a wrong clock, unless its answer
+ * is the very first.
  *
  * Pure: the caller brings every reading. The wall clock of this machine serves
  * only to refuse dates that are more than a year off.

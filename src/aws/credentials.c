@@ -1,0 +1,128 @@
+/* Credentials from the environment. */
+#include "aws/credentials.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials)
+{
+    explicit_bzero(credentials, sizeof(*credentials));
+}
+
+struct env_provider {
+    struct idem__aws_provider base;
+    struct idem__aws_credentials credentials;
+};
+
+static int env_get(struct idem__aws_provider *provider, int64_t now_ms,
+                   const struct idem__aws_credentials **ret,
+                   struct idem_error *ret_error)
+{
+    (void)now_ms;
+    (void)ret_error;
+    *ret = &((struct env_provider *)(void *)provider)->credentials;
+    return 0;
+}
+
+static void env_destroy(struct env_provider *env)
+{
+    explicit_bzero(env, sizeof(*env));
+    idem__free(env);
+}
+
+static void env_close(struct idem__aws_provider *provider)
+{
+    env_destroy((struct env_provider *)(void *)provider);
+}
+
+/* A value goes into a header: printable, and nothing that could end the line.
+ * Says nothing of the value itself. */
+static int copy_value(const char *name, const char *value, char *buf,
+                      size_t cap, struct idem_error *error)
+{
+    size_t len = strlen(value);
+    size_t i;
+
+    if (len >= cap) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "%s is longer than the %zu characters that it may "
+                           "have",
+                           name, cap - 1);
+    }
+    for (i = 0; i < len; i++) {
+        if (value[i] <= ' ' || value[i] > '~') {
+            return idem__error(error, IDEM_ECONFIG,
+                               "%s has a character that does not belong there, "
+                               "such as a space or a line end",
+                               name);
+        }
+    }
+    memcpy(buf, value, len + 1);
+    return 0;
+}
+
+static int read_one(const struct idem__aws_env *env, const char *name,
+                    bool needed, char *buf, size_t cap,
+                    struct idem_error *error)
+{
+    const char *value = env->get(env->ctx, name);
+
+    if (value == NULL || value[0] == '\0') {
+        buf[0] = '\0';
+        return !needed ? 0
+                       : idem__error(error, IDEM_ECONFIG,
+                                     "there are no AWS credentials: set "
+                                     "AWS_ACCESS_KEY_ID and "
+                                     "AWS_SECRET_ACCESS_KEY (%s is not set)",
+                                     name);
+    }
+    return copy_value(name, value, buf, cap, error);
+}
+
+int idem__aws_provider_env(const struct idem__aws_env *env,
+                           struct idem__aws_provider **ret_provider,
+                           struct idem_error *ret_error)
+{
+    struct env_provider *provider = idem__zalloc(sizeof(*provider));
+    struct idem__aws_credentials *to;
+    int rc;
+
+    if (provider == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    provider->base.name = "the environment";
+    provider->base.get = env_get;
+    provider->base.close = env_close;
+    to = &provider->credentials;
+    to->expires_ms = IDEM_NEVER;
+    rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true, to->access_key,
+                  sizeof(to->access_key), ret_error);
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
+                      to->secret_key, sizeof(to->secret_key), ret_error);
+    }
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, to->token,
+                      sizeof(to->token), ret_error);
+    }
+    if (rc != 0) {
+        env_destroy(provider);
+        return rc;
+    }
+    *ret_provider = &provider->base;
+    return 0;
+}
+
+int idem__aws_provider_default(const struct idem__aws_env *env,
+                               struct idem__aws_provider **ret_provider,
+                               struct idem_error *ret_error)
+{
+    return idem__aws_provider_env(env, ret_provider, ret_error);
+}
+
+void idem__aws_provider_close(struct idem__aws_provider *provider)
+{
+    if (provider != NULL) {
+        provider->close(provider);
+    }
+}
