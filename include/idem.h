@@ -76,7 +76,7 @@
  *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
  *   and nothing is purged by itself.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
- *   -lcrypto -ljson-c -lpthread. Whole programs: examples/minimal.c, once.c,
+ *   -lcrypto -ljson-c -ldl -lpthread. Whole programs: examples/minimal.c, once.c,
  *   queue.c.
  */
 #ifndef IDEM_H

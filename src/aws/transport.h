@@ -44,6 +44,7 @@
  *    the offset) or of expired credentials that the provider can renew. Both
  *    are refusals before any effect; with request.sends above 1 there may have
  *    been another copy, so then it is not done and the refusal is the answer.
+ *    What the request says when it is done is then about the second signature.
  * 3. Nothing else. Whether to send again after NO_ANSWER, a throttle or a 5xx
  *    is the caller's decision: the transport never does.
  *
@@ -57,11 +58,14 @@
  *   it waits, others may submit, work and reap.
  * - idem__aws_wake() may be called from any thread at any time.
  *
- * idem__aws_work() blocks SIGPIPE for its duration where TLS is used (older
- * OpenSSL back ends raise it) and changes nothing else of the process.
+ * Where TLS is used or a name is looked up, all signals of the calling thread are
+ * blocked while libcurl works: its threads must not take them, and a TLS library
+ * that raises SIGPIPE must not end the process. Nothing else of the process is
+ * changed.
  *
  * A foreign event loop watches idem__aws_fd() for reading, sets a timer to
- * idem__aws_due_ms(), and calls work() and reap() at either.
+ * idem__aws_due_ms(), and at either calls wait() with the deadline 0 (which takes
+ * back a wake and does not block), work() and reap().
  *
  * After fork() a client must not be touched in the child, not even closed.
  */
@@ -148,8 +152,8 @@ int idem__aws_client_open(const struct idem__aws_options *options,
  * looked up. */
 void idem__aws_client_close(struct idem__aws_client *client);
 
-/* Takes @request. It is done when idem__aws_reap() gives it back, which may be
- * at the next call; there is no other way to fail. */
+/* Takes @request, which the next idem__aws_work() sends. It is done when
+ * idem__aws_reap() gives it back; there is no other way to fail. */
 void idem__aws_submit(struct idem__aws_client *client,
                       struct idem__aws_request *request);
 

@@ -32,7 +32,7 @@ del sys.argv[1:]
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w".split()
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
-LIBS = "-lsqlite3 -lcrypto -ljson-c -lpthread".split()
+LIBS = "-lsqlite3 -lcrypto -ljson-c -ldl -lpthread".split()
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
 _scratch = tempfile.TemporaryDirectory(prefix="idem-mutants-")

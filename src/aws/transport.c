@@ -1,0 +1,748 @@
+/* The client: requests that wait their turn, libcurl's multi handle, and one
+ * epoll descriptor that sees all its sockets. */
+#include "aws/transport.h"
+
+#include "aws/error.h"
+#include "aws/quiet.h"
+#include "aws/slot.h"
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CONNECTIONS 32
+#define EVENTS 64
+#define SOON_MS 20 /* While credentials are being fetched. */
+#define SKEW_ANSWER_MAX                                                        \
+    ((size_t)1024) /* A longer refusal says something else. */
+
+enum state {
+    IDLE = 0, /* The caller's. */
+    QUEUED,
+    RUNNING,
+    DONE,
+};
+
+struct list {
+    struct idem__aws_request *first;
+    struct idem__aws_request *last;
+};
+
+struct idem__aws_client {
+    const struct idem__curl *curl;
+    struct idem__aws_options options;
+    char *ca_file;
+    CURLM *multi;
+    int epoll;
+    int wake;
+    struct idem__aws_clock clock;
+    struct idem__sigv4 signer;
+    struct idem__aws_counters counters;
+
+    struct idem__aws_slot *free_slots;
+    size_t slots; /* Created. */
+    struct list queued;
+    int64_t queued_due_ms; /* No later than the first deadline among them. */
+    struct list running;
+    struct list done;
+    size_t in_flight;
+
+    bool guarded; /* Something but plain HTTP to this machine was asked for. */
+    bool working;
+    int64_t curl_due_ms;
+    int64_t due_ms; /* Atomic: wait() reads it without the lock. */
+    int64_t
+        sleep_until_ms; /* Atomic: the wait under way ends then; -1: none. */
+};
+
+/* ---- Lists ------------------------------------------------------------- */
+
+static void append(struct list *list, struct idem__aws_request *request)
+{
+    request->next = NULL;
+    request->prev = list->last;
+    if (list->last == NULL) {
+        list->first = request;
+    } else {
+        list->last->next = request;
+    }
+    list->last = request;
+}
+
+static void prepend(struct list *list, struct idem__aws_request *request)
+{
+    request->next = list->first;
+    request->prev = NULL;
+    if (list->first == NULL) {
+        list->last = request;
+    } else {
+        list->first->prev = request;
+    }
+    list->first = request;
+}
+
+static void unlink_from(struct list *list, struct idem__aws_request *request)
+{
+    if (request->prev == NULL) {
+        list->first = request->next;
+    } else {
+        request->prev->next = request->next;
+    }
+    if (request->next == NULL) {
+        list->last = request->prev;
+    } else {
+        request->next->prev = request->prev;
+    }
+}
+
+/* ---- libcurl's callbacks ----------------------------------------------- */
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
+                     void *known)
+{
+    struct idem__aws_client *client = ctx;
+    struct epoll_event event = {.data.fd = fd};
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        (void)epoll_ctl(client->epoll, EPOLL_CTL_DEL, fd, NULL);
+        return 0;
+    }
+    event.events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0) |
+                   ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0);
+    if (epoll_ctl(client->epoll, known == NULL ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+                  fd, &event) != 0) {
+        return -1;
+    }
+    if (known == NULL) {
+        (void)client->curl->multi_assign(client->multi, fd, client);
+    }
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct idem__aws_client *client = ctx;
+
+    (void)multi;
+    client->curl_due_ms = timeout_ms < 0
+                              ? IDEM_NEVER
+                              : idem__time_add(idem__mono_ms(), timeout_ms);
+    return 0;
+}
+
+/* ---- Open and close ---------------------------------------------------- */
+
+static int set_up_multi(struct idem__aws_client *client)
+{
+    CURLMcode (*set)(CURLM *, CURLMoption, ...) = client->curl->multi_setopt;
+    long connections = (long)client->options.connections_max;
+    int bad = 0;
+
+    client->multi = client->curl->multi_init();
+    if (client->multi == NULL) {
+        return -1;
+    }
+    bad |= set(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    bad |= set(client->multi, CURLMOPT_SOCKETDATA, client);
+    bad |= set(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    bad |= set(client->multi, CURLMOPT_TIMERDATA, client);
+    bad |= set(client->multi, CURLMOPT_MAXCONNECTS, connections);
+    return bad == 0 ? 0 : -1;
+}
+
+static int set_up_epoll(struct idem__aws_client *client)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    client->epoll = epoll_create1(EPOLL_CLOEXEC);
+    client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = client->wake;
+    return client->epoll < 0 || client->wake < 0 ||
+                   epoll_ctl(client->epoll, EPOLL_CTL_ADD, client->wake,
+                             &event) != 0
+               ? -1
+               : 0;
+}
+
+static int copy_ca_file(struct idem__aws_client *client,
+                        struct idem_error *error)
+{
+    const char *path = client->options.ca_file;
+    size_t len;
+
+    if (path == NULL) {
+        return 0;
+    }
+    if (access(path, R_OK) != 0) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the certificates in %.150s cannot be read: %s",
+                           path, strerror(errno));
+    }
+    len = strlen(path) + 1;
+    client->ca_file = idem__alloc(len);
+    if (client->ca_file == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    memcpy(client->ca_file, path, len);
+    client->options.ca_file = client->ca_file;
+    return 0;
+}
+
+int idem__aws_client_open(const struct idem__aws_options *options,
+                          struct idem__aws_client **ret_client,
+                          struct idem_error *ret_error)
+{
+    struct idem__aws_client *client;
+    const struct idem__curl *curl;
+    int rc = idem__curl_get(&curl, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    client = idem__zalloc(sizeof(*client));
+    if (client == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    client->curl = curl;
+    client->options = *options;
+    idem__host_default(&client->options.host);
+    if (client->options.connections_max == 0) {
+        client->options.connections_max = CONNECTIONS;
+    }
+    client->epoll = -1;
+    client->wake = -1;
+    client->curl_due_ms = IDEM_NEVER;
+    client->due_ms = IDEM_NEVER;
+    client->queued_due_ms = IDEM_NEVER;
+    client->sleep_until_ms = -1;
+    rc = copy_ca_file(client, ret_error);
+    if (rc == 0 && (set_up_epoll(client) != 0 || set_up_multi(client) != 0)) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    if (rc != 0) {
+        idem__aws_client_close(client);
+        return rc;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+void idem__aws_client_close(struct idem__aws_client *client)
+{
+    struct idem__quiet quiet;
+
+    if (client == NULL) {
+        return;
+    }
+    assert(client->in_flight == 0);
+    idem__quiet_begin(&quiet);
+    while (client->free_slots != NULL) {
+        struct idem__aws_slot *slot = client->free_slots;
+
+        client->free_slots = slot->next;
+        idem__aws_slot_destroy(slot);
+    }
+    if (client->multi != NULL) {
+        (void)client->curl->multi_cleanup(client->multi);
+    }
+    idem__quiet_end(&quiet);
+    if (client->epoll >= 0) {
+        (void)close(client->epoll);
+    }
+    if (client->wake >= 0) {
+        (void)close(client->wake);
+    }
+    idem__sigv4_finish(&client->signer);
+    idem__free(client->ca_file);
+    idem__free(client);
+}
+
+/* ---- One request's way ------------------------------------------------- */
+
+static void finish(struct idem__aws_client *client,
+                   struct idem__aws_request *request)
+{
+    client->counters.requests++;
+    client->counters.not_sent += request->outcome == IDEM__AWS_NOT_SENT;
+    client->counters.no_answer += request->outcome == IDEM__AWS_NO_ANSWER;
+    request->state = DONE;
+    append(&client->done, request);
+}
+
+/* It never got to a connection. */
+static void refuse(struct idem__aws_client *client,
+                   struct idem__aws_request *request,
+                   const struct idem_error *why)
+{
+    request->outcome = IDEM__AWS_NOT_SENT;
+    request->error = *why;
+    request->status = 0;
+    request->sends = 0;
+    request->answer_len = 0;
+    finish(client, request);
+}
+
+static void refuse_late(struct idem__aws_client *client,
+                        struct idem__aws_request *request)
+{
+    struct idem_error why;
+
+    (void)idem__error(&why, IDEM_EUNAVAILABLE,
+                      "the time for the request to %.80s was over before it "
+                      "could be sent",
+                      request->endpoint->host);
+    refuse(client, request, &why);
+}
+
+/* The service's time, or what this machine takes for it. */
+static int64_t service_now(const struct idem__aws_client *client,
+                           const struct idem_clock_reading *reading)
+{
+    int64_t now_ms, err_ms;
+
+    return idem__aws_clock_now(&client->clock, reading->boot_ms, &now_ms,
+                               &err_ms)
+               ? now_ms
+               : reading->wall_ms;
+}
+
+static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
+                                        struct idem_error *error)
+{
+    struct idem__aws_slot *slot = client->free_slots;
+
+    if (slot != NULL) {
+        client->free_slots = slot->next;
+        return slot;
+    }
+    if (idem__aws_slot_create(client->curl, &client->options, &client->clock,
+                              &slot, error) != 0) {
+        return NULL;
+    }
+    client->slots++;
+    return slot;
+}
+
+static void give_slot(struct idem__aws_client *client,
+                      struct idem__aws_slot *slot)
+{
+    slot->request->slot = NULL;
+    slot->request = NULL;
+    slot->next = client->free_slots;
+    client->free_slots = slot;
+}
+
+/* Signs @request, which is in no list, and hands it to libcurl. At @now_ms if
+ * that is not 0, else at the service's time. 0; 1: credentials are being fetched;
+ * or a code. */
+static int launch(struct idem__aws_client *client,
+                  struct idem__aws_request *request, int64_t now_ms,
+                  struct idem_error *error)
+{
+    const struct idem_host *host = &client->options.host;
+    struct idem__aws_provider *provider = client->options.provider;
+    const struct idem__aws_credentials *credentials;
+    struct idem_clock_reading reading;
+    struct idem__aws_slot *slot;
+    int rc;
+
+    if (host->clock(host->ctx, &reading) != 0) {
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "the clocks of this machine cannot be read");
+    }
+    if (now_ms == 0) {
+        now_ms = service_now(client, &reading);
+    }
+    rc = provider->get(provider, now_ms, &credentials, error);
+    if (rc != 0) {
+        return rc;
+    }
+    slot = take_slot(client, error);
+    if (slot == NULL) {
+        return IDEM_ENOMEM;
+    }
+    rc =
+        idem__aws_slot_load(slot, request, &client->signer, credentials, now_ms,
+                            request->deadline_ms - idem__mono_ms(), error);
+    if (rc == 0) {
+        slot->sent_boot_ms = reading.boot_ms;
+        request->slot = slot;
+        if (client->curl->multi_add_handle(client->multi, slot->easy) ==
+            CURLM_OK) {
+            request->state = RUNNING;
+            append(&client->running, request);
+            return 0;
+        }
+        rc = idem__error_plain(error, IDEM_ENOMEM);
+    }
+    slot->request = request;
+    give_slot(client, slot);
+    return rc;
+}
+
+static void enqueue(struct idem__aws_client *client,
+                    struct idem__aws_request *request)
+{
+    request->state = QUEUED;
+    append(&client->queued, request);
+    if (request->deadline_ms < client->queued_due_ms) {
+        client->queued_due_ms = request->deadline_ms;
+    }
+}
+
+/* True if the refusal of @request is one that a new signature mends, and it was
+ * signed anew and is on its way. Only a refusal: nothing was applied. */
+static bool launch_anew(struct idem__aws_client *client,
+                        struct idem__aws_request *request, int64_t date_ms)
+{
+    struct idem__aws_provider *provider = client->options.provider;
+    struct idem__aws_error refusal;
+    struct idem_error error;
+    int64_t now_ms = 0;
+
+    if (request->outcome != IDEM__AWS_ANSWERED || request->status < 400 ||
+        request->status > 499 || request->answer_len > SKEW_ANSWER_MAX ||
+        request->signed_anew || request->sends != 1 ||
+        request->deadline_ms <= idem__mono_ms()) {
+        return false;
+    }
+    idem__aws_error_parse(request->status, request->error_type,
+                          idem_bytes(request->answer, request->answer_len),
+                          &refusal);
+    if (refusal.meaning == IDEM__AWS_SKEWED) {
+        if (date_ms == 0) {
+            return false;
+        }
+        now_ms = date_ms;
+    } else if (refusal.meaning != IDEM__AWS_EXPIRED ||
+               provider->expired == NULL || !provider->expired(provider)) {
+        return false;
+    }
+    request->signed_anew = true;
+    client->counters.signed_anew++;
+    switch (launch(client, request, now_ms, &error)) {
+    case 0:
+        break;
+    case 1:
+        enqueue(client, request);
+        break;
+    default:
+        refuse(client, request, &error);
+        break;
+    }
+    return true;
+}
+
+/* Takes the transfer of @slot, which has ended, or ends it. */
+static void land(struct idem__aws_client *client, struct idem__aws_slot *slot,
+                 CURLcode code)
+{
+    struct idem__aws_request *request = slot->request;
+    int64_t date_ms = slot->arrival.date_ms;
+    long connects = 0;
+
+    idem__aws_slot_judge(slot, code);
+    (void)client->curl->easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS,
+                                     &connects);
+    (void)client->curl->multi_remove_handle(client->multi, slot->easy);
+    client->counters.connections += (uint64_t)connects;
+    client->counters.sends += request->sends;
+    unlink_from(&client->running, request);
+    give_slot(client, slot);
+    if (!launch_anew(client, request, date_ms)) {
+        finish(client, request);
+    }
+}
+
+/* ---- Working ----------------------------------------------------------- */
+
+/* Starts what has a turn. */
+static void start_queued(struct idem__aws_client *client)
+{
+    while (client->queued.first != NULL &&
+           (client->free_slots != NULL ||
+            client->slots < client->options.connections_max)) {
+        struct idem__aws_request *request = client->queued.first;
+        struct idem_error error;
+        int rc;
+
+        unlink_from(&client->queued, request);
+        if (request->deadline_ms <= idem__mono_ms()) {
+            refuse_late(client, request);
+            continue;
+        }
+        rc = launch(client, request, /* now_ms= */ 0, &error);
+        if (rc == 1) {
+            /* All of them wait for the same credentials. */
+            prepend(&client->queued, request);
+            break;
+        }
+        if (rc != 0) {
+            refuse(client, request, &error);
+        }
+    }
+    if (client->queued.first == NULL) {
+        client->queued_due_ms = IDEM_NEVER;
+    }
+}
+
+/* Ends what waited past its deadline. */
+static void end_late(struct idem__aws_client *client)
+{
+    struct idem__aws_request *request = client->queued.first;
+    int64_t now_ms = idem__mono_ms();
+
+    if (client->queued_due_ms > now_ms) {
+        return;
+    }
+    client->queued_due_ms = IDEM_NEVER;
+    while (request != NULL) {
+        struct idem__aws_request *next = request->next;
+
+        if (request->deadline_ms <= now_ms) {
+            unlink_from(&client->queued, request);
+            refuse_late(client, request);
+        } else if (request->deadline_ms < client->queued_due_ms) {
+            client->queued_due_ms = request->deadline_ms;
+        }
+        request = next;
+    }
+}
+
+/* Takes what libcurl has finished. */
+static void collect(struct idem__aws_client *client)
+{
+    CURLMsg *message;
+    int left;
+
+    while ((message = client->curl->multi_info_read(client->multi, &left)) !=
+           NULL) {
+        CURLcode code = message->data.result;
+        char *slot = NULL;
+
+        (void)client->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
+                                         &slot);
+        land(client, (struct idem__aws_slot *)(void *)slot, code);
+    }
+}
+
+static void run_timers(struct idem__aws_client *client)
+{
+    int running;
+    unsigned turns = 0;
+
+    /* A request that begins needs a turn or two; more would be for another
+     * call. */
+    while (client->curl_due_ms <= idem__mono_ms() && turns < 8) {
+        client->curl_due_ms = IDEM_NEVER;
+        (void)client->curl->multi_socket_action(client->multi,
+                                                CURL_SOCKET_TIMEOUT, 0,
+                                                &running);
+        turns++;
+    }
+}
+
+static void run_sockets(struct idem__aws_client *client)
+{
+    struct epoll_event events[EVENTS];
+    int n = epoll_wait(client->epoll, events, EVENTS, 0);
+    int running;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t seen = events[i].events;
+        int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                   ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                   ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+
+        if (events[i].data.fd != client->wake) {
+            (void)client->curl->multi_socket_action(client->multi,
+                                                    events[i].data.fd, what,
+                                                    &running);
+        }
+    }
+}
+
+/* Says when work() is needed next, so that a wait under way hears it. */
+static void say_due(struct idem__aws_client *client, int64_t due_ms)
+{
+    __atomic_store_n(&client->due_ms, due_ms, __ATOMIC_SEQ_CST);
+    if (due_ms < __atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST)) {
+        idem__aws_wake(client);
+    }
+}
+
+static void set_due(struct idem__aws_client *client)
+{
+    int64_t due_ms = client->curl_due_ms;
+
+    if (client->queued_due_ms < due_ms) {
+        due_ms = client->queued_due_ms;
+    }
+    if (client->queued.first != NULL &&
+        (client->free_slots != NULL ||
+         client->slots < client->options.connections_max)) {
+        int64_t soon_ms = idem__mono_ms() + SOON_MS;
+
+        due_ms = soon_ms < due_ms ? soon_ms : due_ms;
+    }
+    say_due(client, due_ms);
+}
+
+void idem__aws_work(struct idem__aws_client *client)
+{
+    struct idem__quiet quiet = {.blocked = false};
+
+    assert(!client->working);
+    client->working = true;
+    if (client->guarded) {
+        idem__quiet_begin(&quiet);
+    }
+    start_queued(client);
+    run_timers(client);
+    run_sockets(client);
+    collect(client);
+    /* What ended made room. */
+    if (client->queued.first != NULL) {
+        start_queued(client);
+    }
+    run_timers(client);
+    collect(client);
+    end_late(client);
+    set_due(client);
+    if (client->guarded) {
+        idem__quiet_end(&quiet);
+    }
+    client->working = false;
+}
+
+void idem__aws_submit(struct idem__aws_client *client,
+                      struct idem__aws_request *request)
+{
+    assert(request->state == IDLE);
+    request->signed_anew = false;
+    request->slot = NULL;
+    if (request->endpoint->tls || !request->endpoint->local) {
+        client->guarded = true;
+    }
+    enqueue(client, request);
+    client->in_flight++;
+    say_due(client, /* due_ms= */ 0);
+}
+
+struct idem__aws_request *idem__aws_reap(struct idem__aws_client *client)
+{
+    struct idem__aws_request *request = client->done.first;
+
+    if (request != NULL) {
+        unlink_from(&client->done, request);
+        request->state = IDLE;
+        client->in_flight--;
+    }
+    return request;
+}
+
+void idem__aws_abort(struct idem__aws_client *client,
+                     struct idem__aws_request *request)
+{
+    struct idem_error why;
+    struct idem__quiet quiet;
+
+    switch (request->state) {
+    case QUEUED:
+        (void)idem__error(&why, IDEM_EUNAVAILABLE,
+                          "the request was given up before it was sent");
+        unlink_from(&client->queued, request);
+        refuse(client, request, &why);
+        break;
+    case RUNNING:
+        idem__quiet_begin(&quiet);
+        request->deadline_ms = 0; /* Not to be signed anew. */
+        (void)snprintf(request->slot->why, sizeof(request->slot->why),
+                       "it was not waited for");
+        land(client, request->slot, CURLE_OPERATION_TIMEDOUT);
+        idem__quiet_end(&quiet);
+        set_due(client);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- Waiting ----------------------------------------------------------- */
+
+void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
+{
+    struct epoll_event event;
+    uint64_t count;
+    int64_t until_ms = deadline_ms;
+    int64_t due_ms, now_ms;
+
+    /* First said, then looked: work() does it the other way round, so that one
+     * of the two sees the other. */
+    __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
+    due_ms = __atomic_load_n(&client->due_ms, __ATOMIC_SEQ_CST);
+    if (due_ms < until_ms) {
+        until_ms = due_ms;
+        __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
+    }
+    now_ms = idem__mono_ms();
+    until_ms -= now_ms;
+    (void)epoll_wait(client->epoll, &event, 1,
+                     until_ms <= 0        ? 0
+                     : until_ms > 3600000 ? 3600000
+                                          : (int)until_ms);
+    __atomic_store_n(&client->sleep_until_ms, (int64_t)-1, __ATOMIC_SEQ_CST);
+    (void)!read(client->wake, &count, sizeof(count));
+}
+
+void idem__aws_wake(struct idem__aws_client *client)
+{
+    uint64_t one = 1;
+
+    (void)!write(client->wake, &one, sizeof(one));
+}
+
+int idem__aws_fd(const struct idem__aws_client *client)
+{
+    return client->epoll;
+}
+
+int64_t idem__aws_due_ms(const struct idem__aws_client *client)
+{
+    return __atomic_load_n(&client->due_ms, __ATOMIC_SEQ_CST);
+}
+
+/* ---- Looking ----------------------------------------------------------- */
+
+size_t idem__aws_in_flight(const struct idem__aws_client *client)
+{
+    return client->in_flight;
+}
+
+const struct idem__aws_clock *idem__aws_client_clock(
+    const struct idem__aws_client *client)
+{
+    return &client->clock;
+}
+
+void idem__aws_client_counters(const struct idem__aws_client *client,
+                               struct idem__aws_counters *ret_counters)
+{
+    *ret_counters = client->counters;
+}
+
+void idem__aws_request_finish(struct idem__aws_request *request)
+{
+    idem__free(request->answer);
+    request->answer = NULL;
+    request->answer_len = 0;
+    request->answer_cap = 0;
+}
