@@ -72,7 +72,8 @@
  *   queue by one thread at a time (a queue may be submitted to from many).
  * - Nothing here survives fork(): a child opens the store anew. A handle that
  *   was carried across answers IDEM_EINVALID and touches nothing.
- * - The library never prints, exits or reads the environment. It starts no
+ * - The library never prints or exits, nor reads the environment (a DynamoDB
+ *   store does: AWS's own variables). It starts no
  *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
  *   and nothing is purged by itself.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
@@ -340,6 +341,10 @@ struct idem_open_options {
  *                     likewise, but made with mode 0660 for that group (a name or
  *                     a number), which the caller must be in; whoever opens it
  *                     later may say so or not. A PATH has no "?" in it.
+ *     dynamodb://TABLE
+ *                     a DynamoDB table, for many machines; idem/dynamodb.h says
+ *                     what may stand behind it. The one store that reads the
+ *                     environment: AWS's own variables
  *     memory:         in this process, gone when it is closed
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
@@ -371,6 +376,10 @@ enum idem_request_flag {
      * under IDEM_RERUN, starts the work itself. In an op: its caller waits, and
      * looks once more. */
     IDEM_WAIT_THEN_RUN = 1,
+    /* The key is probably on record already: a redelivered event, a client that
+     * says so. A store to which a refused claim costs more than a look then looks
+     * first. The answer is the same. */
+    IDEM_LIKELY_REPLAY = 2,
 };
 
 struct idem_request {

@@ -85,6 +85,8 @@ enum idem_cancel {
     IDEM_CANCEL_ANSWERED,   /* Too late: it is in its queue, or about to be. */
 };
 
+#define IDEM_CURSOR_LEN 20
+
 /* One request to a store and its answer. Made by the idem_op_*() functions; all
  * slices of the arguments point into memory that the op owns. */
 struct idem_op {
@@ -118,15 +120,16 @@ struct idem_op {
             struct idem_filter filter;
             idem_list_fn *each;
             void *ctx;
-            uint64_t cursor[3]; /* The store's own; 0: from the start. */
-            uint64_t limit;     /* Records looked at in this page. */
+            uint64_t cursor[IDEM_CURSOR_LEN]; /* The store's own; 0: from
+                                                 the start. */
+            uint64_t limit; /* Records looked at in this page. */
             int64_t now_ms;
             bool done;
             bool stopped; /* each() asked for it. */
         } list;
         struct {
             uint64_t max;
-            uint64_t cursor[3]; /* Likewise. */
+            uint64_t cursor[IDEM_CURSOR_LEN]; /* Likewise. */
             uint64_t purged;
             bool done;
         } purge;
@@ -196,6 +199,9 @@ struct idem_store_ops {
                   int64_t deadline_ms);
     /* Ends and frees the store. Nothing is pending. */
     void (*close)(struct idem_store *store);
+    /* A descriptor that is readable when drive() has something to do that no
+     * queue knows of, or a negative code. NULL: there is no such thing. */
+    int (*fd)(struct idem_store *store);
 };
 
 struct idem_waiters;

@@ -101,7 +101,8 @@ int idem__check_request(const struct idem_request *request,
     if (request->input.len > IDEM_RESULT_MAX) {
         return too_long("input", IDEM_RESULT_MAX, error);
     }
-    if ((request->flags & ~(unsigned)IDEM_WAIT_THEN_RUN) != 0) {
+    if ((request->flags &
+         ~(unsigned)(IDEM_WAIT_THEN_RUN | IDEM_LIKELY_REPLAY)) != 0) {
         return idem__error(error, IDEM_EINVALID, "flags: no such flag");
     }
     return 0;

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "queue/queue.h"
 
+#include <idem/dynamodb.h>
 #include <idem/memory.h>
 #include <idem/sqlite.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ static const struct {
     open_fn *open;
 } schemes[] = {
     {"sqlite:", idem_sqlite_open},
+    {"dynamodb:", idem_dynamodb_open},
     {"memory:", open_memory},
 };
 
@@ -46,8 +48,8 @@ int idem_open(const char *url, const struct idem_open_options *options,
         }
     }
     return idem__error(ret_error, IDEM_EINVALID,
-                       "\"%.100s\" names no kind of store: write sqlite:PATH "
-                       "or memory:",
+                       "\"%.100s\" names no kind of store: write "
+                       "sqlite:PATH, dynamodb://TABLE or memory:",
                        url);
 }
 

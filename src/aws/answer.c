@@ -206,6 +206,9 @@ size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
             break;
         }
     }
+    if (slot->arrival.no_memory) {
+        return 0;
+    }
     return len;
 }
 

@@ -351,7 +351,8 @@ void idem__aws_slot_judge(struct idem__aws_slot *slot, CURLcode code)
         request->outcome = IDEM__AWS_ANSWERED;
     } else if (request->sends > 0) {
         request->outcome = IDEM__AWS_NO_ANSWER;
-        (void)idem__error(&request->error, IDEM_EUNKNOWN,
+        (void)idem__error(&request->error,
+                          slot->arrival.no_memory ? IDEM_ENOMEM : IDEM_EUNKNOWN,
                           "%.80s gave no whole answer: %s", host, flaw);
     } else {
         request->outcome = IDEM__AWS_NOT_SENT;

@@ -104,7 +104,8 @@ struct idem__aws_request {
     enum idem__aws_outcome outcome;
     struct idem_error error; /* code 0: ANSWERED. Else one sentence, and
                                 IDEM_EUNAVAILABLE (NOT_SENT), IDEM_EUNKNOWN
-                                (NO_ANSWER), or for a request that could not be
+                                (NO_ANSWER; IDEM_ENOMEM: no memory
+                                to take it), or for a request that could not be
                                 made what stood in the way: IDEM_ECONFIG,
                                 IDEM_ENOMEM (both NOT_SENT). */
     int status;              /* 0: none. */

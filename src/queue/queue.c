@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
     memset(queue, 0, sizeof(*queue));
     queue->store = store;
     queue->fd = -1;
+    queue->both = -1;
     if (pthread_condattr_init(&attr) != 0) {
         return IDEM_ENOMEM;
     }
@@ -37,6 +39,9 @@ int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
 void idem__queue_finish(struct idem_queue *queue)
 {
     assert(queue->submitted == 0);
+    if (queue->both >= 0) {
+        (void)close(queue->both);
+    }
     if (queue->fd >= 0) {
         (void)close(queue->fd);
     }
@@ -164,19 +169,49 @@ static void arm(struct idem_queue *queue)
     queue->armed = should;
 }
 
-int idem_queue_fd(struct idem_queue *queue)
+/* A descriptor that is readable when either of the two is. */
+static int watch_both(int a, int b)
 {
-    int fd;
+    struct epoll_event event = {.events = EPOLLIN};
+    int both = epoll_create1(EPOLL_CLOEXEC);
 
-    (void)pthread_mutex_lock(&queue->mutex);
+    if (both >= 0 && (epoll_ctl(both, EPOLL_CTL_ADD, a, &event) != 0 ||
+                      epoll_ctl(both, EPOLL_CTL_ADD, b, &event) != 0)) {
+        (void)close(both);
+        both = -1;
+    }
+    return both;
+}
+
+/* With the mutex held. */
+static int make_fd(struct idem_queue *queue)
+{
+    struct idem_store *store = queue->store;
+
     if (queue->fd < 0) {
         queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         queue->armed = false;
         arm(queue);
     }
-    fd = queue->fd >= 0 ? queue->fd : IDEM_EUNAVAILABLE;
+    if (queue->fd < 0 || store->ops->fd == NULL) {
+        return queue->fd;
+    }
+    if (queue->both < 0) {
+        int fd = store->ops->fd(store);
+
+        queue->both = fd < 0 ? -1 : watch_both(queue->fd, fd);
+    }
+    return queue->both;
+}
+
+int idem_queue_fd(struct idem_queue *queue)
+{
+    int fd;
+
+    (void)pthread_mutex_lock(&queue->mutex);
+    fd = make_fd(queue);
     (void)pthread_mutex_unlock(&queue->mutex);
-    return fd;
+    return fd >= 0 ? fd : IDEM_EUNAVAILABLE;
 }
 
 void idem__queue_push(struct idem_queue *queue, struct idem_op *op)

@@ -16,6 +16,7 @@ struct idem_queue {
     size_t sleepers;
     bool poked;
     int fd;     /* eventfd; -1 until somebody asks for it. */
+    int both;   /* epoll of that and of the store's; -1: it has none. */
     bool armed; /* The eventfd is readable. */
 };
 

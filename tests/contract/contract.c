@@ -3,16 +3,49 @@
 
 #include "base/bytes.h"
 #include "heap.h"
+#include "table.h"
 #include "temp.h"
 
 #include <sqlite3.h>
 
+static const struct traits all_traits[] = {
+    {.name = "memory", .keeps_counters = false, .other_boot_ms = 5000},
+    {.name = "sqlite",
+     .durable = true,
+     .file = true,
+     .keeps_counters = true,
+     .other_boot_ms = 5000},
+    {.name = "dynamodb",
+     .durable = true,
+     .forgets_fences = true,
+     .purge_lag_ms = (int64_t)2 * 3600 * 1000,
+     .other_boot_ms = 2000},
+};
+
+const struct traits *traits(void)
+{
+    size_t i;
+
+    for (i = 0; test_argument != NULL && i < COUNT(all_traits); i++) {
+        if (strcmp(all_traits[i].name, test_argument) == 0) {
+            return &all_traits[i];
+        }
+    }
+    fail_with("name a store: memory, sqlite or dynamodb");
+    return NULL;
+}
+
 bool is_durable(void)
 {
-    if (test_argument == NULL) {
-        fail_with("name a store: memory or sqlite");
+    return traits()->durable;
+}
+
+const char *new_place(const char *name)
+{
+    if (!is_durable()) {
+        return NULL;
     }
-    return strcmp(test_argument, "memory") != 0;
+    return traits()->file ? temp_path(name) : table_new();
 }
 
 const char *url_of(const struct fixture *f)
@@ -40,7 +73,7 @@ void open_again(struct fixture *f)
 
 static void open_empty(struct fixture *f)
 {
-    f->path = is_durable() ? temp_path("idem.db") : NULL;
+    f->path = new_place("idem.db");
     open_again(f);
 }
 
@@ -48,6 +81,8 @@ void open_virtual(struct fixture *f)
 {
     host_init(&f->host);
     f->options = host_options(&f->host, true);
+    /* The time of a service is not that of a clock that somebody sets. */
+    f->host.kept_right = !traits()->file && is_durable();
     open_empty(f);
 }
 
@@ -310,6 +345,9 @@ size_t stored_read(struct fixture *f, const char *key, enum part part,
     sqlite3 *db;
     size_t len;
 
+    if (is_durable() && !traits()->file) {
+        return table_part_read(f->path, key, part, buf, cap);
+    }
     if (!is_durable()) {
         const uint8_t *bytes = memory_part(key, part, &len);
 
@@ -336,6 +374,10 @@ void stored_write(struct fixture *f, const char *key, enum part part,
     sqlite3_stmt *stmt;
     sqlite3 *db;
 
+    if (is_durable() && !traits()->file) {
+        table_part_write(f->path, key, part, bytes, len);
+        return;
+    }
     if (!is_durable()) {
         size_t have;
         uint8_t *to = memory_part(key, part, &have);

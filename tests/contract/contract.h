@@ -11,7 +11,7 @@ struct fixture {
     struct host host;
     struct idem_open_options options;
     struct idem_store *store;
-    const char *path; /* Of its file; NULL: it has none. */
+    const char *path; /* Of its file, or what names its table; NULL: none. */
 };
 
 /* An empty store on virtual clocks. Waiters poll, and each poll passes time. */
@@ -27,8 +27,24 @@ void finish(struct fixture *f);
 /* Where it is; valid until the next call. */
 const char *url_of(const struct fixture *f);
 
-/* True if the store outlives its handle, and so can have several. */
+/* What stores may differ in. */
+struct traits {
+    const char *name;
+    bool durable;         /* It outlives its handle, and so can have several. */
+    bool file;            /* It is an SQLite file. */
+    bool forgets_fences;  /* Of what was purged, or deleted by its ttl. */
+    bool keeps_counters;  /* Longer than its handle. */
+    int64_t purge_lag_ms; /* A record is kept that long after its retention. */
+    int64_t other_boot_ms; /* A lease of another boot counts that much more. */
+};
+
+const struct traits *traits(void);
+
+/* traits()->durable. */
 bool is_durable(void);
+
+/* Another place for a store, which may be used for f->path. */
+const char *new_place(const char *name);
 
 /* Another handle on the same store with @options: its own where the store is
  * durable, else the same. handle_close() when done. */

@@ -255,8 +255,8 @@ TEST(corrupt, columnsAreNotBelieved)
     };
     size_t i;
 
-    if (!is_durable()) {
-        SKIP("the store in memory has no columns");
+    if (!traits()->file) {
+        SKIP("only a file has columns");
     }
     for (i = 0; i < COUNT(edits); i++) {
         struct fixture f;
@@ -377,8 +377,8 @@ TEST(lock, boundsTheWait)
     long long since_ms;
     int verb;
 
-    if (!is_durable()) {
-        SKIP("the store in memory is of one process");
+    if (!traits()->file) {
+        SKIP("only a file has a lock");
     }
     open_impatient(&f);
     run(f.store, &done, "x");
@@ -425,8 +425,8 @@ TEST(lock, boundsTheWaitOfAQueue)
                                                      hold_transaction};
     size_t h;
 
-    if (!is_durable()) {
-        SKIP("the store in memory is of one process");
+    if (!traits()->file) {
+        SKIP("only a file has a lock");
     }
     for (h = 0; h < COUNT(holds); h++) {
         struct fixture f;
@@ -474,8 +474,8 @@ TEST(lock, isWaitedFor)
     struct idem_request request = claim("k");
     long long since_ms;
 
-    if (!is_durable()) {
-        SKIP("the store in memory is of one process");
+    if (!traits()->file) {
+        SKIP("only a file has a lock");
     }
     open_real(&f);
     run(f.store, &request, "x");

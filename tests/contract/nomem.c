@@ -378,7 +378,7 @@ static int open_it(struct fixture *f, unsigned flags)
 {
     struct idem_open_options options = f->options;
     struct idem_store *store = NULL;
-    struct fixture other = {.path = is_durable() ? temp_path("new.db") : NULL};
+    struct fixture other = {.path = new_place("new.db")};
     int rc;
 
     options.host.sleep = NULL;
@@ -407,7 +407,7 @@ static int first_read(struct fixture *f)
     struct idem_answer *answer = NULL;
     int rc;
 
-    other.path = is_durable() ? temp_path("read.db") : NULL;
+    other.path = new_place("read.db");
     open_again(&other);
     arm();
     rc = disarm(

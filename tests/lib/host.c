@@ -8,7 +8,9 @@ static int read_clocks(void *ctx, struct idem_clock_reading *ret_reading)
     if (host->clock_code != 0) {
         return host->clock_code;
     }
-    ret_reading->wall_ms = __atomic_load_n(&host->wall_ms, __ATOMIC_ACQUIRE);
+    ret_reading->wall_ms =
+        __atomic_load_n(host->kept_right ? &host->true_ms : &host->wall_ms,
+                        __ATOMIC_ACQUIRE);
     ret_reading->boot_ms = __atomic_load_n(&host->boot_ms, __ATOMIC_ACQUIRE);
     memcpy(ret_reading->boot_id, host->boot_id, sizeof(host->boot_id));
     return 0;
@@ -60,6 +62,7 @@ void host_init(struct host *host)
 {
     memset(host, 0, sizeof(*host));
     host->wall_ms = HOST_WALL_MS;
+    host->true_ms = HOST_WALL_MS;
     host->boot_ms = HOST_BOOT_MS;
     memset(host->boot_id, 'A', sizeof(host->boot_id));
     host->drawn = 1;
@@ -79,6 +82,7 @@ struct idem_open_options host_options(struct host *host, bool sleeping)
 void host_pass(struct host *host, int64_t ms)
 {
     (void)__atomic_add_fetch(&host->wall_ms, ms, __ATOMIC_ACQ_REL);
+    (void)__atomic_add_fetch(&host->true_ms, ms, __ATOMIC_ACQ_REL);
     (void)__atomic_add_fetch(&host->boot_ms, ms, __ATOMIC_ACQ_REL);
 }
 
@@ -90,6 +94,7 @@ void host_set_wall(struct host *host, int64_t wall_ms)
 void host_reboot(struct host *host, int64_t down_ms)
 {
     host->wall_ms += down_ms;
+    host->true_ms += down_ms > 0 ? down_ms : 0;
     host->boot_ms = 1000;
     host->boot_id[0]++;
 }

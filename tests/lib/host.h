@@ -10,6 +10,8 @@
 
 struct host {
     int64_t wall_ms;
+    int64_t true_ms; /* As wall_ms, but nobody sets it. */
+    bool kept_right; /* The wall clock that is read is true_ms. */
     int64_t boot_ms;
     uint8_t boot_id[16];
     uint64_t drawn; /* Random numbers, which are those of a seed. */

@@ -10,6 +10,7 @@
 
 #include "base/host.h"
 #include "queue/queue.h"
+#include "store/shared/verbs.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -174,22 +175,12 @@ static struct idem_op *take_batch(struct idem__group *group)
     return batch;
 }
 
-/* A claim that was made after its caller had stopped waiting would block the key
- * for a lease, and under hold for a person: it is given back. Best effort. */
+/* Gives an unwanted claim back. Best effort. */
 static bool give_back(struct idem__group *group, struct idem_op *op)
 {
-    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
-        op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
-        op->verdict != IDEM_STARTED) {
+    if (!idem__verb_unwanted(op)) {
         return false;
     }
-    op->fence = op->record.fence;
-    op->verb = IDEM_OP_END;
-    op->u.end = (struct idem_outcome){
-        .status = IDEM_STATUS_RELEASED,
-        .text = idem_str("its caller had stopped waiting"),
-    };
-    op->queue = NULL;
     (void)pthread_mutex_lock(&group->mutex);
     append(group, op);
     (void)pthread_mutex_unlock(&group->mutex);

@@ -173,3 +173,20 @@ bool idem__verb_list_row(struct idem_op *op, int code,
     }
     return true;
 }
+
+bool idem__verb_unwanted(struct idem_op *op)
+{
+    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
+        op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
+        op->verdict != IDEM_STARTED) {
+        return false;
+    }
+    op->fence = op->record.fence;
+    op->verb = IDEM_OP_END;
+    op->u.end = (struct idem_outcome){
+        .status = IDEM_STATUS_RELEASED,
+        .text = idem_str("its caller had stopped waiting"),
+    };
+    op->queue = NULL;
+    return true;
+}

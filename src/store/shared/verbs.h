@@ -36,4 +36,9 @@ bool idem__verb_list_row(struct idem_op *op, int code,
                          const struct idem_record *record,
                          const struct idem_now *now);
 
+/* A claim that was made after its caller had stopped waiting would block the key
+ * for a lease, and under hold for a person. True: @op was one, and is now the
+ * release of it, for the store to run. */
+bool idem__verb_unwanted(struct idem_op *op);
+
 #endif

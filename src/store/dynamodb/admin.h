@@ -1,0 +1,28 @@
+/* Requests about the table itself, one at a time, blocking. */
+#ifndef IDEM_STORE_DYNAMODB_ADMIN_H
+#define IDEM_STORE_DYNAMODB_ADMIN_H
+
+#include "store/dynamodb/store.h"
+
+/* A handle that nobody else uses. */
+struct idem__admin {
+    struct idem__dynamodb_store *store;
+    struct idem__buffer out; /* The request. */
+    struct idem__aws_request request;
+};
+
+/* The errors of idem_dynamodb_open(). */
+int idem__admin_open(const char *place, struct idem__admin *ret_admin,
+                     struct idem_error *ret_error);
+void idem__admin_close(struct idem__admin *admin);
+
+/* Starts a request: {"TableName":"...". */
+void idem__admin_begin(struct idem__admin *admin);
+
+/* Sends it to @target. Throttles, and failures where @safe, are tried again. The
+ * caller finishes *@ret_answer, which may be any; IDEM_EUNAVAILABLE in it means
+ * that the service is away. */
+void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
+                      struct idem__answer *ret_answer);
+
+#endif

@@ -1,0 +1,32 @@
+/* What an answer of DynamoDB, or the lack of one, means. Pure. */
+#ifndef IDEM_STORE_DYNAMODB_ANSWER_H
+#define IDEM_STORE_DYNAMODB_ANSWER_H
+
+#include "aws/error.h"
+#include "aws/transport.h"
+#include "store/dynamodb/json.h"
+
+enum idem__said {
+    IDEM__SAID_OK = 1,      /* Applied; body is the answer. */
+    IDEM__SAID_REFUSED,     /* The condition did not hold: not applied. */
+    IDEM__SAID_NOT_APPLIED, /* Throttled, in conflict, not sent: ask again. */
+    IDEM__SAID_UNKNOWN,     /* It may have been applied, now or later. */
+    IDEM__SAID_NEVER,       /* Not applied, and asking again will not help. */
+};
+
+struct idem__answer {
+    enum idem__said said;
+    bool sent;         /* Something came back: the service is there. */
+    json_object *body; /* OK, REFUSED: what came; else NULL. */
+    json_object *item; /* REFUSED: the item in the way, in body; or NULL. */
+    struct idem_error error; /* All but OK and REFUSED: code and sentence. */
+};
+
+/* Reads the answer of a request that is done. */
+void idem__answer_read(const struct idem__aws_request *request,
+                       struct idem__answer *ret_answer);
+
+/* Frees what it holds. */
+void idem__answer_finish(struct idem__answer *answer);
+
+#endif

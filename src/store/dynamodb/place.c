@@ -1,0 +1,172 @@
+/* Reading what stands behind "dynamodb:" in a URL. */
+#include "store/dynamodb/place.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+
+enum {
+    TABLE_MIN = 3
+};
+
+static bool is_table_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
+
+static int read_table(struct idem_slice text, struct idem__place_conf *conf,
+                      struct idem_error *error)
+{
+    const char *p = text.base;
+    size_t i;
+
+    for (i = 0; i < text.len && is_table_char(p[i]); i++) {
+    }
+    if (i != text.len || text.len < TABLE_MIN ||
+        text.len >= sizeof(conf->table.name)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "\"%.*s\" cannot be the name of a table: 3 to 255 "
+                           "of a-z A-Z 0-9 _ - .",
+                           text.len > 60 ? 60 : (int)text.len, p);
+    }
+    memcpy(conf->table.name, p, text.len);
+    return 0;
+}
+
+static int hex_value(char c)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = c == '\0' ? NULL : strchr(digits, c);
+
+    if (at == NULL) {
+        return -1;
+    }
+    return (int)(at - digits) < 16 ? (int)(at - digits)
+                                   : (int)(at - digits) - 6;
+}
+
+/* Copies a value, with "%XX" as one byte. False: too long, or not one. */
+static bool unescape(struct idem_slice text, char *to, size_t cap)
+{
+    const char *p = text.base;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < text.len; i++) {
+        char c = p[i];
+
+        if (c == '%') {
+            int high = i + 2 < text.len ? hex_value(p[i + 1]) : -1;
+            int low = i + 2 < text.len ? hex_value(p[i + 2]) : -1;
+
+            if (high < 0 || low < 0) {
+                return false;
+            }
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (n + 1 >= cap || c == '\0') {
+            return false;
+        }
+        to[n++] = c;
+    }
+    to[n] = '\0';
+    return n > 0;
+}
+
+/* One of two words. */
+static int read_word(const char *name, const char *value, const char *word,
+                     const char *other, bool *ret_is_word,
+                     struct idem_error *error)
+{
+    *ret_is_word = strcmp(value, word) == 0;
+    if (*ret_is_word || strcmp(value, other) == 0) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "store: %s is \"%s\" or \"%s\", not \"%.60s\"", name,
+                       word, other, value);
+}
+
+static int read_setting(const char *name, const char *value,
+                        struct idem__place_conf *conf, struct idem_error *error)
+{
+    if (strcmp(name, "region") == 0) {
+        if (strlen(value) >= sizeof(conf->region)) {
+            return idem__error(error, IDEM_EINVALID,
+                               "store: the region is too "
+                               "long");
+        }
+        (void)strcpy(conf->region, value);
+        return 0;
+    }
+    if (strcmp(name, "endpoint") == 0) {
+        (void)strcpy(conf->endpoint, value);
+        return 0;
+    }
+    if (strcmp(name, "index") == 0) {
+        return read_word(name, value, "on", "off", &conf->table.index, error);
+    }
+    if (strcmp(name, "pack") == 0) {
+        return read_word(name, value, "on", "off", &conf->table.pack, error);
+    }
+    if (strcmp(name, "clock") == 0) {
+        return read_word(name, value, "host", "service", &conf->host_clock,
+                         error);
+    }
+    if (strcmp(name, "insecure") == 0) {
+        return read_word(name, value, "yes", "no", &conf->insecure, error);
+    }
+    return idem__error(
+        error, IDEM_EINVALID,
+        "store: there is no setting \"%.60s\"; there are region, "
+        "endpoint, index, pack, clock and insecure",
+        name);
+}
+
+static int read_pair(struct idem_slice pair, struct idem__place_conf *conf,
+                     struct idem_error *error)
+{
+    const char *p = pair.base;
+    const char *equals = memchr(p, '=', pair.len);
+    char name[16];
+    char value[IDEM__PLACE_VALUE_MAX + 1];
+    size_t name_len = equals == NULL ? 0 : (size_t)(equals - p);
+
+    if (equals == NULL ||
+        !unescape(idem_bytes(p, name_len), name, sizeof(name)) ||
+        !unescape(idem_bytes(equals + 1, pair.len - name_len - 1), value,
+                  sizeof(value))) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: \"%.*s\" is not NAME=VALUE",
+                           pair.len > 60 ? 60 : (int)pair.len, p);
+    }
+    return read_setting(name, value, conf, error);
+}
+
+int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
+                     struct idem_error *ret_error)
+{
+    const char *at = strchr(text, '?');
+    size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+    int rc;
+
+    memset(ret_conf, 0, sizeof(*ret_conf));
+    ret_conf->table.index = true;
+    ret_conf->table.pack = true;
+    if (strncmp(text, "//", 2) != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "store: write dynamodb://TABLE or "
+                           "dynamodb://TABLE?region=REGION");
+    }
+    rc = read_table(idem_bytes(text + 2, len - 2), ret_conf, ret_error);
+    while (rc == 0 && at != NULL && at[1] != '\0') {
+        const char *start = at + 1;
+
+        at = strchr(start, '&');
+        len = at == NULL ? strlen(start) : (size_t)(at - start);
+        rc = read_pair(idem_bytes(start, len), ret_conf, ret_error);
+    }
+    return rc;
+}

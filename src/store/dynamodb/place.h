@@ -1,0 +1,23 @@
+/* Which table, where, and how: what stands behind "dynamodb:" in a URL. */
+#ifndef IDEM_STORE_DYNAMODB_PLACE_H
+#define IDEM_STORE_DYNAMODB_PLACE_H
+
+#include "store/dynamodb/request.h"
+
+enum {
+    IDEM__PLACE_VALUE_MAX = 1023,
+};
+
+struct idem__place_conf {
+    struct idem__table_conf table;
+    char region[64];                          /* "": not said. */
+    char endpoint[IDEM__PLACE_VALUE_MAX + 1]; /* Likewise. */
+    bool host_clock;
+    bool insecure;
+};
+
+/* 0, or IDEM_EINVALID with a sentence. */
+int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
+                     struct idem_error *ret_error);
+
+#endif

@@ -1,0 +1,238 @@
+/* The requests that are made of DynamoDB, as JSON. */
+#include "store/dynamodb/request.h"
+
+#include <stdio.h>
+
+enum {
+    PARTS_DELETE = 25
+};
+
+static void add_table(struct idem__buffer *out,
+                      const struct idem__table_conf *table)
+{
+    idem__buffer_str(out, "{\"TableName\":");
+    idem__json_string(out, idem_str(table->name));
+}
+
+static void add_key(struct idem__buffer *out, struct idem_slice id)
+{
+    idem__buffer_str(out, "{\"id\":{\"S\":");
+    idem__json_string(out, id);
+    idem__buffer_str(out, "}}");
+}
+
+static void add_old(struct idem__buffer *out, struct idem_slice old)
+{
+    idem__buffer_str(out, ",\"ConditionExpression\":\"rec = :r\","
+                          "\"ExpressionAttributeValues\":{\":r\":");
+    idem__json_b(out, old);
+    idem__buffer_str(out, "}");
+}
+
+static void add_return_old(struct idem__buffer *out)
+{
+    idem__buffer_str(out,
+                     ",\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}");
+}
+
+void idem__request_put(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
+                       const struct idem__item *item, struct idem_slice head,
+                       const struct idem_slice *old)
+{
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Item\":");
+    idem__item_write(out, item, head, table->index);
+    if (old == NULL) {
+        idem__buffer_str(
+            out, ",\"ConditionExpression\":\"attribute_not_exists(id)\"");
+    } else {
+        add_old(out, *old);
+    }
+    add_return_old(out);
+}
+
+void idem__request_get(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
+                       const uint8_t id[IDEM_ID_LEN])
+{
+    char text[IDEM__ITEM_ID_LEN + 1];
+
+    idem__item_id(id, text);
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Key\":");
+    add_key(out, idem_str(text));
+    idem__buffer_str(out, ",\"ConsistentRead\":true}");
+}
+
+void idem__request_delete(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          const uint8_t id[IDEM_ID_LEN], struct idem_slice old)
+{
+    char text[IDEM__ITEM_ID_LEN + 1];
+
+    idem__item_id(id, text);
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Key\":");
+    add_key(out, idem_str(text));
+    add_old(out, old);
+    idem__buffer_str(out, "}");
+}
+
+/* ---- Parts of bodies ---- */
+
+/* The next part from *@i on that is not done; false: none. */
+static bool next_part(const struct idem__parts *parts, uint32_t *i)
+{
+    while (*i < parts->body->parts && parts->done[*i]) {
+        (*i)++;
+    }
+    return *i < parts->body->parts;
+}
+
+static void add_part(struct idem__buffer *out, const struct idem__parts *parts,
+                     uint32_t i)
+{
+    const uint8_t *bytes = parts->stored.base;
+    size_t from = (size_t)i * IDEM__PART_LEN;
+    size_t len = parts->stored.len - from;
+    char name[IDEM__PART_NAME_MAX];
+
+    idem__part_name(parts->id, parts->kind, parts->body->tag, i, name);
+    idem__buffer_str(out, "{\"PutRequest\":{\"Item\":{\"id\":");
+    idem__json_s(out, name);
+    idem__buffer_str(out, ",\"body\":");
+    idem__json_b(out, idem_bytes(bytes + from,
+                                 len < IDEM__PART_LEN ? len : IDEM__PART_LEN));
+    idem__buffer_str(out, ",\"made\":");
+    idem__json_n(out, (uint64_t)parts->made_ms);
+    if (parts->ttl_ms != IDEM_NEVER) {
+        idem__buffer_str(out, ",\"ttl\":");
+        idem__json_n(out, (uint64_t)(parts->ttl_ms + 999) / 1000);
+    }
+    idem__buffer_str(out, "}}}");
+}
+
+static void begin_batch(struct idem__buffer *out,
+                        const struct idem__table_conf *table)
+{
+    idem__buffer_str(out, "{\"RequestItems\":{");
+    idem__json_string(out, idem_str(table->name));
+    idem__buffer_str(out, ":");
+}
+
+void idem__request_parts_put(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem__parts *parts)
+{
+    uint32_t i = 0;
+    unsigned n;
+
+    begin_batch(out, table);
+    idem__buffer_str(out, "[");
+    for (n = 0; n < IDEM__PARTS_PUT && next_part(parts, &i); n++, i++) {
+        idem__buffer_str(out, n == 0 ? "" : ",");
+        add_part(out, parts, i);
+    }
+    idem__buffer_str(out, "]}}");
+}
+
+void idem__request_parts_delete(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem__parts *parts)
+{
+    char name[IDEM__PART_NAME_MAX];
+    uint32_t i = 0;
+    unsigned n;
+
+    begin_batch(out, table);
+    idem__buffer_str(out, "[");
+    for (n = 0; n < PARTS_DELETE && next_part(parts, &i); n++, i++) {
+        idem__part_name(parts->id, parts->kind, parts->body->tag, i, name);
+        idem__buffer_str(out, n == 0 ? "" : ",");
+        idem__buffer_str(out, "{\"DeleteRequest\":{\"Key\":");
+        add_key(out, idem_str(name));
+        idem__buffer_str(out, "}}");
+    }
+    idem__buffer_str(out, "]}}");
+}
+
+void idem__request_parts_get(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem__parts *parts)
+{
+    char name[IDEM__PART_NAME_MAX];
+    uint32_t i = 0;
+    unsigned n;
+
+    begin_batch(out, table);
+    idem__buffer_str(out, "{\"ConsistentRead\":true,\"Keys\":[");
+    for (n = 0; n < IDEM__PARTS_GET && next_part(parts, &i); n++, i++) {
+        idem__part_name(parts->id, parts->kind, parts->body->tag, i, name);
+        idem__buffer_str(out, n == 0 ? "" : ",");
+        add_key(out, idem_str(name));
+    }
+    idem__buffer_str(out, "]}}}");
+}
+
+/* ---- Pages ---- */
+
+void idem__request_heads_get(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len)
+{
+    char text[IDEM__ITEM_ID_LEN + 1];
+    size_t i;
+
+    begin_batch(out, table);
+    idem__buffer_str(out, "{\"ConsistentRead\":true,\"Keys\":[");
+    for (i = 0; i < ids_len; i++) {
+        idem__item_id(ids[i], text);
+        idem__buffer_str(out, i == 0 ? "" : ",");
+        add_key(out, idem_str(text));
+    }
+    idem__buffer_str(out, "]}}}");
+}
+
+void idem__request_scan(struct idem__buffer *out,
+                        const struct idem__table_conf *table,
+                        struct idem_slice after, uint64_t limit)
+{
+    add_table(out, table);
+    idem__buffer_str(out, ",\"ConsistentRead\":true,\"Limit\":");
+    idem__buffer_u64(out, limit);
+    idem__buffer_str(out,
+                     ",\"FilterExpression\":\"attribute_not_exists(body)\"");
+    if (after.len > 0) {
+        idem__buffer_str(out, ",\"ExclusiveStartKey\":");
+        add_key(out, after);
+    }
+    idem__buffer_str(out, "}");
+}
+
+void idem__request_query(struct idem__buffer *out,
+                         const struct idem__table_conf *table, unsigned shard,
+                         struct idem_slice after, uint64_t since,
+                         uint64_t limit)
+{
+    char name[2] = {"0123456789abcdef"[shard & 15], '\0'};
+
+    add_table(out, table);
+    idem__buffer_str(out, ",\"IndexName\":\"open\",\"Limit\":");
+    idem__buffer_u64(out, limit);
+    idem__buffer_str(out, ",\"KeyConditionExpression\":\"#o = :o\","
+                          "\"ExpressionAttributeNames\":{\"#o\":\"open\"},"
+                          "\"ExpressionAttributeValues\":{\":o\":");
+    idem__json_s(out, name);
+    idem__buffer_str(out, "}");
+    if (after.len > 0) {
+        idem__buffer_str(out, ",\"ExclusiveStartKey\":{\"id\":{\"S\":");
+        idem__json_string(out, after);
+        idem__buffer_str(out, "},\"open\":");
+        idem__json_s(out, name);
+        idem__buffer_str(out, ",\"since\":");
+        idem__json_n(out, since);
+        idem__buffer_str(out, "}");
+    }
+    idem__buffer_str(out, "}");
+}

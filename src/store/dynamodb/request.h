@@ -1,0 +1,81 @@
+/* The requests that are made of DynamoDB, as JSON. Pure. */
+#ifndef IDEM_STORE_DYNAMODB_REQUEST_H
+#define IDEM_STORE_DYNAMODB_REQUEST_H
+
+#include "store/dynamodb/item.h"
+
+#define IDEM__TARGET(name) "DynamoDB_20120810." name
+
+/* What a store knows of its table. */
+struct idem__table_conf {
+    char name[256];
+    bool index; /* Open records are in the index "open". */
+    bool pack;  /* Large results are packed. */
+};
+
+/* Parts of one body, of which those marked in @done are left out. */
+struct idem__parts {
+    const uint8_t *id;
+    char kind; /* 'r' or 'i'. */
+    const struct idem__body *body;
+    struct idem_slice stored; /* All its bytes; writing only. */
+    const bool *done;         /* body->parts of them. */
+    int64_t made_ms;
+    int64_t ttl_ms; /* IDEM_NEVER: none. */
+};
+
+enum {
+    /* Parts in one request. */
+    IDEM__PARTS_PUT = 8,
+    IDEM__PARTS_GET = 16,
+    IDEM__HEADS_GET = 100,
+};
+
+/* Writes @item over the one whose head is @old, or where there is none (NULL);
+ * asks for the item that stands in the way. */
+void idem__request_put(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
+                       const struct idem__item *item, struct idem_slice head,
+                       const struct idem_slice *old);
+
+/* Reads one item, strongly. */
+void idem__request_get(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
+                       const uint8_t id[IDEM_ID_LEN]);
+
+/* Writes, or reads, the next parts; at most IDEM__PARTS_PUT or _GET of them. */
+void idem__request_parts_put(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem__parts *parts);
+void idem__request_parts_get(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem__parts *parts);
+
+/* Reads the items of @ids, at most IDEM__HEADS_GET, strongly. */
+void idem__request_heads_get(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len);
+
+/* A page of the table after the item @after (empty: from the start), without the
+ * parts of bodies. */
+void idem__request_scan(struct idem__buffer *out,
+                        const struct idem__table_conf *table,
+                        struct idem_slice after, uint64_t limit);
+
+/* A page of shard @shard of the index, after (@after, @since). */
+void idem__request_query(struct idem__buffer *out,
+                         const struct idem__table_conf *table, unsigned shard,
+                         struct idem_slice after, uint64_t since,
+                         uint64_t limit);
+
+/* Deletes the item if its head is @old. */
+void idem__request_delete(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          const uint8_t id[IDEM_ID_LEN], struct idem_slice old);
+
+/* Deletes the next parts that are not done; at most 25. */
+void idem__request_parts_delete(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem__parts *parts);
+
+#endif

@@ -1,0 +1,58 @@
+/* The inside of a DynamoDB store. */
+#ifndef IDEM_STORE_DYNAMODB_STORE_H
+#define IDEM_STORE_DYNAMODB_STORE_H
+
+#include "aws/transport.h"
+#include "store/dynamodb/place.h"
+#include "store/dynamodb/task.h"
+#include "store/shared/tally.h"
+
+#include <pthread.h>
+
+struct idem__dynamodb_store {
+    struct idem_store base;
+    struct idem__place_conf place;
+    struct idem__aws_endpoint endpoint;
+    struct idem__aws_provider *provider;
+    struct idem__aws_client *client; /* The leader's; but for wake. */
+    struct idem__task_env env;
+    bool answered; /* By the service, at all. */
+
+    pthread_mutex_t mutex;   /* What follows. */
+    struct idem_op *pending; /* Oldest first, linked both ways. */
+    struct idem_op *pending_last;
+    size_t pending_len;
+    struct idem__task *running; /* Linked by link. */
+    size_t running_len;
+    struct idem__tally tally;
+    bool led;
+    bool stopping;
+    pthread_cond_t wake; /* Of the thread. */
+    pthread_t thread;
+    bool threaded;
+
+    struct idem__task *spare; /* The leader's; linked by link. */
+
+    int watch; /* epoll of the client's and of timer; -1: nobody asked. */
+    int timer; /* timerfd: when there is something to do in any case. */
+};
+
+/* submit, cancel and drive of struct idem_store_ops, and the thread. */
+int idem__drive_submit(struct idem_store *base, struct idem_op *op);
+enum idem_cancel idem__drive_cancel(struct idem_store *base,
+                                    struct idem_op *op);
+void idem__drive(struct idem_store *base, struct idem_queue *queue,
+                 int64_t deadline_ms);
+int idem__drive_start_thread(struct idem__dynamodb_store *store);
+
+/* Lets go of everything; what nobody waits for gets a moment to end. */
+void idem__drive_stop(struct idem__dynamodb_store *store);
+
+/* fd of struct idem_store_ops. */
+int idem__drive_fd(struct idem_store *base);
+
+/* What a decision may know of time now. */
+int idem__dynamodb_now(struct idem__dynamodb_store *store,
+                       struct idem_now *ret_now);
+
+#endif

@@ -1,0 +1,854 @@
+/* One op on its way through the table. */
+#include "store/dynamodb/task.h"
+
+#include "aws/backoff.h"
+#include "base/base64_padded.h"
+#include "base/bytes.h"
+#include "core/decide.h"
+#include "core/error.h"
+#include "store/dynamodb/pack.h"
+#include "store/shared/verbs.h"
+
+#include <assert.h>
+
+enum {
+    KEEP_BYTES = 16 * 1024, /* Memory that a task keeps for the next op. */
+    ROUNDS_MAX = 16,
+    TRIES_MAX = 12,
+    AWAY_TRIES_MAX = 4, /* Not even a connection. */
+    PAUSE_BASE_MS = 25,
+    PAUSE_CAP_MS = 2000,
+};
+
+typedef void then_fn(struct idem__task *task, const struct idem_now *now,
+                     struct idem__answer *answer);
+typedef void again_fn(struct idem__task *task, const struct idem_now *now);
+
+static void decide(struct idem__task *task, const struct idem_now *now);
+static void look(struct idem__task *task, const struct idem_now *now);
+static void put_head(struct idem__task *task, const struct idem_now *now);
+
+/* ---- The end ---- */
+
+void idem__task_done(struct idem__task *task)
+{
+    task->next = IDEM__TASK_DONE;
+}
+
+void idem__task_fail(struct idem__task *task, const struct idem_error *error)
+{
+    struct idem_op *op = task->op;
+
+    op->error = *error;
+    switch (error->code) {
+    case IDEM_EUNAVAILABLE:
+    case IDEM_EUNKNOWN:
+        /* What was only read, or was a part of a body, changed nothing. */
+        op->error.code = task->maybe ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
+        break;
+    case IDEM_ECONFIG:
+    case IDEM_EDENIED:
+    case IDEM_ENOMEM:
+        /* Once a copy may have been applied, "nothing was done" is not ours to
+         * say. */
+        op->error.code = task->maybe ? IDEM_EUNKNOWN : error->code;
+        break;
+    default:
+        break;
+    }
+    idem__task_done(task);
+}
+
+static void fail(struct idem__task *task, int code, const char *text)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, code, "%s", text);
+    idem__task_fail(task, &error);
+}
+
+void idem__task_give_up(struct idem__task *task)
+{
+    fail(task, IDEM_EUNAVAILABLE,
+         task->op->error.text[0] != '\0' ? task->op->error.text
+                                         : "DynamoDB did not answer in time");
+}
+
+/* ---- Sending, and asking again ---- */
+
+void idem__task_send(struct idem__task *task, const char *target,
+                     void (*then)(struct idem__task *task,
+                                  const struct idem_now *now,
+                                  struct idem__answer *answer))
+{
+    if (task->out.failed) {
+        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return;
+    }
+    task->request.target = target;
+    task->request.body = idem__buffer_slice(&task->out);
+    task->then = then;
+    task->next = IDEM__TASK_SEND;
+}
+
+static int64_t jitter(const struct idem__task *task)
+{
+    const struct idem_host *host = &task->env->host;
+    uint64_t random = 0;
+
+    (void)host->random(host->ctx, &random, sizeof(random));
+    return idem__aws_backoff(task->tries, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
+}
+
+void idem__task_retry(struct idem__task *task,
+                      const struct idem__answer *answer,
+                      void (*again)(struct idem__task *task,
+                                    const struct idem_now *now))
+{
+    unsigned most = answer->sent ? TRIES_MAX : AWAY_TRIES_MAX;
+
+    /* What stands in the way, should the time be up. */
+    task->op->error = answer->error;
+    task->tries++;
+    if (answer->said == IDEM__SAID_NEVER || task->tries >= most ||
+        answer->error.code == IDEM_ENOMEM) {
+        idem__task_fail(task, &answer->error);
+        return;
+    }
+    task->pause_ms = jitter(task);
+    task->again = again;
+    task->next = IDEM__TASK_PAUSE;
+}
+
+void idem__task_resume(struct idem__task *task, const struct idem_now *now)
+{
+    task->again(task, now);
+}
+
+void idem__task_answered(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__answer answer;
+
+    idem__answer_read(&task->request, &answer);
+    if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
+        task->tries = 0;
+        memset(&task->op->error, 0, sizeof(task->op->error));
+    }
+    task->then(task, now, &answer);
+    idem__answer_finish(&answer);
+}
+
+/* ---- What is there ---- */
+
+/* Takes @object (NULL: none) as what is there, and decides on it. */
+static void found(struct idem__task *task, json_object *object,
+                  const struct idem_now *now)
+{
+    struct idem_error error;
+
+    task->remembered = false;
+    task->has_found = object != NULL;
+    if (object != NULL &&
+        idem__item_read(object, task->op->id, &task->found_memory, &task->found,
+                        &error) != 0) {
+        idem__task_fail(task, &error);
+        return;
+    }
+    decide(task, now);
+}
+
+static void looked(struct idem__task *task, const struct idem_now *now,
+                   struct idem__answer *answer)
+{
+    json_object *item = NULL;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, look);
+        return;
+    }
+    (void)json_object_object_get_ex(answer->body, "Item", &item);
+    found(task, item, now);
+}
+
+static void look(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+    idem__request_get(&task->out, &task->env->table, task->op->id);
+    idem__task_send(task, IDEM__TARGET("GetItem"), looked);
+}
+
+/* ---- Reading bodies ---- */
+
+static struct idem__parts parts_of(const struct idem__task *task,
+                                   const struct idem__transfer *transfer)
+{
+    return (struct idem__parts){
+        .id = task->op->id,
+        .kind = transfer->kind,
+        .body = &transfer->body,
+        .stored = idem_bytes(transfer->stored.base, transfer->stored_len),
+        .done = transfer->done,
+        .ttl_ms = IDEM_NEVER,
+    };
+}
+
+static void no_body(struct idem__task *task)
+{
+    fail(task, IDEM_ECORRUPT,
+         "the record cannot be trusted: its result or input is not there, or "
+         "does not match its checksum");
+}
+
+/* Unpacks, and checks against the record. */
+static int accept_body(struct idem__transfer *transfer,
+                       struct idem_slice stored, uint64_t len,
+                       const uint8_t digest[16], struct idem_slice *ret_bytes)
+{
+    *ret_bytes = stored;
+    if (len > IDEM_RESULT_MAX) {
+        return IDEM_ECORRUPT;
+    }
+    if (transfer->body.packed) {
+        int rc;
+
+        transfer->bytes.len = 0;
+        rc = idem__unpack(stored, (size_t)len, &transfer->bytes);
+        if (rc != 0) {
+            return rc;
+        }
+        *ret_bytes = idem__buffer_slice(&transfer->bytes);
+    }
+    return idem_record_check_body(*ret_bytes, len, digest);
+}
+
+static void got_parts(struct idem__task *task, const struct idem_now *now,
+                      struct idem__answer *answer);
+
+static void get_parts(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__parts parts = parts_of(task, task->moving);
+
+    (void)now;
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+    idem__request_parts_get(&task->out, &task->env->table, &parts);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), got_parts);
+}
+
+/* The number behind the last '#' of a part's name, if it is one of @transfer. */
+static bool part_number(const struct idem__task *task,
+                        const struct idem__transfer *transfer,
+                        struct idem_slice name, uint32_t *ret_i)
+{
+    char expected[IDEM__PART_NAME_MAX];
+    uint32_t i;
+
+    for (i = 0; i < transfer->body.parts; i++) {
+        idem__part_name(task->op->id, transfer->kind, transfer->body.tag, i,
+                        expected);
+        if (name.len == strlen(expected) &&
+            memcmp(name.base, expected, name.len) == 0) {
+            *ret_i = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Puts one part in its place. False: it cannot be trusted. */
+static bool take_part(struct idem__task *task, json_object *item)
+{
+    struct idem__transfer *t = task->moving;
+    struct idem_slice name;
+    struct idem_slice text;
+    uint8_t *to = t->stored.base;
+    size_t len;
+    uint32_t i;
+    bool last;
+
+    if (!json_object_is_type(item, json_type_object) ||
+        idem__json_attribute(item, "id", "S", &name) != 1 ||
+        idem__json_attribute(item, "body", "B", &text) != 1 ||
+        !part_number(task, t, name, &i) || t->done[i] ||
+        text.len > (IDEM__PART_LEN + 2) / 3 * 4) {
+        return false;
+    }
+    last = i + 1 == t->body.parts;
+    to += (size_t)i * IDEM__PART_LEN;
+    if (idem__base64_padded_read(text, to, &len) != 0 || len > IDEM__PART_LEN ||
+        (!last && len != IDEM__PART_LEN)) {
+        return false;
+    }
+    if (last) {
+        t->stored_len = (size_t)i * IDEM__PART_LEN + len;
+    }
+    t->done[i] = true;
+    t->left--;
+    return true;
+}
+
+/* The list of what came under @member for this table, or NULL. */
+static json_object *of_table(const struct idem__task *task, json_object *body,
+                             const char *member)
+{
+    json_object *object;
+    json_object *list;
+
+    if (!json_object_object_get_ex(body, member, &object) ||
+        !json_object_object_get_ex(object, task->env->table.name, &list)) {
+        return NULL;
+    }
+    return list;
+}
+
+static void load_bodies(struct idem__task *task, const struct idem_now *now);
+
+static void got_parts(struct idem__task *task, const struct idem_now *now,
+                      struct idem__answer *answer)
+{
+    struct idem__transfer *t = task->moving;
+    json_object *list;
+    uint32_t before = t->left;
+    size_t n;
+    size_t i;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, get_parts);
+        return;
+    }
+    list = of_table(task, answer->body, "Responses");
+    n = json_object_is_type(list, json_type_array)
+            ? json_object_array_length(list)
+            : 0;
+    for (i = 0; i < n; i++) {
+        if (!take_part(task, json_object_array_get_idx(list, i))) {
+            no_body(task);
+            return;
+        }
+    }
+    if (t->left == 0) {
+        load_bodies(task, now);
+    } else if (of_table(task, answer->body, "UnprocessedKeys") != NULL) {
+        answer->said = IDEM__SAID_NOT_APPLIED;
+        (void)idem__error(&answer->error, IDEM_EUNAVAILABLE,
+                          "DynamoDB is too busy to read the result");
+        idem__task_retry(task, answer, get_parts);
+    } else if (t->left < before &&
+               before - t->left == (before < IDEM__PARTS_GET
+                                        ? before
+                                        : (uint32_t)IDEM__PARTS_GET)) {
+        get_parts(task, now);
+    } else {
+        no_body(task);
+    }
+}
+
+/* True if the body is on its way; else *@ret_bytes holds it, or the op failed. */
+static bool fetch(struct idem__task *task, struct idem__transfer *t,
+                  const struct idem__body *body, uint64_t len,
+                  const uint8_t digest[16], struct idem_slice *ret_bytes,
+                  const struct idem_now *now)
+{
+    struct idem_slice stored = body->stored;
+    int rc;
+
+    t->body = *body;
+    if (body->place == IDEM__PLACE_APART && !t->loading) {
+        t->loading = true;
+        t->left = body->parts;
+        t->stored_len = 0;
+        t->stored.len = 0;
+        memset(t->done, 0, sizeof(t->done));
+        if (idem__buffer_room(&t->stored,
+                              (size_t)body->parts * IDEM__PART_LEN) == NULL) {
+            fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+            return true;
+        }
+        task->moving = t;
+        get_parts(task, now);
+        return true;
+    }
+    if (body->place == IDEM__PLACE_APART) {
+        stored = idem_bytes(t->stored.base, t->stored_len);
+    }
+    rc = accept_body(t, stored, len, digest, ret_bytes);
+    if (rc == IDEM_ECORRUPT) {
+        no_body(task);
+    } else if (rc != 0) {
+        fail(task, rc,
+             rc == IDEM_ECONFIG ? "the result is packed, and libzstd, which "
+                                  "unpacks it, is not installed"
+                                : idem_error_text(rc));
+    }
+    return rc != 0;
+}
+
+static void store_bodies(struct idem__task *task, const struct idem_now *now);
+
+/* The bodies that the caller is given are read before anything is written: one
+ * that cannot be trusted must not cost an attempt. */
+static void load_bodies(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem_record *given = &task->given;
+
+    if (!task->decision.set_result && given->result_len > 0 &&
+        fetch(task, &task->result, &task->found.result, given->result_len,
+              given->result_digest, &given->result.bytes, now)) {
+        return;
+    }
+    if (!task->decision.set_input && given->input_len > 0 &&
+        fetch(task, &task->input, &task->found.input, given->input_len,
+              given->input_digest, &given->input, now)) {
+        return;
+    }
+    store_bodies(task, now);
+}
+
+/* ---- Writing bodies ---- */
+
+/* Decides where the bytes of a body go. They stay inside the item while that
+ * fits in one write unit: a refused write is billed by the size of the item that
+ * stands in its way, so that each duplicate would pay for a larger one. */
+static void place(struct idem__task *task, struct idem__transfer *t,
+                  struct idem__body *body, struct idem_slice bytes,
+                  const uint8_t tag[IDEM__TAG_LEN])
+{
+    memset(body, 0, sizeof(*body));
+    if (bytes.len == 0) {
+        return;
+    }
+    body->place = IDEM__PLACE_INLINE;
+    body->stored = bytes;
+    if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+        return;
+    }
+    if (task->env->table.pack && idem__pack(bytes, &t->stored)) {
+        body->packed = true;
+        body->stored = idem__buffer_slice(&t->stored);
+        if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+            return;
+        }
+    } else {
+        t->stored.len = 0;
+    }
+    body->place = IDEM__PLACE_APART;
+    body->parts =
+        (uint32_t)((body->stored.len + IDEM__PART_LEN - 1) / IDEM__PART_LEN);
+    memcpy(body->tag, tag, IDEM__TAG_LEN);
+}
+
+static void place_bodies(struct idem__task *task)
+{
+    const struct idem_record *next = &task->item.record;
+    uint8_t tag[IDEM__TAG_LEN];
+
+    task->item.result = task->found.result;
+    task->item.input = task->found.input;
+    if (!task->has_found || task->decision.set_result) {
+        memset(&task->item.result, 0, sizeof(task->item.result));
+    }
+    if (!task->has_found || task->decision.set_input) {
+        place(task, &task->input, &task->item.input, next->input, next->nonce);
+    }
+    if (task->decision.set_result) {
+        idem__put_u64(tag, next->fence);
+        memcpy(tag + 8, next->result_digest, 8);
+        place(task, &task->result, &task->item.result, next->result.bytes, tag);
+    }
+}
+
+static void put_parts(struct idem__task *task, const struct idem_now *now);
+
+/* Marks as done what this request carried and did not come back. */
+static void mark_parts(struct idem__task *task, json_object *unprocessed)
+{
+    struct idem__transfer *t = task->moving;
+    size_t n = json_object_is_type(unprocessed, json_type_array)
+                   ? json_object_array_length(unprocessed)
+                   : 0;
+    bool back[IDEM__PARTS_MAX] = {false};
+    unsigned carried = 0;
+    uint32_t i;
+    size_t k;
+
+    for (k = 0; k < n; k++) {
+        json_object *put = NULL;
+        json_object *item = NULL;
+        struct idem_slice name;
+
+        if (json_object_object_get_ex(json_object_array_get_idx(unprocessed, k),
+                                      "PutRequest", &put) &&
+            json_object_object_get_ex(put, "Item", &item) &&
+            idem__json_attribute(item, "id", "S", &name) == 1 &&
+            part_number(task, t, name, &i)) {
+            back[i] = true;
+        }
+    }
+    for (i = 0; i < t->body.parts && carried < IDEM__PARTS_PUT; i++) {
+        if (!t->done[i]) {
+            carried++;
+            t->done[i] = !back[i];
+            t->left -= !back[i];
+        }
+    }
+}
+
+static void wrote_parts(struct idem__task *task, const struct idem_now *now,
+                        struct idem__answer *answer)
+{
+    json_object *unprocessed;
+
+    if (answer->said != IDEM__SAID_OK) {
+        /* Parts are named after their content: once more does no harm. */
+        idem__task_retry(task, answer, put_parts);
+        return;
+    }
+    unprocessed = of_table(task, answer->body, "UnprocessedItems");
+    mark_parts(task, unprocessed);
+    if (task->moving->left == 0) {
+        task->moving->written = true;
+        store_bodies(task, now);
+    } else if (unprocessed != NULL) {
+        answer->said = IDEM__SAID_NOT_APPLIED;
+        (void)idem__error(&answer->error, IDEM_EUNAVAILABLE,
+                          "DynamoDB is too busy to take the result");
+        idem__task_retry(task, answer, put_parts);
+    } else {
+        put_parts(task, now);
+    }
+}
+
+static void put_parts(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
+    int64_t expires_ms = task->item.record.status == IDEM_STATUS_COMPLETED
+                             ? idem__item_ttl_ms(&task->item.record)
+                             : IDEM_NEVER;
+
+    parts.stored = t->body.stored;
+    parts.made_ms = now->store_ms;
+    /* An input has to outlive whatever its attempt becomes. */
+    if (t->kind == 'r' && expires_ms != IDEM_NEVER) {
+        parts.ttl_ms = expires_ms + IDEM__TTL_PART_MS;
+    }
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+    idem__request_parts_put(&task->out, &task->env->table, &parts);
+    idem__task_send(task, IDEM__TARGET("BatchWriteItem"), wrote_parts);
+}
+
+/* True if @body's parts have to be written first. */
+static bool send_body(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body, const struct idem_now *now)
+{
+    if (body->place != IDEM__PLACE_APART ||
+        (t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0)) {
+        return false;
+    }
+    t->written = false;
+    t->body = *body;
+    t->left = body->parts;
+    memset(t->done, 0, sizeof(t->done));
+    task->moving = t;
+    put_parts(task, now);
+    return true;
+}
+
+/* Bodies are written before the head says that they are there. */
+static void store_bodies(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_decision *decision = &task->decision;
+
+    if (decision->change == IDEM_CHANGE_NONE) {
+        idem__verb_answer(task->op, decision, &task->given);
+        task->op->changed = task->maybe;
+        idem__task_done(task);
+        return;
+    }
+    if (decision->set_input &&
+        send_body(task, &task->input, &task->item.input, now)) {
+        return;
+    }
+    if (decision->set_result &&
+        send_body(task, &task->result, &task->item.result, now)) {
+        return;
+    }
+    put_head(task, now);
+}
+
+/* ---- Writing the head ---- */
+
+static void remember(struct idem__task *task)
+{
+    const struct idem_record *record = &task->item.record;
+
+    if (task->env->claims == NULL) {
+        return;
+    }
+    if (record->status == IDEM_STATUS_IN_PROGRESS) {
+        idem__claims_put(task->env->claims, &task->item,
+                         idem__buffer_slice(&task->head));
+    } else {
+        idem__claims_forget(task->env->claims, record->id);
+    }
+}
+
+/* Encodes the head that is to be written. False: the op failed. */
+static bool encode(struct idem__task *task)
+{
+    size_t len;
+    int rc = idem_record_encode(&task->item.record, task->env->scratch,
+                                IDEM_HEAD_MAX, &len);
+
+    if (rc == 0) {
+        task->head.len = 0;
+        idem__buffer_add(&task->head, task->env->scratch, len);
+    }
+    if (rc != 0 || task->head.failed) {
+        rc = rc != 0 ? rc : IDEM_ENOMEM;
+        fail(task, rc, idem_error_text(rc));
+        return false;
+    }
+    return true;
+}
+
+/* A claim that was made by a slow clock ends sooner in the store's time than its
+ * owner counts; it is extended before the owner hears of it. */
+static bool claimed_too_short(const struct idem__task *task,
+                              const struct idem_now *now)
+{
+    const struct idem_record *record = &task->item.record;
+    int64_t asked_ms = now->store_ms + now->store_err_ms -
+                       (now->boot_ms - task->op->asked_boot_ms);
+
+    return task->op->verb == IDEM_OP_BEGIN && !task->extended &&
+           task->decision.verdict == IDEM_STARTED &&
+           record->lease_end_ms != IDEM_NEVER &&
+           record->lease_end_ms - record->lease_ms < asked_ms;
+}
+
+static void extend(struct idem__task *task, const struct idem_now *now)
+{
+    task->extended = true;
+    task->has_found = true;
+    task->found = task->item;
+    task->found_memory.len = 0;
+    idem__buffer_add(&task->found_memory, task->head.base, task->head.len);
+    if (task->found_memory.failed) {
+        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return;
+    }
+    task->found.head = idem__buffer_slice(&task->found_memory);
+    idem__lease_extend(&task->item.record, task->item.record.lease_ms, now);
+    idem__lease_extend(&task->given, task->given.lease_ms, now);
+    if (encode(task)) {
+        put_head(task, now);
+    }
+}
+
+static void wrote_head(struct idem__task *task, const struct idem_now *now,
+                       struct idem__answer *answer)
+{
+    switch (answer->said) {
+    case IDEM__SAID_OK:
+        remember(task);
+        if (claimed_too_short(task, now)) {
+            extend(task, now);
+            return;
+        }
+        if (task->op->verb == IDEM_OP_IMPORT) {
+            task->op->u.import.added = true;
+        }
+        idem__verb_answer(task->op, &task->decision, &task->given);
+        task->op->changed = true;
+        idem__task_done(task);
+        return;
+    case IDEM__SAID_REFUSED:
+        if (task->env->claims != NULL && task->remembered) {
+            idem__claims_forget(task->env->claims, task->op->id);
+        }
+        if (answer->item != NULL) {
+            found(task, answer->item, now);
+        } else {
+            look(task, now);
+        }
+        return;
+    case IDEM__SAID_NOT_APPLIED:
+        idem__task_retry(task, answer, put_head);
+        return;
+    case IDEM__SAID_UNKNOWN:
+        task->maybe = true;
+        idem__task_retry(task, answer, look);
+        return;
+    case IDEM__SAID_NEVER:
+        idem__task_fail(task, &answer->error);
+        return;
+    }
+}
+
+static void put_head(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+    idem__request_put(&task->out, &task->env->table, &task->item,
+                      idem__buffer_slice(&task->head),
+                      task->has_found ? &task->found.head : NULL);
+    idem__task_send(task, IDEM__TARGET("PutItem"), wrote_head);
+}
+
+/* ---- Deciding ---- */
+
+/* An import whose answer was lost finds the record that it added. */
+static void own_import(struct idem__task *task)
+{
+    const struct idem_record *ours = &task->op->u.import.record;
+
+    if (task->op->verb == IDEM_OP_IMPORT && task->maybe && task->has_found &&
+        memcmp(task->found.record.nonce, ours->nonce, sizeof(ours->nonce)) ==
+            0) {
+        task->op->u.import.added = true;
+    }
+}
+
+static void decide(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_record *there =
+        task->has_found ? &task->found.record : NULL;
+    struct idem_decision *decision = &task->decision;
+    bool wants;
+
+    if (task->rounds++ == ROUNDS_MAX) {
+        fail(task, IDEM_EUNAVAILABLE,
+             "DynamoDB: the record changes faster than it can be read");
+        return;
+    }
+    idem__verb_decide(there, task->op, now, decision);
+    if (decision->code != 0 && task->remembered) {
+        look(task, now);
+        return;
+    }
+    if (decision->code != 0) {
+        fail(task, decision->code, decision->text);
+        return;
+    }
+    own_import(task);
+    wants = idem__verb_given(task->op, there, decision, &task->given);
+    task->result.loading = false;
+    task->input.loading = false;
+    if (decision->change != IDEM_CHANGE_NONE) {
+        task->item.record = decision->next;
+        if (!encode(task)) {
+            return;
+        }
+        place_bodies(task);
+    }
+    if (wants) {
+        load_bodies(task, now);
+    } else {
+        store_bodies(task, now);
+    }
+}
+
+/* ---- The life of a task ---- */
+
+void idem__task_init(struct idem__task *task, const struct idem__task_env *env)
+{
+    task->env = env;
+    task->result.kind = 'r';
+    task->input.kind = 'i';
+}
+
+/* A waiter, a claim that is probably refused, and one whose input would have to
+ * be written before it can be refused. */
+static bool looks_first(const struct idem_op *op)
+{
+    return op->u.begin.join_fence != 0 ||
+           (op->u.begin.flags & IDEM_LIKELY_REPLAY) != 0 ||
+           op->u.begin.input.len > IDEM__UNIT;
+}
+
+void idem__task_start(struct idem__task *task, struct idem_op *op,
+                      const struct idem_now *now)
+{
+    task->op = op;
+    op->changed = false;
+    task->tries = 0;
+    task->rounds = 0;
+    task->maybe = false;
+    task->extended = false;
+    task->result.written = false;
+    task->input.written = false;
+    task->has_found = false;
+    task->remembered = false;
+    switch (op->verb) {
+    case IDEM_OP_BEGIN:
+        if (looks_first(op)) {
+            look(task, now);
+        } else {
+            decide(task, now);
+        }
+        return;
+    case IDEM_OP_IMPORT:
+        decide(task, now);
+        return;
+    case IDEM_OP_END:
+    case IDEM_OP_RENEW:
+    case IDEM_OP_EXPIRE:
+        if (task->env->claims != NULL &&
+            idem__claims_get(task->env->claims, op, &task->found_memory,
+                             &task->found)) {
+            task->has_found = true;
+            task->remembered = true;
+            decide(task, now);
+        } else {
+            look(task, now);
+        }
+        return;
+    case IDEM_OP_GET:
+    case IDEM_OP_RESOLVE:
+        look(task, now);
+        return;
+    case IDEM_OP_LIST:
+        idem__walk_list(task, now);
+        return;
+    case IDEM_OP_PURGE:
+        idem__walk_purge(task, now);
+        return;
+    case IDEM_OP_COUNT:
+        break;
+    }
+    assert(!"an op that no table answers");
+}
+
+static void for_all_buffers(struct idem__task *task,
+                            void (*apply)(struct idem__buffer *buffer))
+{
+    apply(&task->found_memory);
+    apply(&task->head);
+    apply(&task->result.stored);
+    apply(&task->result.bytes);
+    apply(&task->input.stored);
+    apply(&task->input.bytes);
+    apply(&task->out);
+}
+
+static void shrink(struct idem__buffer *buffer)
+{
+    idem__buffer_reset(buffer, 2 * IDEM_HEAD_MAX);
+}
+
+void idem__task_reset(struct idem__task *task)
+{
+    for_all_buffers(task, shrink);
+    if (task->request.answer_cap > KEEP_BYTES) {
+        idem__aws_request_finish(&task->request);
+    }
+    task->op = NULL;
+}
+
+void idem__task_free(struct idem__task *task)
+{
+    for_all_buffers(task, idem__buffer_free);
+    idem__walk_free(task->walk);
+    idem__aws_request_finish(&task->request);
+}

@@ -1,0 +1,124 @@
+/* One op on its way through the table: which request comes next, and what its
+ * answer means. Pure but for memory: no I/O and no clock, so that the simulator
+ * runs the same code.
+ *
+ *     idem__task_start(task, op, now)
+ *     while (task->next != IDEM__TASK_DONE)
+ *         IDEM__TASK_SEND:  send task->request; when it is done
+ *                           idem__task_answered(task, now)
+ *         IDEM__TASK_PAUSE: after task->pause_ms, idem__task_resume(task, now)
+ *     the op's answer is set: give it back, idem__task_finish(task)
+ *
+ * A write is decided on what was found (or on there being nothing) and is
+ * conditional on just that. Refused, it shows what is there now, and that is
+ * decided on anew. Whether an unanswered write was applied is found by reading,
+ * never guessed: the record then holds our nonce and content, or it does not.
+ */
+#ifndef IDEM_STORE_DYNAMODB_TASK_H
+#define IDEM_STORE_DYNAMODB_TASK_H
+
+#include "store/dynamodb/answer.h"
+#include "store/dynamodb/claims.h"
+#include "store/dynamodb/request.h"
+
+enum idem__task_next {
+    IDEM__TASK_SEND = 1,
+    IDEM__TASK_PAUSE,
+    IDEM__TASK_DONE,
+};
+
+/* What the tasks of a store share. */
+struct idem__task_env {
+    struct idem__table_conf table;
+    struct idem__claims *claims;
+    struct idem_host host; /* random is used, for jitter. */
+    uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
+};
+
+/* The bytes of one body on their way in or out. */
+struct idem__transfer {
+    char kind;    /* 'r' or 'i'. */
+    bool loading; /* They were asked for. */
+    bool written; /* All of them are in the table, under body.tag. */
+    struct idem__body body;
+    struct idem__buffer stored; /* As stored: packed, or not. */
+    size_t stored_len;          /* Reading: known with the last part. */
+    struct idem__buffer bytes;  /* Unpacked; empty if it was not packed. */
+    uint32_t left;
+    bool done[IDEM__PARTS_MAX];
+};
+
+struct idem__task {
+    const struct idem__task_env *env;
+    struct idem_op *op;
+    enum idem__task_next next;
+    int64_t pause_ms;
+    struct idem__aws_request request; /* target, body and answer_max are set. */
+
+    /* The task's own. */
+    void (*then)(struct idem__task *task, const struct idem_now *now,
+                 struct idem__answer *answer);
+    void (*again)(struct idem__task *task, const struct idem_now *now);
+    unsigned tries;  /* In vain, in a row. */
+    unsigned rounds; /* Decisions. */
+    bool maybe;      /* A write of ours may have been applied. */
+    bool extended;   /* The claim, once it was made. */
+    bool has_found;
+    bool remembered; /* found is what this handle wrote, and not a reading. */
+    struct idem__item found;
+    struct idem__buffer found_memory;
+    struct idem_decision decision;
+    struct idem__item item; /* To be written. */
+    struct idem__buffer head;
+    struct idem_record given;
+    struct idem__transfer result;
+    struct idem__transfer input;
+    struct idem__transfer *moving;
+    struct idem__buffer out;
+    struct idem__walk *walk; /* Of walk.c; NULL until it is needed. */
+
+    struct idem__task *link; /* The store's. */
+    int64_t due_ms;
+};
+
+/* Sets up a zeroed @task; it may be started again and again. */
+void idem__task_init(struct idem__task *task, const struct idem__task_env *env);
+void idem__task_start(struct idem__task *task, struct idem_op *op,
+                      const struct idem_now *now);
+
+/* task->request has been done. */
+void idem__task_answered(struct idem__task *task, const struct idem_now *now);
+void idem__task_resume(struct idem__task *task, const struct idem_now *now);
+
+/* The time is up: the op is answered with what is known. It must not be under
+ * way (abort its request first, and pass the answer). */
+void idem__task_give_up(struct idem__task *task);
+
+/* The op has been given back; most of the memory stays. */
+void idem__task_reset(struct idem__task *task);
+void idem__task_free(struct idem__task *task);
+
+/* ---- For the verbs that walk: walk.c ---- */
+
+void idem__walk_list(struct idem__task *task, const struct idem_now *now);
+void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
+void idem__walk_free(struct idem__walk *walk);
+
+/* Sends @target with what is in task->out. */
+void idem__task_send(struct idem__task *task, const char *target,
+                     void (*then)(struct idem__task *task,
+                                  const struct idem_now *now,
+                                  struct idem__answer *answer));
+
+/* Ends the op with an error. */
+void idem__task_fail(struct idem__task *task, const struct idem_error *error);
+void idem__task_done(struct idem__task *task);
+
+/* For an answer that is neither OK nor REFUSED: asks again after a pause with
+ * again(), or ends the op. */
+void idem__task_retry(struct idem__task *task,
+                      const struct idem__answer *answer,
+                      void (*again)(struct idem__task *task,
+                                    const struct idem_now *now));
+
+#endif

@@ -1,0 +1,17 @@
+/* Tables of a DynamoDB server, for the contract: IDEM_TEST_DYNAMODB says where it
+ * is. */
+#ifndef CONTRACT_TABLE_H
+#define CONTRACT_TABLE_H
+
+#include "contract.h"
+
+/* What names a new, empty table. */
+const char *table_new(void);
+
+/* As stored_read() and stored_write(). */
+size_t table_part_read(const char *place, const char *key, enum part part,
+                       uint8_t *buf, size_t cap);
+void table_part_write(const char *place, const char *key, enum part part,
+                      const uint8_t *bytes, size_t len);
+
+#endif

