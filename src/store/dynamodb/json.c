@@ -114,6 +114,18 @@ void idem__json_n(struct idem__buffer *out, uint64_t number)
 
 /* ---- Reading ---- */
 
+/* True if nothing but white space stands at @from and behind. */
+static bool is_blank(struct idem_slice text, size_t from)
+{
+    const char *p = text.base;
+
+    while (from < text.len && strchr(" \t\r\n", p[from]) != NULL &&
+           p[from] != '\0') {
+        from++;
+    }
+    return from == text.len;
+}
+
 json_object *idem__json_parse(struct idem_slice text, int *ret_code)
 {
     json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
@@ -129,7 +141,7 @@ json_object *idem__json_parse(struct idem_slice text, int *ret_code)
                                             JSON_TOKENER_VALIDATE_UTF8);
         object = json_tokener_parse_ex(tokener, text.base, (int)text.len);
         if (json_tokener_get_error(tokener) != json_tokener_success ||
-            json_tokener_get_parse_end(tokener) != text.len ||
+            !is_blank(text, json_tokener_get_parse_end(tokener)) ||
             !json_object_is_type(object, json_type_object)) {
             (void)json_object_put(object);
             object = NULL;

@@ -120,6 +120,18 @@ void idem__task_retry(struct idem__task *task,
     task->next = IDEM__TASK_PAUSE;
 }
 
+void idem__task_busy(struct idem__task *task, bool progress, const char *what,
+                     void (*again)(struct idem__task *task,
+                                   const struct idem_now *now))
+{
+    struct idem__answer answer = {.said = IDEM__SAID_NOT_APPLIED, .sent = true};
+
+    task->tries = progress ? 0 : task->vain;
+    (void)idem__error(&answer.error, IDEM_EUNAVAILABLE,
+                      "DynamoDB is too busy to %s", what);
+    idem__task_retry(task, &answer, again);
+}
+
 void idem__task_resume(struct idem__task *task, const struct idem_now *now)
 {
     task->again(task, now);
@@ -130,6 +142,7 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
     struct idem__answer answer;
 
     idem__answer_read(&task->request, &answer);
+    task->vain = task->tries;
     if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
         task->tries = 0;
         memset(&task->op->error, 0, sizeof(task->op->error));
@@ -329,10 +342,7 @@ static void got_parts(struct idem__task *task, const struct idem_now *now,
     if (t->left == 0) {
         load_bodies(task, now);
     } else if (of_table(task, answer->body, "UnprocessedKeys") != NULL) {
-        answer->said = IDEM__SAID_NOT_APPLIED;
-        (void)idem__error(&answer->error, IDEM_EUNAVAILABLE,
-                          "DynamoDB is too busy to read the result");
-        idem__task_retry(task, answer, get_parts);
+        idem__task_busy(task, t->left < before, "read the result", get_parts);
     } else if (t->left < before &&
                before - t->left == (before < IDEM__PARTS_GET
                                         ? before
@@ -496,6 +506,7 @@ static void mark_parts(struct idem__task *task, json_object *unprocessed)
 static void wrote_parts(struct idem__task *task, const struct idem_now *now,
                         struct idem__answer *answer)
 {
+    uint32_t before = task->moving->left;
     json_object *unprocessed;
 
     if (answer->said != IDEM__SAID_OK) {
@@ -509,10 +520,8 @@ static void wrote_parts(struct idem__task *task, const struct idem_now *now,
         task->moving->written = true;
         store_bodies(task, now);
     } else if (unprocessed != NULL) {
-        answer->said = IDEM__SAID_NOT_APPLIED;
-        (void)idem__error(&answer->error, IDEM_EUNAVAILABLE,
-                          "DynamoDB is too busy to take the result");
-        idem__task_retry(task, answer, put_parts);
+        idem__task_busy(task, task->moving->left < before, "take the result",
+                        put_parts);
     } else {
         put_parts(task, now);
     }

@@ -59,7 +59,8 @@ struct idem__task {
     void (*then)(struct idem__task *task, const struct idem_now *now,
                  struct idem__answer *answer);
     void (*again)(struct idem__task *task, const struct idem_now *now);
-    unsigned tries;  /* In vain, in a row. */
+    unsigned tries;  /* In vain, in a row ... */
+    unsigned vain;   /* ... before the answer that is being looked at. */
     unsigned rounds; /* Decisions. */
     bool maybe;      /* A write of ours may have been applied. */
     bool extended;   /* The claim, once it was made. */
@@ -120,5 +121,10 @@ void idem__task_retry(struct idem__task *task,
                       const struct idem__answer *answer,
                       void (*again)(struct idem__task *task,
                                     const struct idem_now *now));
+
+/* For a batch that was not done to its end. */
+void idem__task_busy(struct idem__task *task, bool progress, const char *what,
+                     void (*again)(struct idem__task *task,
+                                   const struct idem_now *now));
 
 #endif

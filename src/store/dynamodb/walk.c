@@ -197,10 +197,7 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
     }
     if (json_object_object_get_ex(answer->body, "UnprocessedKeys", &unread) &&
         json_object_object_length(unread) > 0) {
-        answer->said = IDEM__SAID_NOT_APPLIED;
-        (void)idem__error(&answer->error, IDEM_EUNAVAILABLE,
-                          "DynamoDB is too busy to read the records");
-        idem__task_retry(task, answer, read_heads);
+        idem__task_busy(task, false, "read the records", read_heads);
         return;
     }
     if (json_object_object_get_ex(answer->body, "Responses", &responses)) {

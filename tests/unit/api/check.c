@@ -134,7 +134,8 @@ TEST(request, hasAPolicyAndKnownFlags)
         {-1, 0, "on_expired_lease"},
         {IDEM_RERUN, 0, NULL},
         {IDEM_HOLD, IDEM_WAIT_THEN_RUN, NULL},
-        {IDEM_HOLD, 2, "flags"},
+        {IDEM_HOLD, IDEM_LIKELY_REPLAY, NULL},
+        {IDEM_HOLD, 4, "flags"},
         {IDEM_HOLD, 0x80000000, "flags"},
     };
     size_t i;
@@ -459,9 +460,9 @@ TEST(options, haveKnownFlags)
 TEST(open, refusesWhatNamesNoStore)
 {
     static const char *const urls[] = {
-        NULL,       "",        "memory",          "memory:x",
-        "redis://", "sqlite",  "MEMORY:",         " memory:",
-        "/tmp/x",   "file:/x", "dynamodb://table"};
+        NULL,       "",        "memory",         "memory:x",
+        "redis://", "sqlite",  "MEMORY:",        " memory:",
+        "/tmp/x",   "file:/x", "dynamodb:table", "dynamodb://t"};
     struct idem_store *store = NULL;
     size_t i;
 

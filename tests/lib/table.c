@@ -1,0 +1,376 @@
+/* A table of DynamoDB in memory. */
+#include "table.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    REFUSED = 400
+};
+
+void table_init(struct table *table, const char *name)
+{
+    memset(table, 0, sizeof(*table));
+    assert(strlen(name) < sizeof(table->name));
+    (void)strcpy(table->name, name);
+    table->items = json_object_new_object();
+}
+
+void table_finish(struct table *table)
+{
+    (void)json_object_put(table->items);
+    table->items = NULL;
+}
+
+void table_copy(const struct table *from, struct table *ret_to)
+{
+    *ret_to = *from;
+    ret_to->items = NULL;
+    (void)json_object_deep_copy(from->items, &ret_to->items, NULL);
+    if (ret_to->items == NULL) {
+        ret_to->items = json_object_new_object();
+    }
+}
+
+size_t table_len(const struct table *table)
+{
+    return (size_t)json_object_object_length(table->items);
+}
+
+json_object *table_item(struct table *table, const char *id)
+{
+    json_object *item = NULL;
+
+    (void)json_object_object_get_ex(table->items, id, &item);
+    return item;
+}
+
+/* ---- Small things ---- */
+
+static json_object *member(json_object *object, const char *name)
+{
+    json_object *value = NULL;
+
+    (void)json_object_object_get_ex(object, name, &value);
+    return value;
+}
+
+static const char *text_of(json_object *object, const char *name)
+{
+    json_object *value = member(object, name);
+
+    return value == NULL ? "" : json_object_get_string(value);
+}
+
+/* The "S" of attribute @name. */
+static const char *string_at(json_object *item, const char *name)
+{
+    return text_of(member(item, name), "S");
+}
+
+static int say(struct idem__buffer *answer, json_object *object, int status)
+{
+    idem__buffer_str(answer, json_object_to_json_string_ext(
+                                 object, JSON_C_TO_STRING_PLAIN |
+                                             JSON_C_TO_STRING_NOSLASHESCAPE));
+    (void)json_object_put(object);
+    return status;
+}
+
+static json_object *exception(const char *type, const char *message)
+{
+    json_object *object = json_object_new_object();
+    char name[128];
+
+    (void)snprintf(name, sizeof(name), "com.amazonaws.dynamodb.v20120810#%s",
+                   type);
+    (void)json_object_object_add(object, "__type",
+                                 json_object_new_string(name));
+    (void)json_object_object_add(object, "message",
+                                 json_object_new_string(message));
+    return object;
+}
+
+/* ---- Conditions ---- */
+
+static bool holds(json_object *request, json_object *item)
+{
+    const char *condition = text_of(request, "ConditionExpression");
+    json_object *wanted =
+        member(member(request, "ExpressionAttributeValues"), ":r");
+
+    if (strcmp(condition, "attribute_not_exists(id)") == 0) {
+        return item == NULL;
+    }
+    if (strcmp(condition, "rec = :r") == 0) {
+        return item != NULL &&
+               json_object_equal(member(item, "rec"), wanted) != 0;
+    }
+    assert(condition[0] == '\0');
+    return true;
+}
+
+static int refuse(struct idem__buffer *answer, json_object *request,
+                  json_object *item)
+{
+    json_object *object = exception("ConditionalCheckFailedException",
+                                    "The conditional request failed");
+
+    if (item != NULL &&
+        strcmp(text_of(request, "ReturnValuesOnConditionCheckFailure"),
+               "ALL_OLD") == 0) {
+        (void)json_object_object_add(object, "Item", json_object_get(item));
+    }
+    return say(answer, object, REFUSED);
+}
+
+/* ---- One item ---- */
+
+static int put_item(struct table *table, json_object *request,
+                    struct idem__buffer *answer)
+{
+    json_object *item = member(request, "Item");
+    const char *id = string_at(item, "id");
+    json_object *old = table_item(table, id);
+
+    if (!holds(request, old)) {
+        return refuse(answer, request, old);
+    }
+    (void)json_object_object_add(table->items, id, json_object_get(item));
+    return say(answer, json_object_new_object(), 200);
+}
+
+static int get_item(struct table *table, json_object *request,
+                    struct idem__buffer *answer)
+{
+    json_object *object = json_object_new_object();
+    json_object *item =
+        table_item(table, string_at(member(request, "Key"), "id"));
+
+    assert(json_object_get_boolean(member(request, "ConsistentRead")));
+    if (item != NULL) {
+        (void)json_object_object_add(object, "Item", json_object_get(item));
+    }
+    return say(answer, object, 200);
+}
+
+static int delete_item(struct table *table, json_object *request,
+                       struct idem__buffer *answer)
+{
+    const char *id = string_at(member(request, "Key"), "id");
+    json_object *old = table_item(table, id);
+
+    if (!holds(request, old)) {
+        return refuse(answer, request, old);
+    }
+    json_object_object_del(table->items, id);
+    return say(answer, json_object_new_object(), 200);
+}
+
+/* ---- Batches ---- */
+
+static json_object *under_table(const struct table *table, json_object *list)
+{
+    json_object *object = json_object_new_object();
+
+    (void)json_object_object_add(object, table->name, list);
+    return object;
+}
+
+static int batch_write(struct table *table, json_object *request,
+                       struct idem__buffer *answer)
+{
+    json_object *list = member(member(request, "RequestItems"), table->name);
+    size_t n = json_object_array_length(list);
+    json_object *answer_object = json_object_new_object();
+    json_object *undone = json_object_new_array();
+    size_t i;
+
+    assert(n >= 1 && n <= 25);
+    for (i = 0; i < n; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        json_object *item = member(member(one, "PutRequest"), "Item");
+        json_object *key = member(member(one, "DeleteRequest"), "Key");
+
+        if (i >= n - (n > table->spare ? table->spare : 0)) {
+            (void)json_object_array_add(undone, json_object_get(one));
+        } else if (item != NULL) {
+            (void)json_object_object_add(table->items, string_at(item, "id"),
+                                         json_object_get(item));
+        } else {
+            json_object_object_del(table->items, string_at(key, "id"));
+        }
+    }
+    if (json_object_array_length(undone) > 0) {
+        undone = under_table(table, undone);
+    } else {
+        (void)json_object_put(undone);
+        undone = json_object_new_object();
+    }
+    (void)json_object_object_add(answer_object, "UnprocessedItems", undone);
+    return say(answer, answer_object, 200);
+}
+
+static int batch_get(struct table *table, json_object *request,
+                     struct idem__buffer *answer)
+{
+    json_object *asked = member(member(request, "RequestItems"), table->name);
+    json_object *keys = member(asked, "Keys");
+    size_t n = json_object_array_length(keys);
+    json_object *found = json_object_new_array();
+    json_object *object = json_object_new_object();
+    size_t done = n - (n > table->spare ? table->spare : 0);
+    size_t i;
+
+    assert(n >= 1 && n <= 100);
+    assert(json_object_get_boolean(member(asked, "ConsistentRead")));
+    for (i = 0; i < done; i++) {
+        json_object *item =
+            table_item(table,
+                       string_at(json_object_array_get_idx(keys, i), "id"));
+
+        if (item != NULL) {
+            (void)json_object_array_add(found, json_object_get(item));
+        }
+    }
+    (void)json_object_object_add(object, "Responses",
+                                 under_table(table, found));
+    if (done < n) {
+        json_object *left = json_object_new_array();
+        json_object *again = json_object_new_object();
+
+        for (i = done; i < n; i++) {
+            (void)json_object_array_add(
+                left, json_object_get(json_object_array_get_idx(keys, i)));
+        }
+        (void)json_object_object_add(again, "Keys", left);
+        (void)json_object_object_add(object, "UnprocessedKeys",
+                                     under_table(table, again));
+    }
+    return say(answer, object, 200);
+}
+
+/* ---- Pages ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The ids of all items, in order; the caller frees the list. */
+static const char **sorted_ids(const struct table *table)
+{
+    const char **ids = calloc(table_len(table) + 1, sizeof(*ids));
+    size_t n = 0;
+
+    assert(ids != NULL);
+    json_object_object_foreach(table->items, id, item)
+    {
+        (void)item;
+        ids[n++] = id;
+    }
+    qsort(ids, n, sizeof(*ids), by_id);
+    return ids;
+}
+
+static json_object *last_key(json_object *item, bool of_index)
+{
+    static const char *const names[] = {"id", "open", "since"};
+    json_object *key = json_object_new_object();
+    size_t i;
+
+    for (i = 0; i < (of_index ? 3 : 1); i++) {
+        (void)json_object_object_add(key, names[i],
+                                     json_object_get(member(item, names[i])));
+    }
+    return key;
+}
+
+static bool selected(json_object *request, json_object *item, bool of_index)
+{
+    json_object *shard =
+        member(member(request, "ExpressionAttributeValues"), ":o");
+
+    if (of_index) {
+        return json_object_equal(member(item, "open"), shard) != 0;
+    }
+    if (text_of(request, "FilterExpression")[0] != '\0') {
+        return member(item, "body") == NULL;
+    }
+    return true;
+}
+
+static int page(struct table *table, json_object *request, bool of_index,
+                struct idem__buffer *answer)
+{
+    const char *after = string_at(member(request, "ExclusiveStartKey"), "id");
+    size_t limit = (size_t)json_object_get_int64(member(request, "Limit"));
+    const char **ids = sorted_ids(table);
+    json_object *list = json_object_new_array();
+    json_object *object = json_object_new_object();
+    size_t looked = 0;
+    size_t i;
+
+    if (table->page_max != 0 && limit > table->page_max) {
+        limit = table->page_max;
+    }
+    for (i = 0; ids[i] != NULL; i++) {
+        json_object *item = table_item(table, ids[i]);
+        bool counts = !of_index || selected(request, item, true);
+
+        if (strcmp(ids[i], after) <= 0 || !counts) {
+            continue;
+        }
+        if (selected(request, item, of_index)) {
+            (void)json_object_array_add(list, of_index ? last_key(item, true)
+                                                       : json_object_get(item));
+        }
+        if (++looked == limit) {
+            (void)json_object_object_add(object, "LastEvaluatedKey",
+                                         last_key(item, of_index));
+            break;
+        }
+    }
+    free(ids);
+    (void)json_object_object_add(object, "Items", list);
+    return say(answer, object, 200);
+}
+
+/* ---- All of them ---- */
+
+int table_apply(struct table *table, const char *target, struct idem_slice body,
+                struct idem__buffer *answer)
+{
+    const char *dot = strchr(target, '.');
+    const char *operation = dot == NULL ? target : dot + 1;
+    json_object *request;
+    int status = REFUSED;
+    int rc;
+
+    answer->len = 0;
+    request = idem__json_parse(body, &rc);
+    if (request == NULL) {
+        return say(answer, exception("SerializationException", ""), REFUSED);
+    }
+    if (strcmp(operation, "PutItem") == 0) {
+        status = put_item(table, request, answer);
+    } else if (strcmp(operation, "GetItem") == 0) {
+        status = get_item(table, request, answer);
+    } else if (strcmp(operation, "DeleteItem") == 0) {
+        status = delete_item(table, request, answer);
+    } else if (strcmp(operation, "BatchWriteItem") == 0) {
+        status = batch_write(table, request, answer);
+    } else if (strcmp(operation, "BatchGetItem") == 0) {
+        status = batch_get(table, request, answer);
+    } else if (strcmp(operation, "Scan") == 0) {
+        status = page(table, request, false, answer);
+    } else if (strcmp(operation, "Query") == 0) {
+        status = page(table, request, true, answer);
+    } else {
+        status = say(answer, exception("UnknownOperationException", operation),
+                     REFUSED);
+    }
+    (void)json_object_put(request);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* A table of DynamoDB in memory, as far as the store uses one. What it answers is
+ * compared with real servers by tests/integration/table.py. */
+#ifndef TEST_TABLE_H
+#define TEST_TABLE_H
+
+#include "store/dynamodb/request.h"
+
+struct table {
+    char name[256];
+    json_object *items; /* By id. */
+    unsigned page_max;  /* Items in an answer of many; 0: as many as asked. */
+    unsigned spare; /* A batch of more leaves that many of its items undone. */
+};
+
+void table_init(struct table *table, const char *name);
+void table_finish(struct table *table);
+
+/* Does what @target (with or without its prefix) and @body ask for. Returns the
+ * HTTP status; *@answer (emptied first) is the body. */
+int table_apply(struct table *table, const char *target, struct idem_slice body,
+                struct idem__buffer *answer);
+
+/* The item with this id, or NULL. */
+json_object *table_item(struct table *table, const char *id);
+size_t table_len(const struct table *table);
+
+/* An independent copy of all that is in it. */
+void table_copy(const struct table *from, struct table *ret_to);
+
+#endif

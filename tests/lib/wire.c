@@ -1,0 +1,173 @@
+/* A wire between tasks and a table in memory. */
+#include "wire.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+const char *const fate_names[FATES] = {
+    "good",       "not sent",  "throttled", "lost",        "answer lost",
+    "500 before", "500 after", "twice",     "in conflict", "no old item",
+};
+
+static void put_answer(struct idem__aws_request *request, int status,
+                       struct idem_slice body)
+{
+    if (body.len > request->answer_cap) {
+        uint8_t *grown = idem__realloc(request->answer, body.len);
+
+        assert(grown != NULL);
+        request->answer = grown;
+        request->answer_cap = body.len;
+    }
+    if (body.len > 0) {
+        memcpy(request->answer, body.base, body.len);
+    }
+    request->answer_len = body.len;
+    request->status = status;
+    request->outcome = IDEM__AWS_ANSWERED;
+    request->error.code = 0;
+    request->error_type[0] = '\0';
+    request->sends = 1;
+}
+
+static void put_silence(struct idem__aws_request *request, bool sent)
+{
+    request->outcome = sent ? IDEM__AWS_NO_ANSWER : IDEM__AWS_NOT_SENT;
+    request->status = 0;
+    request->answer_len = 0;
+    request->sends = sent ? 1 : 0;
+    (void)idem__error(&request->error, sent ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE,
+                      "%s", sent ? "no answer" : "cannot be reached");
+}
+
+static void drop_item(struct idem__buffer *answer)
+{
+    int rc;
+    json_object *object = idem__json_parse(idem__buffer_slice(answer), &rc);
+
+    json_object_object_del(object, "Item");
+    answer->len = 0;
+    idem__buffer_str(answer, json_object_to_json_string(object));
+    (void)json_object_put(object);
+}
+
+void wire_carry(struct table *table, struct idem__aws_request *request,
+                enum fate fate)
+{
+    static const char throttled[] =
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
+        "ProvisionedThroughputExceededException\",\"message\":\"slow\"}";
+    static const char failed[] =
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#InternalServerError\"}";
+    static const char conflict[] =
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
+        "TransactionConflictException\"}";
+    struct idem__buffer answer = {.len = 0};
+    int status = 0;
+
+    switch (fate) {
+    case FATE_GOOD:
+    case FATE_NO_OLD_ITEM:
+        status = table_apply(table, request->target, request->body, &answer);
+        if (fate == FATE_NO_OLD_ITEM && status != 200) {
+            drop_item(&answer);
+        }
+        put_answer(request, status, idem__buffer_slice(&answer));
+        break;
+    case FATE_TWICE:
+        (void)table_apply(table, request->target, request->body, &answer);
+        status = table_apply(table, request->target, request->body, &answer);
+        put_answer(request, status, idem__buffer_slice(&answer));
+        request->sends = 2;
+        break;
+    case FATE_NOT_SENT:
+    case FATE_LOST:
+        put_silence(request, fate == FATE_LOST);
+        break;
+    case FATE_THROTTLED:
+        put_answer(request, 400, idem_str(throttled));
+        break;
+    case FATE_CONFLICT:
+        put_answer(request, 400, idem_str(conflict));
+        break;
+    case FATE_ANSWER_LOST:
+        (void)table_apply(table, request->target, request->body, &answer);
+        put_silence(request, true);
+        break;
+    case FATE_500_AFTER:
+        (void)table_apply(table, request->target, request->body, &answer);
+        put_answer(request, 500, idem_str(failed));
+        break;
+    case FATE_500_BEFORE:
+        put_answer(request, 500, idem_str(failed));
+        break;
+    case FATES:
+        assert(!"no fate");
+    }
+    idem__buffer_free(&answer);
+}
+
+static int no_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    memset(buf, 1, len);
+    return 0;
+}
+
+void wire_init(struct wire *wire, bool claims)
+{
+    memset(wire, 0, sizeof(*wire));
+    table_init(&wire->table, "table");
+    (void)strcpy(wire->env.table.name, "table");
+    wire->env.table.index = true;
+    wire->env.table.pack = true;
+    wire->env.host.random = no_random;
+    wire->env.scratch = wire->scratch;
+    wire->env.claims = claims ? idem__claims_create() : NULL;
+    idem__task_init(&wire->task, &wire->env);
+}
+
+void wire_finish(struct wire *wire)
+{
+    idem__task_free(&wire->task);
+    idem__claims_destroy(wire->env.claims);
+    table_finish(&wire->table);
+}
+
+static void carry(struct wire *wire)
+{
+    struct idem__aws_request *request = &wire->task.request;
+    enum fate fate =
+        wire->requests < 64 ? wire->fates[wire->requests] : FATE_GOOD;
+    size_t used = strlen(wire->log);
+
+    wire->requests++;
+    (void)snprintf(wire->log + used, sizeof(wire->log) - used, "%s ",
+                   strchr(request->target, '.') + 1);
+    wire_carry(&wire->table, request, fate);
+    idem__task_answered(&wire->task, &wire->now);
+}
+
+void wire_run(struct wire *wire, struct idem_op *op)
+{
+    struct idem__task *task = &wire->task;
+
+    memset(&op->error, 0, sizeof(op->error));
+    op->has_record = false;
+    op->verdict = (enum idem_verdict)0;
+    op->asked_boot_ms = wire->now.boot_ms;
+    idem__task_start(task, op, &wire->now);
+    while (task->next != IDEM__TASK_DONE) {
+        if (task->next == IDEM__TASK_SEND) {
+            carry(wire);
+        } else {
+            wire->now.boot_ms += task->pause_ms;
+            wire->now.store_ms += task->pause_ms;
+            idem__task_resume(task, &wire->now);
+        }
+    }
+    idem__task_reset(task);
+}

@@ -1,0 +1,48 @@
+/* A wire between the tasks of a DynamoDB store and a table in memory, which loses
+ * and doubles what it carries. */
+#ifndef TEST_WIRE_H
+#define TEST_WIRE_H
+
+#include "store/dynamodb/task.h"
+#include "table.h"
+
+enum fate {
+    FATE_GOOD = 0,
+    FATE_NOT_SENT,    /* Nothing was sent. */
+    FATE_THROTTLED,   /* Refused for its rate. */
+    FATE_LOST,        /* The request was lost on its way. */
+    FATE_ANSWER_LOST, /* It was applied, and its answer lost. */
+    FATE_500_BEFORE,  /* "Internal server error", and it was not applied ... */
+    FATE_500_AFTER,   /* ... or was. */
+    FATE_TWICE,       /* It was applied twice; the second answer came back. */
+    FATE_CONFLICT,    /* It met a transaction. */
+    FATE_NO_OLD_ITEM, /* A refusal does not show what is there. */
+    FATES,
+};
+
+extern const char *const fate_names[FATES];
+
+/* Sets what comes back for @request, whose fate is @fate. */
+void wire_carry(struct table *table, struct idem__aws_request *request,
+                enum fate fate);
+
+/* A store with one task at a time. */
+struct wire {
+    struct table table;
+    struct idem__task_env env;
+    struct idem__task task;
+    uint8_t scratch[IDEM_HEAD_MAX];
+    enum fate fates[64]; /* Of its requests, by number; then all are good. */
+    unsigned requests;   /* Carried so far. */
+    char log[4096];      /* Their operations, each with a space behind it. */
+    struct idem_now now;
+};
+
+/* Remembers claims if @claims. */
+void wire_init(struct wire *wire, bool claims);
+void wire_finish(struct wire *wire);
+
+/* Runs @op to its end, by wire->now, which pauses move on. */
+void wire_run(struct wire *wire, struct idem_op *op);
+
+#endif

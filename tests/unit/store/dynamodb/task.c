@@ -1,0 +1,444 @@
+/* One op after the other over a wire that loses, doubles and refuses what it
+ * carries: what the caller is told is what is in the table. */
+#include "base/heap.h"
+#include "host.h"
+#include "sample.h"
+#include "test.h"
+#include "wire.h"
+
+#include <stdlib.h>
+
+static struct wire wire;
+
+static void set_up(bool claims)
+{
+    wire_init(&wire, claims);
+    wire.now = sample_now();
+    wire.now.margin_ms = 2000;
+}
+
+/* An op of @verb on "k", by the claimant @who. */
+static struct idem_op make(enum idem_verb verb, char who)
+{
+    struct idem_op op = {.verb = verb, .has_nonce = true};
+
+    op.scope = idem_str("");
+    op.key = idem_str("k");
+    assert_ok(idem_id(op.scope, op.key, op.id));
+    memset(op.nonce, who, sizeof(op.nonce));
+    return op;
+}
+
+static struct idem_op begin_op(char who)
+{
+    static const struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op op = make(IDEM_OP_BEGIN, who);
+
+    op.u.begin = request;
+    op.u.begin.on_expired_lease = IDEM_RERUN;
+    return op;
+}
+
+static struct idem_op end_op(char who, uint64_t fence, struct idem_slice bytes)
+{
+    struct idem_op op = make(IDEM_OP_END, who);
+
+    op.fence = fence;
+    op.u.end.status = IDEM_STATUS_COMPLETED;
+    op.u.end.result.bytes = bytes;
+    return op;
+}
+
+static void free_answer(struct idem_op *op)
+{
+    idem__free(op->answer);
+    op->answer = NULL;
+    op->answer_cap = 0;
+}
+
+static enum idem_verdict begin(char who, uint64_t *ret_fence)
+{
+    struct idem_op op = begin_op(who);
+    enum idem_verdict verdict;
+
+    wire_run(&wire, &op);
+    assert_ok(op.error.code);
+    verdict = op.verdict;
+    if (ret_fence != NULL) {
+        *ret_fence = op.record.fence;
+    }
+    free_answer(&op);
+    return verdict;
+}
+
+static int complete(char who, uint64_t fence, struct idem_slice bytes)
+{
+    struct idem_op op = end_op(who, fence, bytes);
+
+    wire_run(&wire, &op);
+    free_answer(&op);
+    return op.error.code;
+}
+
+static void expect_requests(const char *log)
+{
+    assert_string_equal(wire.log, log);
+    wire.log[0] = '\0';
+}
+
+/* A new operation is two requests, a duplicate one; a takeover and a reuse are
+ * two for the claim. */
+TEST(task, needsFewRequests)
+{
+    uint64_t fence;
+
+    set_up(true);
+    assert_int_equal(begin('a', &fence), IDEM_STARTED);
+    assert_ok(complete('a', fence, idem_str("done")));
+    expect_requests("PutItem PutItem ");
+    assert_int_equal(begin('b', NULL), IDEM_REPLAY);
+    expect_requests("PutItem ");
+    wire.now.store_ms += 2 * 86400000;
+    wire.now.boot_ms += 2 * 86400000;
+    assert_int_equal(begin('c', &fence), IDEM_STARTED);
+    expect_requests("PutItem PutItem ");
+    wire.now.store_ms += 61000;
+    wire.now.boot_ms += 61000;
+    assert_int_equal(begin('d', NULL), IDEM_STARTED);
+    expect_requests("PutItem PutItem ");
+    assert_int_equal(begin('e', NULL), IDEM_BUSY);
+    expect_requests("PutItem ");
+    assert_code(IDEM_ELOST, complete('c', fence, idem_str("late")));
+    wire_finish(&wire);
+}
+
+/* An owner whose claim is not remembered reads it first; and so does one whose
+ * item was changed behind its back. */
+TEST(task, readsWhatItDoesNotKnow)
+{
+    uint64_t fence;
+
+    set_up(false);
+    assert_int_equal(begin('a', &fence), IDEM_STARTED);
+    assert_ok(complete('a', fence, idem_str("done")));
+    expect_requests("PutItem GetItem PutItem ");
+    assert_ok(complete('a', fence, idem_str("done")));
+    assert_code(IDEM_ELOST, complete('a', fence, idem_str("other")));
+    expect_requests("GetItem GetItem ");
+    wire_finish(&wire);
+}
+
+/* Results of every size around the edges come back byte for byte; the parts of
+ * a large one lie in items of their own. */
+TEST(task, keepsResultsOfEverySize)
+{
+    static const size_t sizes[] = {0,
+                                   1,
+                                   600,
+                                   700,
+                                   1024,
+                                   5000,
+                                   IDEM__PART_LEN - 1,
+                                   IDEM__PART_LEN,
+                                   IDEM__PART_LEN + 1,
+                                   10 * IDEM__PART_LEN,
+                                   5000000};
+    uint8_t *bytes = malloc(5000000);
+    size_t i;
+    int packs;
+
+    assert_non_null(bytes);
+    for (i = 0; i < 2 * COUNT(sizes); i++) {
+        struct idem_slice result = {bytes, sizes[i / 2]};
+        struct idem_op op = begin_op('b');
+        uint64_t seed = i;
+        uint64_t fence;
+
+        packs = i % 2;
+        random_fill(&seed, bytes, result.len);
+        if (packs == 1) {
+            memset(bytes, 'x', result.len);
+        }
+        set_up(true);
+        wire.table.spare = 3;
+        assert_int_equal(begin('a', &fence), IDEM_STARTED);
+        assert_ok(complete('a', fence, result));
+        wire_run(&wire, &op);
+        assert_ok(op.error.code);
+        assert_int_equal(op.verdict, IDEM_REPLAY);
+        assert_slice(op.record.result.bytes, result);
+        if (packs == 0 && result.len > 1024) {
+            assert_int_equal(table_len(&wire.table),
+                             1 + (result.len + IDEM__PART_LEN - 1) /
+                                     IDEM__PART_LEN);
+        }
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+    free(bytes);
+}
+
+/* A completed record without its body, or with another's, is corrupt. */
+TEST(task, refusesALostBody)
+{
+    uint8_t *bytes = malloc(3 * IDEM__PART_LEN);
+    struct idem_slice result = {bytes, 3 * IDEM__PART_LEN};
+    struct idem_op op = begin_op('b');
+    uint64_t seed = 1;
+    uint64_t fence;
+
+    assert_non_null(bytes);
+    random_fill(&seed, bytes, result.len);
+    set_up(true);
+    assert_int_equal(begin('a', &fence), IDEM_STARTED);
+    assert_ok(complete('a', fence, result));
+    json_object_object_foreach(wire.table.items, id, item)
+    {
+        (void)item;
+        if (strstr(id, "#1") != NULL) {
+            json_object_object_del(wire.table.items, id);
+            break;
+        }
+    }
+    wire_run(&wire, &op);
+    assert_int_equal(op.error.code, IDEM_ECORRUPT);
+    free_answer(&op);
+    wire_finish(&wire);
+    free(bytes);
+}
+
+/* ---- Every fate, at every request ---- */
+
+struct outcome {
+    int begin_code;
+    enum idem_verdict verdict;
+    int end_code;
+};
+
+/* Begin and complete by 'a', with these fates; then 'b' asks. */
+static struct outcome run_life(const enum fate *fates, size_t fates_len,
+                               bool claims, struct idem_slice result)
+{
+    struct outcome outcome = {.end_code = 1};
+    struct idem_op op = begin_op('a');
+    uint64_t fence;
+
+    set_up(claims);
+    memcpy(wire.fates, fates, fates_len * sizeof(*fates));
+    wire_run(&wire, &op);
+    outcome.begin_code = op.error.code;
+    outcome.verdict = op.verdict;
+    fence = op.record.fence;
+    free_answer(&op);
+    if (outcome.begin_code == 0 && outcome.verdict == IDEM_STARTED) {
+        outcome.end_code = complete('a', fence, result);
+    }
+    return outcome;
+}
+
+/* What 'b' may find after what 'a' was told. */
+static void judge(const struct outcome *outcome, struct idem_slice result,
+                  const char *what)
+{
+    struct idem_op op = begin_op('b');
+
+    memset(wire.fates, 0, sizeof(wire.fates));
+    wire_run(&wire, &op);
+    if (op.error.code != 0) {
+        fail_with("%s: then %s", what, idem_error_name(op.error.code));
+    }
+    switch (outcome->begin_code) {
+    case 0:
+        if (outcome->verdict != IDEM_STARTED) {
+            fail_with("%s: %s", what, idem_verdict_name(outcome->verdict));
+        }
+        break;
+    case IDEM_EUNAVAILABLE: /* Nothing was done. */
+        if (op.verdict != IDEM_STARTED) {
+            fail_with("%s: unavailable, and yet claimed", what);
+        }
+        break;
+    case IDEM_EUNKNOWN:
+        break;
+    default:
+        fail_with("%s: begin answered %s", what,
+                  idem_error_name(outcome->begin_code));
+    }
+    switch (outcome->end_code) {
+    case 0:
+        if (op.verdict != IDEM_REPLAY) {
+            fail_with("%s: completed, and then %s", what,
+                      idem_verdict_name(op.verdict));
+        }
+        assert_slice(op.record.result.bytes, result);
+        break;
+    case IDEM_EUNAVAILABLE:
+        if (op.verdict != IDEM_BUSY) {
+            fail_with("%s: not recorded, and then %s", what,
+                      idem_verdict_name(op.verdict));
+        }
+        break;
+    case IDEM_EUNKNOWN:
+    case 1:
+        break;
+    default:
+        fail_with("%s: complete answered %s", what,
+                  idem_error_name(outcome->end_code));
+    }
+    free_answer(&op);
+}
+
+/* ROW(10) ROW(11) ROW(13) ROW(15) ROW(16) ROW(17) ROW(28) One or two of the
+ * requests of a life meet any fate: what was acknowledged is there, what was
+ * refused is not, and one fault alone is always overcome. */
+TEST(task, survivesEveryPairOfFates)
+{
+    enum {
+        REQUESTS = 7
+    };
+    uint8_t *large = malloc(2 * IDEM__PART_LEN);
+    uint64_t seed = 7;
+    unsigned lives = 0;
+    unsigned overcome = 0;
+    unsigned variant;
+    int i;
+    int j;
+    int a;
+    int b;
+
+    assert_non_null(large);
+    random_fill(&seed, large, 2 * IDEM__PART_LEN);
+    for (variant = 0; variant < 4; variant++) {
+        struct idem_slice result = idem_str("done");
+
+        if (variant >= 2) {
+            result = idem_bytes(large, IDEM__PART_LEN + 1);
+        }
+        for (i = 0; i < REQUESTS; i++) {
+            /* Two faults for a small result, one for a large one. */
+            for (j = i; j < (variant >= 2 ? i + 1 : REQUESTS); j++) {
+                for (a = 0; a < FATES; a++) {
+                    for (b = 0; b < (i == j ? 1 : FATES); b++) {
+                        enum fate fates[REQUESTS + 1] = {FATE_GOOD};
+                        struct outcome outcome;
+                        char what[120];
+
+                        fates[j] = (enum fate)b;
+                        fates[i] = (enum fate)a;
+                        (void)snprintf(what, sizeof(what),
+                                       "%u: %s at %d, %s at %d", variant,
+                                       fate_names[fates[i]], i,
+                                       fate_names[fates[j]], j);
+                        outcome =
+                            run_life(fates, REQUESTS, variant % 2 == 0, result);
+                        judge(&outcome, result, what);
+                        lives++;
+                        overcome += outcome.end_code == 0;
+                        wire_finish(&wire);
+                    }
+                }
+            }
+        }
+    }
+    print_message("# %u lives, %u of them completed\n", lives, overcome);
+    assert_int_equal(overcome, lives);
+    free(large);
+}
+
+/* ROW(14) ROW(24) A service that never answers, or is not there: the caller is
+ * told what is known, and nothing is taken for granted. */
+TEST(task, endsWithoutAService)
+{
+    int fate;
+
+    for (fate = FATE_NOT_SENT; fate < FATES; fate++) {
+        struct idem_op op = begin_op('a');
+        bool applied = fate == FATE_ANSWER_LOST || fate == FATE_500_AFTER;
+        bool answered = fate == FATE_TWICE || fate == FATE_NO_OLD_ITEM;
+        bool surely_not = fate == FATE_NOT_SENT || fate == FATE_THROTTLED ||
+                          fate == FATE_CONFLICT;
+        int want = answered     ? 0
+                   : surely_not ? IDEM_EUNAVAILABLE
+                                : IDEM_EUNKNOWN;
+        size_t i;
+
+        set_up(true);
+        for (i = 0; i < COUNT(wire.fates); i++) {
+            wire.fates[i] = (enum fate)fate;
+        }
+        wire_run(&wire, &op);
+        if (op.error.code != want) {
+            fail_with("always %s: %s", fate_names[fate],
+                      idem_error_name(op.error.code));
+        }
+        assert_true((table_len(&wire.table) == 1) == (applied || answered));
+        assert_true(wire.requests < 40);
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+}
+
+/* ---- Clocks ---- */
+
+/* A claim of a slow clock is extended before its owner hears of it; one of a clock
+ * that is right is not. */
+TEST(clock, thatIsSlowExtendsItsClaim)
+{
+    int64_t slow_ms;
+
+    for (slow_ms = 0; slow_ms <= 3600000; slow_ms += 1800000) {
+        struct idem_op op = begin_op('a');
+
+        set_up(true);
+        wire.now.store_err_ms = 2000;
+        op.asked_boot_ms = wire.now.boot_ms;
+        idem__task_start(&wire.task, &op, &wire.now);
+        assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+        wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+        wire.now.store_ms += slow_ms; /* Learned from that answer. */
+        wire.now.store_err_ms = 600;
+        idem__task_answered(&wire.task, &wire.now);
+        if (slow_ms == 0) {
+            assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        } else {
+            assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+            idem__task_answered(&wire.task, &wire.now);
+            assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        }
+        assert_int_equal(op.verdict, IDEM_STARTED);
+        assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+                    wire.now.store_ms);
+        idem__task_reset(&wire.task);
+        assert_ok(complete('a', op.record.fence, idem_str("x")));
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+}
+
+/* ROW(30) A record that its ttl has not deleted yet is past its retention all the
+ * same, and its fence is not undercut; ROW(29) one that was deleted between two
+ * looks is new. */
+TEST(ttl, mayBeLateOrSoon)
+{
+    uint64_t fence;
+    uint64_t again;
+
+    set_up(true);
+    assert_int_equal(begin('a', &fence), IDEM_STARTED);
+    assert_ok(complete('a', fence, idem_str("x")));
+    wire.now.store_ms += 86400000 + 172800000;
+    wire.now.boot_ms += 86400000 + 172800000;
+    assert_int_equal(begin('b', &again), IDEM_STARTED);
+    assert_true(again > fence);
+    json_object_object_foreach(wire.table.items, id, item)
+    {
+        (void)item;
+        json_object_object_del(wire.table.items, id);
+        break;
+    }
+    wire.now.store_ms += 1;
+    assert_int_equal(begin('c', &fence), IDEM_STARTED);
+    assert_true(fence > again);
+    wire_finish(&wire);
+}
