@@ -73,19 +73,27 @@ static void doubt(struct idem__aws_clock *clock,
     clock->span.hi_ns = max(clock->span.hi_ns, other.hi_ns);
 }
 
+/* What one answer says. The boot clock's readings are cut to whole ms, as the Date
+ * is to whole seconds: each may be just short of one more. */
+static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
+                                     int64_t date_ms)
+{
+    int64_t lo_ms = date_ms - IDEM__AWS_DATE_SLACK_MS;
+    int64_t hi_ms = date_ms + 1000 + IDEM__AWS_DATE_SLACK_MS;
+    struct idem__aws_span span = {
+        .lo_ns = (lo_ms - got_boot_ms - 1) * NS_PER_MS,
+        .hi_ns = (hi_ms - sent_boot_ms) * NS_PER_MS,
+        .at_boot_ms = got_boot_ms,
+    };
+
+    return span;
+}
+
 bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
                            int64_t got_boot_ms, int64_t date_ms,
                            int64_t wall_ms)
 {
-    /* The boot clock's readings are cut to whole ms, as the Date is to whole
-     * seconds: each may be just short of one more. */
-    struct idem__aws_span seen = {
-        .lo_ns =
-            (date_ms - IDEM__AWS_DATE_SLACK_MS - got_boot_ms - 1) * NS_PER_MS,
-        .hi_ns = (date_ms + 1000 + IDEM__AWS_DATE_SLACK_MS - sent_boot_ms) *
-                 NS_PER_MS,
-        .at_boot_ms = got_boot_ms,
-    };
+    struct idem__aws_span seen;
 
     if (sent_boot_ms < 0 || got_boot_ms < sent_boot_ms ||
         got_boot_ms > READING_MAX_MS || date_ms < OLDEST_MS ||
@@ -94,6 +102,7 @@ bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
         wall_ms - date_ms > IDEM__AWS_CLOCK_OFF_MAX_MS) {
         return false;
     }
+    seen = span_of(sent_boot_ms, got_boot_ms, date_ms);
     if (!clock->known) {
         clock->span = seen;
         clock->known = true;

@@ -75,17 +75,18 @@ static bool is_name(struct idem_slice text)
 static void set_type(struct idem__aws_error *error, struct idem_slice text)
 {
     const char *p = text.base;
-    const char *hash = text.len == 0 ? NULL : memrchr(p, '#', text.len);
-    const char *colon;
-    struct idem_slice name = text;
+    const char *end, *hash, *colon;
+    struct idem_slice name;
 
-    if (hash != NULL) {
-        name = idem_bytes(hash + 1, text.len - (size_t)(hash + 1 - p));
+    if (text.len == 0) {
+        return;
     }
-    colon = name.len == 0 ? NULL : memchr(name.base, ':', name.len);
-    if (colon != NULL) {
-        name.len = (size_t)(colon - (const char *)name.base);
+    end = p + text.len;
+    while ((hash = memchr(p, '#', (size_t)(end - p))) != NULL) {
+        p = hash + 1;
     }
+    colon = memchr(p, ':', (size_t)(end - p));
+    name = idem_bytes(p, (size_t)((colon == NULL ? end : colon) - p));
     if (name.len < sizeof(error->type) && is_name(name)) {
         memcpy(error->type, name.base, name.len);
         error->type[name.len] = '\0';

@@ -18,6 +18,7 @@
 
 #define CONNECTIONS 32
 #define EVENTS 64
+#define LONGEST_MS 3600000
 #define SOON_MS 20 /* While credentials are being fetched. */
 #define SKEW_ANSWER_MAX                                                        \
     ((size_t)1024) /* A longer refusal says something else. */
@@ -56,9 +57,12 @@ struct idem__aws_client {
     bool guarded; /* Something but plain HTTP to this machine was asked for. */
     bool working;
     int64_t curl_due_ms;
-    int64_t due_ms; /* Atomic: wait() reads it without the lock. */
+    /* Atomic: wait() and wake() use them without the lock. */
+    int64_t due_ms;
     int64_t
-        sleep_until_ms; /* Atomic: the wait under way ends then; -1: none. */
+        sleep_until_ms; /* The wait under way ends then; -1: there is none. */
+    uint64_t wakes;
+    uint64_t wakes_seen; /* By wait(). */
 };
 
 /* ---- Lists ------------------------------------------------------------- */
@@ -549,6 +553,25 @@ static void run_timers(struct idem__aws_client *client)
     }
 }
 
+static void drain(const struct idem__aws_client *client)
+{
+    uint64_t count;
+
+    (void)!read(client->wake, &count, sizeof(count));
+}
+
+/* A wake that nobody waited for must not keep the descriptor readable. One that
+ * somebody has begun to wait for meanwhile is given back. */
+static void take_wake(struct idem__aws_client *client)
+{
+    uint64_t one = 1;
+
+    drain(client);
+    if (__atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST) >= 0) {
+        (void)!write(client->wake, &one, sizeof(one));
+    }
+}
+
 static void run_sockets(struct idem__aws_client *client)
 {
     struct epoll_event events[EVENTS];
@@ -562,7 +585,9 @@ static void run_sockets(struct idem__aws_client *client)
                    ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
                    ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
 
-        if (events[i].data.fd != client->wake) {
+        if (events[i].data.fd == client->wake) {
+            take_wake(client);
+        } else {
             (void)client->curl->multi_socket_action(client->multi,
                                                     events[i].data.fd, what,
                                                     &running);
@@ -678,35 +703,45 @@ void idem__aws_abort(struct idem__aws_client *client,
 
 /* ---- Waiting ----------------------------------------------------------- */
 
-void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
+/* How long to wait, in ms; says so first, because say_due() looks after it has
+ * said what is due: one of the two hears the other. */
+static int64_t begin_wait(struct idem__aws_client *client, int64_t until_ms)
 {
-    struct epoll_event event;
-    uint64_t count;
-    int64_t until_ms = deadline_ms;
-    int64_t due_ms, now_ms;
+    int64_t due_ms;
 
-    /* First said, then looked: work() does it the other way round, so that one
-     * of the two sees the other. */
     __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
     due_ms = __atomic_load_n(&client->due_ms, __ATOMIC_SEQ_CST);
     if (due_ms < until_ms) {
         until_ms = due_ms;
         __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
     }
-    now_ms = idem__mono_ms();
-    until_ms -= now_ms;
+    return until_ms - idem__mono_ms();
+}
+
+void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
+{
+    struct epoll_event event = {.data.fd = -1};
+    int64_t left_ms = begin_wait(client, deadline_ms < 0 ? 0 : deadline_ms);
+    uint64_t wakes = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
+
+    /* work() may have taken back the wake that is counted here. */
+    if (wakes != client->wakes_seen || left_ms < 0) {
+        left_ms = 0;
+    }
     (void)epoll_wait(client->epoll, &event, 1,
-                     until_ms <= 0        ? 0
-                     : until_ms > 3600000 ? 3600000
-                                          : (int)until_ms);
+                     left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
     __atomic_store_n(&client->sleep_until_ms, (int64_t)-1, __ATOMIC_SEQ_CST);
-    (void)!read(client->wake, &count, sizeof(count));
+    client->wakes_seen = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
+    if (event.data.fd == client->wake) {
+        drain(client);
+    }
 }
 
 void idem__aws_wake(struct idem__aws_client *client)
 {
     uint64_t one = 1;
 
+    (void)__atomic_fetch_add(&client->wakes, 1, __ATOMIC_SEQ_CST);
     (void)!write(client->wake, &one, sizeof(one));
 }
 

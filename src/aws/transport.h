@@ -32,8 +32,9 @@
  * -------------------------------
  *
  * 1. libcurl, by itself: when a kept-alive connection turns out to be dead
- *    before the first byte of an answer, it sends the same bytes on another
- *    connection. It cannot know whether the service got the first copy, so two
+ *    before the first whole line of an answer, it sends the same bytes on another
+ *    connection (up to five times; never when the connection was new, nor after
+ *    a deadline). It cannot know whether the service got the first copy, so two
  *    copies of one request (same body, same signature; same nonce and rev) may
  *    arrive, in either order. For our conditional writes that is harmless: the
  *    copy that comes second is refused and shows our own nonce. request.sends
@@ -64,8 +65,7 @@
  * changed.
  *
  * A foreign event loop watches idem__aws_fd() for reading, sets a timer to
- * idem__aws_due_ms(), and at either calls wait() with the deadline 0 (which takes
- * back a wake and does not block), work() and reap().
+ * idem__aws_due_ms(), and calls work() and reap() at either.
  *
  * After fork() a client must not be touched in the child, not even closed.
  */
