@@ -20,8 +20,10 @@ static bool same_boot(const struct idem_record *record,
            memcmp(record->boot_id, none, sizeof(none)) != 0;
 }
 
-int64_t idem__lease_left(const struct idem_record *record,
-                         const struct idem_now *now)
+/* How long the lease still runs, if one that another boot counts is over only
+ * @margin_ms after its end. */
+static int64_t left_with(const struct idem_record *record,
+                         const struct idem_now *now, int64_t margin_ms)
 {
     int64_t left;
 
@@ -31,10 +33,16 @@ int64_t idem__lease_left(const struct idem_record *record,
     if (same_boot(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
-        left = idem__time_add(record->lease_end_ms, now->margin_ms) -
+        left = idem__time_add(record->lease_end_ms, margin_ms) -
                (now->store_ms - now->store_err_ms);
     }
     return left > 0 ? left : 0;
+}
+
+int64_t idem__lease_left(const struct idem_record *record,
+                         const struct idem_now *now)
+{
+    return left_with(record, now, now->margin_ms);
 }
 
 static void set_open_expiry(struct idem_record *record)
@@ -58,17 +66,21 @@ void idem__lease_set(struct idem_record *record, int64_t lease_ms,
     set_open_expiry(record);
 }
 
+/* The margin is for those who would take over. It is no part of the lease, which
+ * would grow by it with every renewal. */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
 {
-    int64_t left = idem__lease_left(record, now);
+    int64_t left = left_with(record, now, /* margin_ms= */ 0);
     int64_t end_ms = record->lease_end_ms;
 
-    idem__lease_set(record, lease_ms > left ? lease_ms : left, now);
-    record->lease_ms = lease_ms;
+    idem__lease_set(record, lease_ms, now);
     if (record->lease_end_ms < end_ms) {
         record->lease_end_ms = end_ms;
         set_open_expiry(record);
+    }
+    if (lease_ms < left) {
+        record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
     }
 }
 
