@@ -94,12 +94,31 @@ void idem__lease_end(struct idem_record *record, const struct idem_now *now)
     set_open_expiry(record);
 }
 
+/* True if the oldest past attempt, for which there is no room any more, is the
+ * only one that tells that the work may have been done. */
+static bool oldest_is_needed(const struct idem_record *record)
+{
+    size_t i;
+
+    for (i = 0; i < IDEM_HISTORY_MAX - 1; i++) {
+        if (record->history[i].end != IDEM_PAST_RELEASED) {
+            return false;
+        }
+    }
+    return record->history[i].end == IDEM_PAST_TAKEN_OVER;
+}
+
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end)
 {
-    size_t kept = record->history_len < IDEM_HISTORY_MAX ? record->history_len
-                                                         : IDEM_HISTORY_MAX - 1;
+    size_t kept = record->history_len;
 
+    if (kept == IDEM_HISTORY_MAX) {
+        kept--;
+        if (end == IDEM_PAST_RELEASED && oldest_is_needed(record)) {
+            record->history[kept - 1] = record->history[kept];
+        }
+    }
     memmove(record->history + 1, record->history,
             kept * sizeof(record->history[0]));
     record->history[0] = (struct idem_past){
