@@ -323,6 +323,22 @@ TEST(begin, remembersThatItMayHaveHappened)
                      IDEM_PAST_RELEASED);
 }
 
+/* So many attempts that they cannot be counted are not few. */
+TEST(begin, doesNotCountRound)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+
+    op.u.begin.attempts_max = 0;
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    found.attempts = UINT32_MAX;
+    sample_lease(&found, 0);
+    assert_true(decide_now(&found, &op).next.attempts == UINT32_MAX);
+    found.status = IDEM_STATUS_RELEASED;
+    found.expires_ms = NOW_MS + 1;
+    assert_true(decide_now(&found, &op).next.attempts == UINT32_MAX);
+}
+
 /* ---- Fences ---- */
 
 /* A new life's fence is the store's time, or one more than any that the key may
