@@ -219,6 +219,38 @@ TEST(open, refusesADamagedFile)
     assert_int_equal(after.st_size, before.st_size);
 }
 
+/* No checksum covers the clock of the store; numbers that it cannot hold are not
+ * counted on from. */
+TEST(open, refusesAClockThatCannotBe)
+{
+    static const char *const damages[] = {
+        "store_ms = 9223372036854775807",
+        "store_ms = -1",
+        "last_ms = 9223372036854775807",
+        "last_ms = -9223372036854775808",
+        "boot_ms = -1",
+        "fence_floor = 9223372036854775807",
+        "fence_floor = -1",
+        "boot_id = x'00'",
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(damages); i++) {
+        const char *path = temp_path("clock.db");
+        enum idem_verdict verdict = IDEM_BUSY;
+        struct idem_store *store;
+        char sql[128];
+
+        assert_ok(open_at(path, 0, &store));
+        assert_ok(begin(store, "k", &verdict));
+        idem_close(store);
+        (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s",
+                       damages[i]);
+        run_sql(path, sql);
+        assert_refused(IDEM_ECORRUPT, path, 0);
+    }
+}
+
 /* Where a store is only to be found, none is made. */
 TEST(open, makesNothingWhenToldSo)
 {
