@@ -98,10 +98,16 @@ static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
 /* One object and nothing behind it; NULL after saying why not. */
 static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 {
-    struct json_tokener *tokener = json_tokener_new();
+    struct json_tokener *tokener;
     struct json_object *object;
     enum json_tokener_error error;
 
+    /* For the reader it would be the end, whatever stands behind it. */
+    if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
+        (void)bad(t, "it is no JSON: there is a NUL in it");
+        return NULL;
+    }
+    tokener = json_tokener_new();
     if (tokener == NULL) {
         (void)bad(t, "out of memory");
         return NULL;
