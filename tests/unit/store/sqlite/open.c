@@ -143,6 +143,31 @@ TEST(open, refusesPlacesThatAreNoFile)
     assert_refused(IDEM_ECONFIG, path, 0);
 }
 
+/* The names of the files beside a store are longer than its own, and all of them
+ * must be possible: nothing is left behind by finding out. */
+TEST(open, refusesANameThatIsTooLong)
+{
+    const char *directory = temp_path("names");
+    char path[1024];
+    struct idem_store *store;
+    size_t len;
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/", directory);
+    len = strlen(path);
+    memset(path + len, 'x', 248);
+    path[len + 248] = '\0';
+    assert_refused(IDEM_ECONFIG, path, 0);
+    assert_why("247");
+    path[len] = '\0';
+    assert_int_equal(rmdir(directory), 0);
+    assert_int_equal(mkdir(directory, 0700), 0);
+    path[len] = 'x';
+    path[len + 247] = '\0';
+    assert_ok(open_at(path, 0, &store));
+    idem_close(store);
+}
+
 /* A file that anybody may write to is nobody's word. */
 TEST(open, refusesWhatAnyoneMayWrite)
 {
