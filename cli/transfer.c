@@ -98,10 +98,16 @@ static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
 /* One object and nothing behind it; NULL after saying why not. */
 static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 {
-    struct json_tokener *tokener = json_tokener_new();
+    struct json_tokener *tokener;
     struct json_object *object;
     enum json_tokener_error error;
 
+    /* For the reader it would be the end, whatever stands behind it. */
+    if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
+        (void)bad(t, "it is no JSON: there is a NUL in it");
+        return NULL;
+    }
+    tokener = json_tokener_new();
     if (tokener == NULL) {
         (void)bad(t, "out of memory");
         return NULL;
@@ -236,24 +242,30 @@ static enum cli_transfer_kind compare(struct json_object *object,
                                       struct cli_transfer *t)
 {
     enum cli_transfer_kind kind = CLI_TRANSFER_RECORD;
+    struct json_object_iterator at;
+    struct json_object_iterator end;
     struct cli_json json;
 
     cli_json_init(&json);
     add_readable(&json, &t->record);
     if (json.failed) {
-        kind = CLI_TRANSFER_NOMEM;
-    } else {
-        json_object_object_foreach(json.object, name, value)
-        {
-            struct json_object *told;
+        cli_json_finish(&json);
+        return CLI_TRANSFER_NOMEM;
+    }
 
-            if (json_object_object_get_ex(object, name, &told) &&
-                !json_object_equal(value, told)) {
-                kind = bad(t, "its \"%s\" does not match its head", name);
-                break;
-            }
+    at = json_object_iter_begin(json.object);
+    end = json_object_iter_end(json.object);
+    for (; !json_object_iter_equal(&at, &end) && kind == CLI_TRANSFER_RECORD;
+         json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+        struct json_object *told;
+
+        if (json_object_object_get_ex(object, name, &told) &&
+            !json_object_equal(json_object_iter_peek_value(&at), told)) {
+            kind = bad(t, "its \"%s\" does not match its head", name);
         }
     }
+
     cli_json_finish(&json);
     return kind;
 }

@@ -660,7 +660,8 @@ int idem_resolve(struct idem_store *store, struct idem_slice scope,
  * idem_get() and idem_record_decode() set it. A record that is already there, and
  * is not past its retention, stays: *@ret_added (may be NULL) is false then.
  *
- * IDEM_EINVALID  @record is none that a store could hold.
+ * IDEM_EINVALID  @record is none that a store could hold, or its fence leaves no
+ *                room for greater ones (2^61 or more).
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_import(struct idem_store *store, const struct idem_record *record,

@@ -37,6 +37,7 @@ static uint8_t gather(const struct channel_fds *fds, int row[CHANNEL_FDS],
     return present;
 }
 
+/* Closes those for which there is no place. */
 static void scatter(uint8_t present, const int *row, size_t len,
                     struct channel_fds *fds)
 {
@@ -45,6 +46,9 @@ static void scatter(uint8_t present, const int *row, size_t len,
 
     for (i = 0; i < CHANNEL_FDS; i++) {
         fds->fd[i] = (present >> i & 1U) != 0 && next < len ? row[next++] : -1;
+    }
+    while (next < len) {
+        (void)close(row[next++]);
     }
 }
 
@@ -101,6 +105,7 @@ int channel_receive(int end, void *message, size_t len, bool wait,
     };
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
     int flags = MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT);
+    bool is_message;
     ssize_t n;
 
     if (ret_fds != NULL) {
@@ -115,11 +120,10 @@ int channel_receive(int end, void *message, size_t len, bool wait,
     if (n < 0 && errno == EAGAIN) {
         return 0;
     }
-    if (n != (ssize_t)len + 1) {
-        return -1;
+    is_message = n == (ssize_t)len + 1 && (packet.msg_flags & MSG_TRUNC) == 0;
+    if (n >= 0 && ret_fds != NULL) {
+        /* With what is none, no descriptor has a place either. */
+        take_fds(&packet, is_message ? present : 0, ret_fds);
     }
-    if (ret_fds != NULL) {
-        take_fds(&packet, present, ret_fds);
-    }
-    return 1;
+    return is_message ? 1 : -1;
 }

@@ -21,6 +21,10 @@ bool run_says(const struct run *run, enum run_news news)
     return true;
 }
 
+static void say(const struct run *run, const struct idem_record *to_resolve,
+                const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
 /* Everything goes out in one piece: several runs may share one stderr. */
 static void say(const struct run *run, const struct idem_record *to_resolve,
                 const char *format, va_list args)

@@ -50,6 +50,19 @@ static void add_text(struct cli_json *json, const char *name, const char *text)
     }
 }
 
+/* The name of a file in it may be no text, or cut in the middle of a letter. */
+static void add_error(struct cli_json *json, const char *error)
+{
+    char shown[4 * sizeof(((struct story *)0)->error)];
+
+    if (cli_is_utf8(idem_str(error))) {
+        add_text(json, "error", error);
+    } else {
+        add_text(json, "error",
+                 cli_escape(idem_str(error), shown, sizeof(shown)));
+    }
+}
+
 static void fill_json(struct cli_json *json, const struct story *s, int status)
 {
     add_text(json, "verdict", s->verdict);
@@ -65,7 +78,7 @@ static void fill_json(struct cli_json *json, const struct story *s, int status)
     add_number(json, "fence", (int64_t)s->fence, s->fence != 0);
     add_number(json, "attempts", s->attempts, s->fence != 0);
     cli_json_bool(json, "takeover", s->takeover);
-    add_text(json, "error", s->error);
+    add_error(json, s->error);
     cli_json_count(json, "idem_status", (uint64_t)status);
 }
 

@@ -189,6 +189,10 @@ static int check_record(const struct idem_record *record,
         return idem__error(error, IDEM_EINVALID, "record: %s",
                            idem__record_fault(record));
     }
+    if (record->fence > IDEM__FENCE_IMPORT_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "record: its fence leaves no room for greater ones");
+    }
     if (memcmp(id, record->id, sizeof(id)) != 0 ||
         record->result.bytes.len != record->result_len ||
         record->input.len != record->input_len ||

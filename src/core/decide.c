@@ -20,8 +20,10 @@ static bool same_boot(const struct idem_record *record,
            memcmp(record->boot_id, none, sizeof(none)) != 0;
 }
 
-int64_t idem__lease_left(const struct idem_record *record,
-                         const struct idem_now *now)
+/* How long the lease still runs, if one that another boot counts is over only
+ * @margin_ms after its end. */
+static int64_t left_with(const struct idem_record *record,
+                         const struct idem_now *now, int64_t margin_ms)
 {
     int64_t left;
 
@@ -31,10 +33,16 @@ int64_t idem__lease_left(const struct idem_record *record,
     if (same_boot(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
-        left = idem__time_add(record->lease_end_ms, now->margin_ms) -
+        left = idem__time_add(record->lease_end_ms, margin_ms) -
                (now->store_ms - now->store_err_ms);
     }
     return left > 0 ? left : 0;
+}
+
+int64_t idem__lease_left(const struct idem_record *record,
+                         const struct idem_now *now)
+{
+    return left_with(record, now, now->margin_ms);
 }
 
 static void set_open_expiry(struct idem_record *record)
@@ -58,17 +66,21 @@ void idem__lease_set(struct idem_record *record, int64_t lease_ms,
     set_open_expiry(record);
 }
 
+/* The margin is for those who would take over. It is no part of the lease, which
+ * would grow by it with every renewal. */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
 {
-    int64_t left = idem__lease_left(record, now);
+    int64_t left = left_with(record, now, /* margin_ms= */ 0);
     int64_t end_ms = record->lease_end_ms;
 
-    idem__lease_set(record, lease_ms > left ? lease_ms : left, now);
-    record->lease_ms = lease_ms;
+    idem__lease_set(record, lease_ms, now);
     if (record->lease_end_ms < end_ms) {
         record->lease_end_ms = end_ms;
         set_open_expiry(record);
+    }
+    if (lease_ms < left) {
+        record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
     }
 }
 
@@ -82,12 +94,31 @@ void idem__lease_end(struct idem_record *record, const struct idem_now *now)
     set_open_expiry(record);
 }
 
+/* True if the oldest past attempt, for which there is no room any more, is the
+ * only one that tells that the work may have been done. */
+static bool oldest_is_needed(const struct idem_record *record)
+{
+    size_t i;
+
+    for (i = 0; i < IDEM_HISTORY_MAX - 1; i++) {
+        if (record->history[i].end != IDEM_PAST_RELEASED) {
+            return false;
+        }
+    }
+    return record->history[i].end == IDEM_PAST_TAKEN_OVER;
+}
+
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end)
 {
-    size_t kept = record->history_len < IDEM_HISTORY_MAX ? record->history_len
-                                                         : IDEM_HISTORY_MAX - 1;
+    size_t kept = record->history_len;
 
+    if (kept == IDEM_HISTORY_MAX) {
+        kept--;
+        if (end == IDEM_PAST_RELEASED && oldest_is_needed(record)) {
+            record->history[kept - 1] = record->history[kept];
+        }
+    }
     memmove(record->history + 1, record->history,
             kept * sizeof(record->history[0]));
     record->history[0] = (struct idem_past){

@@ -24,6 +24,7 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
 {
     const struct idem_request *request = &op->u.begin;
 
+    next->attempts += next->attempts < UINT32_MAX ? 1 : 0;
     next->status = IDEM_STATUS_IN_PROGRESS;
     next->by_lease = false;
     next->owner = request->owner;
@@ -106,7 +107,6 @@ static void start_life(const struct idem_record *found, bool released,
     next->key = op->key;
     memcpy(next->id, op->id, sizeof(next->id));
     next->fence = next_fence(found, now);
-    next->attempts++;
     next->fingerprint = op->u.begin.fingerprint;
     set_attempt(next, op, now);
     clear_outcome(decision);
@@ -127,7 +127,6 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     idem__history_push(next, found->owner, now->store_ms, IDEM_PAST_TAKEN_OVER);
     next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
                                                   : found->fence + 1;
-    next->attempts++;
     set_attempt(next, op, now);
     clear_outcome(decision);
     if (op->u.begin.input.len > 0) {

@@ -4,6 +4,10 @@
 
 #include <idem.h>
 
+/* No record with a greater fence is taken in from elsewhere: the attempts that
+ * follow it, and those of every key after it was purged, need greater ones. */
+#define IDEM__FENCE_IMPORT_MAX (((uint64_t)1 << 61) - 1)
+
 /* What is wrong with the members that every record has; NULL: nothing. */
 const char *idem__record_fault(const struct idem_record *record);
 

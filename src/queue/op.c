@@ -33,7 +33,7 @@ struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
 
 void idem__op_keep(struct idem_op *op, struct idem_slice *slice)
 {
-    uint8_t *to = op->args + op->args_len;
+    uint8_t *to = op->args == NULL ? NULL : op->args + op->args_len;
 
     if (slice->len > 0) {
         memcpy(to, slice->base, slice->len);

@@ -352,7 +352,9 @@ size_t stored_read(struct fixture *f, const char *key, enum part part,
         const uint8_t *bytes = memory_part(key, part, &len);
 
         assert_true(len <= cap);
-        memcpy(buf, bytes, len);
+        if (len > 0) {
+            memcpy(buf, bytes, len);
+        }
         return len;
     }
     db = open_db(f);
@@ -383,7 +385,9 @@ void stored_write(struct fixture *f, const char *key, enum part part,
         uint8_t *to = memory_part(key, part, &have);
 
         assert_int_equal(have, len);
-        memcpy(to, bytes, len);
+        if (len > 0) {
+            memcpy(to, bytes, len);
+        }
         return;
     }
     db = open_db(f);

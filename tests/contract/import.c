@@ -182,6 +182,47 @@ TEST(import, checksTheRecord)
     finish(&f);
 }
 
+/* A fence that leaves no room for greater ones would stop its key at the next
+ * takeover, and every key of the store once it was purged. */
+TEST(import, refusesAFenceWithoutRoomAbove)
+{
+    const uint64_t most = (uint64_t)1 << 61;
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    struct idem_record record;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    answer = get(f.store, "k");
+    record = *idem_answer_record(answer);
+    record.key = idem_str("other");
+    assert_ok(idem_id(record.scope, record.key, record.id));
+    record.fence = most;
+    assert_code(IDEM_EINVALID, idem_import(f.store, &record, NULL, &why));
+    assert_why("fence");
+    record.fence = most - 1;
+    assert_ok(idem_import(f.store, &record, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_answer_destroy(answer);
+
+    host_pass(&f.host, 60000);
+    request.key = idem_str("other");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->fence == most);
+    assert_ok(complete(attempt, "done"));
+    idem_attempt_destroy(attempt);
+    host_pass(&f.host, request.retention_ms);
+    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    request.key = idem_str("third");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->fence == most + 1);
+    idem_attempt_destroy(attempt);
+    expect(f.store, &request, IDEM_BUSY);
+    finish(&f);
+}
+
 static int import_long_history(void *ctx)
 {
     struct idem_record record = *(const struct idem_record *)ctx;

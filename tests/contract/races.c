@@ -156,6 +156,7 @@ static void look_and_work(void *ctx, size_t i)
     (void)i;
     if (__atomic_load_n(&race->verdicts[IDEM_REPLAY], __ATOMIC_ACQUIRE) == 0) {
         do_effect(race);
+        (void)usleep(20000); /* Work takes its time. */
         add(&race->verdicts[IDEM_REPLAY]);
     }
 }

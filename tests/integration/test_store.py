@@ -220,6 +220,7 @@ def lines_that_cannot_be_trusted_are_refused():
         ("{", "it is cut short"),
         (json.dumps(good)[:-1], "it is cut short"),
         (json.dumps(good) + "}", "it is no JSON: "),
+        (json.dumps(good) + "\0}", "it is no JSON: "),
         ("{a: 1}", "it is no JSON: "),
         ("[1]", "it is no JSON object"),
         (b'{"key": "\xff"}', "it is no JSON: "),

@@ -8,10 +8,12 @@
 
 #include "coro.h"
 
+#include "sanitized.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIM_SANITIZED
 #include <sanitizer/common_interface_defs.h>
 enum {
     STACK_LEN = 512 * 1024
@@ -25,7 +27,7 @@ enum {
 /* What runs now; the bottom of a stack finds its coroutine here. */
 static struct coro *current;
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIM_SANITIZED
 static const void *main_stack;
 static size_t main_stack_len;
 

@@ -1,13 +1,15 @@
 /* Blocks in a list per owner, recycled by size. */
 #include "heap.h"
 
+#include "sanitized.h"
+
 #include <assert.h>
 #include <idem.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 /* Under the sanitizer every block comes from malloc(), which it watches. */
-#ifdef __SANITIZE_ADDRESS__
+#ifdef SIM_SANITIZED
 enum {
     RECYCLED_MAX = 0
 };

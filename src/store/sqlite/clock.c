@@ -20,14 +20,35 @@ void idem__clock_finish(struct idem__sqlite_clock *clock)
     (void)pthread_mutex_destroy(&clock->mutex);
 }
 
+/* The numbers of the row, in the order of their columns. */
+enum {
+    BOOT_MS = 1,
+    STORE_MS,
+    LAST_MS,
+    FENCE_FLOOR,
+};
+
+/* No checksum covers the row; but what it says is added to, and must leave room
+ * for that. */
+static bool is_sound(sqlite3_stmt *stmt)
+{
+    int column;
+
+    for (column = BOOT_MS; column <= FENCE_FLOOR; column++) {
+        int64_t number = sqlite3_column_int64(stmt, column);
+
+        if (number < 0 || number > INT64_MAX / 2) {
+            return false;
+        }
+    }
+    return sqlite3_column_bytes(stmt, 0) == 16;
+}
+
 static void read_row(sqlite3_stmt *stmt, struct idem__anchor *ret_anchor)
 {
-    memset(ret_anchor, 0, sizeof(*ret_anchor));
-    if (sqlite3_column_bytes(stmt, 0) == 16) {
-        memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, 0), 16);
-    }
-    ret_anchor->boot_ms = sqlite3_column_int64(stmt, 1);
-    ret_anchor->store_ms = sqlite3_column_int64(stmt, 2);
+    memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, 0), 16);
+    ret_anchor->boot_ms = sqlite3_column_int64(stmt, BOOT_MS);
+    ret_anchor->store_ms = sqlite3_column_int64(stmt, STORE_MS);
 }
 
 /* A reader may have an older snapshot than this process has seen. */
@@ -50,14 +71,15 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     struct idem__anchor anchor;
     int rc = idem__conn_step(conn, stmt);
 
-    if (rc == SQLITE_ROW) {
+    if (rc == SQLITE_ROW && is_sound(stmt)) {
         read_row(stmt, &anchor);
-        install(clock, &anchor, sqlite3_column_int64(stmt, 3), writer);
+        install(clock, &anchor, sqlite3_column_int64(stmt, LAST_MS), writer);
         if (writer) {
-            clock->fence_floor = (uint64_t)sqlite3_column_int64(stmt, 4);
+            clock->fence_floor =
+                (uint64_t)sqlite3_column_int64(stmt, FENCE_FLOOR);
         }
         rc = SQLITE_OK;
-    } else if (rc == SQLITE_DONE) {
+    } else if (rc == SQLITE_ROW || rc == SQLITE_DONE) {
         rc = SQLITE_CORRUPT;
     }
     idem__conn_reset(conn, IDEM__SQL_CLOCK_LOAD);

@@ -85,19 +85,35 @@ static int check_directory(const char *path, struct idem_error *error)
     return check_file_system(directory, error);
 }
 
-int idem__path_check(const char *path, bool *ret_exists,
-                     struct idem_error *error)
+static int check_length(const char *path, struct idem_error *error)
 {
-    struct stat st;
-    int rc;
+    const char *slash = strrchr(path, '/');
 
-    if (path == NULL || path[0] == '\0') {
+    if (path[0] == '\0') {
         return idem__error(error, IDEM_ECONFIG, "the store's path is empty");
     }
     if (strlen(path) > IDEM__PATH_MAX) {
         return idem__error(error, IDEM_ECONFIG,
                            "the store's path is longer than %d bytes",
                            IDEM__PATH_MAX);
+    }
+    if (strlen(slash != NULL ? slash + 1 : path) > IDEM__NAME_MAX) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the name of the store's file is longer than %d "
+                           "bytes",
+                           IDEM__NAME_MAX);
+    }
+    return 0;
+}
+
+int idem__path_check(const char *path, bool *ret_exists,
+                     struct idem_error *error)
+{
+    struct stat st;
+    int rc = check_length(path == NULL ? "" : path, error);
+
+    if (rc != 0) {
+        return rc;
     }
     if (lstat(path, &st) == 0) {
         rc = check_file(path, &st, error);

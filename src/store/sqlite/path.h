@@ -8,6 +8,10 @@
 /* SQLite refuses longer ones. */
 #define IDEM__PATH_MAX 480
 
+/* Of its last part: there is room for "-journal" behind it, the longest of the
+ * names of the files beside it. */
+#define IDEM__NAME_MAX 247
+
 /* Checks the form of @path, what lies there, and the file system. *@ret_exists
  * says whether there is a file.
  *

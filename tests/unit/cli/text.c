@@ -64,8 +64,7 @@ TEST(utf8, isWhatUnicodeSays)
                                       "\xc0\xaf",
                                       "\xc1\xbf",
                                       "\xc2",
-                                      "\xc2"
-                                      "a",
+                                      "\xc2\x61",
                                       "\xe0\x9f\xbf",
                                       "\xed\xa0\x80",
                                       "\xe1\x80",

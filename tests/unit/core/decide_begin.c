@@ -285,6 +285,60 @@ TEST(begin, remembersEightAttempts)
     }
 }
 
+/* However often others gave the key back since: while no person has looked, an
+ * attempt that stopped without a word is not forgotten. */
+TEST(begin, remembersThatItMayHaveHappened)
+{
+    struct idem_record record = sample_record();
+    struct idem_op op = sample_begin();
+    int i;
+
+    op.u.begin.attempts_max = 0;
+    op.u.begin.on_expired_lease = IDEM_RERUN;
+    record.on_expired_lease = IDEM_RERUN;
+    sample_lease(&record, 0);
+    for (i = 0; i < 3 * IDEM_HISTORY_MAX; i++) {
+        uint64_t before = record.fence;
+        struct idem_decision decision;
+
+        memset(op.nonce, i + 1, sizeof(op.nonce));
+        decision = decide_now(&record, &op);
+        assert_int_equal(decision.verdict, IDEM_STARTED);
+        assert_true(decision.takeover);
+        record = decision.next;
+        assert_int_equal(record.history[record.history_len - 1].fence, 41);
+        assert_int_equal(record.history[0].fence, before);
+        record.status = IDEM_STATUS_RELEASED;
+        record.expires_ms = NOW_MS + 1;
+    }
+
+    /* An older one makes room once there is a newer one. */
+    record.status = IDEM_STATUS_IN_PROGRESS;
+    sample_lease(&record, 0);
+    memset(op.nonce, 'z', sizeof(op.nonce));
+    record = decide_now(&record, &op).next;
+    assert_int_equal(record.history_len, IDEM_HISTORY_MAX);
+    assert_int_equal(record.history[0].end, IDEM_PAST_TAKEN_OVER);
+    assert_int_equal(record.history[IDEM_HISTORY_MAX - 1].end,
+                     IDEM_PAST_RELEASED);
+}
+
+/* So many attempts that they cannot be counted are not few. */
+TEST(begin, doesNotCountRound)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+
+    op.u.begin.attempts_max = 0;
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    found.attempts = UINT32_MAX;
+    sample_lease(&found, 0);
+    assert_true(decide_now(&found, &op).next.attempts == UINT32_MAX);
+    found.status = IDEM_STATUS_RELEASED;
+    found.expires_ms = NOW_MS + 1;
+    assert_true(decide_now(&found, &op).next.attempts == UINT32_MAX);
+}
+
 /* ---- Fences ---- */
 
 /* A new life's fence is the store's time, or one more than any that the key may

@@ -390,6 +390,44 @@ TEST(renew, comesLateWhenNobodyFollowed)
                      NOW_MS + 60000);
 }
 
+/* The margin that a taker waits out is no part of a lease: however often it is
+ * renewed for a time that it has anyhow, its end stays. */
+TEST(renew, doesNotGrowByTheMargin)
+{
+    struct idem_now now = sample_now();
+    struct idem_record record = sample_record();
+    struct idem_op op = renewing(2000);
+    struct idem_decision decision;
+    int i;
+
+    memset(now.boot_id, 0, sizeof(now.boot_id)); /* No boot knows another's. */
+    now.store_err_ms = 100;
+    sample_lease(&record, 2100);
+    for (i = 0; i < 10; i++) {
+        idem_decide_renew(&record, &op, &now, &decision);
+        assert_ok(decision.code);
+        record = decision.next;
+        assert_int_equal(record.lease_end_ms, NOW_MS + 2100);
+    }
+    now.store_ms += 700;
+    idem_decide_renew(&record, &op, &now, &decision);
+    assert_int_equal(decision.next.lease_end_ms, NOW_MS + 2800);
+}
+
+/* A lease of another boot ends no earlier on this one's clock. */
+TEST(renew, keepsALongerLeaseOfAnotherBoot)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(2000);
+    struct idem_decision decision;
+
+    memset(found.boot_id, 'B', sizeof(found.boot_id));
+    found.lease_end_boot_ms = 1;
+    decision = decide_renew(&found, &op);
+    assert_int_equal(decision.next.lease_end_ms, NOW_MS + 50000);
+    assert_int_equal(decision.next.lease_end_boot_ms, NOW_BOOT_MS + 50000);
+}
+
 /* ---- Expiring ---- */
 
 static struct idem_decision decide_expire(const struct idem_record *found,

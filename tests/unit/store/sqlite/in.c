@@ -456,12 +456,12 @@ TEST(in, refusesTablesOfAnotherVersion)
 {
     static const char *const changes[] = {
         "UPDATE idem_clock SET schema = 2",
-        "UPDATE idem_clock SET schema = 2; DROP VIEW idem_operations;"
-        "DROP INDEX idem_record_due;"
-        "ALTER TABLE idem_clock ADD COLUMN more INTEGER;"
-        "ALTER TABLE idem_record RENAME COLUMN deadline TO due;",
-        "UPDATE idem_clock SET schema = 2; DROP TABLE idem_record;"
-        "DROP VIEW idem_operations;",
+        ("UPDATE idem_clock SET schema = 2; DROP VIEW idem_operations;"
+         "DROP INDEX idem_record_due;"
+         "ALTER TABLE idem_clock ADD COLUMN more INTEGER;"
+         "ALTER TABLE idem_record RENAME COLUMN deadline TO due;"),
+        ("UPDATE idem_clock SET schema = 2; DROP TABLE idem_record;"
+         "DROP VIEW idem_operations;"),
     };
     size_t i;
 

@@ -143,6 +143,31 @@ TEST(open, refusesPlacesThatAreNoFile)
     assert_refused(IDEM_ECONFIG, path, 0);
 }
 
+/* The names of the files beside a store are longer than its own, and all of them
+ * must be possible: nothing is left behind by finding out. */
+TEST(open, refusesANameThatIsTooLong)
+{
+    const char *directory = temp_path("names");
+    char path[1024];
+    struct idem_store *store;
+    size_t len;
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/", directory);
+    len = strlen(path);
+    memset(path + len, 'x', 248);
+    path[len + 248] = '\0';
+    assert_refused(IDEM_ECONFIG, path, 0);
+    assert_why("247");
+    path[len] = '\0';
+    assert_int_equal(rmdir(directory), 0);
+    assert_int_equal(mkdir(directory, 0700), 0);
+    path[len] = 'x';
+    path[len + 247] = '\0';
+    assert_ok(open_at(path, 0, &store));
+    idem_close(store);
+}
+
 /* A file that anybody may write to is nobody's word. */
 TEST(open, refusesWhatAnyoneMayWrite)
 {
@@ -217,6 +242,38 @@ TEST(open, refusesADamagedFile)
     assert_refused(IDEM_ECORRUPT, path, 0);
     assert_int_equal(stat(path, &after), 0);
     assert_int_equal(after.st_size, before.st_size);
+}
+
+/* No checksum covers the clock of the store; numbers that it cannot hold are not
+ * counted on from. */
+TEST(open, refusesAClockThatCannotBe)
+{
+    static const char *const damages[] = {
+        "store_ms = 9223372036854775807",
+        "store_ms = -1",
+        "last_ms = 9223372036854775807",
+        "last_ms = -9223372036854775808",
+        "boot_ms = -1",
+        "fence_floor = 9223372036854775807",
+        "fence_floor = -1",
+        "boot_id = x'00'",
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(damages); i++) {
+        const char *path = temp_path("clock.db");
+        enum idem_verdict verdict = IDEM_BUSY;
+        struct idem_store *store;
+        char sql[128];
+
+        assert_ok(open_at(path, 0, &store));
+        assert_ok(begin(store, "k", &verdict));
+        idem_close(store);
+        (void)snprintf(sql, sizeof(sql), "UPDATE idem_clock SET %s",
+                       damages[i]);
+        run_sql(path, sql);
+        assert_refused(IDEM_ECORRUPT, path, 0);
+    }
 }
 
 /* Where a store is only to be found, none is made. */
