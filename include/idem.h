@@ -377,7 +377,7 @@ void idem_close(struct idem_store *store);
 const char *idem_store_url(const struct idem_store *store);
 
 /* True if a network lies between this host and the records. An outcome may then
- * fail to be recorded although all is well here. */
+ * fail to be recorded although all is well here: see <idem/journal.h>. */
 bool idem_store_is_remote(const struct idem_store *store);
 
 /* ---- The life of one operation ----------------------------------------- */
