@@ -213,15 +213,19 @@ void idem__journal_names_finish(struct idem__journal_names *names)
 
 /* ---- Files ---- */
 
-bool idem__journal_is_named(const struct idem_journal *journal, int fd,
-                            const char *name)
+int idem__journal_is_named(const struct idem_journal *journal, int fd,
+                           const char *name)
 {
     struct stat there;
     struct stat ours;
 
-    return fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstat(fd, &ours) == 0 && there.st_ino == ours.st_ino &&
-           there.st_dev == ours.st_dev;
+    if (fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? 0 : -1;
+    }
+    if (fstat(fd, &ours) != 0) {
+        return -1;
+    }
+    return there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
 }
 
 static enum idem__journal_hold lock(int fd, const char *name, bool alone,
@@ -246,6 +250,7 @@ static enum idem__journal_hold look_at(const struct idem_journal *journal,
 {
     enum idem__journal_hold hold;
     struct stat st;
+    int named;
 
     if (fstat(fd, &st) != 0) {
         (void)idem__journal_errno(error, "look at", name);
@@ -259,11 +264,14 @@ static enum idem__journal_hold look_at(const struct idem_journal *journal,
         return hold;
     }
     /* Whoever held it before may have been done with it. */
-    if (fstat(fd, &st) != 0 || !idem__journal_is_named(journal, fd, name)) {
-        return IDEM__JOURNAL_GONE;
+    named =
+        fstat(fd, &st) != 0 ? -1 : idem__journal_is_named(journal, fd, name);
+    if (named < 0) {
+        (void)idem__journal_errno(error, "look at", name);
+        return IDEM__JOURNAL_ERROR;
     }
     *ret_len = (uint64_t)st.st_size;
-    return hold;
+    return named ? IDEM__JOURNAL_HELD : IDEM__JOURNAL_GONE;
 }
 
 enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,

@@ -72,9 +72,10 @@ enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,
                                            int *ret_fd, uint64_t *ret_len,
                                            struct idem_error *error);
 
-/* True if the file that is open as @fd is still the one called @name. */
-bool idem__journal_is_named(const struct idem_journal *journal, int fd,
-                            const char *name);
+/* 1 if the file that is open as @fd is still the one called @name, 0 if it is
+ * not, -1 with errno if that cannot be said. */
+int idem__journal_is_named(const struct idem_journal *journal, int fd,
+                           const char *name);
 
 /* Reads @len bytes of a file; the caller frees them.
  *

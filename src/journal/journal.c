@@ -285,34 +285,67 @@ static int encode(const struct idem_store *store,
     return rc == 0 ? 0 : idem__error_plain(error, rc);
 }
 
-/* A new file, locked before anybody who looks around can take it for one whose
- * writer died. */
+/* A new file, and locked. Who looks around in between may take it for one whose
+ * writer died, and set it aside: then the next. */
+static int create_one(const struct idem_journal *journal,
+                      struct idem_journal_entry *entry, bool *ret_ours,
+                      struct idem_error *error)
+{
+    int named;
+
+    entry->fd =
+        openat(journal->fd, entry->name,
+               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (entry->fd < 0) {
+        *ret_ours = false;
+        return errno == EEXIST
+                   ? 0 /* Of a process that had our number, and died. */
+                   : idem__journal_errno(error, "make", entry->name);
+    }
+    while (flock(entry->fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            return idem__journal_errno(error, "lock", entry->name);
+        }
+    }
+    named = idem__journal_is_named(journal, entry->fd, entry->name);
+    if (named < 0) {
+        return idem__journal_errno(error, "look at", entry->name);
+    }
+    *ret_ours = named == 1;
+    return 0;
+}
+
+static void give_up(const struct idem_journal *journal,
+                    struct idem_journal_entry *entry)
+{
+    if (entry->fd >= 0) {
+        (void)unlinkat(journal->fd, entry->name, 0);
+        (void)close(entry->fd);
+    }
+}
+
 static int create(const struct idem_journal *journal, const char *name,
                   struct idem_journal_entry *entry, struct idem_error *error)
 {
     static unsigned counter;
-    unsigned n;
+    bool ours = false;
 
-    for (;;) {
-        n = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+    while (!ours) {
+        unsigned n = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+        int rc;
+
         (void)snprintf(entry->name, sizeof(entry->name), "%s.%x%04x.new", name,
                        (unsigned)getpid(), n & 0xffff);
-        entry->fd =
-            openat(journal->fd, entry->name,
-                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (entry->fd < 0 && errno == EEXIST) {
-            continue; /* Of a process that had our number, and died. */
+        rc = create_one(journal, entry, &ours, error);
+        if (rc != 0) {
+            give_up(journal, entry);
+            return rc;
         }
-        if (entry->fd < 0) {
-            return idem__journal_errno(error, "make", entry->name);
+        if (!ours && entry->fd >= 0) {
+            (void)close(entry->fd);
         }
-        while (flock(entry->fd, LOCK_EX) != 0 && errno == EINTR) {
-        }
-        if (idem__journal_is_named(journal, entry->fd, entry->name)) {
-            return 0;
-        }
-        (void)close(entry->fd);
     }
+    return 0;
 }
 
 static struct iovec piece(const void *base, size_t len)
@@ -396,10 +429,11 @@ static int store_file(const struct idem_journal *journal,
         rc = settle(journal, file->name, entry, error);
     }
     if (rc != 0) {
-        if (!entry->named || !entry->replaces) {
-            (void)unlinkat(journal->fd, entry->name, 0);
+        if (entry->named && entry->replaces) {
+            (void)close(entry->fd);
+        } else {
+            give_up(journal, entry);
         }
-        (void)close(entry->fd);
     }
     return rc;
 }
