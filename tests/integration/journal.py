@@ -359,7 +359,7 @@ def it_is_beside_the_default_store(b):
 @case(slow=True)
 def many_may_reconcile_at_once(b):
     """Of many who reconcile at once none fails, and each outcome is told once."""
-    keys = [f"k{n}" for n in range(6)]
+    keys = [f"k{n}" for n in range(3)]  # Each waits 2 s for the lock, of 10.
     tokens = [b("begin", "-k", key).stdout.decode().strip() for key in keys]
     with locked(b):
         workers = [b.start("complete", env=own(b, IDEM_TOKEN=token)) for token in tokens]
