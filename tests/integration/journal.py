@@ -1,14 +1,18 @@
 """Outcomes that cannot be recorded when they are known: kept on this host, and
 recorded by whoever comes next."""
 
+import contextlib
 import glob
 import json
 import os
 import shutil
 import signal
+import socket
 import stat
+import threading
 import time
 
+import dynamo
 from box import case, contains, finish, locked, until
 from tap import PROGRAM, equal, main, run, skip
 
@@ -371,6 +375,109 @@ def many_may_reconcile_at_once(b):
     equal(sorted(recorded), keys)
     assert {got.status for got in results} <= {0, 75}, results
     equal(journal(b), [])
+
+
+# ---- A store behind a network ----------------------------------------------------
+
+
+class Network:
+    """A way to @port that can be cut."""
+
+    def __init__(self, port):
+        self.port = port
+        self.cut = False
+        self.alive = []
+        self.door = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.door.accept()
+                if self.cut:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self.port))
+                self.alive += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    @staticmethod
+    def carry(a, b):
+        with contextlib.suppress(OSError):
+            while data := a.recv(65536):
+                b.sendall(data)
+        for end in (a, b):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def go_down(self):
+        self.cut = True
+        for end in self.alive:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def come_back(self):
+        self.cut = False
+
+
+TABLE = {
+    "TableName": "journal",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+@contextlib.contextmanager
+def remote(b):
+    """A network, and the environment in which the store is behind it."""
+    why = dynamo.missing("dynoxide")
+    if why:
+        skip(why)
+    with dynamo.server("dynoxide") as url:
+        dynamo.call(url, "CreateTable", TABLE)
+        network = Network(int(url.rpartition(":")[2]))
+        port = network.door.getsockname()[1]
+        store = f"dynamodb://journal?index=off&endpoint=http://127.0.0.1:{port}"
+        credentials = {k: v for k, v in dynamo.environment().items() if "AWS_" in k}
+        yield network, own(b, IDEM_STORE=store, **credentials)
+
+
+@case(slow=True, rows=[14])
+def a_remote_store_is_told_later(b):
+    """While the network is down at the end of the work, its outcome is kept before
+    the store is asked; it is recorded when the network is back."""
+    with remote(b) as (network, env):
+        worker = b.start_run("k", WORK, "--lease", "6s", env=env)
+        b.await_pid()
+        network.go_down()
+        begun = time.monotonic()
+        b.open_gate()
+        until(lambda: journal(b, ".idj"), "the outcome is kept")
+        assert time.monotonic() - begun < 2
+        got = finish(worker, timeout=60)
+        equal(got.status, 80)
+        contains(got.stderr, b"could not be recorded", b"kept in", b"idem reconcile")
+        away = b("reconcile", "--json", env=env, timeout=60)
+        equal((away.status, json.loads(away.stdout)["state"]), (69, "waiting"))
+        network.come_back()
+        again = b.run("k", WORK, env=env)
+        equal((again.status, again.stdout), (0, got.stdout))
+        equal((journal(b), b.effects()), ([], 1))
+
+
+@case
+def a_remote_store_leaves_nothing(b):
+    """Where the network holds, the outcome is kept for the moment and no longer."""
+    with remote(b) as (_, env):
+        equal(b.run("k", "echo done; exit 3", env=env).status, 3)
+        assert has_journal(b)
+        equal(journal(b), [])
+        equal(b.run("k", "echo done; exit 3", env=env).stdout, b"done\n")
+        equal(b.run("l", "true", env={**env, "IDEM_JOURNAL_DIR": b.file("none"),
+                                      "IDEM_JOURNAL": "on-failure"}).status, 0)
+        assert not os.path.exists(b.file("none"))
 
 
 if __name__ == "__main__":
