@@ -1,5 +1,6 @@
 /* idem begin: claims a key for work that is done elsewhere. */
 #include "cli.h"
+#include "journal.h"
 #include "json.h"
 
 #include <signal.h>
@@ -112,6 +113,11 @@ static int begin(const struct idem_request *request)
     if (status != 0) {
         return status;
     }
+    if (cli_journal_settle(store, request->scope, request->key,
+                           cli_stderr_is_tty(), &error) == CLI_JOURNAL_WAITS) {
+        status = cli_journal_refuse(&error);
+        goto err_after_open;
+    }
     error.code = idem_begin(store, request, &attempt, &error);
     if (error.code != 0) {
         status = cli_fail_with(&error);
@@ -121,6 +127,7 @@ static int begin(const struct idem_request *request)
     status = answer(attempt);
 
     idem_attempt_destroy(attempt);
+    cli_journal_catch_up(store, cli_stderr_is_tty());
 err_after_open:
     idem_close(store);
     return status;

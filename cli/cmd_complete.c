@@ -7,22 +7,22 @@ static struct {
     const char *token;
     const char *result;
     struct cli_result_spec spec;
+    struct cli_journal_choice journal;
     const char *store;
 } args;
 
 static int complete(const struct cli_command *command,
                     const struct idem_result *result)
 {
-    struct idem_error error = {0};
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_COMPLETED,
+        .result = *result,
+    };
     struct cli_held held;
     int status;
 
     status = cli_hold(command, args.token, args.store, &held);
-    if (status != 0) {
-        return status;
-    }
-    error.code = idem_complete(held.attempt, result, &error);
-    return cli_held_finish(&held, &error);
+    return status != 0 ? status : cli_held_end(&held, &outcome, &args.journal);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -33,6 +33,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     (void)argv;
     if (argc > 0) {
         return cli_usage(command, "the result is said with --result");
+    }
+    status = cli_journal_choose(command, &args.journal);
+    if (status != 0) {
+        return status;
     }
     status = cli_result_init(&result, "result", args.result, &args.spec);
     if (status != 0) {
@@ -54,6 +58,7 @@ static struct cli_option options[] = {
      .arg = "WHAT",
      .help = "TEXT, @FILE or - for stdin (default: empty)"},
     CLI_RESULT_OPTIONS(&args.spec),
+    CLI_OPTION_JOURNAL(&args.journal),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

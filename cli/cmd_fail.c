@@ -5,12 +5,13 @@
 static struct {
     const char *token;
     const char *error;
+    struct cli_journal_choice journal;
     const char *store;
 } args;
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct idem_error error = {0};
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
     struct cli_held held;
     int status;
 
@@ -18,13 +19,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "the error is said with --error");
     }
-    status = cli_hold(command, args.token, args.store, &held);
+    status = cli_journal_choose(command, &args.journal);
+    if (status == 0) {
+        status = cli_hold(command, args.token, args.store, &held);
+    }
     if (status != 0) {
         return status;
     }
-    error.code = idem_fail(held.attempt, idem_str(args.error),
-                           /* result= */ NULL, &error);
-    return cli_held_finish(&held, &error);
+    outcome.text = idem_str(args.error);
+    return cli_held_end(&held, &outcome, &args.journal);
 }
 
 static struct cli_option options[] = {
@@ -35,6 +38,7 @@ static struct cli_option options[] = {
      .arg = "TEXT",
      .max = IDEM_TEXT_MAX,
      .help = "what went wrong, for the person who looks"},
+    CLI_OPTION_JOURNAL(&args.journal),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -1,5 +1,6 @@
 /* idem list: the records, one on a line. */
 #include "cli.h"
+#include "journal.h"
 #include "json.h"
 
 #include <unistd.h>
@@ -130,6 +131,9 @@ static int list(const struct idem_filter *filter)
     print_header();
     error.code = idem_list(store, filter, print_one, &listing,
                            /* ret_now_ms= */ NULL, &error);
+    if (error.code == 0) {
+        cli_journal_note(store);
+    }
     idem_close(store);
 
     if (error.code != 0) {

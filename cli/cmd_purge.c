@@ -1,5 +1,6 @@
 /* idem purge: deletes records whose retention ended. */
 #include "cli.h"
+#include "journal.h"
 #include "json.h"
 
 #define SLICE 1000 /* Records between two reports of progress. */
@@ -70,6 +71,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     status = purge_slices(store, &purged);
+    if (status == 0) {
+        cli_journal_catch_up(store, cli_stderr_is_tty());
+    }
     idem_close(store);
 
     if (args.json) {

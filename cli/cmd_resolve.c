@@ -1,5 +1,6 @@
 /* idem resolve: a person decides how work ended. */
 #include "cli.h"
+#include "journal.h"
 #include "result.h"
 
 static struct {
@@ -108,6 +109,7 @@ static int resolve(struct idem_slice scope, struct idem_slice key,
                    const struct idem_result *result)
 {
     unsigned flags = args.dry_run ? IDEM_OPEN_READONLY : IDEM_OPEN_NO_CREATE;
+    struct idem_error error = {0};
     struct idem_answer *answer;
     struct idem_store *store;
     int status;
@@ -115,6 +117,11 @@ static int resolve(struct idem_slice scope, struct idem_slice key,
     status = cli_open_store(args.store, flags, &store);
     if (status != 0) {
         return status;
+    }
+    if (!args.dry_run) {
+        /* Somebody may know how it ended, after all. */
+        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
+                                 &error);
     }
     status = cli_get(store, scope, key, &answer);
     if (status == 0) {

@@ -1,5 +1,6 @@
 /* idem show: everything that is known about one key. */
 #include "cli.h"
+#include "journal.h"
 #include "json.h"
 
 static struct {
@@ -198,6 +199,7 @@ static int show(struct idem_slice scope, struct idem_slice key)
 {
     struct idem_answer *answer;
     struct idem_store *store;
+    enum idem_status waits;
     int status;
 
     status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
@@ -208,6 +210,11 @@ static int show(struct idem_slice scope, struct idem_slice key)
     if (status == 0) {
         status = print(idem_answer_record(answer));
         idem_answer_destroy(answer);
+    }
+    waits = cli_journal_peek(store, scope, key);
+    if (waits != 0) {
+        cli_say("that it is %s waits in the journal; record it: idem reconcile",
+                idem_status_name(waits));
     }
     idem_close(store);
     return status;

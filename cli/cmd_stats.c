@@ -1,5 +1,6 @@
 /* idem stats: how often things happened, and what is on record now. */
 #include "cli.h"
+#include "journal.h"
 #include "json.h"
 
 static struct {
@@ -158,6 +159,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
     if (status == 0) {
         status = stats(store);
+        cli_journal_note(store);
         idem_close(store);
     }
     return status;

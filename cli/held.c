@@ -58,6 +58,10 @@ int cli_hold(const struct cli_command *command, const char *token,
     if (error.code != 0) {
         return cli_held_finish(&held, &error);
     }
+    /* What was said before comes first; if it still cannot be, we shall see. */
+    (void)cli_journal_settle(held.store, held.attempt->record->scope,
+                             held.attempt->record->key, cli_stderr_is_tty(),
+                             &error);
     *ret_held = held;
     return 0;
 }
@@ -77,6 +81,41 @@ static int say_lost(const struct cli_held *held, const struct idem_error *error)
             command != NULL ? command : "idem show");
     free(command);
     return cli_exit_of(error->code);
+}
+
+/* It is not lost, but not on record either. */
+static int say_kept(const struct cli_net *net, const struct idem_error *error)
+{
+    cli_say(
+        "%s; the outcome is kept in %s, and is recorded by the next command "
+        "about this key, or by: idem reconcile",
+        error->text, net->path != NULL ? net->path : "the journal");
+    return CLI_NOT_RECORDED;
+}
+
+int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
+                 const struct cli_journal_choice *journal)
+{
+    struct idem_error error = {0};
+    struct cli_net net;
+    int status = 0;
+
+    cli_net_init(&net, (enum cli_journal_rule)journal->rule, held->store,
+                 held->attempt, outcome);
+    error.code = idem_end(held->attempt, outcome, &error);
+    cli_net_answered(&net, error.code);
+    if (cli_net_settle(&net, error.code)) {
+        status = say_kept(&net, &error);
+        error.code = 0;
+    } else if (error.code == 0) {
+        cli_journal_catch_up(held->store, cli_stderr_is_tty());
+    }
+    cli_net_finish(&net);
+    if (status != 0) {
+        (void)cli_held_finish(held, &error);
+        return status;
+    }
+    return cli_held_finish(held, &error);
 }
 
 int cli_held_finish(struct cli_held *held, const struct idem_error *error)

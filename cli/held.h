@@ -3,6 +3,7 @@
 #define IDEM_CLI_HELD_H
 
 #include "cli.h"
+#include "journal.h"
 
 #define CLI_OPTION_TOKEN(to)                                                   \
     {                                                                          \
@@ -21,6 +22,10 @@ struct cli_held {
  * status, after saying why. */
 int cli_hold(const struct cli_command *command, const char *token,
              const char *store_url, struct cli_held *ret_held);
+
+/* Ends the attempt, and closes. The exit status, after saying what is wrong. */
+int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
+                 const struct cli_journal_choice *journal);
 
 /* Says what became of the attempt if @error has a code, closes, and returns the
  * exit status. */

@@ -1,71 +1,29 @@
 /* The store of a command: which one, and opening it. */
 #include "cli.h"
+#include "state.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Makes @path and what is missing above it, for this user only. */
-static int make_directories(char *path)
-{
-    char *slash;
-
-    for (slash = strchr(path + 1, '/'); slash != NULL;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            cli_say("cannot make the directory %s: %s", path, strerror(errno));
-            *slash = '/';
-            return CLI_DENIED;
-        }
-        *slash = '/';
-    }
-    return 0;
-}
-
-/* Where this user's state lives: a directory and what comes below it. */
-static int find_state_home(const char **ret_home, const char **ret_below)
-{
-    const char *home = secure_getenv("XDG_STATE_HOME");
-
-    *ret_below = "";
-    if (home == NULL || home[0] != '/') { /* The standard wants it absolute. */
-        home = geteuid() == 0 ? "/var/lib" : NULL;
-    }
-    if (home == NULL) {
-        home = secure_getenv("HOME");
-        *ret_below = "/.local/state";
-    }
-    if (home == NULL || home[0] != '/') {
-        cli_say("there is no home directory to keep the records in; say where: "
-                "--store sqlite:PATH or IDEM_STORE");
-        return CLI_CONFIG;
-    }
-    *ret_home = home;
-    return 0;
-}
 
 /* The URL of the default store; its directory is made if @make. */
 static int default_url(bool make, char **ret_url)
 {
-    static const char scheme[] = "sqlite:";
-    const char *home;
-    const char *below;
+    char *path = cli_state_path("idem.db");
     char *url;
     int status;
 
-    status = find_state_home(&home, &below);
-    if (status != 0) {
-        return status;
+    if (path == NULL && errno == ENOENT) {
+        cli_say("there is no home directory to keep the records in; say where: "
+                "--store sqlite:PATH or IDEM_STORE");
+        return CLI_CONFIG;
     }
-    if (asprintf(&url, "%s%s%s/idem/idem.db", scheme, home, below) < 0) {
+    if (path == NULL || asprintf(&url, "sqlite:%s", path) < 0) {
+        free(path);
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
-    if (make) {
-        status = make_directories(url + strlen(scheme));
-    }
+    status = make ? cli_make_directories(path) : 0;
+    free(path);
     if (status != 0) {
         free(url);
         return status;

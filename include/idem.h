@@ -179,7 +179,8 @@ static inline struct idem_slice idem_str(const char *text)
 #define IDEM_TOKEN_MAX 768          /* Bytes of a token, with its NUL. */
 #define IDEM_LEASE_MIN_MS 2000      /* The shortest lease. */
 #define IDEM_DURATION_MAX_MS 3155760000000LL /* A hundred years. */
-#define IDEM_NEVER INT64_MAX /* A lease or retention without an end. */
+#define IDEM_NEVER INT64_MAX    /* A lease or retention without an end. */
+#define IDEM_STORE_URL_MAX 1536 /* Bytes of idem_store_url(). */
 
 /* ---- Records ----------------------------------------------------------- */
 
@@ -369,6 +370,16 @@ int idem_open(const char *url, const struct idem_open_options *options,
  * destroyed. NULL is allowed. */
 void idem_close(struct idem_store *store);
 
+/* The URL of @store as all who use it on this host get to see it, however they
+ * wrote it: an absolute path without symbolic links, and nothing that only says
+ * how to use it. idem_open() takes it. Valid until idem_close(). NULL: nobody
+ * else can open this store (memory:). */
+const char *idem_store_url(const struct idem_store *store);
+
+/* True if a network lies between this host and the records. An outcome may then
+ * fail to be recorded although all is well here: see <idem/journal.h>. */
+bool idem_store_is_remote(const struct idem_store *store);
+
 /* ---- The life of one operation ----------------------------------------- */
 
 enum idem_request_flag {
@@ -472,6 +483,14 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
                struct idem_attempt **ret_attempt, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
+/* How a piece of work ended. Zeroed by idem_once() before the work runs; what it
+ * points to must stay until idem_once() returns. */
+struct idem_outcome {
+    enum idem_status status;   /* COMPLETED, FAILED, RELEASED or UNKNOWN. */
+    struct idem_result result; /* COMPLETED and FAILED. */
+    struct idem_slice text;    /* For people. */
+};
+
 /* The verbs that end an attempt. Each is conditional on the attempt's nonce and
  * fence, durable when it answers 0, and idempotent: the same content again
  * answers 0 again. @text is for people, may be empty, and is cut after
@@ -514,6 +533,10 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
 int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));
+
+/* One of these four, as @outcome's status says; its text is @text. */
+int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
+             struct idem_error *ret_error) __attribute__((warn_unused_result));
 
 /* The lease now ends @lease_ms from now (0: the length of the request). It is
  * only ever extended. Nothing renews by itself: call it every third of the lease
@@ -562,13 +585,6 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
 /* Frees. An attempt that was not ended stays as it is: its lease decides. Also
  * after idem_close(). NULL is allowed. */
 void idem_attempt_destroy(struct idem_attempt *attempt);
-
-/* How a piece of work ended. Zeroed by idem_once() before the work runs. */
-struct idem_outcome {
-    enum idem_status status;   /* COMPLETED, FAILED, RELEASED or UNKNOWN. */
-    struct idem_result result; /* Must stay until idem_once() returns. */
-    struct idem_slice text;    /* Likewise. */
-};
 
 /* Work for idem_once(). Fills @ret_outcome; leaving its status 0 counts as
  * IDEM_STATUS_UNKNOWN. May call idem_renew() and read @attempt; must not end it. */

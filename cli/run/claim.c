@@ -129,11 +129,30 @@ static int wait_for_end(struct run *run)
     return status;
 }
 
+/* What waits on this host for the record comes first: who claimed the key over
+ * an outcome that is known might do the work again. */
+static int settle_journal(struct run *run)
+{
+    const struct idem_request *asked = &run->asked.request;
+    struct idem_error error = {0};
+
+    if (cli_journal_settle(run->store, asked->scope, asked->key,
+                           run_says(run, RUN_REMARK),
+                           &error) != CLI_JOURNAL_WAITS) {
+        return 0;
+    }
+    story_set_error(&run->story, error.text);
+    return cli_journal_refuse(&error);
+}
+
 int run_claim(struct run *run)
 {
     int64_t wait_ms = run->options->claim.wait_ms;
-    int status;
+    int status = settle_journal(run);
 
+    if (status != 0) {
+        return status;
+    }
     run->asked.request.wait_ms = 0;
     run->asked.request.flags = 0;
     status = ask(run);

@@ -69,36 +69,41 @@ void ending_decide(const struct run_options *options,
     e->result.meta = idem_str(e->meta);
 }
 
-static int record_once(struct idem_attempt *attempt, const struct ending *e,
+/* What is said to the store. */
+static struct idem_outcome outcome_of(const struct ending *e)
+{
+    struct idem_outcome outcome = {.status = e->status};
+
+    if (e->status == IDEM_STATUS_COMPLETED || e->status == IDEM_STATUS_FAILED) {
+        outcome.result = e->result;
+    }
+    if (e->status != IDEM_STATUS_COMPLETED) {
+        outcome.text = idem_str(e->text);
+    }
+    return outcome;
+}
+
+static int record_once(struct idem_attempt *attempt,
+                       const struct idem_outcome *outcome,
                        struct idem_error *error)
 {
-    switch (e->status) {
-    case IDEM_STATUS_COMPLETED:
-        return idem_complete(attempt, &e->result, error);
-    case IDEM_STATUS_FAILED:
-        return idem_fail(attempt, idem_str(e->text), &e->result, error);
-    case IDEM_STATUS_RELEASED:
-        return idem_release(attempt, idem_str(e->text), error);
-    case IDEM_STATUS_IN_PROGRESS:
-        return idem_expire(attempt, error);
-    case IDEM_STATUS_UNKNOWN:
-        break;
-    }
-    return idem_unknown(attempt, idem_str(e->text), error);
+    return outcome->status == IDEM_STATUS_IN_PROGRESS
+               ? idem_expire(attempt, error)
+               : idem_end(attempt, outcome, error);
 }
 
 /* At least once, also when the lease is over: the store takes it as long as
  * nobody followed us. */
-static int record_patiently(struct idem_attempt *attempt,
-                            const struct ending *e, struct idem_error *error)
+static int record_patiently(struct cli_net *net, struct idem_error *error)
 {
     int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
     int rc;
 
     for (;;) {
-        rc = record_once(attempt, e, error);
+        rc = record_once(net->attempt, net->outcome, error);
+        cli_net_answered(net, rc);
         if (idem_error_kind(rc) != IDEM_KIND_RETRY ||
-            idem_attempt_lease_left_ms(attempt) == 0 ||
+            idem_attempt_lease_left_ms(net->attempt) == 0 ||
             io_now_ms() >= until_ms) {
             return rc;
         }
@@ -106,13 +111,51 @@ static int record_patiently(struct idem_attempt *attempt,
     }
 }
 
+/* Where there is no room for all of it, neither in the store nor in the journal,
+ * that it was done is worth more than what it printed. */
+static int record_less(struct cli_net *net, struct idem_outcome *outcome,
+                       int rc, struct idem_error *error)
+{
+    if (rc != IDEM_EFULL || net->entry != NULL ||
+        outcome->result.bytes.len == 0) {
+        return rc;
+    }
+    outcome->result.bytes = idem_bytes(NULL, 0);
+    outcome->result.not_kept = true;
+    return record_once(net->attempt, outcome, error);
+}
+
+static int record_with_net(struct run *run, struct idem_outcome *outcome,
+                           struct idem_error *error)
+{
+    enum cli_journal_rule rule =
+        outcome->status == IDEM_STATUS_IN_PROGRESS
+            ? CLI_JOURNAL_OFF /* That is no outcome. */
+            : (enum cli_journal_rule)run->options->journal.rule;
+    struct cli_net net;
+    int rc;
+
+    cli_net_init(&net, rule, run->store, run->attempt, outcome);
+    rc = record_patiently(&net, error);
+    rc = record_less(&net, outcome, rc, error);
+    if (cli_net_settle(&net, rc)) {
+        story_set_journal(&run->story, net.path);
+        net.path = NULL;
+    } else if (net.error.code != 0) {
+        run_say(run, RUN_DETAIL, "no journal: %s", net.error.text);
+    }
+    cli_net_finish(&net);
+    return rc;
+}
+
 int ending_record(struct run *run, const struct ending *ending,
                   struct idem_error *ret_error)
 {
+    struct idem_outcome outcome = outcome_of(ending);
     enum idem_status status = ending->status;
     int rc;
 
-    rc = record_patiently(run->attempt, ending, ret_error);
+    rc = record_with_net(run, &outcome, ret_error);
     if (rc == IDEM_ELOST) {
         status = own_word(run->store, run->attempt);
         rc = status != 0 ? 0 : rc;
@@ -136,6 +179,12 @@ int ending_release(struct run *run, const char *text)
     if (rc == IDEM_ELOST) {
         run_say(run, RUN_ERROR, "nothing was run, and the lease was lost: %s",
                 error.text);
+    } else if (run->story.journal != NULL) {
+        run_say(run, RUN_ERROR,
+                "nothing was run, but that could not be recorded: %s; it is "
+                "kept in %s, and is recorded by the next command about this "
+                "key, or by: idem reconcile",
+                error.text, run->story.journal);
     } else if (rc != 0) {
         run_say(run, RUN_ERROR,
                 "nothing was run, but the key stays claimed until its lease "

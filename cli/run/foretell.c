@@ -71,7 +71,13 @@ int run_foretell(struct run *run)
     const struct idem_record *record;
     struct idem_answer *answer;
     struct idem_error error = {0};
+    enum idem_status waits;
 
+    waits = cli_journal_peek(run->store, asked->scope, asked->key);
+    if (waits != 0) {
+        (void)printf("would record it as %s first: that waits in the journal\n",
+                     idem_status_name(waits));
+    }
     error.code =
         idem_get(run->store, asked->scope, asked->key, &answer, &error);
     if (error.code == IDEM_ENOTFOUND) {

@@ -70,6 +70,19 @@ static int open_patiently(const struct run *run, const struct idem_host *host,
     return status == 0 ? 0 : -1;
 }
 
+/* A runner that dies while it tells a store that is away knew how the work ended.
+ * That is said here, or stays in the journal to be said; but we must not say
+ * first that nobody knows. */
+static bool has_left_its_outcome(struct idem_store *store,
+                                 const struct idem_attempt *attempt)
+{
+    struct idem_error error = {0};
+
+    return cli_journal_settle(store, attempt->record->scope,
+                              attempt->record->key, /* remarks= */ false,
+                              &error) != CLI_JOURNAL_CLEAR;
+}
+
 void obituary_of_work(const struct run *run, const struct keeper_order *start,
                       bool ran, const char *note)
 {
@@ -81,7 +94,10 @@ void obituary_of_work(const struct run *run, const struct keeper_order *start,
     }
     if (idem_attempt_from_token(store, start->task.token, &attempt, NULL) ==
         0) {
-        say_patiently(attempt, end_of_work(start, ran), ran ? note : not_run);
+        if (!has_left_its_outcome(store, attempt)) {
+            say_patiently(attempt, end_of_work(start, ran),
+                          ran ? note : not_run);
+        }
         idem_attempt_destroy(attempt);
     }
     idem_close(store);

@@ -99,6 +99,7 @@ static struct cli_option option_table[] = {
      .target = &options.tag,
      .arg = "TAG",
      .help = "send idem's own lines to syslog too, as TAG"},
+    CLI_OPTION_JOURNAL(&options.journal),
     {.name = "dry-run",
      .letter = 'n',
      .kind = CLI_FLAG,
@@ -188,6 +189,15 @@ static int claim_and_act(struct run *run)
     return run_answer(run);
 }
 
+/* The store has just answered: what else waits for it is told now. A replay has
+ * no time for that. */
+static void catch_up(struct run *run)
+{
+    if (run->story.executed && run->story.recorded) {
+        cli_journal_catch_up(run->store, run_says(run, RUN_REMARK));
+    }
+}
+
 /* In an open store. */
 static int act_in_store(struct run *run)
 {
@@ -202,6 +212,7 @@ static int act_in_store(struct run *run)
     } else {
         status = claim_and_act(run);
         signals_give_back(&run->signals);
+        catch_up(run);
     }
     idem_attempt_destroy(run->attempt);
     idem_close(run->store);
@@ -255,6 +266,9 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
     }
     status = check(command, argc);
     if (status == 0) {
+        status = cli_journal_choose(command, &options.journal);
+    }
+    if (status == 0) {
         status =
             cli_request_init(&run.asked, command, &options.claim, argc, argv);
     }
@@ -268,6 +282,7 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
         story_tell(&run.story, status,
                    options.status_fd_given ? (int)options.status_fd : -1,
                    options.status_file);
+        story_finish(&run.story);
     }
     cli_request_finish(&run.asked);
     return status;

@@ -24,6 +24,7 @@
 #define IDEM_CLI_RUN_RUN_H
 
 #include "cli.h"
+#include "journal.h"
 #include "run/signals.h"
 #include "run/story.h"
 
@@ -55,6 +56,7 @@ struct run_options {
     bool status_fd_given;
     const char *status_file;
     const char *tag; /* For syslog; NULL: nothing goes there. */
+    struct cli_journal_choice journal;
     bool dry_run;
     bool verbose;
     bool quiet;

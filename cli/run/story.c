@@ -35,6 +35,17 @@ void story_set_error(struct story *story, const char *text)
     (void)snprintf(story->error, sizeof(story->error), "%s", text);
 }
 
+void story_set_journal(struct story *story, char *path)
+{
+    free(story->journal);
+    story->journal = path;
+}
+
+void story_finish(struct story *story)
+{
+    story_set_journal(story, NULL);
+}
+
 static void add_number(struct cli_json *json, const char *name, int64_t n,
                        bool applies)
 {
@@ -78,6 +89,7 @@ static void fill_json(struct cli_json *json, const struct story *s, int status)
     add_number(json, "fence", (int64_t)s->fence, s->fence != 0);
     add_number(json, "attempts", s->attempts, s->fence != 0);
     cli_json_bool(json, "takeover", s->takeover);
+    add_text(json, "journal", s->journal);
     add_error(json, s->error);
     cli_json_count(json, "idem_status", (uint64_t)status);
 }

@@ -19,6 +19,7 @@ struct story {
     uint64_t fence; /* 0: no record was seen. */
     uint32_t attempts;
     bool takeover;
+    char *journal; /* Where the outcome waits; NULL: it does not. */
     char error[sizeof(((struct idem_error *)0)->text)]; /* Empty: none. */
 };
 
@@ -29,6 +30,10 @@ void story_init(struct story *story, struct idem_slice scope,
 void story_set_attempt(struct story *story, const struct idem_attempt *attempt);
 
 void story_set_error(struct story *story, const char *text);
+
+/* The outcome waits in the file @path, which the story frees. */
+void story_set_journal(struct story *story, char *path);
+void story_finish(struct story *story);
 
 /* Writes the story with @status, our exit status, as one line of JSON to @fd
  * (negative: left out) and to the file @path (NULL: left out), which appears

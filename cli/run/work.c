@@ -29,6 +29,14 @@ static int not_recorded(struct run *run, const struct ending *ending,
                 ending->text, error->text);
         return CLI_NOT_RECORDED;
     }
+    if (run->story.journal != NULL) {
+        run_say(run, RUN_ERROR,
+                "%s, but that could not be recorded: %s; it is kept in %s, and "
+                "is recorded by the next command about this key, or by: idem "
+                "reconcile",
+                ending->text, error->text, run->story.journal);
+        return CLI_NOT_RECORDED;
+    }
     cli_time_text(run->attempt->record->lease_end_ms, until);
     run_say_resolve(run, RUN_ERROR,
                     "%s, but that could not be recorded: %s; once its lease is "

@@ -213,6 +213,10 @@ struct idem_store {
     int64_t margin_ms; /* Owners stop their work this long before the end. */
     long pid;          /* That opened it. */
     struct idem_waiters *waiters; /* Callers of this process that wait. */
+
+    /* What the store may say of itself, once it is open. */
+    bool remote;     /* See idem_store_is_remote(). */
+    const char *url; /* See idem_store_url(); the store's to keep. */
 };
 
 /* Sets up the head. @options may be NULL.

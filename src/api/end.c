@@ -15,18 +15,18 @@ static int check_store(const struct idem__attempt *a, struct idem_error *error)
                        "with idem_sqlite_end_in()");
 }
 
-static int end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
-               struct idem_error *error)
+int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
+             struct idem_error *ret_error)
 {
     struct idem__attempt *a = idem__attempt_of(attempt);
     struct idem_op *op;
-    int rc = check_store(a, error);
+    int rc = check_store(a, ret_error);
 
     if (rc == 0) {
-        rc = idem_op_end(attempt, outcome, &op, error);
+        rc = idem_op_end(attempt, outcome, &op, ret_error);
     }
     if (rc == 0) {
-        rc = idem__call(a->store, &op, error);
+        rc = idem__call(a->store, &op, ret_error);
     }
     if (rc == 0 || rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
@@ -46,7 +46,7 @@ int idem_complete(struct idem_attempt *attempt,
     if (result != NULL) {
         outcome.result = *result;
     }
-    return end(attempt, &outcome, ret_error);
+    return idem_end(attempt, &outcome, ret_error);
 }
 
 int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
@@ -60,7 +60,7 @@ int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
     if (result != NULL) {
         outcome.result = *result;
     }
-    return end(attempt, &outcome, ret_error);
+    return idem_end(attempt, &outcome, ret_error);
 }
 
 int idem_release(struct idem_attempt *attempt, struct idem_slice text,
@@ -71,7 +71,7 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
         .text = text,
     };
 
-    return end(attempt, &outcome, ret_error);
+    return idem_end(attempt, &outcome, ret_error);
 }
 
 int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
@@ -82,7 +82,7 @@ int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
         .text = text,
     };
 
-    return end(attempt, &outcome, ret_error);
+    return idem_end(attempt, &outcome, ret_error);
 }
 
 /* The lease counts from before it was asked for, and is not counted shorter than

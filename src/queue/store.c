@@ -76,6 +76,16 @@ void idem_store_finish(struct idem_store *store)
     store->waiters = NULL;
 }
 
+const char *idem_store_url(const struct idem_store *store)
+{
+    return store->url;
+}
+
+bool idem_store_is_remote(const struct idem_store *store)
+{
+    return store->remote;
+}
+
 int idem__store_check(const struct idem_store *store, struct idem_error *error)
 {
     if (store->pid == (long)getpid()) {

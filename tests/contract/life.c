@@ -374,6 +374,36 @@ TEST(end, mayBeSaidTwice)
     }
 }
 
+/* idem_end() is the verb of the status that it is given. */
+TEST(end, isTheVerbOfItsStatus)
+{
+    int status;
+
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        struct idem_outcome outcome = {
+            .status = (enum idem_status)status,
+            .text = idem_str("text"),
+        };
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        const struct idem_record *record;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_end(attempt, &outcome, &why));
+        record = attempt->record;
+        assert_int_equal(record->status, status);
+        assert_text(status == IDEM_STATUS_FAILED ? record->error : record->note,
+                    "text");
+        outcome.status = IDEM_STATUS_IN_PROGRESS;
+        assert_code(IDEM_EINVALID, idem_end(attempt, &outcome, &why));
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
 /* A completed record never changes until its retention ends. */
 TEST(end, changesNoCompletedRecord)
 {
@@ -438,6 +468,29 @@ TEST(get, findsNothingWhereThereIsNothing)
     assert_null(answer);
     idem_answer_destroy(NULL);
     assert_int_equal(count(f.store, NULL), 0);
+    finish(&f);
+}
+
+/* The URL of a store that others can open is one that opens it. */
+TEST(url, opensTheSameStore)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_store *other;
+
+    open_virtual(&f);
+    if (!is_durable()) {
+        assert_null(idem_store_url(f.store));
+        assert_false(idem_store_is_remote(f.store));
+        finish(&f);
+        return;
+    }
+    run(f.store, &request, "kept");
+    assert_true(strlen(idem_store_url(f.store)) <= IDEM_STORE_URL_MAX);
+    assert_ok(idem_open(idem_store_url(f.store), &f.options, &other, &why));
+    assert_string_equal(idem_store_url(other), idem_store_url(f.store));
+    expect(other, &request, IDEM_REPLAY);
+    idem_close(other);
     finish(&f);
 }
 

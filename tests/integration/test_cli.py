@@ -25,7 +25,7 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
-    "list", "resolve", "stats", "store", "export", "import", "purge", "key", "completion",
+    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "key", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -359,6 +359,14 @@ BAD_USAGE = [
     (["resolve", "--fail", "--reason", "r"], "which key"),
     (["purge", "a"], "no key"),
     (["purge", "--max", "0"], "from 1 to"),
+    (["reconcile", "a"], "no key"),
+    (["reconcile", "--list", "--drop", "e"], "choose one"),
+    (["reconcile", "--output", "e", "--drop", "e"], "choose one"),
+    (["reconcile", "--list", "-n"], "--dry-run"),
+    (["reconcile", "--drop", "e", "--store", "memory:"], "--store"),
+    (["reconcile", "--output", ""], "must not be empty"),
+    (["complete", "--journal", "x"] + TOKEN, "on-failure"),
+    (["release", "--journal", ""] + TOKEN, "on-failure"),
     (["key"], "--key KEY"),
     (["key", "--key-from-args"], "no command line"),
     (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
@@ -945,7 +953,7 @@ def bash_completes():
         f.write(script.stdout)
     for line, wanted in [
         ("idem ru", ["run"]),
-        ("idem re", ["release", "renew", "resolve"]),
+        ("idem re", ["reconcile", "release", "renew", "resolve"]),
         ("idem help sh", ["show"]),
         ("idem begin --on", ["--on-expired-lease"]),
         ("idem begin --on-expired-lease ", ["hold", "rerun"]),

@@ -89,6 +89,7 @@ def environment(extra=None):
         if not name.startswith("IDEM_") and not name.startswith("XDG_")
     }
     env.update(HOME=os.getcwd(), LC_ALL="C")
+    env.update(IDEM_JOURNAL_DIR=os.path.join(os.getcwd(), "journal"))
     for name, value in (extra or {}).items():
         if value is None:
             env.pop(name, None)

@@ -170,3 +170,34 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
     }
     return rc;
 }
+
+/* What would end a value, or begin an escape, is escaped. */
+static void append_value(char *to, const char *value)
+{
+    to += strlen(to);
+    for (; *value != '\0'; value++) {
+        if (*value == '%' || *value == '&') {
+            to += sprintf(to, "%%%02X", (unsigned)(unsigned char)*value);
+        } else {
+            *to++ = *value;
+        }
+    }
+    *to = '\0';
+}
+
+void idem__place_write(const struct idem__place_conf *conf,
+                       const struct idem__aws_endpoint *endpoint,
+                       char buf[IDEM_STORE_URL_MAX + 1])
+{
+    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url)];
+
+    (void)snprintf(url, sizeof(url), "dynamodb://%s?region=", conf->table.name);
+    append_value(url, endpoint->region);
+    (void)strcat(url, "&endpoint=");
+    append_value(url, endpoint->url);
+    if (!endpoint->tls && !endpoint->local) {
+        (void)strcat(url, "&insecure=yes");
+    }
+    (void)snprintf(buf, IDEM_STORE_URL_MAX + 1, "%.*s", IDEM_STORE_URL_MAX,
+                   url);
+}

@@ -2,6 +2,7 @@
 #ifndef IDEM_STORE_DYNAMODB_PLACE_H
 #define IDEM_STORE_DYNAMODB_PLACE_H
 
+#include "aws/endpoint.h"
 #include "store/dynamodb/request.h"
 
 enum {
@@ -19,5 +20,11 @@ struct idem__place_conf {
 /* 0, or IDEM_EINVALID with a sentence. */
 int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
                      struct idem_error *ret_error);
+
+/* The URL that leads to the table of @conf from anywhere: with the region and the
+ * endpoint that were found, and without what only says how to use it. */
+void idem__place_write(const struct idem__place_conf *conf,
+                       const struct idem__aws_endpoint *endpoint,
+                       char buf[IDEM_STORE_URL_MAX + 1]);
 
 #endif

@@ -12,6 +12,7 @@
 struct idem__dynamodb_store {
     struct idem_store base;
     struct idem__place_conf place;
+    char url[IDEM_STORE_URL_MAX + 1];
     struct idem__aws_endpoint endpoint;
     struct idem__aws_provider *provider;
     struct idem__aws_client *client; /* The leader's; but for wake. */

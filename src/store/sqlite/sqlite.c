@@ -191,6 +191,15 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
                            : idem__conn_fail(conn, rc, "set the clock", error);
 }
 
+/* SQLite knows the path of its file as the kernel does. */
+static void set_url(struct idem__sqlite_store *store,
+                    const struct idem__conn *conn)
+{
+    (void)snprintf(store->url, sizeof(store->url), "sqlite:%s",
+                   sqlite3_db_filename(conn->db, "main"));
+    store->base.url = store->url;
+}
+
 /* The first connections, under the lock: one that writes, which makes the file
  * if there is none, and one that reads. */
 static int connect_first(struct idem__sqlite_store *store,
@@ -218,6 +227,7 @@ static int connect_first(struct idem__sqlite_store *store,
         rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
     }
     if (rc == 0) {
+        set_url(store, reader);
         idem__readers_add(store, reader);
     }
     idem__lock_release(store->lock);

@@ -24,6 +24,7 @@ struct idem__sqlite_readers {
 struct idem__sqlite_store {
     struct idem_store base;
     char path[IDEM__PATH_MAX + 1];
+    char url[IDEM_STORE_URL_MAX + 1];
     struct idem__share share; /* Of the files that this process makes. */
     struct idem__lock *lock;
     struct idem__group group;

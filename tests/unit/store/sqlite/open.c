@@ -101,6 +101,38 @@ TEST(open, makesAStore)
     (void)umask(022);
 }
 
+/* However it is written, the URL of a store is an absolute path, and no more. */
+TEST(open, knowsItsUrl)
+{
+    static const char *const written[] = {"named.db", "./named.db",
+                                          ".//./named.db", "named.db?group=%u"};
+    char before[1024];
+    char wanted[2048];
+    char path[64];
+    struct idem_store *store;
+    size_t i;
+
+    assert_non_null(getcwd(before, sizeof(before)));
+    (void)snprintf(wanted, sizeof(wanted), "%s", temp_path("URL"));
+    assert_int_equal(mkdir(wanted, 0700), 0);
+    assert_int_equal(chdir(wanted), 0);
+    assert_non_null(getcwd(wanted, 1024));
+    (void)strcat(wanted, "/named.db");
+    for (i = 0; i < COUNT(written); i++) {
+        (void)snprintf(path, sizeof(path), "%s", written[i]);
+        if (strchr(path, '?') != NULL) {
+            (void)sprintf(strchr(path, '='), "=%u", (unsigned)getegid());
+            assert_int_equal(chmod("named.db", 0660), 0);
+        }
+        assert_ok(open_at(path, i % 2 == 0 ? 0 : IDEM_OPEN_READONLY, &store));
+        assert_memory_equal(idem_store_url(store), "sqlite:", 7);
+        assert_string_equal(idem_store_url(store) + 7, wanted);
+        assert_false(idem_store_is_remote(store));
+        idem_close(store);
+    }
+    assert_int_equal(chdir(before), 0);
+}
+
 /* An empty file is a place for a store. */
 TEST(open, takesAnEmptyFile)
 {

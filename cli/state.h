@@ -1,0 +1,14 @@
+/* state.h: where this user's files are. */
+#ifndef IDEM_CLI_STATE_H
+#define IDEM_CLI_STATE_H
+
+/* The path of @name in the directory of idem's state: $XDG_STATE_HOME/idem,
+ * ~/.local/state/idem, or for root /var/lib/idem. The caller frees it. NULL with
+ * errno: ENOENT, there is no such place; ENOMEM. */
+char *cli_state_path(const char *name);
+
+/* Makes what is missing above @path, for this user only. 0, or CLI_DENIED after
+ * saying why. */
+int cli_make_directories(char *path);
+
+#endif

@@ -1,0 +1,229 @@
+/* idem/journal.h: outcomes that a store could not be told yet.
+ *
+ * When work is done and its store is away, or full, the outcome exists nowhere
+ * but in a process that is about to end. A journal is a directory on this host
+ * that keeps it until the store can be told.
+ *
+ *     idem_journal_open(directory, &options, &journal, &error)
+ *     |
+ *     +-- idem_journal_put(journal, store, attempt, &outcome, &entry, &error)
+ *     |   |
+ *     |   |   idem_end(attempt, &outcome, &error) answers ...
+ *     |   |
+ *     |   +-- 0 or IDEM_ELOST   idem_journal_remove(entry): the store knows
+ *     |   +-- anything else     idem_journal_leave(entry): for a later replay
+ *     |
+ *     +-- idem_journal_replay(journal, store, ...)   the next time, before
+ *     |                                              anything is begun
+ *     idem_journal_close(journal)
+ *
+ * For a remote store (idem_store_is_remote()) an outcome is put before the store
+ * is told, so that it survives whatever becomes of this process and of the
+ * network. For a local store it is enough to put it when the store refused it.
+ *
+ * A replay is as safe as the first try: it ends the attempt by its nonce and
+ * fence. What was recorded already is recognised; what belongs to somebody else
+ * by now is LOST, and set aside for a person to see.
+ *
+ * The files
+ * ---------
+ *
+ * Each entry is a file of mode 0600 in a directory of mode 0700, named
+ *
+ *     STORE-ID-STATUS-DIGEST.idj      waits for its replay
+ *     STORE-ID-STATUS-DIGEST.N.new    is being written
+ *     STORE-ID-STATUS-DIGEST.lost     was refused as LOST; for a person
+ *     STORE-ID-STATUS-DIGEST.bad      cannot be trusted; for a person
+ *
+ * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
+ * STATUS: the number of the outcome's status. DIGEST: 16 of that of the content.
+ * Whoever works on an entry holds a flock() on it. The content, all numbers with
+ * the most significant byte first:
+ *
+ *      0  4  "IDJ1"                     16 16  nonce
+ *      4  1  version, 1                 32 32  id
+ *      5  1  status                     64  8  bytes of the result
+ *      6  1  flags: 1 not kept          72  4  bytes of fields
+ *      7  1  (zero)                     76  4  (zero)
+ *      8  8  fence
+ *     80  .  fields: tag (1), length (4), bytes; tags rise. 1 the store's URL,
+ *            2 scope, 3 key, 4 content type, 5 metadata, 6 text. A tag of 128 or
+ *            more that the reader does not know makes the entry one of a newer
+ *            version; a lower one is skipped.
+ *      .  .  the result
+ *      .  8  when it was put, by the wall clock, in ms
+ *      . 16  first half of SHA-256 over D and the time above; D, the DIGEST of
+ *            the name, is SHA-256 over everything before the time
+ */
+#ifndef IDEM_JOURNAL_H
+#define IDEM_JOURNAL_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* A directory; may be used from many threads at once, but not after fork(). */
+struct idem_journal;
+
+enum idem_journal_flag {
+    IDEM_JOURNAL_CREATE = 1, /* Make the directory if it is not there; the one
+                                above it must be. */
+};
+
+struct idem_journal_options {
+    size_t size;        /* sizeof, set by IDEM_JOURNAL_OPTIONS_INIT. */
+    unsigned flags;     /* enum idem_journal_flag, or-ed. */
+    uint64_t bytes_max; /* Of all entries together; 1 GiB. One entry may have
+                           IDEM_RESULT_MAX and 64 KiB more. */
+    size_t entries_max; /* 10,000. */
+};
+
+#define IDEM_JOURNAL_OPTIONS_INIT                                              \
+    {                                                                          \
+        sizeof(struct idem_journal_options), 0, (uint64_t)1 << 30, 10000       \
+    }
+
+/* Opens the journal in @directory. @options may be NULL.
+ *
+ * IDEM_ENOTFOUND     There is no such directory, and it may not be made.
+ * IDEM_EDENIED       It belongs to another user, others may write to it, it is
+ *                    no directory (or a symbolic link), or may not be used.
+ * IDEM_EINVALID      Options out of range.
+ * IDEM_ECONFIG       The one above it is not there.
+ * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_open(const char *directory,
+                      const struct idem_journal_options *options,
+                      struct idem_journal **ret_journal,
+                      struct idem_error *ret_error);
+
+/* Its entries stay, and must have been removed or left. NULL is allowed. */
+void idem_journal_close(struct idem_journal *journal);
+
+/* An outcome that was put, held by who put it: nobody else replays it. */
+struct idem_journal_entry;
+
+/* Keeps how @attempt, which was STARTED in @store, ended: durable when it answers
+ * 0. With any other answer nothing is kept. The same outcome of the same attempt
+ * again replaces the entry that is there. Outlives idem_journal_close().
+ *
+ * IDEM_EINVALID      The attempt was not STARTED, the outcome is none that
+ *                    idem_end() would take, the store has no URL, or the journal
+ *                    crossed a fork().
+ * IDEM_EFULL         The disk or the journal is full (the error says which).
+ * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_put(struct idem_journal *journal,
+                     const struct idem_store *store,
+                     const struct idem_attempt *attempt,
+                     const struct idem_outcome *outcome,
+                     struct idem_journal_entry **ret_entry,
+                     struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* The name of its file; valid as long as the entry. */
+const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
+
+/* The store knows: the entry goes. NULL is allowed. (After a power cut within
+ * seconds it may be back; then its replay finds that the store knows.) */
+void idem_journal_remove(struct idem_journal_entry *entry);
+
+/* The store could not be told: the entry stays, and may be replayed from now on,
+ * by anybody. NULL is allowed. */
+void idem_journal_leave(struct idem_journal_entry *entry);
+
+/* ---- Replay ------------------------------------------------------------ */
+
+enum idem_journal_state {
+    IDEM_JOURNAL_WAITING = 1, /* For its replay; or, where one was tried, the
+                                 store could not be told. It stays. */
+    IDEM_JOURNAL_IN_USE,      /* Another process is at it. */
+    IDEM_JOURNAL_RECORDED,    /* Of a replay: it is on record, now or before,
+                                 and the entry is gone. */
+    IDEM_JOURNAL_LOST,        /* Its attempt owns the record no longer. It was
+                                 set aside, for a person to see. */
+    IDEM_JOURNAL_DAMAGED, /* Torn or changed, or no entry at all. It is never
+                                 replayed; a replay sets it aside. */
+    IDEM_JOURNAL_NEWER,   /* Written by a newer version of idem. It stays. */
+};
+
+/* An entry as it was found. The slices are valid during the call only. Where the
+ * state is DAMAGED or NEWER, only name and len are sure; scope and key are what
+ * seems to stand there, or empty. */
+struct idem_journal_info {
+    const char *name; /* Of its file, in the directory. */
+    enum idem_journal_state state;
+    uint64_t len;       /* Bytes of the file. */
+    int64_t written_ms; /* By the clock of this host; for people. */
+    struct idem_slice store_url;
+    struct idem_slice scope;
+    struct idem_slice key;
+    uint8_t id[IDEM_ID_LEN];
+    uint8_t nonce[16];
+    uint64_t fence;
+    struct idem_outcome outcome;
+};
+
+/* Called for each entry; @error says why it is as it is, where there is a reason
+ * (else its code is 0). Answer 0 to go on, anything else to stop. */
+typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
+                            const struct idem_error *error);
+
+struct idem_journal_filter {
+    size_t size;           /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
+    const char *name;      /* Only the entry in this file; NULL: all. */
+    const char *store_url; /* Only those for this store; NULL: all, and in a
+                              replay those for the store that is told. */
+    const uint8_t *id;     /* Only those about this record; NULL: all. */
+};
+#define IDEM_JOURNAL_FILTER_INIT                                               \
+    {                                                                          \
+        sizeof(struct idem_journal_filter), NULL, NULL, NULL                   \
+    }
+
+/* Tells @store the outcomes that wait for it: of several for one record first
+ * what was completed, then failed, unknown, released. @each may be NULL, and
+ * @filter too. Where there is nothing to do it costs reading a directory.
+ *
+ * With a store_url in @filter outcomes for that store are told to @store instead:
+ * it has moved.
+ *
+ * 0: all were looked at, or @each stopped; whatever became of each.
+ * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
+                        const struct idem_journal_filter *filter,
+                        idem_journal_fn *each, void *ctx,
+                        struct idem_error *ret_error);
+
+/* Shows what is in the journal, for all stores, and changes nothing. Files that
+ * are no entries at all are shown as DAMAGED; a filter for a store or a record
+ * leaves them out.
+ *
+ * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_list(struct idem_journal *journal,
+                      const struct idem_journal_filter *filter,
+                      idem_journal_fn *each, void *ctx,
+                      struct idem_error *ret_error);
+
+/* Deletes the entry in the file @name, for good: a person has seen it.
+ *
+ * IDEM_ENOTFOUND     There is no such entry.
+ * IDEM_EUNAVAILABLE  Another process is at it.
+ * IDEM_EINVALID, IDEM_EDENIED
+ */
+int idem_journal_drop(struct idem_journal *journal, const char *name,
+                      struct idem_error *ret_error);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

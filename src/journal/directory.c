@@ -1,0 +1,334 @@
+/* The directory of a journal: its names, its files, their locks. */
+#include "journal/directory.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int idem__journal_check(const struct idem_journal *journal,
+                        struct idem_error *error)
+{
+    if (journal->pid == (long)getpid()) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "the journal was opened by process %ld and this is its "
+                       "child: open it anew after fork()",
+                       journal->pid);
+}
+
+static int code_of(int why)
+{
+    switch (why) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return IDEM_EFULL;
+    case ENOMEM:
+        return IDEM_ENOMEM;
+    case ENOENT:
+        return IDEM_ENOTFOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENOTDIR:
+        return IDEM_EDENIED;
+    default:
+        return IDEM_EUNAVAILABLE;
+    }
+}
+
+int idem__journal_errno(struct idem_error *error, const char *doing,
+                        const char *name)
+{
+    int why = errno;
+
+    return idem__error(error, code_of(why), "journal: cannot %s %.120s: %s",
+                       doing, name, strerror(why));
+}
+
+/* ---- Names ---- */
+
+/* Whether @name has the form of STORE-ID-STATUS-DIGEST, whatever follows. */
+static bool is_of_form(const char *name)
+{
+    static const char form[] = "xxxxxxxx-xxxxxxxxxxxxxxxx-s-xxxxxxxxxxxxxxxx";
+    size_t i;
+
+    for (i = 0; i < IDEM__ENTRY_NAME_LEN; i++) {
+        char c = name[i];
+        bool fits = form[i] == 'x'   ? strchr("0123456789abcdef", c) != NULL
+                    : form[i] == 's' ? c >= '2' && c <= '5'
+                                     : c == form[i];
+
+        if (c == '\0' || !fits) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum idem__journal_kind idem__journal_kind_of(const char *name)
+{
+    const char *end = name + IDEM__ENTRY_NAME_LEN;
+    const char *dot;
+
+    if (!is_of_form(name)) {
+        return IDEM__JOURNAL_FOREIGN;
+    }
+    if (strcmp(end, ".idj") == 0) {
+        return IDEM__JOURNAL_PENDING;
+    }
+    if (strcmp(end, ".lost") == 0) {
+        return IDEM__JOURNAL_LOST;
+    }
+    if (strcmp(end, ".bad") == 0) {
+        return IDEM__JOURNAL_BAD;
+    }
+    dot = end[0] == '.' ? strchr(end + 1, '.') : NULL;
+    return dot != NULL && strcmp(dot, ".new") == 0 ? IDEM__JOURNAL_NEW
+                                                   : IDEM__JOURNAL_FOREIGN;
+}
+
+/* A stream of its own: that of one reader has one position. */
+static DIR *open_stream(const struct idem_journal *journal)
+{
+    int fd = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream;
+
+    if (fd < 0) {
+        return NULL;
+    }
+    stream = fdopendir(fd);
+    if (stream == NULL) {
+        int why = errno;
+
+        (void)close(fd);
+        errno = why;
+    }
+    return stream;
+}
+
+int idem__journal_walk(const struct idem_journal *journal,
+                       idem__journal_name_fn *each, void *ctx,
+                       struct idem_error *error)
+{
+    DIR *stream = open_stream(journal);
+    char name[IDEM__JOURNAL_NAME_MAX + 1];
+    struct dirent *found;
+    int rc = 0;
+
+    if (stream == NULL) {
+        return idem__journal_errno(error, "read", "its directory");
+    }
+    errno = 0;
+    while (rc == 0 && (found = readdir(stream)) != NULL) {
+        if (strcmp(found->d_name, ".") != 0 &&
+            strcmp(found->d_name, "..") != 0) {
+            (void)snprintf(name, sizeof(name), "%.*s", IDEM__JOURNAL_NAME_MAX,
+                           found->d_name);
+            rc = each(ctx, name, error);
+        }
+        errno = 0;
+    }
+    if (rc == 0 && errno != 0) {
+        rc = idem__journal_errno(error, "read", "its directory");
+    }
+    (void)closedir(stream);
+    return rc;
+}
+
+struct choice {
+    struct idem__journal_names *names;
+    const char *prefix;
+    const char *name;
+};
+
+static int grow(struct idem__journal_names *names)
+{
+    size_t room = names->room == 0 ? 64 : names->room * 2;
+    void *more = idem__realloc(names->names, room * sizeof(names->names[0]));
+
+    if (more == NULL) {
+        return IDEM_ENOMEM;
+    }
+    names->names = more;
+    names->room = room;
+    return 0;
+}
+
+static int choose(void *ctx, const char *name, struct idem_error *error)
+{
+    const struct choice *choice = ctx;
+    struct idem__journal_names *names = choice->names;
+
+    if (strncmp(name, choice->prefix, strlen(choice->prefix)) != 0 ||
+        (choice->name != NULL && strcmp(name, choice->name) != 0)) {
+        return 0;
+    }
+    if (names->len == names->room && grow(names) != 0) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    (void)strcpy(names->names[names->len++], name);
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int idem__journal_names(const struct idem_journal *journal, const char *prefix,
+                        const char *name, struct idem__journal_names *ret_names,
+                        struct idem_error *error)
+{
+    struct choice choice = {ret_names, prefix, name};
+    int rc;
+
+    memset(ret_names, 0, sizeof(*ret_names));
+    rc = idem__journal_walk(journal, choose, &choice, error);
+    if (rc != 0) {
+        idem__journal_names_finish(ret_names);
+    } else if (ret_names->len > 0) {
+        qsort(ret_names->names, ret_names->len, sizeof(ret_names->names[0]),
+              compare);
+    }
+    return rc;
+}
+
+void idem__journal_names_finish(struct idem__journal_names *names)
+{
+    idem__free(names->names);
+    memset(names, 0, sizeof(*names));
+}
+
+/* ---- Files ---- */
+
+int idem__journal_is_named(const struct idem_journal *journal, int fd,
+                           const char *name)
+{
+    struct stat there;
+    struct stat ours;
+
+    if (fstatat(journal->fd, name, &there, AT_SYMLINK_NOFOLLOW) != 0) {
+        return errno == ENOENT ? 0 : -1;
+    }
+    if (fstat(fd, &ours) != 0) {
+        return -1;
+    }
+    return there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+static enum idem__journal_hold lock(int fd, const char *name, bool alone,
+                                    struct idem_error *error)
+{
+    while (flock(fd, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) {
+            return IDEM__JOURNAL_BUSY;
+        }
+        if (errno != EINTR) {
+            (void)idem__journal_errno(error, "lock", name);
+            return IDEM__JOURNAL_ERROR;
+        }
+    }
+    return IDEM__JOURNAL_HELD;
+}
+
+static enum idem__journal_hold look_at(const struct idem_journal *journal,
+                                       const char *name, bool alone, int fd,
+                                       uint64_t *ret_len,
+                                       struct idem_error *error)
+{
+    enum idem__journal_hold hold;
+    struct stat st;
+    int named;
+
+    if (fstat(fd, &st) != 0) {
+        (void)idem__journal_errno(error, "look at", name);
+        return IDEM__JOURNAL_ERROR;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+        return IDEM__JOURNAL_ODD;
+    }
+    hold = lock(fd, name, alone, error);
+    if (hold != IDEM__JOURNAL_HELD) {
+        return hold;
+    }
+    /* Whoever held it before may have been done with it. */
+    named =
+        fstat(fd, &st) != 0 ? -1 : idem__journal_is_named(journal, fd, name);
+    if (named < 0) {
+        (void)idem__journal_errno(error, "look at", name);
+        return IDEM__JOURNAL_ERROR;
+    }
+    *ret_len = (uint64_t)st.st_size;
+    return named ? IDEM__JOURNAL_HELD : IDEM__JOURNAL_GONE;
+}
+
+enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,
+                                           const char *name, bool alone,
+                                           int *ret_fd, uint64_t *ret_len,
+                                           struct idem_error *error)
+{
+    /* What is no regular file must not keep us waiting. Some file systems want
+     * to write where they lock. */
+    int fd =
+        openat(journal->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    enum idem__journal_hold hold;
+
+    if (fd < 0) {
+        switch (errno) {
+        case ENOENT:
+            return IDEM__JOURNAL_GONE;
+        case ELOOP:
+        case EACCES:
+        case EISDIR:
+        case ENXIO:
+            return IDEM__JOURNAL_ODD;
+        default:
+            (void)idem__journal_errno(error, "open", name);
+            return IDEM__JOURNAL_ERROR;
+        }
+    }
+    hold = look_at(journal, name, alone, fd, ret_len, error);
+    if (hold == IDEM__JOURNAL_HELD) {
+        *ret_fd = fd;
+    } else {
+        (void)close(fd);
+    }
+    return hold;
+}
+
+int idem__journal_read(int fd, size_t len, uint8_t **ret_bytes,
+                       struct idem_error *error)
+{
+    uint8_t *bytes = idem__alloc(len);
+    size_t at = 0;
+
+    if (bytes == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    while (at < len) {
+        ssize_t n = pread(fd, bytes + at, len - at, (off_t)at);
+
+        if (n > 0) {
+            at += (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            idem__free(bytes);
+            return idem__error(error, IDEM_EUNAVAILABLE,
+                               "journal: an entry cannot be read: %s",
+                               n == 0 ? "it became shorter" : strerror(errno));
+        }
+    }
+    *ret_bytes = bytes;
+    return 0;
+}

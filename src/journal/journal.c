@@ -1,0 +1,517 @@
+/* A journal: opened, closed, and entries put into it. */
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "core/token.h"
+#include "journal/directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+struct idem_journal_entry {
+    int directory; /* A descriptor of its own: the journal may be closed. */
+    int fd;
+    bool named;    /* By its last name. */
+    bool replaces; /* One that was there, with the same content. */
+    char name[IDEM__JOURNAL_NAME_MAX + 1];
+};
+
+/* ---- Opening ---- */
+
+static int check_options(const struct idem_journal_options *options,
+                         struct idem_error *error)
+{
+    if (options->size != sizeof(*options)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: begin with IDEM_JOURNAL_OPTIONS_INIT");
+    }
+    if ((options->flags & ~(unsigned)IDEM_JOURNAL_CREATE) != 0) {
+        return idem__error(error, IDEM_EINVALID, "options: no such flag");
+    }
+    if (options->entries_max < 1 || options->bytes_max < 1) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: a journal without room is none");
+    }
+    return 0;
+}
+
+static int make(const char *directory, struct idem_error *error)
+{
+    if (mkdir(directory, 0700) == 0 || errno == EEXIST) {
+        return 0;
+    }
+    if (errno == ENOENT) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "cannot make the journal %.120s: make the directory "
+                           "above it first",
+                           directory);
+    }
+    return idem__journal_errno(error, "make", directory);
+}
+
+/* What is in it is believed, and will be told to stores. */
+static int check_owner(int fd, const char *directory, struct idem_error *error)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return idem__journal_errno(error, "look at", directory);
+    }
+    if (st.st_uid != geteuid()) {
+        return idem__error(error, IDEM_EDENIED,
+                           "the journal %.120s belongs to another user (%lu)",
+                           directory, (unsigned long)st.st_uid);
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return idem__error(error, IDEM_EDENIED,
+                           "others may write to the journal %.120s: chmod 700 "
+                           "it",
+                           directory);
+    }
+    return 0;
+}
+
+static int open_directory(const char *directory, unsigned flags, int *ret_fd,
+                          struct idem_error *error)
+{
+    const int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(directory, how);
+    int rc;
+
+    if (fd < 0 && errno == ENOENT && (flags & IDEM_JOURNAL_CREATE) != 0) {
+        rc = make(directory, error);
+        if (rc != 0) {
+            return rc;
+        }
+        fd = open(directory, how);
+    }
+    if (fd < 0 && errno == ENOENT) {
+        return idem__error(error, IDEM_ENOTFOUND,
+                           "there is no journal in %.120s", directory);
+    }
+    if (fd < 0) {
+        return idem__journal_errno(error, "open", directory);
+    }
+    rc = check_owner(fd, directory, error);
+    if (rc != 0) {
+        (void)close(fd);
+        return rc;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int idem_journal_open(const char *directory,
+                      const struct idem_journal_options *options,
+                      struct idem_journal **ret_journal,
+                      struct idem_error *ret_error)
+{
+    static const struct idem_journal_options standard =
+        IDEM_JOURNAL_OPTIONS_INIT;
+    struct idem_journal *journal;
+    int fd = -1;
+    int rc;
+
+    if (options == NULL) {
+        options = &standard;
+    }
+    rc = check_options(options, ret_error);
+    if (rc == 0) {
+        rc = open_directory(directory, options->flags, &fd, ret_error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    journal = idem__zalloc(sizeof(*journal));
+    if (journal == NULL) {
+        (void)close(fd);
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    journal->fd = fd;
+    journal->pid = (long)getpid();
+    journal->bytes_max = options->bytes_max;
+    journal->entries_max = options->entries_max;
+    *ret_journal = journal;
+    return 0;
+}
+
+void idem_journal_close(struct idem_journal *journal)
+{
+    if (journal != NULL) {
+        (void)close(journal->fd);
+        idem__free(journal);
+    }
+}
+
+/* ---- Is there room? ---- */
+
+struct usage {
+    const struct idem_journal *journal;
+    size_t entries;
+    uint64_t bytes;
+};
+
+static int add_usage(void *ctx, const char *name, struct idem_error *error)
+{
+    struct usage *usage = ctx;
+    struct stat st;
+
+    (void)error;
+    if (fstatat(usage->journal->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        usage->entries++;
+        usage->bytes += (uint64_t)st.st_size;
+    }
+    return 0;
+}
+
+static int check_room(const struct idem_journal *journal, uint64_t more,
+                      struct idem_error *error)
+{
+    struct usage usage = {.journal = journal};
+    int rc = idem__journal_walk(journal, add_usage, &usage, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (usage.entries >= journal->entries_max ||
+        usage.bytes + more > journal->bytes_max) {
+        return idem__error(error, IDEM_EFULL,
+                           "the journal is full: it has %llu entries of %llu, "
+                           "and %llu bytes of %llu",
+                           (unsigned long long)usage.entries,
+                           (unsigned long long)journal->entries_max,
+                           (unsigned long long)usage.bytes,
+                           (unsigned long long)journal->bytes_max);
+    }
+    return 0;
+}
+
+/* ---- Putting ---- */
+
+/* The credential of @attempt, taken apart. */
+static int read_attempt(const struct idem_attempt *attempt,
+                        struct idem__token *ret_token, struct idem_error *error)
+{
+    char text[IDEM_TOKEN_MAX];
+    int rc = idem_attempt_token(attempt, text);
+
+    if (rc == IDEM_EINVALID) {
+        return idem__error(error, rc,
+                           "the attempt was not started: it has no outcome");
+    }
+    return rc == 0 ? idem__token_read(text, ret_token, error)
+                   : idem__error_plain(error, rc);
+}
+
+/* What a store would take; a text is cut where a store cuts it. */
+static int check_outcome(const struct idem_outcome *outcome,
+                         struct idem_error *error)
+{
+    const struct idem_result *result = &outcome->result;
+
+    if (outcome->status < IDEM_STATUS_COMPLETED ||
+        outcome->status > IDEM_STATUS_RELEASED) {
+        return idem__error(error, IDEM_EINVALID,
+                           "status: completed, failed, unknown or released");
+    }
+    if (result->content_type.len > 255 || result->meta.len > IDEM_META_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the result's content type or metadata is too long");
+    }
+    return 0;
+}
+
+static struct idem_outcome bounded(const struct idem_outcome *outcome)
+{
+    struct idem_outcome copy = *outcome;
+
+    if (copy.text.len > IDEM_TEXT_MAX) {
+        copy.text.len = IDEM_TEXT_MAX;
+    }
+    if (copy.result.not_kept || copy.result.bytes.len > IDEM_RESULT_MAX) {
+        copy.result.not_kept = true;
+        copy.result.bytes = idem_bytes(NULL, 0);
+    }
+    return copy;
+}
+
+static int64_t now_ms(void)
+{
+    struct idem_clock_reading reading = {0};
+    struct idem_host host = {.ctx = NULL};
+
+    idem__host_default(&host);
+    return host.clock(host.ctx, &reading) == 0 ? reading.wall_ms : 0;
+}
+
+static int encode(const struct idem_store *store,
+                  const struct idem_attempt *attempt,
+                  const struct idem_outcome *outcome,
+                  struct idem__entry_file *ret_file, struct idem_error *error)
+{
+    const char *url = idem_store_url(store);
+    struct idem__token token;
+    struct idem__entry entry;
+    int rc = check_outcome(outcome, error);
+
+    if (rc == 0 && url == NULL) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "nobody could ever replay it: the store is gone when "
+                         "it is closed");
+    }
+    if (rc == 0) {
+        rc = read_attempt(attempt, &token, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    memset(&entry, 0, sizeof(entry));
+    entry.store_url = idem_str(url);
+    entry.scope = token.scope;
+    entry.key = token.key;
+    memcpy(entry.nonce, token.nonce, sizeof(entry.nonce));
+    entry.fence = token.fence;
+    entry.outcome = bounded(outcome);
+    entry.written_ms = now_ms();
+    rc = idem_id(token.scope, token.key, entry.id);
+    if (rc == 0) {
+        rc = idem__entry_encode(&entry, ret_file);
+    }
+    return rc == 0 ? 0 : idem__error_plain(error, rc);
+}
+
+/* A new file, and locked. Who looks around in between may take it for one whose
+ * writer died, and set it aside: then the next. */
+static int create_one(const struct idem_journal *journal,
+                      struct idem_journal_entry *entry, bool *ret_ours,
+                      struct idem_error *error)
+{
+    int named;
+
+    entry->fd =
+        openat(journal->fd, entry->name,
+               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (entry->fd < 0) {
+        *ret_ours = false;
+        return errno == EEXIST
+                   ? 0 /* Of a process that had our number, and died. */
+                   : idem__journal_errno(error, "make", entry->name);
+    }
+    while (flock(entry->fd, LOCK_EX) != 0) {
+        if (errno != EINTR) {
+            return idem__journal_errno(error, "lock", entry->name);
+        }
+    }
+    named = idem__journal_is_named(journal, entry->fd, entry->name);
+    if (named < 0) {
+        return idem__journal_errno(error, "look at", entry->name);
+    }
+    *ret_ours = named == 1;
+    return 0;
+}
+
+static void give_up(const struct idem_journal *journal,
+                    struct idem_journal_entry *entry)
+{
+    if (entry->fd >= 0) {
+        (void)unlinkat(journal->fd, entry->name, 0);
+        (void)close(entry->fd);
+    }
+}
+
+static int create(const struct idem_journal *journal, const char *name,
+                  struct idem_journal_entry *entry, struct idem_error *error)
+{
+    static unsigned counter;
+    bool ours = false;
+
+    while (!ours) {
+        unsigned n = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+        int rc;
+
+        (void)snprintf(entry->name, sizeof(entry->name), "%s.%x%04x.new", name,
+                       (unsigned)getpid(), n & 0xffff);
+        rc = create_one(journal, entry, &ours, error);
+        if (rc != 0) {
+            give_up(journal, entry);
+            return rc;
+        }
+        if (!ours && entry->fd >= 0) {
+            (void)close(entry->fd);
+        }
+    }
+    return 0;
+}
+
+static struct iovec piece(const void *base, size_t len)
+{
+    return (struct iovec){(void *)(uintptr_t)base, len}; /* Only read. */
+}
+
+static int write_all(int fd, const struct idem__entry_file *file,
+                     const char *name, struct idem_error *error)
+{
+    struct iovec parts[3] = {
+        piece(file->head, file->head_len),
+        piece(file->result.base, file->result.len),
+        piece(file->tail, sizeof(file->tail)),
+    };
+    struct iovec *part = parts;
+    int left = 3;
+
+    while (left > 0) {
+        ssize_t n = writev(fd, part, left);
+
+        if (n < 0 && errno != EINTR) {
+            return idem__journal_errno(error, "write", name);
+        }
+        while (left > 0 && n >= (ssize_t)part->iov_len) {
+            n -= (ssize_t)part->iov_len;
+            part++;
+            left--;
+        }
+        if (left > 0 && n > 0) {
+            part->iov_base = (char *)part->iov_base + n;
+            part->iov_len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static int flush(int fd, const char *name, struct idem_error *error)
+{
+    return fsync(fd) == 0 ? 0 : idem__journal_errno(error, "flush", name);
+}
+
+/* The name comes before the flush: so one commit of the file system holds both,
+ * at two thirds of the price. What a power cut leaves of it fails its checksum;
+ * an entry that is there already is not put at risk. */
+static int settle(const struct idem_journal *journal, const char *name,
+                  struct idem_journal_entry *entry, struct idem_error *error)
+{
+    char to[IDEM__JOURNAL_NAME_MAX + 1];
+    int rc = 0;
+
+    (void)snprintf(to, sizeof(to), "%s.idj", name);
+    entry->replaces = faccessat(journal->fd, to, F_OK, 0) == 0;
+    if (entry->replaces) {
+        rc = flush(entry->fd, entry->name, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (renameat(journal->fd, entry->name, journal->fd, to) != 0) {
+        return idem__journal_errno(error, "name", to);
+    }
+    (void)strcpy(entry->name, to);
+    entry->named = true;
+    rc = flush(entry->fd, to, error);
+    return rc != 0 ? rc : flush(journal->fd, "its directory", error);
+}
+
+static int store_file(const struct idem_journal *journal,
+                      const struct idem__entry_file *file,
+                      struct idem_journal_entry *entry,
+                      struct idem_error *error)
+{
+    int rc = create(journal, file->name, entry, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = write_all(entry->fd, file, entry->name, error);
+    if (rc == 0) {
+        rc = settle(journal, file->name, entry, error);
+    }
+    if (rc != 0) {
+        if (entry->named && entry->replaces) {
+            (void)close(entry->fd);
+        } else {
+            give_up(journal, entry);
+        }
+    }
+    return rc;
+}
+
+static int put(const struct idem_journal *journal,
+               const struct idem__entry_file *file,
+               struct idem_journal_entry *entry, struct idem_error *error)
+{
+    int rc = check_room(journal,
+                        file->head_len + file->result.len + sizeof(file->tail),
+                        error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    entry->directory = fcntl(journal->fd, F_DUPFD_CLOEXEC, 3);
+    if (entry->directory < 0) {
+        return idem__journal_errno(error, "hold", "its directory");
+    }
+    rc = store_file(journal, file, entry, error);
+    if (rc != 0) {
+        (void)close(entry->directory);
+    }
+    return rc;
+}
+
+int idem_journal_put(struct idem_journal *journal,
+                     const struct idem_store *store,
+                     const struct idem_attempt *attempt,
+                     const struct idem_outcome *outcome,
+                     struct idem_journal_entry **ret_entry,
+                     struct idem_error *ret_error)
+{
+    struct idem_journal_entry *entry;
+    struct idem__entry_file *file;
+    int rc = idem__journal_check(journal, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    entry = idem__zalloc(sizeof(*entry));
+    file = idem__alloc(sizeof(*file));
+    if (entry == NULL || file == NULL) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    if (rc == 0) {
+        rc = encode(store, attempt, outcome, file, ret_error);
+    }
+    if (rc == 0) {
+        rc = put(journal, file, entry, ret_error);
+    }
+    idem__free(file);
+    if (rc != 0) {
+        idem__free(entry);
+        return rc;
+    }
+    *ret_entry = entry;
+    return 0;
+}
+
+const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
+{
+    return entry->name;
+}
+
+void idem_journal_remove(struct idem_journal_entry *entry)
+{
+    if (entry != NULL) {
+        (void)unlinkat(entry->directory, entry->name, 0);
+        idem_journal_leave(entry);
+    }
+}
+
+void idem_journal_leave(struct idem_journal_entry *entry)
+{
+    if (entry != NULL) {
+        (void)close(entry->fd);
+        (void)close(entry->directory);
+        idem__free(entry);
+    }
+}

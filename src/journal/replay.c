@@ -1,0 +1,406 @@
+/* What is in a journal: told to its store, shown, deleted. */
+#include "base/heap.h"
+#include "core/error.h"
+#include "core/token.h"
+#include "journal/directory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* One look around: a replay where there is a store, else a list. */
+struct round {
+    struct idem_journal *journal;
+    struct idem_store *store;
+    struct idem_slice store_url; /* Only for it; empty: for all. */
+    const uint8_t *id;           /* Likewise; NULL. */
+    idem_journal_fn *each;
+    void *ctx;
+};
+
+/* A file that is held. */
+struct held {
+    const char *name;
+    enum idem__journal_kind kind;
+    int fd;
+    uint8_t *bytes;
+    struct idem__entry entry;
+    char base[IDEM__ENTRY_NAME_LEN + 1]; /* Its name without its ending. */
+};
+
+/* ---- One entry ---- */
+
+static int report(const struct round *round, struct idem_journal_info *info,
+                  const struct idem__entry *entry,
+                  const struct idem_error *error)
+{
+    if (round->each == NULL) {
+        return 0;
+    }
+    if (entry != NULL) {
+        info->store_url = entry->store_url;
+        info->scope = entry->scope;
+        info->key = entry->key;
+        memcpy(info->id, entry->id, sizeof(info->id));
+        memcpy(info->nonce, entry->nonce, sizeof(info->nonce));
+        info->fence = entry->fence;
+        info->outcome = entry->outcome;
+        info->written_ms = entry->written_ms;
+    }
+    return round->each(round->ctx, info, error);
+}
+
+/* A file under the name of an entry says what it is, or nothing is believed. */
+static int decode(struct held *held, uint64_t len, struct idem_error *error)
+{
+    int rc = idem__entry_decode(idem_bytes(held->bytes, (size_t)len),
+                                &held->entry, held->base, error);
+
+    if (rc == 0 && memcmp(held->base, held->name, IDEM__ENTRY_NAME_LEN) != 0) {
+        rc =
+            idem__error(error, IDEM_ECORRUPT,
+                        "the entry cannot be trusted: its name is not its own");
+    }
+    return rc;
+}
+
+static int load(struct held *held, uint64_t len, struct idem_error *error)
+{
+    int rc;
+
+    if (len > IDEM__ENTRY_MAX) {
+        return idem__error(
+            error, IDEM_ECORRUPT,
+            "the entry cannot be trusted: it is longer than any");
+    }
+    rc = idem__journal_read(held->fd, (size_t)len, &held->bytes, error);
+    return rc == 0 ? decode(held, len, error) : rc;
+}
+
+/* Ends the attempt that the entry is about. */
+static int tell(struct idem_store *store, const struct idem__entry *entry,
+                struct idem_error *error)
+{
+    struct idem_attempt *attempt;
+    struct idem__token token;
+    char text[IDEM_TOKEN_MAX];
+    int rc;
+
+    token.scope = entry->scope;
+    token.key = entry->key;
+    memcpy(token.nonce, entry->nonce, sizeof(token.nonce));
+    token.fence = entry->fence;
+    rc = idem__token_write(&token, text);
+    if (rc != 0) {
+        return idem__error_plain(error, rc);
+    }
+    rc = idem_attempt_from_token(store, text, &attempt, error);
+    if (rc == 0) {
+        rc = idem_end(attempt, &entry->outcome, error);
+        idem_attempt_destroy(attempt);
+    }
+    return rc;
+}
+
+/* Keeps a file out of every later replay, for a person to see. */
+static void set_aside(const struct round *round, const struct held *held,
+                      const char *ending)
+{
+    char to[IDEM__JOURNAL_NAME_MAX + 1];
+
+    (void)snprintf(to, sizeof(to), "%.*s%s", IDEM__ENTRY_NAME_LEN, held->name,
+                   ending);
+    (void)renameat(round->journal->fd, held->name, round->journal->fd, to);
+}
+
+static enum idem_journal_state replay(const struct round *round,
+                                      const struct held *held,
+                                      struct idem_error *error)
+{
+    switch (tell(round->store, &held->entry, error)) {
+    case IDEM_OK:
+        (void)unlinkat(round->journal->fd, held->name, 0);
+        return IDEM_JOURNAL_RECORDED;
+    case IDEM_ELOST:
+        set_aside(round, held, ".lost");
+        return IDEM_JOURNAL_LOST;
+    default:
+        return IDEM_JOURNAL_WAITING;
+    }
+}
+
+/* What @rc of load() says. False: the entry is good. */
+static bool is_bad(const struct round *round, const struct held *held, int rc,
+                   enum idem_journal_state *ret_state)
+{
+    switch (rc) {
+    case IDEM_OK:
+        return false;
+    case IDEM_ECORRUPT:
+        *ret_state = IDEM_JOURNAL_DAMAGED;
+        if (round->store != NULL) {
+            set_aside(round, held, ".bad");
+        }
+        return true;
+    case IDEM_ECONFIG:
+        *ret_state = IDEM_JOURNAL_NEWER;
+        return true;
+    default:
+        *ret_state = IDEM_JOURNAL_WAITING; /* It could not be read now. */
+        return true;
+    }
+}
+
+/* The hex digits of the name say so too, but they are only some. */
+static bool is_wanted(const struct round *round,
+                      const struct idem__entry *entry)
+{
+    const struct idem_slice *url = &round->store_url;
+
+    return (url->len == 0 ||
+            (url->len == entry->store_url.len &&
+             memcmp(url->base, entry->store_url.base, url->len) == 0)) &&
+           (round->id == NULL ||
+            memcmp(round->id, entry->id, IDEM_ID_LEN) == 0);
+}
+
+static enum idem_journal_state state_of(enum idem__journal_kind kind)
+{
+    switch (kind) {
+    case IDEM__JOURNAL_LOST:
+        return IDEM_JOURNAL_LOST;
+    case IDEM__JOURNAL_FOREIGN:
+    case IDEM__JOURNAL_BAD:
+        return IDEM_JOURNAL_DAMAGED;
+    case IDEM__JOURNAL_PENDING:
+    case IDEM__JOURNAL_NEW:
+        break;
+    }
+    return IDEM_JOURNAL_WAITING;
+}
+
+static int look_into(const struct round *round, struct held *held,
+                     struct idem_journal_info *info)
+{
+    struct idem_error error = {0};
+    int rc = load(held, info->len, &error);
+
+    if (is_bad(round, held, rc, &info->state)) {
+        return report(round, info, &held->entry, &error);
+    }
+    if (!is_wanted(round, &held->entry)) {
+        return 0;
+    }
+    info->state = state_of(held->kind);
+    if (round->store != NULL) {
+        info->state = replay(round, held, &error);
+    }
+    return report(round, info, &held->entry, &error);
+}
+
+/* What cannot be held is shown, but for what is gone. */
+static int report_unheld(const struct round *round,
+                         enum idem__journal_hold hold,
+                         struct idem_journal_info *info,
+                         struct idem_error *error)
+{
+    switch (hold) {
+    case IDEM__JOURNAL_BUSY:
+        info->state = IDEM_JOURNAL_IN_USE;
+        break;
+    case IDEM__JOURNAL_ODD:
+        info->state = IDEM_JOURNAL_DAMAGED;
+        (void)idem__error(error, IDEM_ECORRUPT,
+                          "this is no entry of a journal");
+        break;
+    case IDEM__JOURNAL_ERROR:
+        info->state = IDEM_JOURNAL_WAITING;
+        break;
+    case IDEM__JOURNAL_HELD:
+    case IDEM__JOURNAL_GONE:
+        return 0;
+    }
+    return report(round, info, NULL, error);
+}
+
+static int look_at(const struct round *round, const char *name)
+{
+    struct held held = {.name = name, .kind = idem__journal_kind_of(name)};
+    struct idem_journal_info info = {.name = name};
+    struct idem_error error = {0};
+    enum idem__journal_hold hold = IDEM__JOURNAL_ODD;
+    int rc;
+
+    if (held.kind != IDEM__JOURNAL_FOREIGN) {
+        hold = idem__journal_hold(round->journal, name,
+                                  /* alone= */ round->store != NULL, &held.fd,
+                                  &info.len, &error);
+    }
+    if (hold != IDEM__JOURNAL_HELD) {
+        return report_unheld(round, hold, &info, &error);
+    }
+    rc = look_into(round, &held, &info);
+    idem__free(held.bytes);
+    (void)close(held.fd);
+    return rc;
+}
+
+/* ---- All of them ---- */
+
+/* A replay leaves alone what was set aside, and what is none of ours. */
+static bool is_due(const struct round *round, const char *name)
+{
+    enum idem__journal_kind kind = idem__journal_kind_of(name);
+
+    if (round->store != NULL) {
+        return kind == IDEM__JOURNAL_PENDING || kind == IDEM__JOURNAL_NEW;
+    }
+    return kind != IDEM__JOURNAL_FOREIGN ||
+           (round->store_url.len == 0 && round->id == NULL);
+}
+
+/* Entries of one record have names that begin alike. */
+static bool is_about(const char *name, const char *id)
+{
+    return id[0] == '\0' || strncmp(name + IDEM__ENTRY_STORE_LEN + 1, id,
+                                    IDEM__ENTRY_ID_LEN) == 0;
+}
+
+static void look_around(const struct round *round,
+                        const struct idem__journal_names *names)
+{
+    char id[IDEM__ENTRY_ID_LEN + 1] = "";
+    int rc = 0;
+    size_t i;
+
+    if (round->id != NULL) {
+        idem__entry_id_name(round->id, id);
+    }
+    for (i = 0; rc == 0 && i < names->len; i++) {
+        if (is_due(round, names->names[i]) && is_about(names->names[i], id)) {
+            rc = look_at(round, names->names[i]);
+        }
+    }
+}
+
+static int go_round(struct round *round, const char *name,
+                    struct idem_error *error)
+{
+    char prefix[IDEM__ENTRY_STORE_LEN + 1] = "";
+    struct idem__journal_names names;
+    int rc = idem__journal_check(round->journal, error);
+
+    if (rc == 0 && round->store_url.len > 0) {
+        rc = idem__entry_store_name(round->store_url, prefix);
+    }
+    if (rc == 0) {
+        rc = idem__journal_names(round->journal, prefix, name, &names, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    look_around(round, &names);
+    idem__journal_names_finish(&names);
+    return 0;
+}
+
+static int check_filter(const struct idem_journal_filter *filter,
+                        struct idem_error *error)
+{
+    if (filter->size != sizeof(*filter)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "filter: begin with IDEM_JOURNAL_FILTER_INIT");
+    }
+    return 0;
+}
+
+int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
+                        const struct idem_journal_filter *filter,
+                        idem_journal_fn *each, void *ctx,
+                        struct idem_error *ret_error)
+{
+    struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
+    struct round round = {
+        .journal = journal,
+        .store = store,
+        .each = each,
+        .ctx = ctx,
+    };
+    int rc;
+
+    if (filter == NULL) {
+        filter = &all;
+    }
+    rc = check_filter(filter, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    round.id = filter->id;
+    round.store_url = idem_str(
+        filter->store_url != NULL ? filter->store_url : idem_store_url(store));
+    if (round.store_url.len == 0) {
+        return 0; /* Nothing can be meant for it. */
+    }
+    return go_round(&round, filter->name, ret_error);
+}
+
+int idem_journal_list(struct idem_journal *journal,
+                      const struct idem_journal_filter *filter,
+                      idem_journal_fn *each, void *ctx,
+                      struct idem_error *ret_error)
+{
+    struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
+    struct round round = {
+        .journal = journal,
+        .each = each,
+        .ctx = ctx,
+    };
+    int rc;
+
+    if (filter == NULL) {
+        filter = &all;
+    }
+    rc = check_filter(filter, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    round.id = filter->id;
+    round.store_url = idem_str(filter->store_url);
+    return go_round(&round, filter->name, ret_error);
+}
+
+int idem_journal_drop(struct idem_journal *journal, const char *name,
+                      struct idem_error *ret_error)
+{
+    enum idem__journal_hold hold = IDEM__JOURNAL_GONE;
+    struct idem_error error = {0};
+    uint64_t len;
+    int fd = -1;
+    int rc = idem__journal_check(journal, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem__journal_kind_of(name) != IDEM__JOURNAL_FOREIGN) {
+        hold = idem__journal_hold(journal, name, /* alone= */ true, &fd, &len,
+                                  &error);
+    }
+    switch (hold) {
+    case IDEM__JOURNAL_HELD:
+        break;
+    case IDEM__JOURNAL_BUSY:
+        return idem__error(ret_error, IDEM_EUNAVAILABLE,
+                           "another process is at the entry %.80s", name);
+    case IDEM__JOURNAL_ERROR:
+        return idem__error(ret_error, error.code, "%s", error.text);
+    case IDEM__JOURNAL_GONE:
+    case IDEM__JOURNAL_ODD:
+        return idem__error(ret_error, IDEM_ENOTFOUND,
+                           "there is no entry %.80s in the journal", name);
+    }
+    if (unlinkat(journal->fd, name, 0) != 0) {
+        rc = idem__journal_errno(ret_error, "delete", name);
+    }
+    (void)close(fd);
+    return rc;
+}

@@ -1,0 +1,484 @@
+"""Outcomes that cannot be recorded when they are known: kept on this host, and
+recorded by whoever comes next."""
+
+import contextlib
+import glob
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import threading
+import time
+
+import dynamo
+from box import case, contains, finish, locked, until
+from tap import PROGRAM, equal, main, run, skip
+
+EFFECT = "echo effect >> ledger"
+SHORT = ("--lease", "2s")
+WORK = f"{EFFECT}; echo receipt $$; echo $$ > pid; read x < gate"
+
+
+def journal(b, *endings):
+    """The files in the journal of @b, or those with one of @endings."""
+    names = sorted(os.listdir(b.file("journal"))) if has_journal(b) else []
+    return [n for n in names if not endings or n.endswith(endings)]
+
+
+def has_journal(b):
+    return os.path.isdir(b.file("journal"))
+
+
+def own(b, **env):
+    """An environment in which the journal is that of @b."""
+    return {"IDEM_JOURNAL_DIR": b.file("journal"), **env}
+
+
+def refused(b, key, work, *options, env=None):
+    """Run @work while the store takes no outcome: how that ended."""
+    worker = b.start_run(key, work, *SHORT, *options, env=own(b, **(env or {})))
+    b.await_pid()
+    with locked(b):
+        b.open_gate()
+        got = finish(worker)
+    os.unlink(b.file("pid"))
+    return got
+
+
+def waiting(b, key="k", *options):
+    """An outcome of @key that waits: what its command printed."""
+    got = refused(b, key, WORK, *options)
+    equal(got.status, 80)
+    equal(len(journal(b, ".idj")), 1)
+    return got.stdout
+
+
+def reconcile(b, *args, status=0):
+    """What idem reconcile prints, as objects; and what it says."""
+    got = b("reconcile", "--json", *args, env=own(b))
+    equal(got.status, status)
+    return [json.loads(line) for line in got.stdout.splitlines()], got.stderr
+
+
+# ---- The store refuses -----------------------------------------------------------
+
+
+@case(rows=[14], slow=True)
+def an_outcome_waits_for_its_store(b):
+    """The output is given, the status is 80, the path is printed; and the next run
+    replays it."""
+    got = refused(b, "k", WORK + "; exit 3", "--status-file", "story")
+    equal(got.status, 80)
+    name, = journal(b)
+    path = os.path.join(b.file("journal"), name)
+    contains(got.stderr, b"could not be recorded", path.encode(), b"idem reconcile")
+    assert b"idem resolve" not in got.stderr
+    story = json.loads(b.read("story"))
+    equal((story["recorded"], story["journal"], story["idem_status"]), (False, path, 80))
+    equal(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+    equal(stat.S_IMODE(os.stat(b.file("journal")).st_mode), 0o700)
+    equal(b.record("k")["status"], "in_progress")
+
+    again = b.run("k", WORK + "; exit 3", env=own(b))
+    equal((again.status, again.stdout, again.stderr), (3, got.stdout, b""))
+    equal((journal(b), b.effects()), ([], 1))
+    equal(b.record("k")["status"], "completed")
+
+
+@case(slow=True)
+def without_it_nobody_knows(b):
+    """The control: with --journal off the same run leaves a record that is unknown
+    once its lease is over, although somebody knew."""
+    got = refused(b, "k", WORK, "--journal", "off")
+    equal(got.status, 80)
+    contains(got.stderr, b"idem resolve")
+    assert not has_journal(b)
+    time.sleep(2)
+    equal(b.run("k", WORK, env=own(b)).status, 76)
+
+
+@case(slow=True)
+def each_end_waits(b):
+    """complete, fail, release and unknown are kept, and recorded by reconcile."""
+    tokens = {}
+    for verb in ("complete", "fail", "release", "unknown"):
+        tokens[verb] = b("begin", "-k", verb).stdout.decode().strip()
+    with locked(b):
+        workers = {
+            verb: b.start(verb, env=own(b, IDEM_TOKEN=token))
+            for verb, token in tokens.items()
+        }
+        for verb, worker in workers.items():
+            got = finish(worker)
+            equal((verb, got.status, got.stdout), (verb, 80, b""))
+            contains(got.stderr, b"kept in", b"idem reconcile")
+        rows, said = reconcile(b, "--list")
+        equal(({row["key"]: row["state"] for row in rows}, said),
+              ({verb: "waiting" for verb in tokens}, b""))
+    rows, said = reconcile(b, "--dry-run")
+    equal({(row["state"], row["would_be"]) for row in rows}, {("waiting", "recorded")})
+    equal(len(journal(b, ".idj")), 4)
+    rows, said = reconcile(b)
+    equal(({row["key"]: row["state"] for row in rows}, said),
+          ({verb: "recorded" for verb in tokens}, b""))
+    equal({verb: b.record(verb)["status"] for verb in tokens},
+          {"complete": "completed", "fail": "failed", "release": "released",
+           "unknown": "unknown"})
+    equal((journal(b), reconcile(b)), ([], ([], b"")))
+    for verb, token in tokens.items():
+        equal(b(verb, env=own(b, IDEM_TOKEN=token)).status, 0)
+
+
+@case(slow=True)
+def a_known_outcome_is_not_run_over(b):
+    """While the outcome of a key waits and the store takes nothing, a run of the key
+    starts nothing, also where its policy would let it."""
+    options = ("--on-expired-lease", "rerun")
+    printed = waiting(b, "k", *options)
+    time.sleep(2)
+    with locked(b):
+        got = b.run("k", WORK, *options, env=own(b))
+        equal((got.status, got.stdout), (69, b""))
+        contains(got.stderr, b"waits in the journal", b"nothing was run")
+        got = b("begin", "-k", "k", *options, env=own(b))
+        equal((got.status, got.stdout), (69, b""))
+    equal(b.run("k", WORK, *options, env=own(b)), (0, printed, b""))
+    equal(b.effects(), 1)
+
+
+@case(slow=True)
+def what_waits_is_seen(b):
+    """Commands that only read say that something waits, and dry runs know it."""
+    waiting(b)
+    for command in (("list",), ("stats",), ("show", "k")):
+        got = b(*command, env=own(b))
+        equal(got.status, 0)
+        contains(got.stderr, b"in the journal", b"idem reconcile")
+    got = b.run("k", WORK, "--dry-run", env=own(b))
+    contains(got.stdout, b"would record it as completed first")
+    got = b("reconcile", "--list", env=own(b))
+    contains(got.stdout, b"waiting   completed  2", b"-  k  ")
+    equal(b.run("other", "true", env=own(b)), (0, b"", b""))
+    equal(journal(b), [])  # On the way.
+    for command in (("list",), ("stats",), ("show", "k")):
+        equal(b(*command, env=own(b)).stderr, b"")
+
+
+# ---- Somebody else was faster ----------------------------------------------------
+
+
+@case(slow=True)
+def what_came_too_late_is_kept(b):
+    """An outcome whose key went to another host is said to be lost, once, and is
+    there to be looked at until somebody drops it."""
+    options = ("--on-expired-lease", "rerun")
+    printed = waiting(b, "k", *options)
+    time.sleep(2.2)
+    elsewhere = {"IDEM_JOURNAL_DIR": b.file("elsewhere")}
+    quick = b.run("k", f"{EFFECT}; echo other", *options, "--fingerprint", "none",
+                  env=elsewhere)
+    equal((quick.status, quick.stdout, b.effects()), (0, b"other\n", 2))
+
+    rows, _ = reconcile(b, "--dry-run")
+    equal([row["would_be"] for row in rows], ["lost"])
+    rows, said = reconcile(b, status=80)
+    equal([(row["state"], row["problem"]) for row in rows], [("lost", "LOST")])
+    equal(reconcile(b), ([], b""))
+    (row,), _ = reconcile(b, "--list")
+    equal((row["state"], row["status"], row["key"]), ("lost", "completed", "k"))
+    equal(journal(b), [row["entry"]])
+    equal(b("reconcile", "--output", row["entry"], env=own(b)), (0, printed, b""))
+    equal(b("show", "--output", "k").stdout, b"other\n")
+    equal(b("reconcile", "--drop", row["entry"], env=own(b)), (0, b"", b""))
+    equal((journal(b), b("reconcile", "--drop", row["entry"], env=own(b)).status),
+          ([], 1))
+
+
+@case(slow=True)
+def a_run_says_what_was_lost(b):
+    """A run that finds its key lost to another says so, and goes on as it would."""
+    waiting(b)
+    token = b("show", "--json", "k")
+    fence = str(json.loads(token.stdout)["fence"])
+    time.sleep(2)
+    done = b("resolve", "k", "--fence", fence, "--fail", "--reason", "looked",
+             env={"IDEM_JOURNAL_DIR": b.file("elsewhere")})
+    equal(done.status, 0)
+    got = b.run("k", WORK, env=own(b))
+    equal(got.status, 79)
+    contains(got.stderr, b"came too late", b"idem reconcile --list")
+    got = b.run("k", WORK, env=own(b))
+    assert b"came too late" not in got.stderr
+    equal(journal(b, ".lost"), journal(b))
+
+
+@case(slow=True)
+def a_person_hears_first_what_is_known(b):
+    """resolve records what waits, before it lets somebody guess."""
+    waiting(b)
+    time.sleep(2)
+    got = b("resolve", "k", "--release", "--reason", "guess", env=own(b))
+    equal(got.status, 64)
+    contains(got.stderr, b"is on record now")
+    equal((b.record("k")["status"], journal(b)), ("completed", []))
+
+
+# ---- Killed on the way -----------------------------------------------------------
+
+
+@case(slow=True, rows=[14])
+def a_runner_that_dies_leaves_its_outcome(b):
+    """A runner that is killed while it tells the store has kept the outcome; its
+    keeper does not call it unknown, and the next run replays it."""
+    worker = b.start_run("k", WORK, *SHORT, "--journal", "always", env=own(b))
+    b.await_pid()
+    with locked(b):
+        b.open_gate()
+        until(lambda: journal(b, ".idj"), "the outcome is kept")
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+        time.sleep(3)  # Its keeper looks into the journal meanwhile.
+    time.sleep(0.5)
+    assert b.record("k")["status"] in ("in_progress", "completed")
+    got = b.run("k", WORK, env=own(b))
+    equal(got.status, 0)
+    contains(got.stdout, b"receipt")
+    equal((b.record("k")["status"], b.effects(), journal(b)), ("completed", 1, []))
+
+
+@case
+def nothing_is_left_behind(b):
+    """With --journal always a run keeps its outcome for a moment, and no longer."""
+    for key, script, status in (("a", "true", 0), ("b", "exit 4", 4), ("c", "kill -9 $$", 137)):
+        got = b.run(key, script, "--journal", "always", env=own(b))
+        equal(got.status, status)
+        assert has_journal(b)
+        equal(journal(b), [])
+    token = b("begin", "-k", "d").stdout.decode().strip()
+    equal(b("complete", env=own(b, IDEM_TOKEN=token, IDEM_JOURNAL="always")).status, 0)
+    equal(b("complete", "--result", "x", "--journal", "always",
+            env=own(b, IDEM_TOKEN=token)).status, 80)
+    equal(journal(b), [])
+
+
+@case
+def it_is_flushed_before_the_store_is_told(b):
+    """The entry is named and flushed before the outcome is written to the store."""
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
+    trace = b.file("trace")
+    calls = "trace=openat,pwrite64,fsync,fdatasync,rename,renameat,renameat2,unlinkat"
+    got = run(["strace", "-f", "-y", "-o", trace, "-e", calls, PROGRAM, "run", "-k", "k",
+               "--journal", "always", "--", "true"],
+              env=own(b, IDEM_STORE=b.idem.store))
+    if b"ptrace" in got.stderr:
+        skip("no process may be traced here")
+    equal(got.status, 0)
+    lines = b.read("trace").splitlines()
+    named = next(i for i, line in enumerate(lines) if "renameat" in line and ".idj" in line)
+    gone = next(i for i, line in enumerate(lines) if "unlinkat" in line and ".idj" in line)
+    between = lines[named + 1 : gone]
+    flushes = [i for i, line in enumerate(between) if "fsync(" in line and "journal" in line]
+    writes = [i for i, line in enumerate(between) if "pwrite64" in line and "-wal>" in line]
+    equal(len(flushes), 2)
+    assert writes and flushes[-1] < writes[0], "\n".join(between)
+
+
+# ---- What cannot be trusted, or does not belong --------------------------------
+
+
+@case(slow=True)
+def damage_is_told_and_kept(b):
+    """A damaged entry is told to no store: it is set aside, and said once."""
+    waiting(b)
+    name, = journal(b)
+    with open(os.path.join(b.file("journal"), name), "r+b") as f:
+        f.seek(50)
+        f.write(b"?")
+    rows, said = reconcile(b, status=74)
+    equal([row["state"] for row in rows], ["damaged"])
+    got = b.run("other", "true", env=own(b))
+    equal(got.status, 0)
+    contains(got.stderr, b"set aside", b"idem reconcile --list")
+    equal(journal(b), [name.replace(".idj", ".bad")])
+    equal(b.run("third", "true", env=own(b)).stderr, b"")
+    equal(reconcile(b), ([], b""))
+    (row,), _ = reconcile(b, "--list")
+    equal(row["state"], "damaged")
+    equal(b.record("k")["status"], "in_progress")
+
+
+@case(slow=True)
+def a_store_that_moved_is_followed(b):
+    """--from records in one store what was meant for another, which it was."""
+    waiting(b)
+    (row,), _ = reconcile(b, "--list")
+    for path in glob.glob(b.file("idem.db*")):
+        os.rename(path, path.replace("idem.db", "moved.db"))
+    rows, said = reconcile(b, status=78)
+    equal(rows, [])
+    contains(said, b"there is no store")
+    moved = "sqlite:" + b.file("moved.db")
+    rows, _ = reconcile(b, "--store", moved)
+    equal(rows, [])
+    rows, _ = reconcile(b, "--store", moved, "--from", row["store"])
+    equal([row["state"] for row in rows], ["recorded"])
+    equal(journal(b), [])
+
+
+@case
+def a_journal_belongs_to_its_user(b):
+    """One that others may write to is used by no command; and nothing is made where
+    nothing is to be kept."""
+    equal(b.run("k", "true", env=own(b)).status, 0)
+    assert not has_journal(b)
+    equal(reconcile(b), ([], b""))
+    got = b("reconcile", "--dir", b.file("none"))
+    equal(got.status, 78)
+    os.mkdir(b.file("journal"))
+    os.chmod(b.file("journal"), 0o777)
+    got = b("reconcile", env=own(b))
+    equal(got.status, 77)
+    contains(got.stderr, b"chmod 700")
+    equal(b.run("l", "true", env=own(b)), (0, b"", b""))
+    equal(b.run("k", "true", env=own(b, IDEM_JOURNAL="sometimes")).status, 64)
+
+
+@case(slow=True)
+def it_is_beside_the_default_store(b):
+    """Without IDEM_JOURNAL_DIR it is $XDG_STATE_HOME/idem/journal."""
+    env = {"IDEM_JOURNAL_DIR": None, "XDG_STATE_HOME": b.file("state")}
+    worker = b.start_run("k", WORK, *SHORT, env=env)
+    b.await_pid()
+    with locked(b):
+        b.open_gate()
+        equal(finish(worker).status, 80)
+    equal(len(os.listdir(b.file("state/idem/journal"))), 1)
+    equal(b.run("k", WORK, env=env).status, 0)
+    equal(os.listdir(b.file("state/idem/journal")), [])
+
+
+@case(slow=True)
+def many_may_reconcile_at_once(b):
+    """Of many who reconcile at once none fails, and each outcome is told once."""
+    keys = [f"k{n}" for n in range(3)]  # Each waits 2 s for the lock, of 10.
+    tokens = [b("begin", "-k", key).stdout.decode().strip() for key in keys]
+    with locked(b):
+        workers = [b.start("complete", env=own(b, IDEM_TOKEN=token)) for token in tokens]
+        equal({finish(worker).status for worker in workers}, {80})
+    workers = [b.start("reconcile", "--json", env=own(b)) for _ in range(4)]
+    results = [finish(worker) for worker in workers]
+    rows = [json.loads(line) for got in results for line in got.stdout.splitlines()]
+    recorded = [row["key"] for row in rows if row["state"] == "recorded"]
+    equal(sorted(recorded), keys)
+    assert {got.status for got in results} <= {0, 75}, results
+    equal(journal(b), [])
+
+
+# ---- A store behind a network ----------------------------------------------------
+
+
+class Network:
+    """A way to @port that can be cut."""
+
+    def __init__(self, port):
+        self.port = port
+        self.cut = False
+        self.alive = []
+        self.door = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.door.accept()
+                if self.cut:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self.port))
+                self.alive += [near, far]
+                for pair in ((near, far), (far, near)):
+                    threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    @staticmethod
+    def carry(a, b):
+        with contextlib.suppress(OSError):
+            while data := a.recv(65536):
+                b.sendall(data)
+        for end in (a, b):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def go_down(self):
+        self.cut = True
+        for end in self.alive:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def come_back(self):
+        self.cut = False
+
+
+TABLE = {
+    "TableName": "journal",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+@contextlib.contextmanager
+def remote(b):
+    """A network, and the environment in which the store is behind it."""
+    why = dynamo.missing("dynoxide")
+    if why:
+        skip(why)
+    with dynamo.server("dynoxide") as url:
+        dynamo.call(url, "CreateTable", TABLE)
+        network = Network(int(url.rpartition(":")[2]))
+        port = network.door.getsockname()[1]
+        store = f"dynamodb://journal?index=off&endpoint=http://127.0.0.1:{port}"
+        credentials = {k: v for k, v in dynamo.environment().items() if "AWS_" in k}
+        yield network, own(b, IDEM_STORE=store, **credentials)
+
+
+@case(slow=True, rows=[14])
+def a_remote_store_is_told_later(b):
+    """While the network is down at the end of the work, its outcome is kept before
+    the store is asked; it is recorded when the network is back."""
+    with remote(b) as (network, env):
+        worker = b.start_run("k", WORK, "--lease", "6s", env=env)
+        b.await_pid()
+        network.go_down()
+        begun = time.monotonic()
+        b.open_gate()
+        until(lambda: journal(b, ".idj"), "the outcome is kept")
+        assert time.monotonic() - begun < 2
+        got = finish(worker, timeout=60)
+        equal(got.status, 80)
+        contains(got.stderr, b"could not be recorded", b"kept in", b"idem reconcile")
+        away = b("reconcile", "--json", env=env, timeout=60)
+        equal((away.status, json.loads(away.stdout)["state"]), (69, "waiting"))
+        network.come_back()
+        again = b.run("k", WORK, env=env)
+        equal((again.status, again.stdout), (0, got.stdout))
+        equal((journal(b), b.effects()), ([], 1))
+
+
+@case
+def a_remote_store_leaves_nothing(b):
+    """Where the network holds, the outcome is kept for the moment and no longer."""
+    with remote(b) as (_, env):
+        equal(b.run("k", "echo done; exit 3", env=env).status, 3)
+        assert has_journal(b)
+        equal(journal(b), [])
+        equal(b.run("k", "echo done; exit 3", env=env).stdout, b"done\n")
+        equal(b.run("l", "true", env={**env, "IDEM_JOURNAL_DIR": b.file("none"),
+                                      "IDEM_JOURNAL": "on-failure"}).status, 0)
+        assert not os.path.exists(b.file("none"))
+
+
+if __name__ == "__main__":
+    main()

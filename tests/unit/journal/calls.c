@@ -1,0 +1,151 @@
+/* Calls to the system that fail, or kill, when a test says so. */
+#include "calls.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static struct {
+    enum calls_do what;
+    long left; /* Negative: never. */
+    bool on;
+    bool hit;
+    int why;
+} fault = {.left = -1};
+
+void calls_fail(enum calls_do what, long n, bool on, int why)
+{
+    fault.what = what;
+    fault.left = n;
+    fault.on = on;
+    fault.hit = false;
+    fault.why = why;
+}
+
+bool calls_fail_never(void)
+{
+    fault.left = -1;
+    return fault.hit;
+}
+
+static bool is_due(void)
+{
+    if (fault.left < 0) {
+        return false;
+    }
+    if (fault.left > 0) {
+        fault.left--;
+        return false;
+    }
+    fault.hit = true;
+    if (!fault.on) {
+        fault.left = -1;
+    }
+    return true;
+}
+
+/* True: the call is to fail, and errno is set. */
+static bool before(bool *ret_kill)
+{
+    *ret_kill = false;
+    if (!is_due()) {
+        return false;
+    }
+    switch (fault.what) {
+    case CALLS_KILL_BEFORE:
+        (void)kill(getpid(), SIGKILL);
+        break;
+    case CALLS_KILL_AFTER:
+        *ret_kill = true;
+        break;
+    case CALLS_FAIL:
+        errno = fault.why;
+        return true;
+    case CALLS_SHORT:
+        break;
+    }
+    return false;
+}
+
+static void after(bool killed)
+{
+    if (killed) {
+        (void)kill(getpid(), SIGKILL);
+    }
+}
+
+#define WRAP(type, name, failed, params, args)                                 \
+    type __real_##name params;                                                 \
+    type __wrap_##name params;                                                 \
+    type __wrap_##name params                                                  \
+    {                                                                          \
+        bool killed;                                                           \
+        type rc;                                                               \
+                                                                               \
+        if (before(&killed)) {                                                 \
+            return failed;                                                     \
+        }                                                                      \
+        rc = __real_##name args;                                               \
+        after(killed);                                                         \
+        return rc;                                                             \
+    }
+
+WRAP(int, open64, -1, (const char *path, int flags, mode_t mode),
+     (path, flags, mode))
+WRAP(int, openat64, -1, (int fd, const char *path, int flags, mode_t mode),
+     (fd, path, flags, mode))
+WRAP(int, mkdir, -1, (const char *path, mode_t mode), (path, mode))
+WRAP(int, fstat64, -1, (int fd, struct stat64 *st), (fd, st))
+WRAP(int, fstatat64, -1,
+     (int fd, const char *path, struct stat64 *st, int flags),
+     (fd, path, st, flags))
+WRAP(int, flock, -1, (int fd, int how), (fd, how))
+WRAP(int, fsync, -1, (int fd), (fd))
+WRAP(int, renameat, -1, (int a, const char *from, int b, const char *to),
+     (a, from, b, to))
+WRAP(ssize_t, pread64, -1, (int fd, void *buf, size_t len, off64_t at),
+     (fd, buf, len, at))
+WRAP(DIR *, fdopendir, NULL, (int fd), (fd))
+WRAP(struct dirent64 *, readdir64, NULL, (DIR * stream), (stream))
+
+int __real_unlinkat(int fd, const char *path, int flags);
+int __wrap_unlinkat(int fd, const char *path, int flags);
+int __wrap_unlinkat(int fd, const char *path, int flags)
+{
+    bool killed = false;
+    int rc;
+
+    if (fault.what != CALLS_FAIL && before(&killed)) {
+        return -1;
+    }
+    rc = __real_unlinkat(fd, path, flags);
+    after(killed);
+    return rc;
+}
+
+ssize_t __real_writev(int fd, const struct iovec *parts, int n);
+ssize_t __wrap_writev(int fd, const struct iovec *parts, int n);
+ssize_t __wrap_writev(int fd, const struct iovec *parts, int n)
+{
+    struct iovec half = parts[0];
+    bool killed;
+    ssize_t rc;
+
+    if (before(&killed)) {
+        return -1;
+    }
+    /* Whoever is killed here has written no more than half of it. */
+    half.iov_len = (half.iov_len + 1) / 2;
+    rc = killed || (fault.hit && fault.what == CALLS_SHORT)
+             ? __real_writev(fd, &half, 1)
+             : __real_writev(fd, parts, n);
+    after(killed);
+    return rc;
+}

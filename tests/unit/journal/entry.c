@@ -1,0 +1,390 @@
+/* The stored form of an entry: what was encoded is decoded, and nothing that was
+ * torn, changed, or written by another version is ever taken for one. */
+#include "base/bytes.h"
+#include "base/sha256.h"
+#include "journal/entry.h"
+#include "sample.h"
+#include "test.h"
+
+enum {
+    FIELDS = 80,
+    TAIL = 24
+};
+
+/* A whole file, and room for more. */
+struct file {
+    uint8_t bytes[IDEM__ENTRY_HEAD_MAX + 8192];
+    size_t len;
+    char name[IDEM__ENTRY_NAME_LEN + 1];
+};
+
+static char long_text[IDEM_META_MAX];
+
+static struct idem__entry sample_entry(void)
+{
+    struct idem__entry entry = {
+        .store_url = idem_str("sqlite:/var/lib/pay/idem.db"),
+        .scope = idem_str("shop-7"),
+        .key = idem_str("order-42"),
+        .fence = 1795249440000,
+        .outcome =
+            {
+                .status = IDEM_STATUS_COMPLETED,
+                .result = sample_result(),
+                .text = idem_str("at last"),
+            },
+        .written_ms = NOW_MS,
+    };
+
+    memset(entry.nonce, 'n', sizeof(entry.nonce));
+    assert_ok(idem_id(entry.scope, entry.key, entry.id));
+    return entry;
+}
+
+static struct idem__entry smallest(void)
+{
+    struct idem__entry entry = {
+        .store_url = idem_str("x"),
+        .key = idem_str("k"),
+        .fence = 1,
+        .outcome = {.status = IDEM_STATUS_RELEASED},
+    };
+
+    assert_ok(idem_id(entry.scope, entry.key, entry.id));
+    return entry;
+}
+
+static struct idem__entry largest(void)
+{
+    struct idem__entry entry = sample_entry();
+
+    memset(long_text, 'x', sizeof(long_text));
+    entry.store_url = idem_bytes(long_text, IDEM_STORE_URL_MAX);
+    entry.scope = idem_bytes(long_text, IDEM_SCOPE_MAX);
+    entry.key = idem_bytes(long_text, IDEM_KEY_MAX);
+    entry.fence = INT64_MAX;
+    entry.outcome.status = IDEM_STATUS_FAILED;
+    entry.outcome.text = idem_bytes(long_text, IDEM_TEXT_MAX);
+    entry.outcome.result.content_type = idem_bytes(long_text, 255);
+    entry.outcome.result.meta = idem_bytes(long_text, IDEM_META_MAX);
+    assert_ok(idem_id(entry.scope, entry.key, entry.id));
+    return entry;
+}
+
+static struct file encode(const struct idem__entry *entry)
+{
+    static struct idem__entry_file pieces;
+    struct file file = {.len = 0};
+    struct idem_slice result;
+
+    assert_ok(idem__entry_encode(entry, &pieces));
+    result = pieces.result;
+    memcpy(file.bytes, pieces.head, pieces.head_len);
+    file.len = pieces.head_len;
+    if (result.len > 0) {
+        memcpy(file.bytes + file.len, result.base, result.len);
+    }
+    file.len += result.len;
+    memcpy(file.bytes + file.len, pieces.tail, sizeof(pieces.tail));
+    file.len += sizeof(pieces.tail);
+    (void)strcpy(file.name, pieces.name);
+    return file;
+}
+
+static int decode(const struct file *file, struct idem__entry *ret_entry)
+{
+    char name[IDEM__ENTRY_NAME_LEN + 1];
+
+    return idem__entry_decode(idem_bytes(file->bytes, file->len), ret_entry,
+                              name, &why);
+}
+
+/* Gives a file that was changed by hand its right checksum. */
+static void seal(struct file *file)
+{
+    struct idem_slice body = {file->bytes, file->len - TAIL};
+    uint8_t *tail = file->bytes + file->len - TAIL;
+    uint8_t digest[IDEM__SHA256_LEN];
+    struct idem_slice parts[2] = {{digest, sizeof(digest)}, {tail, 8}};
+    uint8_t sum[IDEM__SHA256_LEN];
+
+    assert_ok(idem__sha256(&body, 1, digest));
+    assert_ok(idem__sha256(parts, 2, sum));
+    memcpy(tail + 8, sum, 16);
+}
+
+/* Puts a field behind the others of an entry without a result, and seals. */
+static void append(struct file *file, uint8_t tag, const char *text)
+{
+    uint8_t *p = file->bytes + file->len - TAIL;
+    uint32_t len = (uint32_t)strlen(text);
+
+    memmove(p + 5 + len, p, TAIL);
+    p[0] = tag;
+    idem__put_u32(p + 1, len);
+    memcpy(p + 5, text, len);
+    file->len += 5 + len;
+    idem__put_u32(file->bytes + 72, (uint32_t)(file->len - TAIL - FIELDS));
+    seal(file);
+}
+
+static void assert_round_trip(const struct idem__entry *entry)
+{
+    struct file file = encode(entry);
+    char name[IDEM__ENTRY_NAME_LEN + 1];
+    struct idem__entry back;
+
+    assert_ok(idem__entry_decode(idem_bytes(file.bytes, file.len), &back, name,
+                                 &why));
+    assert_string_equal(name, file.name);
+    assert_slice(back.store_url, entry->store_url);
+    assert_slice(back.scope, entry->scope);
+    assert_slice(back.key, entry->key);
+    assert_memory_equal(back.id, entry->id, sizeof(back.id));
+    assert_memory_equal(back.nonce, entry->nonce, sizeof(back.nonce));
+    assert_true(back.fence == entry->fence);
+    assert_true(back.written_ms == entry->written_ms);
+    assert_int_equal(back.outcome.status, entry->outcome.status);
+    assert_slice(back.outcome.text, entry->outcome.text);
+    assert_slice(back.outcome.result.bytes, entry->outcome.result.bytes);
+    assert_slice(back.outcome.result.content_type,
+                 entry->outcome.result.content_type);
+    assert_slice(back.outcome.result.meta, entry->outcome.result.meta);
+    assert_int_equal(back.outcome.result.not_kept,
+                     entry->outcome.result.not_kept);
+}
+
+/* Entries of every status, the smallest and the largest, come back whole. */
+TEST(entry, roundTrips)
+{
+    struct idem__entry entry = sample_entry();
+    int status;
+
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        entry.outcome.status = (enum idem_status)status;
+        assert_round_trip(&entry);
+    }
+    entry.outcome.result.bytes = idem_bytes(NULL, 0);
+    entry.outcome.result.not_kept = true;
+    assert_round_trip(&entry);
+    entry = smallest();
+    assert_round_trip(&entry);
+    entry = largest();
+    assert_round_trip(&entry);
+}
+
+/* The layout and the names are what the header draws, and stay so: another
+ * version of idem must read what this one wrote. */
+TEST(entry, hasTheLayoutOfTheHeader)
+{
+    static const char wanted[] =
+        "49444a31"
+        "01"
+        "05"
+        "00"
+        "00"
+        "0000000000000001"
+        "00000000000000000000000000000000"
+        "2ce02128ebf1d5f6b1ae2a4ab1ee2ea47af4b9f0ef5d11f6ee0b2e7bd8f38bd1"
+        "0000000000000000"
+        "0000000c"
+        "00000000"
+        "01"
+        "00000001"
+        "78"
+        "03"
+        "00000001"
+        "6b"
+        "0000000000000007";
+    struct idem__entry entry = smallest();
+    struct file file;
+    uint8_t bytes[256];
+    struct idem_slice want = from_hex(wanted, bytes);
+
+    memcpy(bytes + 32, entry.id, sizeof(entry.id));
+    entry.written_ms = 7;
+    file = encode(&entry);
+    assert_int_equal(file.len, want.len + 16);
+    assert_memory_equal(file.bytes, bytes, want.len);
+    assert_int_equal(strlen(file.name), IDEM__ENTRY_NAME_LEN);
+    assert_memory_equal(file.name, "2d711642-", 9); /* SHA-256 of "x" ... */
+}
+
+/* The name is that of the outcome, whenever it is put. */
+TEST(entry, isNamedForItsContent)
+{
+    struct idem__entry entry = sample_entry();
+    struct file file = encode(&entry);
+    struct file other;
+
+    entry.written_ms++;
+    other = encode(&entry);
+    assert_string_equal(other.name, file.name);
+    assert_memory_not_equal(other.bytes + other.len - 16,
+                            file.bytes + file.len - 16, 16);
+    entry.fence++;
+    other = encode(&entry);
+    assert_string_not_equal(other.name, file.name);
+    assert_memory_equal(other.name, file.name, 28); /* STORE-ID-STATUS- */
+    entry.outcome.status = IDEM_STATUS_UNKNOWN;
+    other = encode(&entry);
+    assert_memory_equal(other.name, file.name, 26);
+    assert_int_equal(other.name[26], '4');
+}
+
+/* Any byte changed, and it is no entry; at most it seems to be a newer one. */
+TEST(entry, isRefusedWithAByteChanged)
+{
+    struct idem__entry entry = sample_entry();
+    struct file file = encode(&entry);
+    struct idem__entry back;
+    unsigned newer = 0;
+    size_t i;
+    int bit;
+
+    for (i = 0; i < file.len; i++) {
+        for (bit = 0; bit < 8; bit++) {
+            int rc;
+
+            file.bytes[i] ^= (uint8_t)(1 << bit);
+            rc = decode(&file, &back);
+            file.bytes[i] ^= (uint8_t)(1 << bit);
+            if (rc != IDEM_ECORRUPT && (rc != IDEM_ECONFIG || i != 4)) {
+                fail_with("byte %zu, bit %d: %s", i, bit, idem_error_name(rc));
+            }
+            newer += rc == IDEM_ECONFIG;
+            assert_int_equal(back.store_url.len, 0);
+            assert_true(back.fence == 0);
+        }
+    }
+    assert_true(newer > 0);
+    print_message("# %zu bits changed, none believed\n", file.len * 8);
+    assert_ok(decode(&file, &back));
+}
+
+/* Cut anywhere, or followed by anything, it is no entry. What is left of it may
+ * still tell a person what it was about. */
+TEST(entry, isRefusedWhenTorn)
+{
+    struct idem__entry entry = sample_entry();
+    struct file file = encode(&entry);
+    size_t len = file.len;
+    struct idem__entry back;
+    unsigned named = 0;
+
+    for (file.len = 0; file.len < len; file.len++) {
+        assert_code(IDEM_ECORRUPT, decode(&file, &back));
+        named += back.key.len == 8 && memcmp(back.key.base, "order-42", 8) == 0;
+    }
+    assert_true(named > 10);
+    print_message("# cut at %zu places, key legible at %u\n", len, named);
+    file.len = len;
+    assert_ok(decode(&file, &back));
+    memset(file.bytes + len, 0, 64);
+    for (file.len = len + 1; file.len < len + 64; file.len++) {
+        assert_code(IDEM_ECORRUPT, decode(&file, &back));
+    }
+    memset(file.bytes, 0, len);
+    file.len = len;
+    assert_code(IDEM_ECORRUPT, decode(&file, &back));
+}
+
+/* What a later version may write is left to it, and not called damaged. */
+TEST(entry, isNotReadWhereItIsNewer)
+{
+    struct idem__entry entry = smallest();
+    const struct file plain = encode(&entry);
+    struct idem__entry back;
+    struct file file = plain;
+
+    file.bytes[4] = 2;
+    assert_code(IDEM_ECONFIG, decode(&file, &back));
+    assert_why("newer");
+    file = plain;
+    file.bytes[6] = 2;
+    seal(&file);
+    assert_code(IDEM_ECONFIG, decode(&file, &back));
+    file = plain;
+    file.bytes[7] = 1;
+    seal(&file);
+    assert_code(IDEM_ECONFIG, decode(&file, &back));
+    file = plain;
+    file.bytes[79] = 1;
+    seal(&file);
+    assert_code(IDEM_ECONFIG, decode(&file, &back));
+    file = plain;
+    append(&file, 128, "must be known");
+    assert_code(IDEM_ECONFIG, decode(&file, &back));
+    file = plain;
+    append(&file, 100, "may be skipped");
+    assert_ok(decode(&file, &back));
+    assert_text(back.key, "k");
+}
+
+/* A whole entry that says what cannot be is not believed either. */
+TEST(entry, isRefusedOutOfRange)
+{
+    struct idem__entry entry = smallest();
+    const struct file plain = encode(&entry);
+    static char text[IDEM_TEXT_MAX + 2];
+    struct idem__entry back;
+    struct file file;
+    size_t i;
+    static const struct {
+        size_t at;
+        uint8_t value;
+    } changes[] = {
+        {0, 'X'},
+        {4, 0},
+        {5, 0},
+        {5, 1},
+        {5, 6},
+        {15, 0},
+        {8, 0x80},
+        {16 + 16, 0},
+        {71, 1},
+        {64, 1},
+        {75, 11},
+        {75, 13},
+        {72, 1},
+        {FIELDS, 0},
+        {FIELDS, 4},
+        {FIELDS + 4, 2},
+        {FIELDS + 5 + 1, 1},
+    };
+
+    for (i = 0; i < COUNT(changes); i++) {
+        file = plain;
+        file.bytes[changes[i].at] = changes[i].value;
+        seal(&file);
+        if (decode(&file, &back) != IDEM_ECORRUPT) {
+            fail_with("byte %zu", changes[i].at);
+        }
+    }
+    file = plain;
+    append(&file, 2, "out of order");
+    assert_code(IDEM_ECORRUPT, decode(&file, &back));
+    file = plain;
+    append(&file, 3, "twice");
+    assert_code(IDEM_ECORRUPT, decode(&file, &back));
+    file = plain;
+    file.bytes[6] = 1; /* A tombstone ... */
+    file.bytes[71] = 1;
+    memmove(file.bytes + file.len - TAIL + 1, file.bytes + file.len - TAIL,
+            TAIL);
+    file.len++; /* ... with a byte. */
+    seal(&file);
+    assert_code(IDEM_ECORRUPT, decode(&file, &back));
+    assert_why("tombstone");
+
+    memset(text, 't', IDEM_TEXT_MAX + 1);
+    file = plain;
+    append(&file, 6, text);
+    assert_code(IDEM_ECORRUPT, decode(&file, &back));
+    assert_why("too long");
+    text[IDEM_TEXT_MAX] = '\0';
+    file = plain;
+    append(&file, 6, text);
+    assert_ok(decode(&file, &back));
+}

@@ -1,0 +1,898 @@
+/* Outcomes that wait: put, told, refused, set aside. */
+#include "heap.h"
+#include "lib.h"
+#include "script.h"
+#include "temp.h"
+#include "threads.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- What becomes of an outcome ---- */
+
+/* What was put is told to its store, whole, whatever it was, and is gone then. */
+TEST(replay, recordsWhatWaits)
+{
+    int status;
+
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        struct idem_outcome outcome = {
+            .status = (enum idem_status)status,
+            .text = idem_str("as it was"),
+        };
+        const struct idem_record *record;
+        struct idem_answer *answer;
+        struct place p;
+        struct idem_attempt *attempt;
+        struct told told;
+
+        place_open(&p);
+        if (status <= IDEM_STATUS_FAILED) {
+            outcome.result.bytes = idem_str("receipt 7");
+            outcome.result.content_type = idem_str("text/plain");
+            outcome.result.meta = idem_str("HTTP 201");
+        }
+        attempt = started(&p, "k");
+        (void)put(&p, attempt, &outcome);
+        idem_attempt_destroy(attempt);
+        assert_int_equal(files(p.directory, ".idj"), 1);
+        assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+
+        told = replay(&p, NULL);
+        assert_int_equal(told.len, 1);
+        assert_int_equal(told.of[0].state, IDEM_JOURNAL_RECORDED);
+        assert_string_equal(told.of[0].key, "k");
+        assert_int_equal(files(p.directory, ""), 0);
+        assert_ok(
+            idem_get(p.store, idem_str(""), idem_str("k"), &answer, &why));
+        record = idem_answer_record(answer);
+        assert_int_equal(record->status, status);
+        assert_text(status == IDEM_STATUS_FAILED ? record->error : record->note,
+                    "as it was");
+        assert_slice(record->result.bytes, outcome.result.bytes);
+        assert_slice(record->result.content_type, outcome.result.content_type);
+        assert_slice(record->result.meta, outcome.result.meta);
+        idem_answer_destroy(answer);
+        assert_int_equal(replay(&p, NULL).len, 0);
+        place_close(&p);
+    }
+}
+
+/* What the store knows already is recognised, and nothing is changed. */
+TEST(replay, recognisesWhatIsRecorded)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    struct place p;
+    int64_t ended_ms;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    assert_ok(idem_end(attempt, &outcome, &why));
+    ended_ms = attempt->record->ended_ms;
+    sleep_ms(2);
+    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_ok(idem_end(attempt, &outcome, &why));
+    assert_true(attempt->record->ended_ms == ended_ms);
+    assert_int_equal(files(p.directory, ""), 0);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+/* What became of the attempt since is never written over: the outcome is set
+ * aside, where a person finds it whole. */
+TEST(replay, setsAsideWhatIsLost)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    char result[64];
+    struct place p;
+    struct told told;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    assert_ok(idem_fail(attempt, idem_str("no"), NULL, &why));
+    idem_attempt_destroy(attempt);
+
+    told = replay(&p, NULL);
+    assert_int_equal(told.len, 1);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_LOST);
+    assert_int_equal(told.of[0].code, IDEM_ELOST);
+    assert_int_equal(status_of(&p, "k", result), IDEM_STATUS_FAILED);
+    assert_int_equal(files(p.directory, ".lost"), 1);
+    assert_int_equal(files(p.directory, ""), 1);
+    assert_int_equal(replay(&p, NULL).len, 0); /* Said once. */
+
+    told = list(&p, NULL);
+    assert_int_equal(told.len, 1);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_LOST);
+    assert_string_equal(told.of[0].result, "receipt 7");
+    assert_ok(idem_journal_drop(p.journal, told.of[0].name, &why));
+    assert_int_equal(files(p.directory, ""), 0);
+    assert_code(IDEM_ENOTFOUND,
+                idem_journal_drop(p.journal, told.of[0].name, &why));
+    place_close(&p);
+}
+
+/* A lease that ended does not keep the truth from being told; but "nothing
+ * happened" comes too late. */
+TEST(replay, followsTheRulesOfTheLease)
+{
+    static const enum idem_journal_state wanted[] = {
+        [IDEM_STATUS_COMPLETED] = IDEM_JOURNAL_RECORDED,
+        [IDEM_STATUS_FAILED] = IDEM_JOURNAL_RECORDED,
+        [IDEM_STATUS_UNKNOWN] = IDEM_JOURNAL_RECORDED,
+        [IDEM_STATUS_RELEASED] = IDEM_JOURNAL_LOST,
+    };
+    int status;
+
+    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
+         status++) {
+        struct idem_outcome outcome = {.status = (enum idem_status)status};
+        struct idem_request request = IDEM_REQUEST_INIT;
+        struct idem_attempt *attempt;
+        struct idem_attempt *other;
+        struct place p;
+
+        place_open(&p);
+        attempt = started(&p, "k");
+        (void)put(&p, attempt, &outcome);
+        assert_ok(idem_expire(attempt, &why));
+        idem_attempt_destroy(attempt);
+        request.key = idem_str("k");
+        request.on_expired_lease = IDEM_HOLD;
+        assert_ok(idem_begin(p.store, &request, &other, &why));
+        assert_int_equal(other->verdict, IDEM_UNKNOWN);
+        idem_attempt_destroy(other);
+        assert_int_equal(replay(&p, NULL).of[0].state, wanted[status]);
+        place_close(&p);
+    }
+}
+
+static int refusal;
+
+static enum script_does refuse(struct script *script, struct idem_op *op)
+{
+    if (refusal == 0 || op->verb != IDEM_OP_END) {
+        script_relay(script, op);
+    } else {
+        (void)idem_op_fail(op, refusal, "refused");
+    }
+    return SCRIPT_ANSWERS;
+}
+
+/* Whatever a store answers but LOST, the outcome waits until it is recorded. */
+TEST(replay, leavesWhatCannotBeTold)
+{
+    static const int codes[] = {
+        IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL,  IDEM_ECORRUPT,
+        IDEM_EDENIED,      IDEM_ECONFIG,  IDEM_ENOMEM, IDEM_EINVALID,
+    };
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    struct idem_store *real;
+    struct script script;
+    struct told told;
+    struct place p;
+    size_t i;
+
+    place_open(&p);
+    real = p.store;
+    p.store = script_open(&script, refuse, NULL);
+    p.store->url = "far://away";
+    p.store->remote = true;
+    assert_true(idem_store_is_remote(p.store));
+    refusal = 0;
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    idem_attempt_destroy(attempt);
+    for (i = 0; i < COUNT(codes); i++) {
+        refusal = codes[i];
+        told = replay(&p, NULL);
+        assert_int_equal(told.len, 1);
+        assert_int_equal(told.of[0].state, IDEM_JOURNAL_WAITING);
+        assert_code(codes[i], told.of[0].code);
+        assert_int_equal(files(p.directory, ".idj"), 1);
+        assert_int_equal(files(p.directory, ""), 1);
+    }
+    refusal = 0;
+    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(files(p.directory, ""), 0);
+    idem_close(p.store);
+    p.store = real;
+    place_close(&p);
+}
+
+/* The same outcome again is one entry; another one of the same attempt is
+ * another, and of several the one that says most is told first. */
+TEST(put, keepsEachOutcomeOnce)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_outcome other = completed("receipt 8");
+    struct idem_attempt *attempt;
+    char result[64];
+    struct told told;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    (void)put(&p, attempt, &outcome);
+    assert_int_equal(files(p.directory, ""), 1);
+    assert_int_equal(replay(&p, NULL).len, 1);
+    idem_attempt_destroy(attempt);
+
+    attempt = started(&p, "l");
+    outcome.status = IDEM_STATUS_RELEASED;
+    outcome.result = (struct idem_result){.not_kept = false};
+    (void)put(&p, attempt, &outcome);
+    (void)put(&p, attempt, &other);
+    idem_attempt_destroy(attempt);
+    assert_int_equal(files(p.directory, ""), 2);
+    told = replay(&p, NULL);
+    assert_int_equal(told.len, 2);
+    assert_int_equal(told.of[0].status, IDEM_STATUS_COMPLETED);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_RECORDED);
+    assert_int_equal(told.of[1].state, IDEM_JOURNAL_LOST);
+    assert_int_equal(status_of(&p, "l", result), IDEM_STATUS_COMPLETED);
+    assert_string_equal(result, "receipt 8");
+    place_close(&p);
+}
+
+/* What would not fit into the store does not stop an outcome from being kept. */
+TEST(put, cutsWhereAStoreCuts)
+{
+    enum {
+        TOO_LONG = IDEM_RESULT_MAX + 1
+    };
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    const struct idem_record *record;
+    char *bytes = calloc(1, TOO_LONG);
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    struct place p;
+
+    assert_non_null(bytes);
+    memset(bytes, 'x', IDEM_TEXT_MAX + 1);
+    place_open(&p);
+    attempt = started(&p, "k");
+    outcome.text = idem_bytes(bytes, IDEM_TEXT_MAX + 1);
+    outcome.result.bytes = idem_bytes(bytes, TOO_LONG);
+    (void)put(&p, attempt, &outcome);
+    outcome.result.bytes.len--;
+    (void)put(&p, attempt, &outcome); /* The largest fits. */
+    assert_int_equal(files(p.directory, ""), 2);
+    assert_int_equal(list(&p, NULL).by_state[IDEM_JOURNAL_WAITING], 2);
+    /* The store keeps 16 MiB: of either only that it was done. */
+    assert_ok(idem_end(attempt, &outcome, &why));
+    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 2);
+    assert_ok(idem_get(p.store, idem_str(""), idem_str("k"), &answer, &why));
+    record = idem_answer_record(answer);
+    assert_true(record->result.not_kept);
+    assert_int_equal(record->note.len, IDEM_TEXT_MAX);
+    idem_answer_destroy(answer);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+    free(bytes);
+}
+
+/* Only what was started has an outcome, and only some things are one. */
+TEST(put, wantsAnOutcome)
+{
+    struct idem_outcome outcome = completed("x");
+    struct idem_journal_entry *entry = NULL;
+    struct idem_attempt *attempt;
+    struct idem_attempt *busy;
+    struct idem_store *memory;
+    struct idem_request request = IDEM_REQUEST_INIT;
+    char long_text[IDEM_META_MAX + 1] = "";
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_begin(p.store, &request, &busy, &why));
+    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, busy,
+                                                &outcome, &entry, &why));
+    outcome.status = IDEM_STATUS_IN_PROGRESS;
+    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+                                                &outcome, &entry, &why));
+    outcome = completed("x");
+    outcome.result.content_type = idem_bytes(long_text, 256);
+    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+                                                &outcome, &entry, &why));
+    outcome = completed("x");
+    outcome.result.meta = idem_bytes(long_text, sizeof(long_text));
+    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, p.store, attempt,
+                                                &outcome, &entry, &why));
+    outcome = completed("x");
+    assert_ok(idem_open("memory:", NULL, &memory, &why));
+    assert_code(IDEM_EINVALID, idem_journal_put(p.journal, memory, attempt,
+                                                &outcome, &entry, &why));
+    assert_ok(idem_journal_replay(p.journal, memory, NULL, NULL, NULL, &why));
+    idem_close(memory);
+    assert_null(entry);
+    assert_int_equal(files(p.directory, ""), 0);
+    idem_attempt_destroy(busy);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+/* A full journal says so, and that it is not the disk. */
+TEST(put, isBounded)
+{
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+    struct idem_outcome outcome = completed("x");
+    struct idem_journal_entry *entry = NULL;
+    struct idem_attempt *attempt;
+    struct idem_journal *small;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    outcome = completed("y");
+    options.entries_max = 1;
+    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
+    assert_code(IDEM_EFULL, idem_journal_put(small, p.store, attempt, &outcome,
+                                             &entry, &why));
+    assert_why("journal is full");
+    idem_journal_close(small);
+    options.entries_max = 2;
+    options.bytes_max = 300;
+    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
+    assert_code(IDEM_EFULL, idem_journal_put(small, p.store, attempt, &outcome,
+                                             &entry, &why));
+    idem_journal_close(small);
+    assert_int_equal(files(p.directory, ""), 1);
+    options.bytes_max = 1000;
+    assert_ok(idem_journal_open(p.directory, &options, &small, &why));
+    assert_ok(
+        idem_journal_put(small, p.store, attempt, &outcome, &entry, &why));
+    idem_journal_close(small); /* The entry outlives it. */
+    assert_int_equal(files(p.directory, ""), 2);
+    idem_journal_remove(entry);
+    assert_int_equal(files(p.directory, ""), 1);
+    idem_journal_remove(NULL);
+    idem_journal_leave(NULL);
+    idem_journal_close(NULL);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+/* ---- Which entries ---- */
+
+/* An outcome is told to the store that it was meant for, and to another only
+ * where somebody says that it has moved. */
+TEST(replay, asksTheRightStore)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    struct idem_store *first;
+    char url[700];
+    struct told told;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    idem_attempt_destroy(attempt);
+    first = p.store;
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("other.db"));
+    assert_ok(idem_open(url, NULL, &p.store, &why));
+    assert_int_equal(replay(&p, NULL).len, 0);
+    assert_int_equal(files(p.directory, ".idj"), 1);
+    assert_int_equal(list(&p, NULL).len, 1);
+    filter.store_url = idem_store_url(p.store);
+    assert_int_equal(list(&p, &filter).len, 0);
+    filter.store_url = idem_store_url(first);
+    assert_int_equal(list(&p, &filter).len, 1);
+
+    /* The wrong store refuses it; it is not gone for that. */
+    told = replay(&p, &filter);
+    assert_int_equal(told.by_state[IDEM_JOURNAL_LOST], 1);
+    assert_int_equal(files(p.directory, ".lost"), 1);
+    idem_close(p.store);
+    p.store = first;
+    place_close(&p);
+}
+
+/* Where a store has moved to, what waits for it follows. */
+TEST(replay, followsAStoreThatMoved)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    char before[700];
+    char result[64];
+    const char *to = temp_path("moved.db");
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)put(&p, attempt, &outcome);
+    idem_attempt_destroy(attempt);
+    (void)strcpy(before, idem_store_url(p.store));
+    idem_close(p.store);
+    assert_int_equal(rename(p.url + 7, to), 0);
+    (void)strcat(p.url, "-wal");
+    (void)snprintf(result, sizeof(result), "%.50s-wal", to);
+    assert_int_equal(rename(p.url + 7, result), 0);
+    (void)snprintf(p.url, sizeof(p.url), "sqlite:%s", to);
+    assert_ok(idem_open(p.url, NULL, &p.store, &why));
+    assert_int_equal(replay(&p, NULL).len, 0);
+    filter.store_url = before;
+    assert_int_equal(replay(&p, &filter).by_state[IDEM_JOURNAL_RECORDED], 1);
+    assert_int_equal(status_of(&p, "k", result), IDEM_STATUS_COMPLETED);
+    assert_string_equal(result, "receipt 7");
+    place_close(&p);
+}
+
+/* One record's outcomes, or one file, can be chosen. */
+TEST(replay, choosesOne)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    struct idem_outcome outcome = completed("x");
+    const char *const keys[] = {"a", "b", "c"};
+    uint8_t id[IDEM_ID_LEN];
+    char name[64] = "";
+    struct told told;
+    struct place p;
+    size_t i;
+
+    place_open(&p);
+    for (i = 0; i < COUNT(keys); i++) {
+        struct idem_attempt *attempt = started(&p, keys[i]);
+
+        (void)strcpy(name, put(&p, attempt, &outcome));
+        idem_attempt_destroy(attempt);
+    }
+    assert_int_equal(list(&p, NULL).len, 3);
+    assert_ok(idem_id(idem_str(""), idem_str("b"), id));
+    filter.id = id;
+    assert_int_equal(list(&p, &filter).len, 1);
+    told = replay(&p, &filter);
+    assert_int_equal(told.len, 1);
+    assert_string_equal(told.of[0].key, "b");
+    filter.id = NULL;
+    filter.name = name;
+    told = replay(&p, &filter);
+    assert_int_equal(told.len, 1);
+    assert_string_equal(told.of[0].key, "c");
+    assert_int_equal(status_of(&p, "a", NULL), IDEM_STATUS_IN_PROGRESS);
+    filter.size = 0;
+    assert_code(IDEM_EINVALID, idem_journal_replay(p.journal, p.store, &filter,
+                                                   NULL, NULL, &why));
+    assert_code(IDEM_EINVALID,
+                idem_journal_list(p.journal, &filter, NULL, NULL, &why));
+    assert_ok(idem_journal_replay(p.journal, p.store, NULL, NULL, NULL, &why));
+    assert_int_equal(status_of(&p, "a", NULL), IDEM_STATUS_COMPLETED);
+    place_close(&p);
+}
+
+static int stop(void *ctx, const struct idem_journal_info *info,
+                const struct idem_error *error)
+{
+    (void)info;
+    (void)error;
+    ++*(unsigned *)ctx;
+    return 1;
+}
+
+/* Who is told may stop it. */
+TEST(replay, stopsWhenTold)
+{
+    struct idem_outcome outcome = completed("x");
+    unsigned seen = 0;
+    struct place p;
+    int i;
+
+    place_open(&p);
+    for (i = 0; i < 3; i++) {
+        char key[2] = {(char)('a' + i), '\0'};
+        struct idem_attempt *attempt = started(&p, key);
+
+        (void)put(&p, attempt, &outcome);
+        idem_attempt_destroy(attempt);
+    }
+    assert_ok(idem_journal_list(p.journal, NULL, stop, &seen, &why));
+    assert_int_equal(seen, 1);
+    assert_ok(idem_journal_replay(p.journal, p.store, NULL, stop, &seen, &why));
+    assert_int_equal(seen, 2);
+    assert_int_equal(files(p.directory, ""), 2);
+    place_close(&p);
+}
+
+/* ---- What cannot be trusted ---- */
+
+/* Torn or changed, an entry is never told, and never deleted. */
+TEST(damaged, isSetAside)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    const char *name;
+    struct told told;
+    struct place p;
+    long len;
+    long i;
+
+    for (i = 0; i < 2; i++) {
+        for (len = 0; len < 150; len += 7) {
+            place_open(&p);
+            attempt = started(&p, "k");
+            name = put(&p, attempt, &outcome);
+            damage(&p, name, i == 0 ? len : -1, i == 0 ? -1 : len);
+            if (i == 1 && len == 0) {
+                damage(&p, name, -1, 5);
+            }
+            told = list(&p, NULL);
+            assert_int_equal(told.len, 1);
+            assert_int_equal(told.of[0].state, IDEM_JOURNAL_DAMAGED);
+            told = replay(&p, NULL);
+            assert_int_equal(told.len, 1);
+            assert_int_equal(told.of[0].state, IDEM_JOURNAL_DAMAGED);
+            assert_int_equal(told.of[0].code, IDEM_ECORRUPT);
+            assert_int_equal(files(p.directory, ".bad"), 1);
+            assert_int_equal(files(p.directory, ""), 1);
+            assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+            assert_int_equal(replay(&p, NULL).len, 0);
+            assert_int_equal(list(&p, NULL).by_state[IDEM_JOURNAL_DAMAGED], 1);
+            idem_attempt_destroy(attempt);
+            place_close(&p);
+        }
+    }
+}
+
+/* What a newer version wrote waits for that version. */
+TEST(damaged, isNotWhatIsNewer)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    struct place p;
+    struct told told;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    damage(&p, put(&p, attempt, &outcome), -1, 4);
+    idem_attempt_destroy(attempt);
+    told = replay(&p, NULL);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_NEWER);
+    assert_int_equal(files(p.directory, ".idj"), 1);
+    assert_int_equal(list(&p, NULL).of[0].state, IDEM_JOURNAL_NEWER);
+    place_close(&p);
+}
+
+/* An entry under the name of another is not believed. */
+TEST(damaged, isWhatHasAnotherName)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    char from[700];
+    char to[700];
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)snprintf(from, sizeof(from), "%s/%s", p.directory,
+                   put(&p, attempt, &outcome));
+    (void)strcpy(to, from);
+    to[strlen(to) - 5] = to[strlen(to) - 5] == 'a' ? 'b' : 'a';
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(replay(&p, NULL).of[0].state, IDEM_JOURNAL_DAMAGED);
+    assert_int_equal(files(p.directory, ".bad"), 1);
+    assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+/* What others leave in the directory is left alone, and shown. */
+TEST(foreign, isLeftAlone)
+{
+    static const char *const names[] = {
+        "README",
+        "01234567-0123456789abcdef-2-0123456789abcdef",
+        "01234567-0123456789abcdef-9-0123456789abcdef.idj",
+        "01234567-0123456789ABCDEF-2-0123456789abcdef.idj",
+        "01234567-0123456789abcdef-2-0123456789abcdef.idj~",
+        "a-name-that-is-much-longer-than-any-name-of-an-entry-can-ever-be.idj",
+        ".hidden",
+    };
+    static const char entry[] =
+        "/01234567-0123456789abcdef-2-0123456789abcdef.";
+    char path[900];
+    struct place p;
+    struct told told;
+    size_t i;
+
+    place_open(&p);
+    for (i = 0; i < COUNT(names); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", p.directory, names[i]);
+        assert_int_equal(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
+    }
+    (void)snprintf(path, sizeof(path), "%s%sidj", p.directory, entry);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s%slost", p.directory, entry);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    (void)snprintf(path, sizeof(path), "%s%sbad", p.directory, entry);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    told = list(&p, NULL);
+    assert_int_equal(told.len, COUNT(names) + 3);
+    assert_int_equal(told.by_state[IDEM_JOURNAL_DAMAGED], told.len);
+    assert_int_equal(replay(&p, NULL).len, 0);
+    assert_int_equal(list(&p, NULL).len, COUNT(names) + 3);
+    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p.journal, "README", &why));
+    assert_code(IDEM_ENOTFOUND,
+                idem_journal_drop(p.journal, "../idem.db", &why));
+    assert_code(IDEM_ENOTFOUND, idem_journal_drop(p.journal, entry + 1, &why));
+    place_close(&p);
+}
+
+/* ---- The directory ---- */
+
+static int open_journal(const char *directory, unsigned flags)
+{
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+    struct idem_journal *journal;
+    int rc;
+
+    options.flags = flags;
+    rc = idem_journal_open(directory, &options, &journal, &why);
+    if (rc == 0) {
+        idem_journal_close(journal);
+    }
+    return rc;
+}
+
+/* A journal is the user's own directory, and nobody else's. */
+TEST(open, wantsADirectoryOfItsOwn)
+{
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+    const char *directory = temp_path("journal");
+    const char *link = temp_path("link");
+    struct idem_journal *journal;
+    char below[700];
+    struct stat st;
+
+    assert_code(IDEM_ENOTFOUND, open_journal(directory, 0));
+    (void)umask(0);
+    assert_ok(open_journal(directory, IDEM_JOURNAL_CREATE));
+    (void)umask(022);
+    assert_int_equal(stat(directory, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_ok(open_journal(directory, 0));
+    assert_ok(open_journal(directory, IDEM_JOURNAL_CREATE));
+    (void)snprintf(below, sizeof(below), "%s/not/there", directory);
+    assert_code(IDEM_ENOTFOUND, open_journal(below, 0));
+    assert_code(IDEM_ECONFIG, open_journal(below, IDEM_JOURNAL_CREATE));
+    assert_int_equal(symlink(directory, link), 0);
+    assert_code(IDEM_EDENIED, open_journal(link, 0));
+    assert_code(IDEM_EDENIED, open_journal(link, IDEM_JOURNAL_CREATE));
+    assert_code(IDEM_EDENIED, open_journal("/etc/passwd", 0));
+    assert_int_equal(chmod(directory, 0720), 0);
+    assert_code(IDEM_EDENIED, open_journal(directory, 0));
+    assert_why("chmod 700");
+    assert_int_equal(chmod(directory, 0702), 0);
+    assert_code(IDEM_EDENIED, open_journal(directory, 0));
+    assert_int_equal(chmod(directory, 0755), 0);
+    assert_ok(open_journal(directory, 0));
+
+    options.size = 0;
+    assert_code(IDEM_EINVALID,
+                idem_journal_open(directory, &options, &journal, &why));
+    assert_code(IDEM_EINVALID, open_journal(directory, 2));
+    options = (struct idem_journal_options)IDEM_JOURNAL_OPTIONS_INIT;
+    options.entries_max = 0;
+    assert_code(IDEM_EINVALID,
+                idem_journal_open(directory, &options, &journal, &why));
+    options = (struct idem_journal_options)IDEM_JOURNAL_OPTIONS_INIT;
+    options.bytes_max = 0;
+    assert_code(IDEM_EINVALID,
+                idem_journal_open(directory, &options, &journal, &why));
+    assert_ok(idem_journal_open(directory, NULL, &journal, &why));
+    idem_journal_close(journal);
+}
+
+/* Files are for the user alone, whatever the umask. */
+TEST(put, makesPrivateFiles)
+{
+    struct idem_outcome outcome = completed("x");
+    struct idem_attempt *attempt;
+    char path[700];
+    struct stat st;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)umask(0);
+    (void)snprintf(path, sizeof(path), "%s/%s", p.directory,
+                   put(&p, attempt, &outcome));
+    (void)umask(022);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+static int use_after_fork(void *ctx)
+{
+    struct place *p = ctx;
+    struct idem_journal_entry *entry;
+    struct idem_error error;
+
+    return idem_journal_put(p->journal, p->store, NULL, NULL, &entry, &error) ==
+               IDEM_EINVALID &&
+           idem_journal_replay(p->journal, p->store, NULL, NULL, NULL,
+                               &error) == IDEM_EINVALID &&
+           idem_journal_list(p->journal, NULL, NULL, NULL, &error) ==
+               IDEM_EINVALID &&
+           idem_journal_drop(p->journal, "x", &error) == IDEM_EINVALID &&
+           strstr(error.text, "fork") != NULL;
+}
+
+/* A journal that was carried across a fork is not used. */
+TEST(fork, isRefused)
+{
+    struct place p;
+
+    place_open(&p);
+    assert_int_equal(child_run(use_after_fork, &p), 1);
+    place_close(&p);
+}
+
+/* ---- Several at once ---- */
+
+/* Whoever put an entry has it, until it is removed or left. */
+TEST(held, isNobodyElses)
+{
+    struct idem_outcome outcome = completed("x");
+    struct idem_journal_entry *entry;
+    struct idem_attempt *attempt;
+    struct told told;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    assert_ok(
+        idem_journal_put(p.journal, p.store, attempt, &outcome, &entry, &why));
+    told = replay(&p, NULL);
+    assert_int_equal(told.len, 1);
+    assert_int_equal(told.of[0].state, IDEM_JOURNAL_IN_USE);
+    assert_int_equal(list(&p, NULL).of[0].state, IDEM_JOURNAL_IN_USE);
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_journal_drop(p.journal, idem_journal_entry_name(entry),
+                                  &why));
+    assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_IN_PROGRESS);
+    idem_journal_leave(entry);
+    assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
+enum {
+    MANY = 40,
+    REPLAYERS = 4
+};
+
+static int replay_all(void *ctx, const struct idem_journal_info *info,
+                      const struct idem_error *error)
+{
+    unsigned *by_state = ctx;
+
+    (void)error;
+    by_state[info->state]++;
+    return 0;
+}
+
+/* Of many who replay at once each entry is told by one of them. */
+TEST(held, isToldByOne)
+{
+    struct idem_outcome outcome = completed("x");
+    unsigned recorded = 0;
+    pid_t pids[REPLAYERS];
+    int results[2];
+    struct place p;
+    unsigned n;
+    int i;
+
+    place_open(&p);
+    for (i = 0; i < MANY; i++) {
+        struct idem_attempt *attempt;
+        char key[8];
+
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        attempt = started(&p, key);
+        (void)put(&p, attempt, &outcome);
+        idem_attempt_destroy(attempt);
+    }
+    assert_int_equal(pipe(results), 0);
+    for (i = 0; i < REPLAYERS; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            unsigned by_state[IDEM_JOURNAL_NEWER + 1] = {0};
+            struct idem_journal *journal;
+            struct idem_store *store;
+
+            if (idem_open(p.url, NULL, &store, NULL) != 0 ||
+                idem_journal_open(p.directory, NULL, &journal, NULL) != 0 ||
+                idem_journal_replay(journal, store, NULL, replay_all, by_state,
+                                    NULL) != 0) {
+                _exit(1);
+            }
+            n = by_state[IDEM_JOURNAL_RECORDED];
+            _exit(by_state[IDEM_JOURNAL_LOST] == 0 &&
+                          write(results[1], &n, sizeof(n)) == sizeof(n)
+                      ? 0
+                      : 1);
+        }
+    }
+    for (i = 0; i < REPLAYERS; i++) {
+        int status;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+        assert_int_equal(read(results[0], &n, sizeof(n)), sizeof(n));
+        recorded += n;
+    }
+    assert_int_equal(recorded, MANY);
+    assert_int_equal(files(p.directory, ""), 0);
+    (void)close(results[0]);
+    (void)close(results[1]);
+    place_close(&p);
+}
+
+/* ---- Memory ---- */
+
+/* Without memory nothing is half done: it is kept or it is not. */
+TEST(nomem, leavesAllOrNothing)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_journal_entry *entry;
+    struct idem_attempt *attempt;
+    bool hit = true;
+    struct place p;
+    long n;
+    int rc;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    for (n = 0; hit; n++) {
+        struct idem_journal *journal = NULL;
+
+        heap_fail(n, /* on= */ n % 2 == 0);
+        rc = idem_journal_open(p.directory, NULL, &journal, &why);
+        if (rc == 0) {
+            rc = idem_journal_put(journal, p.store, attempt, &outcome, &entry,
+                                  &why);
+        }
+        hit = heap_fail_never();
+        if (rc == 0) {
+            idem_journal_leave(entry);
+        } else {
+            assert_code(IDEM_ENOMEM, rc);
+            assert_int_equal(files(p.directory, ""), 0);
+        }
+        idem_journal_close(journal);
+    }
+    assert_true(n > 3);
+    for (hit = true, n = 0; hit; n++) {
+        heap_fail(n, /* on= */ false);
+        rc = idem_journal_replay(p.journal, p.store, NULL, NULL, NULL, &why);
+        hit = heap_fail_never();
+        assert_true(rc == 0 || rc == IDEM_ENOMEM);
+    }
+    assert_true(n > 5);
+    assert_int_equal(files(p.directory, ""), 0);
+    assert_int_equal(status_of(&p, "k", NULL), IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+    temp_remove();
+}

@@ -1,0 +1,153 @@
+/* What the tests of the journal share: a store, a journal, what is in it. */
+#include "lib.h"
+
+#include "temp.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+void place_open(struct place *p)
+{
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+
+    options.flags = IDEM_JOURNAL_CREATE;
+    p->directory = temp_path("journal");
+    (void)snprintf(p->url, sizeof(p->url), "sqlite:%s", temp_path("idem.db"));
+    assert_ok(idem_open(p->url, NULL, &p->store, &why));
+    assert_ok(idem_journal_open(p->directory, &options, &p->journal, &why));
+}
+
+void place_close(struct place *p)
+{
+    idem_journal_close(p->journal);
+    idem_close(p->store);
+}
+
+struct idem_attempt *started(struct place *p, const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_begin(p->store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    return attempt;
+}
+
+struct idem_outcome completed(const char *text)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_COMPLETED,
+        .result = {.bytes = idem_str(text)},
+    };
+
+    return outcome;
+}
+
+const char *put(struct place *p, const struct idem_attempt *attempt,
+                const struct idem_outcome *outcome)
+{
+    static char name[64];
+    struct idem_journal_entry *entry;
+
+    assert_ok(
+        idem_journal_put(p->journal, p->store, attempt, outcome, &entry, &why));
+    (void)strcpy(name, idem_journal_entry_name(entry));
+    idem_journal_leave(entry);
+    return name;
+}
+
+static void copy(char buf[64], struct idem_slice s)
+{
+    (void)snprintf(buf, 64, "%.*s", (int)(s.len < 63 ? s.len : 63),
+                   s.len > 0 ? (const char *)s.base : "");
+}
+
+enum idem_status status_of(struct place *p, const char *key,
+                           char ret_result[64])
+{
+    struct idem_answer *answer;
+    enum idem_status status;
+
+    assert_ok(idem_get(p->store, idem_str(""), idem_str(key), &answer, &why));
+    status = idem_answer_record(answer)->status;
+    if (ret_result != NULL) {
+        copy(ret_result, idem_answer_record(answer)->result.bytes);
+    }
+    idem_answer_destroy(answer);
+    return status;
+}
+
+static int note(void *ctx, const struct idem_journal_info *info,
+                const struct idem_error *error)
+{
+    struct told *told = ctx;
+
+    told->by_state[info->state]++;
+    if (told->len < COUNT(told->of)) {
+        told->of[told->len].state = info->state;
+        told->of[told->len].code = error->code;
+        told->of[told->len].status = info->outcome.status;
+        copy(told->of[told->len].name, idem_str(info->name));
+        copy(told->of[told->len].key, info->key);
+        copy(told->of[told->len].result, info->outcome.result.bytes);
+    }
+    told->len++;
+    return 0;
+}
+
+struct told replay(struct place *p, const struct idem_journal_filter *filter)
+{
+    struct told told = {.len = 0};
+
+    assert_ok(
+        idem_journal_replay(p->journal, p->store, filter, note, &told, &why));
+    return told;
+}
+
+struct told list(struct place *p, const struct idem_journal_filter *filter)
+{
+    struct told told = {.len = 0};
+
+    assert_ok(idem_journal_list(p->journal, filter, note, &told, &why));
+    return told;
+}
+
+unsigned files(const char *directory, const char *ending)
+{
+    DIR *stream = opendir(directory);
+    struct dirent *entry;
+    unsigned n = 0;
+
+    assert_non_null(stream);
+    while ((entry = readdir(stream)) != NULL) {
+        size_t len = strlen(entry->d_name);
+
+        n += entry->d_name[0] != '.' && len >= strlen(ending) &&
+             strcmp(entry->d_name + len - strlen(ending), ending) == 0;
+    }
+    (void)closedir(stream);
+    return n;
+}
+
+void damage(struct place *p, const char *name, long len, long at)
+{
+    char path[1024];
+    uint8_t byte;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", p->directory, name);
+    fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    if (len >= 0) {
+        assert_int_equal(ftruncate(fd, len), 0);
+    }
+    if (at >= 0) {
+        assert_int_equal(pread(fd, &byte, 1, at), 1);
+        byte ^= 0x10;
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    }
+    (void)close(fd);
+}
