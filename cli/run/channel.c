@@ -1,6 +1,8 @@
 /* Messages with descriptors beside them, over a pair of sockets. */
 #include "run/channel.h"
 
+#include "crash.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -73,6 +75,7 @@ int channel_send(int end, const void *message, size_t len,
     do {
         n = sendmsg(end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    CLI_CRASH_POINT("run/channel/sent");
     return n < 0 ? -1 : 0;
 }
 
@@ -118,6 +121,7 @@ int channel_receive(int end, void *message, size_t len, bool wait,
     if (n != (ssize_t)len + 1) {
         return -1;
     }
+    CLI_CRASH_POINT("run/channel/received");
     if (ret_fds != NULL) {
         take_fds(&packet, present, ret_fds);
     }

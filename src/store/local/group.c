@@ -8,6 +8,7 @@
  */
 #include "store/local/group.h"
 
+#include "base/crash.h"
 #include "base/host.h"
 #include "queue/queue.h"
 
@@ -190,6 +191,7 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
         .text = idem_str("its caller had stopped waiting"),
     };
     op->queue = NULL;
+    IDEM__CRASH_POINT("local/group/gives-back");
     (void)pthread_mutex_lock(&group->mutex);
     append(group, op);
     (void)pthread_mutex_unlock(&group->mutex);
@@ -285,11 +287,14 @@ static void lead(struct idem__group *group)
 
     group->led = true;
     (void)pthread_mutex_unlock(&group->mutex);
+    IDEM__CRASH_POINT("local/group/leads");
     batch = run_batch(group, batch);
+    IDEM__CRASH_POINT("local/group/ran");
     (void)pthread_mutex_lock(&group->mutex);
     group->led = false;
     call_next_leader(group);
     (void)pthread_mutex_unlock(&group->mutex);
+    IDEM__CRASH_POINT("local/group/handed-over");
     answer_all(group, batch);
     (void)pthread_mutex_lock(&group->mutex);
 }
