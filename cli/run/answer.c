@@ -1,4 +1,5 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
+#include "crash.h"
 #include "run/frames.h"
 #include "run/io.h"
 #include "run/run.h"
@@ -57,7 +58,9 @@ static int replay(struct run *run, int otherwise)
         run_say(run, RUN_NOTICE, "it was done before; its output was not kept");
         return recorded >= 0 ? recorded : otherwise;
     }
+    CLI_CRASH_POINT("run/answer/replays");
     status = write_result(run, result);
+    CLI_CRASH_POINT("run/answer/replayed");
     if (status != 0) {
         return status;
     }

@@ -1,6 +1,8 @@
 /* Messages with descriptors beside them, over a pair of sockets. */
 #include "run/channel.h"
 
+#include "crash.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -77,6 +79,7 @@ int channel_send(int end, const void *message, size_t len,
     do {
         n = sendmsg(end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
+    CLI_CRASH_POINT("run/channel/sent");
     return n < 0 ? -1 : 0;
 }
 
@@ -125,5 +128,6 @@ int channel_receive(int end, void *message, size_t len, bool wait,
         /* With what is none, no descriptor has a place either. */
         take_fds(&packet, is_message ? present : 0, ret_fds);
     }
+    CLI_CRASH_POINT("run/channel/received");
     return is_message ? 1 : -1;
 }

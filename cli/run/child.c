@@ -1,6 +1,7 @@
 /* Starts the command: vfork, exec, and the news of whether the exec worked. */
 #include "run/child.h"
 
+#include "crash.h"
 #include "run/io.h"
 #include "run/signals.h"
 
@@ -19,6 +20,7 @@ static bool becomes(int fd, int standard)
  * written here that we read. Returns only if it could not become it. */
 static void become(const struct child_plan *plan, pid_t keeper)
 {
+    CLI_CRASH_POINT("run/child/forked");
     (void)setpgid(0, 0);
     if (plan->terminal >= 0) {
         (void)tcsetpgrp(plan->terminal, getpid());
@@ -36,6 +38,7 @@ static void become(const struct child_plan *plan, pid_t keeper)
         _exit(128 + SIGKILL);
     }
     signals_reset();
+    CLI_CRASH_POINT("run/child/before-exec");
     (void)execvpe(plan->argv[0], plan->argv, plan->env);
 }
 

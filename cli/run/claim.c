@@ -1,4 +1,5 @@
 /* Asks for the key, and waits for another's attempt if it is to. */
+#include "crash.h"
 #include "run/io.h"
 #include "run/keeper.h"
 
@@ -34,6 +35,7 @@ static int ask(struct run *run)
 
     if (!run->asks) {
         keeper_say(run->keeper, KEEPER_ASK);
+        CLI_CRASH_POINT("run/claim/announced");
         run->asks = true;
     }
     run->nonce.is_due = true;
@@ -42,6 +44,7 @@ static int ask(struct run *run)
         story_set_error(&run->story, error.text);
         return cli_fail_with(&error);
     }
+    CLI_CRASH_POINT("run/claim/answered");
     idem_attempt_destroy(run->attempt);
     run->attempt = attempt;
     story_set_attempt(&run->story, attempt);

@@ -1,6 +1,7 @@
 /* The keeper: parent of the command, and what ends it in time. */
 #include "run/keep.h"
 
+#include "crash.h"
 #include "run/environment.h"
 #include "run/io.h"
 #include "run/keeper.h"
@@ -157,7 +158,9 @@ static enum child_start start(struct keep *keep, const struct channel_fds *fds)
     if (now_ms >= keep->start.kill_at_ms) {
         return CHILD_TOO_LATE;
     }
+    CLI_CRASH_POINT("keep/start/ordered");
     how = start_command(keep, fds);
+    CLI_CRASH_POINT("keep/start/started");
     if (how != CHILD_STARTED) {
         keep->command = 0;
     } else if (keep->run->options->max_time_ms > 0) {
@@ -194,6 +197,7 @@ static void stop(struct keep *keep, enum keeper_why why)
     if (give_reason(keep, why) && !is_kill_due(keep)) {
         kin_signal(SIGTERM, group_of(keep));
         kin_signal(SIGCONT, group_of(keep));
+        CLI_CRASH_POINT("keep/told-to-end");
     }
 }
 
@@ -222,6 +226,7 @@ static void kill_all(struct keep *keep, int64_t now_ms)
         keep->killed_at_ms = now_ms;
     }
     kin_signal(SIGKILL, group_of(keep));
+    CLI_CRASH_POINT("keep/killed");
     keep->kill_next_ms = now_ms + KILL_AGAIN_MS;
     if (now_ms >= keep->killed_at_ms + KILL_PATIENCE_MS) {
         keep->survived = true;
@@ -291,7 +296,9 @@ static void command_ended(struct keep *keep, const siginfo_t *info)
     keep->ended = true;
     keep->left_at_ms = later(io_now_ms(), LEFT_MS);
     news.end = keep->end;
+    CLI_CRASH_POINT("keep/ended/tells");
     tell(keep, &news);
+    CLI_CRASH_POINT("keep/ended/told");
 }
 
 /* It stays unreaped until the runner knows of its end, so that the number of its
@@ -337,6 +344,7 @@ static void look_at_children(struct keep *keep)
 static void orphan(struct keep *keep)
 {
     keep->orphaned = true;
+    CLI_CRASH_POINT("keep/orphaned");
     if (!may_be_left(keep)) {
         stop_within(keep, KEEPER_WHY_ORPHANED,
                     (int64_t)keep->run->options->kill_after_ms);
@@ -425,6 +433,7 @@ static void say_what_became(const struct keep *keep)
                            "status %d",
                      end->signal != 0 ? end->signal : end->exit_status);
     }
+    CLI_CRASH_POINT("keep/alone");
     cli_say("%s", note);
     obituary_of_work(keep->run, &keep->start, /* ran= */ true, note);
 }
@@ -445,6 +454,7 @@ static void begin(struct keep *keep, const struct keeper_order *order,
     news.how = start(keep, fds);
     news.number = errno;
     let_go_of_descriptors(keep);
+    CLI_CRASH_POINT("keep/start/tells");
     if (news.how == CHILD_STARTED) {
         news.kind = KEEPER_STARTED;
         news.number = keep->command;
@@ -489,6 +499,7 @@ static void serve(const struct run *run, int channel)
         heard = channel_receive(channel, &order, sizeof(order),
                                 /* wait= */ true, &fds);
         asked = asked || heard > 0;
+        CLI_CRASH_POINT("keep/heard");
     } while (heard > 0 && order.kind == KEEPER_ASK);
     if (heard < 0 && asked) {
         let_go_of_descriptors(&keep);
@@ -509,6 +520,7 @@ void keep(const struct run *run, int channel)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
 
+    CLI_CRASH_POINT("keep/begun");
     (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
     (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
     (void)prctl(PR_SET_NAME, "idem-keeper");

@@ -1,6 +1,7 @@
 /* Everything up to the moment in which the command runs. */
 #include "run/launch.h"
 
+#include "crash.h"
 #include "run/ending.h"
 #include "run/io.h"
 #include "run/keeper.h"
@@ -101,6 +102,7 @@ static enum child_start await_start(struct run *run, struct watch *watch)
         errno = news.number;
         return news.how;
     }
+    CLI_CRASH_POINT("run/launch/started");
     watch->group = news.number;
     return CHILD_STARTED;
 }
@@ -121,7 +123,9 @@ static enum child_start start(struct run *run, struct watch *watch)
     } else if (open_ends(run, watch, &fds) != 0) {
         close_ends(&fds);
     } else {
+        CLI_CRASH_POINT("run/launch/ready");
         if (keeper_tell(run->keeper, &order, &fds) == 0) {
+            CLI_CRASH_POINT("run/launch/ordered");
             how = await_start(run, watch);
         }
         close_ends(&fds);

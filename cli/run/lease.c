@@ -1,6 +1,7 @@
 /* Keeps the lease while the command runs. */
 #include "run/lease.h"
 
+#include "crash.h"
 #include "run/io.h"
 #include "run/own_word.h"
 
@@ -77,6 +78,7 @@ static void renew(struct lease *lease)
     int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
 
     if (rc == 0) {
+        CLI_CRASH_POINT("run/lease/renewed");
         lease->error.code = 0;
         set_limit(lease, lease_kill_at_ms(lease));
         renew_in(lease, lease->length_ms / 3);

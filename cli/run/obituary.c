@@ -2,6 +2,7 @@
  * the attempt itself: whoever has followed it is not disturbed. */
 #include "run/obituary.h"
 
+#include "crash.h"
 #include "run/io.h"
 
 #include <poll.h>
@@ -95,8 +96,10 @@ void obituary_of_work(const struct run *run, const struct keeper_order *start,
     if (idem_attempt_from_token(store, start->task.token, &attempt, NULL) ==
         0) {
         if (!has_left_its_outcome(store, attempt)) {
+            CLI_CRASH_POINT("keep/obituary/says");
             say_patiently(attempt, end_of_work(start, ran),
                           ran ? note : not_run);
+            CLI_CRASH_POINT("keep/obituary/said");
         }
         idem_attempt_destroy(attempt);
     }
@@ -125,7 +128,9 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
         return;
     }
     if (attempt->verdict == IDEM_STARTED) {
+        CLI_CRASH_POINT("keep/obituary/settles");
         say_patiently(attempt, end_of_claim(attempt->takeover), not_run);
+        CLI_CRASH_POINT("keep/obituary/settled");
     }
     idem_attempt_destroy(attempt);
 }

@@ -1,4 +1,5 @@
 /* idem run: runs a command once for each key, and replays its outcome. */
+#include "crash.h"
 #include "run/keeper.h"
 
 #include <errno.h>
@@ -231,6 +232,7 @@ static int open_and_act(struct run *run)
         story_set_error(&run->story, "the store cannot be opened");
         return status;
     }
+    CLI_CRASH_POINT("run/store-opened");
     return act_in_store(run);
 }
 
@@ -250,6 +252,7 @@ static int act(struct run *run)
         return CLI_UNAVAILABLE;
     }
     keeper_start(&keeper, run);
+    CLI_CRASH_POINT("run/keeper-started");
     run->keeper = &keeper;
     status = open_and_act(run);
     keeper_finish(&keeper);

@@ -1,6 +1,7 @@
 /* Bytes to keep, in memory first and in an unlinked file once they are many. */
 #include "run/spool.h"
 
+#include "crash.h"
 #include "run/io.h"
 
 #include <assert.h>
@@ -48,6 +49,7 @@ static int move_to_file(struct spool *spool)
         io_write_all(spool->fd, spool->memory, spool->memory_len) != 0) {
         return -1;
     }
+    CLI_CRASH_POINT("run/spool/moved");
     spool->filed += spool->memory_len;
     spool->memory_len = 0;
     return 0;

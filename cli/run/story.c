@@ -1,6 +1,7 @@
 /* What happened, as one line of JSON. */
 #include "run/story.h"
 
+#include "crash.h"
 #include "json.h"
 #include "run/io.h"
 
@@ -149,6 +150,7 @@ static int replace_file(const char *path, const char *line, size_t len)
     rc = io_write_all(fd, line, len);
     io_close(&fd);
     if (rc == 0) {
+        CLI_CRASH_POINT("run/story/written");
         rc = rename(temp, path);
     }
     if (rc != 0) {

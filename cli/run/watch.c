@@ -1,6 +1,7 @@
 /* The time between the start of the command and its end: one loop. */
 #include "run/watch.h"
 
+#include "crash.h"
 #include "run/io.h"
 #include "run/kin.h"
 
@@ -43,6 +44,7 @@ static void keeper_died(struct watch *w)
     static const struct child_end killed = {.signal = SIGKILL};
 
     w->keeper_died = true;
+    CLI_CRASH_POINT("run/watch/keeper-died");
     if (w->keeper->adopts) {
         (void)kin_end(w->group, KIN_END_MS);
     }
@@ -69,6 +71,7 @@ static void take_news(struct watch *w, const struct keeper_news *news)
         break;
     case KEEPER_ENDED:
         command_ended(w, &news->end);
+        CLI_CRASH_POINT("run/watch/command-ended");
         keeper_say(w->keeper, KEEPER_SEEN);
         break;
     case KEEPER_ALONE:

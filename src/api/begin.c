@@ -1,6 +1,7 @@
 /* Claiming a key, and waiting for another's attempt. */
 #include "api/call.h"
 #include "api/check.h"
+#include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "queue/attempt.h"
@@ -75,6 +76,7 @@ static int wait_on(struct wait *wait, struct idem_op **op,
         }
         pause_for(wait, *op, mark,
                   shorter(left_ms, jitter(*op, wait->pause_ms) + 1));
+        IDEM__CRASH_POINT("api/begin/waited");
         wait->pause_ms = shorter(wait->pause_ms * 2, POLL_MAX_MS);
         if (waiters != NULL) {
             mark = idem__waiters_mark(waiters, (*op)->id);
@@ -133,6 +135,7 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
     }
     rc = idem_op_begin(&now, &op, ret_error);
     if (rc == 0) {
+        IDEM__CRASH_POINT("api/begin/asks");
         rc = idem__call(store, &op, ret_error);
     }
     if (rc == 0 && op->verdict == IDEM_BUSY && request->wait_ms > 0) {
@@ -141,6 +144,7 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
     if (rc != 0) {
         return rc;
     }
+    IDEM__CRASH_POINT("api/begin/answered");
     attempt = idem__attempt_create(op);
     if (attempt == NULL) {
         idem_op_destroy(op);

@@ -1,6 +1,7 @@
 /* The verbs of an owner, blocking: complete, fail, release, unknown, renew,
  * expire. */
 #include "api/call.h"
+#include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "queue/attempt.h"
@@ -26,12 +27,14 @@ int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
         rc = idem_op_end(attempt, outcome, &op, ret_error);
     }
     if (rc == 0) {
+        IDEM__CRASH_POINT("api/end/asks");
         rc = idem__call(a->store, &op, ret_error);
     }
     if (rc == 0 || rc == IDEM_ELOST) {
         idem__attempt_set_lease_end(a, 0);
     }
     if (rc == 0) {
+        IDEM__CRASH_POINT("api/end/answered");
         idem__attempt_update(attempt, op);
     }
     return rc;
@@ -118,6 +121,7 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
         idem__attempt_set_lease_end(a, 0);
     }
     if (rc == 0) {
+        IDEM__CRASH_POINT("api/renew/answered");
         count_lease(a, op);
         idem_op_destroy(op);
     }

@@ -1,6 +1,7 @@
 /* Ops: their memory, their arguments and their answers. */
 #include "queue/op.h"
 
+#include "base/crash.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "queue/queue.h"
@@ -255,6 +256,7 @@ void idem_op_answer(struct idem_op *op)
     if (before == IDEM_OP_DETACHED) {
         idem_op_destroy(op);
     } else {
+        IDEM__CRASH_POINT("queue/answers");
         idem__queue_push(op->queue, op);
     }
 }

@@ -1,6 +1,7 @@
 /* Queues: answers come back on the thread that reaps them. */
 #include "queue/queue.h"
 
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -384,6 +385,7 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
             (void)idem_op_fail(op, rc, "too many operations are queued");
         }
     }
+    IDEM__CRASH_POINT("queue/submitted");
     if (rc != 0 && ret_error != NULL) {
         *ret_error = op->error;
     }
@@ -407,6 +409,7 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
 
         if (op != NULL || submitted == 0 ||
             (!first && idem__mono_ms() >= deadline_ms)) {
+            IDEM__CRASH_POINT("queue/reaped");
             return op;
         }
         store->ops->drive(store, queue, deadline_ms);

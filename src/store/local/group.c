@@ -8,6 +8,7 @@
  */
 #include "store/local/group.h"
 
+#include "base/crash.h"
 #include "base/host.h"
 #include "queue/queue.h"
 #include "store/shared/verbs.h"
@@ -181,6 +182,7 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
     if (!idem__verb_unwanted(op)) {
         return false;
     }
+    IDEM__CRASH_POINT("local/group/gives-back");
     (void)pthread_mutex_lock(&group->mutex);
     append(group, op);
     (void)pthread_mutex_unlock(&group->mutex);
@@ -276,11 +278,14 @@ static void lead(struct idem__group *group)
 
     group->led = true;
     (void)pthread_mutex_unlock(&group->mutex);
+    IDEM__CRASH_POINT("local/group/leads");
     batch = run_batch(group, batch);
+    IDEM__CRASH_POINT("local/group/ran");
     (void)pthread_mutex_lock(&group->mutex);
     group->led = false;
     call_next_leader(group);
     (void)pthread_mutex_unlock(&group->mutex);
+    IDEM__CRASH_POINT("local/group/handed-over");
     answer_all(group, batch);
     (void)pthread_mutex_lock(&group->mutex);
 }

@@ -8,6 +8,7 @@
  * second run answers rightly whether the first was applied or not. A second
  * failure in a row leaves the ops with IDEM_EUNKNOWN.
  */
+#include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "store/sqlite/store.h"
@@ -78,6 +79,7 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
         uint64_t floor = store->clock.fence_floor;
 
         wrote = run_op(store, op, &now) || wrote;
+        IDEM__CRASH_POINT("sqlite/batch/op-run");
         if (store->table.sqlite_rc != SQLITE_OK) {
             return store->table.sqlite_rc;
         }
@@ -105,12 +107,15 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     if (rc != SQLITE_OK) {
         return rc;
     }
+    IDEM__CRASH_POINT("sqlite/batch/begun");
     rc = run_ops(store, batch);
     idem__sqlite_table_reset(&store->table);
     if (rc == SQLITE_OK) {
+        IDEM__CRASH_POINT("sqlite/batch/before-commit");
         rc = idem__conn_run(store->table.conn, IDEM__SQL_COMMIT);
     }
     if (rc == SQLITE_OK) {
+        IDEM__CRASH_POINT("sqlite/batch/committed");
         idem__counters_committed(&store->counters, batch);
     } else {
         roll_back(store);
@@ -145,10 +150,12 @@ static void checkpoint(struct idem__sqlite_store *store)
     struct idem__conn *conn = store->table.conn;
 
     if (conn != NULL && conn->wal_pages >= CHECKPOINT_PAGES) {
+        IDEM__CRASH_POINT("sqlite/checkpoint/before");
         /* What cannot be carried over now stays in the log, where it is as
          * durable. */
         (void)sqlite3_wal_checkpoint_v2(conn->db, NULL,
                                         SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        IDEM__CRASH_POINT("sqlite/checkpoint/after");
         conn->wal_pages = 0;
     }
 }
@@ -170,13 +177,16 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
                            NULL) != 0) {
         return;
     }
+    IDEM__CRASH_POINT("sqlite/tidy/locked");
     idem__conn_patience(conn, 0);
     if (count) {
         idem__counters_flush(&store->counters, conn);
+        IDEM__CRASH_POINT("sqlite/tidy/counted");
     }
     if (conn->wal_pages >= CLOSE_CHECKPOINT_PAGES) {
         (void)sqlite3_wal_checkpoint_v2(conn->db, NULL,
                                         SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        IDEM__CRASH_POINT("sqlite/tidy/carried");
     }
     idem__lock_release(store->lock);
 }
@@ -293,6 +303,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     run_batch(store, batch);
     checkpoint(store);
     idem__lock_release(store->lock);
+    IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {
         if (op->error.code == 0 &&
             (op->verb == IDEM_OP_END || op->verb == IDEM_OP_RESOLVE)) {

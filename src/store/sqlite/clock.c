@@ -1,6 +1,7 @@
 /* Store time, anchored in the file, and the fence floor. */
 #include "store/sqlite/clock.h"
 
+#include "base/crash.h"
 #include "core/error.h"
 
 /* How old the saved time may be: what a reboot with a wall clock that is behind
@@ -143,5 +144,6 @@ int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     (void)sqlite3_bind_int64(stmt, 3, anchor.store_ms);
     (void)sqlite3_bind_int64(stmt, 4, last_ms);
     (void)sqlite3_bind_int64(stmt, 5, (sqlite3_int64)clock->fence_floor);
+    IDEM__CRASH_POINT("sqlite/clock/saves");
     return idem__conn_run(conn, IDEM__SQL_CLOCK_SAVE);
 }

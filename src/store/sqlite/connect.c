@@ -1,4 +1,5 @@
 /* A connection to the store: opened, checked, set up. */
+#include "base/crash.h"
 #include "core/error.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/store.h"
@@ -16,6 +17,7 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
     if (rc == 0) {
         rc = idem__conn_configure(conn, writer, error);
     }
+    IDEM__CRASH_POINT("sqlite/open/configured");
     if (rc == 0 && empty) {
         rc = idem__schema_create(conn, error);
     }

@@ -1,6 +1,7 @@
 /* Counters in the file. */
 #include "store/sqlite/counters.h"
 
+#include "base/crash.h"
 #include "base/host.h"
 
 enum {
@@ -103,6 +104,7 @@ int idem__counters_save(struct idem__counters *counters,
         tally.n[i] += pending(counters, i);
     }
     rc = save(counters, conn, &tally);
+    IDEM__CRASH_POINT("sqlite/counters/saved");
     if (rc != SQLITE_OK) {
         /* The batch is run again, and must not fail over this. */
         counters->paid_ms = idem__mono_ms() + 2 * SAVES_AT_ONCE * SAVE_EVERY_MS;
@@ -152,6 +154,7 @@ void idem__counters_flush(struct idem__counters *counters,
     }
     rc = save(counters, conn, &counters->pending);
     if (rc == SQLITE_OK) {
+        IDEM__CRASH_POINT("sqlite/counters/flushes");
         rc = idem__conn_run(conn, IDEM__SQL_COMMIT);
     }
     if (rc != SQLITE_OK) {

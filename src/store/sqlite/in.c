@@ -1,4 +1,5 @@
 /* The record in the caller's own database and transaction. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -82,6 +83,7 @@ static int run_op(struct visit *visit, struct idem_op *op)
         }
     }
     idem__sqlite_table_reset(&visit->table);
+    IDEM__CRASH_POINT("sqlite/in/ran");
     return op->error.code;
 }
 

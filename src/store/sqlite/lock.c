@@ -9,6 +9,7 @@
  */
 #include "store/sqlite/lock.h"
 
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -202,6 +203,7 @@ static int take_both(struct idem__lock *lock, int64_t deadline_ms)
     int rc = take_byte(lock, TURNSTILE_BYTE, deadline_ms);
 
     if (rc == 0) {
+        IDEM__CRASH_POINT("sqlite/lock/turnstile");
         rc = take_byte(lock, LOCK_BYTE, deadline_ms);
         (void)set_byte(lock, TURNSTILE_BYTE, F_UNLCK);
     }

@@ -1,6 +1,7 @@
 /* The tables of the file. */
 #include "store/sqlite/schema.h"
 
+#include "base/crash.h"
 #include "core/error.h"
 
 /* "idem" in the header of the file; file(1) and others look there. */
@@ -122,10 +123,14 @@ int idem__schema_create(struct idem__conn *conn, struct idem_error *error)
 {
     int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
 
+    IDEM__CRASH_POINT("sqlite/schema/begun");
     rc = run(conn, tables, rc);
+    IDEM__CRASH_POINT("sqlite/schema/tables-made");
     rc = run(conn, counters, rc);
     rc = run(conn, mark_file, rc);
+    IDEM__CRASH_POINT("sqlite/schema/before-commit");
     rc = run(conn, "COMMIT", rc);
+    IDEM__CRASH_POINT("sqlite/schema/committed");
     if (rc != SQLITE_OK) {
         rc = idem__conn_fail(conn, rc, "create the store's tables", error);
         (void)run(conn, "ROLLBACK", SQLITE_OK);
@@ -146,6 +151,7 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 
     if (rc == SQLITE_OK && clocks == 0) {
         rc = run(conn, tables, rc);
+        IDEM__CRASH_POINT("sqlite/in/tables-made");
     } else if (rc == SQLITE_OK) {
         rc = read_number(conn,
                          "SELECT schema FROM main.idem_clock WHERE one = 1",

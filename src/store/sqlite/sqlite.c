@@ -1,4 +1,5 @@
 /* The embedded store: opened, asked, closed. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -113,8 +114,11 @@ static void sqlite_drive(struct idem_store *base, struct idem_queue *queue,
 static int enter(struct idem_store *base, int64_t deadline_ms,
                  struct idem_error *ret_error)
 {
-    return idem__lock_acquire(sqlite_from_base(base)->lock, deadline_ms,
-                              ret_error);
+    int rc = idem__lock_acquire(sqlite_from_base(base)->lock, deadline_ms,
+                                ret_error);
+
+    IDEM__CRASH_POINT("sqlite/lock/taken");
+    return rc;
 }
 
 static const struct idem__group_ops group_ops = {
@@ -213,14 +217,18 @@ static int connect_first(struct idem__sqlite_store *store,
     if (rc != 0) {
         return rc;
     }
+    IDEM__CRASH_POINT("sqlite/open/locked");
     if (!read_only(store)) {
         rc = idem__path_create(store->path, &store->share, error);
         if (rc == 0) {
+            IDEM__CRASH_POINT("sqlite/open/file-made");
             rc = idem__sqlite_connect(store, /* writer= */ true,
                                       &store->table.conn, error);
         }
         if (rc == 0) {
+            IDEM__CRASH_POINT("sqlite/open/connected");
             rc = anchor(store, error);
+            IDEM__CRASH_POINT("sqlite/open/anchored");
         }
     }
     if (rc == 0) {
@@ -229,6 +237,7 @@ static int connect_first(struct idem__sqlite_store *store,
     if (rc == 0) {
         set_url(store, reader);
         idem__readers_add(store, reader);
+        IDEM__CRASH_POINT("sqlite/open/ready");
     }
     idem__lock_release(store->lock);
     return rc;

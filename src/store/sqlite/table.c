@@ -1,6 +1,7 @@
 /* Records in the table: what the engine loads and saves. */
 #include "store/sqlite/table.h"
 
+#include "base/crash.h"
 #include "core/error.h"
 
 #include <assert.h>
@@ -153,7 +154,13 @@ static int write_row(struct idem__sqlite_table *table,
         (sql == IDEM__SQL_INSERT || sql == IDEM__SQL_UPDATE_ALL)) {
         rc = bind_body(stmt, 8, next->input);
     }
-    return rc == SQLITE_OK ? idem__conn_run(table->conn, sql) : rc;
+    rc = rc == SQLITE_OK ? idem__conn_run(table->conn, sql) : rc;
+    IDEM__CRASH_POINT(sql == IDEM__SQL_INSERT        ? "sqlite/table/inserted"
+                      : sql == IDEM__SQL_UPDATE_HEAD ? "sqlite/table/head-set"
+                      : sql == IDEM__SQL_UPDATE_RESULT
+                          ? "sqlite/table/result-set"
+                          : "sqlite/table/all-set");
+    return rc;
 }
 
 static int save(void *ctx, const struct idem_decision *decision,

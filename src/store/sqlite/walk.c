@@ -1,4 +1,5 @@
 /* Walking over the rows: lists and purges. */
+#include "base/crash.h"
 #include "base/host.h"
 #include "store/sqlite/store.h"
 
@@ -221,6 +222,7 @@ static int delete_noted(struct idem__sqlite_store *store,
         }
         rc = delete_row(store, purger->seqs[i]);
         *deleted += rc == SQLITE_OK;
+        IDEM__CRASH_POINT("sqlite/purge/row-deleted");
     }
     return rc;
 }
@@ -253,6 +255,7 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
             store->clock.fence_floor = purger.fence;
         }
         rc = delete_noted(store, &purger, &deleted);
+        IDEM__CRASH_POINT("sqlite/purge/slice-deleted");
     }
     if (rc != SQLITE_OK) {
         store->table.sqlite_rc = rc;

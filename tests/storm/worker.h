@@ -1,0 +1,59 @@
+/* A program on libidem, as it is killed: what its roles share. */
+#ifndef STORM_WORKER_H
+#define STORM_WORKER_H
+
+#include <idem.h>
+#include <stdint.h>
+
+/* What an owner does besides completing its work. */
+enum style {
+    STYLE_ANY,     /* One of these by chance; most complete. */
+    STYLE_RELEASE, /* Instead: before the effect, nothing has happened. */
+    STYLE_RENEW,   /* Before the effect. */
+    STYLE_EXPIRE,  /* Instead: after the effect, for another to take over. */
+    STYLE_COMPLETE,
+    STYLES = 8, /* The others complete too. */
+};
+
+struct worker {
+    enum style style;
+    struct idem_store *store;
+    const char *path; /* Of the store's file. */
+    uint64_t random;  /* State. */
+    size_t len;       /* Of a product. */
+    char **keys;      /* NULL at the end. */
+    size_t keys_len;
+};
+
+uint64_t worker_random(struct worker *w, uint64_t below);
+
+/* The request for @key, whose first letter is the policy: h or r. */
+void worker_request(const char *key, struct idem_request *ret_request);
+
+/* Notes that @attempt is STARTED. */
+void worker_started(const char *key, const struct idem_attempt *attempt);
+
+/* Its effect, unless its lease is over. */
+void worker_effect(const char *key, const struct idem_attempt *attempt);
+
+/* Notes what came of a begin that is not STARTED. */
+void worker_note(const char *key, const struct idem_attempt *attempt);
+
+/* Says what went wrong, where that cannot be: the storm only kills. */
+void worker_complain(const char *key, const char *doing,
+                     const struct idem_error *error);
+
+/* Opens w->store. */
+int worker_open(struct worker *w, unsigned flags);
+
+/* ---- The roles: an exit status ---- */
+
+int role_work(struct worker *w);    /* One key after the other. */
+int role_threads(struct worker *w); /* The same in three threads. */
+int role_batch(struct worker *w);   /* All keys at once, through a queue. */
+int role_abandon(struct worker *w); /* Gives up before the answer comes. */
+int role_purge(struct worker *w);   /* Short retentions, and purges. */
+int role_in(struct worker *w);      /* In transactions of its own. */
+int role_open(struct worker *w);    /* Opens the store, and no more. */
+
+#endif
