@@ -45,12 +45,12 @@ int64_t idem__lease_left(const struct idem_record *record,
     return left_with(record, now, now->margin_ms);
 }
 
-static void set_open_expiry(struct idem_record *record)
+/* @end_ms: of the lease. */
+static void set_open_expiry(struct idem_record *record, int64_t end_ms)
 {
-    record->expires_ms =
-        record->on_expired_lease == IDEM_RERUN
-            ? idem__time_add(record->lease_end_ms, record->retention_ms)
-            : IDEM_NEVER;
+    record->expires_ms = record->on_expired_lease == IDEM_RERUN
+                             ? idem__time_add(end_ms, record->retention_ms)
+                             : IDEM_NEVER;
 }
 
 /* The owner counts its lease from before it asked, so its end is never later
@@ -63,7 +63,7 @@ void idem__lease_set(struct idem_record *record, int64_t lease_ms,
         idem__time_add(now->store_ms + now->store_err_ms, lease_ms);
     record->lease_end_boot_ms = idem__time_add(now->boot_ms, lease_ms);
     memcpy(record->boot_id, now->boot_id, sizeof(record->boot_id));
-    set_open_expiry(record);
+    set_open_expiry(record, record->lease_end_ms);
 }
 
 /* The margin is for those who would take over. It is no part of the lease, which
@@ -77,7 +77,7 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
     idem__lease_set(record, lease_ms, now);
     if (record->lease_end_ms < end_ms) {
         record->lease_end_ms = end_ms;
-        set_open_expiry(record);
+        set_open_expiry(record, end_ms);
     }
     if (lease_ms < left) {
         record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
@@ -86,12 +86,14 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
 
 void idem__lease_end(struct idem_record *record, const struct idem_now *now)
 {
+    /* So far back that another boot or host, too, finds it over. The record is
+     * kept from now on all the same. */
     int64_t past_ms = now->store_ms - now->store_err_ms - now->margin_ms;
 
     record->lease_end_ms = past_ms > 0 ? past_ms : 0;
     record->lease_end_boot_ms = now->boot_ms > 0 ? now->boot_ms : 0;
     memcpy(record->boot_id, now->boot_id, sizeof(record->boot_id));
-    set_open_expiry(record);
+    set_open_expiry(record, now->store_ms + now->store_err_ms);
 }
 
 /* True if the oldest past attempt, for which there is no room any more, is the

@@ -106,6 +106,29 @@ TEST(lease, isTakenOverUpToACap)
     finish(&f);
 }
 
+/* An owner that gives its lease up is taken over at once, and its successor is
+ * told so, however short the retention. */
+TEST(lease, isTakenOverWhenItWasGivenUp)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *first;
+    struct idem_attempt *second;
+
+    open_virtual(&f);
+    request.lease_ms = IDEM_LEASE_MIN_MS;
+    request.retention_ms = IDEM_LEASE_MIN_MS;
+    first = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(idem_expire(first, &why));
+    second = begin(f.store, &request, IDEM_STARTED);
+    assert_true(second->takeover);
+    assert_int_equal(second->attempts, 2);
+    assert_true(second->fence == first->fence + 1);
+    idem_attempt_destroy(second);
+    idem_attempt_destroy(first);
+    finish(&f);
+}
+
 /* Without a cap it goes on. */
 TEST(lease, isTakenOverForEverWithoutACap)
 {

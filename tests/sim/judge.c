@@ -115,6 +115,23 @@ void judge_open(const struct judged *j)
            "work in progress is forgotten at the wrong time");
 }
 
+void judge_given_up(const struct judged *j)
+{
+    const struct view *a = j->after;
+    int64_t truth = j->f->truth_ms;
+
+    if (a->policy == IDEM_HOLD || a->retention_ms == IDEM_NEVER) {
+        expect(j, a->expires_ms == IDEM_NEVER, "I15",
+               "work that was given up is forgotten");
+        return;
+    }
+    expect(j,
+           a->expires_ms >= after_ms(truth, a->retention_ms) &&
+               a->expires_ms <= after_ms(truth + 2 * j->f->now.store_err_ms,
+                                         a->retention_ms),
+           "I15", "work that was given up is forgotten at the wrong time");
+}
+
 void judge_outcome(const struct judged *j, const struct idem_outcome *outcome)
 {
     const struct view *a = j->after;

@@ -47,6 +47,9 @@ void judge_lease(const struct judged *j, int64_t lease_ms);
 /* When work that is in progress may be forgotten: under IDEM_HOLD never. */
 void judge_open(const struct judged *j);
 
+/* Likewise when its lease was given up: it is kept from now on. */
+void judge_given_up(const struct judged *j);
+
 /* The retention of what has ended as @status, and its content. */
 void judge_outcome(const struct judged *j, const struct idem_outcome *outcome);
 

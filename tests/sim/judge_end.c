@@ -146,6 +146,7 @@ void judge_expire(const struct judged *j)
     expect(j, j->after->status == IDEM_STATUS_IN_PROGRESS, "I15",
            "the end of a lease is taken for an outcome");
     expect(j, is_over_there(j), "I21", "a lease that was ended goes on");
+    judge_given_up(j);
     scene(j->w, SCENE_EXPIRED);
 }
 

@@ -504,6 +504,31 @@ TEST(expire, endsTheLeaseEverywhere)
     }
 }
 
+/* What may have happened is remembered for the retention from then on, and be it
+ * shorter than what a lease of another boot is given. */
+TEST(expire, keepsTheRecordForItsRetention)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = renewing(0);
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    found.on_expired_lease = IDEM_RERUN;
+    found.retention_ms = IDEM_LEASE_MIN_MS;
+    now.margin_ms = 5000;
+    now.store_err_ms = 100;
+    decision = decide_expire(&found, &op, &now);
+    assert_int_equal(decision.next.expires_ms,
+                     NOW_MS + 100 + IDEM_LEASE_MIN_MS);
+    found.retention_ms = IDEM_NEVER;
+    decision = decide_expire(&found, &op, &now);
+    assert_true(decision.next.expires_ms == IDEM_NEVER);
+    found.on_expired_lease = IDEM_HOLD;
+    found.retention_ms = IDEM_LEASE_MIN_MS;
+    decision = decide_expire(&found, &op, &now);
+    assert_true(decision.next.expires_ms == IDEM_NEVER);
+}
+
 /* Said twice, or of a lease that is over, it changes nothing. */
 TEST(expire, isIdempotent)
 {
