@@ -1,0 +1,256 @@
+"""idem on a DynamoDB table: the same program, the same answers, few requests."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+import counting
+import dynamo
+from tap import PROGRAM, Skip, equal, main, test
+
+TABLE = "orders"
+
+
+def program(*args, env, input=None, timeout=60, prefix=()):
+    """Run idem; (status, stdout, stderr)."""
+    done = subprocess.run(
+        [*prefix, PROGRAM, *args],
+        env=env,
+        input=input,
+        stdin=subprocess.DEVNULL if input is None else None,
+        capture_output=True,
+        timeout=timeout,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def create(url):
+    """The table as the store wants it; what "idem store create" makes."""
+    key = {"AttributeName": "id", "KeyType": "HASH"}
+    dynamo.call(
+        url,
+        "CreateTable",
+        {
+            "TableName": TABLE,
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": [key],
+            "AttributeDefinitions": [
+                {"AttributeName": "id", "AttributeType": "S"},
+                {"AttributeName": "open", "AttributeType": "S"},
+                {"AttributeName": "since", "AttributeType": "N"},
+            ],
+            "GlobalSecondaryIndexes": [
+                {
+                    "IndexName": "open",
+                    "KeySchema": [
+                        {"AttributeName": "open", "KeyType": "HASH"},
+                        {"AttributeName": "since", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            ],
+        },
+    )
+
+
+@contextlib.contextmanager
+def machine(url, more=""):
+    """The environment of a host of its own that uses the table at @url."""
+    with tempfile.TemporaryDirectory() as state:
+        yield dict(
+            dynamo.environment(),
+            IDEM_STORE=f"dynamodb://{TABLE}?endpoint={url}{more}",
+            XDG_STATE_HOME=state,
+        )
+
+
+@contextlib.contextmanager
+def table(kind):
+    """A server with the table on it."""
+    why = dynamo.missing(kind)
+    if why is not None:
+        raise Skip(why)
+    with dynamo.server(kind) as url:
+        create(url)
+        yield url
+
+
+def replays(kind):
+    with table(kind) as url, machine(url) as env:
+        work = ("run", "-k", "order-1", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+        first = program(*work, env=env)
+        equal(first, (3, b"out\n", b"err\n"))
+        equal(program(*work, env=env), first)
+        once = ("run", "-k", "order-2", "--", "sh", "-c", "date +%N")
+        first = program(*once, env=env)
+        with machine(url) as other:
+            equal(program(*once, env=other), first)
+        equal(program("run", "-k", "order-2", "--", "echo", "other", env=env)[0], 65)
+        equal(program("run", "-k", "order-3", "--", "sh", "-c", "exit 75", env=env)[0], 75)
+        equal(program("run", "-k", "order-3", "--", "echo", "now", env=env)[:2], (0, b"now\n"))
+        listed = program("list", "--json", env=env)[1].decode().splitlines()
+        equal(sorted(json.loads(line)["key"] for line in listed),
+              ["order-1", "order-2", "order-3"])
+
+
+@test
+def runs_once_and_is_replayed_on_dynamodb_local():
+    """On DynamoDB Local a command runs once, and is replayed on two machines."""
+    replays("local")
+
+
+@test
+def runs_once_and_is_replayed_on_dynoxide():
+    """On dynoxide likewise."""
+    replays("dynoxide")
+
+
+@test
+def steps_by_hand_behave_alike():
+    """begin, renew, complete and the rest work across processes, by token."""
+    with table("dynoxide") as url, machine(url) as env:
+        status, token, _ = program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)
+        equal(status, 0)
+        token = token.decode().strip()
+        with_token = dict(env, IDEM_TOKEN=token)
+        equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 75)
+        equal(program("renew", "--lease", "2m", env=with_token)[0], 0)
+        equal(program("complete", "--result", "-", env=with_token, input=b"42")[0], 0)
+        equal(program("complete", "--result", "-", env=with_token, input=b"42")[0], 0)
+        equal(program("complete", "--result", "-", env=with_token, input=b"43")[0], 80)
+        equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 10)
+
+
+@test
+def needs_few_requests():
+    """A new operation is two requests, a duplicate one, or two with a body."""
+    with table("local") as url, counting.proxy(url) as counted:
+        with machine(counted.url) as env:
+            work = ("run", "-k", "a", "--", "echo", "hi")
+            program(*work, env=env)
+            seen = counted.take()
+            equal([each[0] for each in seen], ["PutItem", "PutItem"])
+            # The item, and its entry in the index: made, and taken away.
+            equal([each[1] for each in seen], [2, 2])
+            equal(program(*work, env=env)[1], b"hi\n")
+            equal([each[0] for each in counted.take()], ["PutItem"])
+
+            large = ("run", "-k", "b", "--", "sh", "-c",
+                     "head -c 3000 /dev/urandom | od -An -tx1")
+            program(*large, env=env)
+            seen = counted.take()
+            equal([each[0] for each in seen], ["PutItem", "BatchWriteItem", "PutItem"])
+            program(*large, env=env)
+            equal([each[0] for each in counted.take()], ["PutItem", "BatchGetItem"])
+        with machine(counted.url, "&index=off") as env:
+            program("run", "-k", "c", "--", "echo", "hi", env=env)
+            seen = counted.take()
+            equal([each[:2] for each in seen], [("PutItem", 1), ("PutItem", 1)])
+
+
+def race(prefixes):
+    """Many processes for few keys; {key: effects}, and how each process ended."""
+    keys = [f"key-{n}" for n in range(6)]
+    with table("dynoxide") as url, contextlib.ExitStack() as stack:
+        ledger = os.path.join(stack.enter_context(tempfile.TemporaryDirectory()), "l")
+        machines = [stack.enter_context(machine(url)) for _ in prefixes]
+        running = []
+        for n in range(24):
+            key = keys[n % len(keys)]
+            one = n % len(machines)
+            running.append(
+                subprocess.Popen(
+                    [*prefixes[one], PROGRAM, "run", "--wait", "30s", "-k", key, "--",
+                     "sh", "-c", f"echo {key} >> {ledger}; echo done {key}"],
+                    env=machines[one],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
+        ended = [(p.communicate(timeout=90), p.returncode) for p in running]
+        with open(ledger, encoding="ascii") as f:
+            effects = f.read().split()
+        for n, ((out, err), status) in enumerate(ended):
+            equal((status, out), (0, f"done {keys[n % len(keys)]}\n".encode()))
+        return {key: effects.count(key) for key in keys}
+
+
+@test
+def two_machines_race():
+    """Of processes on two machines that race for a key one runs; all get its output."""
+    equal(set(race([(), ()]).values()), {1})
+
+
+@test(rows=[21, 22])
+def two_machines_race_with_clocks_an_hour_apart():
+    """The same with a clock that is an hour ahead, and one an hour behind."""
+    if shutil.which("faketime") is None:
+        raise Skip("no faketime")
+    equal(set(race([("faketime", "-f", "+1h"), ("faketime", "-f", "-1h")]).values()), {1})
+
+
+@test
+def control_two_machines_without_a_table():
+    """Control: with a store of its own each machine runs the command."""
+    with tempfile.TemporaryDirectory() as top:
+        ledger = os.path.join(top, "ledger")
+        for n in range(2):
+            env = dict(dynamo.environment(), XDG_STATE_HOME=os.path.join(top, str(n)))
+            os.mkdir(env["XDG_STATE_HOME"])
+            program("run", "-k", "a", "--", "sh", "-c", f"echo x >> {ledger}", env=env)
+        with open(ledger, encoding="ascii") as f:
+            equal(f.read().split(), ["x", "x"])
+
+
+@test
+def five_megabytes_come_back():
+    """A result of 5 MB is replayed byte for byte; without one of its parts, or with
+    a record of a newer version, nothing is replayed and nothing runs."""
+    with table("local") as url, machine(url) as env:
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(os.urandom(5_000_000))
+            f.flush()
+            work = ("run", "-k", "big", "--", "cat", f.name)
+            first = program(*work, env=env)[1]
+            again = program(*work, env=env)
+        equal(len(first), 5_000_000)
+        equal((again[0], hashlib.sha256(again[1]).hexdigest()),
+              (0, hashlib.sha256(first).hexdigest()))
+        items = dynamo.call(url, "Scan", {"TableName": TABLE})
+        parts = [i for i in items["Items"] if "body" in i]
+        while "LastEvaluatedKey" in items:
+            items = dynamo.call(url, "Scan", {"TableName": TABLE,
+                                "ExclusiveStartKey": items["LastEvaluatedKey"]})
+            parts += [i for i in items["Items"] if "body" in i]
+        equal(len(parts), 13)
+        dynamo.call(url, "DeleteItem",
+                    {"TableName": TABLE, "Key": {"id": parts[7]["id"]}})
+        gone = program(*work[:4], "cat", f.name, env=env)
+        equal((gone[0], gone[1]), (74, b""))
+
+
+@test(rows=[24])
+def nothing_runs_without_the_table():
+    """With the service away, or the table not there, nothing runs."""
+    with tempfile.TemporaryDirectory() as top:
+        effect = os.path.join(top, "effect")
+        with machine(f"http://127.0.0.1:{dynamo.free_port()}") as env:
+            status, _, err = program("run", "-k", "a", "--", "touch", effect, env=env)
+            equal(status, 69)
+            assert b"cannot be reached" in err, err
+        why = dynamo.missing("dynoxide")
+        if why is None:
+            with dynamo.server("dynoxide") as url, machine(url) as env:
+                status, _, err = program("run", "-k", "a", "--", "touch", effect, env=env)
+                equal(status, 78)
+                assert b"idem store create" in err, err
+        equal(os.path.exists(effect), False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""A proxy before a DynamoDB server that counts what goes through it.
+
+    with counting.proxy(url) as counted:
+        ... work at counted.url ...
+        counted.take()      # [("PutItem", write units, read units), ...]
+
+It asks the server for the capacity that each request consumed, and takes that
+out of the answer again, so that neither side sees a difference. Units that are
+half are as the service counts them: a write of a table and of its index is one
+request.
+"""
+
+import contextlib
+import http.client
+import http.server
+import json
+import threading
+import urllib.parse
+import zlib
+
+
+class Counted:
+    """The proxy's address and what went through it since the last look."""
+
+    def __init__(self):
+        self.url = None
+        self.seen = []
+        self.lock = threading.Lock()
+
+    def add(self, operation, write, read):
+        with self.lock:
+            self.seen.append((operation, write, read))
+
+    def take(self):
+        with self.lock:
+            seen, self.seen = self.seen, []
+        return seen
+
+
+def is_write(operation):
+    return operation in ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
+
+
+def units(consumed):
+    """Units of a ConsumedCapacity, or of a list of them."""
+    if isinstance(consumed, list):
+        return sum(units(each) for each in consumed)
+    return consumed.get("CapacityUnits", 0) if consumed else 0
+
+
+def handler(counted, host, port):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, *args):
+            pass
+
+        def upstream(self):
+            if not hasattr(self.server.local, "connection"):
+                self.server.local.connection = http.client.HTTPConnection(host, port)
+            return self.server.local.connection
+
+        def do_POST(self):
+            operation = self.headers["X-Amz-Target"].partition(".")[2]
+            text = self.rfile.read(int(self.headers["Content-Length"]))
+            if operation.endswith(("Item", "Query", "Scan")):
+                body = json.loads(text)
+                body["ReturnConsumedCapacity"] = "TOTAL"
+                text = json.dumps(body).encode()
+            headers = {
+                k: v
+                for k, v in self.headers.items()
+                if k.lower() not in ("content-length", "host", "connection")
+            }
+            connection = self.upstream()
+            connection.request("POST", "/", text, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            consumed = None
+            if operation.endswith(("Item", "Query", "Scan")):
+                body = json.loads(text)
+                consumed = body.pop("ConsumedCapacity", None)
+                text = json.dumps(body).encode()
+            used = units(consumed)
+            counted.add(
+                operation,
+                used if is_write(operation) else 0,
+                0 if is_write(operation) else used,
+            )
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() in ("content-type", "x-amzn-requestid"):
+                    self.send_header(name, value)
+            self.send_header("x-amz-crc32", str(zlib.crc32(text)))
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+    return Handler
+
+
+@contextlib.contextmanager
+def proxy(url):
+    """Count what goes to the server at @url."""
+    parts = urllib.parse.urlsplit(url)
+    counted = Counted()
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), handler(counted, parts.hostname, parts.port)
+    )
+    server.daemon_threads = True
+    server.local = threading.local()
+    counted.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield counted
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
