@@ -1,5 +1,6 @@
 /* idem store: what the store is, and its care. */
 #include "cli.h"
+#include "create.h"
 #include "json.h"
 
 #include <idem/sqlite.h>
@@ -177,7 +178,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "upgrade") == 0) {
         return upgrade();
     }
-    return cli_usage(command, "say what: info or upgrade");
+    if (argc == 1 && strcmp(argv[0], "create") == 0) {
+        return cli_create(args.store, args.json);
+    }
+    return cli_usage(command, "say what: create, info or upgrade");
 }
 
 static struct cli_option options[] = {
@@ -188,16 +192,17 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
+    "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store upgrade                # after an update of idem that asks for it",
     NULL,
 };
 
-static const char *const what[] = {"info", "upgrade", NULL};
+static const char *const what[] = {"create", "info", "upgrade", NULL};
 
 const struct cli_command cli_store = {
     .name = "store",
-    .summary = "look at the store itself, or bring it up to date",
-    .usage = "idem store [OPTION...] info|upgrade",
+    .summary = "make the store, look at it, or bring it up to date",
+    .usage = "idem store [OPTION...] create|info|upgrade",
     .examples = examples,
     .options = options,
     .run = run,
