@@ -148,6 +148,8 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
     if (cli_net_settle(&net, rc)) {
         story_set_journal(&run->story, net.path);
         net.path = NULL;
+    } else if (rc != 0) {
+        cli_net_explain(&net, error);
     } else if (net.error.code != 0) {
         run_say(run, RUN_DETAIL, "no journal: %s", net.error.text);
     }
