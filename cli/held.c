@@ -107,7 +107,9 @@ int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
     if (cli_net_settle(&net, error.code)) {
         status = say_kept(&net, &error);
         error.code = 0;
-    } else if (error.code == 0) {
+    } else if (error.code != 0) {
+        cli_net_explain(&net, &error);
+    } else {
         cli_journal_catch_up(held->store, cli_stderr_is_tty());
     }
     cli_net_finish(&net);

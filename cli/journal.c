@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <idem/journal.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -44,21 +45,27 @@ int cli_journal_choose(const struct cli_command *command,
                      cli_escape(idem_str(text), shown, sizeof(shown)));
 }
 
-static int fail(struct idem_error *error, int code, const char *text)
+static int fail(struct idem_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int fail(struct idem_error *error, int code, const char *format, ...)
 {
+    va_list args;
+
+    va_start(args, format);
     error->code = code;
-    (void)snprintf(error->text, sizeof(error->text), "%s", text);
+    (void)vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
     return code;
 }
 
-/* Where it is, to be freed; NULL with errno. */
-static char *find_directory(const char *given)
+/* What somebody chose, or NULL: it is beside the default store. */
+static const char *chosen(const char *given)
 {
     if (given == NULL) {
         given = secure_getenv("IDEM_JOURNAL_DIR");
     }
-    return given != NULL && *given != '\0' ? strdup(given)
-                                           : cli_state_path("journal");
+    return given != NULL && *given != '\0' ? given : NULL;
 }
 
 int cli_journal_open(const char *given, bool make,
@@ -66,20 +73,24 @@ int cli_journal_open(const char *given, bool make,
                      struct idem_error *ret_error)
 {
     struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
-    char *directory = find_directory(given);
+    const char *choice = chosen(given);
+    char *directory =
+        choice != NULL ? strdup(choice) : cli_state_path("journal");
 
     *ret_directory = directory;
+    if (directory == NULL && errno == ENOENT) {
+        return fail(ret_error, IDEM_ENOTFOUND,
+                    "there is no home directory for a journal; say where: "
+                    "IDEM_JOURNAL_DIR");
+    }
     if (directory == NULL) {
-        return fail(ret_error, errno == ENOENT ? IDEM_ENOTFOUND : IDEM_ENOMEM,
-                    errno == ENOENT
-                        ? "there is no home directory for a journal; say "
-                          "where: IDEM_JOURNAL_DIR"
-                        : idem_error_text(IDEM_ENOMEM));
+        return fail(ret_error, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
     }
     options.flags = make ? IDEM_JOURNAL_CREATE : 0;
-    if (make && given == NULL && secure_getenv("IDEM_JOURNAL_DIR") == NULL &&
-        cli_make_directories(directory) != 0) {
-        return fail(ret_error, IDEM_EDENIED, "the journal has no place");
+    if (make && choice == NULL && cli_make_directories(directory) != 0) {
+        return fail(ret_error, IDEM_EDENIED,
+                    "cannot make the directory %.150s: %s", directory,
+                    strerror(errno));
     }
     return idem_journal_open(directory, &options, ret_journal, ret_error);
 }
@@ -407,6 +418,17 @@ bool cli_net_settle(struct cli_net *net, int code)
     }
     net->entry = NULL;
     return waits;
+}
+
+void cli_net_explain(const struct cli_net *net, struct idem_error *error)
+{
+    size_t len = strlen(error->text);
+
+    if (net->error.code != 0) {
+        (void)snprintf(error->text + len, sizeof(error->text) - len,
+                       "; nor could it be kept in the journal: %s",
+                       net->error.text);
+    }
 }
 
 void cli_net_finish(struct cli_net *net)

@@ -100,6 +100,9 @@ void cli_net_answered(struct cli_net *net, int code);
 /* @code was the last answer. True: the outcome waits, in net->path. */
 bool cli_net_settle(struct cli_net *net, int code);
 
+/* Adds to @error, of a store that refused, why it is not kept either. */
+void cli_net_explain(const struct cli_net *net, struct idem_error *error);
+
 void cli_net_finish(struct cli_net *net);
 
 #endif

@@ -7,8 +7,8 @@
  * errno: ENOENT, there is no such place; ENOMEM. */
 char *cli_state_path(const char *name);
 
-/* Makes what is missing above @path, for this user only. 0, or CLI_DENIED after
- * saying why. */
+/* Makes what is missing above @path, for this user only. 0, or -1 with errno:
+ * @path is cut behind the directory that could not be made. */
 int cli_make_directories(char *path);
 
 #endif

@@ -10,7 +10,6 @@ static int default_url(bool make, char **ret_url)
 {
     char *path = cli_state_path("idem.db");
     char *url;
-    int status;
 
     if (path == NULL && errno == ENOENT) {
         cli_say("there is no home directory to keep the records in; say where: "
@@ -22,12 +21,13 @@ static int default_url(bool make, char **ret_url)
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
-    status = make ? cli_make_directories(path) : 0;
-    free(path);
-    if (status != 0) {
+    if (make && cli_make_directories(path) != 0) {
+        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        free(path);
         free(url);
-        return status;
+        return CLI_DENIED;
     }
+    free(path);
     *ret_url = url;
     return 0;
 }

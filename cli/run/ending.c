@@ -113,8 +113,9 @@ static int record_patiently(struct cli_net *net, struct idem_error *error)
 
 /* Where there is no room for all of it, neither in the store nor in the journal,
  * that it was done is worth more than what it printed. */
-static int record_less(struct cli_net *net, struct idem_outcome *outcome,
-                       int rc, struct idem_error *error)
+static int record_less(const struct run *run, struct cli_net *net,
+                       struct idem_outcome *outcome, int rc,
+                       struct idem_error *error)
 {
     if (rc != IDEM_EFULL || net->entry != NULL ||
         outcome->result.bytes.len == 0) {
@@ -122,7 +123,13 @@ static int record_less(struct cli_net *net, struct idem_outcome *outcome,
     }
     outcome->result.bytes = idem_bytes(NULL, 0);
     outcome->result.not_kept = true;
-    return record_once(net->attempt, outcome, error);
+    rc = record_once(net->attempt, outcome, error);
+    if (rc == 0) {
+        run_say(run, RUN_NOTICE,
+                "there is no room for the output, neither in the store nor in "
+                "the journal: a replay will not have it");
+    }
+    return rc;
 }
 
 static int record_with_net(struct run *run, struct idem_outcome *outcome,
@@ -137,10 +144,12 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
 
     cli_net_init(&net, rule, run->store, run->attempt, outcome);
     rc = record_patiently(&net, error);
-    rc = record_less(&net, outcome, rc, error);
+    rc = record_less(run, &net, outcome, rc, error);
     if (cli_net_settle(&net, rc)) {
         story_set_journal(&run->story, net.path);
         net.path = NULL;
+    } else if (rc != 0) {
+        cli_net_explain(&net, error);
     } else if (net.error.code != 0) {
         run_say(run, RUN_DETAIL, "no journal: %s", net.error.text);
     }

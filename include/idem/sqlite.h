@@ -13,7 +13,8 @@ extern "C" {
 /* Opens the store in the file @path. The same as idem_open("sqlite:PATH", ...),
  * whose errors it has; "?group=NAME" may stand behind the path here too.
  *
- * Beside the file stand PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours).
+ * Beside the file stand PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours), and
+ * PATH-reserve, 4 MiB of disk for ending what was begun when it is full.
  * All of them are the store: copy, move or delete them together, and only while
  * nobody uses them.
  */

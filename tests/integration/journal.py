@@ -100,6 +100,25 @@ def without_it_nobody_knows(b):
 
 
 @case(slow=True)
+def without_a_place_for_it_the_commands_are_said(b):
+    """Where there is no journal to be had, that is said beside what to type; and a
+    run that needs none is not disturbed."""
+    nowhere = {"IDEM_JOURNAL_DIR": b.file("no/such/place")}
+    always = {**nowhere, "IDEM_JOURNAL": "always"}
+    equal(b.run("quiet", "echo done", env=always), (0, b"done\n", b""))
+    said = b.run("said", "true", "-v", env=always).stderr
+    contains(said, b"no journal: ")
+    got = refused(b, "k", WORK, env=nowhere)
+    equal(got.status, 80)
+    contains(got.stderr, b"nor could it be kept in the journal", b"idem resolve")
+    token = b("begin", "-k", "l").stdout.decode().strip()
+    with locked(b):
+        got = b("complete", env={**nowhere, "IDEM_TOKEN": token})
+    equal(got.status, 69)
+    contains(got.stderr, b"nor could it be kept in the journal")
+
+
+@case(slow=True)
 def each_end_waits(b):
     """complete, fail, release and unknown are kept, and recorded by reconcile."""
     tokens = {}

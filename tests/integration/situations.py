@@ -38,6 +38,7 @@ COMMANDS = {
     '[ "$IDEM_TAKEOVER" = 1 ] || exec sleep 20',
     "mail": 'echo "no such user: $1" >&2; exit 1',
     "send": 'test -e network || { echo "no network" >&2; exit 75; }\necho sent',
+    "dump": "echo dump >>ledger; cat /dev/zero >disk/zeros 2>/dev/null; seq 150000",
     "import": "echo importing; sleep 20",
     "careful-import": 'trap "echo stopped before the first line; exit 75" INT\n'
     'echo importing; [ -e second ] && exit; touch second; sleep 20 & wait',
@@ -143,7 +144,7 @@ $ idem show numbers | grep -E 'status|output|result'
     ),
     Situation(
         "The store is away, or full",
-        "idem fails closed: without a claim on record nothing runs. Here another program holds the store's file locked: after ten seconds the answer is 69. Then the store is on a disk without room: 73. Both may be tried again as soon as the store is there.",
+        "idem fails closed: without a claim on record nothing runs. Here another program holds the store's file locked: after ten seconds the answer is 69. Then the store is on a disk without room: 73. Both may be tried again as soon as the store is there.\n\nA disk may also become full while the work goes on. There is room in reserve for recording how it ended. The output of `./dump`, which fills the disk, is too long for that: its outcome is kept in the journal (80), and the next run of the key, once there is room, records it and replays it.",
         """
 + touch ledger; idem run -k before -- true
 + (echo 'BEGIN IMMEDIATE;'; sleep 13) | sqlite3 idem.db &
@@ -153,6 +154,12 @@ $ idem show numbers | grep -E 'status|output|result'
 + sleep 0.5
 $ idem run -k order-45 -- ./charge 45
 $ idem run --store sqlite:full/idem.db -k order-45 -- ./charge 45
+$ wc -l <ledger
++ mkdir disk; mount -t tmpfs -o size=4m none disk
++ idem run --store sqlite:disk/idem.db -k before -- true
+$ idem run --store sqlite:disk/idem.db -k dump -- ./dump >out
++ rm disk/zeros
+$ idem run --store sqlite:disk/idem.db -k dump -- ./dump | cmp - out && echo the same
 $ wc -l <ledger
 + wait
 """,
@@ -198,7 +205,11 @@ def prepare(directory):
         with open(path, "w", encoding="utf-8") as f:
             f.write(f"#!/bin/sh\n{script}\n")
         os.chmod(path, 0o755)
-    return {"IDEM_STORE": f"sqlite:{directory}/idem.db", "IDEM_OWNER": "ann@host"}
+    return {
+        "IDEM_STORE": f"sqlite:{directory}/idem.db",
+        "IDEM_JOURNAL_DIR": "journal",
+        "IDEM_OWNER": "ann@host",
+    }
 
 
 def at_terminal(command, env, cwd):
@@ -270,6 +281,7 @@ VOLATILE = [
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
     (r"\b1[6-9]\d{11}\b", "FENCE"),
     (r"\b\d+(\.\d+)? ?(ms|s|m|h|d)\b", "DURATION"),
+    (r"[0-9a-f]{8}-[0-9a-f]{16}-\d-[0-9a-f]{16}", "ENTRY"),
     (r" +", " "),
 ]
 

@@ -519,7 +519,8 @@ def a_group_shares_a_store():
     status, token, err = anna("begin", "-k", "a", store=shared)
     equal((status, err), (0, b""))
     all_shared = {
-        name: ("0o660", SHARED) for name in ("a.db", "a.db-lock", "a.db-shm", "a.db-wal")
+        name: ("0o660", SHARED)
+        for name in ("a.db", "a.db-lock", "a.db-reserve", "a.db-shm", "a.db-wal")
     }
     equal(modes(), all_shared)
     equal(bert("begin", "-k", "a", store="a.db")[0], 75)

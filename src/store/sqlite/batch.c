@@ -37,6 +37,23 @@ static void fail_all(struct idem_op *batch, const struct idem_error *error)
     }
 }
 
+/* What starts something new; all else ends, or goes on with, what was begun. */
+static bool is_new(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_IMPORT;
+}
+
+/* Without room in reserve nothing new is written; a replay needs no room. */
+static void refuse(const struct idem__table *table, struct idem_op *op,
+                   const struct idem_now *now)
+{
+    if (!idem__engine_peek(table, op, now)) {
+        (void)idem_op_fail(op, IDEM_EFULL,
+                           "the disk is full: what is left of it is kept for "
+                           "ending what was begun; nothing was done");
+    }
+}
+
 /* True if @op wrote something. */
 static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
                    const struct idem_now *now)
@@ -46,6 +63,10 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
     clear_answer(op);
     if (op->verb == IDEM_OP_PURGE) {
         return idem__sqlite_purge(store, op, now);
+    }
+    if (store->reserve.lacking && is_new(op)) {
+        refuse(&table, op, now);
+        return false;
     }
     return idem__engine_run(&table, op, now);
 }
@@ -170,7 +191,9 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
         return;
     }
     count = idem__counters_left(&store->counters);
-    carry = conn->wal_pages >= CLOSE_CHECKPOINT_PAGES;
+    /* On a full disk the blocks of the log are worth more than the time. */
+    carry =
+        conn->wal_pages >= CLOSE_CHECKPOINT_PAGES && !store->reserve.lacking;
     if ((!count && !carry) ||
         idem__lock_acquire(store->lock,
                            idem__mono_ms() + (count ? CLOSE_WAIT_MS : 0),
@@ -183,7 +206,7 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
         idem__counters_flush(&store->counters, conn);
         IDEM__CRASH_POINT("sqlite/tidy/counted");
     }
-    if (conn->wal_pages >= CLOSE_CHECKPOINT_PAGES) {
+    if (carry) {
         (void)sqlite3_wal_checkpoint_v2(conn->db, NULL,
                                         SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
         IDEM__CRASH_POINT("sqlite/tidy/carried");
@@ -226,6 +249,28 @@ static bool may_reappear(const struct idem__sqlite_store *store, int sqlite_rc)
             !store->table.conn->full_is_clean);
 }
 
+static bool is_full(int sqlite_rc)
+{
+    return (sqlite_rc & 0xff) == SQLITE_FULL;
+}
+
+/* Writes @op to a full disk: into the blocks of the log, once that is carried
+ * over, and then into the reserve, a slice at a time, lest somebody else gets
+ * there first with all of it. */
+static int transact_on_full(struct idem__sqlite_store *store,
+                            struct idem_op *op)
+{
+    int rc;
+
+    do {
+        (void)sqlite3_wal_checkpoint_v2(store->table.conn->db, NULL,
+                                        SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        rc = transact(store, op);
+    } while (is_full(rc) && !may_reappear(store, rc) &&
+             idem__reserve_give(&store->reserve, store->path, &store->share));
+    return rc;
+}
+
 static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
 {
     struct idem_op *next = op->next;
@@ -233,6 +278,9 @@ static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
 
     op->next = NULL;
     rc = transact(store, op);
+    if (is_full(rc) && !may_reappear(store, rc) && !is_new(op)) {
+        rc = transact_on_full(store, op);
+    }
     if (may_reappear(store, rc)) {
         run_settled(store, op);
     } else if (rc != SQLITE_OK) {
@@ -269,6 +317,19 @@ static void run_singly(struct idem__sqlite_store *store, struct idem_op *batch)
     }
 }
 
+/* Somebody else may have used it, or filled it. */
+static void look_at_reserve(struct idem__sqlite_store *store,
+                            const struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (is_new(batch)) {
+            (void)idem__reserve_fill(&store->reserve, store->path,
+                                     &store->share);
+            return;
+        }
+    }
+}
+
 static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
 {
     struct idem_error error;
@@ -282,6 +343,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     idem__conn_patience(store->table.conn,
                         batch->deadline_ms - idem__mono_ms());
+    look_at_reserve(store, batch);
     rc = transact(store, batch);
     if (rc == SQLITE_OK) {
         return;

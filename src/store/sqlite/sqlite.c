@@ -130,6 +130,7 @@ static void finish(struct idem__sqlite_store *store)
 {
     idem__conn_close(store->table.conn);
     idem__readers_finish(&store->readers);
+    idem__reserve_close(&store->reserve);
     idem__lock_close(store->lock);
     idem__clock_finish(&store->clock);
     idem_store_finish(&store->base);
@@ -322,6 +323,7 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
     }
     (void)strcpy(store->path, place);
     store->share = share;
+    store->reserve.fd = -1;
     rc = set_up(store, options, ret_error);
     if (rc != 0) {
         idem__free(store);

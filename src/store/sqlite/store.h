@@ -7,6 +7,7 @@
 #include "store/sqlite/counters.h"
 #include "store/sqlite/lock.h"
 #include "store/sqlite/path.h"
+#include "store/sqlite/reserve.h"
 #include "store/sqlite/table.h"
 
 /* Readers, each with a connection of its own, at the same time at most. */
@@ -33,6 +34,7 @@ struct idem__sqlite_store {
     /* For whoever holds the lock. */
     struct idem__sqlite_table table; /* table.conn is the writer. */
     bool broken; /* A write failed on the disk: settle before the next. */
+    struct idem__reserve reserve;
 
     struct idem__sqlite_clock clock;
     struct idem__counters counters;

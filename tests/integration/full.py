@@ -1,0 +1,167 @@
+"""A full disk: what was begun is ended, nothing new is begun, and an outcome that
+is too long for what is left is kept elsewhere, or without its output."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+from box import case, contains, finish
+from tap import equal, main, skip
+
+INSIDE = "IDEM_TEST_OWN_MOUNTS"
+UNSHARE = (["unshare", "--user", "--map-root-user", "--mount"], ["unshare", "--mount"])
+EFFECT = "echo effect >> ledger"
+LONG = f"{EFFECT}; echo $$ > pid; read x < gate; head -c 3000000 /dev/zero | tr '\\0' x"
+LEN = 3000000
+
+
+def enter():
+    """Become root of a place where file systems can be mounted, if that is allowed."""
+    if INSIDE in os.environ:
+        return
+    for unshare in UNSHARE:
+        with contextlib.suppress(OSError):
+            if subprocess.run([*unshare, "true"], capture_output=True).returncode == 0:
+                os.environ[INSIDE] = "1"
+                os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])
+
+
+class Disk:
+    """A file system of its own, with the store of @b on it."""
+
+    def __init__(self, b, size):
+        self.path = b.file("disk")
+        os.mkdir(self.path)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", self.path]
+        if INSIDE not in os.environ or subprocess.run(mount).returncode != 0:
+            skip("no file system can be mounted here")
+        b.idem.store = "sqlite:" + os.path.join(self.path, "idem.db")
+
+    def fill(self):
+        with contextlib.suppress(OSError):
+            with open(os.path.join(self.path, "filler"), "ab", buffering=0) as f:
+                while f.write(b"x" * 4096) > 0:
+                    pass
+
+    def free(self):
+        os.unlink(os.path.join(self.path, "filler"))
+
+    def end(self):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+
+@contextlib.contextmanager
+def disk(b, size="8m"):
+    d = Disk(b, size)
+    try:
+        yield d
+    finally:
+        d.end()
+
+
+def begin_until_full(b):
+    """Begin until there is no room: how many were begun."""
+    for n in range(3000):
+        got = b("begin", "-k", f"more-{n}")
+        if got.status != 0:
+            equal((got.status, got.stdout), (73, b""))
+            contains(got.stderr, b"full")
+            return n
+    raise AssertionError("the disk is never full")
+
+
+@case(rows=[33, 34])
+def what_was_begun_is_ended(b):
+    """On a full disk every attempt that was begun can be ended, a run starts nothing
+    (73), a replay is given; with room again all goes on."""
+    with disk(b) as d:
+        equal(b.run("done", "echo done").status, 0)
+        tokens = [b("begin", "-k", f"k{n}").stdout.decode().strip() for n in range(60)]
+        assert all(tokens)
+        d.fill()
+        more = begin_until_full(b)
+        verbs = ("complete", "fail", "release", "unknown")
+        for n, token in enumerate(tokens):
+            d.fill()
+            got = b(verbs[n % 4], env={"IDEM_TOKEN": token})
+            equal((n, got), (n, (0, b"", b"")))
+        got = b.run("new", EFFECT)
+        equal((got.status, got.stdout, b.effects()), (73, b"", 0))
+        contains(got.stderr, b"full")
+        equal(b.run("done", "echo done"), (0, b"done\n", b""))
+        print(f"# {len(tokens)} ended and {more} more begun on a full disk")
+        d.free()
+        equal(b.run("new", EFFECT).status, 0)
+        equal(b.effects(), 1)
+        counts = [json.loads(line)["status"] for line in b("list", "--json").stdout.splitlines()]
+        equal(counts.count("in_progress"), more)
+
+
+def run_into_full(b, d, *options, env=None):
+    """A run whose disk is full when it ends, and whose output is too long then."""
+    worker = b.start_run("k", LONG, "--status-file", "story", *options, env=env)
+    b.await_pid()
+    d.fill()
+    b.open_gate()
+    return finish(worker)
+
+
+@case(rows=[34])
+def what_does_not_fit_is_kept_elsewhere(b):
+    """An outcome that is too long for what is left goes into the journal on another
+    disk: 80; with room again it is recorded, and replayed whole."""
+    with disk(b) as d:
+        env = {"IDEM_JOURNAL_DIR": b.file("journal")}
+        got = run_into_full(b, d, env=env)
+        equal((got.status, len(got.stdout)), (80, LEN))
+        contains(got.stderr, b"full", b.file("journal").encode(), b"idem reconcile")
+        equal(len(os.listdir(b.file("journal"))), 1)
+        still = b("reconcile", "--json", env=env)
+        equal((still.status, json.loads(still.stdout)["problem"]), (73, "FULL"))
+        refused = b.run("k", LONG, env=env)
+        equal((refused.status, refused.stdout), (73, b""))
+        d.free()
+        mended = b("reconcile", "--json", env=env)
+        equal((mended.status, json.loads(mended.stdout)["state"]), (0, "recorded"))
+        equal(os.listdir(b.file("journal")), [])
+        again = b.run("k", LONG, env=env)
+        equal((again.status, again.stdout == got.stdout, b.effects()), (0, True, 1))
+
+
+@case(rows=[34])
+def what_fits_nowhere_is_recorded_without_its_output(b):
+    """Where the journal is on the full disk too, it is recorded that the work was
+    done: it does not run again."""
+    with disk(b) as d:
+        env = {"IDEM_JOURNAL_DIR": os.path.join(d.path, "journal")}
+        got = run_into_full(b, d, env=env)
+        equal((got.status, len(got.stdout)), (0, LEN))
+        contains(got.stderr, b"no room for the output")
+        story = json.loads(b.read("story"))
+        equal((story["recorded"], story["not_kept"], story["status"]),
+              (True, True, "completed"))
+        assert "journal" not in story
+        again = b.run("k", LONG, env=env)
+        equal((again.status, again.stdout, b.effects()), (0, b"", 1))
+        contains(again.stderr, b"not kept")
+        d.free()
+        again = b.run("k", LONG, env=env)
+        equal((again.status, again.stdout, b.effects()), (0, b"", 1))
+
+
+@case
+def a_file_system_without_room_for_a_reserve(b):
+    """A store on a disk of half a megabyte works, and says when it is full."""
+    with disk(b, "512k") as d:
+        token = b("begin", "-k", "a").stdout.decode().strip()
+        equal(os.stat(os.path.join(d.path, "idem.db-reserve")).st_blocks * 512, 32768)
+        d.fill()
+        begin_until_full(b)
+        equal(b("complete", env={"IDEM_TOKEN": token}).status, 0)
+
+
+if __name__ == "__main__":
+    enter()
+    main()

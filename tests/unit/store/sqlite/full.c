@@ -1,0 +1,356 @@
+/* A full disk: what was begun can be ended, and nothing new is begun. */
+#include "disk.h"
+#include "temp.h"
+#include "test.h"
+#include "threads.h"
+
+#include <fcntl.h>
+#include <idem/sqlite.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    DISK_LEN = 64 << 20,
+    RESERVE_LEN = 4 << 20, /* A sixteenth. */
+    MANY = 600,
+};
+
+static struct {
+    const char *disk;
+    char path[640];
+    struct idem_store *store;
+    struct idem_attempt *attempts[MANY];
+} t;
+
+/* False: no disk can be made here. */
+static bool begin_test(void)
+{
+    char url[700];
+
+    memset(&t, 0, sizeof(t));
+    t.disk = disk_make(DISK_LEN);
+    if (t.disk == NULL) {
+        return false;
+    }
+    (void)snprintf(t.path, sizeof(t.path), "%s/idem.db", t.disk);
+    (void)snprintf(url, sizeof(url), "sqlite:%s", t.path);
+    assert_ok(idem_open(url, NULL, &t.store, &why));
+    return true;
+}
+
+static void end_test(void)
+{
+    size_t i;
+
+    for (i = 0; i < MANY; i++) {
+        idem_attempt_destroy(t.attempts[i]);
+    }
+    idem_close(t.store);
+}
+
+static int begin(const char *key, struct idem_attempt **ret_attempt)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return idem_begin(t.store, &request, ret_attempt, &why);
+}
+
+static void begin_many(void)
+{
+    char key[16];
+    size_t i;
+
+    for (i = 0; i < MANY; i++) {
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        assert_ok(begin(key, &t.attempts[i]));
+        assert_int_equal(t.attempts[i]->verdict, IDEM_STARTED);
+    }
+}
+
+/* Fills the disk, and begins until that is refused: blocks that the log has are
+ * used again as long as there are any. */
+static void fill(void)
+{
+    struct idem_attempt *attempt;
+    char key[16];
+    unsigned n = 0;
+    int rc;
+
+    disk_fill(t.disk);
+    do {
+        (void)snprintf(key, sizeof(key), "x%u", n++);
+        rc = begin(key, &attempt);
+        if (rc == 0) {
+            idem_attempt_destroy(attempt);
+        }
+    } while (rc == 0 && n < 20000);
+    assert_code(IDEM_EFULL, rc);
+    assert_why("full");
+    assert_int_equal(disk_room(t.disk), 0);
+}
+
+/* Of the reserve, in bytes that are really there. */
+static long reserved(void)
+{
+    char name[700];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s-reserve", t.path);
+    return stat(name, &st) == 0 ? (long)st.st_blocks * 512 : -1;
+}
+
+static int complete(struct idem_attempt *attempt, size_t len)
+{
+    static char bytes[14 << 20];
+    struct idem_result result = {.bytes = idem_bytes(bytes, len)};
+
+    return idem_complete(attempt, &result, &why);
+}
+
+/* How many of them are on record as completed, in a store opened anew. */
+static size_t count_completed(void)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+
+    assert_ok(idem_sqlite_inspect(t.store, &info, &why));
+    return (size_t)info.records[IDEM_STATUS_COMPLETED];
+}
+
+/* The first claim keeps room, and so do all after it. */
+TEST(reserve, isKept)
+{
+    struct idem_attempt *attempt;
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    assert_int_equal(reserved(), -1);
+    assert_ok(begin("k", &attempt));
+    assert_int_equal(reserved(), RESERVE_LEN);
+    assert_ok(complete(attempt, 10));
+    idem_attempt_destroy(attempt);
+    assert_int_equal(reserved(), RESERVE_LEN);
+    end_test();
+}
+
+/* On a full disk every attempt that was begun is completed, and nothing new is
+ * begun; with room again all goes on: ROW(33), ROW(34). */
+TEST(full, endsWhatWasBegun)
+{
+    struct idem_attempt *attempt;
+    size_t i;
+    long after;
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_many();
+    fill();
+
+    for (i = 0; i < MANY; i++) {
+        if (i % 3 == 0) {
+            disk_fill(t.disk); /* What it was given is gone at once. */
+        }
+        if (complete(t.attempts[i], 400) != 0) {
+            fail_with("attempt %zu: %s", i, why.text);
+        }
+        if (i % 100 == 0) {
+            assert_code(IDEM_EFULL, begin("new", &attempt));
+            assert_why("full");
+        }
+    }
+    after = reserved();
+    assert_int_equal(count_completed(), MANY);
+    /* A replay needs no room. */
+    assert_ok(begin("k7", &attempt));
+    assert_int_equal(attempt->verdict, IDEM_REPLAY);
+    assert_int_equal(attempt->record->result.bytes.len, 400);
+    idem_attempt_destroy(attempt);
+    print_message("# %d attempts completed on a full disk; %ld KiB of %d in "
+                  "reserve left\n",
+                  MANY, after / 1024, RESERVE_LEN / 1024);
+
+    disk_free(t.disk);
+    assert_ok(begin("new", &attempt));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    assert_int_equal(reserved(), RESERVE_LEN);
+    idem_attempt_destroy(attempt);
+    end_test();
+}
+
+/* The control: with nothing in reserve the same attempts cannot be ended. */
+TEST(full, losesWithoutAReserve)
+{
+    char name[700];
+    size_t failed = 0;
+    size_t i;
+    int fd;
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_many();
+    (void)snprintf(name, sizeof(name), "%s-reserve", t.path);
+    fd = open(name, O_WRONLY | O_TRUNC);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    disk_fill(t.disk);
+    for (i = 0; i < MANY; i++) {
+        int rc = complete(t.attempts[i], 400);
+
+        assert_true(rc == 0 || rc == IDEM_EFULL);
+        failed += rc != 0;
+    }
+    print_message("# without a reserve %zu of %d could not be ended\n", failed,
+                  MANY);
+    assert_true(failed > MANY / 2);
+
+    /* They can be once there is room. */
+    disk_free(t.disk);
+    for (i = 0; i < MANY; i++) {
+        assert_ok(complete(t.attempts[i], 400));
+    }
+    end_test();
+}
+
+/* What is too long for what is left is refused, and may be said later, or
+ * shorter. */
+TEST(full, refusesWhatDoesNotFit)
+{
+    struct idem_result none = {.not_kept = true};
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_many();
+    fill();
+    assert_code(IDEM_EFULL, complete(t.attempts[0], 14 << 20));
+    assert_code(IDEM_EFULL, complete(t.attempts[1], 14 << 20));
+    assert_ok(idem_complete(t.attempts[1], &none, &why));
+    disk_free(t.disk);
+    assert_ok(complete(t.attempts[0], 14 << 20));
+    end_test();
+}
+
+/* All that ends or goes on with what was begun may use it, in one batch too. */
+TEST(full, servesAllThatEnds)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
+    struct idem_attempt *attempt;
+    struct idem_queue *queue;
+    struct idem_op *op;
+    size_t i;
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_many();
+    fill();
+    assert_ok(idem_renew(t.attempts[0], 120000, &why));
+    assert_ok(idem_release(t.attempts[0], idem_str("x"), &why));
+    assert_ok(idem_unknown(t.attempts[1], idem_str("x"), &why));
+    assert_ok(idem_expire(t.attempts[2], &why));
+    outcome.text = idem_str("looked");
+    assert_ok(idem_resolve(t.store, idem_str(""), idem_str("k1"),
+                           t.attempts[1]->fence, idem_str("me"), &outcome,
+                           &why));
+
+    assert_ok(idem_queue_create(t.store, &queue, &why));
+    for (i = 100; i < 200; i++) {
+        struct idem_request request = IDEM_REQUEST_INIT;
+
+        if (i % 2 == 0) {
+            assert_ok(idem_op_end(t.attempts[i], &outcome, &op, &why));
+        } else {
+            request.key = idem_str("another");
+            request.on_expired_lease = IDEM_HOLD;
+            assert_ok(idem_op_begin(&request, &op, &why));
+        }
+        idem_op_set_user(op, i % 2 == 0 ? t.attempts[i] : NULL);
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    for (i = 100; i < 200; i++) {
+        op = idem_queue_reap(queue, 5000);
+        assert_non_null(op);
+        assert_code(idem_op_user(op) != NULL ? 0 : IDEM_EFULL,
+                    idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    assert_code(IDEM_EFULL, begin("k0", &attempt)); /* It was released. */
+    end_test();
+}
+
+/* On a small disk the reserve is small too. */
+TEST(reserve, isASixteenthAtMost)
+{
+    struct idem_attempt *attempt;
+    char url[700];
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    end_test();
+    memset(&t, 0, sizeof(t));
+    t.disk = disk_make(1 << 20);
+    assert_non_null(t.disk);
+    (void)snprintf(t.path, sizeof(t.path), "%s/idem.db", t.disk);
+    (void)snprintf(url, sizeof(url), "sqlite:%s", t.path);
+    assert_ok(idem_open(url, NULL, &t.store, &why));
+    assert_ok(begin("k", &attempt));
+    assert_int_equal(reserved(), (1 << 20) / 16);
+    disk_fill(t.disk);
+    assert_ok(complete(attempt, 100));
+    idem_attempt_destroy(attempt);
+    end_test();
+}
+
+static bool stop;
+
+/* A log that grows and grows: it takes whatever anybody gives back. */
+static void grab(void *disk)
+{
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        disk_fill(disk);
+    }
+}
+
+/* While somebody takes every byte that comes free, an end is recorded or it is
+ * not, and the answer says which. */
+TEST(full, tellsTheTruthInARace)
+{
+    struct thread *thread;
+    size_t done = 0;
+    size_t i;
+
+    if (!begin_test()) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_many();
+    fill();
+    stop = false;
+    thread = thread_start(grab, (void *)(uintptr_t)t.disk);
+    for (i = 0; i < MANY; i++) {
+        int rc = complete(t.attempts[i], 400);
+
+        if (rc != 0) {
+            assert_code(IDEM_EFULL, rc);
+        }
+        done += rc == 0;
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    thread_join(thread);
+    assert_int_equal(count_completed(), done);
+    print_message("# %zu of %d ended against a writer who takes all that comes "
+                  "free\n",
+                  done, MANY);
+    disk_free(t.disk);
+    for (i = 0; i < MANY; i++) {
+        assert_ok(complete(t.attempts[i], 400));
+    }
+    end_test();
+    temp_remove();
+}
