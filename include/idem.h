@@ -339,6 +339,10 @@ struct idem_open_options {
  *                     likewise, but made with mode 0660 for that group (a name or
  *                     a number), which the caller must be in; whoever opens it
  *                     later may say so or not. A PATH has no "?" in it.
+ *     sqlite:PATH?network=yes
+ *                     on a network file system too, which is refused without:
+ *                     it must be known that no other host uses the file. Options
+ *                     are joined by "&".
  *     memory:         in this process, gone when it is closed
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
