@@ -346,6 +346,10 @@ struct idem_open_options {
  *                     a DynamoDB table, for many machines; idem/dynamodb.h says
  *                     what may stand behind it. The one store that reads the
  *                     environment: AWS's own variables
+ *     sqlite:PATH?network=yes
+ *                     on a network file system too, which is refused without:
+ *                     it must be known that no other host uses the file. Options
+ *                     are joined by "&".
  *     memory:         in this process, gone when it is closed
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.

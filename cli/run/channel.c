@@ -4,10 +4,16 @@
 #include "crash.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+    PAUSE_MS = 10,
+    TRIES_MAX = 50
+};
 
 const struct channel_fds channel_no_fds = {{-1, -1, -1, -1}};
 
@@ -16,6 +22,20 @@ union control {
     struct cmsghdr header;
     char bytes[CMSG_SPACE(CHANNEL_FDS * sizeof(int))];
 };
+
+/* True if the call that failed may succeed after the pause that was made: want
+ * of memory passes, and says nothing about the other end. */
+static bool may_try_again(unsigned *tries)
+{
+    if (errno == EINTR) {
+        return true;
+    }
+    if ((errno != ENOMEM && errno != ENOBUFS) || ++*tries > TRIES_MAX) {
+        return false;
+    }
+    (void)poll(NULL, 0, PAUSE_MS);
+    return true;
+}
 
 int channel_open(int ret_ends[2])
 {
@@ -66,6 +86,7 @@ int channel_send(int end, const void *message, size_t len,
         {.iov_base = (void *)(uintptr_t)message, .iov_len = len},
     };
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+    unsigned tries = 0;
     ssize_t n;
 
     if (row_len > 0) {
@@ -78,7 +99,7 @@ int channel_send(int end, const void *message, size_t len,
     }
     do {
         n = sendmsg(end, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
+    } while (n < 0 && may_try_again(&tries));
     CLI_CRASH_POINT("run/channel/sent");
     return n < 0 ? -1 : 0;
 }
@@ -109,6 +130,7 @@ int channel_receive(int end, void *message, size_t len, bool wait,
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
     int flags = MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT);
     bool is_message;
+    unsigned tries = 0;
     ssize_t n;
 
     if (ret_fds != NULL) {
@@ -119,7 +141,7 @@ int channel_receive(int end, void *message, size_t len, bool wait,
      * before is still here. */
     do {
         n = recvmsg(end, &packet, flags);
-    } while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+    } while (n < 0 && (errno == ECONNRESET || may_try_again(&tries)));
     if (n < 0 && errno == EAGAIN) {
         return 0;
     }

@@ -48,6 +48,9 @@ void recorder_init(struct recorder *recorder, size_t max);
 void recorder_add(struct recorder *recorder, enum frame_stream stream,
                   const void *bytes, size_t len);
 
+/* What was lost of the output cannot be replayed: nothing of it is kept. */
+void recorder_drop(struct recorder *recorder);
+
 /* Ends the recording: sets bytes, content_type and not_kept of @result. The
  * bytes are valid until recorder_finish(). */
 void recorder_result(struct recorder *recorder, struct idem_result *result);

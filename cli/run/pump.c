@@ -60,6 +60,9 @@ static size_t pull(struct pump *pump, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
     }
+    if (n < 0) {
+        recorder_drop(pump->recorder);
+    }
     if (n <= 0) {
         io_close(&pump->from);
         return 0;

@@ -2,7 +2,7 @@
 #include "cli.h"
 #include "run/frames.h"
 
-static void drop(struct recorder *recorder)
+void recorder_drop(struct recorder *recorder)
 {
     recorder->not_kept = true;
     spool_finish(&recorder->spool);
@@ -57,7 +57,7 @@ void recorder_add(struct recorder *recorder, enum frame_stream stream,
         spool_len(&recorder->spool) > recorder->max - need ||
         (fresh && open_frame(recorder, stream) != 0) ||
         spool_append(&recorder->spool, bytes, len) != 0) {
-        drop(recorder);
+        recorder_drop(recorder);
     }
 }
 
@@ -66,7 +66,7 @@ void recorder_result(struct recorder *recorder, struct idem_result *result)
     if (!recorder->not_kept &&
         (close_frame(recorder) != 0 ||
          spool_bytes(&recorder->spool, &result->bytes) != 0)) {
-        drop(recorder);
+        recorder_drop(recorder);
     }
     result->content_type = idem_str(CLI_OUTPUT_TYPE);
     result->not_kept = recorder->not_kept;

@@ -11,7 +11,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Opens the store in the file @path. The same as idem_open("sqlite:PATH", ...),
- * whose errors it has; "?group=NAME" may stand behind the path here too.
+ * whose errors it has; its options may stand behind the path here too.
  *
  * Beside the file stand PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours), and
  * PATH-reserve, 4 MiB of disk for ending what was begun when it is full.

@@ -202,16 +202,20 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
     }
 }
 
-/* Moves from *@batch to *@late those whose deadline has come, with @error. */
+/* Moves from *@batch to *@late those that are not waited for any longer, with
+ * @error: whose deadline has come, or, where it came before the first deadline,
+ * all of them. */
 static void split_late(struct idem_op **batch, struct idem_op **late,
                        const struct idem_error *error)
 {
     int64_t now_ms = idem__mono_ms();
+    bool timed_out =
+        error->code == IDEM_EUNAVAILABLE && (*batch)->deadline_ms <= now_ms;
 
     while (*batch != NULL) {
         struct idem_op *op = *batch;
 
-        if (error->code == IDEM_EUNAVAILABLE && op->deadline_ms > now_ms) {
+        if (timed_out && op->deadline_ms > now_ms) {
             batch = &op->next;
             continue;
         }

@@ -7,8 +7,8 @@
 
 struct idem__group_ops {
     /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
-     * @deadline_ms at most. 0, IDEM_EUNAVAILABLE at the deadline, or another
-     * code that the whole batch is answered with. */
+     * @deadline_ms at most. 0; IDEM_EUNAVAILABLE at the deadline, for those
+     * whose deadline it is; or earlier, or another code, for the whole batch. */
     int (*enter)(struct idem_store *store, int64_t deadline_ms,
                  struct idem_error *ret_error);
     /* Runs the ops linked by next, sets their answers, leaves. Durable changes

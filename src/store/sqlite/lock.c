@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "store/sqlite/lock_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -242,4 +243,9 @@ void idem__lock_release(struct idem__lock *lock)
 {
     (void)set_byte(lock, LOCK_BYTE, F_UNLCK);
     (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+int idem__lock_test(const struct idem__lock *lock, struct idem_error *error)
+{
+    return idem__lock_test_file(lock->fd, error);
 }

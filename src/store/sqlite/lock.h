@@ -24,4 +24,7 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
                        struct idem_error *error);
 void idem__lock_release(struct idem__lock *lock);
 
+/* Tests the file system that the lock file is on: idem__lock_test_file(). */
+int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
+
 #endif

@@ -2,6 +2,7 @@
 #include "store/sqlite/path.h"
 
 #include "core/error.h"
+#include "store/sqlite/filesystem.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,126 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-/* Names from statfs(2). SQLite's locks and shared memory need one kernel. */
-static const struct {
-    unsigned long magic;
-    const char *name;
-} network_file_systems[] = {
-    {0x6969, "NFS"},      {0x517b, "SMB"},        {0xff534d42, "CIFS"},
-    {0xfe534d42, "SMB2"}, {0x5346414f, "AFS"},    {0x6b414653, "AFS"},
-    {0x73757245, "Coda"}, {0x564c, "NCP"},        {0x01021997, "9P"},
-    {0x00c36400, "Ceph"}, {0x0bd00bd0, "Lustre"}, {0x7461636f, "OCFS2"},
-    {0x01161970, "GFS2"}, {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
-};
-
-static int check_file_system(const char *path, struct idem_error *error)
-{
-    struct statfs fs;
-    size_t i;
-
-    if (statfs(path, &fs) != 0) {
-        return idem__error(error, IDEM_ECONFIG, "cannot look at %.120s: %s",
-                           path, strerror(errno));
-    }
-    for (i = 0;
-         i < sizeof(network_file_systems) / sizeof(network_file_systems[0]);
-         i++) {
-        if ((unsigned long)fs.f_type == network_file_systems[i].magic) {
-            return idem__error(error, IDEM_ECONFIG,
-                               "%.120s is on a network file system (%s), whose "
-                               "locks cannot be trusted: use a local disk",
-                               path, network_file_systems[i].name);
-        }
-    }
-    return 0;
-}
-
-static int check_file(const char *path, const struct stat *st,
-                      struct idem_error *error)
-{
-    if (!S_ISREG(st->st_mode)) {
-        return idem__error(error, IDEM_EDENIED,
-                           "%.120s is %s and not a regular file", path,
-                           S_ISDIR(st->st_mode)    ? "a directory"
-                           : S_ISLNK(st->st_mode)  ? "a symbolic link"
-                           : S_ISFIFO(st->st_mode) ? "a pipe"
-                                                   : "a device");
-    }
-    if ((st->st_mode & S_IWOTH) != 0) {
-        return idem__error(error, IDEM_EDENIED,
-                           "%.120s may be written by anyone: chmod o-w it",
-                           path);
-    }
-    return check_file_system(path, error);
-}
-
-static int check_directory(const char *path, struct idem_error *error)
-{
-    const char *slash = strrchr(path, '/');
-    char directory[IDEM__PATH_MAX + 1] = ".";
-    struct stat st;
-
-    if (slash != NULL) {
-        size_t len = slash == path ? 1 : (size_t)(slash - path);
-
-        memcpy(directory, path, len);
-        directory[len] = '\0';
-    }
-    if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
-                           "there is no directory %.120s: make it first",
-                           directory);
-    }
-    return check_file_system(directory, error);
-}
-
-static int check_length(const char *path, struct idem_error *error)
-{
-    const char *slash = strrchr(path, '/');
-
-    if (path[0] == '\0') {
-        return idem__error(error, IDEM_ECONFIG, "the store's path is empty");
-    }
-    if (strlen(path) > IDEM__PATH_MAX) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the store's path is longer than %d bytes",
-                           IDEM__PATH_MAX);
-    }
-    if (strlen(slash != NULL ? slash + 1 : path) > IDEM__NAME_MAX) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the name of the store's file is longer than %d "
-                           "bytes",
-                           IDEM__NAME_MAX);
-    }
-    return 0;
-}
-
-int idem__path_check(const char *path, bool *ret_exists,
-                     struct idem_error *error)
-{
-    struct stat st;
-    int rc = check_length(path == NULL ? "" : path, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (lstat(path, &st) == 0) {
-        rc = check_file(path, &st, error);
-        *ret_exists = true;
-    } else if (errno == ENOENT) {
-        rc = check_directory(path, error);
-        *ret_exists = false;
-    } else {
-        rc = idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
-                         "cannot look at %.120s: %s", path, strerror(errno));
-    }
-    return rc;
-}
-
-/* ---- Several users of one store ---- */
+/* ---- Options ---- */
 
 static int find_group(const char *name, gid_t *ret_gid,
                       struct idem_error *error)
@@ -156,33 +40,157 @@ static int find_group(const char *name, gid_t *ret_gid,
     return 0;
 }
 
-int idem__path_split(const char *text, char path[IDEM__PATH_MAX + 1],
-                     gid_t *ret_gid, struct idem_error *error)
+/* What stands behind "NAME=" in @option; NULL if it has another name. */
+static const char *value_of(const char *option, const char *name)
 {
-    static const char option[] = "?group=";
+    size_t len = strlen(name);
+
+    return strncmp(option, name, len) == 0 && option[len] == '='
+               ? option + len + 1
+               : NULL;
+}
+
+static int take_option(const char *option, struct idem__place *place,
+                       struct idem_error *error)
+{
+    const char *group = value_of(option, "group");
+    const char *network = value_of(option, "network");
+
+    if (group != NULL && group[0] != '\0') {
+        return find_group(group, &place->gid, error);
+    }
+    if (network != NULL && strcmp(network, "yes") == 0) {
+        place->network = true;
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "behind the \"?\" of a store stands group=NAME or "
+                       "network=yes, with \"&\" between them; a path has no "
+                       "\"?\"");
+}
+
+static int take_options(const char *text, struct idem__place *place,
+                        struct idem_error *error)
+{
+    int rc = 0;
+
+    do {
+        size_t len = strcspn(text, "&");
+        char option[300] = "";
+
+        if (len < sizeof(option)) {
+            memcpy(option, text, len);
+        }
+        rc = take_option(option, place, error);
+        text += len;
+    } while (rc == 0 && *text++ != '\0');
+    return rc;
+}
+
+/* Of the last part of @path. */
+static size_t name_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strlen(slash != NULL ? slash + 1 : path);
+}
+
+int idem__path_split(const char *text, struct idem__place *ret_place,
+                     struct idem_error *error)
+{
     size_t len = text == NULL ? 0 : strcspn(text, "?");
 
-    *ret_gid = (gid_t)-1;
+    memset(ret_place, 0, sizeof(*ret_place));
+    ret_place->gid = (gid_t)-1;
     if (len > IDEM__PATH_MAX) {
         return idem__error(error, IDEM_ECONFIG,
                            "the store's path is longer than %d bytes",
                            IDEM__PATH_MAX);
     }
     if (len > 0) {
-        memcpy(path, text, len);
+        memcpy(ret_place->path, text, len);
     }
-    path[len] = '\0';
+    if (name_length(ret_place->path) > IDEM__NAME_MAX) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the name of the store's file is longer than %d "
+                           "bytes",
+                           IDEM__NAME_MAX);
+    }
     if (text == NULL || text[len] == '\0') {
         return 0;
     }
-    if (strncmp(text + len, option, strlen(option)) != 0 ||
-        text[len + strlen(option)] == '\0') {
-        return idem__error(error, IDEM_EINVALID,
-                           "behind the \"?\" of a store stands group=NAME; a "
-                           "path has no \"?\"");
-    }
-    return find_group(text + len + strlen(option), ret_gid, error);
+    return take_options(text + len + 1, ret_place, error);
 }
+
+/* ---- What lies there ---- */
+
+static int check_file_system(const char *path, struct idem__place *place,
+                             struct idem_error *error)
+{
+    return place->network ? 0
+                          : idem__filesystem_check(path, &place->test, error);
+}
+
+static int check_file(struct idem__place *place, const struct stat *st,
+                      struct idem_error *error)
+{
+    if (!S_ISREG(st->st_mode)) {
+        return idem__error(error, IDEM_EDENIED,
+                           "%.120s is %s and not a regular file", place->path,
+                           S_ISDIR(st->st_mode)    ? "a directory"
+                           : S_ISLNK(st->st_mode)  ? "a symbolic link"
+                           : S_ISFIFO(st->st_mode) ? "a pipe"
+                                                   : "a device");
+    }
+    if ((st->st_mode & S_IWOTH) != 0) {
+        return idem__error(error, IDEM_EDENIED,
+                           "%.120s may be written by anyone: chmod o-w it",
+                           place->path);
+    }
+    return check_file_system(place->path, place, error);
+}
+
+static int check_directory(struct idem__place *place, struct idem_error *error)
+{
+    const char *path = place->path;
+    const char *slash = strrchr(path, '/');
+    char directory[IDEM__PATH_MAX + 1] = ".";
+    struct stat st;
+
+    if (slash != NULL) {
+        size_t len = slash == path ? 1 : (size_t)(slash - path);
+
+        memcpy(directory, path, len);
+        directory[len] = '\0';
+    }
+    if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
+                           "there is no directory %.120s: make it first",
+                           directory);
+    }
+    return check_file_system(directory, place, error);
+}
+
+int idem__path_check(struct idem__place *place, struct idem_error *error)
+{
+    struct stat st;
+
+    if (place->path[0] == '\0') {
+        return idem__error(error, IDEM_ECONFIG, "the store's path is empty");
+    }
+    if (lstat(place->path, &st) == 0) {
+        place->exists = true;
+        return check_file(place, &st, error);
+    }
+    if (errno == ENOENT) {
+        return check_directory(place, error);
+    }
+    return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
+                       "cannot look at %.120s: %s", place->path,
+                       strerror(errno));
+}
+
+/* ---- Several users of one store ---- */
 
 /* Only then can we give a file to it. */
 static bool is_member(gid_t gid)
@@ -270,6 +278,20 @@ int idem__path_open(const char *path, const struct idem__share *share)
     return fd;
 }
 
+static int code_of_open(int err)
+{
+    switch (err) {
+    case ENOSPC:
+    case EDQUOT:
+        return IDEM_EFULL;
+    case EMFILE:
+    case ENFILE:
+        return IDEM_EUNAVAILABLE;
+    default:
+        return IDEM_EDENIED;
+    }
+}
+
 int idem__path_create(const char *path, const struct idem__share *share,
                       struct idem_error *error)
 {
@@ -284,10 +306,8 @@ int idem__path_create(const char *path, const struct idem__share *share,
         (void)close(fd);
         return 0;
     }
-    return idem__error(error,
-                       errno == ENOSPC || errno == EDQUOT ? IDEM_EFULL
-                                                          : IDEM_EDENIED,
-                       "cannot create %.120s: %s", path, strerror(errno));
+    return idem__error(error, code_of_open(errno), "cannot create %.120s: %s",
+                       path, strerror(errno));
 }
 
 void idem__path_share_rest(const char *path)

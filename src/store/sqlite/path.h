@@ -12,14 +12,30 @@
  * names of the files beside it. */
 #define IDEM__NAME_MAX 247
 
-/* Checks the form of @path, what lies there, and the file system. *@ret_exists
- * says whether there is a file.
+/* A store's URL behind "sqlite:", taken apart, and what lies there. */
+struct idem__place {
+    char path[IDEM__PATH_MAX + 1];
+    gid_t gid;    /* "group=NAME": (gid_t)-1 without. */
+    bool network; /* "network=yes": a network file system is taken too. */
+    bool exists;  /* There is a file. */
+    bool test;    /* The locks of its file system must be tested. */
+};
+
+/* Takes "PATH[?OPTION[&OPTION]]" apart; a number may be the name of a group.
+ *
+ * IDEM_EINVALID  A "?" that is followed by something else.
+ * IDEM_ECONFIG   The path is too long, or there is no such group.
+ */
+int idem__path_split(const char *text, struct idem__place *ret_place,
+                     struct idem_error *error);
+
+/* Checks the form of the path, what lies there, and the file system; fills in
+ * the rest of @place.
  *
  * IDEM_ECONFIG  Empty or too long, no such directory, a network file system.
  * IDEM_EDENIED  Not a regular file, or one that anyone may write to.
  */
-int idem__path_check(const char *path, bool *ret_exists,
-                     struct idem_error *error);
+int idem__path_check(struct idem__place *place, struct idem_error *error);
 
 /* Whom a file of the store belongs to when it is made. */
 struct idem__share {
@@ -27,15 +43,6 @@ struct idem__share {
     uid_t uid;   /* (uid_t)-1: whoever makes it. */
     gid_t gid;   /* (gid_t)-1: likewise. */
 };
-
-/* Takes "PATH" or "PATH?group=NAME" apart; a number may be the name. *@ret_gid is
- * (gid_t)-1 without a group.
- *
- * IDEM_EINVALID  A "?" that is followed by something else.
- * IDEM_ECONFIG   The path is too long, or there is no such group.
- */
-int idem__path_split(const char *text, char path[IDEM__PATH_MAX + 1],
-                     gid_t *ret_gid, struct idem_error *error);
 
 /* How the files beside @path are shared: like @path itself if it is there, else
  * with @gid.

@@ -274,34 +274,25 @@ static int set_up(struct idem__sqlite_store *store,
     return 0;
 }
 
-static int check_place(const char *path,
-                       const struct idem_open_options *options,
-                       struct idem_error *error)
-{
-    unsigned flags = options == NULL ? 0 : options->flags;
-    bool exists = false;
-    int rc = idem__path_check(path, &exists, error);
-
-    if (rc == 0 && !exists &&
-        (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0) {
-        return idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
-                           path);
-    }
-    return rc;
-}
-
 /* Where the store is, or will be, and whom its files belong to. */
 static int find_place(const char *text, const struct idem_open_options *options,
-                      char path[IDEM__PATH_MAX + 1],
+                      struct idem__place *ret_place,
                       struct idem__share *ret_share, struct idem_error *error)
 {
-    gid_t gid;
-    int rc = idem__path_split(text, path, &gid, error);
+    unsigned flags = options == NULL ? 0 : options->flags;
+    int rc = idem__path_split(text, ret_place, error);
 
     if (rc == 0) {
-        rc = check_place(path, options, error);
+        rc = idem__path_check(ret_place, error);
     }
-    return rc != 0 ? rc : idem__path_share(path, gid, ret_share, error);
+    if (rc == 0 && !ret_place->exists &&
+        (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0) {
+        return idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
+                           ret_place->path);
+    }
+    return rc != 0 ? rc
+                   : idem__path_share(ret_place->path, ret_place->gid,
+                                      ret_share, error);
 }
 
 int idem_sqlite_open(const char *path, const struct idem_open_options *options,
@@ -310,9 +301,9 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
 {
     struct idem__sqlite_store *store;
     bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
-    char place[IDEM__PATH_MAX + 1];
+    struct idem__place place;
     struct idem__share share;
-    int rc = find_place(path, options, place, &share, ret_error);
+    int rc = find_place(path, options, &place, &share, ret_error);
 
     if (rc != 0) {
         return rc;
@@ -321,7 +312,7 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
     if (store == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    (void)strcpy(store->path, place);
+    (void)strcpy(store->path, place.path);
     store->share = share;
     store->reserve.fd = -1;
     rc = set_up(store, options, ret_error);
@@ -329,7 +320,12 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
         idem__free(store);
         return rc;
     }
-    rc = connect_first(store, ret_error);
+    if (place.test) {
+        rc = idem__lock_test(store->lock, ret_error);
+    }
+    if (rc == 0) {
+        rc = connect_first(store, ret_error);
+    }
     if (rc == 0 && idem__group_init(&store->group, &store->base, &group_ops,
                                     threaded) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);

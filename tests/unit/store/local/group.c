@@ -17,7 +17,8 @@ enum {
 struct store {
     struct idem_store base;
     struct idem__group group;
-    int enter_code; /* What enter() answers, with its time used up. */
+    int enter_code; /* What enter() answers, with its time used up ... */
+    bool at_once;   /* ... or not. */
     long pause_ms;  /* Each batch takes as long. */
     unsigned entered;
     unsigned runs;
@@ -37,7 +38,7 @@ static int enter(struct idem_store *base, int64_t deadline_ms,
     struct store *store = store_of(base);
 
     store->entered++;
-    if (store->enter_code == IDEM_EUNAVAILABLE) {
+    if (store->enter_code == IDEM_EUNAVAILABLE && !store->at_once) {
         while (now_ms() < deadline_ms) {
             sleep_ms(1);
         }
@@ -306,25 +307,32 @@ TEST(group, refusesWhatIsLate)
     finish(&store, queue);
 }
 
-/* Another refusal is everybody's answer at once. */
+/* Another refusal, or one that does not wait for its time, is everybody's answer
+ * at once: to ask again would be to ask without a pause. */
 TEST(group, passesARefusalOn)
 {
-    struct store store;
-    struct idem_queue *queue = open_store(&store, false, 4096);
-    int i;
+    static const int codes[] = {IDEM_ECONFIG, IDEM_EUNAVAILABLE};
+    size_t n;
 
-    store.enter_code = IDEM_ECONFIG;
-    for (i = 0; i < 3; i++) {
-        submit(queue, 0);
-    }
-    for (i = 0; i < 3; i++) {
-        struct idem_op *op = idem_queue_reap(queue, -1);
+    for (n = 0; n < COUNT(codes); n++) {
+        struct store store;
+        struct idem_queue *queue = open_store(&store, false, 4096);
+        int i;
 
-        assert_code(IDEM_ECONFIG, idem_op_code(op));
-        idem_op_destroy(op);
+        store.enter_code = codes[n];
+        store.at_once = true;
+        for (i = 0; i < 3; i++) {
+            submit(queue, 0);
+        }
+        for (i = 0; i < 3; i++) {
+            struct idem_op *op = idem_queue_reap(queue, -1);
+
+            assert_code(codes[n], idem_op_code(op));
+            idem_op_destroy(op);
+        }
+        assert_int_equal(store.entered, 1);
+        finish(&store, queue);
     }
-    assert_int_equal(store.entered, 1);
-    finish(&store, queue);
 }
 
 /* What nobody has begun is taken back when its queue goes. */

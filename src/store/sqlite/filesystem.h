@@ -1,0 +1,31 @@
+/* Can the locks of this file system be trusted? */
+#ifndef IDEM_STORE_SQLITE_FILESYSTEM_H
+#define IDEM_STORE_SQLITE_FILESYSTEM_H
+
+#include <idem.h>
+
+/* SQLite's locks and shared memory need one kernel. */
+enum idem__trust {
+    IDEM__TRUST_LOCAL,   /* Known to be good. */
+    IDEM__TRUST_UNKNOWN, /* To be tested: see idem__lock_test(). */
+    IDEM__TRUST_NETWORK, /* Other kernels may have it mounted too. */
+};
+
+/* What is known of a file system by its number in statfs(2), and, where @name is
+ * not NULL, by its name. */
+enum idem__trust idem__filesystem_trust(unsigned long magic, const char *name);
+
+/* The name in @line of /proc/self/mountinfo, if it is about the device
+ * @major:@minor: its type ("fuse.sshfs"), or its source where it is only called
+ * "fuse". False: the line is about another one. */
+bool idem__filesystem_name(const char *line, unsigned major, unsigned minor,
+                           char ret_name[64]);
+
+/* Looks at the file system of @path. *@ret_test: its locks must be tested.
+ *
+ * IDEM_ECONFIG  It is a network file system, or @path is not there.
+ */
+int idem__filesystem_check(const char *path, bool *ret_test,
+                           struct idem_error *error);
+
+#endif
