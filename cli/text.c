@@ -130,16 +130,17 @@ static int utf8_follow(unsigned char c, unsigned char *ret_min,
 bool cli_is_utf8(struct idem_slice s)
 {
     const unsigned char *p = s.base;
-    const unsigned char *end = p + s.len;
+    size_t left = s.len;
     unsigned char min;
     unsigned char max;
 
-    while (p < end) {
+    while (left > 0) {
         int follow = utf8_follow(*p++, &min, &max);
 
-        if (follow < 0 || end - p < follow) {
+        if (follow < 0 || (size_t)follow > --left) {
             return false;
         }
+        left -= (size_t)follow;
         for (; follow > 0; follow--, p++) {
             if (*p < min || *p > max) {
                 return false;

@@ -62,9 +62,9 @@ static void run(struct idem_store *base, struct idem_op *batch)
     if (store->runs < RUNS_MAX) {
         store->lens[store->runs] = len;
     }
-    store->runs++;
     store->runner = pthread_self();
     (void)pthread_sigmask(SIG_SETMASK, NULL, &store->blocked);
+    (void)__atomic_add_fetch(&store->runs, 1, __ATOMIC_ACQ_REL);
     if (store->pause_ms > 0) {
         sleep_ms(store->pause_ms);
     }
