@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* ---- libcurl's callbacks ----------------------------------------------- */
 
@@ -15,10 +16,20 @@
 static curl_socket_t on_open(void *ctx, curlsocktype purpose,
                              struct curl_sockaddr *address)
 {
-    (void)ctx;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
+                    address->protocol);
+
     (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC,
-                  address->protocol);
+    if (fd >= 0) {
+        idem__sockets_opened(ctx, fd);
+    }
+    return fd;
+}
+
+static int on_close(void *ctx, curl_socket_t fd)
+{
+    idem__sockets_closing(ctx, fd);
+    return close(fd);
 }
 
 /* Called each time the request is about to be written to a connection. */
@@ -69,6 +80,9 @@ static CURLcode set_up(struct idem__aws_slot *slot,
     bad |= set(easy, CURLOPT_WRITEFUNCTION, idem__aws_on_body);
     bad |= set(easy, CURLOPT_WRITEDATA, slot);
     bad |= set(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    bad |= set(easy, CURLOPT_OPENSOCKETDATA, slot->sockets);
+    bad |= set(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+    bad |= set(easy, CURLOPT_CLOSESOCKETDATA, slot->sockets);
     bad |= set(easy, CURLOPT_PREREQFUNCTION, on_send);
     bad |= set(easy, CURLOPT_PREREQDATA, slot);
     if (options->ca_file != NULL) {
@@ -81,6 +95,7 @@ static CURLcode set_up(struct idem__aws_slot *slot,
 
 int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
+                          struct idem__sockets *sockets,
                           struct idem__aws_clock *clock,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error)
@@ -91,6 +106,7 @@ int idem__aws_slot_create(const struct idem__curl *curl,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     slot->curl = curl;
+    slot->sockets = sockets;
     slot->clock = clock;
     slot->host = &options->host;
     slot->easy = curl->easy_init();

@@ -4,6 +4,7 @@
 
 #include "aws/curl.h"
 #include "aws/sigv4.h"
+#include "aws/sockets.h"
 #include "aws/transport.h"
 
 /* What arrived of an answer, beside its body. */
@@ -23,6 +24,7 @@ struct idem__aws_slot {
     CURL *easy;
     struct idem__aws_slot *next; /* Of the free ones. */
     struct idem__aws_request *request;
+    struct idem__sockets *sockets;
     struct idem__aws_clock *clock;
     const struct idem_host *host;
     int64_t sent_boot_ms; /* Read before the request was handed over. */
@@ -45,6 +47,7 @@ struct idem__aws_slot {
  * be used. */
 int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
+                          struct idem__sockets *sockets,
                           struct idem__aws_clock *clock,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error);

@@ -5,6 +5,7 @@
 #include "aws/error.h"
 #include "aws/quiet.h"
 #include "aws/slot.h"
+#include "aws/sockets.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -13,7 +14,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define CONNECTIONS 32
@@ -40,8 +40,7 @@ struct idem__aws_client {
     struct idem__aws_options options;
     char *ca_file;
     CURLM *multi;
-    int epoll;
-    int wake;
+    struct idem__sockets sockets;
     struct idem__aws_clock clock;
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
@@ -56,6 +55,7 @@ struct idem__aws_client {
 
     bool guarded; /* Something but plain HTTP to this machine was asked for. */
     bool working;
+    bool looked; /* At the sockets, by the last work(). */
     int64_t curl_due_ms;
     /* Atomic: wait() and wake() use them without the lock. */
     int64_t due_ms;
@@ -111,23 +111,19 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
                      void *known)
 {
     struct idem__aws_client *client = ctx;
-    struct epoll_event event = {.data.fd = fd};
+    uint32_t wanted = 0;
 
     (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        (void)epoll_ctl(client->epoll, EPOLL_CTL_DEL, fd, NULL);
-        return 0;
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLIN;
     }
-    event.events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0) |
-                   ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0);
-    if (epoll_ctl(client->epoll, known == NULL ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
-                  fd, &event) != 0) {
-        return -1;
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLOUT;
     }
-    if (known == NULL) {
+    if (wanted != 0 && known == NULL) {
         (void)client->curl->multi_assign(client->multi, fd, client);
     }
-    return 0;
+    return idem__sockets_want(&client->sockets, fd, wanted, known == NULL);
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
@@ -159,20 +155,6 @@ static int set_up_multi(struct idem__aws_client *client)
     bad |= set(client->multi, CURLMOPT_TIMERDATA, client);
     bad |= set(client->multi, CURLMOPT_MAXCONNECTS, connections);
     return bad == 0 ? 0 : -1;
-}
-
-static int set_up_epoll(struct idem__aws_client *client)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-
-    client->epoll = epoll_create1(EPOLL_CLOEXEC);
-    client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    event.data.fd = client->wake;
-    return client->epoll < 0 || client->wake < 0 ||
-                   epoll_ctl(client->epoll, EPOLL_CTL_ADD, client->wake,
-                             &event) != 0
-               ? -1
-               : 0;
 }
 
 static int copy_ca_file(struct idem__aws_client *client,
@@ -220,15 +202,16 @@ int idem__aws_client_open(const struct idem__aws_options *options,
     if (client->options.connections_max == 0) {
         client->options.connections_max = CONNECTIONS;
     }
-    client->epoll = -1;
-    client->wake = -1;
     client->curl_due_ms = IDEM_NEVER;
     client->due_ms = IDEM_NEVER;
     client->queued_due_ms = IDEM_NEVER;
     client->sleep_until_ms = -1;
-    rc = copy_ca_file(client, ret_error);
-    if (rc == 0 && (set_up_epoll(client) != 0 || set_up_multi(client) != 0)) {
+    if (idem__sockets_open(&client->sockets, client->options.connections_max) !=
+            0 ||
+        set_up_multi(client) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    } else {
+        rc = copy_ca_file(client, ret_error);
     }
     if (rc != 0) {
         idem__aws_client_close(client);
@@ -257,12 +240,7 @@ void idem__aws_client_close(struct idem__aws_client *client)
         (void)client->curl->multi_cleanup(client->multi);
     }
     idem__quiet_end(&quiet);
-    if (client->epoll >= 0) {
-        (void)close(client->epoll);
-    }
-    if (client->wake >= 0) {
-        (void)close(client->wake);
-    }
+    idem__sockets_close(&client->sockets);
     idem__sigv4_finish(&client->signer);
     idem__free(client->ca_file);
     idem__free(client);
@@ -326,8 +304,8 @@ static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
         client->free_slots = slot->next;
         return slot;
     }
-    if (idem__aws_slot_create(client->curl, &client->options, &client->clock,
-                              &slot, error) != 0) {
+    if (idem__aws_slot_create(client->curl, &client->options, &client->sockets,
+                              &client->clock, &slot, error) != 0) {
         return NULL;
     }
     client->slots++;
@@ -467,9 +445,11 @@ static void land(struct idem__aws_client *client, struct idem__aws_slot *slot,
 
 /* ---- Working ----------------------------------------------------------- */
 
-/* Starts what has a turn. */
-static void start_queued(struct idem__aws_client *client)
+/* Starts what has a turn. True if something was sent on its way. */
+static bool start_queued(struct idem__aws_client *client)
 {
+    bool launched = false;
+
     while (client->queued.first != NULL &&
            (client->free_slots != NULL ||
             client->slots < client->options.connections_max)) {
@@ -491,10 +471,12 @@ static void start_queued(struct idem__aws_client *client)
         if (rc != 0) {
             refuse(client, request, &error);
         }
+        launched = launched || rc == 0;
     }
     if (client->queued.first == NULL) {
         client->queued_due_ms = IDEM_NEVER;
     }
+    return launched;
 }
 
 /* Ends what waited past its deadline. */
@@ -557,7 +539,7 @@ static void drain(const struct idem__aws_client *client)
 {
     uint64_t count;
 
-    (void)!read(client->wake, &count, sizeof(count));
+    (void)!read(client->sockets.wake, &count, sizeof(count));
 }
 
 /* A wake that nobody waited for must not keep the descriptor readable. One that
@@ -568,14 +550,14 @@ static void take_wake(struct idem__aws_client *client)
 
     drain(client);
     if (__atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST) >= 0) {
-        (void)!write(client->wake, &one, sizeof(one));
+        (void)!write(client->sockets.wake, &one, sizeof(one));
     }
 }
 
 static void run_sockets(struct idem__aws_client *client)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(client->epoll, events, EVENTS, 0);
+    int n = idem__sockets_ready(&client->sockets, events, EVENTS);
     int running;
     int i;
 
@@ -585,7 +567,7 @@ static void run_sockets(struct idem__aws_client *client)
                    ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
                    ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
 
-        if (events[i].data.fd == client->wake) {
+        if (events[i].data.fd == client->sockets.wake) {
             take_wake(client);
         } else {
             (void)client->curl->multi_socket_action(client->multi,
@@ -624,19 +606,25 @@ static void set_due(struct idem__aws_client *client)
 void idem__aws_work(struct idem__aws_client *client)
 {
     struct idem__quiet quiet = {.blocked = false};
+    bool launched;
 
     assert(!client->working);
     client->working = true;
     if (client->guarded) {
         idem__quiet_begin(&quiet);
     }
-    start_queued(client);
+    launched = start_queued(client);
     run_timers(client);
-    run_sockets(client);
+    /* What was just sent is not answered yet. The caller comes back for it, and
+     * then the sockets are looked at in any case. */
+    client->looked = !(launched && client->looked);
+    if (client->looked) {
+        run_sockets(client);
+    }
     collect(client);
     /* What ended made room. */
     if (client->queued.first != NULL) {
-        start_queued(client);
+        (void)start_queued(client);
     }
     run_timers(client);
     collect(client);
@@ -728,11 +716,11 @@ void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
     if (wakes != client->wakes_seen || left_ms < 0) {
         left_ms = 0;
     }
-    (void)epoll_wait(client->epoll, &event, 1,
+    (void)epoll_wait(client->sockets.epoll, &event, 1,
                      left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
     __atomic_store_n(&client->sleep_until_ms, (int64_t)-1, __ATOMIC_SEQ_CST);
     client->wakes_seen = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
-    if (event.data.fd == client->wake) {
+    if (event.data.fd == client->sockets.wake) {
         drain(client);
     }
 }
@@ -742,12 +730,12 @@ void idem__aws_wake(struct idem__aws_client *client)
     uint64_t one = 1;
 
     (void)__atomic_fetch_add(&client->wakes, 1, __ATOMIC_SEQ_CST);
-    (void)!write(client->wake, &one, sizeof(one));
+    (void)!write(client->sockets.wake, &one, sizeof(one));
 }
 
 int idem__aws_fd(const struct idem__aws_client *client)
 {
-    return client->epoll;
+    return client->sockets.epoll;
 }
 
 int64_t idem__aws_due_ms(const struct idem__aws_client *client)

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -379,43 +380,66 @@ TEST(wait, isEndedByAWake)
     idem__aws_client_close(client);
 }
 
-static void work_on(void *ctx)
-{
-    unsigned i;
+enum {
+    WAKES = 3000
+};
 
-    for (i = 0; i < 20000; i++) {
-        idem__aws_work(ctx);
+/* One thread waits, one wakes it once each time, one works meanwhile. */
+struct race {
+    struct idem__aws_client *client;
+    int waits; /* Atomic: how often it has set out to wait. */
+};
+
+static void race_wake(void *ctx)
+{
+    struct race *race = ctx;
+    int i;
+
+    for (i = 1; i <= WAKES; i++) {
+        while (__atomic_load_n(&race->waits, __ATOMIC_ACQUIRE) < i) {
+        }
+        idem__aws_wake(race->client);
     }
 }
 
-static void wake_often(void *ctx)
+static void race_work(void *ctx)
 {
-    unsigned i;
+    struct race *race = ctx;
 
-    for (i = 0; i < 2000; i++) {
-        idem__aws_wake(ctx);
-        sleep_ms(0);
+    while (__atomic_load_n(&race->waits, __ATOMIC_ACQUIRE) <= WAKES) {
+        idem__aws_work(race->client);
     }
 }
 
 /* No wake is lost to a work() that takes it back at the same moment. */
 TEST(wait, losesNoWake)
 {
-    struct idem__aws_client *client = client_open(0);
-    struct thread *worker = thread_start(work_on, client);
-    struct thread *waker = thread_start(wake_often, client);
-    unsigned i;
+    struct race race = {.client = client_open(0)};
+    struct thread *waker = thread_start(race_wake, &race);
+    struct thread *worker = thread_start(race_work, &race);
+    int64_t longest_ms = 0;
+    int i;
 
-    for (i = 0; i < 300; i++) {
+    for (i = 1; i <= WAKES; i++) {
         int64_t began = idem__mono_ms();
+        int64_t took_ms;
 
-        idem__aws_wake(client);
-        idem__aws_wait(client, began + 10000);
-        assert_true(idem__mono_ms() - began < 5000);
+        __atomic_store_n(&race.waits, i, __ATOMIC_RELEASE);
+        /* The wake comes now before the wait has begun, now during it. */
+        if (i % 2 == 1) {
+            (void)sched_yield();
+        }
+        idem__aws_wait(race.client, began + 3000);
+        took_ms = idem__mono_ms() - began;
+        longest_ms = took_ms > longest_ms ? took_ms : longest_ms;
     }
+    __atomic_store_n(&race.waits, WAKES + 1, __ATOMIC_RELEASE);
     thread_join(waker);
     thread_join(worker);
-    idem__aws_client_close(client);
+    assert_true(longest_ms < 2900);
+    print_message("# %d wakes, the longest wait %lld ms\n", WAKES,
+                  (long long)longest_ms);
+    idem__aws_client_close(race.client);
 }
 
 struct shared {
@@ -576,35 +600,79 @@ TEST(client, servesManyThreads)
 
 /* ---- Signals ----------------------------------------------------------- */
 
-/* The mask of signals is the caller's again after work(), also where they were
- * blocked meanwhile. */
-TEST(client, leavesTheSignalMask)
+/* What the clock, which is read in the middle of work(), saw. */
+struct seen_signals {
+    struct idem_host host; /* The system's. */
+    bool raise;
+    unsigned blocked;
+    unsigned open;
+};
+
+static int look_at_signals(void *ctx, struct idem_clock_reading *ret_reading)
 {
-    struct idem__aws_endpoint_options options = {
+    struct seen_signals *seen = ctx;
+    sigset_t mask;
+
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    if (sigismember(&mask, SIGTERM) == 1) {
+        seen->blocked++;
+    } else {
+        seen->open++;
+    }
+    if (seen->raise) {
+        (void)pthread_kill(pthread_self(), SIGPIPE);
+    }
+    return seen->host.clock(seen->host.ctx, ret_reading);
+}
+
+static void ask_once(struct seen_signals *seen, const char *url)
+{
+    struct idem__aws_endpoint_options where = {
         .service = "dynamodb",
         .service_env = "DYNAMODB",
         .region = idem_str("x-1"),
-        .url = idem_str("https://127.0.0.1:1"),
+        .url = idem_str(url),
+    };
+    struct idem__aws_options options = {
+        .provider = &provider,
+        .host = {.ctx = seen, .clock = look_at_signals},
     };
     struct server server;
-    struct idem__aws_client *client = client_open(0);
+    struct idem__aws_client *client = NULL;
     struct idem__aws_request request;
-    sigset_t before, after;
-    int number;
 
-    assert_ok(idem__aws_endpoint_resolve(&options, &idem__aws_env_process,
+    assert_ok(idem__aws_endpoint_resolve(&where, &idem__aws_env_process,
                                          &server.endpoint, &why));
+    assert_ok(idem__aws_client_open(&options, &client, &why));
     request = request_to(&server, "x", 5000);
-    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
     idem__aws_submit(client, &request);
     drive(client, &request);
     assert_int_equal(request.outcome, IDEM__AWS_NOT_SENT);
+    idem__aws_client_close(client);
+}
+
+/* Where TLS is used signals are blocked while libcurl works, a SIGPIPE of that time
+ * is taken back, and the mask is the caller's again afterwards. */
+TEST(client, keepsSignalsOutOfTls)
+{
+    struct seen_signals seen = {.raise = true};
+    sigset_t before, after;
+    int number;
+
+    idem__host_default(&seen.host);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
+    ask_once(&seen, "https://127.0.0.1:1");
+    assert_true(seen.blocked > 0);
+    assert_int_equal(seen.open, 0);
     assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
     for (number = 1; number < NSIG; number++) {
         assert_int_equal(sigismember(&before, number),
                          sigismember(&after, number));
     }
-    idem__aws_client_close(client);
+
+    seen.raise = false;
+    ask_once(&seen, "http://127.0.0.1:1");
+    assert_true(seen.open > 0);
 }
 
 /* ---- Memory ------------------------------------------------------------ */

@@ -1,0 +1,46 @@
+/* The sockets that libcurl waits for, in one epoll descriptor. */
+#ifndef IDEM_AWS_SOCKETS_H
+#define IDEM_AWS_SOCKETS_H
+
+#include <idem.h>
+
+#include <sys/epoll.h>
+
+/* A kept-alive connection is waited for again and again. It stays registered in
+ * between: taking it out and putting it back would be two system calls for each
+ * request. Only sockets whose closing we hear of can be treated so; others are
+ * registered as they are asked for. */
+struct idem__socket {
+    int fd;
+    uint32_t wanted;     /* What libcurl waits for; 0: nothing. */
+    uint32_t registered; /* What epoll reports; 0: nothing. */
+};
+
+struct idem__sockets {
+    int epoll;
+    int wake; /* eventfd, always registered. */
+    struct idem__socket *kept;
+    size_t kept_len;
+    size_t kept_cap;
+};
+
+/* For about @max connections. IDEM_ENOMEM: there are no descriptors, or no
+ * memory; close() is still to be called. */
+int idem__sockets_open(struct idem__sockets *sockets, size_t max);
+void idem__sockets_close(struct idem__sockets *sockets);
+
+/* @fd was just opened, or is about to be closed. */
+void idem__sockets_opened(struct idem__sockets *sockets, int fd);
+void idem__sockets_closing(struct idem__sockets *sockets, int fd);
+
+/* From now on @fd is waited for with @wanted of EPOLLIN and EPOLLOUT; 0: not any
+ * more; @is_new: it was not waited for before. 0 or -1. */
+int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
+                       bool is_new);
+
+/* What is ready now, without waiting, at most @max; a wake is among them. Returns
+ * how many. */
+int idem__sockets_ready(struct idem__sockets *sockets,
+                        struct epoll_event *events, int max);
+
+#endif
