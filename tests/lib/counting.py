@@ -95,7 +95,9 @@ def handler(counted, host, port):
             self.send_header("x-amz-crc32", str(zlib.crc32(text)))
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(text)
+            # A client may have stopped waiting.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.wfile.write(text)
 
     return Handler
 

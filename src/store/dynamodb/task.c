@@ -622,10 +622,15 @@ static bool encode(struct idem__task *task)
 }
 
 /* A claim that was made by a slow clock ends sooner in the store's time than its
- * owner counts; it is extended before the owner hears of it. */
+ * owner counts; it is extended before the owner hears of it. Of the four seconds
+ * between an owner's last deed and a taker's first, one may go to clocks that are
+ * a little off. */
 static bool claimed_too_short(const struct idem__task *task,
                               const struct idem_now *now)
 {
+    enum {
+        TOLERATED_MS = 1000
+    };
     const struct idem_record *record = &task->item.record;
     int64_t asked_ms = now->store_ms + now->store_err_ms -
                        (now->boot_ms - task->op->asked_boot_ms);
@@ -633,7 +638,7 @@ static bool claimed_too_short(const struct idem__task *task,
     return task->op->verb == IDEM_OP_BEGIN && !task->extended &&
            task->decision.verdict == IDEM_STARTED &&
            record->lease_end_ms != IDEM_NEVER &&
-           record->lease_end_ms - record->lease_ms < asked_ms;
+           record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
 static void extend(struct idem__task *task, const struct idem_now *now)
