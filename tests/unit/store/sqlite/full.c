@@ -57,6 +57,7 @@ static void end_test(void)
         idem_attempt_destroy(t.attempts[i]);
     }
     idem_close(t.store);
+    disk_end(t.disk);
 }
 
 static int begin(const char *key, struct idem_attempt **ret_attempt)
