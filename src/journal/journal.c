@@ -1,4 +1,5 @@
 /* A journal: opened, closed, and entries put into it. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -410,8 +411,13 @@ static int settle(const struct idem_journal *journal, const char *name,
     }
     (void)strcpy(entry->name, to);
     entry->named = true;
+    IDEM__CRASH_POINT("journal/put/named");
     rc = flush(entry->fd, to, error);
-    return rc != 0 ? rc : flush(journal->fd, "its directory", error);
+    if (rc == 0) {
+        rc = flush(journal->fd, "its directory", error);
+    }
+    IDEM__CRASH_POINT("journal/put/flushed");
+    return rc;
 }
 
 static int store_file(const struct idem_journal *journal,
@@ -424,8 +430,10 @@ static int store_file(const struct idem_journal *journal,
     if (rc != 0) {
         return rc;
     }
+    IDEM__CRASH_POINT("journal/put/made");
     rc = write_all(entry->fd, file, entry->name, error);
     if (rc == 0) {
+        IDEM__CRASH_POINT("journal/put/written");
         rc = settle(journal, file->name, entry, error);
     }
     if (rc != 0) {
@@ -502,7 +510,9 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
+        IDEM__CRASH_POINT("journal/removes");
         (void)unlinkat(entry->directory, entry->name, 0);
+        IDEM__CRASH_POINT("journal/removed");
         idem_journal_leave(entry);
     }
 }

@@ -1,4 +1,5 @@
 /* What is in a journal: told to its store, shown, deleted. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "core/token.h"
@@ -117,9 +118,15 @@ static enum idem_journal_state replay(const struct round *round,
                                       const struct held *held,
                                       struct idem_error *error)
 {
-    switch (tell(round->store, &held->entry, error)) {
+    int rc;
+
+    IDEM__CRASH_POINT("journal/replay/held");
+    rc = tell(round->store, &held->entry, error);
+    IDEM__CRASH_POINT("journal/replay/told");
+    switch (rc) {
     case IDEM_OK:
         (void)unlinkat(round->journal->fd, held->name, 0);
+        IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
         set_aside(round, held, ".lost");

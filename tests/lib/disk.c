@@ -84,6 +84,11 @@ void disk_free(const char *disk)
     (void)unlink(filler(disk));
 }
 
+void disk_end(const char *disk)
+{
+    (void)umount2(disk, MNT_DETACH);
+}
+
 long disk_room(const char *disk)
 {
     struct statvfs fs;

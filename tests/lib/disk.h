@@ -14,6 +14,9 @@ const char *disk_make(size_t len);
 void disk_fill(const char *disk);
 void disk_free(const char *disk);
 
+/* Unmounts it; nothing on it is open. */
+void disk_end(const char *disk);
+
 /* How many bytes can still be written. */
 long disk_room(const char *disk);
 

@@ -14,7 +14,7 @@ import time
 import judge
 import points
 import processes
-from tap import LONG, PROGRAM, Idem, equal, start
+from tap import LONG, PROGRAM, Idem, equal, run, start
 
 KILLS_PER_POINT = 100 if LONG else 20
 RANDOM_KILLS = 2000 if LONG else 200
@@ -110,6 +110,7 @@ class Storm:
         self.complaints = []
         self.random_kills = collections.Counter()
         self.pauses = collections.Counter()
+        self.in_journal = set()  # Keys of outcomes that were flushed there.
         self.fresh = self.larges = self.paused = 0
 
     def file(self, name):
@@ -117,7 +118,8 @@ class Storm:
 
     def environment(self, deaths, stop=None):
         env = points.environment(self.counters, deaths, stop)
-        return {**env, "IDEM_STORE": self.idem.store}
+        journal = self.file("journal")
+        return {**env, "IDEM_STORE": self.idem.store, "IDEM_JOURNAL_DIR": journal}
 
     # ---- Programs on libidem ----
 
@@ -259,6 +261,21 @@ class Storm:
         """The keeper dies, and then its runner."""
         self.run([("keep/start/tells", 1), *deaths], disturb)
 
+    def kept(self, deaths, disturb=None):
+        """The outcome is put into the journal before the store is told."""
+        self.run(deaths, disturb, options=("--journal", "always"))
+
+    def told(self, deaths, disturb=None):
+        """The runner dies once the outcome is in the journal; its keeper tells it,
+        and dies, or whoever comes next."""
+        key = self.keys.make(self.chance.choice("rh") + "-run-kept")
+        if disturb is None:
+            with self.keys.lock:
+                self.in_journal.add(key)
+        dead = [("journal/put/flushed", 1), *deaths]
+        self.run(dead, disturb, options=("--journal", "always"), key=key)
+        time.sleep(0.1)  # The keeper has its moment.
+
     # ---- Kills at named points ----
 
     def kill_at_points(self):
@@ -356,6 +373,12 @@ class Storm:
                 burner.kill()
                 burner.wait()
 
+    def reconcile(self):
+        """What is left in the journal is told; some of it comes too late."""
+        told = run([STORM_IDEM, "reconcile"], self.environment([]), timeout=60)
+        if told.status not in (0, 80):
+            self.complaints.append(("reconcile", told))
+
     def records(self):
         told = self.idem("export", "-", timeout=120)
         equal((told.status, told.stderr), (0, b""))
@@ -370,6 +393,7 @@ class Storm:
             records = self.records()
             going = {key for key in wanted if not is_over(key, records.get(key))}
             if not going:
+                self.reconcile()
                 return
             with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
                 for key in going & by_run:
@@ -428,6 +452,8 @@ SCENES = [
     (r"local/group/gives-back", [S.abandon]),
     (r"sqlite/batch/op-run|local/group/|queue/", [S.batch, S.threads, S.work]),
     (r"sqlite/|api/|worker/", [S.work, S.threads]),
+    (r"journal/replay/", [S.told]),
+    (r"journal/", [S.kept]),
     (r"run/spool/", [S.run_long]),
     (r"run/lease/", [S.run_slow]),
     (r"run/story/", [S.run_story]),
@@ -441,6 +467,7 @@ SCENES = [
 AT_RANDOM = [
     *(S.work, S.renew, S.threads, S.batch, S.purge, S.abandon, S.transaction),
     *(S.run, S.run, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
+    *(S.kept, S.kept, S.told),
 ]
 
 

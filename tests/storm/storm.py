@@ -8,6 +8,7 @@ The control does the same work with a lock file.
 
 import atexit
 import collections
+import json
 import os
 import shutil
 import sqlite3
@@ -21,7 +22,7 @@ import points
 import processes
 from scenes import KILLS_PER_POINT, PLAIN, SIDE_BY_SIDE, STORM_IDEM, Storm
 from scenes import check_integrity
-from tap import LONG, PROGRAM, environment, equal, main, start, test
+from tap import LONG, PROGRAM, environment, equal, main, run, start, test
 
 # ---- One storm, many questions ----
 
@@ -83,6 +84,23 @@ def nothing_is_lost_stale_or_doubled():
     equal(judge.judge(events, records, storm.answers), [])
     equal(storm.complaints, [])
     assert any(e.what == "T" for e in events), "nobody was ever told LOST"
+
+
+@test(rows=[14])
+def what_was_kept_is_recorded():
+    """An outcome that was in the journal when its runner died is on record, and
+    nothing waits any more."""
+    storm = weather()
+    env = environment(storm.environment([]))
+    told = run([PROGRAM, "reconcile", "--list", "--json"], env)
+    states = collections.Counter(json.loads(line)["state"] for line in told.stdout.splitlines())
+    print(f"# {len(storm.in_journal)} outcomes left to others; set aside: {dict(states)}")
+    assert len(storm.in_journal) >= 3 * KILLS_PER_POINT
+    equal((told.status, states["waiting"], states["in_use"]), (0, 0, 0))
+    records = storm.records()
+    equal({records[key].status for key in storm.in_journal}, {"completed"})
+    attempts = {records[key].attempts for key in storm.in_journal}
+    equal(attempts, {1})
 
 
 @test

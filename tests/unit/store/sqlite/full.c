@@ -23,20 +23,30 @@ static struct {
     struct idem_attempt *attempts[MANY];
 } t;
 
-/* False: no disk can be made here. */
-static bool begin_test(void)
+static void open_store(void)
 {
     char url[700];
 
-    memset(&t, 0, sizeof(t));
-    t.disk = disk_make(DISK_LEN);
-    if (t.disk == NULL) {
-        return false;
-    }
     (void)snprintf(t.path, sizeof(t.path), "%s/idem.db", t.disk);
     (void)snprintf(url, sizeof(url), "sqlite:%s", t.path);
     assert_ok(idem_open(url, NULL, &t.store, &why));
+}
+
+/* False: no disk can be made here. */
+static bool begin_test_on(size_t disk_len)
+{
+    memset(&t, 0, sizeof(t));
+    t.disk = disk_make(disk_len);
+    if (t.disk == NULL) {
+        return false;
+    }
+    open_store();
     return true;
+}
+
+static bool begin_test(void)
+{
+    return begin_test_on(DISK_LEN);
 }
 
 static void end_test(void)
@@ -47,6 +57,7 @@ static void end_test(void)
         idem_attempt_destroy(t.attempts[i]);
     }
     idem_close(t.store);
+    disk_end(t.disk);
 }
 
 static int begin(const char *key, struct idem_attempt **ret_attempt)
@@ -58,16 +69,21 @@ static int begin(const char *key, struct idem_attempt **ret_attempt)
     return idem_begin(t.store, &request, ret_attempt, &why);
 }
 
-static void begin_many(void)
+static void begin_some(size_t n)
 {
     char key[16];
     size_t i;
 
-    for (i = 0; i < MANY; i++) {
+    for (i = 0; i < n; i++) {
         (void)snprintf(key, sizeof(key), "k%zu", i);
         assert_ok(begin(key, &t.attempts[i]));
         assert_int_equal(t.attempts[i]->verdict, IDEM_STARTED);
     }
+}
+
+static void begin_many(void)
+{
+    begin_some(MANY);
 }
 
 /* Fills the disk, and begins until that is refused: blocks that the log has are
@@ -288,23 +304,48 @@ TEST(full, servesAllThatEnds)
 TEST(reserve, isASixteenthAtMost)
 {
     struct idem_attempt *attempt;
-    char url[700];
 
-    if (!begin_test()) {
+    if (!begin_test_on(1 << 20)) {
         SKIP("no file system can be mounted here");
     }
-    end_test();
-    memset(&t, 0, sizeof(t));
-    t.disk = disk_make(1 << 20);
-    assert_non_null(t.disk);
-    (void)snprintf(t.path, sizeof(t.path), "%s/idem.db", t.disk);
-    (void)snprintf(url, sizeof(url), "sqlite:%s", t.path);
-    assert_ok(idem_open(url, NULL, &t.store, &why));
     assert_ok(begin("k", &attempt));
     assert_int_equal(reserved(), (1 << 20) / 16);
     disk_fill(t.disk);
     assert_ok(complete(attempt, 100));
     idem_attempt_destroy(attempt);
+    end_test();
+}
+
+/* A small reserve lasts too: the blocks of the log are used again and again. */
+TEST(full, carriesTheLogOver)
+{
+    enum {
+        SOME = 100
+    };
+    char tokens[SOME][IDEM_TOKEN_MAX];
+    size_t i;
+
+    if (!begin_test_on(8 << 20)) {
+        SKIP("no file system can be mounted here");
+    }
+    begin_some(SOME);
+    for (i = 0; i < SOME; i++) {
+        assert_ok(idem_attempt_token(t.attempts[i], tokens[i]));
+        idem_attempt_destroy(t.attempts[i]);
+    }
+    idem_close(t.store); /* The log is empty now. */
+    open_store();
+    for (i = 0; i < SOME; i++) {
+        disk_fill(t.disk);
+        assert_ok(
+            idem_attempt_from_token(t.store, tokens[i], &t.attempts[i], &why));
+        if (idem_unknown(t.attempts[i], idem_str("x"), &why) != 0) {
+            fail_with("attempt %zu: %s", i, why.text);
+        }
+    }
+    print_message("# %d attempts ended on a full disk, of 512 KiB in reserve "
+                  "%ld left\n",
+                  SOME, reserved() / 1024);
     end_test();
 }
 
