@@ -41,6 +41,18 @@ TEST(base64, givesThePublishedText)
     }
 }
 
+/* A length that cannot be counted with is too long. */
+TEST(base64, refusesLengthsBeyondCounting)
+{
+    char text[16] = "";
+
+    assert_code(IDEM_EINVALID,
+                idem__base64_encode(idem_bytes(text, SIZE_MAX / 2 + 1), text,
+                                    sizeof(text)));
+    assert_code(IDEM_EINVALID, idem__base64_encode(idem_bytes(text, SIZE_MAX),
+                                                   text, sizeof(text)));
+}
+
 /* What was encoded comes back, at every length and for every byte. */
 TEST(base64, roundTrips)
 {

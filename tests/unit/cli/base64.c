@@ -40,7 +40,9 @@ TEST(base64, hasOneSpelling)
 {
     static const char *const bad[] = {"Z",        "Zg",   "Zg=",   "Zh==",
                                       "Zm9=",     "====", "Z===",  "=Zg=",
-                                      "Zg==Zg==", "Zm 9", "Zm9\n", "-_8="};
+                                      "Zg==Zg==", "Zm 9", "Zm9\n", "-_8=",
+                                      "Zm9{",     "Zm9`", "Zm9[",  "Zm9@",
+                                      "Zm9:"};
     uint8_t bytes[16];
     size_t len;
     size_t i;

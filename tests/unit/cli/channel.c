@@ -36,6 +36,34 @@ TEST(channel, carriesAMessageAndItsDescriptors)
     (void)close(ends[1]);
 }
 
+/* Nothing need come with a message, and what comes need not be wanted. Whoever
+ * sends to nobody is told, without a signal; so is who cannot wait for room. */
+TEST(channel, carriesAMessageAlone)
+{
+    struct channel_fds sent = {{0, 1, -1, -1}};
+    char message[8] = "";
+    int next;
+    int ends[2];
+    int i;
+
+    assert_int_equal(channel_open(ends), 0);
+    next = next_fd();
+    assert_int_equal(channel_send(ends[0], "alone", 6, &channel_no_fds), 0);
+    assert_int_equal(channel_receive(ends[1], message, 6, true, NULL), 1);
+    assert_string_equal(message, "alone");
+    assert_int_equal(channel_send(ends[0], "other", 6, &sent), 0);
+    assert_int_equal(channel_receive(ends[1], message, 6, true, NULL), 1);
+    assert_string_equal(message, "other");
+    assert_int_equal(channel_receive(ends[1], message, 6, false, NULL), 0);
+    assert_int_equal(next_fd(), next);
+    for (i = 0; channel_send(ends[0], "much", 5, &channel_no_fds) == 0; i++) {
+        assert_true(i < 1000000);
+    }
+    (void)close(ends[1]);
+    assert_int_equal(channel_send(ends[0], "nobody", 7, &sent), -1);
+    (void)close(ends[0]);
+}
+
 /* What is shorter or longer than a message is none, and leaves nothing open. */
 TEST(channel, refusesWhatIsNoMessage)
 {

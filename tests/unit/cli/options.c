@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include "test.h"
+#include "threads.h"
 
 static struct {
     bool flag;
@@ -9,6 +10,7 @@ static struct {
     const char *text;
     const char *any;
     int64_t time_ms;
+    int64_t limit_ms;
     uint64_t count;
     uint64_t size;
     int choice;
@@ -34,6 +36,11 @@ static struct cli_option options[] = {
      .arg = "TIME",
      .min = CLI_OR_NEVER(2000),
      .max = IDEM_DURATION_MAX_MS},
+    {.name = "limit",
+     .kind = CLI_DURATION,
+     .target = &got.limit_ms,
+     .arg = "TIME",
+     .max = 10000},
     {.name = "count",
      .kind = CLI_COUNT,
      .target = &got.count,
@@ -174,6 +181,35 @@ TEST(parse, refusesAMissingValue)
     check_refused(lines);
 }
 
+static int ask_for_help(void *ctx)
+{
+    if (freopen("/dev/null", "w", stdout) == NULL) {
+        return 8;
+    }
+    (void)parse(ctx);
+    return 9; /* It came back. */
+}
+
+/* Whoever asks for help gets it, wherever the question stands, and no more. */
+TEST(parse, endsWithHelp)
+{
+    static const char *const lines[] = {"test --help", "test -h", "test -fh",
+                                        "test -f --help --no-such", NULL};
+    static const char *const examples[] = {"test", NULL};
+    struct cli_option *o;
+    int i;
+
+    command.examples = examples;
+    command.summary = command.usage = "";
+    for (o = options; o->name != NULL; o++) {
+        o->help = "";
+    }
+    for (i = 0; lines[i] != NULL; i++) {
+        assert_int_equal(child_run(ask_for_help, (void *)(uintptr_t)lines[i]),
+                         0);
+    }
+}
+
 TEST(text, hasLimits)
 {
     static const char *const bad[] = {"test --text=", "test --text=123456",
@@ -207,6 +243,17 @@ TEST(duration, isANumberAndAUnit)
         assert_int_equal(parse(rows[i].line), 0);
         assert_true(got.time_ms == rows[i].want_ms);
     }
+}
+
+/* A time that must end is no "never". */
+TEST(duration, mayHaveToEnd)
+{
+    static const char *const bad[] = {"test --limit never", "test --limit 11s",
+                                      NULL};
+
+    check_refused(bad);
+    assert_int_equal(parse("test --limit 0s"), 0);
+    assert_int_equal(got.limit_ms, 0);
 }
 
 TEST(duration, refusesAllElse)

@@ -1,9 +1,12 @@
 /* The status line of idem run. */
 #include "run/story.h"
 
+#include "temp.h"
 #include "test.h"
 #include "text.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What story_tell() writes about an error of @text, with a NUL. */
@@ -37,4 +40,78 @@ TEST(story, isJsonWhateverAnErrorSays)
     assert_non_null(strstr(line, "\"error\":\"there is no directory "
                                  "/caf\\\\xe9: make it first\""));
     assert_true(cli_is_utf8(idem_str(line)));
+}
+
+/* What the file @path holds, with a NUL. */
+static const char *content(const char *path)
+{
+    static char text[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    assert_true(fd >= 0);
+    n = read(fd, text, sizeof(text) - 1);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    (void)close(fd);
+    return text;
+}
+
+/* All that there is to say, in the order of the manual. */
+TEST(story, tellsAll)
+{
+    static const struct idem_record record = {.status = IDEM_STATUS_COMPLETED};
+    const char *path = temp_path("status");
+    struct idem_attempt attempt = {.verdict = IDEM_STARTED,
+                                   .takeover = true,
+                                   .record = &record};
+    struct idem_record newer = record;
+    struct story story;
+
+    newer.fence = 42;
+    newer.attempts = 2;
+    attempt.record = &newer;
+    story_init(&story, idem_str("shop"), idem_bytes("\xff", 1));
+    story_set_attempt(&story, &attempt);
+    story.executed = true;
+    story.recorded = true;
+    story.exit_status = 3;
+    story.signal = 9;
+    story.replayed_bytes = 5;
+    story_tell(&story, 137, -1, path);
+    assert_string_equal(
+        content(path),
+        "{\"verdict\":\"STARTED\",\"executed\":true,\"exit_status\":3,"
+        "\"signal\":9,\"recorded\":true,\"status\":\"completed\","
+        "\"not_kept\":false,\"replayed_bytes\":5,\"scope\":\"shop\","
+        "\"key\":null,\"key_hex\":\"ff\",\"fence\":42,\"attempts\":2,"
+        "\"takeover\":true,\"idem_status\":137}\n");
+}
+
+/* Nobody wants to know; and nothing can be written: that changes nothing else. */
+TEST(story, isNobodysTrouble)
+{
+    const char *directory = temp_path("directory");
+    struct story story;
+    char path[5000];
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    int err = dup(2);
+    int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    story_init(&story, idem_str(""), idem_str("k"));
+    story_tell(&story, 0, -1, NULL);
+    (void)dup2(quiet, 2); /* It says so, each time. */
+    story_tell(&story, 0, full, NULL);
+    story_tell(&story, 0, -1, directory);
+    (void)snprintf(path, sizeof(path), "%s/no/such/file", directory);
+    story_tell(&story, 0, -1, path);
+    memset(path, 'x', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    story_tell(&story, 0, -1, path);
+    (void)dup2(err, 2);
+    (void)close(full);
+    (void)close(quiet);
+    (void)close(err);
+    assert_int_equal(rmdir(directory), 0);
 }

@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <stdlib.h>
+
 static void check_escape(const char *bytes, size_t len, const char *want)
 {
     char buf[64];
@@ -32,6 +34,21 @@ TEST(escape, cutsWhatDoesNotFit)
     assert_string_equal(cli_escape(idem_str("\xff\xff"), buf, 8), "\\xff...");
     assert_string_equal(cli_escape(idem_str("123\xff"), buf, 8), "123\\xff");
     assert_string_equal(cli_escape(idem_str("1234\xff"), buf, 8), "1234...");
+}
+
+/* The same to a file, of any length. */
+TEST(escape, isPrinted)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    assert_non_null(f);
+    cli_print_escaped(f, idem_bytes("order\x00 42", 9));
+    cli_print_escaped(f, idem_bytes(NULL, 0));
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, "order\\x00 42");
+    free(text);
 }
 
 TEST(hex, isTwoDigitsForEachByte)

@@ -323,6 +323,27 @@ TEST(begin, remembersThatItMayHaveHappened)
                      IDEM_PAST_RELEASED);
 }
 
+/* With a doubt that is told twice, the oldest entry makes room as ever. */
+TEST(begin, forgetsADoubtThatAnotherTells)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+    size_t i;
+
+    found.history_len = IDEM_HISTORY_MAX;
+    for (i = 0; i < IDEM_HISTORY_MAX; i++) {
+        found.history[i].fence = 40 - i;
+        found.history[i].end = i == 3 || i == IDEM_HISTORY_MAX - 1
+                                   ? IDEM_PAST_TAKEN_OVER
+                                   : IDEM_PAST_RELEASED;
+    }
+    decision = decide_now(&found, &op);
+    assert_true(decision.takeover);
+    assert_int_equal(decision.next.history[IDEM_HISTORY_MAX - 1].fence,
+                     40 - (IDEM_HISTORY_MAX - 2));
+}
+
 /* So many attempts that they cannot be counted are not few. */
 TEST(begin, doesNotCountRound)
 {
@@ -731,6 +752,21 @@ TEST(begin, followsItInEveryCombination)
         expect(&row);
         check(&row);
     }
+}
+
+/* An attempt that is newer than all the history tells, and older than the one at
+ * work, was of another life, or came from elsewhere. */
+TEST(begin, tellsAWaiterOfAnAttemptThatNeverWas)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+
+    found.fence = 50;
+    found.history_len = 1;
+    found.history[0].fence = 40;
+    found.history[0].end = IDEM_PAST_TAKEN_OVER;
+    op.u.begin.join_fence = 45;
+    assert_int_equal(decide_now(&found, &op).verdict, IDEM_RELEASED);
 }
 
 /* A waiter is tied to the attempt that it saw. After a takeover it waits on; of

@@ -190,6 +190,23 @@ TEST(resolve, isMadeOnce)
     }
 }
 
+/* About another attempt it is another decision, even of the same person and the
+ * same words: of one that is gone, or one that the record only tells of. */
+TEST(resolve, isMadeOnceForEachAttempt)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_UNKNOWN, 0);
+    struct idem_op op = sample_resolve();
+    struct idem_record next = decide(&found, &op).next;
+
+    op.nonce[0] ^= 1;
+    assert_code(IDEM_OK, decide(&next, &op).code);
+    op.fence = next.fence - 1;
+    assert_code(IDEM_ELOST, decide(&next, &op).code);
+    op.fence = next.fence;
+    next.fence++; /* As an import may raise it. */
+    assert_code(IDEM_ELOST, decide(&next, &op).code);
+}
+
 /* A lease without an end is never over, so a person may decide at any time. */
 TEST(resolve, mayEndALeaseWithoutAnEnd)
 {

@@ -2,6 +2,7 @@
  * under an id is refused and never taken for a record. */
 #include "base/bytes.h"
 #include "base/sha256.h"
+#include "core/record.h"
 #include "host.h"
 #include "sample.h"
 #include "test.h"
@@ -154,7 +155,7 @@ TEST(record, isLaidOutAsDrawn)
 /* Too small a buffer is refused, and nothing is written behind its end. */
 TEST(record, staysInItsBuffer)
 {
-    struct idem_record record = sample_record();
+    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
     struct head want = encode(&record);
     struct head head;
     size_t cap;
@@ -258,6 +259,73 @@ TEST(record, isCorruptWhenCutOrLonger)
     }
     head.len = IDEM_HEAD_MAX + 1;
     assert_corrupt(&head, "it is far longer");
+}
+
+/* What a caller may have put together, and no decoder would have let pass. */
+TEST(record, isFaultyBeyondItsLimits)
+{
+    static const char big[IDEM_HEAD_MAX + 1];
+    int fault;
+
+    assert_null(idem__record_fault(&(struct idem_record){
+        .status = IDEM_STATUS_IN_PROGRESS,
+        .on_expired_lease = IDEM_HOLD,
+        .fence = 1,
+        .attempts = 1,
+        .fingerprint = idem_bytes(big, IDEM_FINGERPRINT_LEN),
+        .history_len = 1,
+        .history = {{.end = IDEM_PAST_RESOLVED}},
+    }));
+    for (fault = 0; fault < 14; fault++) {
+        struct idem_record r = sample_ended(IDEM_STATUS_COMPLETED, 1);
+        struct idem_slice *const slices[] = {
+            &r.owner, &r.fingerprint, &r.result.content_type, &r.result.meta,
+            &r.error, &r.note,        &r.unknown_fields,
+        };
+        static const size_t limits[] = {
+            IDEM_OWNER_MAX,
+            31,
+            255,
+            IDEM_META_MAX,
+            IDEM_TEXT_MAX,
+            IDEM_TEXT_MAX,
+            IDEM_HEAD_MAX,
+        };
+
+        r.history_len = 1;
+        r.history[0].end = IDEM_PAST_RELEASED;
+        switch (fault) {
+        case 7:
+            r.history_len = IDEM_HISTORY_MAX + 1;
+            break;
+        case 8:
+            r.history[0].owner = idem_bytes(big, IDEM_OWNER_MAX + 1);
+            break;
+        case 9:
+            r.history[0].started_ms = -1;
+            break;
+        case 10:
+            r.history[0].ended_ms = -1;
+            break;
+        case 11:
+            r.history[0].end = (enum idem_past_end)0;
+            break;
+        case 12:
+            r.history[0].end = (enum idem_past_end)4;
+            break;
+        case 13:
+            r.status = IDEM_STATUS_IN_PROGRESS;
+            r.result_len = 0;
+            r.result.not_kept = true;
+            break;
+        default:
+            *slices[fault] = idem_bytes(big, limits[fault] + 1);
+            break;
+        }
+        if (idem__record_fault(&r) == NULL) {
+            fail_with("fault %d was not seen", fault);
+        }
+    }
 }
 
 /* The record of one key is none under the id of another. */

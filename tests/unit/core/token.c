@@ -193,7 +193,7 @@ TEST(token, refusesLengthsThatLie)
         {1, 1, 28, true},    {1, 1, 27, false},  {1, 1, 29, false},
         {1, 1, 60, false},   {0, 2, 28, true},   {2, 0, 28, false},
         {255, 1, 28, false}, {26, 1, 28, false}, {1, 255, 28, false},
-        {1, 2, 28, false},
+        {1, 2, 28, false},   {27, 1, 28, false},
     };
     size_t i;
 

@@ -1,0 +1,256 @@
+"""Inputs that a person can think of, to start the fuzz targets with."""
+
+import base64
+import hashlib
+import json
+import struct
+
+NOW = 1_700_000_000_000
+NEVER = 2**63 - 1
+FIELDS = {"owner": 1, "fingerprint": 2, "content_type": 3, "meta": 4}
+FIELDS.update(error=5, note=6)
+
+
+def u32(n):
+    return struct.pack(">I", n)
+
+
+def u64(n):
+    return struct.pack(">Q", n)
+
+
+def past(end, fence, owner=b""):
+    return bytes([end]) + u64(fence) + u64(NOW) + u64(NOW + 1) + owner
+
+
+def head(status=1, policy=1, flags=0, fence=NOW, attempts=1, **more):
+    """The head of a record without its checksum; <idem/store.h> draws it."""
+    result, request = more.pop("result", b""), more.pop("input", b"")
+    history, unknown = more.pop("history", ()), more.pop("unknown", b"")
+    fields = b""
+    for name, tag in FIELDS.items():
+        if name in more:
+            fields += bytes([tag]) + u32(len(more[name])) + more[name]
+    for entry in history:
+        fields += b"\x07" + u32(len(entry)) + entry
+    fields += unknown
+    times = [NOW, NOW, 60000, NOW + 60000, 5_060_000, 0]
+    times += [0 if status == 1 else NOW + 5, NEVER, 86_400_000, 0]
+
+    def digest(body):
+        return hashlib.sha256(body).digest()[:16] if body else bytes(16)
+
+    return b"".join(
+        [
+            b"IDR1\x01",
+            bytes([status, policy, flags]),
+            u64(fence),
+            u32(attempts),
+            u32(len(fields)),
+            *(u64(ms) for ms in times),
+            b"n" * 16,
+            b"B" * 16,
+            digest(result),
+            digest(request),
+            u64(len(result)),
+            u64(len(request)),
+            fields,
+        ]
+    )
+
+
+HEADS = [
+    head(),
+    head(policy=2, owner=b"host/1", fingerprint=b"\x01" + b"f" * 32),
+    head(2, result=b"done", content_type=b"text/plain", meta=b"exit 0\n"),
+    head(2, flags=1, input=b"request"),
+    head(3, error=b"card refused", note=b"", flags=2),
+    head(4, note=b"the lease ended", flags=2, attempts=5),
+    head(5, history=[past(1, NOW - 1), past(2, 41, b"host/2"), past(3, 40, b"ann")]),
+    head(history=[past(2, n) for n in range(8, 0, -1)], unknown=b"\x08\0\0\0\1x"),
+    head(unknown=b"\x80\0\0\0\0"),
+    head(fence=NEVER, attempts=2**32 - 1),
+]
+
+
+def record():
+    for body in HEADS:
+        yield b"\x03" + body
+        yield b"\x01" + body
+        signed = hashlib.sha256(b"the id of no key in particular." + b"\0" + body)
+        yield b"\x00" + body + signed.digest()[:16]
+    yield b"\x04"
+    yield b"\x04" + bytes(range(256)) * 4
+
+
+def token_body(scope, key, fence):
+    body = bytes([len(scope)]) + scope + bytes([len(key)]) + key
+    return body + b"n" * 16 + u64(fence)
+
+
+def token():
+    for scope, key, fence in (b"", b"k", 1), (b"shop", b"order-42", NOW):
+        body = token_body(scope, key, fence)
+        yield b"\x01" + bytes([len(body)]) + body
+        signed = body + hashlib.sha256(body).digest()[:4]
+        yield b"\x00idem1." + base64.urlsafe_b64encode(signed).rstrip(b"=")
+        yield b"\x02" + bytes([len(scope)]) + scope + bytes([len(key)]) + key
+    yield b"\x02\x03abc\x03def" + u64(7) + b"n" * 16 + u64(9)
+
+
+def line(key, body, **more):
+    text = {"scope": "", "key": key, **more}
+    identity = hashlib.sha256(b"idem1" + u64(0) + u64(len(key)) + key.encode())
+    signed = body + hashlib.sha256(identity.digest() + body).digest()[:16]
+    text["head"] = base64.b64encode(signed).decode()
+    return json.dumps(text).encode()
+
+
+def transfer():
+    first = b'{"idem_export":1,"exported_ms":1700000000000,"store":"memory:"}\n'
+    done = base64.b64encode(b"done").decode()
+    yield b"\x00\x00" + first
+    for body in HEADS:
+        yield b"\x00\x00" + first + line("k", body) + b"\n"
+    yield b"\x00\x00" + line("k", HEADS[2], result=done, status="completed")
+    yield b"\x00\x00" + line("k", HEADS[2], result=done, status="failed")
+    yield b"\x00\x00" + line("k", HEADS[0], expires_ms=None) + b"\n\n{}\n[]"
+    yield b"\x00\x00" + line("k", HEADS[0]) + b"\0x\n"
+    yield b"\x00\x01" + b"x" * 40 + b"\n" + b"x" * 41 + b"\n"
+    yield b"\x01" + bytes(64)
+
+
+def values():
+    texts = "0 1 2s 60000ms 5m 36500d never 12345678901234567890 75,111-113 0-255"
+    texts += " 512 64k 8M 1G 17179869183G 18446744073709551616 1.5h +1 0x10 1e9"
+    for kind in range(7):
+        for text in texts.split():
+            yield bytes([kind, 2, 5, 1]) + text.encode()
+            yield bytes([kind, 0, 6, 0]) + text.encode()
+
+
+def options():
+    for lines in (
+        ["-k", "order-42", "--", "true", "-x"],
+        ["--key=order-42", "-aq", "one", "two"],
+        ["--note=", "--count", "99", "--all", "-"],
+        ["--key", "--", "a"],
+        ["-aa"],
+        ["--coun=1"],
+        ["--help"],
+    ):
+        for how in range(3):
+            yield bytes([how]) + "\n".join(lines).encode()
+
+
+def text():
+    for sample in (
+        b"order-42",
+        b"it's",
+        b"\\ \x1b[2J\xff",
+        "é€😀".encode(),
+        b"\xed\xa0\x80",
+        b"--retentoin",
+    ):
+        for time in b"\x00\x02\x04\x07\x0d\x0e\x0f":
+            yield bytes([9, time]) + sample
+
+
+def url():
+    for name in "a", "a?group=0", "a?mode=rw", ":memory:", "file:a", ".", "x" * 500:
+        yield b"sqlite:" + name.encode()
+    yield from (b"memory:", b"memory:x", b"dynamodb://t", b"", b"sqlite:/tmp/")
+
+
+def frames():
+    yield b"\x00\x01" + u32(5) + b"hello\x02" + u32(1) + b"!"
+    yield b"\x00\x01" + u32(6) + b"hello"
+    yield b"\x01\x04" + b"\x00\x05hello\x01\x01!\x00\x02ok"
+    yield b"\x01\x02" + b"\x00\x05hello\x01\x01!\x00\x02ok" * 4
+    for meta in b"exit 0\n", b"exit 255\n", b"exit 256\n", b"signal 9\n", b"exit 1":
+        yield b"\x02" + meta
+
+
+def channel():
+    yield b"\x01\x01\x01\x00\x01\x05hello"
+    yield b"\x00\x10\x01\x04\x05\x0ffour"
+    yield b"\x00\x02\x01\x04\x03\x0ftw"
+    yield b"\x00\x02\x01\x04\x20\x0ftoo much of it."
+
+
+def story():
+    for error in b"", b"no such store", b"/caf\xe9", "/café".encode():
+        start = b"\x45\x01\x04shop\x08order-42\x01\x03\x01\x01\x04\x00\x00"
+        yield start + u64(5) + u64(NOW) + u64(1) + b"\x01" + error
+
+
+def call(*numbers):
+    return bytes(numbers)
+
+
+RERUN, HOLD = 0b1, 0b0
+MINUTE, LATER = call(9, 3, 0), call(9, 4, 0)
+
+
+def life():
+    begin, done = call(0, 0, 0, RERUN), call(3, 0, 0, 1)
+    release = call(3, 0, 3, 1)
+    yield begin + done + begin + call(15)
+    yield call(0, 0, 0, HOLD) + MINUTE + LATER + begin + done
+    # A takeover; then so many releases that the history is full.
+    yield begin + LATER + begin + (release + begin) * 10
+    yield begin + call(7, 0, 0) + begin + call(8, 0, 0, 1, 0) + call(6, 0, 2)
+    yield begin + call(13, 0) + done + LATER + LATER + call(11) + call(14, 0) + begin
+    yield begin + call(12, 0, 1) + call(3, 1, 1, 2) + call(8, 0, 0, 3, 0) + begin
+
+
+def obituary():
+    for ran in 0, 1:
+        yield bytes([1, 1, 2, 5, 1, 0, ran])
+        yield bytes([2, 1, 2, 5, 0, 1, 2, 5, 1, 1, ran])
+    yield bytes([0, 1, 1, 2, 1])
+
+
+def base64_texts():
+    yield from (b"", b"A", b"AA", b"AAA", b"AAAA", b"AA==", b"AAA=", b"-_+/")
+
+
+def identity():
+    yield b"\x00\x00\x06abcdef\x02\x03\x03\x02\x02\x04"
+    yield b"\x00\x03key\x06abcdef\x02\x03\x03\x02\x02\x04"
+    yield b"\x01\x05abcde\x02\x00\x03\x00"
+    yield b"\x02\x00\x50" + b"x" * 80 + b"\x03\x10\x20\x05"
+
+
+def file():
+    yield b"\x00"
+    yield b"\x01"
+    for template in 0, 1:
+        for log in 0, 1:
+            for how in range(8):
+                yield bytes([template, log, 0, 0x21, 7, how, 3, 1, 2, 3])
+
+
+def decide():
+    yield bytes(300)
+    yield bytes(range(256)) * 2
+
+
+SEEDS = {
+    "base64": base64_texts,
+    "channel": channel,
+    "decide": decide,
+    "file": file,
+    "frames": frames,
+    "identity": identity,
+    "life": life,
+    "obituary": obituary,
+    "options": options,
+    "record": record,
+    "story": story,
+    "text": text,
+    "token": token,
+    "transfer": transfer,
+    "url": url,
+    "values": values,
+}

@@ -1,0 +1,206 @@
+/* What a command printed: recorded in frames, read back, written out. */
+#include "run/frames.h"
+
+#include "cli.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What was written to @fd, as text. */
+static const char *text_in(int fd)
+{
+    static char text[2][256];
+    static unsigned next;
+    char *to = text[next++ % 2];
+    ssize_t n = pread(fd, to, 255, 0);
+
+    assert_true(n >= 0);
+    to[n] = '\0';
+    return to;
+}
+
+/* Writes frames out, and compares what each stream got. */
+static void check_written(struct idem_slice frames, int want, const char *out,
+                          const char *err)
+{
+    int fds[2] = {memfd_create("out", 0), memfd_create("err", 0)};
+
+    assert_int_equal(cli_frames_write(frames, fds[0], fds[1]), want);
+    assert_string_equal(text_in(fds[0]), out);
+    assert_string_equal(text_in(fds[1]), err);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
+/* Each stream gets its bytes; neighbours of one stream are one frame. */
+TEST(recorder, givesBackWhatWasPrinted)
+{
+    static const char want[] = "\1\0\0\0\5hello\2\0\0\0\1!\1\0\0\0\3 ok";
+    struct idem_result result = {.not_kept = true};
+    struct recorder recorder;
+
+    recorder_init(&recorder, 1000);
+    recorder_add(&recorder, FRAME_STDOUT, "hel", 3);
+    recorder_add(&recorder, FRAME_STDOUT, "lo", 2);
+    recorder_add(&recorder, FRAME_STDERR, "", 0);
+    recorder_add(&recorder, FRAME_STDERR, "!", 1);
+    recorder_add(&recorder, FRAME_STDOUT, " ok", 3);
+    recorder_result(&recorder, &result);
+    assert_false(result.not_kept);
+    assert_text(result.content_type, CLI_OUTPUT_TYPE);
+    assert_slice(result.bytes, idem_bytes(want, sizeof(want) - 1));
+    assert_int_equal(frames_payload(result.bytes), 9);
+    check_written(result.bytes, 0, "hello ok", "!");
+    recorder_finish(&recorder);
+}
+
+/* Nothing was printed: nothing is recorded, and that is kept. */
+TEST(recorder, recordsSilence)
+{
+    struct idem_result result = {.not_kept = true};
+    struct recorder recorder;
+
+    recorder_init(&recorder, 0);
+    recorder_result(&recorder, &result);
+    assert_false(result.not_kept);
+    assert_int_equal(result.bytes.len, 0);
+    recorder_finish(&recorder);
+}
+
+/* A recording is kept up to its limit, headers included, and dropped above. */
+TEST(recorder, dropsWhatIsTooLong)
+{
+    size_t max;
+
+    for (max = 0; max <= 12; max++) {
+        struct idem_result result = {.not_kept = false};
+        struct recorder recorder;
+
+        recorder_init(&recorder, max);
+        recorder_add(&recorder, FRAME_STDOUT, "abc", 3);
+        recorder_add(&recorder, FRAME_STDOUT, "defg", 4);
+        recorder_add(&recorder, FRAME_STDOUT, "", 0);
+        recorder_result(&recorder, &result);
+        assert_int_equal(result.not_kept, max < 12);
+        assert_int_equal(result.bytes.len, max < 12 ? 0 : 12);
+        recorder_finish(&recorder);
+    }
+}
+
+/* What is more than memory should hold goes through a file, and comes whole;
+ * where there is none, it is not kept, and the command goes on. */
+TEST(recorder, spoolsWhatIsMuch)
+{
+    static char piece[100000];
+    char *dir = getenv("TMPDIR");
+    int round;
+
+    dir = dir == NULL ? NULL : strdup(dir);
+    memset(piece, 'p', sizeof(piece));
+    for (round = 0; round < 2; round++) {
+        struct idem_result result = {.not_kept = false};
+        struct recorder recorder;
+        struct frame frame;
+        int i;
+
+        if (round == 1) {
+            assert_int_equal(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
+        }
+        recorder_init(&recorder, 16 << 20);
+        for (i = 0; i < 30; i++) {
+            recorder_add(&recorder, i < 15 ? FRAME_STDOUT : FRAME_STDERR, piece,
+                         sizeof(piece));
+        }
+        recorder_result(&recorder, &result);
+        assert_int_equal(result.not_kept, round);
+        if (round == 0) {
+            assert_int_equal(frames_payload(result.bytes), 30 * sizeof(piece));
+            assert_int_equal(frame_next(&result.bytes, &frame), 1);
+            assert_int_equal(frame.bytes.len, 15 * sizeof(piece));
+        }
+        recorder_finish(&recorder);
+    }
+    (void)(dir == NULL ? unsetenv("TMPDIR") : setenv("TMPDIR", dir, 1));
+    free(dir);
+}
+
+/* Half of a damaged recording is not printed as if it were the whole. */
+TEST(frames, arePrintedWholeOrNot)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        int want;
+    } rows[] = {
+        {"", 0, 0},
+        {"\1\0\0\0\1a", 6, 0},
+        {"\1\0\0\0\1a\1", 7, -1},
+        {"\1\0\0\0\1a\1\0\0\0", 10, -1},
+        {"\1\0\0\0\1a\1\0\0\0\1", 11, -1},
+        {"\1\0\0\0\1a\0\0\0\0\1b", 12, -1},
+        {"\1\0\0\0\1a\3\0\0\0\1b", 12, -1},
+        {"\1\0\0\0\1a\2\0\0\0\0", 11, -1},
+        {"\1\0\0\0\1a\2\xff\xff\xff\xff"
+         "b",
+         12, -1},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_slice frames = idem_bytes(rows[i].bytes, rows[i].len);
+
+        check_written(frames, rows[i].want,
+                      rows[i].want == 0 && rows[i].len > 0 ? "a" : "", "");
+    }
+}
+
+/* A stream that fails, or is not wanted, does not keep the other from its part. */
+TEST(frames, goOnWhereAStreamFails)
+{
+    struct idem_slice frames =
+        idem_bytes("\1\0\0\0\1a\2\0\0\0\1b\1\0\0\0\1c\2\0\0\0\1d", 24);
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    int fd = memfd_create("err", 0);
+
+    assert_int_equal(cli_frames_write(frames, full, fd), 0);
+    assert_string_equal(text_in(fd), "bd");
+    assert_int_equal(cli_frames_write(frames, -1, -1), 0);
+    (void)close(full);
+    (void)close(fd);
+}
+
+/* The line that says how a command ended, as a shell would say it. */
+TEST(meta, isAnExitStatus)
+{
+    static const struct {
+        const char *meta;
+        int want;
+    } rows[] = {
+        {"exit 0\n", 0},
+        {"exit 255\n", 255},
+        {"exit 256\n", -1},
+        {"exit 1", -1},
+        {"exit -1\n", -1},
+        {"exit \n", -1},
+        {"exit x\n", -1},
+        {"exit 0x1\n", -1},
+        {"signal 9\n", 137},
+        {"signal 127\n", 255},
+        {"signal 128\n", -1},
+        {"", -1},
+        {"EXIT 0\n", -1},
+        {"exit 1\nmore", 1},
+        {"exit 00000000000001\n", -1},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        if (cli_meta_status(idem_str(rows[i].meta)) != rows[i].want) {
+            fail_with("\"%s\" is %d", rows[i].meta,
+                      cli_meta_status(idem_str(rows[i].meta)));
+        }
+    }
+}
