@@ -1,4 +1,5 @@
 /* A journal: opened, closed, and entries put into it. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -410,6 +411,7 @@ static int settle(const struct idem_journal *journal, const char *name,
     }
     (void)strcpy(entry->name, to);
     entry->named = true;
+    IDEM__CRASH_POINT("journal/named");
     rc = flush(entry->fd, to, error);
     return rc != 0 ? rc : flush(journal->fd, "its directory", error);
 }
@@ -426,6 +428,7 @@ static int store_file(const struct idem_journal *journal,
     }
     rc = write_all(entry->fd, file, entry->name, error);
     if (rc == 0) {
+        IDEM__CRASH_POINT("journal/written");
         rc = settle(journal, file->name, entry, error);
     }
     if (rc != 0) {
@@ -454,6 +457,7 @@ static int put(const struct idem_journal *journal,
         return idem__journal_errno(error, "hold", "its directory");
     }
     rc = store_file(journal, file, entry, error);
+    IDEM__CRASH_POINT("journal/put");
     if (rc != 0) {
         (void)close(entry->directory);
     }
@@ -502,6 +506,7 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
+        IDEM__CRASH_POINT("journal/removes");
         (void)unlinkat(entry->directory, entry->name, 0);
         idem_journal_leave(entry);
     }

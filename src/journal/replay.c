@@ -1,4 +1,5 @@
 /* What is in a journal: told to its store, shown, deleted. */
+#include "base/crash.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "core/token.h"
@@ -119,7 +120,9 @@ static enum idem_journal_state replay(const struct round *round,
 {
     switch (tell(round->store, &held->entry, error)) {
     case IDEM_OK:
+        IDEM__CRASH_POINT("journal/replay/told");
         (void)unlinkat(round->journal->fd, held->name, 0);
+        IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
         set_aside(round, held, ".lost");

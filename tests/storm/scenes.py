@@ -108,6 +108,7 @@ class Storm:
         self.path = self.file("idem.db")
         self.idem = Idem("sqlite:" + self.path)
         self.answers = []  # (key, stdout) of each idem run that ended with 0
+        self.put = []  # The keys of which a runner died with the outcome put.
         self.statuses = collections.Counter()
         self.complaints = []
         self.random_kills = collections.Counter()
@@ -119,7 +120,8 @@ class Storm:
 
     def environment(self, deaths, stop=None):
         env = points.environment(self.counters, deaths, stop)
-        return {**env, "IDEM_STORE": self.idem.store}
+        mine = {"IDEM_STORE": self.idem.store, "IDEM_JOURNAL_DIR": self.file("journal")}
+        return {**env, **mine}
 
     # ---- Programs on libidem ----
 
@@ -280,6 +282,19 @@ class Storm:
         options = ("--max-time", "200ms")
         self.run(deaths, disturb, "stubborn", options)
 
+    def kept(self, deaths, disturb=None):
+        """The outcome goes through the journal."""
+        self.run(deaths, disturb, options=("--journal", "always"))
+
+    def replayed(self, deaths, disturb=None):
+        """The runner dies once its outcome is in the journal; its keeper, or who
+        comes next, tells the store."""
+        key = self.keys.make(self.chance.choice("rh") + "-run-kept")
+        self.put.append(key)
+        options = ("--journal", "always")
+        self.run([("journal/put", 1), *deaths], disturb, options=options, key=key)
+        time.sleep(0.05)
+
     def unsaid(self, deaths, disturb=None):
         """The runner dies with a claim that its keeper was not told of."""
         self.run([("run/claim/answered", 1), *deaths], disturb)
@@ -396,6 +411,7 @@ class Storm:
         by_run = self.keys.of("-run-")
         wanted = by_run | self.keys.of("-work") | self.keys.of("-left")
         time.sleep(LEASE_S)
+        self.idem("reconcile", env={"IDEM_JOURNAL_DIR": self.file("journal")})
         for _ in range(40):
             records = self.records()
             going = {key for key in wanted if not is_over(key, records.get(key))}
@@ -459,6 +475,8 @@ SCENES = [
     (r"local/group/gives-back", [S.abandon]),
     (r"sqlite/batch/op-run|local/group/|queue/", [S.batch, S.threads, S.work]),
     (r"sqlite/|api/|worker/", [S.work, S.threads]),
+    (r"journal/replay/", [S.replayed]),
+    (r"journal/", [S.kept]),
     (r"run/spool/", [S.run_long]),
     (r"run/lease/", [S.run_slow]),
     (r"run/story/", [S.run_story]),
@@ -471,7 +489,7 @@ SCENES = [
 ]
 AT_RANDOM = [
     *(S.work, S.renew, S.threads, S.batch, S.purge, S.abandon, S.transaction),
-    *(S.run, S.run, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
+    *(S.run, S.kept, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
 ]
 
 
