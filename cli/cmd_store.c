@@ -2,12 +2,14 @@
 #include "cli.h"
 #include "create.h"
 #include "json.h"
+#include "restored.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>
 
 static struct {
     bool json;
+    bool yes;
     const char *store;
 } args;
 
@@ -62,9 +64,31 @@ static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
                        info->records[statuses[i]]);
     }
     cli_json_object(&json, "records", &records);
+    cli_json_ms(&json, "known_ms", info->known_ms);
+    cli_json_bool(&json, "is_copy", info->is_copy);
+    cli_json_count(&json, "restores", info->restores);
+    if (info->restores > 0) {
+        cli_json_ms(&json, "restored_ms", info->restored_ms);
+    }
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
+}
+
+static void print_restores(const struct idem_sqlite_info *info)
+{
+    char time[32];
+
+    if (info->restores > 0) {
+        cli_time_text(info->restored_ms, time);
+        (void)printf("restored      %s (%llu time%s)\n", time,
+                     (unsigned long long)info->restores,
+                     info->restores == 1 ? "" : "s");
+    }
+    if (info->is_copy) {
+        cli_say("the store is older than what was here before: it was put back "
+                "from a copy; mark it: idem store mark-restored");
+    }
 }
 
 static int print_text(const struct idem_sqlite_info *info, int64_t now_ms)
@@ -88,6 +112,7 @@ static int print_text(const struct idem_sqlite_info *info, int64_t now_ms)
         (void)printf("%-12s  %llu\n", idem_status_name(statuses[i]),
                      (unsigned long long)info->records[statuses[i]]);
     }
+    print_restores(info);
     return 0;
 }
 
@@ -181,11 +206,20 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "create") == 0) {
         return cli_create(args.store, args.json);
     }
-    return cli_usage(command, "say what: create, info or upgrade");
+    if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
+        return cli_mark_restored(command, args.store, args.yes, args.json);
+    }
+    return cli_usage(command,
+                     "say what: create, info, upgrade or mark-restored");
 }
 
 static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
+    {.name = "yes",
+     .letter = 'y',
+     .kind = CLI_FLAG,
+     .target = &args.yes,
+     .help = "mark-restored: do not ask"},
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -194,15 +228,17 @@ static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store upgrade                # after an update of idem that asks for it",
+    "idem store mark-restored          # once a copy of the file was put back",
     NULL,
 };
 
-static const char *const what[] = {"create", "info", "upgrade", NULL};
+static const char *const what[] = {"create", "info", "upgrade", "mark-restored",
+                                   NULL};
 
 const struct cli_command cli_store = {
     .name = "store",
-    .summary = "make the store, look at it, or bring it up to date",
-    .usage = "idem store [OPTION...] create|info|upgrade",
+    .summary = "make the store, look at it, and care for it",
+    .usage = "idem store [OPTION...] create|info|upgrade|mark-restored",
     .examples = examples,
     .options = options,
     .run = run,

@@ -359,7 +359,9 @@ struct idem_open_options {
  * IDEM_ENOTFOUND     It does not exist and may not be created (the flags).
  * IDEM_ECONFIG       The file is a database of another program or of a newer
  *                    idem, lies on a network file system or in no directory;
- *                    or there is no such group, or the file is not shared with it.
+ *                    or there is no such group, or the file is not shared with it;
+ *                    or it is older than what was here before, and has to be
+ *                    marked: idem_sqlite_mark_restored() in idem/sqlite.h.
  * IDEM_EDENIED       The file may not be opened, is not a regular file, or may
  *                    be written by anyone; or the caller is not in the group.
  * IDEM_ECORRUPT      The file is damaged, or no database. It is left as it is.
@@ -481,6 +483,8 @@ struct idem_attempt {
  * IDEM_ECORRUPT      The record fails its checksum or is of a newer version. It
  *                    is never replayed, overwritten or taken for absent.
  * IDEM_EDENIED       The store is read-only.
+ * IDEM_ECONFIG       Another file has taken the place of the store since it was
+ *                    opened: open it anew. Nothing was started.
  * IDEM_ENOMEM
  */
 int idem_begin(struct idem_store *store, const struct idem_request *request,
@@ -510,6 +514,8 @@ struct idem_outcome {
  * IDEM_EUNAVAILABLE  The store did not answer; this call recorded nothing.
  * IDEM_EUNKNOWN      It may have been recorded.
  * IDEM_EFULL         No room; nothing was recorded.
+ * IDEM_ECONFIG       Another file has taken the place of the store since it was
+ *                    opened; nothing was recorded.
  * IDEM_ECORRUPT, IDEM_ENOMEM
  */
 

@@ -34,13 +34,17 @@ struct idem_sqlite_info {
     uint64_t pages;
     uint64_t pages_free;
     uint64_t records[6]; /* By enum idem_status, expired ones too. */
+    int64_t
+        known_ms; /* The newest time in the file, at most a second behind. */
+    bool is_copy; /* It is older than what was here before: put back, and not
+                     marked. False where that cannot be known. */
+    uint64_t restores;   /* How often it was marked as restored ... */
+    int64_t restored_ms; /* ... and when last; 0: never. */
 };
 #define IDEM_SQLITE_INFO_INIT                                                  \
     {                                                                          \
-        sizeof(struct idem_sqlite_info), NULL, 0, 0, 0, 0, 0, 0,               \
-        {                                                                      \
-            0                                                                  \
-        }                                                                      \
+        sizeof(struct idem_sqlite_info), NULL, 0, 0, 0, 0, 0, 0, {0}, 0,       \
+            false, 0, 0                                                        \
     }
 
 /* What the file of @store is now. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
@@ -62,6 +66,72 @@ int idem_sqlite_inspect(struct idem_store *store,
  */
 int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
                         struct idem_error *ret_error);
+
+/* ---- A file that was put back from a copy ---- */
+
+/* A copy has forgotten what was recorded after it was made. Nothing brings that
+ * back: an operation that was begun or completed since then runs again when it is
+ * asked for. But what the copy knows to be open must not be taken for what it
+ * was, and no fence may be given out twice. Once the copy lies in its place, and
+ * before anybody uses it:
+ *
+ *     stop all users; delete PATH-wal and PATH-shm; copy the file to PATH
+ *     idem_sqlite_mark_restored(PATH, ...)
+ *
+ * A store that finds itself older than what was in its place before refuses to
+ * open (IDEM_ECONFIG) until that was done. It can tell from PATH-lock, if that is
+ * the old one: where the copy lies in a new place, or is less than a second
+ * older, nobody can tell.
+ */
+struct idem_sqlite_restored {
+    size_t size;      /* sizeof, set by IDEM_SQLITE_RESTORED_INIT. */
+    uint64_t unknown; /* Attempts in progress: they are unknown now. */
+    uint64_t cut_off; /* Records that their owners could have changed still, and
+                          can no longer. */
+    uint64_t corrupt; /* Records that cannot be trusted: left as they are. */
+    int64_t known_ms; /* The newest moment that the copy knows of ... */
+    int64_t marked_ms; /* ... and now. */
+    uint64_t fence;    /* Every fence from now on is above it. */
+    uint64_t times;    /* How often this file was marked, with this. */
+    uint8_t id[16];    /* Of this restore; random. */
+};
+#define IDEM_SQLITE_RESTORED_INIT                                              \
+    {                                                                          \
+        sizeof(struct idem_sqlite_restored), 0, 0, 0, 0, 0, 0, 0,              \
+        {                                                                      \
+            0                                                                  \
+        }                                                                      \
+    }
+
+/* How many records were looked at so far. Must not call the library. */
+typedef void idem_sqlite_progress_fn(void *ctx, uint64_t records);
+
+/* Marks the file @path as put back from a copy. Start *@ret_restored from
+ * IDEM_SQLITE_RESTORED_INIT; @progress may be NULL.
+ *
+ * Every attempt in progress, whatever its policy and its lease, becomes unknown
+ * for a person to resolve, with a note that says why. Whoever owned it, or any
+ * other record that it could still end, is told IDEM_ELOST. Every later fence is
+ * above all that were given out before, also since the copy was made: from here on
+ * they are at least the store's time in microseconds.
+ *
+ * Others who use the store wait, or find it busy, until all is done. A call that
+ * failed or died half-way is made again: nothing is done twice. But a second call
+ * takes every attempt in progress for one of the copy, those that were begun since
+ * the first included.
+ *
+ * IDEM_ENOTFOUND     There is no such file.
+ * IDEM_ECORRUPT      The file is damaged, or is not one with the log beside it;
+ *                    nothing was marked. (Single records that cannot be trusted
+ *                    are counted, and are no error.)
+ * IDEM_EUNKNOWN      The store is marked, but the lock file could not be written:
+ *                    the next open may refuse it still.
+ * And the other errors of idem_open().
+ */
+int idem_sqlite_mark_restored(const char *path,
+                              idem_sqlite_progress_fn *progress, void *ctx,
+                              struct idem_sqlite_restored *ret_restored,
+                              struct idem_error *ret_error);
 
 /* ---- Effect and record in one transaction ---- */
 

@@ -34,7 +34,8 @@ struct idem_now {
     int64_t boot_ms;
     uint8_t boot_id[16];
     int64_t margin_ms;
-    uint64_t fence_floor; /* The highest fence that was ever purged. */
+    uint64_t fence_floor; /* Every new fence is above it: the highest that was
+                             ever purged, or may have been lost. */
 };
 
 /* ---- Ops --------------------------------------------------------------- */
@@ -297,6 +298,16 @@ void idem_decide_import(const struct idem_record *found,
 void idem_decide_resolve(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *ret_decision);
+
+/* What a record of a store that was put back from a copy is from then on. An
+ * attempt in progress is unknown, whatever its policy and lease: in what was lost
+ * it may have ended, or have been renewed. What an owner could still end has
+ * @nonce, which is fresh, and so another owner. @note says why. No change: the
+ * record stays as it is. */
+void idem_decide_restored(const struct idem_record *found,
+                          const uint8_t nonce[16], struct idem_slice note,
+                          const struct idem_now *now,
+                          struct idem_decision *ret_decision);
 
 /* True if @record may be deleted and counts as absent: its retention is
  * certainly over. */

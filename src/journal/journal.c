@@ -510,7 +510,6 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        IDEM__CRASH_POINT("journal/removes");
         (void)unlinkat(entry->directory, entry->name, 0);
         IDEM__CRASH_POINT("journal/removed");
         idem_journal_leave(entry);

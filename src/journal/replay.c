@@ -122,9 +122,9 @@ static enum idem_journal_state replay(const struct round *round,
 
     IDEM__CRASH_POINT("journal/replay/held");
     rc = tell(round->store, &held->entry, error);
-    IDEM__CRASH_POINT("journal/replay/told");
     switch (rc) {
     case IDEM_OK:
+        IDEM__CRASH_POINT("journal/replay/told");
         (void)unlinkat(round->journal->fd, held->name, 0);
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;

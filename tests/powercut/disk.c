@@ -186,6 +186,9 @@ void disk_save(const struct disk_image *image, const char *path)
 
     (void)snprintf(name, sizeof(name), "%s-shm", path);
     (void)unlink(name);
+    /* It knows how new an image was that was here before. */
+    (void)snprintf(name, sizeof(name), "%s-lock", path);
+    (void)unlink(name);
     for (i = 0; i < DISK_FILES; i++) {
         const struct disk_bytes *bytes = &image->files[i];
         FILE *f;

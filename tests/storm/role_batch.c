@@ -113,7 +113,7 @@ static void reap_all(struct idem_queue *queue, void (*take)(struct idem_op *op))
     }
 }
 
-static void ride_all(struct worker *w, int64_t retention_ms)
+static void ride_all(struct worker *w, int64_t retention_ms, bool to_the_end)
 {
     struct ride *rides = calloc(w->keys_len, sizeof(*rides));
     struct idem_queue *queue;
@@ -127,8 +127,10 @@ static void ride_all(struct worker *w, int64_t retention_ms)
     }
     begin_all(queue, rides, w->keys_len, retention_ms);
     reap_all(queue, take_begun);
-    complete_all(queue, rides, w->keys_len, w->len);
-    reap_all(queue, take_ended);
+    if (to_the_end) {
+        complete_all(queue, rides, w->keys_len, w->len);
+        reap_all(queue, take_ended);
+    }
     for (i = 0; i < w->keys_len; i++) {
         idem_attempt_destroy(rides[i].attempt);
         free(rides[i].product);
@@ -142,7 +144,17 @@ int role_batch(struct worker *w)
     if (worker_open(w, /* flags= */ 0) != 0) {
         return 1;
     }
-    ride_all(w, IDEM_NEVER);
+    ride_all(w, IDEM_NEVER, /* to_the_end= */ true);
+    idem_close(w->store);
+    return 0;
+}
+
+int role_leave(struct worker *w)
+{
+    if (worker_open(w, /* flags= */ 0) != 0) {
+        return 1;
+    }
+    ride_all(w, IDEM_NEVER, /* to_the_end= */ false);
     idem_close(w->store);
     return 0;
 }
@@ -162,7 +174,7 @@ int role_purge(struct worker *w)
     if (rc != 0) {
         worker_complain(w->path, "purge", &error);
     }
-    ride_all(w, IDEM_LEASE_MIN_MS);
+    ride_all(w, IDEM_LEASE_MIN_MS, /* to_the_end= */ true);
     idem_close(w->store);
     return rc != 0;
 }

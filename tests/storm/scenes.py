@@ -5,6 +5,7 @@ import concurrent.futures
 import os
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ RANDOM_KILLS = 2000 if LONG else 200
 PAUSES = 480 if LONG else 24
 SIDE_BY_SIDE = 4
 LEASE_S = 2
+OPEN_KEYS = 700  # In the store that is put back: more than it marks at once.
 
 
 def program(name):
@@ -178,16 +180,47 @@ class Storm:
         keys = [f"p-{n}" for n in range(1500)]
         self.worker("purge", self.file("purge.db"), 0, keys, [])
 
+    def leave_open(self):
+        """A store whose copies are put back."""
+        path, keys = self.file("open.db"), [f"h-open-{n}" for n in range(OPEN_KEYS)]
+        self.worker("leave", path, 0, keys, [])
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def restored(self, deaths, disturb=None):
+        """A copy is marked, and once more after the death: then all is marked."""
+        path = self.fresh_file()
+        shutil.copy(self.file("open.db"), path)
+        for deaths_then in (deaths, []):
+            self.worker("restore", path, 0, [], deaths_then)
+        db = sqlite3.connect(path)
+        statuses = db.execute("SELECT DISTINCT status FROM idem_operations").fetchall()
+        floor, last = db.execute("SELECT fence_floor, last_ms FROM idem_clock").fetchone()
+        db.close()
+        if statuses != [("unknown",)] or floor < last * 1000:
+            self.complaints.append((path, statuses, floor, last))
+        self.remove(path)
+
     def transaction(self, deaths, disturb=None):
         keys = self.keys.pick("r-in", 2) + self.keys.pick("h-in", 1)
         self.worker("in", self.file("in.db"), 200, keys, deaths, disturb)
 
+    def fresh_file(self):
+        with self.keys.lock:
+            self.fresh += 1
+            return self.file(f"fresh-{self.fresh}.db")
+
+    def remove(self, path):
+        """Remove a sound store."""
+        check_integrity(path)
+        for suffix in ("", "-wal", "-shm", "-lock", "-reserve"):
+            if os.path.exists(path + suffix):
+                os.unlink(path + suffix)
+
     def first(self, deaths, disturb=None, role="open"):
         """A store, or tables in a database, that are not there yet. Whoever comes
         after the death finds them whole."""
-        with self.keys.lock:
-            self.fresh += 1
-            path = self.file(f"fresh-{self.fresh}.db")
+        path = self.fresh_file()
         keys = ["r-fresh"] if role == "in" else []
         ledger = self.file("fresh-ledger")
         for deaths_then in (deaths, []):
@@ -196,10 +229,7 @@ class Storm:
             _, told = process.communicate(timeout=60)
             if told or (process.returncode != 0 and not deaths_then):
                 self.complaints.append((command, process.returncode, told))
-        check_integrity(path)
-        for name in os.listdir(self.directory):
-            if name.startswith(os.path.basename(path)):
-                os.unlink(self.file(name))
+        self.remove(path)
 
     def first_in(self, deaths, disturb=None):
         self.first(deaths, disturb, role="in")
@@ -389,6 +419,7 @@ class Storm:
         by_run = self.keys.of("-run-")
         wanted = by_run | self.keys.of("-work") | self.keys.of("-left")
         time.sleep(LEASE_S)
+        self.idem("reconcile", env={"IDEM_JOURNAL_DIR": self.file("journal")})
         for _ in range(40):
             records = self.records()
             going = {key for key in wanted if not is_over(key, records.get(key))}
@@ -443,6 +474,7 @@ S = Storm
 SCENES = [
     (r"sqlite/(schema|open|clock)/", [S.first]),
     (r"sqlite/in/tables-made", [S.first_in]),
+    (r"sqlite/restore/", [S.restored]),
     (r"sqlite/in/|worker/in/", [S.transaction]),
     (r"sqlite/purge/", [S.purge]),
     (r"sqlite/checkpoint/", [S.large]),

@@ -49,6 +49,7 @@ def live_through(storm):
         print(f"# {what}: {time.monotonic() - begun:.1f} s")
 
     storm.fill()
+    storm.leave_open()
     timed("named points", storm.side_by_side, storm.kill_at_points)
     timed("random moments", storm.side_by_side, storm.kill_at_random)
     timed("pauses", storm.starved, storm.pause_at_points, 3 * SIDE_BY_SIDE)
@@ -78,7 +79,7 @@ def nothing_is_lost_stale_or_doubled():
     is the first outcome, and what runs twice may."""
     storm = weather()
     events = judge.read_ledger(storm.ledger)
-    events = [e for e in events if "-in-" not in e.key]
+    events = [e for e in events if "-in-" not in e.key and "-open-" not in e.key]
     records = storm.records()
     judge.count(events, records, storm.answers)
     equal(judge.judge(events, records, storm.answers), [])
@@ -101,6 +102,19 @@ def what_was_kept_is_recorded():
     equal({records[key].status for key in storm.in_journal}, {"completed"})
     attempts = {records[key].attempts for key in storm.in_journal}
     equal(attempts, {1})
+
+
+@test
+def what_was_put_is_recorded():
+    """An outcome that was in the journal when its runner died is the outcome."""
+    storm = weather()
+    records = storm.records()
+    events = judge.by_key(judge.read_ledger(storm.ledger))
+    for key in storm.put:
+        effects = sum(e.what == "E" for e in events[key])
+        equal((key, records[key].status, effects), (key, "completed", 1))
+    print(f"# {len(storm.put)} runners died with their outcome put")
+    assert len(storm.put) >= 2 * KILLS_PER_POINT
 
 
 @test

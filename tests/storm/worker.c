@@ -30,6 +30,8 @@ static const struct {
     {"purge", role_purge, STYLE_ANY},
     {"in", role_in, STYLE_ANY},
     {"open", role_open, STYLE_ANY},
+    {"leave", role_leave, STYLE_ANY},
+    {"restore", role_restore, STYLE_ANY},
 };
 
 uint64_t worker_random(struct worker *w, uint64_t below)

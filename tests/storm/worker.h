@@ -55,5 +55,7 @@ int role_abandon(struct worker *w); /* Gives up before the answer comes. */
 int role_purge(struct worker *w);   /* Short retentions, and purges. */
 int role_in(struct worker *w);      /* In transactions of its own. */
 int role_open(struct worker *w);    /* Opens the store, and no more. */
+int role_leave(struct worker *w);   /* Begins all keys, and ends none. */
+int role_restore(struct worker *w); /* Marks the store as put back. */
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
 enum {
@@ -109,6 +110,7 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if (wrote && save_clock) {
         rc = idem__clock_save(&store->clock, store->table.conn, &now);
+        store->saved_ms = now.store_ms;
     }
     if (wrote && rc == SQLITE_OK) {
         rc = idem__counters_save(&store->counters, store->table.conn, batch);
@@ -123,6 +125,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     int rc;
 
     store->table.sqlite_rc = SQLITE_OK;
+    store->saved_ms = 0;
     idem__counters_begun(&store->counters);
     rc = idem__conn_run(store->table.conn, IDEM__SQL_BEGIN);
     if (rc != SQLITE_OK) {
@@ -138,6 +141,9 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     if (rc == SQLITE_OK) {
         IDEM__CRASH_POINT("sqlite/batch/committed");
         idem__counters_committed(&store->counters, batch);
+        if (store->saved_ms != 0) {
+            idem__seen_note(store->lock, store->saved_ms);
+        }
     } else {
         roll_back(store);
     }
@@ -162,11 +168,12 @@ static int settle(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "settle the store", error);
     }
+    idem__place_note(store);
     store->broken = false;
     return 0;
 }
 
-static void checkpoint(struct idem__sqlite_store *store)
+void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
 {
     struct idem__conn *conn = store->table.conn;
 
@@ -335,6 +342,13 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
     int rc;
 
+    if (idem__place_is_taken(store)) {
+        (void)idem__error(&error, IDEM_ECONFIG,
+                          "another file has taken the place of the store since "
+                          "it was opened: open it anew");
+        fail_all(batch, &error);
+        return;
+    }
     if ((store->broken || store->table.conn == NULL) &&
         settle(store, &error) != 0) {
         error.code = IDEM_EUNAVAILABLE;
@@ -363,7 +377,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     struct idem_op *op;
 
     run_batch(store, batch);
-    checkpoint(store);
+    idem__sqlite_checkpoint(store);
     idem__lock_release(store->lock);
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {

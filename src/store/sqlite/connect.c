@@ -2,6 +2,7 @@
 #include "base/crash.h"
 #include "core/error.h"
 #include "store/sqlite/schema.h"
+#include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
 static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
@@ -19,6 +20,7 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
     }
     IDEM__CRASH_POINT("sqlite/open/configured");
     if (rc == 0 && empty) {
+        idem__seen_forget(store->lock);
         rc = idem__schema_create(conn, error);
     }
     idem__path_share_rest(store->path);

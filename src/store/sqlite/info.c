@@ -1,6 +1,7 @@
 /* What the file is, for those who look after it. */
 #include "core/error.h"
 #include "store/sqlite/schema.h"
+#include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
@@ -41,19 +42,35 @@ enum {
     PAGES,
     PAGES_FREE,
     SCHEMA,
+    KNOWN_MS,
+    RESTORE_TABLES,
     NUMBERS
+};
+
+enum {
+    RESTORES,
+    RESTORED_MS,
+    RESTORE_NUMBERS
 };
 
 static const char numbers_sql[] =
     "SELECT 0, page_size FROM pragma_page_size UNION ALL "
     "SELECT 1, page_count FROM pragma_page_count UNION ALL "
     "SELECT 2, freelist_count FROM pragma_freelist_count UNION ALL "
-    "SELECT 3, user_version FROM pragma_user_version";
+    "SELECT 3, user_version FROM pragma_user_version UNION ALL "
+    "SELECT 4, last_ms FROM idem_clock UNION ALL "
+    "SELECT 5, count(*) FROM sqlite_schema WHERE name = 'idem_restore'";
+
+/* The table is in those files alone that were ever put back. */
+static const char restores_sql[] =
+    "SELECT 0, count(*) FROM idem_restore UNION ALL "
+    "SELECT 1, max(marked_ms) FROM idem_restore";
 
 static int read_info(struct idem__conn *conn, struct idem_sqlite_info *info,
                      struct idem_error *error)
 {
     uint64_t numbers[NUMBERS] = {0};
+    uint64_t restores[RESTORE_NUMBERS] = {0};
     int rc = read_numbers(conn, numbers_sql, numbers, NUMBERS);
 
     if (rc == SQLITE_OK) {
@@ -62,9 +79,15 @@ static int read_info(struct idem__conn *conn, struct idem_sqlite_info *info,
                           "GROUP BY status",
                           info->records, IDEM_STATUS_RELEASED + 1);
     }
+    if (rc == SQLITE_OK && numbers[RESTORE_TABLES] > 0) {
+        rc = read_numbers(conn, restores_sql, restores, RESTORE_NUMBERS);
+    }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the store", error);
     }
+    info->known_ms = (int64_t)numbers[KNOWN_MS];
+    info->restores = restores[RESTORES];
+    info->restored_ms = (int64_t)restores[RESTORED_MS];
     info->page_size = numbers[PAGE_SIZE];
     info->pages = numbers[PAGES];
     info->pages_free = numbers[PAGES_FREE];
@@ -80,6 +103,7 @@ int idem_sqlite_inspect(struct idem_store *store,
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
     struct idem__conn *conn;
     struct idem_error error;
+    int64_t seen_ms;
     int rc;
 
     if (strcmp(store->ops->name, "sqlite") != 0) {
@@ -94,11 +118,13 @@ int idem_sqlite_inspect(struct idem_store *store,
     if (conn == NULL) {
         return idem__error(ret_error, error.code, "%s", error.text);
     }
+    seen_ms = idem__seen_ms(s->lock); /* Before what others commit meanwhile. */
     rc = read_info(conn, &info, ret_error);
     idem__readers_give(s, conn);
     if (rc != 0) {
         return rc;
     }
+    info.is_copy = seen_ms > info.known_ms;
     info.path = s->path;
     info.file_len = file_len(s->path, "");
     info.wal_len = file_len(s->path, "-wal");

@@ -249,3 +249,8 @@ int idem__lock_test(const struct idem__lock *lock, struct idem_error *error)
 {
     return idem__lock_test_file(lock->fd, error);
 }
+
+int idem__lock_fd(const struct idem__lock *lock)
+{
+    return lock->fd;
+}

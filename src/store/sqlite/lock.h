@@ -27,4 +27,7 @@ void idem__lock_release(struct idem__lock *lock);
 /* Tests the file system that the lock file is on: idem__lock_test_file(). */
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
 
+/* The descriptor of the lock file, which no one else may open or close. */
+int idem__lock_fd(const struct idem__lock *lock);
+
 #endif

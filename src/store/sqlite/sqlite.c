@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
 #include <assert.h>
@@ -169,6 +170,20 @@ static int open_lock(struct idem__sqlite_store *store, struct idem_error *error)
     return idem__lock_open(name, &store->share, &store->lock, error);
 }
 
+/* A copy that was put back in silence would hand out fences anew, and run again
+ * what was done since it was made. */
+static int check_age(struct idem__sqlite_store *store, struct idem_error *error)
+{
+    store->found_ms = store->clock.last_ms;
+    if (store->is_copy || idem__seen_ms(store->lock) <= store->found_ms) {
+        return 0;
+    }
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store is older than what was here before: it was "
+                       "put back from a copy; mark it: idem store "
+                       "mark-restored");
+}
+
 /* Writes the anchor of this boot, if the file has none. */
 static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
 {
@@ -180,6 +195,10 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the clock", error);
     }
+    rc = check_age(store, error);
+    if (rc != 0) {
+        return rc;
+    }
     rc = idem__clock_peek(&store->clock, &store->base.options.host, &now,
                           &moved);
     if (rc == 0 && moved) {
@@ -189,8 +208,11 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != 0) {
         return idem__error(error, rc, "the clock does not answer");
     }
-    if (moved) {
+    if (moved && !store->is_copy) { /* That is marked first. */
         rc = idem__clock_save(&store->clock, conn, &now);
+        if (rc == SQLITE_OK) {
+            idem__seen_note(store->lock, now.store_ms);
+        }
     }
     return rc == SQLITE_OK ? 0
                            : idem__conn_fail(conn, rc, "set the clock", error);
@@ -237,6 +259,7 @@ static int connect_first(struct idem__sqlite_store *store,
     }
     if (rc == 0) {
         set_url(store, reader);
+        idem__place_note(store);
         idem__readers_add(store, reader);
         IDEM__CRASH_POINT("sqlite/open/ready");
     }
@@ -295,9 +318,9 @@ static int find_place(const char *text, const struct idem_open_options *options,
                                       ret_share, error);
 }
 
-int idem_sqlite_open(const char *path, const struct idem_open_options *options,
-                     struct idem_store **ret_store,
-                     struct idem_error *ret_error)
+static int open_store(const char *path, const struct idem_open_options *options,
+                      bool is_copy, struct idem__sqlite_store **ret_store,
+                      struct idem_error *ret_error)
 {
     struct idem__sqlite_store *store;
     bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
@@ -315,6 +338,7 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
     (void)strcpy(store->path, place.path);
     store->share = share;
     store->reserve.fd = -1;
+    store->is_copy = is_copy;
     rc = set_up(store, options, ret_error);
     if (rc != 0) {
         idem__free(store);
@@ -334,6 +358,27 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
         finish(store);
         return rc;
     }
-    *ret_store = &store->base;
+    *ret_store = store;
     return 0;
+}
+
+int idem__sqlite_open_copy(const char *path,
+                           const struct idem_open_options *options,
+                           struct idem__sqlite_store **ret_store,
+                           struct idem_error *error)
+{
+    return open_store(path, options, /* is_copy= */ true, ret_store, error);
+}
+
+int idem_sqlite_open(const char *path, const struct idem_open_options *options,
+                     struct idem_store **ret_store,
+                     struct idem_error *ret_error)
+{
+    struct idem__sqlite_store *store;
+    int rc = open_store(path, options, /* is_copy= */ false, &store, ret_error);
+
+    if (rc == 0) {
+        *ret_store = &store->base;
+    }
+    return rc;
 }

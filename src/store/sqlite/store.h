@@ -10,6 +10,8 @@
 #include "store/sqlite/reserve.h"
 #include "store/sqlite/table.h"
 
+#include <sys/stat.h>
+
 /* Readers, each with a connection of its own, at the same time at most. */
 enum {
     IDEM__READERS_MAX = 16
@@ -22,23 +24,42 @@ struct idem__sqlite_readers {
     unsigned open;
 };
 
+/* The files that a store has open. */
+struct idem__place {
+    bool is_known;
+    struct stat file;
+    struct stat log;
+};
+
 struct idem__sqlite_store {
     struct idem_store base;
     char path[IDEM__PATH_MAX + 1];
     char url[IDEM_STORE_URL_MAX + 1];
     struct idem__share share; /* Of the files that this process makes. */
     struct idem__lock *lock;
+    int64_t found_ms; /* The newest time in it then. */
+    bool is_copy;     /* It may be older than what was here before. */
     struct idem__group group;
     struct idem__sqlite_readers readers;
 
     /* For whoever holds the lock. */
+    struct idem__place place;
     struct idem__sqlite_table table; /* table.conn is the writer. */
-    bool broken; /* A write failed on the disk: settle before the next. */
+    bool broken;      /* A write failed on the disk: settle before the next. */
+    int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
 
     struct idem__sqlite_clock clock;
     struct idem__counters counters;
 };
+
+/* ---- sqlite.c ---- */
+
+/* Opens the file @path even if it is an older copy of what was here before. */
+int idem__sqlite_open_copy(const char *path,
+                           const struct idem_open_options *options,
+                           struct idem__sqlite_store **ret_store,
+                           struct idem_error *error);
 
 /* ---- connect.c ---- */
 
@@ -52,6 +73,14 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
                                 int64_t deadline_ms,
                                 struct idem__conn **ret_conn,
                                 struct idem_error *error);
+
+/* ---- place.c ---- */
+
+/* What the writer has open is the store from now on. */
+void idem__place_note(struct idem__sqlite_store *store);
+
+/* True if other files lie in its place. */
+bool idem__place_is_taken(const struct idem__sqlite_store *store);
 
 /* ---- readers.c ---- */
 
@@ -81,6 +110,9 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
 
 /* The group's run(): the lock is held, and released before it returns. */
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
+
+/* Carries the log over into the file if it has become long. */
+void idem__sqlite_checkpoint(struct idem__sqlite_store *store);
 
 /* Before the store is closed: what was counted is written, and a long log is
  * carried over, because the next process that opens it has to read all of it.

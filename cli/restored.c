@@ -1,0 +1,212 @@
+/* idem store mark-restored: what it means is asked and told here, for it cannot
+ * be undone. */
+#include "restored.h"
+
+#include "cli.h"
+#include "json.h"
+
+#include <idem/sqlite.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    PROGRESS_FROM = 10000
+};
+
+static void plural(char *buf, size_t cap, uint64_t n, const char *one,
+                   const char *many)
+{
+    (void)snprintf(buf, cap, "%llu %s", (unsigned long long)n,
+                   n == 1 ? one : many);
+}
+
+/* ---- Before ---- */
+
+static int read_info(struct idem_store *store, struct idem_sqlite_info *info)
+{
+    struct idem_error error = {0};
+
+    error.code = idem_sqlite_inspect(store, info, &error);
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static void say_what_it_means(const struct idem_sqlite_info *info)
+{
+    char known[32];
+    char open[64];
+
+    cli_time_text(info->known_ms, known);
+    plural(open, sizeof(open), info->records[IDEM_STATUS_IN_PROGRESS],
+           "attempt is", "attempts are");
+    (void)fprintf(stderr,
+                  "%s in progress there, and will be unknown: a person must "
+                  "resolve each.\n"
+                  "It knows nothing of what happened after %s.\n"
+                  "What was recorded since then is gone: whoever asks for it "
+                  "again runs it again.\n",
+                  open, known);
+    if (info->restores > 0) {
+        cli_time_text(info->restored_ms, known);
+        (void)fprintf(stderr,
+                      "It was marked before, at %s: what was begun since will "
+                      "be unknown too.\n",
+                      known);
+    }
+}
+
+static bool is_yes(void)
+{
+    char answer[16] = "";
+
+    (void)fputs("Was it put back from a copy, and shall it be marked? [y/N] ",
+                stderr);
+    return fgets(answer, sizeof(answer), stdin) != NULL &&
+           (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/* 0, or an exit status. */
+static int ask(const struct cli_command *command, const char *store_url)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_store *store;
+    int status;
+
+    if (!isatty(STDIN_FILENO) || !cli_stderr_is_tty()) {
+        return cli_usage(command, "this cannot be undone: say --yes where "
+                                  "nobody can be asked");
+    }
+    status = cli_open_store(store_url, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    status = read_info(store, &info);
+    if (status == 0) {
+        say_what_it_means(&info);
+    }
+    idem_close(store);
+    if (status == 0 && !is_yes()) {
+        cli_say("nothing was changed");
+        status = CLI_USAGE;
+    }
+    return status;
+}
+
+/* ---- After ---- */
+
+static void add_id(struct cli_json *json, const uint8_t id[16])
+{
+    char hex[33];
+    size_t i;
+
+    for (i = 0; i < 16; i++) {
+        (void)snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    }
+    cli_json_text(json, "id", hex);
+}
+
+static int print_json(const struct idem_sqlite_restored *r)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "unknown", r->unknown);
+    cli_json_count(&json, "cut_off", r->cut_off);
+    cli_json_count(&json, "corrupt", r->corrupt);
+    cli_json_ms(&json, "known_ms", r->known_ms);
+    cli_json_ms(&json, "marked_ms", r->marked_ms);
+    cli_json_count(&json, "fence", r->fence);
+    cli_json_count(&json, "times", r->times);
+    add_id(&json, r->id);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static void print_text(const struct idem_sqlite_restored *r)
+{
+    char count[64];
+    char known[32];
+
+    plural(count, sizeof(count), r->unknown, "attempt in progress is",
+           "attempts in progress are");
+    (void)printf("%s unknown now%s\n", count,
+                 r->unknown > 0 ? " (idem list --status unknown)" : "");
+    if (r->cut_off > 0) {
+        plural(count, sizeof(count), r->cut_off, "record", "records");
+        (void)printf("%s can no longer be ended by who owned them\n", count);
+    }
+    (void)printf("every fence from now on is above %llu\n",
+                 (unsigned long long)r->fence);
+    cli_time_text(r->known_ms, known);
+    (void)printf("what was recorded after %s is gone: whoever asks for it "
+                 "again runs it again\n",
+                 known);
+}
+
+static void report(void *ctx, uint64_t records)
+{
+    bool *shown = ctx;
+
+    if (records >= PROGRESS_FROM) {
+        cli_progress("looked at", records);
+        *shown = true;
+    }
+}
+
+static int mark(const char *path, bool json)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct idem_error error = {0};
+    bool shown = false;
+    int status = 0;
+
+    error.code =
+        idem_sqlite_mark_restored(path, report, &shown, &restored, &error);
+    if (shown) {
+        cli_progress_end();
+    }
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    if (json) {
+        status = print_json(&restored);
+    } else {
+        print_text(&restored);
+    }
+    if (restored.corrupt > 0) {
+        char count[64];
+
+        plural(count, sizeof(count), restored.corrupt, "record", "records");
+        cli_say("%s cannot be trusted; left as it was", count);
+        status = status == 0 ? CLI_CORRUPT : status;
+    }
+    return status;
+}
+
+int cli_mark_restored(const struct cli_command *command, const char *store_url,
+                      bool yes, bool json)
+{
+    const char *scheme = "sqlite:";
+    char *url;
+    int status = cli_store_url(store_url, /* make= */ false, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        cli_say("only the file of an sqlite: store can be put back");
+        status = CLI_USAGE;
+    } else if (!yes) {
+        status = ask(command, url);
+    }
+    if (status == 0) {
+        status = mark(url + strlen(scheme), json);
+    }
+    free(url);
+    return status;
+}

@@ -1,0 +1,44 @@
+/* What a record means once the store was put back from a copy. */
+#include "core/decide.h"
+
+/* True if the attempt's owner could still say how it ended. */
+static bool may_be_ended(const struct idem_record *found)
+{
+    return found->status == IDEM_STATUS_IN_PROGRESS ||
+           ((found->status == IDEM_STATUS_UNKNOWN ||
+             found->status == IDEM_STATUS_FAILED) &&
+            found->by_lease);
+}
+
+void idem_decide_restored(const struct idem_record *found,
+                          const uint8_t nonce[16], struct idem_slice note,
+                          const struct idem_now *now,
+                          struct idem_decision *ret_decision)
+{
+    struct idem_decision *decision = ret_decision;
+    struct idem_record *next = &decision->next;
+    struct idem_outcome unknown = {
+        .status = IDEM_STATUS_UNKNOWN,
+        .text = note,
+    };
+    int rc;
+
+    memset(decision, 0, sizeof(*decision));
+    if (!may_be_ended(found)) {
+        return;
+    }
+    *next = *found;
+    if (found->status == IDEM_STATUS_IN_PROGRESS) {
+        rc = idem__outcome_set(next, &unknown, now);
+        if (rc != 0) {
+            idem__refuse(decision, rc, "%s", idem_error_text(rc));
+            return;
+        }
+        decision->set_result = true;
+    }
+    /* In what was lost its owner may have been followed by others, so that no
+     * later word of it counts. */
+    memcpy(next->nonce, nonce, sizeof(next->nonce));
+    next->by_lease = false;
+    decision->change = IDEM_CHANGE_REPLACE;
+}

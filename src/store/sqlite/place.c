@@ -1,0 +1,52 @@
+/* Is what was opened still what lies in its place?
+ *
+ * A handle that outlives a change of files (somebody put back a copy, and did not
+ * stop everybody first) would write into a file without a name: nobody would ever
+ * read what it acknowledged. */
+#include "store/sqlite/store.h"
+
+#include <stdio.h>
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* With all its directories: the process may have left the one it was in. */
+static const char *name_of(const struct idem__sqlite_store *store)
+{
+    return store->url + strlen("sqlite:");
+}
+
+/* The log stays for as long as anybody has the store open. */
+static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
+{
+    char name[sizeof(store->url) + 4];
+
+    (void)snprintf(name, sizeof(name), "%s-wal", name_of(store));
+    return stat(name, ret_st);
+}
+
+void idem__place_note(struct idem__sqlite_store *store)
+{
+    struct idem__place *place = &store->place;
+
+    place->is_known = stat(name_of(store), &place->file) == 0 &&
+                      stat_log(store, &place->log) == 0;
+}
+
+/* Whoever cannot see the file at all, after a chroot(), cannot tell. */
+bool idem__place_is_taken(const struct idem__sqlite_store *store)
+{
+    const struct idem__place *place = &store->place;
+    struct stat st;
+
+    if (!place->is_known || stat(name_of(store), &st) != 0) {
+        return false;
+    }
+    if (!is_same(&st, &place->file)) {
+        return true;
+    }
+    return store->table.conn != NULL && !store->broken &&
+           (stat_log(store, &st) != 0 || !is_same(&st, &place->log));
+}

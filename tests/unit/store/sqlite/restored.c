@@ -1,0 +1,702 @@
+/* A file that was put back from a copy: noticed, marked, and safe from then on.
+ * ROW(32) */
+#include "heap.h"
+#include "host.h"
+#include "temp.h"
+#include "test.h"
+
+#include <idem/sqlite.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A store on a host whose clocks are ours, so that days can go by. */
+struct shop {
+    struct host host;
+    const char *path;
+    const char *copy;
+    struct idem_store *store;
+};
+
+static void open_shop(struct shop *shop)
+{
+    struct idem_open_options options = host_options(&shop->host, false);
+
+    assert_ok(idem_sqlite_open(shop->path, &options, &shop->store, &why));
+}
+
+static struct shop make_shop(void)
+{
+    struct shop shop = {
+        .path = temp_path("idem.db"),
+        .copy = temp_path("copy.db"),
+    };
+
+    host_init(&shop.host);
+    return shop;
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    static char bytes[1 << 20];
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+    size_t len;
+
+    assert_non_null(in);
+    assert_non_null(out);
+    len = fread(bytes, 1, sizeof(bytes), in);
+    assert_true(len > 0 && len < sizeof(bytes));
+    assert_int_equal(fwrite(bytes, 1, len, out), len);
+    assert_int_equal(fclose(in), 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* As an operator would, while the store is in use. */
+static void back_up(const struct shop *shop)
+{
+    sqlite3 *from;
+    sqlite3 *to;
+    sqlite3_backup *backup;
+
+    assert_int_equal(sqlite3_open_v2(shop->path, &from, SQLITE_OPEN_READONLY,
+                                     NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_open(shop->copy, &to), SQLITE_OK);
+    backup = sqlite3_backup_init(to, "main", from, "main");
+    assert_non_null(backup);
+    assert_int_equal(sqlite3_backup_step(backup, -1), SQLITE_DONE);
+    assert_int_equal(sqlite3_backup_finish(backup), SQLITE_OK);
+    (void)sqlite3_close(to);
+    (void)sqlite3_close(from);
+}
+
+static void remove_beside(const char *path, const char *suffix)
+{
+    char name[600];
+
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    (void)unlink(name);
+}
+
+/* Closes the store, and puts the copy into its place. */
+static void put_back(struct shop *shop)
+{
+    idem_close(shop->store);
+    shop->store = NULL;
+    remove_beside(shop->path, "-wal");
+    remove_beside(shop->path, "-shm");
+    copy_file(shop->copy, shop->path);
+}
+
+static struct idem_sqlite_restored mark(const struct shop *shop)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+
+    assert_ok(
+        idem_sqlite_mark_restored(shop->path, NULL, NULL, &restored, &why));
+    return restored;
+}
+
+static struct idem_attempt *begin(struct idem_store *store, const char *key,
+                                  enum idem_on_expired_lease policy)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = policy;
+    request.lease_ms = 3600000;
+    request.retention_ms = IDEM_NEVER; /* Marking has the clock of today. */
+    request.attempts_max = 0;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    return attempt;
+}
+
+/* The fence of a claim that must be STARTED; nobody ends it. */
+static uint64_t begin_fence(struct idem_store *store, const char *key)
+{
+    struct idem_attempt *attempt = begin(store, key, IDEM_RERUN);
+    uint64_t fence = attempt->fence;
+
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    idem_attempt_destroy(attempt);
+    return fence;
+}
+
+static void expect(struct idem_store *store, const char *key,
+                   enum idem_status status, const char *note)
+{
+    struct idem_answer *answer;
+    const struct idem_record *record;
+
+    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
+    record = idem_answer_record(answer);
+    if (record->status != status) {
+        fail_with("%s is %s", key, idem_status_name(record->status));
+    }
+    if (note != NULL) {
+        char text[300];
+
+        (void)snprintf(text, sizeof(text), "%.*s", (int)record->note.len,
+                       (const char *)record->note.base);
+        assert_non_null(strstr(text, note));
+    }
+    idem_answer_destroy(answer);
+}
+
+/* A person says that nothing happened. */
+static void release(struct idem_store *store, const char *key)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RELEASED,
+        .text = idem_str("looked"),
+    };
+    struct idem_answer *answer;
+    uint64_t fence;
+
+    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
+    fence = idem_answer_record(answer)->fence;
+    idem_answer_destroy(answer);
+    assert_ok(idem_resolve(store, idem_str(""), idem_str(key), fence,
+                           idem_str("ann"), &outcome, &why));
+}
+
+/* One record of every status. */
+static void fill(struct idem_store *store)
+{
+    struct idem_attempt *attempt;
+
+    idem_attempt_destroy(begin(store, "hold", IDEM_HOLD));
+    idem_attempt_destroy(begin(store, "rerun", IDEM_RERUN));
+    attempt = begin(store, "completed", IDEM_HOLD);
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(store, "failed", IDEM_HOLD);
+    assert_ok(idem_fail(attempt, idem_str("no"), NULL, &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(store, "unknown", IDEM_HOLD);
+    assert_ok(idem_unknown(attempt, idem_str("who knows"), &why));
+    idem_attempt_destroy(attempt);
+    attempt = begin(store, "released", IDEM_HOLD);
+    assert_ok(idem_release(attempt, idem_str("not today"), &why));
+    idem_attempt_destroy(attempt);
+}
+
+/* What was in progress in the copy is unknown and says why; the rest is as it
+ * was, and what came after the copy is gone. */
+TEST(mark, callsOpenAttemptsUnknown)
+{
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored restored;
+    struct idem_answer *answer;
+
+    open_shop(&shop);
+    fill(shop.store);
+    back_up(&shop);
+    host_pass(&shop.host, 5000);
+    (void)begin_fence(shop.store, "later");
+    put_back(&shop);
+    restored = mark(&shop);
+    assert_int_equal(restored.unknown, 2);
+    assert_int_equal(restored.cut_off, 0);
+    assert_int_equal(restored.corrupt, 0);
+    assert_int_equal(restored.times, 1);
+    assert_int_equal(restored.known_ms, HOST_WALL_MS);
+
+    open_shop(&shop);
+    expect(shop.store, "hold", IDEM_STATUS_UNKNOWN, "put back from a copy");
+    expect(shop.store, "rerun", IDEM_STATUS_UNKNOWN, "2023-11-14T22:13:20Z");
+    expect(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    expect(shop.store, "failed", IDEM_STATUS_FAILED, NULL);
+    expect(shop.store, "unknown", IDEM_STATUS_UNKNOWN, "who knows");
+    assert_code(IDEM_ENOTFOUND, idem_get(shop.store, idem_str(""),
+                                         idem_str("later"), &answer, &why));
+    idem_close(shop.store);
+}
+
+#define TWENTY_YEARS_MS (INT64_C(20) * 365 * 86400 * 1000)
+
+/* The fences that three keys were given after the copy was made, while the clock
+ * of the host was wrong by years: one that was taken over, one that was new, one
+ * that was released and begun. */
+static void use_fences(struct shop *shop, uint64_t ret_fences[3])
+{
+    struct idem_attempt *attempt;
+    int i;
+
+    idem_close(shop->store);
+    host_reboot(&shop->host, TWENTY_YEARS_MS);
+    open_shop(shop);
+    for (i = 0; i < 5; i++) {
+        host_pass(&shop->host, 3600001);
+        ret_fences[0] = begin_fence(shop->store, "taken");
+    }
+    ret_fences[1] = begin_fence(shop->store, "new");
+    for (i = 0; i < 50; i++) {
+        attempt = begin(shop->store, "released", IDEM_RERUN);
+        ret_fences[2] = attempt->fence;
+        assert_ok(idem_release(attempt, idem_str("not today"), &why));
+        idem_attempt_destroy(attempt);
+    }
+}
+
+static void prepare_fences(struct shop *shop)
+{
+    struct idem_attempt *attempt;
+
+    open_shop(shop);
+    (void)begin_fence(shop->store, "taken");
+    attempt = begin(shop->store, "released", IDEM_RERUN);
+    assert_ok(idem_release(attempt, idem_str("not today"), &why));
+    idem_attempt_destroy(attempt);
+    back_up(shop);
+}
+
+/* No fence that was given out in what was lost is given out again. */
+TEST(mark, raisesTheFencesAboveWhatWasLost)
+{
+    static const char *const keys[] = {"taken", "new", "released"};
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored restored;
+    uint64_t lost[3];
+    size_t i;
+
+    prepare_fences(&shop);
+    use_fences(&shop, lost);
+    put_back(&shop);
+    restored = mark(&shop);
+    open_shop(&shop);
+    release(shop.store, "taken");
+    for (i = 0; i < COUNT(keys); i++) {
+        uint64_t fence = begin_fence(shop.store, keys[i]);
+
+        assert_true(restored.fence > lost[i]);
+        assert_true(fence > restored.fence);
+        assert_true(fence < (uint64_t)1 << 53); /* JSON's numbers hold it. */
+    }
+    idem_close(shop.store);
+}
+
+/* The control: the same without the mark, where nothing could notice it. */
+TEST(mark, isWhatRaisesThem)
+{
+    struct shop shop = make_shop();
+    uint64_t lost[3];
+    uint64_t first;
+
+    prepare_fences(&shop);
+    use_fences(&shop, lost);
+    put_back(&shop);
+    remove_beside(shop.path, "-lock");
+    open_shop(&shop);
+    first = begin_fence(shop.store, "taken");
+    assert_true(first <= lost[0]);
+    idem_close(shop.store);
+}
+
+/* A second loss, of the days after the first, to the same copy. */
+TEST(mark, raisesThemAgain)
+{
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored first;
+    struct idem_sqlite_restored second;
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_attempt *attempt;
+    uint64_t lost = 0;
+    int i;
+
+    prepare_fences(&shop);
+    put_back(&shop);
+    first = mark(&shop);
+    assert_ok(idem_sqlite_open(shop.path, &options, &shop.store, &why));
+    for (i = 0; i < 50; i++) {
+        attempt = begin(shop.store, "released", IDEM_RERUN);
+        lost = attempt->fence;
+        assert_ok(idem_release(attempt, idem_str("not today"), &why));
+        idem_attempt_destroy(attempt);
+    }
+    assert_true(lost > first.fence + 45);
+    put_back(&shop);
+    second = mark(&shop);
+    assert_true(second.fence > lost);
+    assert_int_equal(second.times, 1);
+    assert_memory_not_equal(first.id, second.id, sizeof(first.id));
+}
+
+/* Higher fences than the time's, from an import, are gone beyond too. */
+TEST(mark, goesBeyondImportedFences)
+{
+    static const uint64_t high = (uint64_t)1 << 60;
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored restored;
+    struct idem_answer *answer;
+    struct idem_record record;
+
+    open_shop(&shop);
+    fill(shop.store);
+    assert_ok(idem_get(shop.store, idem_str(""), idem_str("completed"), &answer,
+                       &why));
+    record = *idem_answer_record(answer);
+    record.key = idem_str("imported");
+    assert_ok(idem_id(record.scope, record.key, record.id));
+    record.fence = high;
+    assert_ok(idem_import(shop.store, &record, NULL, &why));
+    idem_answer_destroy(answer);
+    back_up(&shop);
+    put_back(&shop);
+    restored = mark(&shop);
+    assert_true(restored.fence > high + 1000);
+    assert_true(restored.fence < INT64_MAX);
+}
+
+/* Ends @attempt by every verb: none may pass. */
+static void assert_lost(struct idem_attempt *attempt)
+{
+    assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
+    assert_code(IDEM_ELOST, idem_complete(attempt, NULL, &why));
+    assert_code(IDEM_ELOST, idem_fail(attempt, idem_str("no"), NULL, &why));
+    assert_code(IDEM_ELOST, idem_release(attempt, idem_str("no"), &why));
+    assert_code(IDEM_ELOST, idem_unknown(attempt, idem_str("no"), &why));
+    assert_code(IDEM_ELOST, idem_expire(attempt, &why));
+}
+
+static void token_of(struct shop *shop, const char *key,
+                     char token[IDEM_TOKEN_MAX])
+{
+    struct idem_attempt *attempt = begin(shop->store, key, IDEM_HOLD);
+
+    assert_ok(idem_attempt_token(attempt, token));
+    idem_attempt_destroy(attempt);
+}
+
+/* Owners of before are LOST: those whom the copy knows, those whom it does not,
+ * and those whose lease it saw end. */
+TEST(mark, cutsOffTheOldOwners)
+{
+    static const char *const keys[] = {"known", "overdue", "later"};
+    char tokens[COUNT(keys)][IDEM_TOKEN_MAX];
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored restored;
+    struct idem_attempt *attempt;
+    size_t i;
+
+    open_shop(&shop);
+    token_of(&shop, "overdue", tokens[1]);
+    host_pass(&shop.host, 3600001);
+    attempt = begin(shop.store, "overdue", IDEM_HOLD);
+    assert_int_equal(attempt->verdict, IDEM_UNKNOWN);
+    idem_attempt_destroy(attempt);
+    token_of(&shop, "known", tokens[0]);
+    back_up(&shop);
+    host_pass(&shop.host, 1500);
+    token_of(&shop, "later", tokens[2]);
+    put_back(&shop);
+    restored = mark(&shop);
+    assert_int_equal(restored.unknown, 1);
+    assert_int_equal(restored.cut_off, 1);
+
+    open_shop(&shop);
+    for (i = 0; i < COUNT(keys); i++) {
+        assert_ok(
+            idem_attempt_from_token(shop.store, tokens[i], &attempt, &why));
+        assert_lost(attempt);
+        idem_attempt_destroy(attempt);
+    }
+    idem_close(shop.store);
+}
+
+/* The control: without the mark an owner ends what others may have ended. */
+TEST(mark, isWhatCutsThemOff)
+{
+    struct shop shop = make_shop();
+    struct idem_attempt *attempt;
+    char token[IDEM_TOKEN_MAX];
+
+    open_shop(&shop);
+    token_of(&shop, "known", token);
+    back_up(&shop);
+    put_back(&shop);
+    open_shop(&shop);
+    assert_ok(idem_attempt_from_token(shop.store, token, &attempt, &why));
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    idem_close(shop.store);
+}
+
+/* A second mark finds nothing to change, and its fences only grow. */
+TEST(mark, mayBeMadeTwice)
+{
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored first;
+    struct idem_sqlite_restored second;
+
+    open_shop(&shop);
+    fill(shop.store);
+    back_up(&shop);
+    put_back(&shop);
+    first = mark(&shop);
+    second = mark(&shop);
+    assert_int_equal(first.unknown, 2);
+    assert_int_equal(second.unknown + second.cut_off, 0);
+    assert_int_equal(second.times, 2);
+    assert_true(second.fence > first.fence);
+    assert_true(second.known_ms >= first.marked_ms);
+}
+
+static void note_progress(void *ctx, uint64_t records)
+{
+    uint64_t *seen = ctx;
+
+    assert_true(records > *seen);
+    *seen = records;
+}
+
+/* Many records are marked in pieces; the log is carried over at the end. */
+TEST(mark, goesThroughManyRecords)
+{
+    enum {
+        MANY = 2600
+    };
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct shop shop = make_shop();
+    struct idem_queue *queue;
+    struct idem_op *op;
+    uint64_t seen = 0;
+    int i;
+
+    open_shop(&shop);
+    assert_ok(idem_queue_create(shop.store, &queue, &why));
+    for (i = 0; i < MANY; i++) {
+        struct idem_request request = IDEM_REQUEST_INIT;
+        char key[32];
+
+        (void)snprintf(key, sizeof(key), "key-%d", i);
+        request.key = idem_str(key);
+        request.on_expired_lease = IDEM_HOLD;
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        assert_ok(idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    idem_close(shop.store);
+    assert_ok(idem_sqlite_mark_restored(shop.path, note_progress, &seen,
+                                        &restored, &why));
+    assert_int_equal(restored.unknown, MANY);
+    assert_int_equal(seen, MANY);
+    open_shop(&shop);
+    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_int_equal(info.records[IDEM_STATUS_UNKNOWN], MANY);
+    assert_int_equal(info.records[IDEM_STATUS_IN_PROGRESS], 0);
+    assert_int_equal(info.restores, 1);
+    assert_int_equal(info.restored_ms, restored.marked_ms);
+    idem_close(shop.store);
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        fail_with("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A record that cannot be trusted is counted and left; the others are marked. */
+TEST(mark, leavesWhatCannotBeTrusted)
+{
+    struct shop shop = make_shop();
+    struct idem_sqlite_restored restored;
+
+    open_shop(&shop);
+    fill(shop.store);
+    idem_close(shop.store);
+    run_sql(shop.path, "UPDATE idem_record SET head = zeroblob(200) "
+                       "WHERE key = CAST('hold' AS BLOB)");
+    restored = mark(&shop);
+    assert_int_equal(restored.corrupt, 1);
+    assert_int_equal(restored.unknown, 1);
+}
+
+/* A damaged file is refused, and nothing in it is marked. */
+TEST(mark, refusesADamagedFile)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct shop shop = make_shop();
+
+    open_shop(&shop);
+    fill(shop.store);
+    idem_close(shop.store);
+    run_sql(shop.path, "PRAGMA wal_checkpoint(TRUNCATE);"
+                       "PRAGMA writable_schema = ON;"
+                       "UPDATE sqlite_schema SET rootpage = 2 "
+                       "WHERE name = 'idem_record_due'");
+    assert_code(IDEM_ECORRUPT, idem_sqlite_mark_restored(shop.path, NULL, NULL,
+                                                         &restored, &why));
+    assert_int_equal(restored.times, 0);
+}
+
+/* What is asked for wrongly, or is not there, is refused. */
+TEST(mark, wantsAFileAndItsSize)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+
+    assert_code(IDEM_ENOTFOUND,
+                idem_sqlite_mark_restored(temp_path("none.db"), NULL, NULL,
+                                          &restored, &why));
+    restored.size--;
+    assert_code(IDEM_EINVALID,
+                idem_sqlite_mark_restored(temp_path("none.db"), NULL, NULL,
+                                          &restored, &why));
+}
+
+/* Whichever allocation fails, the copy stays refused, and another call finishes
+ * what was begun. */
+TEST(mark, survivesTheLackOfMemory)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct shop shop = make_shop();
+    struct idem_open_options options = host_options(&shop.host, false);
+    long n = 0;
+    int rc;
+
+    open_shop(&shop);
+    fill(shop.store);
+    back_up(&shop);
+    host_pass(&shop.host, 5000);
+    (void)begin_fence(shop.store, "later");
+    put_back(&shop);
+    do {
+        assert_code(IDEM_ECONFIG,
+                    idem_sqlite_open(shop.path, &options, &shop.store, &why));
+        heap_fail(n++, /* on= */ false);
+        rc = idem_sqlite_mark_restored(shop.path, NULL, NULL, &restored, &why);
+        (void)heap_fail_never();
+        assert_true(rc == 0 || rc == IDEM_ENOMEM);
+    } while (rc != 0);
+    assert_true(n > 3);
+    open_shop(&shop);
+    expect(shop.store, "rerun", IDEM_STATUS_UNKNOWN, "put back");
+    idem_close(shop.store);
+}
+
+/* ---- What is noticed ---- */
+
+/* A store that is older than what was in its place refuses, until it is marked;
+ * it can be looked at. */
+TEST(open, refusesAnOlderCopy)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct shop shop = make_shop();
+    struct idem_open_options options = host_options(&shop.host, false);
+
+    open_shop(&shop);
+    fill(shop.store);
+    back_up(&shop);
+    host_pass(&shop.host, 1000);
+    (void)begin_fence(shop.store, "later");
+    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_false(info.is_copy);
+    put_back(&shop);
+    assert_code(IDEM_ECONFIG,
+                idem_sqlite_open(shop.path, &options, &shop.store, &why));
+    assert_why("mark-restored");
+    options.flags = IDEM_OPEN_READONLY;
+    assert_ok(idem_sqlite_open(shop.path, &options, &shop.store, &why));
+    expect(shop.store, "completed", IDEM_STATUS_COMPLETED, NULL);
+    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_true(info.is_copy);
+    assert_int_equal(info.restores, 0);
+    idem_close(shop.store);
+    (void)mark(&shop);
+    open_shop(&shop);
+    idem_close(shop.store);
+    open_shop(&shop);
+    idem_close(shop.store);
+}
+
+static void flip_byte(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+b");
+
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    assert_int_equal(fputc(0x7f, f), 0x7f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Neither time that is set, nor a reboot, nor a new store in the old place, nor a
+ * lock file that says nothing, is taken for a copy. */
+TEST(open, refusesNothingElse)
+{
+    struct shop shop = make_shop();
+    char name[600];
+
+    open_shop(&shop);
+    fill(shop.store);
+    host_pass(&shop.host, 86400000);
+    (void)begin_fence(shop.store, "later");
+    idem_close(shop.store);
+    host_set_wall(&shop.host, HOST_WALL_MS - 86400000);
+    open_shop(&shop);
+    idem_close(shop.store);
+    host_reboot(&shop.host, 1000);
+    host_set_wall(&shop.host, HOST_WALL_MS - 86400000);
+    open_shop(&shop);
+    (void)begin_fence(shop.store, "after the boot");
+    idem_close(shop.store);
+
+    remove_beside(shop.path, "");
+    remove_beside(shop.path, "-wal");
+    remove_beside(shop.path, "-shm");
+    open_shop(&shop);
+    (void)begin_fence(shop.store, "of another store");
+    idem_close(shop.store);
+    open_shop(&shop);
+    idem_close(shop.store);
+
+    (void)snprintf(name, sizeof(name), "%s-lock", shop.path);
+    flip_byte(name, 73);
+    open_shop(&shop);
+    idem_close(shop.store);
+    assert_int_equal(truncate(name, 70), 0);
+    open_shop(&shop);
+    idem_close(shop.store);
+}
+
+/* A handle whose file was replaced no longer writes: nobody would read it. */
+TEST(open, isNotGoodForAnotherFile)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct shop shop = make_shop();
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+    struct idem_attempt *other;
+
+    open_shop(&shop);
+    fill(shop.store);
+    back_up(&shop);
+    attempt = begin(shop.store, "new", IDEM_HOLD);
+    assert_int_equal(rename(shop.copy, shop.path), 0);
+    assert_int_equal(chmod(shop.path, 0600), 0);
+    assert_code(IDEM_ECONFIG, idem_complete(attempt, NULL, &why));
+    assert_why("another file");
+    request.key = idem_str("more");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_code(IDEM_ECONFIG, idem_begin(shop.store, &request, &other, &why));
+    idem_close(shop.store);
+    remove_beside(shop.path, "-wal");
+    remove_beside(shop.path, "-shm");
+    assert_ok(
+        idem_sqlite_mark_restored(shop.path, NULL, NULL, &restored, &why));
+    open_shop(&shop);
+    assert_int_equal(begin_fence(shop.store, "more") > restored.fence, 1);
+    idem_close(shop.store);
+    idem_attempt_destroy(attempt);
+}
