@@ -167,6 +167,19 @@ int64_t idem__mono_ms(void)
     return ms;
 }
 
+int64_t idem__mono_ns(void)
+{
+    struct timespec ts = {0, 0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int64_t idem__time_ns(int64_t ms)
+{
+    return ms > IDEM_NEVER / 1000000 ? IDEM_NEVER : ms * 1000000;
+}
+
 int64_t idem__time_add(int64_t base, int64_t add)
 {
     return add > IDEM_NEVER - base ? IDEM_NEVER : base + add;

@@ -2,39 +2,24 @@
 #include "queue/queue.h"
 
 #include "base/crash.h"
+#include "base/futex.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
 #include "queue/op.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
 {
-    pthread_condattr_t attr;
-
     memset(queue, 0, sizeof(*queue));
     queue->store = store;
     queue->fd = -1;
     queue->both = -1;
-    if (pthread_condattr_init(&attr) != 0) {
-        return IDEM_ENOMEM;
-    }
-    if (pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) != 0 ||
-        pthread_cond_init(&queue->cond, &attr) != 0) {
-        (void)pthread_condattr_destroy(&attr);
-        return IDEM_ENOMEM;
-    }
-    (void)pthread_condattr_destroy(&attr);
-    if (pthread_mutex_init(&queue->mutex, NULL) != 0) {
-        (void)pthread_cond_destroy(&queue->cond);
-        return IDEM_ENOMEM;
-    }
-    return 0;
+    return pthread_mutex_init(&queue->mutex, NULL) == 0 ? 0 : IDEM_ENOMEM;
 }
 
 void idem__queue_finish(struct idem_queue *queue)
@@ -47,7 +32,6 @@ void idem__queue_finish(struct idem_queue *queue)
         (void)close(queue->fd);
     }
     (void)pthread_mutex_destroy(&queue->mutex);
-    (void)pthread_cond_destroy(&queue->cond);
 }
 
 int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
@@ -215,6 +199,22 @@ int idem_queue_fd(struct idem_queue *queue)
     return fd >= 0 ? fd : IDEM_EUNAVAILABLE;
 }
 
+/* The call to the kernel comes after the unlock, so that a sleeper never wakes up
+ * only to wait for the mutex. A queue for one call may be gone by then. */
+static void wake_and_unlock(struct idem_queue *queue)
+{
+    bool wake = queue->sleepers > 0;
+
+    arm(queue);
+    if (wake) {
+        __atomic_store_n(&queue->bell, queue->bell + 1, __ATOMIC_RELEASE);
+    }
+    (void)pthread_mutex_unlock(&queue->mutex);
+    if (wake) {
+        idem__futex_wake(&queue->bell, IDEM__FUTEX_PROCESS);
+    }
+}
+
 void idem__queue_push(struct idem_queue *queue, struct idem_op *op)
 {
     (void)pthread_mutex_lock(&queue->mutex);
@@ -225,11 +225,7 @@ void idem__queue_push(struct idem_queue *queue, struct idem_op *op)
         queue->answered_last->next = op;
     }
     queue->answered_last = op;
-    arm(queue);
-    if (queue->sleepers > 0) {
-        (void)pthread_cond_broadcast(&queue->cond);
-    }
-    (void)pthread_mutex_unlock(&queue->mutex);
+    wake_and_unlock(queue);
 }
 
 static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
@@ -275,18 +271,17 @@ bool idem__queue_has_sleeper(struct idem_queue *queue)
 
 void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
 {
-    struct timespec until = {
-        .tv_sec = (time_t)(deadline_ms / 1000),
-        .tv_nsec = (long)(deadline_ms % 1000) * 1000000,
-    };
-    int rc = 0;
+    bool late = false;
 
     (void)pthread_mutex_lock(&queue->mutex);
     queue->sleepers++;
-    while (rc != ETIMEDOUT && queue->answered == NULL && !queue->poked) {
-        rc = deadline_ms == IDEM_NEVER
-                 ? pthread_cond_wait(&queue->cond, &queue->mutex)
-                 : pthread_cond_timedwait(&queue->cond, &queue->mutex, &until);
+    while (!late && queue->answered == NULL && !queue->poked) {
+        uint32_t seen = queue->bell;
+
+        (void)pthread_mutex_unlock(&queue->mutex);
+        late = !idem__futex_wait(&queue->bell, seen, idem__time_ns(deadline_ms),
+                                 IDEM__FUTEX_PROCESS);
+        (void)pthread_mutex_lock(&queue->mutex);
     }
     queue->sleepers--;
     queue->poked = false;
@@ -298,11 +293,7 @@ void idem_queue_poke(struct idem_queue *queue)
 {
     (void)pthread_mutex_lock(&queue->mutex);
     queue->poked = true;
-    arm(queue);
-    if (queue->sleepers > 0) {
-        (void)pthread_cond_broadcast(&queue->cond);
-    }
-    (void)pthread_mutex_unlock(&queue->mutex);
+    wake_and_unlock(queue);
 }
 
 void idem__queue_forget(struct idem_queue *queue, struct idem_op *op)

@@ -8,12 +8,12 @@
 struct idem_queue {
     struct idem_store *store;
     pthread_mutex_t mutex;
-    pthread_cond_t cond;
     struct idem_op *answered; /* Oldest first. */
     struct idem_op *answered_last;
     struct idem_op *members; /* Submitted and not reaped. */
     size_t submitted;
     size_t sleepers;
+    uint32_t bell; /* Rings for the sleepers whenever it changes. */
     bool poked;
     int fd;     /* eventfd; -1 until somebody asks for it. */
     int both;   /* epoll of that and of the store's; -1: it has none. */

@@ -1,10 +1,10 @@
 /* Leader and followers.
  *
- * Whoever drives and finds no leader becomes it: takes what is queued, runs it
- * as one batch with one flush, hands leadership on and only then wakes the
- * batch, so that the next flush is under way while the callers of the last one
- * still wake up. There is no timer: the flush itself is the gathering window. A
- * lone caller never meets another thread.
+ * Whoever drives and finds no leader becomes it: enters the store, takes what is
+ * queued by then, runs it as one batch with one flush, hands leadership on and
+ * only then wakes the batch, so that the next batch is under way while the
+ * callers of the last one still wake up. A lone caller never meets another
+ * thread.
  */
 #include "store/local/group.h"
 
@@ -43,6 +43,7 @@ int idem__group_init(struct idem__group *group, struct idem_store *store,
     group->store = store;
     group->ops = ops;
     group->threaded = threaded;
+    idem__gather_init(&group->gather);
     if (pthread_mutex_init(&group->mutex, NULL) != 0) {
         return IDEM_ENOMEM;
     }
@@ -69,6 +70,7 @@ static void append(struct idem__group *group, struct idem_op *op)
     }
     group->pending_last = op;
     group->pending_len++;
+    idem__gather_came(&group->gather, group->pending_len);
 }
 
 static void unlink_op(struct idem__group *group, struct idem_op *op)
@@ -183,6 +185,8 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
         return false;
     }
     IDEM__CRASH_POINT("local/group/gives-back");
+    op->deadline_ms =
+        idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
     (void)pthread_mutex_lock(&group->mutex);
     append(group, op);
     (void)pthread_mutex_unlock(&group->mutex);
@@ -202,50 +206,39 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
     }
 }
 
-/* Moves from *@batch to *@late those that are not waited for any longer, with
- * @error: whose deadline has come, or, where it came before the first deadline,
- * all of them. */
-static void split_late(struct idem_op **batch, struct idem_op **late,
-                       const struct idem_error *error)
+/* Takes off the queue what is refused: those whose deadline has come if that is
+ * why, or else all. */
+static struct idem_op *take_refused(struct idem__group *group, bool late_only)
 {
     int64_t now_ms = idem__mono_ms();
-    bool timed_out =
-        error->code == IDEM_EUNAVAILABLE && (*batch)->deadline_ms <= now_ms;
+    struct idem_op *refused = NULL;
+    struct idem_op **tail = &refused;
+    struct idem_op *next;
+    struct idem_op *op;
 
-    while (*batch != NULL) {
-        struct idem_op *op = *batch;
-
-        if (timed_out && op->deadline_ms > now_ms) {
-            batch = &op->next;
+    for (op = group->pending; op != NULL; op = next) {
+        next = op->next;
+        if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
-        *batch = op->next;
-        op->error = *error;
-        op->next = *late;
-        *late = op;
+        unlink_op(group, op);
+        if (op->queue != NULL) {
+            idem_op_run(op);
+        }
+        *tail = op;
+        tail = &op->next;
     }
+    return refused;
 }
 
-/* Runs @batch; what could not begin before its deadline is refused. */
-static struct idem_op *run_batch(struct idem__group *group,
-                                 struct idem_op *batch)
+static void refuse_all(struct idem__group *group, struct idem_op *op,
+                       const struct idem_error *error)
 {
-    struct idem_error error = {0, ""};
-    struct idem_op *done = NULL;
-    struct idem_op **tail = &done;
-
-    while (batch != NULL) {
-        if (group->ops->enter(group->store, batch->deadline_ms, &error) == 0) {
-            group->ops->run(group->store, batch);
-            break;
+    for (; op != NULL; op = op->next) {
+        if (!group->ops->refuse(group->store, op)) {
+            op->error = *error;
         }
-        split_late(&batch, &done, &error);
     }
-    while (*tail != NULL) {
-        tail = &(*tail)->next;
-    }
-    *tail = batch;
-    return done;
 }
 
 /* Wakes a caller that can lead what is pending; the descriptor of the oldest
@@ -275,17 +268,59 @@ static void call_next_leader(struct idem__group *group)
     }
 }
 
-/* With the mutex held; it is released while the batch runs. */
+static size_t count(const struct idem_op *op)
+{
+    size_t n = 0;
+
+    for (; op != NULL; op = op->next) {
+        n++;
+    }
+    return n;
+}
+
+/* Called with the mutex held; it is let go while anything takes its time. Returns
+ * the ops that were run, or refused. */
+static struct idem_op *run_batch(struct idem__group *group)
+{
+    int64_t deadline_ms = group->pending->deadline_ms;
+    struct idem_error error = {0, ""};
+    struct idem_op *batch;
+    int rc;
+
+    (void)pthread_mutex_unlock(&group->mutex);
+    rc = group->ops->enter(group->store, deadline_ms, &error);
+    (void)pthread_mutex_lock(&group->mutex);
+    batch = rc == 0 ? take_batch(group)
+                    : take_refused(group, rc == IDEM_EUNAVAILABLE &&
+                                              idem__mono_ms() >= deadline_ms);
+    (void)pthread_mutex_unlock(&group->mutex);
+    if (rc != 0) {
+        refuse_all(group, batch, &error);
+    } else if (batch != NULL) {
+        group->ops->run(group->store, batch);
+    } else {
+        group->ops->leave(group->store); /* All were taken back. */
+    }
+    (void)pthread_mutex_lock(&group->mutex);
+    return batch;
+}
+
+/* Called with the mutex held, and something pending. */
 static void lead(struct idem__group *group)
 {
-    struct idem_op *batch = take_batch(group);
+    struct idem_op *batch = NULL;
+    int64_t start_ns;
 
     group->led = true;
-    (void)pthread_mutex_unlock(&group->mutex);
     IDEM__CRASH_POINT("local/group/leads");
-    batch = run_batch(group, batch);
-    IDEM__CRASH_POINT("local/group/ran");
-    (void)pthread_mutex_lock(&group->mutex);
+    idem__gather_wait(&group->gather, &group->pending_len, &group->mutex);
+    if (group->pending != NULL) {
+        start_ns = idem__mono_ns();
+        batch = run_batch(group);
+        IDEM__CRASH_POINT("local/group/ran");
+        idem__gather_ran(&group->gather, count(batch), group->pending_len,
+                         idem__mono_ns() - start_ns);
+    }
     group->led = false;
     call_next_leader(group);
     (void)pthread_mutex_unlock(&group->mutex);

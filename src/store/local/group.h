@@ -2,18 +2,25 @@
 #ifndef IDEM_STORE_LOCAL_GROUP_H
 #define IDEM_STORE_LOCAL_GROUP_H
 
+#include "store/local/gather.h"
+
 #include <idem/store.h>
 #include <pthread.h>
 
 struct idem__group_ops {
     /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
      * @deadline_ms at most. 0; IDEM_EUNAVAILABLE at the deadline, for those
-     * whose deadline it is; or earlier, or another code, for the whole batch. */
+     * whose deadline it is; or earlier, or another code, for all. */
     int (*enter)(struct idem_store *store, int64_t deadline_ms,
                  struct idem_error *ret_error);
     /* Runs the ops linked by next, sets their answers, leaves. Durable changes
      * are durable when it returns. */
     void (*run)(struct idem_store *store, struct idem_op *batch);
+    /* Leaves without having run anything. */
+    void (*leave)(struct idem_store *store);
+    /* The store could not be entered: sets the answer of @op if it is to be had
+     * without. False: it is the error of enter(). */
+    bool (*refuse)(struct idem_store *store, struct idem_op *op);
 };
 
 struct idem__group {
@@ -24,6 +31,7 @@ struct idem__group {
     struct idem_op *pending_last;
     size_t pending_len;
     bool led;
+    struct idem__gather gather;
     bool threaded; /* A thread of its own leads, and nobody else. */
     bool stopping;
     pthread_cond_t wake; /* For the thread. */

@@ -15,7 +15,7 @@
 #include "store/sqlite/store.h"
 
 enum {
-    CHECKPOINT_PAGES = 1000,
+    CHECKPOINT_PAGES = 4000,
     CLOSE_CHECKPOINT_PAGES = 100,
     CLOSE_WAIT_MS = 100
 };
@@ -371,6 +371,22 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     }
 }
 
+static void note_begin(struct idem__sqlite_store *store,
+                       const struct idem_op *op)
+{
+    unsigned n = __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED);
+
+    if (op->verb != IDEM_OP_BEGIN) {
+        return;
+    }
+    if (!op->changed) {
+        n = 0;
+    } else if (n < IDEM__NEW_IN_A_ROW) {
+        n++;
+    }
+    __atomic_store_n(&store->new_in_a_row, n, __ATOMIC_RELAXED);
+}
+
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
 {
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
@@ -381,6 +397,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     idem__lock_release(store->lock);
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {
+        note_begin(store, op);
         if (op->error.code == 0 &&
             (op->verb == IDEM_OP_END || op->verb == IDEM_OP_RESOLVE)) {
             idem_store_changed(base, op->id);

@@ -12,7 +12,12 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_BEGIN] = "BEGIN IMMEDIATE",
     [IDEM__SQL_COMMIT] = "COMMIT",
     [IDEM__SQL_ROLLBACK] = "ROLLBACK",
-    [IDEM__SQL_LOAD] = "SELECT " ROW_COLUMNS " FROM idem_record WHERE id = ?1",
+    /* To ask for a length reads no overflow pages, and to copy what is small is
+     * cheaper than to ask again. */
+    [IDEM__SQL_LOAD] =
+        "SELECT " ROW_COLUMNS ", iif(length(result) <= 16384, result, NULL)"
+        ", iif(length(input) <= 16384, input, NULL) "
+        "FROM idem_record WHERE id = ?1",
     [IDEM__SQL_LOAD_BODIES] = "SELECT " ROW_COLUMNS ", result, input "
                               "FROM idem_record WHERE id = ?1",
     [IDEM__SQL_INSERT] =

@@ -9,8 +9,9 @@ enum idem__sql {
     IDEM__SQL_BEGIN,
     IDEM__SQL_COMMIT,
     IDEM__SQL_ROLLBACK,
-    IDEM__SQL_LOAD,        /* id -> seq, status, deadline, scope, key, head */
-    IDEM__SQL_LOAD_BODIES, /* likewise, result, input */
+    IDEM__SQL_LOAD,        /* id -> seq, status, deadline, scope, key, head,
+                              and result and input where they are small */
+    IDEM__SQL_LOAD_BODIES, /* likewise, of any size */
     IDEM__SQL_INSERT,
     IDEM__SQL_UPDATE_HEAD,
     IDEM__SQL_UPDATE_RESULT,

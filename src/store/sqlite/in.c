@@ -15,6 +15,7 @@ struct visit {
     struct idem__conn conn;
     struct idem__sqlite_clock clock;
     struct idem__sqlite_table table;
+    uint8_t head[IDEM_HEAD_MAX];
 };
 
 static void leave(struct visit *visit)
@@ -44,6 +45,7 @@ static int enter(sqlite3 *db, struct visit **ret_visit,
     }
     visit->conn.db = db;
     visit->table.conn = &visit->conn;
+    visit->table.head = visit->head;
     rc = idem__schema_create_in(&visit->conn, error);
     if (rc != 0) {
         leave(visit);

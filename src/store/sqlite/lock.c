@@ -1,12 +1,5 @@
-/* The lock between processes.
- *
- * Classic fcntl record locks: they vanish with their process, whatever children
- * it leaves behind, which a flock does not. SQLite's own busy handler sleeps and
- * polls without any order and was seen to starve a process for ever, so fairness
- * is made here: byte 1 is a turnstile. Whoever wants the lock (byte 0) first
- * takes the turnstile and keeps it until it has the lock. A process that lets go
- * of the lock and wants it again therefore stands behind the one that waits.
- */
+/* The lock between processes: one open file for each process, and its threads in
+ * turn. */
 #include "store/sqlite/lock.h"
 
 #include "base/crash.h"
@@ -14,6 +7,7 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "store/sqlite/lock_test.h"
+#include "store/sqlite/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +15,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-enum {
-    LOCK_BYTE = 0,
-    TURNSTILE_BYTE = 1
-};
-enum {
-    PAUSE_FIRST_NS = 30 * 1000,
-    PAUSE_MAX_NS = 1000 * 1000
-};
 
 struct idem__lock {
     struct idem__lock *next;
@@ -39,18 +24,22 @@ struct idem__lock {
     unsigned users;
     int fd;
     pthread_mutex_t mutex; /* Between the threads of this process. */
+    struct idem__turns
+        turns; /* Between the processes; for who has the mutex. */
 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct idem__lock *registry;
 
-static int open_error(const char *path, struct idem_error *error)
+static int open_error(const char *path, int err, struct idem_error *error)
 {
-    switch (errno) {
+    switch (err) {
+    case ENOMEM:
+        return idem__error_plain(error, IDEM_ENOMEM);
     case ENOSPC:
     case EDQUOT:
         return idem__error(error, IDEM_EFULL, "cannot create %.120s: %s", path,
-                           strerror(errno));
+                           strerror(err));
     case ENOENT:
     case ENOTDIR:
         return idem__error(error, IDEM_ECONFIG,
@@ -59,10 +48,10 @@ static int open_error(const char *path, struct idem_error *error)
     case EMFILE:
     case ENFILE:
         return idem__error(error, IDEM_EUNAVAILABLE, "cannot open %.120s: %s",
-                           path, strerror(errno));
+                           path, strerror(err));
     default:
         return idem__error(error, IDEM_EDENIED, "cannot open %.120s: %s", path,
-                           strerror(errno));
+                           strerror(err));
     }
 }
 
@@ -79,19 +68,27 @@ static struct idem__lock *find(const struct stat *st)
     return NULL;
 }
 
-static int add(int fd, const struct stat *st, struct idem__lock **ret_lock)
+/* 0, or an errno. */
+static int add(int fd, struct idem__lock **ret_lock)
 {
     struct idem__lock *lock = idem__zalloc(sizeof(*lock));
+    struct stat st;
+    int rc;
 
     if (lock == NULL) {
-        return IDEM_ENOMEM;
+        return ENOMEM;
     }
-    if (pthread_mutex_init(&lock->mutex, NULL) != 0) {
+    rc = fstat(fd, &st) != 0 ? errno : idem__turns_open(&lock->turns, fd);
+    if (rc == 0) {
+        rc = pthread_mutex_init(&lock->mutex, NULL);
+    }
+    if (rc != 0) {
+        idem__turns_close(&lock->turns);
         idem__free(lock);
-        return IDEM_ENOMEM;
+        return rc;
     }
-    lock->dev = st->st_dev;
-    lock->ino = st->st_ino;
+    lock->dev = st.st_dev;
+    lock->ino = st.st_ino;
     lock->pid = (long)getpid();
     lock->fd = fd;
     lock->next = registry;
@@ -120,12 +117,12 @@ static int find_or_open(const char *path, const struct idem__share *share,
     if (lock == NULL) {
         fd = idem__path_open(path, share);
         if (fd < 0) {
-            return open_error(path, error);
+            return open_error(path, errno, error);
         }
-        rc = fstat(fd, &st) != 0 ? IDEM_EUNAVAILABLE : add(fd, &st, &lock);
+        rc = add(fd, &lock);
         if (rc != 0) {
             (void)close(fd);
-            return idem__error_plain(error, rc);
+            return open_error(path, rc, error);
         }
     }
     lock->users++;
@@ -154,61 +151,12 @@ void idem__lock_close(struct idem__lock *lock)
             at = &(*at)->next;
         }
         *at = lock->next;
+        idem__turns_close(&lock->turns);
         (void)close(lock->fd);
         (void)pthread_mutex_destroy(&lock->mutex);
         idem__free(lock);
     }
     (void)pthread_mutex_unlock(&registry_mutex);
-}
-
-/* 0, or an errno. */
-static int set_byte(const struct idem__lock *lock, off_t byte, short type)
-{
-    struct flock range = {
-        .l_type = type,
-        .l_whence = SEEK_SET,
-        .l_start = byte,
-        .l_len = 1,
-    };
-
-    while (fcntl(lock->fd, F_SETLK, &range) != 0) {
-        if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
-}
-
-/* There is no timed fcntl lock without a signal, so the wait polls: at first as
- * often as a commit may end, later more seldom. */
-static int take_byte(const struct idem__lock *lock, off_t byte,
-                     int64_t deadline_ms)
-{
-    struct timespec pause = {.tv_nsec = PAUSE_FIRST_NS};
-    int rc;
-
-    while ((rc = set_byte(lock, byte, F_WRLCK)) == EAGAIN || rc == EACCES) {
-        if (idem__mono_ms() >= deadline_ms) {
-            return ETIMEDOUT;
-        }
-        (void)nanosleep(&pause, NULL);
-        if (pause.tv_nsec < PAUSE_MAX_NS) {
-            pause.tv_nsec += pause.tv_nsec / 4;
-        }
-    }
-    return rc;
-}
-
-static int take_both(struct idem__lock *lock, int64_t deadline_ms)
-{
-    int rc = take_byte(lock, TURNSTILE_BYTE, deadline_ms);
-
-    if (rc == 0) {
-        IDEM__CRASH_POINT("sqlite/lock/turnstile");
-        rc = take_byte(lock, LOCK_BYTE, deadline_ms);
-        (void)set_byte(lock, TURNSTILE_BYTE, F_UNLCK);
-    }
-    return rc;
 }
 
 int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
@@ -221,7 +169,7 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
     int rc = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
 
     if (rc == 0) {
-        rc = take_both(lock, deadline_ms);
+        rc = idem__turns_take(&lock->turns, deadline_ms);
         if (rc != 0) {
             (void)pthread_mutex_unlock(&lock->mutex);
         }
@@ -241,7 +189,7 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
 
 void idem__lock_release(struct idem__lock *lock)
 {
-    (void)set_byte(lock, LOCK_BYTE, F_UNLCK);
+    idem__turns_pass(&lock->turns);
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 

@@ -81,13 +81,23 @@ static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
     return answered;
 }
 
+/* Where nearly all claims are new, to look first is in vain: then it is only the
+ * write transaction that looks. */
+static bool is_worth_a_peek(struct idem__sqlite_store *store,
+                            const struct idem_op *op)
+{
+    return op->verb != IDEM_OP_BEGIN || read_only(store) ||
+           __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED) <
+               IDEM__NEW_IN_A_ROW;
+}
+
 /* ---- The door ---- */
 
 static int sqlite_submit(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
 
-    if (peek(store, op)) {
+    if (is_worth_a_peek(store, op) && peek(store, op)) {
         idem__counters_note(&store->counters, op);
         idem_op_answer(op);
         return 0;
@@ -122,9 +132,24 @@ static int enter(struct idem_store *base, int64_t deadline_ms,
     return rc;
 }
 
+static void leave(struct idem_store *base)
+{
+    idem__lock_release(sqlite_from_base(base)->lock);
+}
+
+static bool refuse(struct idem_store *base, struct idem_op *op)
+{
+    struct idem__sqlite_store *store = sqlite_from_base(base);
+
+    __atomic_store_n(&store->new_in_a_row, 0, __ATOMIC_RELAXED);
+    return peek(store, op);
+}
+
 static const struct idem__group_ops group_ops = {
     .enter = enter,
     .run = idem__sqlite_run,
+    .refuse = refuse,
+    .leave = leave,
 };
 
 static void finish(struct idem__sqlite_store *store)
@@ -294,6 +319,7 @@ static int set_up(struct idem__sqlite_store *store,
         return rc;
     }
     store->base.margin_ms = OWNER_MARGIN_MS;
+    store->table.head = store->head;
     return 0;
 }
 

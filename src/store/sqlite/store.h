@@ -17,6 +17,11 @@ enum {
     IDEM__READERS_MAX = 16
 };
 
+/* After so many new claims the next ones are taken for new too. */
+enum {
+    IDEM__NEW_IN_A_ROW = 64
+};
+
 struct idem__sqlite_readers {
     pthread_mutex_t mutex;
     pthread_cond_t freed;
@@ -45,9 +50,12 @@ struct idem__sqlite_store {
     /* For whoever holds the lock. */
     struct idem__place place;
     struct idem__sqlite_table table; /* table.conn is the writer. */
+    uint8_t head[IDEM_HEAD_MAX];     /* Of the table. */
     bool broken;      /* A write failed on the disk: settle before the next. */
     int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
+
+    unsigned new_in_a_row; /* Claims, up to IDEM__NEW_IN_A_ROW; atomic. */
 
     struct idem__sqlite_clock clock;
     struct idem__counters counters;

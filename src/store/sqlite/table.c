@@ -64,15 +64,41 @@ int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
     return rc;
 }
 
+/* Adds the bodies to a record that was read from the row. */
+static int read_bodies(sqlite3_stmt *stmt, struct idem_record *record,
+                       struct idem_error *error)
+{
+    record->result.bytes = blob(stmt, COLUMN_RESULT);
+    record->input = blob(stmt, COLUMN_INPUT);
+    return idem__verb_check_bodies(record, error);
+}
+
+/* True if the record of @id was just loaded, and small enough that its bodies
+ * came along. */
+static bool is_at_hand(const struct idem__sqlite_table *table,
+                       const uint8_t *id)
+{
+    return table->row != NULL &&
+           memcmp(table->record.id, id, IDEM_ID_LEN) == 0 &&
+           blob(table->row, COLUMN_RESULT).len == table->record.result_len &&
+           blob(table->row, COLUMN_INPUT).len == table->record.input_len;
+}
+
 static int load(void *ctx, const uint8_t *id, bool with_bodies,
                 struct idem_record *ret_record, struct idem_error *ret_error)
 {
     struct idem__sqlite_table *table = ctx;
-    sqlite3_stmt *stmt =
-        idem__conn_stmt(table->conn,
-                        with_bodies ? IDEM__SQL_LOAD_BODIES : IDEM__SQL_LOAD);
+    sqlite3_stmt *stmt;
     int rc;
 
+    if (with_bodies && is_at_hand(table, id)) {
+        *ret_record = table->record;
+        rc = read_bodies(table->row, ret_record, ret_error);
+        return rc == 0 ? 1 : rc;
+    }
+    table->row = NULL;
+    stmt = idem__conn_stmt(table->conn, with_bodies ? IDEM__SQL_LOAD_BODIES
+                                                    : IDEM__SQL_LOAD);
     (void)sqlite3_bind_blob(stmt, 1, id, IDEM_ID_LEN, SQLITE_STATIC);
     rc = idem__conn_step(table->conn, stmt);
     if (rc == SQLITE_DONE) {
@@ -85,9 +111,10 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     table->seq = sqlite3_column_int64(stmt, COLUMN_SEQ);
     rc = idem__row_decode(stmt, id, ret_record, ret_error);
     if (rc == 0 && with_bodies) {
-        ret_record->result.bytes = blob(stmt, COLUMN_RESULT);
-        ret_record->input = blob(stmt, COLUMN_INPUT);
-        rc = idem__verb_check_bodies(ret_record, ret_error);
+        rc = read_bodies(stmt, ret_record, ret_error);
+    } else if (rc == 0) {
+        table->row = stmt;
+        table->record = *ret_record;
     }
     return rc == 0 ? 1 : rc;
 }
@@ -168,8 +195,8 @@ static int save(void *ctx, const struct idem_decision *decision,
 {
     struct idem__sqlite_table *table = ctx;
     size_t head_len;
-    int rc = idem_record_encode(&decision->next, table->head,
-                                sizeof(table->head), &head_len);
+    int rc = idem_record_encode(&decision->next, table->head, IDEM_HEAD_MAX,
+                                &head_len);
 
     if (rc != 0) {
         return idem__error_plain(ret_error, rc);
@@ -184,6 +211,7 @@ static int save(void *ctx, const struct idem_decision *decision,
 
 void idem__sqlite_table_reset(struct idem__sqlite_table *table)
 {
+    table->row = NULL;
     idem__conn_reset(table->conn, IDEM__SQL_LOAD);
     idem__conn_reset(table->conn, IDEM__SQL_LOAD_BODIES);
 }

@@ -8,9 +8,11 @@
 
 struct idem__sqlite_table {
     struct idem__conn *conn;
-    int64_t seq;   /* Of the row that was loaded last. */
-    int sqlite_rc; /* Of the first write that failed; SQLITE_OK. */
-    uint8_t head[IDEM_HEAD_MAX];
+    int64_t seq;       /* Of the row that was loaded last. */
+    sqlite3_stmt *row; /* Stands on it, if it was loaded without bodies. */
+    struct idem_record record; /* What it holds then. */
+    int sqlite_rc;             /* Of the first write that failed; SQLITE_OK. */
+    uint8_t *head; /* IDEM_HEAD_MAX bytes to write with; NULL: it only reads. */
 };
 
 /* The engine's view of @table. */

@@ -2,6 +2,7 @@
  * waits for a leader that does not come. */
 #include "store/local/group.h"
 
+#include "base/host.h"
 #include "queue/queue.h"
 #include "test.h"
 #include "threads.h"
@@ -17,10 +18,14 @@ enum {
 struct store {
     struct idem_store base;
     struct idem__group group;
-    int enter_code; /* What enter() answers, with its time used up ... */
-    bool at_once;   /* ... or not. */
-    long pause_ms;  /* Each batch takes as long. */
+    int enter_code;  /* What enter() answers, with its time used up ... */
+    bool at_once;    /* ... or not. */
+    long pause_ms;   /* Each batch takes as long. */
+    bool can_refuse; /* refuse() has an answer. */
+    void (*entering)(void *ctx); /* Called in enter(), if it is set. */
+    void *ctx;
     unsigned entered;
+    unsigned left;
     unsigned runs;
     unsigned lens[RUNS_MAX]; /* Ops of each batch. */
     pthread_t runner;        /* Of the last batch. */
@@ -38,6 +43,9 @@ static int enter(struct idem_store *base, int64_t deadline_ms,
     struct store *store = store_of(base);
 
     store->entered++;
+    if (store->entering != NULL) {
+        store->entering(store->ctx);
+    }
     if (store->enter_code == IDEM_EUNAVAILABLE && !store->at_once) {
         while (now_ms() < deadline_ms) {
             sleep_ms(1);
@@ -70,7 +78,23 @@ static void run(struct idem_store *base, struct idem_op *batch)
     }
 }
 
-static const struct idem__group_ops group_ops = {.enter = enter, .run = run};
+static void leave(struct idem_store *base)
+{
+    store_of(base)->left++;
+}
+
+static bool refuse(struct idem_store *base, struct idem_op *op)
+{
+    op->verdict = IDEM_REPLAY;
+    return store_of(base)->can_refuse;
+}
+
+static const struct idem__group_ops group_ops = {
+    .enter = enter,
+    .run = run,
+    .leave = leave,
+    .refuse = refuse,
+};
 
 static int submit_op(struct idem_store *base, struct idem_op *op)
 {
@@ -276,6 +300,54 @@ TEST(group, keepsTheDescriptorReadable)
     finish(&store, queue);
 }
 
+/* ---- Entering ---- */
+
+static void submit_one_more(void *ctx)
+{
+    submit(ctx, 0);
+}
+
+/* Who comes while the leader waits to enter is in the batch. */
+TEST(group, takesWhoCameWhileItEntered)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+
+    store.entering = submit_one_more;
+    store.ctx = queue;
+    submit(queue, 0);
+    idem_op_destroy(idem_queue_reap(queue, -1));
+    assert_int_equal(store.runs, 1);
+    assert_int_equal(store.lens[0], 2);
+    store.entering = NULL;
+    reap_all(queue, 1);
+    assert_int_equal(store.left, 0);
+    finish(&store, queue);
+}
+
+static void destroy_other(void *ctx)
+{
+    idem_queue_destroy(ctx);
+}
+
+/* Where all were taken back meanwhile it leaves again, and runs nothing. */
+TEST(group, leavesWhenAllWereTakenBack)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct idem_queue *other;
+
+    assert_ok(idem_queue_create(&store.base, &other, &why));
+    submit(other, 0);
+    store.entering = destroy_other;
+    store.ctx = other;
+    idem__group_drive(&store.group, queue, now_ms());
+    assert_int_equal(store.entered, 1);
+    assert_int_equal(store.left, 1);
+    assert_int_equal(store.runs, 0);
+    finish(&store, queue);
+}
+
 /* ---- Lateness and refusal ---- */
 
 /* What could not begin before its deadline comes back as unavailable. */
@@ -333,6 +405,23 @@ TEST(group, passesARefusalOn)
         assert_int_equal(store.entered, 1);
         finish(&store, queue);
     }
+}
+
+/* What the store can answer without being entered it answers. */
+TEST(group, answersWhatNeedsNoEntry)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct idem_op *op;
+
+    store.enter_code = IDEM_EUNAVAILABLE;
+    store.can_refuse = true;
+    submit(queue, 0);
+    op = idem_queue_reap(queue, -1);
+    assert_ok(idem_op_code(op));
+    assert_int_equal(idem_op_verdict(op), IDEM_REPLAY);
+    idem_op_destroy(op);
+    finish(&store, queue);
 }
 
 /* What nobody has begun is taken back when its queue goes. */
@@ -408,6 +497,27 @@ TEST(group, handsLeadershipOn)
     assert_int_equal(callers.failed, 0);
     assert_true(store.runs >= CALLS);
     assert_true(store.runs < CALLERS * CALLS / 4);
+    finish(&store, queue);
+}
+
+/* Callers that come back at once share all batches, and do not take turns in two
+ * halves. */
+TEST(group, waitsForThoseWhoComeBack)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+    struct callers callers = {.store = &store};
+
+    store.pause_ms = 10;
+    /* A busy machine may take longer to wake a thread than it would pay to wait
+     * for. */
+    store.group.gather.wait_max_ns = idem__time_ns(1000);
+    threads_run(4, call_often, &callers);
+    assert_int_equal(callers.failed, 0);
+    print_message("# %u batches for 4 callers with %d calls each\n", store.runs,
+                  CALLS);
+    /* In two halves they would need twice as many. */
+    assert_true(store.runs < CALLS * 3 / 2);
     finish(&store, queue);
 }
 

@@ -1,0 +1,232 @@
+/* idem under load, through its public functions. */
+#include "load.h"
+
+#include <err.h>
+#include <idem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+const struct target target;
+
+static void check(int rc, const struct idem_error *error)
+{
+    if (rc != 0) {
+        errx(1, "idem: %s: %s", idem_error_name(rc), error->text);
+    }
+}
+
+static struct idem_store *open_store(const char *where,
+                                     const struct idem_open_options *options)
+{
+    struct idem_store *store;
+    struct idem_error error;
+    char url[4096];
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s", where);
+    check(idem_open(url, options, &store, &error), &error);
+    return store;
+}
+
+static void *open_shared(const char *where)
+{
+    return open_store(where, NULL);
+}
+
+static void close_shared(void *shared)
+{
+    idem_close(shared);
+}
+
+static void *connect_caller(void *shared)
+{
+    return shared;
+}
+
+static void disconnect(void *caller)
+{
+    (void)caller;
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_bytes(key, KEY_LEN);
+    request.owner = idem_str("bench");
+    request.on_expired_lease = IDEM_HOLD;
+    request.lease_ms = LEASE_MS;
+    request.retention_ms = RETENTION_MS;
+    return request;
+}
+
+static struct idem_attempt *begin(struct idem_store *store, const char *key,
+                                  enum idem_verdict want)
+{
+    struct idem_request request = request_for(key);
+    struct idem_attempt *attempt;
+    struct idem_error error;
+
+    check(idem_begin(store, &request, &attempt, &error), &error);
+    if (attempt->verdict != want) {
+        errx(1, "idem: %s: %s, not %s", key,
+             idem_verdict_name(attempt->verdict), idem_verdict_name(want));
+    }
+    return attempt;
+}
+
+static void run_new(void *caller, const char *key)
+{
+    struct idem_attempt *attempt = begin(caller, key, IDEM_STARTED);
+    struct idem_result done = {.bytes = idem_bytes(result, RESULT_LEN)};
+    struct idem_error error;
+
+    check(idem_complete(attempt, &done, &error), &error);
+    idem_attempt_destroy(attempt);
+}
+
+static void run_replay(void *caller, const char *key)
+{
+    struct idem_attempt *attempt = begin(caller, key, IDEM_REPLAY);
+    struct idem_slice bytes = attempt->record->result.bytes;
+
+    if (bytes.len != RESULT_LEN || memcmp(bytes.base, result, 64) != 0) {
+        errx(1, "idem: %s: another result", key);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+/* ---- Filling ---- */
+
+/* A completed record, to be imported under many keys. */
+static struct idem_answer *template_of(struct idem_store *store)
+{
+    struct idem_answer *answer;
+    struct idem_error error;
+    char key[KEY_LEN + 1];
+
+    key_of((uint64_t)now_ns(), 0, key);
+    run_new(store, key);
+    check(idem_get(store, idem_str(""), idem_bytes(key, KEY_LEN), &answer,
+                   &error),
+          &error);
+    return answer;
+}
+
+static void reap(struct idem_queue *queue)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        check(idem_op_code(op), idem_op_error(op));
+        idem_op_destroy(op);
+    }
+}
+
+static void fill(void *shared, uint64_t from, uint64_t count)
+{
+    struct idem_answer *answer = template_of(shared);
+    struct idem_record record = *idem_answer_record(answer);
+    struct idem_queue *queue;
+    struct idem_error error;
+    struct idem_op *op;
+    char key[KEY_LEN + 1];
+    uint64_t i;
+
+    check(idem_queue_create(shared, &queue, &error), &error);
+    record.key = idem_bytes(key, KEY_LEN);
+    for (i = 0; i < count; i++) {
+        key_of(0, from + i, key);
+        (void)idem_id(record.scope, record.key, record.id);
+        check(idem_op_import(&record, &op, &error), &error);
+        check(idem_queue_submit(queue, op, &error), &error);
+        if (i % 2048 == 2047) {
+            reap(queue);
+        }
+    }
+    reap(queue);
+    idem_queue_destroy(queue);
+    idem_answer_destroy(answer);
+}
+
+/* ---- Purging ---- */
+
+/* The system's clocks, two days ahead: every retention is over. */
+static int late_clock(void *ctx, struct idem_clock_reading *ret_reading)
+{
+    const int64_t late_ms = 2LL * RETENTION_MS;
+    struct timespec ts;
+
+    *ret_reading = *(const struct idem_clock_reading *)ctx;
+    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
+    ret_reading->boot_ms =
+        (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + late_ms;
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    ret_reading->wall_ms =
+        (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000 + late_ms;
+    return 0;
+}
+
+static void read_boot_id(struct idem_clock_reading *reading)
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+    unsigned byte;
+    size_t i;
+
+    if (f == NULL) {
+        err(1, "boot_id");
+    }
+    for (i = 0; i < sizeof(reading->boot_id); i++) {
+        if (fscanf(f, "%2x%*[-]", &byte) < 1) {
+            errx(1, "boot_id: not understood");
+        }
+        reading->boot_id[i] = (uint8_t)byte;
+    }
+    (void)fclose(f);
+}
+
+/* Each call is one slice: it asks for no more records than one has. */
+static void purge(const char *where)
+{
+    struct idem_clock_reading reading = {0, 0, {0}};
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct times slices = {NULL, 0, 0};
+    struct idem_store *store;
+    struct idem_error error;
+    uint64_t total = 0;
+    uint64_t purged;
+    int64_t start_ns;
+
+    read_boot_id(&reading);
+    options.host.ctx = &reading;
+    options.host.clock = late_clock;
+    store = open_store(where, &options);
+    start_ns = now_ns();
+    do {
+        int64_t slice_ns = now_ns();
+
+        check(idem_purge(store, 100, &purged, &error), &error);
+        times_add(&slices, now_ns() - slice_ns);
+        total += purged;
+    } while (purged > 0);
+    times_sort(&slices);
+    printf("{\"per_s\": %.1f, \"purged\": %llu, \"p50_us\": %u, \"p99_us\": "
+           "%u, \"max_us\": %u}\n",
+           (double)total / ((double)(now_ns() - start_ns) / 1e9),
+           (unsigned long long)total, times_at(&slices, 0.5),
+           times_at(&slices, 0.99), times_at(&slices, 1));
+    times_free(&slices);
+    idem_close(store);
+}
+
+const struct target target = {
+    .name = "idem",
+    .open = open_shared,
+    .close = close_shared,
+    .connect = connect_caller,
+    .disconnect = disconnect,
+    .run_new = run_new,
+    .run_replay = run_replay,
+    .fill = fill,
+    .purge = purge,
+};

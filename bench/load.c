@@ -1,0 +1,256 @@
+/* Callers in threads, each with one operation under way at a time. */
+#include "load.h"
+
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct options {
+    const char *where;
+    unsigned callers;
+    double seconds;
+    double warm;
+    uint64_t records;
+    uint64_t from;
+    long pid;
+    double start_at;
+};
+
+struct run {
+    const struct options *options;
+    void *shared;
+    bool replay;
+    int64_t from_ns;  /* What begins before is not counted, */
+    int64_t until_ns; /* nor what ends after. */
+    pthread_barrier_t ready;
+};
+
+struct caller {
+    struct run *run;
+    unsigned number;
+    pthread_t thread;
+    struct times times;
+};
+
+static void sleep_until(int64_t ns)
+{
+    struct timespec ts = {
+        .tv_sec = (time_t)(ns / 1000000000),
+        .tv_nsec = (long)(ns % 1000000000),
+    };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) != 0) {
+    }
+}
+
+/* A stream of keys that nobody else has, or the records in no order. */
+static void next_key(const struct caller *caller, uint64_t stream, uint64_t n,
+                     char key[KEY_LEN + 1])
+{
+    const struct options *options = caller->run->options;
+
+    if (caller->run->replay) {
+        uint64_t i = (n * 2654435761u + caller->number * 7919u +
+                      (uint64_t)caller->run->from_ns) %
+                     options->records;
+
+        key_of(0, i, key);
+    } else {
+        key_of(stream, n, key);
+    }
+}
+
+static void *call(void *arg)
+{
+    struct caller *caller = arg;
+    struct run *run = caller->run;
+    void *own = target.connect(run->shared);
+    uint64_t stream =
+        (uint64_t)now_ns() ^ (uint64_t)getpid() << 40 ^ caller->number;
+    char key[KEY_LEN + 1];
+    uint64_t n;
+
+    (void)pthread_barrier_wait(&run->ready); /* Connected: times are set. */
+    (void)pthread_barrier_wait(&run->ready);
+    for (n = 0;; n++) {
+        int64_t start_ns = now_ns();
+        int64_t end_ns;
+
+        next_key(caller, stream, n, key);
+        if (run->replay) {
+            target.run_replay(own, key);
+        } else {
+            target.run_new(own, key);
+        }
+        end_ns = now_ns();
+        if (end_ns > run->until_ns) {
+            break;
+        }
+        if (start_ns >= run->from_ns) {
+            times_add(&caller->times, end_ns - start_ns);
+        }
+    }
+    target.disconnect(own);
+    return NULL;
+}
+
+static void report(const struct options *options, struct times *times,
+                   int64_t own_us, int64_t server_us)
+{
+    double ops = times->len > 0 ? (double)times->len : 1;
+
+    times_sort(times);
+    printf("{\"per_s\": %.1f, \"p50_us\": %u, \"p99_us\": %u, \"max_us\": %u, "
+           "\"cpu_us\": %.1f, \"server_cpu_us\": %.1f}\n",
+           (double)times->len / options->seconds, times_at(times, 0.5),
+           times_at(times, 0.99), times_at(times, 1), (double)own_us / ops,
+           (double)server_us / ops);
+}
+
+static void load(const struct options *options, bool replay)
+{
+    struct run run = {.options = options, .replay = replay};
+    struct caller *callers = calloc(options->callers, sizeof(*callers));
+    struct times all = {NULL, 0, 0};
+    int64_t own_us;
+    int64_t server_us;
+    unsigned i;
+
+    if (callers == NULL) {
+        err(1, "callers");
+    }
+    run.shared = target.open(options->where);
+    if (!replay && options->from == 0 && target.clear != NULL) {
+        target.clear(run.shared);
+    }
+    (void)pthread_barrier_init(&run.ready, NULL, options->callers + 1);
+    for (i = 0; i < options->callers; i++) {
+        callers[i].run = &run;
+        callers[i].number = i;
+        if (pthread_create(&callers[i].thread, NULL, call, &callers[i]) != 0) {
+            errx(1, "cannot start a thread");
+        }
+    }
+    (void)pthread_barrier_wait(&run.ready);
+    if (options->start_at > 0) {
+        sleep_until((int64_t)(options->start_at * 1e9));
+    }
+    run.from_ns = now_ns() + (int64_t)(options->warm * 1e9);
+    run.until_ns = run.from_ns + (int64_t)(options->seconds * 1e9);
+    (void)pthread_barrier_wait(&run.ready);
+
+    sleep_until(run.from_ns);
+    own_us = own_cpu_us();
+    server_us = server_cpu_us(options->pid);
+    sleep_until(run.until_ns);
+    own_us = own_cpu_us() - own_us;
+    server_us = server_cpu_us(options->pid) - server_us;
+
+    for (i = 0; i < options->callers; i++) {
+        (void)pthread_join(callers[i].thread, NULL);
+        times_append(&all, &callers[i].times);
+        times_free(&callers[i].times);
+    }
+    target.close(run.shared);
+    report(options, &all, own_us, server_us);
+    times_free(&all);
+    free(callers);
+    (void)pthread_barrier_destroy(&run.ready);
+}
+
+static void fill(const struct options *options)
+{
+    int64_t start_ns = now_ns();
+    void *shared = target.open(options->where);
+
+    if (options->from == 0 && target.clear != NULL) {
+        target.clear(shared);
+    }
+    target.fill(shared, options->from, options->records - options->from);
+    target.close(shared);
+    printf("{\"per_s\": %.1f}\n", (double)(options->records - options->from) /
+                                      ((double)(now_ns() - start_ns) / 1e9));
+}
+
+static void usage(void)
+{
+    errx(64,
+         "usage: %s new|replay|fill|purge WHERE [--callers N] [--seconds S] "
+         "[--warm S] [--records N] [--from N] [--pid SERVER] [--start-at S]",
+         program_invocation_short_name);
+}
+
+static struct options read_options(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"callers", required_argument, NULL, 'c'},
+        {"seconds", required_argument, NULL, 's'},
+        {"warm", required_argument, NULL, 'w'},
+        {"records", required_argument, NULL, 'r'},
+        {"from", required_argument, NULL, 'f'},
+        {"pid", required_argument, NULL, 'p'},
+        {"start-at", required_argument, NULL, 'a'},
+        {NULL, 0, NULL, 0},
+    };
+    struct options options = {.callers = 1, .seconds = 2, .warm = 0.5};
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        switch (c) {
+        case 'c':
+            options.callers = (unsigned)atoi(optarg);
+            break;
+        case 's':
+            options.seconds = atof(optarg);
+            break;
+        case 'w':
+            options.warm = atof(optarg);
+            break;
+        case 'r':
+            options.records = strtoull(optarg, NULL, 10);
+            break;
+        case 'f':
+            options.from = strtoull(optarg, NULL, 10);
+            break;
+        case 'p':
+            options.pid = atol(optarg);
+            break;
+        case 'a':
+            options.start_at = atof(optarg);
+            break;
+        default:
+            usage();
+        }
+    }
+    if (argc - optind != 2 || options.callers < 1 || options.seconds <= 0) {
+        usage();
+    }
+    options.where = argv[optind + 1];
+    return options;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = read_options(argc, argv);
+    const char *what = argv[optind];
+
+    if (strcmp(what, "new") == 0) {
+        load(&options, /* replay= */ false);
+    } else if (strcmp(what, "replay") == 0 && options.records > 0) {
+        load(&options, /* replay= */ true);
+    } else if (strcmp(what, "fill") == 0 && options.records > options.from) {
+        fill(&options);
+    } else if (strcmp(what, "purge") == 0 && target.purge != NULL) {
+        target.purge(options.where);
+    } else {
+        usage();
+    }
+    return 0;
+}

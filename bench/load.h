@@ -1,0 +1,70 @@
+/* Load on a store: callers that ask as fast as they are answered, and what that
+ * costs. A target is a store under load; main() is in load.c. */
+#ifndef LOAD_H
+#define LOAD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    KEY_LEN = 46,      /* Bytes of every key. */
+    RESULT_LEN = 1024, /* Bytes of every result. */
+    LEASE_MS = 60 * 1000,
+    RETENTION_MS = 24 * 3600 * 1000
+};
+
+/* Whatever goes wrong ends the program with a sentence. */
+struct target {
+    const char *name;
+    /* What all callers share. @where is a file or a socket. */
+    void *(*open)(const char *where);
+    void (*close)(void *shared);
+    /* Makes it empty; NULL: a file that is not there is empty. */
+    void (*clear)(void *shared);
+    /* What one caller has for itself: a connection, for example. */
+    void *(*connect)(void *shared);
+    void (*disconnect)(void *caller);
+    /* A new operation: the key is claimed, durably, and then its result is
+     * recorded by its owner, durably. */
+    void (*run_new)(void *caller, const char *key);
+    /* A duplicate: the recorded result comes back. */
+    void (*run_replay)(void *caller, const char *key);
+    /* Records the outcomes of key_of(0, @from) and the following, fast and
+     * without regard for a power cut. */
+    void (*fill)(void *shared, uint64_t from, uint64_t count);
+    /* Deletes what is past its retention; NULL: it cannot. */
+    void (*purge)(const char *where);
+};
+
+/* Each program has one. */
+extern const struct target target;
+
+/* The key with number @n of @stream, with a NUL; different for each, and in no
+ * order. */
+void key_of(uint64_t stream, uint64_t n, char ret_key[KEY_LEN + 1]);
+
+/* The result that everybody records. */
+extern const char result[RESULT_LEN];
+
+/* CLOCK_MONOTONIC. */
+int64_t now_ns(void);
+
+/* What this process, and the server @pid (0: none) with its children, have used
+ * of the processors. */
+int64_t own_cpu_us(void);
+int64_t server_cpu_us(long pid);
+
+/* Times of operations, and their percentiles. */
+struct times {
+    uint32_t *us;
+    size_t len;
+    size_t cap;
+};
+void times_add(struct times *times, int64_t ns);
+void times_append(struct times *times, const struct times *more);
+void times_sort(struct times *times);
+/* Of sorted ones; @part from 0 to 1. */
+uint32_t times_at(const struct times *times, double part);
+void times_free(struct times *times);
+
+#endif

@@ -1,0 +1,99 @@
+/* How long a leader waits for company.
+ *
+ * Callers that were answered are soon back with the next op, but not as soon as
+ * the next leader is ready: without a pause two halves of the callers take turns,
+ * and each flush carries half of what it could. So the leader waits for as many
+ * as were there before, for at most half of what a batch takes, and a tenth of a
+ * millisecond. Where that was in vain it is tried less and less often. A caller
+ * who is alone is all that can be expected, and never waits.
+ */
+#include "store/local/gather.h"
+
+#include "base/futex.h"
+#include "base/host.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+    WAIT_MAX_NS = 100 * 1000,
+    EXPECTED_MAX = 512,
+    VAIN_MAX = 64,
+    SMOOTH = 8 /* Batches that the time of one is the mean of, about. */
+};
+
+void idem__gather_init(struct idem__gather *gather)
+{
+    memset(gather, 0, sizeof(*gather));
+    gather->wait_max_ns = WAIT_MAX_NS;
+}
+
+/* True if this batch is to be run at once. */
+static bool is_skipped(struct idem__gather *gather, size_t pending)
+{
+    if (pending >= gather->expected) {
+        return true;
+    }
+    if (gather->skip > 0) {
+        gather->skip--;
+        return true;
+    }
+    return false;
+}
+
+static int64_t patience_ns(const struct idem__gather *gather)
+{
+    int64_t ns = gather->batch_ns / 2;
+
+    return ns < gather->wait_max_ns ? ns : gather->wait_max_ns;
+}
+
+static void learn(struct idem__gather *gather, bool came)
+{
+    if (came) {
+        gather->vain /= 2;
+    } else if (gather->vain < VAIN_MAX) {
+        gather->vain = 2 * gather->vain + 1;
+    }
+    gather->skip = gather->vain;
+}
+
+void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
+                       pthread_mutex_t *mutex)
+{
+    int64_t until_ns;
+    bool late = false;
+
+    if (is_skipped(gather, *pending)) {
+        return;
+    }
+    until_ns = idem__mono_ns() + patience_ns(gather);
+    gather->wanted = gather->expected;
+    while (!late && *pending < gather->wanted) {
+        uint32_t heard = gather->bell;
+
+        (void)pthread_mutex_unlock(mutex);
+        late = !idem__futex_wait(&gather->bell, heard, until_ns,
+                                 IDEM__FUTEX_PROCESS);
+        (void)pthread_mutex_lock(mutex);
+    }
+    learn(gather, *pending >= gather->wanted);
+    gather->wanted = 0;
+}
+
+void idem__gather_came(struct idem__gather *gather, size_t pending)
+{
+    if (gather->wanted > 0 && pending >= gather->wanted) {
+        (void)__atomic_add_fetch(&gather->bell, 1, __ATOMIC_RELEASE);
+        idem__futex_wake(&gather->bell, IDEM__FUTEX_PROCESS);
+    }
+}
+
+void idem__gather_ran(struct idem__gather *gather, size_t len, size_t pending,
+                      int64_t took_ns)
+{
+    size_t expected = len + pending;
+
+    gather->expected = expected < EXPECTED_MAX ? expected : EXPECTED_MAX;
+    gather->batch_ns += (took_ns - gather->batch_ns) / SMOOTH;
+}

@@ -1,0 +1,238 @@
+/* Whose turn it is.
+ *
+ * The lock itself is a classic fcntl record lock on the first byte of the file:
+ * it vanishes with its process, whatever children that leaves behind, which a
+ * flock does not, and it works between containers, which know nothing of each
+ * other's process numbers. But it can only be polled, because to wait for it with
+ * a deadline takes a signal, and it has no order: whoever polls at the right
+ * moment has it, and a process was seen to starve.
+ *
+ * The order stands beside it, in memory that the processes share: a page of the
+ * same file. Whoever wants the lock takes a ticket; whoever lets it go says which
+ * ticket is next and wakes its owner, who then takes the lock. All this is only
+ * advice. A process that is killed, or stopped, anywhere leaves words behind that
+ * are out of date, or a ticket that nobody answers to, and a stranger in the
+ * group of the store could write anything there: so a waiter looks for itself
+ * every now and then, and takes the lock when it is free and nobody comes for it.
+ * Whoever was passed over takes another ticket. Whatever the words are, the next
+ * holder that lets go puts them right.
+ */
+#include "store/sqlite/turns.h"
+
+#include "base/crash.h"
+#include "base/futex.h"
+#include "base/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LOCK_BYTE = 0,
+    FILE_LEN = 4096,
+    WORDS_AT = 512, /* What is before is not ours. */
+    BELLS = 64
+};
+
+/* How long a waiter sleeps before it looks for itself: the next in line soon,
+ * because the holder may have been killed; the others only when the next does
+ * not come either. */
+enum {
+    NEXT_LOOKS_MS = 1,
+    OTHERS_LOOK_MS = 5
+};
+
+struct idem__turns_page {
+    uint8_t before[WORDS_AT];
+    uint32_t next;         /* Ticket. */
+    uint32_t served;       /* The ticket whose turn it is, or was last. */
+    uint32_t bells[BELLS]; /* Of the tickets: changes to wake the owner. */
+};
+
+_Static_assert(sizeof(struct idem__turns_page) <= FILE_LEN,
+               "the words must lie in the file's first page");
+
+int idem__turns_open(struct idem__turns *turns, int fd)
+{
+    void *page;
+    /* A hole would be filled at the first write into the mapping, and on a full
+     * disk that is a signal. */
+    int rc = posix_fallocate(fd, 0, FILE_LEN);
+
+    if (rc != 0) {
+        return rc;
+    }
+    page = mmap(NULL, FILE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        return errno;
+    }
+    turns->fd = fd;
+    turns->page = page;
+    return 0;
+}
+
+void idem__turns_close(struct idem__turns *turns)
+{
+    if (turns->page != NULL) {
+        (void)munmap(turns->page, FILE_LEN);
+        turns->page = NULL;
+    }
+}
+
+/* ---- The lock ---- */
+
+/* 0, or an errno. */
+static int set_lock(const struct idem__turns *turns, short type)
+{
+    struct flock range = {
+        .l_type = type,
+        .l_whence = SEEK_SET,
+        .l_start = LOCK_BYTE,
+        .l_len = 1,
+    };
+
+    while (fcntl(turns->fd, F_SETLK, &range) != 0) {
+        if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+static bool is_held(int rc)
+{
+    return rc == EAGAIN || rc == EACCES;
+}
+
+/* ---- The line ---- */
+
+static uint32_t get(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t take_ticket(struct idem__turns_page *page)
+{
+    return __atomic_fetch_add(&page->next, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Wakes whoever has @ticket, if it was given out yet. Who takes it later finds
+ * the lock free. */
+static void ring(struct idem__turns_page *page, uint32_t ticket)
+{
+    uint32_t *bell = &page->bells[ticket % BELLS];
+
+    if (get(&page->next) != ticket) {
+        (void)__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
+        idem__futex_wake(bell, IDEM__FUTEX_HOST);
+    }
+}
+
+/* Leaves the line; whoever stands behind does not wait for this ticket. */
+static void give_up(struct idem__turns_page *page, uint32_t ticket)
+{
+    uint32_t served = ticket;
+
+    if (__atomic_compare_exchange_n(&page->served, &served, ticket + 1, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        ring(page, ticket + 1);
+    }
+}
+
+/* Sleeps until @bell rings. True: it did not, and the line did not move. */
+static bool nobody_came(const struct idem__turns_page *page,
+                        const uint32_t *bell, uint32_t heard, uint32_t served,
+                        int32_t ahead, int64_t deadline_ms)
+{
+    int64_t look_ns =
+        idem__mono_ns() +
+        idem__time_ns(ahead <= 1 ? NEXT_LOOKS_MS : OTHERS_LOOK_MS);
+    int64_t deadline_ns = idem__time_ns(deadline_ms);
+
+    return !idem__futex_wait(bell, heard,
+                             look_ns < deadline_ns ? look_ns : deadline_ns,
+                             IDEM__FUTEX_HOST) &&
+           get(&page->served) == served;
+}
+
+static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
+{
+    struct idem__turns_page *page = turns->page;
+    uint32_t ticket = take_ticket(page);
+    bool waited = false;
+    bool stuck = false;
+    int rc = EAGAIN;
+
+    IDEM__CRASH_POINT("sqlite/turns/in-line");
+    for (;;) {
+        const uint32_t *bell = &page->bells[ticket % BELLS];
+        uint32_t heard = get(bell);
+        uint32_t served = get(&page->served);
+        int32_t ahead = (int32_t)(ticket - served);
+
+        if (ahead < 0 && waited) {
+            ticket = take_ticket(page); /* Passed over. */
+            waited = false;
+            continue;
+        }
+        if (ahead <= 0 || stuck) {
+            rc = set_lock(turns, F_WRLCK);
+            if (!is_held(rc)) {
+                break;
+            }
+        }
+        if (idem__mono_ms() >= deadline_ms) {
+            rc = ETIMEDOUT;
+            break;
+        }
+        stuck = nobody_came(page, bell, heard, served, ahead, deadline_ms);
+        waited = true;
+    }
+    if (rc != 0) {
+        give_up(page, ticket);
+    }
+    turns->ticket = ticket;
+    return rc;
+}
+
+/* Takes the lock if nobody stands in line: whoever does not wait must leave no
+ * ticket behind. */
+static int take_if_free(struct idem__turns *turns)
+{
+    struct idem__turns_page *page = turns->page;
+    uint32_t ticket = get(&page->served);
+    int rc;
+
+    if (!__atomic_compare_exchange_n(&page->next, &(uint32_t){ticket},
+                                     ticket + 1, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST)) {
+        return ETIMEDOUT;
+    }
+    rc = set_lock(turns, F_WRLCK);
+    if (rc != 0) {
+        give_up(page, ticket);
+    }
+    turns->ticket = ticket;
+    return is_held(rc) ? ETIMEDOUT : rc;
+}
+
+int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms)
+{
+    return idem__mono_ms() >= deadline_ms ? take_if_free(turns)
+                                          : wait_in_line(turns, deadline_ms);
+}
+
+/* The word before the lock: who comes in between finds its turn, and a lock that
+ * is about to be free; for that it hears the bell, which rings afterwards. */
+void idem__turns_pass(struct idem__turns *turns)
+{
+    uint32_t next = turns->ticket + 1;
+
+    __atomic_store_n(&turns->page->served, next, __ATOMIC_SEQ_CST);
+    IDEM__CRASH_POINT("sqlite/turns/next-called");
+    (void)set_lock(turns, F_UNLCK);
+    IDEM__CRASH_POINT("sqlite/turns/free");
+    ring(turns->page, next);
+}

@@ -1,0 +1,29 @@
+/* Whose turn it is among the processes that want the lock. */
+#ifndef IDEM_STORE_SQLITE_TURNS_H
+#define IDEM_STORE_SQLITE_TURNS_H
+
+#include <stdint.h>
+
+struct idem__turns_page;
+
+/* One process's place in the line; zeroed: none. */
+struct idem__turns {
+    int fd;                        /* Of the lock file; its owner's. */
+    struct idem__turns_page *page; /* Mapped from it. */
+    uint32_t ticket;               /* Of the holder. */
+};
+
+/* Gives the lock file its room, if it has none yet, and maps it. 0, or an
+ * errno. */
+int idem__turns_open(struct idem__turns *turns, int fd);
+void idem__turns_close(struct idem__turns *turns);
+
+/* Takes the lock in turn. 0, ETIMEDOUT when CLOCK_MONOTONIC has reached
+ * @deadline_ms, or another errno. With a deadline that has come already it takes
+ * the lock only if nobody has it or waits for it. */
+int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms);
+
+/* Lets it go, and calls the next. */
+void idem__turns_pass(struct idem__turns *turns);
+
+#endif

@@ -1,0 +1,606 @@
+/* The lock between processes: one holder at a time, everybody in turn, and nobody
+ * waits for the dead. */
+#include "store/sqlite/lock.h"
+
+#include "temp.h"
+#include "test.h"
+#include "threads.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PROCESSES = 4,
+    HOLD_US = 300,
+    NEXT_AT = 512, /* Where the file has the next ticket. */
+    WORDS_LEN = 264,
+    AT_ONCE_MS = 250 /* On a machine that may be busy. */
+};
+
+/* What the processes of a test share. */
+struct shared {
+    unsigned turns[16];
+    unsigned doubled; /* Times that two held the lock. */
+    unsigned failed;
+    int stop;
+    long long at_ms[16]; /* When each had it first. */
+};
+
+static const struct idem__share plain = {0600, (uid_t)-1, (gid_t)-1};
+static struct shared *shared;
+static const char *path;
+static const char *witness_path;
+
+static void set_up(void)
+{
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    path = temp_path("lock");
+    witness_path = temp_path("witness");
+}
+
+static void tear_down(void)
+{
+    assert_int_equal(shared->doubled, 0);
+    assert_int_equal(shared->failed, 0);
+    (void)munmap(shared, sizeof(*shared));
+}
+
+static void pause_us(long us)
+{
+    struct timespec ts = {0, us * 1000};
+
+    (void)nanosleep(&ts, NULL);
+}
+
+static bool set_byte(int fd, short type)
+{
+    struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
+
+    return fcntl(fd, F_SETLK, &range) == 0;
+}
+
+/* A second lock, which whoever has the first can always have: the kernel drops it
+ * first when a process dies, because its descriptor is the lower one. */
+static int open_witness(void)
+{
+    return open(witness_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
+static struct idem__lock *open_lock(void)
+{
+    struct idem__lock *lock = NULL;
+
+    if (idem__lock_open(path, &plain, &lock, NULL) != 0) {
+        _exit(9);
+    }
+    return lock;
+}
+
+/* Takes the lock within ten seconds, and looks for others that have it. */
+static void take(struct idem__lock *lock, int witness)
+{
+    if (idem__lock_acquire(lock, now_ms() + 10000, NULL) != 0) {
+        (void)__atomic_add_fetch(&shared->failed, 1, __ATOMIC_RELAXED);
+        _exit(8);
+    }
+    if (!set_byte(witness, F_WRLCK)) {
+        (void)__atomic_add_fetch(&shared->doubled, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static void give(struct idem__lock *lock, int witness)
+{
+    (void)set_byte(witness, F_UNLCK);
+    idem__lock_release(lock);
+}
+
+static pid_t start(void (*work)(unsigned i), unsigned i)
+{
+    pid_t pid;
+
+    (void)fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        /* A test that fails leaves nobody behind. */
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        work(i);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void end(pid_t pid, int signal_number)
+{
+    int status;
+
+    if (signal_number != 0) {
+        (void)kill(pid, signal_number);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void words(void *buf)
+{
+    int fd = open(path, O_RDWR);
+
+    memset(buf, 0, WORDS_LEN);
+    if (fd >= 0) {
+        (void)!pread(fd, buf, WORDS_LEN, NEXT_AT);
+        (void)close(fd); /* This process has no lock on it. */
+    }
+}
+
+/* How many tickets were taken. */
+static uint32_t tickets(void)
+{
+    uint32_t buf[WORDS_LEN / 4];
+
+    words(buf);
+    return buf[0];
+}
+
+static void wait_for_ticket(uint32_t n)
+{
+    while ((int32_t)(tickets() - n) < 0) {
+        sleep_ms(1);
+    }
+}
+
+/* ---- Fairness ---- */
+
+static void take_turns(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+        take(lock, witness);
+        pause_us(HOLD_US);
+        shared->turns[i]++;
+        give(lock, witness);
+    }
+}
+
+/* The same, as a lock without order is taken. */
+static void snatch(unsigned i)
+{
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+    while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+        if (!set_byte(fd, F_WRLCK)) {
+            pause_us(1000);
+            continue;
+        }
+        pause_us(HOLD_US);
+        shared->turns[i]++;
+        (void)set_byte(fd, F_UNLCK);
+    }
+}
+
+/* Runs processes for @ms; the share of the slowest, in percent. */
+static unsigned share_of_slowest(void (*work)(unsigned i), long ms)
+{
+    pid_t pids[PROCESSES];
+    unsigned all = 0;
+    unsigned least = ~0u;
+    unsigned i;
+
+    shared->stop = 0;
+    memset(shared->turns, 0, sizeof(shared->turns));
+    for (i = 0; i < PROCESSES; i++) {
+        pids[i] = start(work, i);
+    }
+    sleep_ms(ms);
+    __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+    for (i = 0; i < PROCESSES; i++) {
+        end(pids[i], 0);
+        all += shared->turns[i];
+        least = shared->turns[i] < least ? shared->turns[i] : least;
+    }
+    print_message("# %u turns: %u %u %u %u\n", all, shared->turns[0],
+                  shared->turns[1], shared->turns[2], shared->turns[3]);
+    return all == 0 ? 0 : 100 * least / all;
+}
+
+/* Of four processes that want the lock all the time each has its share. */
+TEST(turns, areFair)
+{
+    set_up();
+    assert_true(share_of_slowest(take_turns, 1000) >= 15);
+    tear_down();
+}
+
+/* The control: whoever lets go and takes again before the others look has the
+ * lock nearly always. */
+TEST(turns, wouldNotBeFairWithoutALine)
+{
+    set_up();
+    assert_true(share_of_slowest(snatch, 1000) < 15);
+    tear_down();
+}
+
+/* ---- Deaths ---- */
+
+static void hold(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    take(lock, witness);
+    shared->at_ms[i] = now_ms();
+    while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED)) {
+        sleep_ms(1);
+    }
+    give(lock, witness);
+}
+
+static void take_once(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    take(lock, witness);
+    shared->at_ms[i] = now_ms();
+    give(lock, witness);
+}
+
+/* The holder has a child, which has what it had open, and outlives it. */
+static void hold_with_sleeper(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    take(lock, witness);
+    if (fork() == 0) {
+        shared->turns[i] = (unsigned)getpid();
+        sleep_ms(20000);
+        _exit(0);
+    }
+    shared->at_ms[i] = now_ms();
+    sleep_ms(20000);
+}
+
+static void wait_until_held(unsigned i)
+{
+    while (__atomic_load_n(&shared->at_ms[i], __ATOMIC_RELAXED) == 0) {
+        sleep_ms(1);
+    }
+}
+
+/* A holder, and four in line behind it, in order: pids[0] to pids[4]. */
+static void form_line(pid_t pids[5])
+{
+    unsigned i;
+
+    pids[0] = start(hold, 0);
+    wait_until_held(0);
+    for (i = 1; i < 5; i++) {
+        uint32_t before = tickets();
+
+        pids[i] = start(take_once, i);
+        wait_for_ticket(before + 1);
+    }
+}
+
+static void assert_at_once(unsigned i, long long since_ms)
+{
+    long long took_ms = shared->at_ms[i] - since_ms;
+
+    print_message("# process %u had it after %lld ms\n", i, took_ms);
+    if (shared->at_ms[i] == 0 || took_ms > AT_ONCE_MS) {
+        fail_with("process %u had it after %lld ms", i, took_ms);
+    }
+}
+
+/* The holder is killed: who stands next has the lock at once, and all that
+ * stand behind. */
+TEST(death, ofTheHolder)
+{
+    long long since_ms;
+    pid_t pids[5];
+    unsigned i;
+
+    set_up();
+    form_line(pids);
+    since_ms = now_ms();
+    end(pids[0], SIGKILL);
+    for (i = 1; i < 5; i++) {
+        end(pids[i], 0);
+        assert_at_once(i, since_ms);
+    }
+    tear_down();
+}
+
+/* Those who are killed in line, first, in the middle, or all but the last, hold
+ * nobody up. */
+TEST(death, ofThoseInLine)
+{
+    static const unsigned killed[] = {0x2, 0x4, 0x6, 0xa, 0xe};
+    size_t n;
+
+    for (n = 0; n < COUNT(killed); n++) {
+        long long since_ms;
+        pid_t pids[5];
+        unsigned i;
+
+        set_up();
+        form_line(pids);
+        for (i = 1; i < 5; i++) {
+            if ((killed[n] & 1u << i) != 0) {
+                end(pids[i], SIGKILL);
+            }
+        }
+        since_ms = now_ms();
+        __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+        end(pids[0], 0);
+        for (i = 1; i < 5; i++) {
+            if ((killed[n] & 1u << i) == 0) {
+                end(pids[i], 0);
+                assert_at_once(i, since_ms);
+            }
+        }
+        tear_down();
+    }
+}
+
+/* One that is stopped when its turn comes is passed over, and has it later. */
+TEST(death, isNotTheSameAsAStop)
+{
+    long long since_ms;
+    pid_t pids[5];
+    unsigned i;
+
+    set_up();
+    form_line(pids);
+    assert_int_equal(kill(pids[1], SIGSTOP), 0);
+    since_ms = now_ms();
+    __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+    end(pids[0], 0);
+    for (i = 2; i < 5; i++) {
+        end(pids[i], 0);
+        assert_at_once(i, since_ms);
+    }
+    assert_true(shared->at_ms[1] == 0);
+    since_ms = now_ms();
+    assert_int_equal(kill(pids[1], SIGCONT), 0);
+    end(pids[1], 0);
+    assert_at_once(1, since_ms);
+    tear_down();
+}
+
+/* The lock goes with its holder, not with a child that the holder left behind. */
+TEST(death, doesNotLeaveTheLockToAChild)
+{
+    long long since_ms;
+    pid_t pid;
+    pid_t waiter;
+
+    set_up();
+    pid = start(hold_with_sleeper, 0);
+    wait_until_held(0);
+    waiter = start(take_once, 1);
+    wait_for_ticket(2);
+    since_ms = now_ms();
+    end(pid, SIGKILL);
+    end(waiter, 0);
+    assert_at_once(1, since_ms);
+    while (shared->turns[0] == 0) {
+        sleep_ms(1);
+    }
+    assert_int_equal(kill((pid_t)shared->turns[0], SIGKILL), 0);
+    tear_down();
+}
+
+/* ---- Storms ---- */
+
+static void take_often(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    for (;;) {
+        take(lock, witness);
+        pause_us(i % 2 == 0 ? 50 : 500);
+        shared->turns[i]++;
+        give(lock, witness);
+        if (i % 3 == 0) {
+            pause_us(300);
+        }
+    }
+}
+
+static unsigned kills(void)
+{
+    const char *is_long = getenv("IDEM_TEST_LONG");
+
+    return is_long != NULL && strcmp(is_long, "1") == 0 ? 20000 : 400;
+}
+
+/* Killed at any moment, and started again: never two holders, and no end to the
+ * turns. */
+TEST(storm, ofKills)
+{
+    pid_t pids[6];
+    unsigned all = 0;
+    unsigned n;
+    unsigned i;
+
+    set_up();
+    srand(1);
+    for (i = 0; i < COUNT(pids); i++) {
+        pids[i] = start(take_often, i);
+    }
+    for (n = 0; n < kills(); n++) {
+        i = (unsigned)rand() % COUNT(pids);
+        pause_us(rand() % 3000);
+        end(pids[i], SIGKILL);
+        pids[i] = start(take_often, i);
+    }
+    memset(shared->turns, 0, sizeof(shared->turns));
+    sleep_ms(300);
+    for (i = 0; i < COUNT(pids); i++) {
+        end(pids[i], SIGKILL);
+        all += shared->turns[i];
+        assert_true(shared->turns[i] > 0);
+    }
+    print_message("# %u kills, then %u turns in 300 ms\n", n, all);
+    tear_down();
+}
+
+/* The words in the file are advice: with anything in them there is one holder at
+ * a time, and everybody has a turn. */
+TEST(storm, ofNonsense)
+{
+    unsigned char nonsense[WORDS_LEN];
+    pid_t pids[PROCESSES];
+    unsigned n;
+    unsigned i;
+    int fd;
+
+    set_up();
+    srand(2);
+    fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    for (i = 0; i < PROCESSES; i++) {
+        pids[i] = start(take_turns, i);
+    }
+    wait_for_ticket(10);
+    for (n = 0; n < 50; n++) {
+        for (i = 0; i < sizeof(nonsense); i++) {
+            nonsense[i] = (unsigned char)rand();
+        }
+        assert_int_equal(pwrite(fd, nonsense, sizeof(nonsense), NEXT_AT),
+                         sizeof(nonsense));
+        sleep_ms(10);
+    }
+    memset(shared->turns, 0, sizeof(shared->turns));
+    sleep_ms(500);
+    shared->stop = 1;
+    for (i = 0; i < PROCESSES; i++) {
+        end(pids[i], 0);
+    }
+    print_message("# afterwards: %u %u %u %u\n", shared->turns[0],
+                  shared->turns[1], shared->turns[2], shared->turns[3]);
+    for (i = 0; i < PROCESSES; i++) {
+        assert_true(shared->turns[i] > 20);
+    }
+    (void)close(fd);
+    tear_down();
+}
+
+/* ---- Deadlines ---- */
+
+/* Who waits in vain is told so at its deadline, and is in nobody's way. */
+TEST(deadline, isKept)
+{
+    struct idem__lock *lock;
+    long long since_ms;
+    pid_t holder;
+    pid_t waiter;
+
+    set_up();
+    holder = start(hold, 0);
+    wait_until_held(0);
+    assert_ok(idem__lock_open(path, &plain, &lock, &why));
+    since_ms = now_ms();
+    assert_code(IDEM_EUNAVAILABLE,
+                idem__lock_acquire(lock, since_ms + 50, &why));
+    assert_true(now_ms() - since_ms >= 50 && now_ms() - since_ms < 2000);
+    waiter = start(take_once, 1);
+    wait_for_ticket(3);
+    since_ms = now_ms();
+    shared->stop = 1;
+    end(holder, 0);
+    end(waiter, 0);
+    assert_at_once(1, since_ms);
+    idem__lock_close(lock);
+    tear_down();
+}
+
+/* With a deadline that is over the lock is had if it is free, and no place is
+ * taken in line. */
+TEST(deadline, mayBeOver)
+{
+    struct idem__lock *lock;
+    pid_t holder;
+    int i;
+
+    set_up();
+    assert_ok(idem__lock_open(path, &plain, &lock, &why));
+    for (i = 0; i < 3; i++) {
+        assert_ok(idem__lock_acquire(lock, now_ms(), &why));
+        idem__lock_release(lock);
+    }
+    idem__lock_close(lock);
+    assert_int_equal(tickets(), 3);
+    holder = start(hold, 0);
+    wait_until_held(0);
+    assert_ok(idem__lock_open(path, &plain, &lock, &why));
+    for (i = 0; i < 3; i++) {
+        assert_code(IDEM_EUNAVAILABLE,
+                    idem__lock_acquire(lock, now_ms(), &why));
+    }
+    idem__lock_close(lock);
+    assert_int_equal(tickets(), 4);
+    shared->stop = 1;
+    end(holder, 0);
+    tear_down();
+}
+
+/* ---- Containers ---- */
+
+/* Takes turns as process 2 or so of a namespace of its own. */
+static void take_turns_inside(unsigned i)
+{
+    pid_t pid;
+    int status;
+
+    if (unshare(CLONE_NEWPID) != 0 &&
+        unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+        _exit(7);
+    }
+    pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        take_turns(i);
+        _exit(0);
+    }
+    _exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? 0 : 6);
+}
+
+static bool can_unshare(void)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(unshare(CLONE_NEWPID) == 0 ||
+                      unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0
+                  ? 0
+                  : 1);
+    }
+    return waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* ROW(44) Containers share a file and know nothing of each other's processes,
+ * which all have the same number: one holder at a time, and everybody in turn. */
+TEST(containers, takeTurns)
+{
+    if (!can_unshare()) {
+        SKIP("no namespace may be made here");
+    }
+    set_up();
+    assert_true(share_of_slowest(take_turns_inside, 500) >= 15);
+    tear_down();
+}
