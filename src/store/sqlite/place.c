@@ -29,7 +29,7 @@ static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
 
 void idem__place_note(struct idem__sqlite_store *store)
 {
-    struct idem__place *place = &store->place;
+    struct idem__files *place = &store->place;
 
     place->is_known = stat(name_of(store), &place->file) == 0 &&
                       stat_log(store, &place->log) == 0;
@@ -38,7 +38,7 @@ void idem__place_note(struct idem__sqlite_store *store)
 /* Whoever cannot see the file at all, after a chroot(), cannot tell. */
 bool idem__place_is_taken(const struct idem__sqlite_store *store)
 {
-    const struct idem__place *place = &store->place;
+    const struct idem__files *place = &store->place;
     struct stat st;
 
     if (!place->is_known || stat(name_of(store), &st) != 0) {

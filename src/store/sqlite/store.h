@@ -30,7 +30,7 @@ struct idem__sqlite_readers {
 };
 
 /* The files that a store has open. */
-struct idem__place {
+struct idem__files {
     bool is_known;
     struct stat file;
     struct stat log;
@@ -48,7 +48,7 @@ struct idem__sqlite_store {
     struct idem__sqlite_readers readers;
 
     /* For whoever holds the lock. */
-    struct idem__place place;
+    struct idem__files place;
     struct idem__sqlite_table table; /* table.conn is the writer. */
     uint8_t head[IDEM_HEAD_MAX];     /* Of the table. */
     bool broken;      /* A write failed on the disk: settle before the next. */
