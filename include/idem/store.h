@@ -129,6 +129,7 @@ struct idem_op {
             uint64_t cursor[3]; /* Likewise. */
             uint64_t purged;
             bool done;
+            uint64_t from[3]; /* The store's own. */
         } purge;
         struct idem_counters counters;
     } u;

@@ -93,6 +93,29 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
+/* A purge moves on in its op as it deletes. What is rolled back was not deleted:
+ * it looks at the same place again. */
+static void note_places(struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (batch->verb == IDEM_OP_PURGE) {
+            memcpy(batch->u.purge.from, batch->u.purge.cursor,
+                   sizeof(batch->u.purge.from));
+        }
+    }
+}
+
+static void go_back(struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (batch->verb == IDEM_OP_PURGE) {
+            memcpy(batch->u.purge.cursor, batch->u.purge.from,
+                   sizeof(batch->u.purge.from));
+            batch->u.purge.done = false;
+        }
+    }
+}
+
 /* One transaction over the batch. An SQLite result; the answers hold only if it
  * is SQLITE_OK. */
 static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
@@ -101,6 +124,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
 
     store->table.sqlite_rc = SQLITE_OK;
     idem__counters_begun(&store->counters);
+    note_places(batch);
     rc = idem__conn_run(store->table.conn, IDEM__SQL_BEGIN);
     if (rc != SQLITE_OK) {
         return rc;
@@ -114,6 +138,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         idem__counters_committed(&store->counters, batch);
     } else {
         roll_back(store);
+        go_back(batch);
     }
     return rc;
 }
