@@ -143,19 +143,24 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
+static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
+{
+    idem__conn_close(store->table.conn);
+    store->table.conn = NULL;
+    return idem__sqlite_connect(store, /* writer= */ true, &store->table.conn,
+                                error);
+}
+
 /* Carries the whole log over into the file, flushed, by a new connection. */
 static int settle(struct idem__sqlite_store *store, struct idem_error *error)
 {
     struct idem__conn *conn;
-    int rc;
+    int rc = reconnect(store, error);
 
-    idem__conn_close(store->table.conn);
-    store->table.conn = NULL;
-    rc = idem__sqlite_connect(store, /* writer= */ true, &conn, error);
     if (rc != 0) {
         return rc;
     }
-    store->table.conn = conn;
+    conn = store->table.conn;
     rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
                                    NULL, NULL);
     if (rc != SQLITE_OK) {
@@ -298,6 +303,17 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     idem__conn_patience(store->table.conn,
                         batch->deadline_ms - idem__mono_ms());
     rc = transact(store, batch);
+    if ((rc & 0xff) == SQLITE_READONLY) {
+        /* What cannot be opened for writing SQLite opens for reading, and all
+         * connections keep it so: also where there was only no descriptor to be
+         * had at that moment. */
+        idem__readers_drop_idle(&store->readers);
+        if (reconnect(store, &error) != 0) {
+            fail_all(batch, &error);
+            return;
+        }
+        rc = transact(store, batch);
+    }
     if (rc == SQLITE_OK) {
         return;
     }
