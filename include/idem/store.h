@@ -133,6 +133,7 @@ struct idem_op {
             uint64_t cursor[IDEM_CURSOR_LEN]; /* Likewise. */
             uint64_t purged;
             bool done;
+            uint64_t from[3]; /* The store's own. */
         } purge;
         struct idem_counters counters;
     } u;

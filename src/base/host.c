@@ -39,22 +39,24 @@ static ssize_t read_small(const char *path, char *buf, size_t cap)
     return n;
 }
 
-/* A time namespace shifts CLOCK_BOOTTIME; records of one host must agree. */
-static int64_t boottime_shift_ms(void)
+/* A time namespace shifts CLOCK_BOOTTIME; records of one host must agree. Only a
+ * kernel without time namespaces has no such file. */
+static int read_boottime_shift(int64_t *ret_ms)
 {
     char buf[256];
     const char *line;
     long long sec;
     long nsec;
 
-    if (read_small("/proc/self/timens_offsets", buf, sizeof(buf)) <= 0) {
-        return 0;
+    *ret_ms = 0;
+    if (read_small("/proc/self/timens_offsets", buf, sizeof(buf)) < 0) {
+        return errno == ENOENT ? 0 : -1;
     }
     line = strstr(buf, "boottime");
-    if (line == NULL || sscanf(line, "boottime %lld %ld", &sec, &nsec) != 2) {
-        return 0;
+    if (line != NULL && sscanf(line, "boottime %lld %ld", &sec, &nsec) == 2) {
+        *ret_ms = (int64_t)sec * 1000 + nsec / 1000000;
     }
-    return (int64_t)sec * 1000 + nsec / 1000000;
+    return 0;
 }
 
 static int parse_uuid(const char *text, uint8_t ret_id[16])
@@ -81,30 +83,41 @@ static int parse_uuid(const char *text, uint8_t ret_id[16])
     return 0;
 }
 
+/* What does not change while this process lives, once it could be read. */
 static struct {
-    pthread_once_t once;
-    int rc;
+    pthread_mutex_t mutex;
+    bool known;
     int64_t shift_ms;
     uint8_t id[16];
-} boot = {.once = PTHREAD_ONCE_INIT};
+} boot = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void read_boot(void)
+static bool read_boot(void)
 {
     char text[64];
 
-    boot.rc = read_small("/proc/sys/kernel/random/boot_id", text,
-                         sizeof(text)) < 36 ||
-                      parse_uuid(text, boot.id) != 0
-                  ? -1
-                  : 0;
-    boot.shift_ms = boottime_shift_ms();
+    return read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) >=
+               36 &&
+           parse_uuid(text, boot.id) == 0 &&
+           read_boottime_shift(&boot.shift_ms) == 0;
+}
+
+static bool know_boot(void)
+{
+    bool known = __atomic_load_n(&boot.known, __ATOMIC_ACQUIRE);
+
+    if (!known) {
+        (void)pthread_mutex_lock(&boot.mutex);
+        known = boot.known || read_boot();
+        __atomic_store_n(&boot.known, known, __ATOMIC_RELEASE);
+        (void)pthread_mutex_unlock(&boot.mutex);
+    }
+    return known;
 }
 
 static int system_clock(void *ctx, struct idem_clock_reading *ret_reading)
 {
     (void)ctx;
-    (void)pthread_once(&boot.once, read_boot);
-    if (boot.rc != 0 ||
+    if (!know_boot() ||
         read_clock(CLOCK_REALTIME, &ret_reading->wall_ms) != 0 ||
         read_clock(CLOCK_BOOTTIME, &ret_reading->boot_ms) != 0) {
         return -1;

@@ -220,8 +220,8 @@ TEST(retention, mayHaveNoEnd)
 
 /* ---- Wall clocks ---- */
 
-/* A wall clock that jumps by a day, forwards or back, while the host runs moves
- * no lease, no retention and no fence. */
+/* ROW(22) A wall clock that jumps by a day, forwards or back, while the host runs
+ * moves no lease, no retention and no fence. */
 TEST(wall, changesNothing)
 {
     static const int64_t jumps_ms[] = {86400000, -86400000, 365L * 86400000,
@@ -312,6 +312,43 @@ TEST(wall, isReadByTheFirstToWrite)
     expect(other, &request, IDEM_REPLAY);
     handle_close(&f, other);
     finish(&f);
+}
+
+/* ---- Suspended hosts ---- */
+
+/* ROW(23) After hours of sleep the owner sees that its lease is over, before it
+ * does anything else; whoever came first after the sleep has the key. */
+TEST(suspend, endsTheLease)
+{
+    bool followed;
+
+    for (followed = false;; followed = true) {
+        struct fixture f;
+        struct idem_request request = rerun("k");
+        struct idem_attempt *owner;
+
+        open_virtual(&f);
+        owner = begin(f.store, &request, IDEM_STARTED);
+        assert_true(idem_attempt_lease_left_ms(owner) > 0);
+        host_pass(&f.host, 3 * 3600 * 1000);
+        assert_int_equal(idem_attempt_lease_left_ms(owner), 0);
+        if (followed) {
+            struct idem_attempt *next = begin(f.store, &request, IDEM_STARTED);
+
+            assert_true(next->takeover);
+            assert_code(IDEM_ELOST, idem_renew(owner, 0, &why));
+            assert_code(IDEM_ELOST, complete(owner, "late"));
+            assert_ok(complete(next, "in time"));
+            idem_attempt_destroy(next);
+        } else {
+            assert_ok(complete(owner, "late, and alone"));
+        }
+        idem_attempt_destroy(owner);
+        finish(&f);
+        if (followed) {
+            break;
+        }
+    }
 }
 
 /* ---- Reboots ---- */

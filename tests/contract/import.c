@@ -217,7 +217,7 @@ TEST(import, refusesAFenceWithoutRoomAbove)
     assert_ok(idem_purge(f.store, 0, NULL, &why));
     request.key = idem_str("third");
     attempt = begin(f.store, &request, IDEM_STARTED);
-    assert_true(attempt->fence == most + 1);
+    assert_true(traits()->forgets_fences || attempt->fence == most + 1);
     idem_attempt_destroy(attempt);
     expect(f.store, &request, IDEM_BUSY);
     finish(&f);

@@ -118,6 +118,29 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
+/* A purge moves on in its op as it deletes. What is rolled back was not deleted:
+ * it looks at the same place again. */
+static void note_places(struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (batch->verb == IDEM_OP_PURGE) {
+            memcpy(batch->u.purge.from, batch->u.purge.cursor,
+                   sizeof(batch->u.purge.from));
+        }
+    }
+}
+
+static void go_back(struct idem_op *batch)
+{
+    for (; batch != NULL; batch = batch->next) {
+        if (batch->verb == IDEM_OP_PURGE) {
+            memcpy(batch->u.purge.cursor, batch->u.purge.from,
+                   sizeof(batch->u.purge.from));
+            batch->u.purge.done = false;
+        }
+    }
+}
+
 /* One transaction over the batch. An SQLite result; the answers hold only if it
  * is SQLITE_OK. */
 static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
@@ -127,6 +150,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     store->table.sqlite_rc = SQLITE_OK;
     store->saved_ms = 0;
     idem__counters_begun(&store->counters);
+    note_places(batch);
     rc = idem__conn_run(store->table.conn, IDEM__SQL_BEGIN);
     if (rc != SQLITE_OK) {
         return rc;
@@ -146,23 +170,29 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         }
     } else {
         roll_back(store);
+        go_back(batch);
     }
     return rc;
+}
+
+static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
+{
+    idem__conn_close(store->table.conn);
+    store->table.conn = NULL;
+    return idem__sqlite_connect(store, /* writer= */ true, &store->table.conn,
+                                error);
 }
 
 /* Carries the whole log over into the file, flushed, by a new connection. */
 static int settle(struct idem__sqlite_store *store, struct idem_error *error)
 {
     struct idem__conn *conn;
-    int rc;
+    int rc = reconnect(store, error);
 
-    idem__conn_close(store->table.conn);
-    store->table.conn = NULL;
-    rc = idem__sqlite_connect(store, /* writer= */ true, &conn, error);
     if (rc != 0) {
         return rc;
     }
-    store->table.conn = conn;
+    conn = store->table.conn;
     rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
                                    NULL, NULL);
     if (rc != SQLITE_OK) {
@@ -359,6 +389,17 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
                         batch->deadline_ms - idem__mono_ms());
     look_at_reserve(store, batch);
     rc = transact(store, batch);
+    if ((rc & 0xff) == SQLITE_READONLY) {
+        /* What cannot be opened for writing SQLite opens for reading, and all
+         * connections keep it so: also where there was only no descriptor to be
+         * had at that moment. */
+        idem__readers_drop_idle(&store->readers);
+        if (reconnect(store, &error) != 0) {
+            fail_all(batch, &error);
+            return;
+        }
+        rc = transact(store, batch);
+    }
     if (rc == SQLITE_OK) {
         return;
     }

@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "core/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define ROW_COLUMNS "seq, status, deadline, scope, key, head"
@@ -257,10 +258,38 @@ static int code_of(int sqlite_rc)
     }
 }
 
+/* Where the system refused SQLite a call, its reason says more than the result:
+ * a process without descriptors has no damaged store. */
+static int code_of_system(const struct idem__conn *conn, int sqlite_rc)
+{
+    int primary = sqlite_rc & 0xff;
+
+    if (conn->db == NULL ||
+        (primary != SQLITE_CANTOPEN && primary != SQLITE_IOERR)) {
+        return 0;
+    }
+    switch (sqlite3_system_errno(conn->db)) {
+    case EMFILE:
+    case ENFILE:
+    case ENOLCK:
+        return IDEM_EUNAVAILABLE;
+    case ENOMEM:
+        return IDEM_ENOMEM;
+    case ENOSPC:
+    case EDQUOT:
+        return IDEM_EFULL;
+    case EIO:
+        return IDEM_ECORRUPT;
+    default:
+        return 0;
+    }
+}
+
 int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
                     const char *doing, struct idem_error *error)
 {
-    int code = code_of(sqlite_rc);
+    int system = code_of_system(conn, sqlite_rc);
+    int code = system != 0 ? system : code_of(sqlite_rc);
 
     if (code == IDEM_ENOMEM) {
         return idem__error_plain(error, code);

@@ -28,6 +28,20 @@ void idem__readers_finish(struct idem__sqlite_readers *readers)
     (void)pthread_mutex_destroy(&readers->mutex);
 }
 
+void idem__readers_drop_idle(struct idem__sqlite_readers *readers)
+{
+    (void)pthread_mutex_lock(&readers->mutex);
+    while (readers->idle != NULL) {
+        struct idem__conn *conn = readers->idle;
+
+        readers->idle = conn->next;
+        readers->open--;
+        idem__conn_close(conn);
+    }
+    (void)pthread_cond_broadcast(&readers->freed);
+    (void)pthread_mutex_unlock(&readers->mutex);
+}
+
 /* Opens one more, for which a place is taken already. */
 static struct idem__conn *open_reader(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error)

@@ -104,6 +104,8 @@ void idem__readers_add(struct idem__sqlite_store *store,
                        struct idem__conn *conn);
 void idem__readers_give(struct idem__sqlite_store *store,
                         struct idem__conn *conn);
+/* Closes those that nobody uses; the next reader opens one anew. */
+void idem__readers_drop_idle(struct idem__sqlite_readers *readers);
 
 /* ---- walk.c ---- */
 

@@ -5,7 +5,27 @@
 #include "threads.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
+
+/* ROW(40) A moment without descriptors, when the clock is first asked, does not
+ * leave a process without a clock. Before all the others, which ask. */
+TEST(host, asksForItsBootAgain)
+{
+    struct idem_host host = {0};
+    struct idem_clock_reading reading;
+    struct rlimit before;
+    struct rlimit none;
+
+    idem__host_default(&host);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_int_not_equal(host.clock(host.ctx, &reading), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(host.clock(host.ctx, &reading), 0);
+}
 
 /* A sum of times never wraps: it stays at "never". */
 TEST(time, addsUpToNever)

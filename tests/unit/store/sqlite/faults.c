@@ -112,8 +112,8 @@ static long fail_each(enum vfs_call call, bool on, int sqlite_rc)
     return n - 1;
 }
 
-/* A flush that fails once is settled: the store carries its log over and runs
- * the operations again, and nobody is told anything that is not so. */
+/* ROW(37) A flush that fails once is settled: the store carries its log over and
+ * runs the operations again, and nobody is told anything that is not so. */
 TEST(faults, settleAfterAFlushThatFailedOnce)
 {
     vfs_fail_install();
@@ -141,11 +141,58 @@ TEST(faults, carryTheLogOverAfterAFlushThatFailed)
     idem_close(store);
 }
 
-/* While every flush fails nothing is claimed to be recorded. */
+/* ROW(37) While every flush fails nothing is claimed to be recorded. */
 TEST(faults, answerUnknownWhileEveryFlushFails)
 {
     vfs_fail_install();
     assert_true(fail_each(VFS_SYNC, /* on= */ true, SQLITE_IOERR_FSYNC) >= 2);
+}
+
+/* ROW(37) After a second flush that failed the store serves nobody who wants to
+ * change it, and says that nothing was done; what it has recorded it replays. It
+ * serves again once a flush succeeds. */
+TEST(faults, stopServingWhileFlushesFail)
+{
+    struct idem_store *store;
+    struct life life;
+    char url[600];
+    int i;
+
+    vfs_fail_install();
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("stopped.db"));
+    store = open_at(url);
+    life = live(store, "before");
+    assert_ok(life.complete);
+
+    vfs_fail(VFS_SYNC, 0, /* on= */ true, SQLITE_IOERR_FSYNC);
+    life = live(store, "k");
+    assert_code(IDEM_EUNKNOWN, life.begin);
+    for (i = 0; i < 3; i++) {
+        char key[16];
+        struct life refused;
+        struct idem_request request = request_for("before");
+        struct idem_attempt *attempt;
+
+        (void)snprintf(key, sizeof(key), "refused%d", i);
+        refused = live(store, key);
+        assert_code(IDEM_EUNAVAILABLE, refused.begin);
+        assert_ok(idem_begin(store, &request, &attempt, &why));
+        assert_int_equal(attempt->verdict, IDEM_REPLAY);
+        idem_attempt_destroy(attempt);
+    }
+    assert_true(vfs_fail_never());
+
+    for (i = 0; i < 3; i++) {
+        char key[16];
+        struct life served;
+
+        (void)snprintf(key, sizeof(key), "refused%d", i);
+        served = live(store, key); /* STARTED: nothing had been done. */
+        assert_ok(served.begin);
+        assert_ok(served.complete);
+    }
+    idem_close(store);
+    assert_true_to(url, "k", &life);
 }
 
 /* A write that tears half-way is no commit. */
@@ -228,7 +275,7 @@ TEST(faults, answerUnknownWhereAFullDiskMayRemember)
     vfs_plain(false);
 }
 
-/* A disk that cannot be read says nothing about what is not there: no work
+/* ROW(38) A disk that cannot be read says nothing about what is not there: no work
  * starts. */
 TEST(faults, startNothingWhereReadingFails)
 {

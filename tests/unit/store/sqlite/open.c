@@ -251,7 +251,7 @@ TEST(open, refusesFilesOfOthers)
     idem_close(store);
 }
 
-/* A damaged file is refused and not made anew. */
+/* ROW(38) A damaged file is refused and not made anew. */
 TEST(open, refusesADamagedFile)
 {
     const char *path = temp_path("damaged.db");

@@ -1,0 +1,132 @@
+"""Clocks that jump, and hosts that sleep, under real processes."""
+
+import contextlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from box import case, contains, finish, is_gone, until
+from session import sanitizers
+from tap import equal, main
+
+LIBRARY = os.environ["IDEM_CLOCKS"]
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+RERUN = ("--on-expired-lease", "rerun")
+
+
+class Clocks:
+    """The wall, boot and monotonic clocks of what is started with env."""
+
+    def __init__(self, b):
+        self.path = b.file("clocks")
+        self.moved = [0, 0, 0]
+        self.env = {"LD_PRELOAD": LIBRARY, "CLOCKS_PAGE": self.path}
+        if sanitizers():
+            self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+        with open(self.path, "wb") as f:
+            f.write(bytes(24))
+
+    def move(self, wall=0, boot=0, monotonic=0):
+        """Move them by so many milliseconds, under everybody's eyes."""
+        by = (wall, boot, monotonic)
+        self.moved = [before + more for before, more in zip(self.moved, by)]
+        with open(self.path, "r+b") as f:
+            f.write(struct.pack("<3q", *self.moved))
+
+
+def keeper_of(process):
+    """The only child of a runner."""
+    path = f"/proc/{process.pid}/task/{process.pid}/children"
+    with open(path, encoding="ascii") as f:
+        (child,) = f.read().split()
+    return int(child)
+
+
+def wall_ms(clocks):
+    """The wall clock as a program started with @clocks sees it."""
+    command = [sys.executable, "-c", "import time; print(int(time.time() * 1000))"]
+    env = {**os.environ, **clocks.env}
+    return int(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+
+
+@case(rows=[22], slow=True)
+def a_wall_clock_that_jumps_changes_nothing(b):
+    """An hour back, a day on and more, while work goes on: no early takeover, no early
+    expiry, and leases are renewed as ever."""
+    clocks = Clocks(b)
+    env = clocks.env
+    work = "sleep 6; echo effect >> ledger; echo done"
+    long = b.start_run("long", work, "--lease", "2s", *RERUN, env=env)
+    until(lambda: b.has_status("long", "in_progress"), "the key is claimed")
+    token = b("begin", "-k", "held", *RERUN, env=env).stdout.decode().strip()
+    equal(b.run("short", "echo short", "--retention", "10m", "--lease", "2s", env=env).status, 0)
+
+    jumps = (-HOUR, DAY, -2 * DAY, 365 * DAY, -HOUR, 0)
+    for number, jump in enumerate(jumps):
+        before = wall_ms(clocks)
+        clocks.move(wall=jump)
+        assert abs(wall_ms(clocks) - before - jump) < MINUTE  # The control.
+        for key in ("long", "held"):
+            equal((key, b.run(key, work, *RERUN, "--fingerprint", "none", env=env).status), (key, 75))
+        equal(b.run("short", "echo short", env=env)[:2], (0, b"short\n"))
+        equal(b.run(f"new{number}", "echo new", env=env)[:2], (0, b"new\n"))
+        equal(b("purge", env=env).status, 0)
+        equal(b.run("short", "echo short", env=env)[:2], (0, b"short\n"))
+        equal(b("renew", "--token", token, env=env).status, 0)
+        time.sleep(0.5)
+    equal(finish(long), (0, b"done\n", b""))
+    equal(b("complete", "--token", token, env=env).status, 0)
+    equal((b.effects(), b.record("long")["attempts"]), (1, 1))
+
+    # The control: the boot clock is what counts.
+    equal(b("begin", "-k", "late", *RERUN, env=env).status, 0)
+    clocks.move(boot=2 * MINUTE)
+    got = b("begin", "-k", "late", *RERUN, env=env)
+    equal(got.status, 0)
+    contains(got.stderr, b"takeover")
+
+
+@case(rows=[23], slow=True)
+def a_host_that_slept_starts_nothing_more(b):
+    """Runner, keeper and command sleep past the lease while the boot clock goes on and
+    the monotonic one stands still, as on a suspended host: no further effect, and
+    the successor is not touched: 80."""
+    clocks = Clocks(b)
+    script = (
+        "if [ -e go ]; then echo effect $IDEM_FENCE >> ledger; exit 0; fi; "
+        "trap '' TERM; echo $$ > pid; "
+        "while :; do echo effect $IDEM_FENCE >> ledger; sleep 0.02; done"
+    )
+    options = ("--lease", "2s", *RERUN)
+    runner = b.start_run("k", script, *options, env=clocks.env)
+    child = b.await_pid()
+    asleep = (keeper_of(runner), runner.pid, child)
+    for pid in asleep:
+        os.kill(pid, signal.SIGSTOP)
+    began = time.monotonic()
+    b.write("go", "")
+    after = until(
+        lambda: next((g for g in [b.run("k", script, *options)] if g.status != 75), None),
+        "the lease is over",
+    )
+    equal(after.status, 0)
+    slept_ms = int((time.monotonic() - began) * 1000)
+    clocks.move(monotonic=-slept_ms)
+    effects = b.effects()
+    for pid in asleep[:2]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    until(lambda: is_gone(child), "the command is ended")
+    got = finish(runner)
+    equal((got.status, b.effects()), (80, effects))
+    fences = [int(line.split()[1]) for line in b.read("ledger").splitlines()]
+    equal(fences, sorted(fences))
+    equal((b.record("k")["status"], b.record("k")["attempts"]), ("completed", 2))
+    print(f"# slept for {slept_ms} ms of the boot clock, 0 ms of the monotonic one")
+
+
+if __name__ == "__main__":
+    main()
