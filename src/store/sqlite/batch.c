@@ -198,7 +198,7 @@ static int settle(struct idem__sqlite_store *store, struct idem_error *error)
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "settle the store", error);
     }
-    idem__place_note(store);
+    idem__files_note(store);
     store->broken = false;
     return 0;
 }
@@ -372,7 +372,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
     int rc;
 
-    if (idem__place_is_taken(store)) {
+    if (idem__files_are_replaced(store)) {
         (void)idem__error(&error, IDEM_ECONFIG,
                           "another file has taken the place of the store since "
                           "it was opened: open it anew");

@@ -284,7 +284,7 @@ static int connect_first(struct idem__sqlite_store *store,
     }
     if (rc == 0) {
         set_url(store, reader);
-        idem__place_note(store);
+        idem__files_note(store);
         idem__readers_add(store, reader);
         IDEM__CRASH_POINT("sqlite/open/ready");
     }

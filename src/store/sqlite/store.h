@@ -48,7 +48,7 @@ struct idem__sqlite_store {
     struct idem__sqlite_readers readers;
 
     /* For whoever holds the lock. */
-    struct idem__files place;
+    struct idem__files files;
     struct idem__sqlite_table table; /* table.conn is the writer. */
     uint8_t head[IDEM_HEAD_MAX];     /* Of the table. */
     bool broken;      /* A write failed on the disk: settle before the next. */
@@ -82,13 +82,13 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
                                 struct idem__conn **ret_conn,
                                 struct idem_error *error);
 
-/* ---- place.c ---- */
+/* ---- files.c ---- */
 
 /* What the writer has open is the store from now on. */
-void idem__place_note(struct idem__sqlite_store *store);
+void idem__files_note(struct idem__sqlite_store *store);
 
-/* True if other files lie in its place. */
-bool idem__place_is_taken(const struct idem__sqlite_store *store);
+/* True if other files lie in their place. */
+bool idem__files_are_replaced(const struct idem__sqlite_store *store);
 
 /* ---- readers.c ---- */
 

@@ -27,26 +27,26 @@ static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
     return stat(name, ret_st);
 }
 
-void idem__place_note(struct idem__sqlite_store *store)
+void idem__files_note(struct idem__sqlite_store *store)
 {
-    struct idem__files *place = &store->place;
+    struct idem__files *files = &store->files;
 
-    place->is_known = stat(name_of(store), &place->file) == 0 &&
-                      stat_log(store, &place->log) == 0;
+    files->is_known = stat(name_of(store), &files->file) == 0 &&
+                      stat_log(store, &files->log) == 0;
 }
 
 /* Whoever cannot see the file at all, after a chroot(), cannot tell. */
-bool idem__place_is_taken(const struct idem__sqlite_store *store)
+bool idem__files_are_replaced(const struct idem__sqlite_store *store)
 {
-    const struct idem__files *place = &store->place;
+    const struct idem__files *files = &store->files;
     struct stat st;
 
-    if (!place->is_known || stat(name_of(store), &st) != 0) {
+    if (!files->is_known || stat(name_of(store), &st) != 0) {
         return false;
     }
-    if (!is_same(&st, &place->file)) {
+    if (!is_same(&st, &files->file)) {
         return true;
     }
     return store->table.conn != NULL && !store->broken &&
-           (stat_log(store, &st) != 0 || !is_same(&st, &place->log));
+           (stat_log(store, &st) != 0 || !is_same(&st, &files->log));
 }
