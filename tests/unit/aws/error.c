@@ -129,8 +129,7 @@ TEST(error, readsOnlyWholeObjects)
         "{\"__type\":\"ThrottlingException\"}}",
         "{\"__type\":\"ThrottlingException\"} x",
         "\xef\xbb\xbf{\"__type\":\"ThrottlingException\"}",
-        "{\"__type\":\"Throttling\xff"
-        "Exception\"}",
+        "{\"__type\":\"Throttling\377Exception\"}",
         "{'__type':'ThrottlingException'}",
         "{\"a\":{\"__type\":\"ThrottlingException\"}}",
         "{\"__type\":\"Throttling\\u0000Exception\"}",
