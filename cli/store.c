@@ -1,5 +1,6 @@
 /* The store of a command: which one, and opening it. */
 #include "cli.h"
+#include "descriptors.h"
 #include "state.h"
 
 #include <errno.h>
@@ -71,14 +72,22 @@ static int open_url(const char *url, unsigned flags,
                     const struct idem_host *host, struct idem_store **ret_store)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    bool is_file = strncmp(url, "sqlite:", 7) == 0;
+    struct cli_descriptors noted;
     struct idem_error error = {0};
 
+    if (!is_file) {
+        cli_descriptors_note(&noted);
+    }
     options.flags = flags;
     if (host != NULL) {
         options.host = *host;
     }
     options.result_max = IDEM_RESULT_MAX; /* --max-output is the limit. */
     error.code = idem_open(url, &options, ret_store, &error);
+    if (!is_file) {
+        cli_descriptors_keep(&noted);
+    }
     if (error.code == IDEM_ENOTFOUND) {
         cli_say("%s; idem run and idem begin make one", error.text);
         return CLI_CONFIG;

@@ -184,6 +184,17 @@ def needs_few_requests():
             equal([each[:2] for each in seen], [("PutItem", 1), ("PutItem", 1)])
 
 
+@test
+def commands_inherit_nothing():
+    """A command has the descriptors that its caller gave it, and none of ours."""
+    with table("dynoxide") as url, machine(url) as env:
+        done = subprocess.run(
+            ["sh", "-c", 'exec 7<"$0"; exec "$@"', __file__, PROGRAM, "run", "-k", "a",
+             "--", "sh", "-c", "ls /proc/$$/fd; head -c 3 <&7"],
+            env=env, capture_output=True, stdin=subprocess.DEVNULL, timeout=60)
+        equal(done.stdout.split(b"\n"), [b"0", b"1", b"2", b"7", b'"""'])
+
+
 def race(prefixes):
     """Many processes for few keys; {key: effects}, and how each process ended."""
     keys = [f"key-{n}" for n in range(6)]
