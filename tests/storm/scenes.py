@@ -168,8 +168,8 @@ class Storm:
         """More than the log holds before it is carried over."""
         with self.keys.lock:
             self.larges += 1
-            name = f"p-large-{self.larges % 20}"  # Its last life is over by then.
-        self.purge(deaths, disturb, name, 12, 12, 400_000)
+            name = f"p-large-{self.larges % 8}"  # Its last life is over by then.
+        self.purge(deaths, disturb, name, 17, 17, 1_000_000)
 
     def middling(self, deaths, disturb=None):
         """Less than that, but too much to be left to the next process."""

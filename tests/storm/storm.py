@@ -105,19 +105,6 @@ def what_was_kept_is_recorded():
 
 
 @test
-def what_was_put_is_recorded():
-    """An outcome that was in the journal when its runner died is the outcome."""
-    storm = weather()
-    records = storm.records()
-    events = judge.by_key(judge.read_ledger(storm.ledger))
-    for key in storm.put:
-        effects = sum(e.what == "E" for e in events[key])
-        equal((key, records[key].status, effects), (key, "completed", 1))
-    print(f"# {len(storm.put)} runners died with their outcome put")
-    assert len(storm.put) >= 2 * KILLS_PER_POINT
-
-
-@test
 def effect_and_record_are_one():
     """In a transaction of the program's own, effect and record are both there, or
     neither."""
