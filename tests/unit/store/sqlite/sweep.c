@@ -191,14 +191,68 @@ static uint64_t winner(int round, uint64_t last)
     return fence;
 }
 
+/* ---- Those who are not meant --------------------------------------------- */
+
+/* A record for good, one under a lease for good, and one whose lease is over but
+ * not its retention. */
+static const struct {
+    const char *key;
+    int64_t lease_ms;
+    enum idem_verdict after;
+} bystanders[] = {
+    {"kept", LEASE_MS, IDEM_REPLAY},
+    {"held", IDEM_NEVER, IDEM_BUSY},
+    {"late", LEASE_MS, IDEM_STARTED},
+};
+
+static struct idem_attempt *ask(struct idem_store *store, size_t i)
+{
+    struct idem_request request =
+        request_for(bystanders[i].key, /* retention_ms= */ IDEM_NEVER);
+    struct idem_attempt *attempt;
+
+    request.lease_ms = bystanders[i].lease_ms;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    return attempt;
+}
+
+static void make_bystanders(struct idem_store *store)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(bystanders); i++) {
+        struct idem_attempt *attempt = ask(store, i);
+
+        assert_int_equal(attempt->verdict, IDEM_STARTED);
+        if (bystanders[i].after == IDEM_REPLAY) {
+            assert_ok(idem_complete(attempt, NULL, &why));
+        }
+        idem_attempt_destroy(attempt);
+    }
+}
+
+static void judge_bystanders(struct idem_store *store)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(bystanders); i++) {
+        struct idem_attempt *attempt = ask(store, i);
+
+        assert_int_equal(attempt->verdict, bystanders[i].after);
+        assert_int_equal(attempt->takeover,
+                         bystanders[i].after == IDEM_STARTED);
+        idem_attempt_destroy(attempt);
+    }
+}
+
+/* ---- All of it ---------------------------------------------------------- */
+
 /* ROW(70) Each round one claimant is started, with a fence above all before,
  * whether a sweeper deleted the old record first or found it taken; and what is
  * not past its retention stays. */
 TEST(sweep, racesWithClaims)
 {
-    static const char *const bystanders[] = {"kept", "held"};
     unsigned long swept[2] = {0, 0}; /* The claim came first; a sweeper did. */
-    struct idem_request bystander[2];
     struct idem_store *store;
     pid_t pids[PROCESSES];
     uint64_t last = 0;
@@ -211,17 +265,7 @@ TEST(sweep, racesWithClaims)
     race->rounds = getenv("IDEM_TEST_LONG") != NULL ? ROUNDS_LONG : ROUNDS;
     (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("sweep.db"));
     store = open_shifted();
-    for (i = 0; i < 2; i++) {
-        struct idem_attempt *attempt;
-
-        bystander[i] = request_for(bystanders[i], IDEM_NEVER);
-        bystander[i].lease_ms = i == 0 ? LEASE_MS : IDEM_NEVER;
-        assert_ok(idem_begin(store, &bystander[i], &attempt, &why));
-        if (i == 0) {
-            assert_ok(idem_complete(attempt, NULL, &why));
-        }
-        idem_attempt_destroy(attempt);
-    }
+    make_bystanders(store);
     start(pids);
     (void)alarm(PATIENCE_S * 20);
     for (round = 0; round < race->rounds; round++) {
@@ -245,13 +289,7 @@ TEST(sweep, racesWithClaims)
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
         assert_int_equal(status, 0);
     }
-    for (i = 0; i < 2; i++) {
-        struct idem_attempt *attempt;
-
-        assert_ok(idem_begin(store, &bystander[i], &attempt, &why));
-        assert_int_equal(attempt->verdict, i == 0 ? IDEM_REPLAY : IDEM_BUSY);
-        idem_attempt_destroy(attempt);
-    }
+    judge_bystanders(store);
     idem_close(store);
     print_message("# %d rounds of %d claimants and %d sweepers; a sweeper came "
                   "first in %lu, a claim in %lu\n",
