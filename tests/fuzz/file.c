@@ -1,5 +1,5 @@
-/* A store's file, with bytes of it changed, cut off or mixed up: the log, if it
- * has one, and the database. Whatever is done to it, the library answers with one
+/* ROW(73) A store's file, with bytes of it changed, cut off or mixed up: the log, if
+ * it has one, and the database. Whatever is done to it, the library answers with one
  * of its codes, and what it does replay, show or list is exactly what was put in;
  * a record that it says is another one never is.
  *
@@ -178,6 +178,21 @@ static void make_templates(void)
 
 /* ---- Damage ---- */
 
+/* Where the @n-th head of a record begins; 0: there are fewer. */
+static size_t find_head(const struct image *image, unsigned n)
+{
+    const uint8_t *at = image->bytes;
+    const uint8_t *end = at + image->len;
+
+    while ((at = memmem(at, (size_t)(end - at), "IDR1", 4)) != NULL) {
+        if (n-- == 0) {
+            return (size_t)(at - image->bytes);
+        }
+        at++;
+    }
+    return 0;
+}
+
 static void damage(struct tape *tape, struct image *image)
 {
     size_t at = (size_t)(take_u8(tape) << 16 | take_u8(tape) << 8);
@@ -209,6 +224,12 @@ static void damage(struct tape *tape, struct image *image)
         at -= at % 512;
         memset(image->bytes + at, 0,
                image->len - at < 512 ? image->len - at : 512);
+        break;
+    case 4: /* A bit of a record. */
+        at = find_head(image, how >> 3) + at % 256;
+        if (at < image->len) {
+            image->bytes[at] ^= (uint8_t)(1u << take_up_to(tape, 7));
+        }
         break;
     default:
         bytes = take_bytes(tape, 16);

@@ -316,7 +316,7 @@ class Side:
 def add_target(side, target):
     result = side.later(fuzz, target)
     text = (HERE / f"{name_of(target)}.c").read_text(encoding="utf-8")
-    sentence = re.match(r"/\* (.+?)[.:](?=\s)", text, re.S)[1]
+    sentence = re.match(r"/\* (?:ROW\(\d+\) )?(.+?)[.:](?=\s)", text, re.S)[1]
 
     def holds():
         tell(target, result())

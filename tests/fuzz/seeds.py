@@ -184,6 +184,54 @@ def story():
         yield start + u64(5) + u64(NOW) + u64(1) + b"\x01" + error
 
 
+def item():
+    identity = hashlib.sha256(b"idem1" + u64(0) + u64(1) + b"k").digest()
+    for body in HEADS:
+        signed = body + hashlib.sha256(identity + body).digest()[:16]
+        rec = base64.b64encode(signed).decode()
+        text = {"id": {"S": identity.hex()}, "rec": {"B": rec}, "key": {"S": "k"}}
+        yield b"\0" + json.dumps(text).encode()
+        text.update(result={"B": base64.b64encode(b"done").decode()})
+        yield b"\0" + json.dumps(text).encode()
+        text.update(result_in={"S": "ab" * 16 + ":12:z"}, ttl={"N": "1"})
+        yield b"\0" + json.dumps(text).encode()
+    yield b"\1" + bytes(100)
+    yield b"\0{}"
+    yield b"\2\xc3\xa9\xed\xa0\x80"
+
+
+def journal():
+    url, key = b"dynamodb://t?region=eu-west-1", b"order-42"
+    identity = hashlib.sha256(b"idem1" + u64(0) + u64(len(key)) + key).digest()
+    for status, result in (2, b"done"), (3, b""), (4, b""), (5, b""):
+        fields = b""
+        for tag, text in (1, url), (3, key), (4, b"text/plain"), (6, b"why"):
+            fields += bytes([tag]) + u32(len(text)) + text
+        body = b"IDJ1\1" + bytes([status, 0, 0]) + u64(7) + b"n" * 16 + identity
+        body += u64(len(result)) + u32(len(fields)) + u32(0) + fields + result
+        for how in 0, 1, 3:
+            yield bytes([how]) + body + u64(NOW) + bytes(16)
+    yield b"\4" + b"\x08memory:x\0\x01k" + bytes(40)
+
+
+def aws():
+    answer = b'{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"m"}'
+    names = b"ConditionalCheckFailedException ThrottlingException ExpiredToken"
+    names += b" ResourceNotFoundException AccessDeniedException Who"
+    for name in names.split():
+        for status in 1, 2, 5:
+            yield bytes([0, status, 0, 0]) + answer % name
+    yield b'\0\0\0\0{"Attributes":{}}'
+    yield b"\0\1\0\x13ThrottlingException<html>"
+    yield b"\1Sun, 06 Nov 1994 08:49:37 GMT"
+    yield b"\1Tue, 29 Feb 2000 23:59:60 GMT"
+    yield b"\2\xc0" + u64(2 * 1795249440123)
+    yield b"\3//idem?region=eu-west-1"
+    yield b"\3//idem?endpoint=http://127.0.0.1:8000&index=off&clock=host"
+    yield b"\3//idem?endpoint=https://[::1]:1/x%26y&region=cn-north-1&insecure=yes"
+    yield b"\4" + bytes(range(200))
+
+
 def call(*numbers):
     return bytes(numbers)
 
@@ -229,6 +277,8 @@ def file():
         for log in 0, 1:
             for how in range(8):
                 yield bytes([template, log, 0, 0x21, 7, how, 3, 1, 2, 3])
+    for head in range(12):
+        yield bytes([0, 0, 0, 0, 8 * head, 4 + 8 * head, head])
 
 
 def decide():
@@ -237,12 +287,15 @@ def decide():
 
 
 SEEDS = {
+    "aws": aws,
     "base64": base64_texts,
     "channel": channel,
     "decide": decide,
     "file": file,
     "frames": frames,
     "identity": identity,
+    "item": item,
+    "journal": journal,
     "life": life,
     "obituary": obituary,
     "options": options,

@@ -27,34 +27,57 @@ static int64_t group_of(const char *name)
     return group == NULL ? -1 : (int64_t)group->gr_gid;
 }
 
+/* True if the options at @text are such; *@ret_gid is the last group's, -2: it is
+ * none that exists. */
+static bool options_of(const char *text, int64_t *ret_gid)
+{
+    char *copy = strdup(text);
+    char *rest = copy;
+    const char *option;
+    bool good = true;
+
+    must(copy != NULL);
+    *ret_gid = -1;
+    while (good && *ret_gid != -2 && (option = strsep(&rest, "&")) != NULL) {
+        good = strlen(option) < 300;
+        if (good && strncmp(option, "group=", 6) == 0 && option[6] != '\0') {
+            *ret_gid = group_of(option + 6);
+            *ret_gid = *ret_gid < 0 ? -2 : *ret_gid;
+        } else {
+            good = good && strcmp(option, "network=yes") == 0;
+        }
+    }
+    free(copy);
+    return good;
+}
+
 static void take_apart(const char *text)
 {
-    static const char option[] = "?group=";
-    char path[IDEM__PATH_MAX + 1];
     struct idem_error error = {0};
     size_t len = strcspn(text, "?");
-    bool option_ok = strncmp(text + len, option, strlen(option)) == 0 &&
-                     text[len + strlen(option)] != '\0';
-    gid_t gid = 1;
-    bool exists;
-    int rc = idem__path_split(text, path, &gid, &error);
+    struct idem__place place;
+    const char *slash;
+    int64_t gid = -1;
+    int rc = idem__path_split(text, &place, &error);
 
     must(rc == error.code);
     if (len > IDEM__PATH_MAX) {
         must(rc == IDEM_ECONFIG);
         return;
     }
-    must(strlen(path) == len && memcmp(path, text, len) == 0);
-    if (text[len] == '\0') {
-        must(rc == 0 && gid == (gid_t)-1);
-    } else if (!option_ok) {
+    must(strlen(place.path) == len && memcmp(place.path, text, len) == 0);
+    slash = strrchr(place.path, '/');
+    if (strlen(slash != NULL ? slash + 1 : place.path) > IDEM__NAME_MAX) {
+        must(rc == IDEM_ECONFIG);
+    } else if (text[len] == '\0') {
+        must(rc == 0 && place.gid == (gid_t)-1);
+    } else if (!options_of(text + len + 1, &gid)) {
         must(rc == IDEM_EINVALID);
     } else {
-        int64_t want = group_of(text + len + strlen(option));
-
-        must(want < 0 ? rc == IDEM_ECONFIG : rc == 0 && gid == (gid_t)want);
+        must(gid == -2 ? rc == IDEM_ECONFIG
+                       : rc == 0 && place.gid == (gid_t)gid);
     }
-    rc = idem__path_check(path, &exists, &error);
+    rc = idem__path_check(&place, &error);
     must(rc == 0 || rc == IDEM_ECONFIG || rc == IDEM_EDENIED);
 }
 
@@ -81,7 +104,8 @@ static void use(const char *url)
 
 static void open_file(const char *url, const char *path)
 {
-    bool shared = strchr(path, '?') != NULL;
+    const char *options = strchr(path, '?');
+    bool shared = options != NULL && strstr(options, "group=") != NULL;
     char *name = strndup(path, strcspn(path, "?"));
     struct idem_store *store = NULL;
     struct stat st;
@@ -111,6 +135,9 @@ static void open_url(const char *url)
             open_file(url, url + 7);
         }
         return;
+    }
+    if (strncmp(url, "dynamodb:", 9) == 0) {
+        return; /* That is for the target aws. */
     }
     rc = idem_open(url, NULL, &store, NULL);
     must((rc == 0) == (strcmp(url, "memory:") == 0));

@@ -1,0 +1,159 @@
+/* Items of a DynamoDB table. The first byte of the input says what the rest is:
+ *
+ * - an answer that may hold an item. One that is read is bound to its id, and is
+ *   written as an item that is read as the same. The answer may come from anybody:
+ *   nothing of it is believed that the record's checksum does not cover.
+ * - a record with bodies, inline, packed or apart. Its item is JSON in UTF-8 and
+ *   is read back with all of its members; and where one byte of it is changed, it
+ *   is refused, or still stands for that very record.
+ * - a text that may be UTF-8: this reader of it and the program's agree.
+ */
+#include "core/record.h"
+#include "fuzz.h"
+#include "store/dynamodb/item.h"
+#include "text.h"
+
+#include <stdlib.h>
+
+static bool same_body(const struct idem__body *a, const struct idem__body *b)
+{
+    return a->place == b->place && a->packed == b->packed &&
+           a->parts == b->parts &&
+           (a->place != IDEM__PLACE_INLINE ||
+            same_bytes(a->stored, b->stored)) &&
+           (a->place != IDEM__PLACE_APART ||
+            memcmp(a->tag, b->tag, IDEM__TAG_LEN) == 0);
+}
+
+/* Bodies are read by those who fetch them. */
+static bool same_item(const struct idem__item *a, const struct idem__item *b)
+{
+    struct idem_record ra = a->record;
+    struct idem_record rb = b->record;
+
+    memset(&ra.result.bytes, 0, sizeof(ra.result.bytes));
+    memset(&rb.result.bytes, 0, sizeof(rb.result.bytes));
+    memset(&ra.input, 0, sizeof(ra.input));
+    memset(&rb.input, 0, sizeof(rb.input));
+    return same_record(&ra, &rb) && same_bytes(a->head, b->head) &&
+           same_body(&a->result, &b->result) && same_body(&a->input, &b->input);
+}
+
+/* 0 or the code; *ret_object keeps what @ret_item points to beside @memory. */
+static int read_item(struct idem_slice text, struct idem__buffer *memory,
+                     struct idem__item *ret_item)
+{
+    struct idem_error error = {0};
+    int rc;
+    json_object *object = idem__json_parse(text, &rc);
+
+    if (object == NULL) {
+        must(rc == IDEM_ECORRUPT);
+        return rc;
+    }
+    rc = idem__item_read(object, NULL, memory, ret_item, &error);
+    must(rc == 0 || rc == IDEM_ECORRUPT);
+    must(rc == error.code);
+    (void)json_object_put(object);
+    return rc;
+}
+
+static void write_and_read(const struct idem__item *item, bool index)
+{
+    struct idem__buffer out = {.base = NULL};
+    struct idem__buffer memory = {.base = NULL};
+    struct idem__item back;
+
+    idem__item_write(&out, item, item->head, index);
+    must(!out.failed);
+    must(cli_is_utf8(idem__buffer_slice(&out)));
+    must(out.len <= 2 * idem__item_size(item, item->head.len) + 16384);
+    must(read_item(idem__buffer_slice(&out), &memory, &back) == 0);
+    must(same_item(item, &back));
+    idem__buffer_free(&memory);
+    idem__buffer_free(&out);
+}
+
+static void read_answer(struct idem_slice text)
+{
+    struct idem__buffer memory = {.base = NULL};
+    struct idem__item item;
+
+    if (read_item(text, &memory, &item) == 0) {
+        must(idem__record_fault(&item.record) == NULL);
+        write_and_read(&item, true);
+    }
+    idem__buffer_free(&memory);
+}
+
+static void take_body(struct tape *tape, uint64_t len, struct idem__body *body)
+{
+    size_t i;
+
+    memset(body, 0, sizeof(*body));
+    if (len == 0) {
+        return;
+    }
+    body->packed = take_bool(tape);
+    if (take_bool(tape)) {
+        body->place = IDEM__PLACE_INLINE;
+        body->stored = take_bytes(tape, 1000);
+        return;
+    }
+    body->place = IDEM__PLACE_APART;
+    body->parts = 1 + take_up_to(tape, IDEM__PARTS_MAX - 1);
+    for (i = 0; i < IDEM__TAG_LEN; i++) {
+        body->tag[i] = take_u8(tape);
+    }
+}
+
+static void make_item(struct tape *tape)
+{
+    static uint8_t head[IDEM_HEAD_MAX];
+    struct idem__buffer out = {.base = NULL};
+    struct idem__buffer memory = {.base = NULL};
+    size_t at = take_u64(tape);
+    uint8_t bits = take_u8(tape);
+    struct idem__item item;
+    struct idem__item back;
+    size_t len;
+
+    memset(&item, 0, sizeof(item));
+    take_record(tape, &item.record);
+    must(idem_record_encode(&item.record, head, sizeof(head), &len) == 0);
+    item.head = idem_bytes(head, len);
+    take_body(tape, item.record.result_len, &item.result);
+    take_body(tape, item.record.input_len, &item.input);
+    write_and_read(&item, take_bool(tape));
+
+    idem__item_write(&out, &item, item.head, true);
+    out.base[at % out.len] ^= bits;
+    if (read_item(idem__buffer_slice(&out), &memory, &back) == 0) {
+        must(back.record.fence == item.record.fence);
+        must(same_bytes(back.head, item.head));
+        must(same_bytes(back.record.key, item.record.key));
+        must(same_bytes(back.record.scope, item.record.scope));
+    }
+    idem__buffer_free(&memory);
+    idem__buffer_free(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct tape tape = tape_of(data, len);
+    struct idem_slice rest;
+
+    switch (take_up_to(&tape, 2)) {
+    case 0:
+        read_answer(take_rest(&tape));
+        break;
+    case 1:
+        make_item(&tape);
+        break;
+    default:
+        rest = take_rest(&tape);
+        must(idem__json_is_utf8(rest) == cli_is_utf8(rest));
+        break;
+    }
+    return 0;
+}
