@@ -1,0 +1,695 @@
+/* idem.pml: the life of one record, for the model checker Spin.
+ *
+ * It reads as sections 2 to 5 of docs/specification.md, and has their rules once
+ * more with little else around them: one key; workers that claim it, work, and say
+ * how it ended; a person; a sweeper that purges; and time, which ends leases and
+ * retentions whenever it likes. Spin goes through every order in which all of this
+ * can happen, and checks the properties at each step.
+ *
+ * What goes wrong is part of the model. A request is lost, or its answer is; it
+ * comes late, when its sender has given up long ago; it comes twice. A worker
+ * stops at any step: for ever (it died), or for as long as it likes (it was paused,
+ * and wakes up as a stale owner). Who got no answer may ask again with the same
+ * nonce, or give up.
+ *
+ *     spin -a idem.pml && cc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m99999
+ *
+ * Each name after an #ifdef is a mistake: with it (spin -DNO_FENCE -a ...) one rule
+ * is missing or wrong, and Spin shows how a property breaks. tests/model/model.py
+ * runs all of this.
+ *
+ * Left out: fingerprints, waiters, how often work was started, the bytes of results
+ * (a completion has one of two contents), and the arithmetic of clocks. A lease is
+ * over or it is not, and an owner's own count of it is over first; section 6 sees
+ * to that.
+ */
+
+#define WORKERS 3
+
+#ifndef CLAIMS
+#define CLAIMS 2 /* Of each worker, at most. */
+#endif
+#ifndef FENCES
+#define FENCES 4 /* No more attempts than these are made of the key. */
+#endif
+
+mtype:status = {none, in_progress, completed, failed, unknown, released};
+mtype:verb = {say_nothing, begin, complete, fail, release, say_unknown, renew,
+              expire};
+mtype:answer = {STARTED, REPLAY, FAILED, UNKNOWN, RELEASED, BUSY, /* begin */
+                OK, LOST, NOTFOUND, INVALID,                      /* others */
+                NO_ANSWER};
+
+/* ---- 1. The record ------------------------------------------------------ */
+
+typedef Record {
+    mtype:status status = none;
+    byte fence;
+    byte nonce;
+    bit content;  /* Of what is completed. */
+    bit hold;     /* on_expired_lease */
+    bit over;     /* Its lease is. */
+    bit expired;  /* It is past its retention. */
+    bit by_lease; /* Unknown or failed, and its owner has not spoken. */
+};
+
+inline clear(record_)
+{
+    record_.status = none;
+    record_.fence = 0;
+    record_.nonce = 0;
+    record_.content = 0;
+    record_.hold = 0;
+    record_.over = 0;
+    record_.expired = 0;
+    record_.by_lease = 0
+}
+
+Record rec;
+byte floor_fence; /* The highest that was ever purged. (0 while a record with a
+                     higher one is there: it makes no difference then.) */
+
+/* A nonce is fresh for each begin: the worker, and which of its claims it is. */
+#define NONCE(worker, claim) (10 * (worker) + (claim))
+#define NONCE_OF_PERSON 1
+#define NONCE_OF_PROBE 2
+
+/* An answer is used, and forgotten, in the step in which it is given. */
+mtype:answer answer;
+byte told_fence;
+
+inline forget()
+{
+    answer = 0;
+    told_fence = 0
+}
+
+/* ---- What must hold ----------------------------------------------------- */
+
+#ifndef ONLY /* Look at one of them only, by its number. */
+#define PROPERTY(number, holds) assert(holds)
+#else
+#define PROPERTY(number, holds) assert((holds) || number != ONLY)
+#endif
+
+#define FENCES_GROW 1      /* ... strictly, for as long as there is the key. */
+#define NO_STALE_OWNER 2   /* Only the newest attempt ends, or is renewed. */
+#define COMPLETED_STAYS 3  /* A completed record does not change before its
+                              retention is over. */
+#define ACKNOWLEDGED 4     /* A completion that was acknowledged is on record
+                              until then. */
+#define ONE_LIVE_OWNER 5   /* No two count on their lease at the same time. */
+#define MAYBE_IS_NOT_NO 6  /* What may have happened is not begun again under
+                              hold, nor after "unknown" or "failed", before a
+                              person has looked; and is never released. */
+#define OWN_WRITE 7        /* Nobody is turned away by what it did itself. */
+#define NO_WEDGE 8         /* Nothing is in the way of a key for ever, but what
+                              waits for a person. */
+#define PERSON_HAS_SEEN 9  /* A person decides about the attempt that it saw, and
+                              its owner does not undo it. */
+
+/* What really happened. The rules never look at it. */
+byte newest;      /* The highest fence that was ever given. */
+bit live[4];      /* live[w]: worker w counts on its lease. */
+bit for_person;   /* The newest attempt must not be followed by another before
+                     its owner completed or released it, or a person looked. */
+bit decided;      /* A person decided about it. */
+bit done;         /* A completion was acknowledged, */
+bit done_content; /* and was this one. */
+
+#define MAY_CHANGE (rec.status != completed || rec.expired)
+
+inline check()
+{
+    PROPERTY(ONE_LIVE_OWNER, live[1] + live[2] + live[3] <= 1);
+    PROPERTY(ACKNOWLEDGED, !done || (rec.status == completed &&
+                                     rec.content == done_content))
+}
+
+/* ---- 2. Begin ----------------------------------------------------------- */
+
+inline start(nonce_, hold_)
+{
+    PROPERTY(COMPLETED_STAYS, MAY_CHANGE);
+    PROPERTY(MAYBE_IS_NOT_NO, !for_person);
+#ifndef TAKEOVER_KEEPS_FENCE
+    rec.fence = rec.fence + 1;
+#else
+    rec.fence = (rec.status == in_progress && !rec.expired -> rec.fence
+                                                            : rec.fence + 1);
+#endif
+#ifndef PURGE_FORGETS_FENCE
+    if
+    :: rec.fence <= floor_fence -> rec.fence = floor_fence + 1
+    :: else
+    fi;
+#endif
+    PROPERTY(FENCES_GROW, rec.fence > newest);
+    newest = rec.fence;
+    rec.status = in_progress;
+    rec.nonce = nonce_;
+    rec.content = 0;
+    rec.hold = hold_;
+    rec.over = 0;
+    rec.expired = 0;
+    rec.by_lease = 0;
+    floor_fence = 0;
+    for_person = hold_;
+    decided = 0;
+    answer = STARTED
+}
+
+/* Its lease is over, and no one may start. */
+inline close(status_, answer_)
+{
+    rec.status = status_;
+    rec.by_lease = 1;
+    rec.hold = 0;
+    rec.over = 0;
+    for_person = 1;
+    answer = answer_
+}
+
+/* @give_up_: it was started as often as the request allows. */
+inline lease_is_over(nonce_, hold_, give_up_)
+{
+    if
+#ifndef HOLD_IS_TAKEN_OVER
+    :: rec.hold || hold_ -> close(unknown, UNKNOWN)
+    :: !rec.hold && !hold_ && give_up_ -> close(failed, FAILED)
+    :: !rec.hold && !hold_ && !give_up_ ->
+#else
+    :: true ->
+#endif
+#ifndef NO_TAKEOVER
+        start(nonce_, hold_)
+#else
+        answer = BUSY
+#endif
+    fi
+}
+
+#ifndef LEASE_IGNORED
+#define OVER rec.over
+#else
+#define OVER true
+#endif
+
+/* The first row that fits decides. */
+inline do_begin(nonce_, hold_, give_up_)
+{
+    if
+#ifndef OWN_CLAIM_UNKNOWN
+    :: rec.status != none && rec.nonce == nonce_ ->
+        if
+        :: rec.status == in_progress -> answer = STARTED
+        :: rec.status == completed -> answer = REPLAY
+        :: rec.status == failed -> answer = FAILED
+        :: rec.status == unknown -> answer = UNKNOWN
+        :: rec.status == released -> answer = RELEASED
+        fi
+#endif
+    :: else ->
+        if
+        :: rec.status == none || rec.expired ->
+            start(nonce_, hold_)
+        :: rec.status == released && !rec.expired -> start(nonce_, hold_)
+        :: rec.status == completed && !rec.expired -> answer = REPLAY
+        :: rec.status == failed && !rec.expired -> answer = FAILED
+        :: rec.status == unknown && !rec.expired ->
+#ifndef UNKNOWN_IS_BEGUN
+            answer = UNKNOWN
+#else
+            start(nonce_, hold_)
+#endif
+        :: rec.status == in_progress && !rec.expired && !OVER -> answer = BUSY
+        :: rec.status == in_progress && !rec.expired && OVER ->
+            lease_is_over(nonce_, hold_, give_up_)
+        fi
+    fi;
+    PROPERTY(OWN_WRITE, answer != BUSY || rec.nonce != nonce_);
+    told_fence = rec.fence
+}
+
+/* ---- 3. End, renew, expire ---------------------------------------------- */
+
+#define STATUS_OF(verb_)                                                       \
+    (verb_ == complete -> completed                                            \
+                       : (verb_ == fail -> failed                              \
+                                        : (verb_ == release -> released        \
+                                                            : unknown)))
+
+#ifdef NO_FENCE /* Whoever comes while work is in progress is its owner. */
+#define IS_OWN (rec.status != none)
+#else
+#define IS_OWN (rec.status != none && rec.nonce == nonce_ && rec.fence == fence_)
+#endif
+
+#define SAID_BEFORE                                                            \
+    (rec.status == STATUS_OF(verb_) && !rec.by_lease &&                        \
+     (verb_ != complete || rec.content == content_))
+
+/* What an owner may still say: while it is in progress, and after its lease spoke
+ * for it; but then no longer that nothing happened. */
+#ifdef RELEASED_AFTER_HOLD
+#define MAY_FOLLOW (rec.status == in_progress || rec.by_lease)
+#elif defined(COMPLETION_OVERWRITES)
+#define MAY_FOLLOW                                                             \
+    (rec.status == in_progress || (rec.by_lease && verb_ != release) ||        \
+     (rec.status == completed && verb_ == complete))
+#else
+#define MAY_FOLLOW                                                             \
+    (rec.status == in_progress || (rec.by_lease && verb_ != release))
+#endif
+
+inline record(verb_, content_)
+{
+    PROPERTY(COMPLETED_STAYS, MAY_CHANGE);
+    PROPERTY(MAYBE_IS_NOT_NO, verb_ != release || !rec.by_lease);
+    rec.status = STATUS_OF(verb_);
+    rec.content = (verb_ == complete -> content_ : 0);
+    rec.hold = 0;
+    rec.over = 0;
+    rec.expired = 0;
+    rec.by_lease = 0;
+    for_person = (verb_ == fail || verb_ == say_unknown);
+    answer = OK
+}
+
+inline do_end(verb_, nonce_, fence_, content_)
+{
+    if
+#ifdef COMPLETE_UNCONDITIONAL
+    :: verb_ == complete && rec.status != none ->
+        PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        record(verb_, content_)
+#endif
+#ifdef RELEASE_UNCONDITIONAL
+    :: verb_ == release && rec.status != none ->
+        PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        record(verb_, content_)
+#endif
+    :: else ->
+        if
+        :: !(IS_OWN) -> answer = LOST
+#ifndef OWN_END_UNKNOWN
+        :: IS_OWN && SAID_BEFORE -> answer = OK
+        :: IS_OWN && !(SAID_BEFORE) && MAY_FOLLOW ->
+#else
+        :: IS_OWN && MAY_FOLLOW ->
+#endif
+            PROPERTY(NO_STALE_OWNER, fence_ == newest);
+            record(verb_, content_)
+        :: IS_OWN && !(SAID_BEFORE) && !(MAY_FOLLOW) -> answer = LOST
+#ifdef OWN_END_UNKNOWN
+        :: IS_OWN && SAID_BEFORE && !(MAY_FOLLOW) -> answer = LOST
+#endif
+        fi
+    fi;
+    PROPERTY(PERSON_HAS_SEEN, answer != OK || !decided);
+    PROPERTY(OWN_WRITE, answer != LOST || rec.status == none ||
+             rec.nonce != nonce_ || rec.fence != fence_ || !(SAID_BEFORE))
+}
+
+#ifdef RENEW_UNFENCED
+#define MAY_RENEW (rec.status == in_progress)
+#else
+#define MAY_RENEW (IS_OWN && rec.status == in_progress)
+#endif
+
+inline do_renew(nonce_, fence_)
+{
+    if
+    :: MAY_RENEW ->
+        PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        rec.over = 0;
+        rec.expired = 0;
+        answer = OK
+    :: !(MAY_RENEW) -> answer = LOST
+    fi
+}
+
+inline do_expire(nonce_, fence_)
+{
+    if
+    :: IS_OWN && rec.status == in_progress ->
+        PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        rec.over = 1;
+        answer = OK
+    :: !(IS_OWN && rec.status == in_progress) -> answer = LOST
+    fi
+}
+
+/* ---- 4. Resolve --------------------------------------------------------- */
+
+#define MAY_RESOLVE                                                            \
+    (rec.status == failed || rec.status == unknown ||                          \
+     (rec.status == in_progress && rec.over))
+
+inline do_resolve(verb_, fence_, content_)
+{
+    if
+    :: rec.status == none || rec.expired -> answer = NOTFOUND
+#ifndef RESOLVE_UNFENCED
+    :: rec.status != none && !rec.expired && rec.fence != fence_ ->
+        answer = LOST
+    :: rec.status != none && !rec.expired && rec.fence == fence_ &&
+       MAY_RESOLVE ->
+#else
+    :: rec.status != none && !rec.expired && MAY_RESOLVE ->
+#endif
+        PROPERTY(PERSON_HAS_SEEN, fence_ == newest);
+        rec.by_lease = 0;
+        record(verb_, content_);
+#ifndef PERSON_LEAVES_NONCE
+        rec.nonce = NONCE_OF_PERSON;
+#endif
+        decided = 1
+    :: else -> answer = INVALID
+    fi
+}
+
+/* ---- 5. Expiry, and 6. time --------------------------------------------- */
+
+#define MAY_EXPIRE                                                             \
+    (rec.status == completed || rec.status == released ||                      \
+     (rec.status == in_progress && rec.over && !rec.hold))
+
+active proctype time()
+{
+end:
+    do
+    :: atomic {
+        rec.status == in_progress && !rec.over ->
+            rec.over = 1;
+            live[1] = 0; /* Whoever counted on it: its own count is over. */
+            live[2] = 0;
+            live[3] = 0
+    }
+    :: atomic {
+        MAY_EXPIRE && !rec.expired ->
+            rec.expired = 1;
+            done = 0;
+            done_content = 0
+    }
+#ifdef UNKNOWN_EXPIRES
+    :: rec.status == unknown && !rec.expired -> rec.expired = 1
+#endif
+#ifdef HOLD_EXPIRES
+    :: rec.status == in_progress && rec.over && !rec.expired -> rec.expired = 1
+#endif
+    od
+}
+
+#ifdef SWEEP_IGNORES_LEASE
+#define MAY_PURGE (rec.expired || rec.status == in_progress)
+#else
+#define MAY_PURGE rec.expired
+#endif
+
+active proctype sweeper()
+{
+end:
+    do
+    :: d_step {
+        MAY_PURGE ->
+            floor_fence = (rec.fence > floor_fence -> rec.fence : floor_fence);
+            clear(rec);
+            check()
+    }
+    od
+}
+
+/* ---- Workers ------------------------------------------------------------ */
+
+inline apply(verb_, nonce_, fence_, content_, hold_)
+{
+    d_step {
+        if
+        :: verb_ == begin -> do_begin(nonce_, hold_, false)
+        :: verb_ == renew -> do_renew(nonce_, fence_)
+        :: verb_ == expire -> do_expire(nonce_, fence_)
+        :: else -> do_end(verb_, nonce_, fence_, content_)
+        fi;
+        check()
+    }
+}
+
+/* A request that is on its way, while its sender does not wait for it any more,
+ * or got its answer from the first copy. (Most of what it does comes about without
+ * it, too: one that comes late is a worker who was paused and sends late. So it is
+ * there only with -DLATE: there are many more states then.) */
+#ifdef LATE
+typedef Request {
+    mtype:verb verb;
+    byte nonce;
+    byte fence;
+    bit content;
+    bit hold;
+};
+
+Request late;
+
+inline leave_behind(verb_, nonce_, fence_, content_, hold_)
+{
+    late.verb == 0;
+    late.verb = verb_;
+    late.nonce = nonce_;
+    late.fence = fence_;
+    late.content = content_;
+    late.hold = hold_
+}
+
+active proctype network()
+{
+end:
+    do
+    :: atomic {
+        late.verb != 0;
+        if
+        :: late.verb != begin || newest < FENCES ->
+            apply(late.verb, late.nonce, late.fence, late.content, late.hold)
+        :: true /* It is lost for good. */
+        fi;
+        late.verb = 0;
+        late.nonce = 0;
+        late.fence = 0;
+        late.content = 0;
+        late.hold = 0;
+        forget()
+    }
+    od
+}
+#endif
+
+/* The request comes or does not, and its answer likewise. */
+inline send(verb_, fence_, content_, hold_)
+{
+    if
+    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_)
+    :: apply(verb_, NONCE(me, claim), fence_, content_, hold_);
+        answer = NO_ANSWER
+    :: answer = NO_ANSWER
+#ifdef LATE
+    :: leave_behind(verb_, NONCE(me, claim), fence_, content_, hold_);
+        answer = NO_ANSWER
+    :: leave_behind(verb_, NONCE(me, claim), fence_, content_, hold_);
+        apply(verb_, NONCE(me, claim), fence_, content_, hold_)
+#endif
+#ifdef EARLY_ACKNOWLEDGEMENT
+    :: verb_ == complete -> answer = OK
+#endif
+    fi
+}
+
+byte first_claims; /* Workers that made one. They are all alike: so they make
+                      their first in the order of their numbers. */
+
+#define OWNS                                                                   \
+    (rec.status == in_progress && rec.fence == fence && !rec.over &&           \
+     !rec.expired)
+
+/* To die, or to be paused, it has to do nothing: every state of it is one that it
+ * may stay in. */
+proctype worker(byte me)
+{
+    byte claim; /* The number of the one that it makes; 0: none so far. */
+    byte fence; /* Of the attempt that it holds. */
+    bit asked;  /* It was not answered. */
+    bit hold;
+    bit spoken; /* It has said that its work is over. */
+    mtype:verb word;
+    bit content;
+
+end_ask:
+    atomic {
+        newest < FENCES &&
+        (asked || (claim > 0 && claim < CLAIMS) ||
+         (claim == 0 && first_claims == me - 1));
+        if
+        :: asked /* The same again. */
+        :: claim < CLAIMS ->
+            first_claims = (claim == 0 -> first_claims + 1 : first_claims);
+            claim++;
+            if
+            :: hold = 0
+            :: hold = 1
+            fi
+        fi;
+        send(begin, 0, 0, hold);
+        asked = (answer == NO_ANSWER);
+        hold = (asked -> hold : 0);
+        if
+        :: answer != STARTED -> forget(); goto end_ask
+        :: answer == STARTED ->
+            fence = told_fence;
+            live[me] = OWNS;
+            check();
+            forget()
+        fi
+    }
+end_work:
+    atomic {
+        if
+        :: newest < FENCES -> word = begin /* A copy of its request comes. */
+        :: word = complete
+        :: word = complete; content = 1
+        :: word = fail
+        :: word = release
+        :: word = say_unknown
+        :: word = renew
+        :: word = expire
+        :: claim < CLAIMS -> goto turn
+        fi;
+        spoken = (word == begin || word == renew -> spoken : 1);
+        live[me] = live[me] && !spoken; /* It starts nothing further. */
+        send(word, fence, content, 0);
+        if
+        :: word == renew && answer == OK -> live[me] = !spoken
+        :: word == renew && answer == LOST -> live[me] = 0
+        :: word == complete && answer == OK && !rec.expired ->
+            done = 1;
+            done_content = content
+        :: else
+        fi;
+        check();
+        forget();
+        word = 0;
+        content = 0;
+        goto end_work
+    }
+turn: /* To something else; without a word, or after enough of them. */
+    atomic {
+        live[me] = 0;
+        fence = 0;
+        spoken = 0;
+        goto end_ask
+    }
+}
+
+/* Somebody comes whose request says that it was started often enough. */
+active proctype last_caller()
+{
+end:
+    do
+    :: d_step {
+        rec.status == in_progress && rec.over && !rec.hold && !rec.expired ->
+            do_begin(NONCE_OF_PROBE, 0, true);
+            check();
+            forget()
+    }
+    od
+}
+
+/* ---- A person ----------------------------------------------------------- */
+
+/* It has looked, and decides; perhaps after the key went on. */
+inline decide(verb_, fence_)
+{
+    d_step {
+        MAY_RESOLVE ->
+            do_resolve(verb_, fence_, 0);
+            check();
+            forget()
+    }
+}
+
+active proctype person()
+{
+end:
+    do
+    :: decide(complete, rec.fence)
+    :: decide(fail, rec.fence)
+    :: decide(release, rec.fence)
+    :: decide(release, newest - 1)
+    od
+}
+
+/* ---- If all of them die ------------------------------------------------- */
+
+/* Whoever comes when the lease is over begins, or is given the outcome; unless a
+ * person must look, and then after that. This is tried in every state, and then
+ * everything is put back as it was. */
+Record was;
+
+inline copy(to, from)
+{
+    to.status = from.status;
+    to.fence = from.fence;
+    to.nonce = from.nonce;
+    to.content = from.content;
+    to.hold = from.hold;
+    to.over = from.over;
+    to.expired = from.expired;
+    to.by_lease = from.by_lease
+}
+
+active proctype probe()
+{
+    byte was_newest;
+    byte was_floor;
+    bit was_for_person;
+    bit was_decided;
+
+end:
+    do
+    :: d_step {
+        copy(was, rec);
+        was_newest = newest;
+        was_floor = floor_fence;
+        was_for_person = for_person;
+        was_decided = decided;
+
+        rec.over = (rec.status == in_progress);
+        do_begin(NONCE_OF_PROBE, 0, false);
+        if
+        :: answer == UNKNOWN || answer == FAILED ->
+            do_resolve(release, rec.fence, 0);
+            PROPERTY(NO_WEDGE, answer == OK);
+            do_begin(NONCE_OF_PROBE, 0, false)
+        :: else
+        fi;
+        PROPERTY(NO_WEDGE, answer == STARTED || answer == REPLAY);
+
+        copy(rec, was);
+        newest = was_newest;
+        floor_fence = was_floor;
+        for_person = was_for_person;
+        decided = was_decided;
+        clear(was);
+        was_newest = 0;
+        was_floor = 0;
+        was_for_person = 0;
+        was_decided = 0;
+        forget()
+    }
+    od
+}
+
+init {
+    atomic {
+        run worker(1);
+        run worker(2);
+        run worker(3)
+    }
+}

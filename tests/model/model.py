@@ -1,0 +1,140 @@
+"""Check the model of the protocol, docs/model/idem.pml, with Spin.
+
+Every state of it is gone through, and no property may break. Then each mistake
+that the model knows is made, and must break the property that it is about.
+
+Usage: model.py COMPILER [ARGUMENT ...]
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests" / "lib"))
+
+import tap  # noqa: E402
+
+COMPILER = sys.argv[1:] or ["cc"]
+del sys.argv[1:]
+
+MODEL = TOP / "docs/model/idem.pml"
+TEXT = MODEL.read_text(encoding="utf-8")
+HOLD = TEXT.split("What must hold")[1].split("What really happened")[0]
+
+# How far it is gone through. LATE: with requests that come late or twice.
+SIZES = [
+    ("three workers, two claims each", {"CLAIMS": 2, "FENCES": 4}),
+    ("three workers and a slow network", {"CLAIMS": 1, "FENCES": 3, "LATE": 1}),
+]
+if tap.LONG:
+    SIZES += [
+        ("six attempts", {"CLAIMS": 2, "FENCES": 6}),
+        ("two claims each, slow network", {"CLAIMS": 2, "FENCES": 3, "LATE": 1}),
+    ]
+SMALL = {"CLAIMS": 1, "FENCES": 3}
+
+# Each mistake, and properties that must break with it.
+MISTAKES = {
+    "COMPLETE_UNCONDITIONAL": ["NO_STALE_OWNER", "COMPLETED_STAYS", "ACKNOWLEDGED"],
+    "COMPLETION_OVERWRITES": ["COMPLETED_STAYS", "ACKNOWLEDGED"],
+    "EARLY_ACKNOWLEDGEMENT": ["ACKNOWLEDGED"],
+    "HOLD_EXPIRES": ["MAYBE_IS_NOT_NO"],
+    "HOLD_IS_TAKEN_OVER": ["MAYBE_IS_NOT_NO"],
+    "LEASE_IGNORED": ["ONE_LIVE_OWNER"],
+    "NO_FENCE": ["NO_STALE_OWNER", "PERSON_HAS_SEEN"],
+    "NO_TAKEOVER": ["NO_WEDGE"],
+    "OWN_CLAIM_UNKNOWN": ["OWN_WRITE"],
+    "OWN_END_UNKNOWN": ["OWN_WRITE"],
+    "PERSON_LEAVES_NONCE": ["PERSON_HAS_SEEN"],
+    "PURGE_FORGETS_FENCE": ["FENCES_GROW"],
+    "RELEASED_AFTER_HOLD": ["MAYBE_IS_NOT_NO"],
+    "RELEASE_UNCONDITIONAL": ["NO_STALE_OWNER", "COMPLETED_STAYS"],
+    "RENEW_UNFENCED": ["NO_STALE_OWNER", "ONE_LIVE_OWNER"],
+    "RESOLVE_UNFENCED": ["PERSON_HAS_SEEN"],
+    "SWEEP_IGNORES_LEASE": ["ONE_LIVE_OWNER", "MAYBE_IS_NOT_NO"],
+    "TAKEOVER_KEEPS_FENCE": ["FENCES_GROW"],
+    "UNKNOWN_EXPIRES": ["MAYBE_IS_NOT_NO"],
+    "UNKNOWN_IS_BEGUN": ["MAYBE_IS_NOT_NO"],
+}
+PROPERTIES = dict(re.findall(r"^#define (\w+) (\d+) +/\*", HOLD, re.M))
+
+
+def need_spin():
+    if shutil.which("spin") is None:
+        tap.skip("spin is not installed")
+
+
+def build(where, defines, optimise):
+    """Make the checker for the model with @defines in @where."""
+    os.makedirs(where)
+    options = [f"-D{name}={value}" for name, value in defines.items()]
+    command = ["spin", *options, "-a", MODEL]
+    made = subprocess.run(command, cwd=where, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    flags = [optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-o", "pan", "pan.c"]
+    subprocess.run([*COMPILER, *flags], cwd=where, check=True)
+
+
+def search(where, defines, optimise):
+    """Return what Spin prints when it goes through the model with @defines."""
+    build(where, defines, optimise)
+    command = ["./pan", "-m1000000", "-w22"]
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True)
+    assert "max search depth too small" not in done.stdout, done.stdout
+    assert "Out of memory" not in done.stdout, done.stdout
+    return done.stdout
+
+
+def states(text):
+    return int(re.search(r"(\d+) states, stored", text)[1])
+
+
+def add_size(number, what, defines):
+    def holds():
+        need_spin()
+        text = search(f"size-{number}", defines, "-O2")
+        seconds = re.search(r"elapsed time ([\d.]+)", text)
+        print(f"{what}: {states(text)} states in {seconds[1] if seconds else 0} s")
+        assert " errors: 0\n" in text and "Search not completed" not in text, text
+        lost = re.findall(r"^\t.*state \d+, \"(?!-end-)(.*)\"", text, re.M)
+        tap.equal(lost if number == 0 else [], [])
+
+    settings = ", ".join(f"{name} {value}" for name, value in defines.items())
+    tap.add(f"{what}: no property breaks in any state ({settings})", holds)
+
+
+def add_mistake(mistake, broken):
+    def is_found():
+        need_spin()
+        for name in broken:
+            defines = {**SMALL, mistake: 1, "ONLY": PROPERTIES[name]}
+            text = search(name, defines, "-O0")
+            assert "assertion violated" in text, f"{name} holds:\n{text}"
+            print(f"{mistake}: {name} breaks after {states(text)} states")
+
+    tap.add(f"{mistake}: it breaks {', '.join(broken)}", is_found)
+
+
+for _number, (_what, _defines) in enumerate(SIZES):
+    add_size(_number, _what, _defines)
+for _mistake, _broken in MISTAKES.items():
+    add_mistake(_mistake, _broken)
+
+
+@tap.test
+def every_mistake_is_made():
+    """Each mistake that the model knows is tried, and each property breaks once."""
+    known = set(re.findall(r"^#ifn?def (\w+)", TEXT, re.M))
+    known |= set(re.findall(r"^#elif defined\((\w+)\)", TEXT, re.M))
+    tap.equal(known - {"CLAIMS", "FENCES", "ONLY", "LATE"}, set(MISTAKES))
+    broken = {name for names in MISTAKES.values() for name in names}
+    tap.equal(broken, set(PROPERTIES))
+
+
+if __name__ == "__main__":
+    tap.main()
