@@ -226,11 +226,23 @@ def starvation_makes_nobody_early_and_nothing_stale():
     assert judge.starts, judge.line()
 
 
+def control(name, shows):
+    """A storm that has to show something: on a busy machine it may be too slow for
+    that once, but not three times."""
+    judge = storms()[name].result()
+    for _ in range(2):
+        if shows(judge):
+            break
+        live, owners, kind, number = STORMS[name]
+        judge = live(Storm(owners, kind), number)
+    return judge
+
+
 @test
 def who_does_not_look_at_the_lease_is_late():
     """The control: owners that never look have effects beside their successors; the
     store refuses what they say, all the same."""
-    judge = storms()["careless"].result()
+    judge = control("careless", lambda j: j.stale_effects > 0 and j.refused > 0)
     equal((judge.early, judge.stale), (0, 0))
     assert judge.stale_effects > 0 and judge.refused > 0, judge.line()
 
@@ -239,7 +251,7 @@ def who_does_not_look_at_the_lease_is_late():
 def a_clock_that_is_ahead_is_early():
     """The control: where every other owner has a clock that is ahead by most of a
     lease, early takeovers are seen."""
-    judge = storms()["hasty"].result()
+    judge = control("hasty", lambda j: j.early > 0)
     assert judge.early > 0, judge.line()
 
 
