@@ -139,7 +139,7 @@ def is_gone(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return f.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # It may go while we look.
         return True
 
 
