@@ -174,15 +174,8 @@ def program_of(target):
 # ---- Targets
 
 
-# Targets whose model of the record is behind the library: an attempt that is
-# given up is kept from that moment now, and they do not know it in every case.
-BEHIND = ("life", "life-sqlite")
-
-
 def fuzz(target):
     """Run @target: all that is kept, then what libFuzzer makes of it."""
-    if target in BEHIND:
-        tap.skip("its model of idem_expire() is behind the library's")
     build()
     grown = FOLDER / "inputs" / target
     grown.mkdir(parents=True, exist_ok=True)

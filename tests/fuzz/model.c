@@ -21,11 +21,16 @@ static bool lease_is_over(const struct model *m, int64_t now_ms)
     return m->lease_end_ms != IDEM_NEVER && now_ms >= m->lease_end_ms;
 }
 
+static int64_t open_expiry(const struct model *m, int64_t from_ms)
+{
+    return m->policy == IDEM_RERUN ? later(from_ms, m->retention_ms)
+                                   : IDEM_NEVER;
+}
+
 static void set_lease_end(struct model *m, int64_t end_ms)
 {
     m->lease_end_ms = end_ms;
-    m->expires_ms =
-        m->policy == IDEM_RERUN ? later(end_ms, m->retention_ms) : IDEM_NEVER;
+    m->expires_ms = open_expiry(m, end_ms);
 }
 
 static void set_status(struct model *m, enum idem_status status, int content,
@@ -164,6 +169,8 @@ int model_expire(struct model *m, int owner, int64_t now_ms)
     }
     if (!lease_is_over(m, now_ms)) {
         set_lease_end(m, now_ms - MARGIN_MS);
+        /* What was given up is kept from now on. */
+        m->expires_ms = open_expiry(m, now_ms);
     }
     return 0;
 }

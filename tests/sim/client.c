@@ -3,6 +3,7 @@
 
 #include "door.h"
 #include "flight.h"
+#include "history.h"
 #include "host.h"
 
 void client_start(struct world *w, struct client *client, coro_fn *run)
@@ -39,6 +40,7 @@ static void end(struct world *w, struct client *client)
 void client_crash(struct world *w, struct client *client)
 {
     note(w, EV_CRASH, client, 0, 0);
+    history_crash(client);
     client->state = CLIENT_GONE;
     client->coro.done = true;
     flight_orphan(w, client, /* crashed= */ true);

@@ -3,6 +3,7 @@
 
 #include "client.h"
 #include "flight.h"
+#include "history.h"
 #include "host.h"
 #include "queue/op.h"
 
@@ -51,6 +52,7 @@ static int door_submit(struct idem_store *base, struct idem_op *op)
     f->copy->asked_boot_ms = op->asked_boot_ms;
     heap_use(&c->heap);
     note(w, EV_SUBMIT, c, op->verb, (int64_t)f->no);
+    history_submit(c, op);
     return 0;
 }
 

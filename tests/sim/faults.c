@@ -3,6 +3,7 @@
 
 #include "client.h"
 #include "flight.h"
+#include "history.h"
 #include "host.h"
 #include "ledger.h"
 #include "table.h"
@@ -59,7 +60,7 @@ bool faults_restart(struct world *w)
     }
     w->restarts++;
     w->stats->faults[FAULT_RESTARTED]++;
-    c->rounds = 1 + rng_below(&w->rng, 2);
+    c->rounds = 1 + rng_below(&w->rng, 2) + w->config.rounds / 10;
     client_start(w, c, work_main);
     return true;
 }
@@ -95,6 +96,7 @@ static void strike_reboot(struct world *w)
     host_boot(w, host,
               rng_chance(&w->rng, 500) ? host->wall_off_ms : wall_error(w));
     w->stats->faults[FAULT_REBOOTED]++;
+    history_reboot();
     note(w, EV_REBOOT, NULL, host->wall_off_ms, host->up_boot_ms);
     if (w->config.mode == EMBEDDED) {
         embedded_open(w);

@@ -2,6 +2,7 @@
 #include "flight.h"
 
 #include "client.h"
+#include "history.h"
 #include "judge.h"
 #include "ledger.h"
 #include "queue/op.h"
@@ -38,6 +39,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
     if (g == NULL) {
         return NULL;
     }
+    history_doubled(f);
     g->copy = idem__op_clone(f->copy);
     g->copy->verdict = f->copy->verdict;
     g->copy->takeover = f->copy->takeover;

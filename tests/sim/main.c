@@ -2,9 +2,11 @@
 #include "world.h"
 
 #include "heap.h"
+#include "history.h"
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +21,18 @@ enum {
 
 static const char usage[] =
     "usage: sim [--seed S] [--schedules N] [--jobs J]\n"
-    "           [--mode embedded|remote|both] [--trace] [--hashes]\n";
+    "           [--mode embedded|remote|both] [--trace] [--hashes]\n"
+    "           [--clients N] [--rounds N] [--history FILE]\n"
+    "\n"
+    "--history writes what clients were answered, and leaves the judgement to\n"
+    "tests/history/check: one file for each job, FILE.0, FILE.1 ...\n";
 
 struct run {
     uint64_t seed;
     uint64_t schedules;
     unsigned jobs;
-    int mode; /* -1: both. */
+    struct forced forced;
+    const char *history; /* Where histories are written; NULL: nowhere. */
     bool trace;
     bool hashes;
 };
@@ -78,6 +85,21 @@ static void catch_signals(void)
     (void)sigaction(SIGBUS, &action, NULL);
 }
 
+static void open_history(const struct run *run, unsigned job)
+{
+    char path[PATH_MAX];
+
+    if (run->history == NULL) {
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "%s.%u", run->history, job);
+    if (!history_open(path)) {
+        perror(path);
+        _exit(1);
+    }
+    world.unjudged = true;
+}
+
 /* Every @run->jobs'th seed from @job on. */
 static int run_job(const struct run *run, unsigned job, struct report *report)
 {
@@ -85,10 +107,12 @@ static int run_job(const struct run *run, unsigned job, struct report *report)
 
     current = report;
     catch_signals();
+    open_history(run, job);
     heap_install();
     for (i = job; i < run->schedules; i += run->jobs) {
         report->seed = run->seed + i;
-        world_run(&world, report->seed, run->mode, &report->stats, run->trace);
+        world_run(&world, report->seed, &run->forced, &report->stats,
+                  run->trace);
         if (run->hashes) {
             printf("seed %" PRIu64 " %016" PRIx64 "\n", report->seed,
                    world.trace.hash);
@@ -100,6 +124,7 @@ static int run_job(const struct run *run, unsigned job, struct report *report)
             return 1;
         }
     }
+    history_close();
     return 0;
 }
 
@@ -169,6 +194,9 @@ static void parse(int argc, char **argv, struct run *run)
         {"schedules", required_argument, NULL, 'n'},
         {"jobs", required_argument, NULL, 'j'},
         {"mode", required_argument, NULL, 'm'},
+        {"clients", required_argument, NULL, 'c'},
+        {"rounds", required_argument, NULL, 'r'},
+        {"history", required_argument, NULL, 'H'},
         {"trace", no_argument, NULL, 't'},
         {"hashes", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
@@ -187,7 +215,16 @@ static void parse(int argc, char **argv, struct run *run)
             run->jobs = (unsigned)strtoul(optarg, NULL, 10);
             break;
         case 'm':
-            run->mode = parse_mode(optarg);
+            run->forced.mode = parse_mode(optarg);
+            break;
+        case 'c':
+            run->forced.clients = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'r':
+            run->forced.rounds = (unsigned)strtoul(optarg, NULL, 10);
+            break;
+        case 'H':
+            run->history = optarg;
             break;
         case 't':
             run->trace = true;
@@ -204,11 +241,15 @@ static void parse(int argc, char **argv, struct run *run)
 
 int main(int argc, char **argv)
 {
-    struct run run = {.seed = 1, .schedules = 1000, .jobs = 1, .mode = -1};
+    struct run run = {.seed = 1,
+                      .schedules = 1000,
+                      .jobs = 1,
+                      .forced = {.mode = -1}};
 
     parse(argc, argv, &run);
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* Jobs share it, line by line. */
-    if (run.jobs < 1 || run.jobs > JOBS_MAX) {
+    if (run.jobs < 1 || run.jobs > JOBS_MAX ||
+        run.forced.clients > CLIENTS_MAX) {
         (void)fputs(usage, stderr);
         return 64;
     }

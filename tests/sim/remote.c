@@ -4,6 +4,7 @@
  * A begin first writes as if there were no record, and an owner as if it were
  * still as it left it; a refusal brings the record that is there. */
 #include "flight.h"
+#include "history.h"
 #include "host.h"
 #include "judge.h"
 #include "learned.h"
@@ -220,6 +221,7 @@ static bool lease_covers(const struct flight *f)
 
 static void mend(struct world *w, struct flight *f)
 {
+    history_again(f);
     f->begin = f->copy;
     f->copy = idem__op_clone(f->begin);
     f->copy->verb = IDEM_OP_RENEW;
@@ -256,6 +258,7 @@ static void finish(struct world *w, struct flight *f)
 
 static void nothing_came(struct world *w, struct flight *f)
 {
+    history_again(f);
     if (rng_chance(&w->rng, 500)) {
         give_up(w, f);
     } else {

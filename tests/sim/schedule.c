@@ -2,6 +2,7 @@
 #include "client.h"
 #include "faults.h"
 #include "flight.h"
+#include "history.h"
 #include "host.h"
 #include "table.h"
 #include "work.h"
@@ -20,7 +21,7 @@ void violate(struct world *world, const char *id, const char *format, ...)
     struct violation *v = &world->violation;
     va_list args;
 
-    if (v->found) {
+    if (v->found || world->unjudged) {
         return;
     }
     v->found = true;
@@ -32,7 +33,7 @@ void violate(struct world *world, const char *id, const char *format, ...)
 
 /* ---- Setting up ---- */
 
-static void choose_config(struct world *w, int mode)
+static void choose_config(struct world *w, const struct forced *forced)
 {
     static const unsigned by_keys[] = {60, 25, 15};
     static const unsigned by_level[] = {20, 40, 40};
@@ -41,9 +42,10 @@ static void choose_config(struct world *w, int mode)
     struct config *config = &w->config;
     unsigned level;
 
-    config->mode = mode >= 0 ? (enum mode)mode : (enum mode)(w->seed & 1);
+    config->mode =
+        forced->mode >= 0 ? (enum mode)forced->mode : (enum mode)(w->seed & 1);
     config->class = (enum class)rng_below(&w->rng, CLASSES);
-    config->clients = 2 + rng_below(&w->rng, CLIENTS_MAX - 1);
+    config->clients = 2 + rng_below(&w->rng, CLIENTS_USUAL - 1);
     config->keys = 1 + rng_weighted(&w->rng, by_keys, KEYS_MAX);
     config->restarts = rng_below(&w->rng, 4);
     level = rng_weighted(&w->rng, by_level, 3);
@@ -52,6 +54,14 @@ static void choose_config(struct world *w, int mode)
     config->clock_permille = rng_chance(&w->rng, 150) ? 5 : 0;
     config->timeout_ms = rng_between(&w->rng, 1000, 4000);
     config->by_wall = rng_chance(&w->rng, 400);
+    config->clients = forced->clients > 0 ? forced->clients : config->clients;
+    config->rounds = forced->rounds;
+    if (forced->rounds > 0) { /* A long story, and a calmer one. */
+        config->restarts += forced->rounds;
+        config->fault_permille /= 5;
+        config->fate_permille /= 5;
+    }
+    config->steps = STEPS_MAX * (1 + config->rounds * config->clients / 10);
 }
 
 static void set_up_keys(struct world *w)
@@ -96,12 +106,12 @@ static void set_up_hosts(struct world *w)
     }
 }
 
-static void set_up(struct world *w, int mode)
+static void set_up(struct world *w, const struct forced *forced)
 {
     unsigned i;
 
     w->now = 1700000000000 + rng_between(&w->rng, 0, DAY_MS);
-    choose_config(w, mode);
+    choose_config(w, forced);
     set_up_keys(w);
     set_up_hosts(w);
     if (w->config.mode == EMBEDDED) {
@@ -119,6 +129,7 @@ static void set_up(struct world *w, int mode)
         c->state = CLIENT_GONE;
         c->priority = rng_below(&w->rng, 1000);
         c->rounds = 1 + rng_below(&w->rng, 5);
+        c->rounds = w->config.rounds > 0 ? w->config.rounds : c->rounds;
         if (i < w->config.clients) {
             client_start(w, c, work_main);
         }
@@ -270,7 +281,7 @@ static bool step(struct world *w)
 
 static void run_with_faults(struct world *w)
 {
-    while (!w->violation.found && w->steps < STEPS_MAX) {
+    while (!w->violation.found && w->steps < w->config.steps) {
         if (rng_chance(&w->rng, w->config.fault_permille)) {
             faults_strike(w);
         }
@@ -302,7 +313,7 @@ static void check_leaks(struct world *w)
     }
 }
 
-void world_run(struct world *world, uint64_t seed, int mode,
+void world_run(struct world *world, uint64_t seed, const struct forced *forced,
                struct stats *stats, bool live)
 {
     struct world *w = world;
@@ -318,7 +329,8 @@ void world_run(struct world *world, uint64_t seed, int mode,
     w->violation.found = false;
     trace_start(&w->trace, seed, live);
     heap_use(&w->heap);
-    set_up(w, mode);
+    set_up(w, forced);
+    history_start();
 
     run_with_faults(w);
     faults_end(w);
@@ -328,6 +340,7 @@ void world_run(struct world *world, uint64_t seed, int mode,
         run_to_rest(w);
     }
     check_leaks(w);
+    history_end(w);
 
     stats->schedules++;
     stats->steps += w->steps;

@@ -1,6 +1,7 @@
 /* Checks of answers; each is what a user could hold against us. */
 #include "told.h"
 
+#include "history.h"
 #include "host.h"
 #include "ledger.h"
 #include "table.h"
@@ -24,6 +25,7 @@ void call_enter(struct client *client, struct key *key, int verb)
         call->flips = key->flipped ? key->flips - 1 : key->flips;
     }
     client->call = call;
+    history_call(client, key);
     note(w, EV_ASK, client, verb, key != NULL ? key->no : -1);
 }
 
@@ -78,13 +80,15 @@ void told_after(struct client *c, int rc, int64_t wait_ms)
 
 void told_code(struct client *c, int rc)
 {
+    history_told(c, rc, /* attempt= */ NULL, /* record= */ NULL);
     told_after(c, rc, /* wait_ms= */ 0);
 }
 
 void told_resolved(struct client *c, int rc)
 {
+    history_told(c, rc, /* attempt= */ NULL, /* record= */ NULL);
     if (rc != IDEM_EINVALID) {
-        told_code(c, rc);
+        told_after(c, rc, /* wait_ms= */ 0);
     }
 }
 
@@ -166,7 +170,8 @@ void told_shown(struct client *c, const struct idem_record *r)
 
 void told_record(struct client *c, int rc, const struct idem_record *record)
 {
-    told_code(c, rc);
+    history_told(c, rc, /* attempt= */ NULL, record);
+    told_after(c, rc, /* wait_ms= */ 0);
     if (rc == IDEM_ENOTFOUND) {
         check_none(c);
     }

@@ -1,6 +1,7 @@
 /* What a begin was answered. */
 #include "told.h"
 
+#include "history.h"
 #include "ledger.h"
 #include "table.h"
 
@@ -79,6 +80,7 @@ static void check_verdict(struct client *c, const struct idem_request *request,
 void told_begin(struct client *c, const struct idem_request *request, int rc,
                 const struct idem_attempt *attempt)
 {
+    history_told(c, rc, attempt, /* record= */ NULL);
     told_after(c, rc, request->wait_ms);
     if (rc != 0) {
         return;

@@ -35,9 +35,10 @@
 
 enum {
     KEYS_MAX = 3,
-    CLIENTS_MAX = 4,
+    CLIENTS_MAX = 8,
+    CLIENTS_USUAL = 4,
     FLIGHTS_MAX = 32,
-    CALLS_MAX = 256,
+    CALLS_MAX = 4096,
     HELD_MAX = 4,    /* Attempts that a client keeps hold of. */
     STARTS_MAX = 96, /* Claims and completions of a key that are remembered. */
     ROW_MAX = 2560,
@@ -294,6 +295,8 @@ struct config {
     enum mode mode;
     enum class class;
     unsigned clients;
+    unsigned rounds; /* 0: each client draws its own. */
+    unsigned steps;  /* After these nothing breaks any more. */
     unsigned keys;
     unsigned restarts;
     unsigned fault_permille; /* For each step. */
@@ -316,6 +319,7 @@ struct world {
     struct stats *stats;
     struct trace trace;
     struct violation violation;
+    bool unjudged; /* Violations are passed over: a history is written. */
     bool quiet;    /* No more faults. */
     bool checking; /* Hooks are called by the checker. */
 
@@ -347,9 +351,16 @@ struct world {
     uint64_t token_fence;
 };
 
-/* Runs the schedule of @seed. @mode or -1: the seed decides. Afterwards
- * world->violation says whether anything was wrong. */
-void world_run(struct world *world, uint64_t seed, int mode,
+/* What of a schedule is not left to its seed. */
+struct forced {
+    int mode;         /* -1: the seed decides. */
+    unsigned clients; /* 0: likewise; else at most CLIENTS_MAX. */
+    unsigned rounds;  /* Of each client; 0: likewise. */
+};
+
+/* Runs the schedule of @seed. Afterwards world->violation says whether anything
+ * was wrong. */
+void world_run(struct world *world, uint64_t seed, const struct forced *forced,
                struct stats *stats, bool live);
 
 /* Notes that invariant @id does not hold; the first to be found counts. */

@@ -1,0 +1,72 @@
+"""What the tests of histories share."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def check(program, *args, text=None):
+    """Run check; return (status, what it prints). @text is its stdin."""
+    command = [program, *map(str, args)]
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert done.returncode in (0, 1, 2, 64), done
+    return done.returncode, done.stdout + done.stderr
+
+
+def summary(output):
+    """Return the last line that check prints."""
+    return output.rstrip().rsplit("\n", 1)[-1]
+
+
+def bad_names(output):
+    """Return the names of the histories that check refused."""
+    return set(re.findall(r"^BAD history ([^,]+), key", output, re.M))
+
+
+def explained(program, *args):
+    """Fail unless check explains all; return the number of histories and ops."""
+    status, output = check(program, *args)
+    assert status == 0, output
+    print(summary(output))
+    found = re.search(r"^OK (\d+) histories, (\d+) ops", output, re.M)
+    slowest = float(re.search(r"([\d.]+) s for one$", output, re.M)[1])
+    return int(found[1]), int(found[2]), slowest
+
+
+def patched_object(patch, compiler, where):
+    """Compile the one file of src/ that @patch changes; return the object."""
+    for part in ("include", "src"):
+        shutil.copytree(TOP / part, where / part)
+    command = ["patch", "-p1", "--batch", "--silent", "-d", where, "-i", patch]
+    applied = subprocess.run(command, capture_output=True, text=True)
+    assert applied.returncode == 0, "it no longer applies:\n" + applied.stdout
+    (source,) = re.findall(r"^\+\+\+ b/(src/\S+\.c)$", patch.read_text(), re.M)
+    paths = ["-I", where / "include", "-I", where / "src"]
+    flags = "-std=gnu11 -D_GNU_SOURCE -O1 -w -c".split()
+    made = where / "mutant.o"
+    command = [*compiler, *flags, *paths, where / source, "-o", made]
+    subprocess.run(command, check=True)
+    return made
+
+
+def link_with(program, archive, mutant, compiler, flags, where):
+    """Link @program anew, with the object @mutant before what libidem has."""
+    objects = sorted(Path(f"{program}.p").glob("*.o"))
+    assert objects, f"{program} has no objects beside it"
+    made = where / Path(program).name
+    libs = "-lsqlite3 -lcrypto -ljson-c -ldl -lpthread".split()
+    command = [*compiler, *flags, *objects, mutant, archive, "-o", made, *libs]
+    subprocess.run(command, check=True)
+    return made
+
+
+def mutant_program(number, program, archive, compiler, flags=()):
+    """Build @program with mutant @number of tests/sim/mutants in libidem."""
+    (patch,) = (TOP / "tests/sim/mutants").glob(f"{number:02}-*.patch")
+    where = Path(tempfile.mkdtemp(dir="."))
+    mutant = patched_object(patch, compiler, where.resolve())
+    return patch.stem, link_with(program, archive, mutant, compiler, flags, where)

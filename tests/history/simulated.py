@@ -1,0 +1,113 @@
+"""Histories of the simulator's clients: every one of them can be explained.
+
+Usage: simulated.py CHECK SIM LIBIDEM_ARCHIVE COMPILER [ARGUMENT ...]
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
+
+import histories  # noqa: E402
+import tap  # noqa: E402
+
+CHECK, SIM, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:4])
+COMPILER = sys.argv[4:] or ["cc"]
+del sys.argv[1:]
+
+MODES = ("embedded", "remote")
+WRAPPED = ["-Wl,--wrap=clock_gettime", "-Wl,--wrap=getpid"]
+SANITIZED = b"__asan_init" in SIM.read_bytes()
+
+
+def live(program, mode, schedules, *more):
+    """Live through @schedules; return the file of their histories."""
+    command = [program, "--mode", mode, "--schedules", schedules, *more]
+    command += ["--history", f"{mode}.txt"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return f"{mode}.txt.0"
+
+
+def add_mode(mode):
+    def are_explained():
+        schedules = 50_000 if tap.LONG else 400 if SANITIZED else 4000
+        histories.explained(CHECK, live(SIM, mode, schedules))
+
+    def long_ones_are_explained():
+        schedules = 10_000 if tap.LONG else 20 if SANITIZED else 100
+        part = 500  # So that the file stays small.
+        ops = 0
+        for start in range(0, schedules, part):
+            number = min(part, schedules - start)
+            more = ["--seed", 1 + start, "--clients", 8, "--rounds", 100]
+            path = live(SIM, mode, number, *more)
+            count, found, slowest = histories.explained(CHECK, path)
+            tap.equal(count, number)
+            ops += found
+            assert slowest < 1 or SANITIZED, f"one took {slowest} s"
+        assert ops >= 8 * 100 * schedules, ops
+        print(f"{mode}: {schedules} histories of 8 clients, {ops} operations")
+
+    tap.add(f"{mode}: what short schedules answer is explained", are_explained)
+    tap.add(
+        f"{mode}: what 8 clients are answered in a long one is explained, "
+        "each in less than a second",
+        long_ones_are_explained,
+    )
+
+
+for _mode in MODES:
+    add_mode(_mode)
+
+
+# Mistakes that callers see: numbers of tests/sim/mutants. What a caller does not
+# see, such as an effect that begins too late, is for the simulator's own judges.
+MUTANTS = {
+    1: "a completion is taken from whoever comes with one",
+    2: "an end looks at the status only",
+    4: "the fence of a new life starts at 1",
+    5: "a takeover keeps the fence",
+    7: "anybody may renew",
+    9: "a request does not recognise itself",
+    12: "a lease without an end is over",
+    15: "what is held is run again",
+    17: "the fingerprint is not compared",
+    20: "a second completion replaces the first",
+    24: "nothing was done, says who cannot know",
+    61: "what was given up is forgotten early",
+}
+
+
+# Most are found soon; a few take rare schedules.
+ENOUGH = [(schedules, mode) for schedules in (3000, 50_000) for mode in MODES]
+
+
+def add_mutant(number, what):
+    def is_refused():
+        if SANITIZED:
+            tap.skip("the archive needs the sanitizer that it was built with")
+        name, program = histories.mutant_program(
+            number, SIM, ARCHIVE, COMPILER, WRAPPED
+        )
+        for schedules, mode in ENOUGH:
+            path = live(program.resolve(), mode, schedules)
+            status, output = histories.check(
+                CHECK, "--quiet", "--budget", 50_000, path
+            )
+            print(f"{name}, {mode}: {histories.summary(output)}")
+            if status == 1:
+                return
+        raise AssertionError("check explains all of it")
+
+    tap.add(f"mutant {number}, {what}: refused", is_refused)
+
+
+for _number, _what in MUTANTS.items():
+    add_mutant(_number, _what)
+
+if __name__ == "__main__":
+    tap.main()

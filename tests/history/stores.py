@@ -1,0 +1,122 @@
+"""Histories of real stores: processes, threads, and processes that are killed.
+
+Usage: stores.py CHECK DRIVE LIBIDEM_ARCHIVE COMPILER [ARGUMENT ...]
+
+IDEM_HISTORY_STORE names one more store to be driven by processes, by its URL.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
+
+import histories  # noqa: E402
+import tap  # noqa: E402
+
+CHECK, DRIVE, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:4])
+COMPILER = sys.argv[4:] or ["cc"]
+del sys.argv[1:]
+
+SANITIZED = b"__asan_init" in DRIVE.read_bytes()
+HISTORIES = 200 if tap.LONG else 6
+CALLS = 200 if tap.LONG else 100  # Of each thread, between which it may sleep.
+# Most of the time they sleep, so that leases end.
+AT_ONCE = 8
+
+
+def drive(program, name, store, *options):
+    """Drive @store; return the files of the history."""
+    os.mkdir(name)
+    command = [program, "--store", store, "--into", name, *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(Path(name).glob("*.txt"))
+
+
+def met(paths):
+    """Count what callers were told."""
+    found = Counter()
+    for path in paths:
+        text = path.read_text()
+        found.update(re.findall(r"^ret \S+ \S+ (\S+)", text, re.M))
+        found["takeover"] += text.count("takeover=1")
+    return found
+
+
+def explain(number, store, options):
+    """Drive a store once; return (number of operations, what was met)."""
+    name = f"history-{number}"
+    url = store.format(name=os.path.abspath(name))
+    paths = drive(DRIVE, name, url, "--seed", number, *options)
+    count, ops, slowest = histories.explained(CHECK, "--merge", *paths)
+    tap.equal(count, 1)
+    assert slowest < 1 or SANITIZED, f"it took {slowest} s"
+    return ops, met(paths)
+
+
+def explain_all(store, options, number=HISTORIES):
+    total, seen = 0, Counter()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        options = ["--calls", CALLS, *options]
+        jobs = [pool.submit(explain, n, store, options) for n in range(number)]
+        for job in jobs:
+            ops, found = job.result()
+            total += ops
+            seen += found
+    told = ", ".join(f"{word} {n}" for word, n in seen.most_common())
+    print(f"{number} histories, {total} operations: {told}")
+    for word in ("STARTED", "takeover", "REPLAY", "BUSY", "UNKNOWN", "OK", "LOST"):
+        assert seen[word] > 0, f"nobody was told {word}"
+
+
+@tap.test
+def sqlite_with_processes():
+    """Four processes of two threads on one file are answered as one after the other."""
+    explain_all("sqlite:{name}.db", ["--processes", 4, "--threads", 2, "--keys", 2])
+
+
+@tap.test
+def sqlite_with_processes_that_are_killed():
+    """So they are while others among them are killed."""
+    options = ["--processes", 4, "--threads", 2, "--keys", 2, "--kills", 8]
+    explain_all("sqlite:{name}.db", options)
+
+
+@tap.test
+def memory_with_threads():
+    """Eight threads on the store in memory are, too."""
+    explain_all("memory:", ["--threads", 8, "--keys", 2])
+
+
+@tap.test
+def another_store():
+    """So are processes on the store that IDEM_HISTORY_STORE names."""
+    store = os.environ.get("IDEM_HISTORY_STORE")
+    if not store:
+        tap.skip("IDEM_HISTORY_STORE is not set")
+    explain_all(store, ["--processes", 8, "--keys", 2, "--copies"], number=1)
+
+
+@tap.test
+def a_wrong_store_is_found():
+    """Where an end looks at the status only, real processes are found out."""
+    if SANITIZED:
+        tap.skip("the archive needs the sanitizer that it was built with")
+    _, program = histories.mutant_program(2, DRIVE, ARCHIVE, COMPILER)
+    url = "sqlite:" + os.path.abspath("wrong.db")
+    options = ["--processes", 4, "--threads", 2, "--keys", 1, "--calls", 100]
+    paths = drive(program.resolve(), "wrong", url, *options)
+    status, output = histories.check(CHECK, "--quiet", "--merge", *paths)
+    print(histories.summary(output))
+    tap.equal(status, 1)
+
+
+if __name__ == "__main__":
+    tap.main()

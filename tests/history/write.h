@@ -1,0 +1,54 @@
+/* Writing a history: calls of the blocking API, as they are made. */
+#ifndef HISTORY_WRITE_H
+#define HISTORY_WRITE_H
+
+#include <idem.h>
+
+#include <stdio.h>
+
+/* One writer's part. Each line is in the file before the call is made, so that a
+ * process that is killed leaves what it asked behind. */
+struct writer {
+    int fd;
+    unsigned who; /* Of all that write this history. */
+    unsigned calls;
+    bool copies; /* The library may send a request more than once. */
+    char line[1024];
+    size_t len;
+};
+
+/* The name of a call: "who.number". */
+struct call_id {
+    unsigned who;
+    unsigned number; /* 0: none. */
+};
+
+/* Creates the file at @path. False: it cannot be made. */
+bool writer_open(struct writer *writer, const char *path, unsigned who,
+                 bool copies);
+void writer_close(struct writer *writer);
+
+/* Each begins a line about @key and returns the name of the call. */
+struct call_id write_begin(struct writer *writer, const char *key,
+                           const struct idem_request *request);
+struct call_id write_end(struct writer *writer, const char *key,
+                         struct call_id attempt, uint64_t fence,
+                         const struct idem_outcome *outcome);
+struct call_id write_renew(struct writer *writer, const char *key,
+                           struct call_id attempt, uint64_t fence,
+                           int64_t lease_ms);
+struct call_id write_expire(struct writer *writer, const char *key,
+                            struct call_id attempt, uint64_t fence);
+struct call_id write_get(struct writer *writer, const char *key);
+struct call_id write_resolve(struct writer *writer, const char *key,
+                             uint64_t fence, const char *who,
+                             const struct idem_outcome *outcome);
+struct call_id write_purge(struct writer *writer);
+
+/* The call was answered @code; if that is 0, @attempt is what a begin gave, and
+ * @record what a get gave. Either may be NULL. */
+void write_answer(struct writer *writer, struct call_id id, int code,
+                  const struct idem_attempt *attempt,
+                  const struct idem_record *record);
+
+#endif

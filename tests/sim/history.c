@@ -1,0 +1,423 @@
+/* Calls and answers as text. What was asked is taken from the op that the library
+ * made of it: so each attempt has the nonce that it really has. */
+#include "history.h"
+
+#include "host.h"
+#include "table.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    LINE_MAX = 512
+};
+
+/* The call that a client is in. */
+struct pending {
+    bool on;
+    bool sent;
+    bool resolves;
+    unsigned boot;
+    int64_t store_ms;
+    char time[32];
+    char key[8];
+    uint8_t nonce[16];
+    /* Beside the one that is answered there may be done */
+    unsigned again;       /* so many that the library sent, */
+    unsigned doubled;     /* and so many that the network made of them. */
+    char asked[LINE_MAX]; /* Verb and fields. */
+};
+
+static FILE *out;
+static FILE *body; /* Of this schedule, before it is known how it is headed. */
+static char *body_text;
+static size_t body_len;
+static unsigned long calls;
+static unsigned boot;
+static int64_t last_ms;
+static unsigned last_part; /* So that later is later within a millisecond. */
+static struct pending pendings[CLIENTS_MAX];
+
+bool history_open(const char *path)
+{
+    out = fopen(path, "w");
+    return out != NULL;
+}
+
+void history_close(void)
+{
+    if (out != NULL && fclose(out) != 0) {
+        abort();
+    }
+    out = NULL;
+}
+
+static void clock_text(const struct world *w, char time[32])
+{
+    last_part = w->now == last_ms && last_part < 999 ? last_part + 1 : 0;
+    last_ms = w->now;
+    (void)snprintf(time, 32, "%" PRId64 ".%03u", w->now, last_part);
+}
+
+void history_start(void)
+{
+    if (out == NULL) {
+        return;
+    }
+    body = open_memstream(&body_text, &body_len);
+    memset(pendings, 0, sizeof(pendings));
+    calls = 0;
+    boot = 1;
+}
+
+void history_end(struct world *w)
+{
+    if (out == NULL) {
+        return;
+    }
+    (void)fclose(body);
+    fprintf(out, "history seed-%" PRIu64 " ", w->seed);
+    if (w->config.mode == REMOTE && w->config.by_wall) {
+        fprintf(out, "clock=none\n");
+    } else {
+        /* A remote client knows the time by what it learned; the longer ago, the
+         * less. It is on the safe side then. */
+        fprintf(out, "early=0 late=%s\n",
+                w->config.mode == EMBEDDED ? "0" : "never");
+    }
+    (void)fwrite(body_text, 1, body_len, out);
+    free(body_text);
+}
+
+void history_reboot(void)
+{
+    boot++;
+}
+
+/* ---- What is asked ---- */
+
+struct line {
+    char *text;
+    size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct line *line,
+                                                      const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    line->len += (size_t)vsnprintf(line->text + line->len, LINE_MAX - line->len,
+                                   format, args);
+    va_end(args);
+    if (line->len >= LINE_MAX) {
+        abort();
+    }
+}
+
+static void add_ms(struct line *line, const char *name, int64_t ms)
+{
+    if (ms == IDEM_NEVER) {
+        add(line, " %s=never", name);
+    } else {
+        add(line, " %s=%" PRId64, name, ms);
+    }
+}
+
+static void add_text(struct line *line, const char *name, struct idem_slice s)
+{
+    if (s.len > 0) {
+        add(line, " %s=%" PRIx64, name, hash_of(s, 1));
+    }
+}
+
+static void add_content(struct line *line, const struct idem_result *result)
+{
+    if (result->bytes.len + result->content_type.len + result->meta.len > 0 ||
+        result->not_kept) {
+        add(line, " content=%" PRIx64, content_of(result));
+    }
+}
+
+static void add_nonce(struct line *line, const uint8_t nonce[16])
+{
+    uint64_t word;
+
+    memcpy(&word, nonce, sizeof(word));
+    add(line, " nonce=%" PRIx64, word);
+}
+
+static const char *policy_name(enum idem_on_expired_lease policy)
+{
+    return policy == IDEM_HOLD ? "hold" : "rerun";
+}
+
+static void ask_begin(struct line *line, const struct idem_op *op)
+{
+    const struct idem_request *r = &op->u.begin;
+
+    add(line, "begin policy=%s cap=%u", policy_name(r->on_expired_lease),
+        r->attempts_max);
+    add_ms(line, "lease", r->lease_ms);
+    add_ms(line, "retention", r->retention_ms);
+    add_ms(line, "expect", r->expect_ms);
+    add_text(line, "print", r->fingerprint);
+    if (r->join_fence != 0) {
+        add(line, " join=%" PRIu64, r->join_fence);
+    }
+    add_nonce(line, op->nonce);
+}
+
+static void ask_end(struct line *line, const struct idem_op *op)
+{
+    static const char *const names[] = {
+        [IDEM_STATUS_COMPLETED] = "complete",
+        [IDEM_STATUS_FAILED] = "fail",
+        [IDEM_STATUS_UNKNOWN] = "unknown",
+        [IDEM_STATUS_RELEASED] = "release",
+    };
+
+    add(line, "%s fence=%" PRIu64, names[op->u.end.status], op->fence);
+    add_content(line, &op->u.end.result);
+    add_text(line, "text", op->u.end.text);
+    add_nonce(line, op->nonce);
+}
+
+static void ask_resolve(struct line *line, const struct idem_op *op)
+{
+    const struct idem_outcome *outcome = &op->u.resolve.outcome;
+
+    add(line, "resolve fence=%" PRIu64 " as=%s", op->fence,
+        idem_status_name(outcome->status));
+    add_content(line, &outcome->result);
+    add_text(line, "text", outcome->text);
+    add_text(line, "who", op->u.resolve.who);
+    add_nonce(line, op->nonce);
+}
+
+static void ask_import(struct line *line, const struct idem_op *op)
+{
+    const struct idem_record *r = &op->u.import.record;
+
+    add(line, "import fence=%" PRIu64 " as=%s attempts=%u policy=%s", r->fence,
+        idem_status_name(r->status), r->attempts,
+        policy_name(r->on_expired_lease));
+    add_ms(line, "retention", r->retention_ms);
+    add_ms(line, "expires", r->expires_ms);
+    add_content(line, &r->result);
+    add_text(line, "text",
+             r->status == IDEM_STATUS_FAILED ? r->error : r->note);
+    add_text(line, "print", r->fingerprint);
+    add_nonce(line, r->nonce);
+}
+
+static void ask(struct line *line, const struct idem_op *op)
+{
+    switch (op->verb) {
+    case IDEM_OP_BEGIN:
+        ask_begin(line, op);
+        return;
+    case IDEM_OP_END:
+        ask_end(line, op);
+        return;
+    case IDEM_OP_RENEW:
+        add(line, "renew fence=%" PRIu64, op->fence);
+        add_ms(line, "lease", op->u.renew.lease_ms);
+        add_nonce(line, op->nonce);
+        return;
+    case IDEM_OP_EXPIRE:
+        add(line, "expire fence=%" PRIu64, op->fence);
+        add_nonce(line, op->nonce);
+        return;
+    case IDEM_OP_RESOLVE:
+        ask_resolve(line, op);
+        return;
+    case IDEM_OP_IMPORT:
+        ask_import(line, op);
+        return;
+    case IDEM_OP_PURGE:
+        add(line, "purge");
+        return;
+    case IDEM_OP_GET:
+    case IDEM_OP_LIST:
+    case IDEM_OP_COUNT:
+        break;
+    }
+    add(line, "get");
+}
+
+/* ---- Calls ---- */
+
+void history_call(struct client *c, const struct key *key)
+{
+    struct pending *p = &pendings[c->no];
+
+    if (out == NULL) {
+        return;
+    }
+    memset(p, 0, sizeof(*p));
+    p->on = true;
+    (void)snprintf(p->key, sizeof(p->key), key == NULL ? "-" : "k%d",
+                   key == NULL ? 0 : key->no);
+}
+
+static unsigned long print_call(const struct client *c, const struct pending *p)
+{
+    fprintf(body, "call %d.%lu %s %s %s boot=%u store=%" PRId64 "\n", c->no,
+            ++calls, p->time, p->key, p->asked, p->boot, p->store_ms);
+    return calls;
+}
+
+static void print_copies(const struct client *c, struct pending *p)
+{
+    for (; p->again > 0 || p->doubled > 0; p->doubled--) {
+        p->doubled += p->again;
+        p->again = 0;
+        (void)print_call(c, p);
+    }
+}
+
+void history_submit(struct client *c, const struct idem_op *op)
+{
+    struct pending *p = &pendings[c->no];
+    struct line line = {.text = p->asked};
+
+    if (out == NULL) {
+        return;
+    }
+    if (p->sent && memcmp(p->nonce, op->nonce, sizeof(p->nonce)) == 0) {
+        p->again++;
+        return;
+    }
+    /* What a waiter asked before was answered, and did nothing; a copy of it
+     * may still do something. */
+    print_copies(c, p);
+    memcpy(p->nonce, op->nonce, sizeof(p->nonce));
+    p->sent = true;
+    p->resolves = op->verb == IDEM_OP_RESOLVE;
+    p->boot = c->world->config.mode == EMBEDDED ? boot : 1;
+    p->store_ms = truth_ms(c->world);
+    clock_text(c->world, p->time);
+    ask(&line, op);
+}
+
+void history_again(const struct flight *f)
+{
+    if (out != NULL && f->client != NULL && f->call == f->client->call) {
+        pendings[f->client->no].again++;
+    }
+}
+
+void history_doubled(const struct flight *f)
+{
+    if (out != NULL && f->client != NULL && f->call == f->client->call) {
+        pendings[f->client->no].doubled++;
+    }
+}
+
+/* ---- Answers ---- */
+
+static const char *answer_name(const struct pending *p, int rc,
+                               const struct idem_attempt *attempt)
+{
+    switch (rc) {
+    case 0:
+        return attempt != NULL ? idem_verdict_name(attempt->verdict) : "OK";
+    case IDEM_ELOST:
+        return "LOST";
+    case IDEM_ENOTFOUND:
+        return "NOTFOUND";
+    case IDEM_EINVALID:
+        return p->resolves ? "INVALID" : "?";
+    case IDEM_EUNAVAILABLE:
+    case IDEM_EFULL:
+        return "NOTHING";
+    case IDEM_ECORRUPT: /* It is never written over. */
+        return p->again + p->doubled == 0 ? "NOTHING" : "?";
+    default:
+        return "?";
+    }
+}
+
+static void show(struct line *line, const struct idem_record *r, bool content)
+{
+    bool ended =
+        r->status == IDEM_STATUS_COMPLETED || r->status == IDEM_STATUS_FAILED;
+
+    add(line, " fence=%" PRIu64, r->fence);
+    if (r->fence == 0) {
+        return; /* A record that is none. */
+    }
+    add(line, " attempts=%u status=%s policy=%s", r->attempts,
+        idem_status_name(r->status), policy_name(r->on_expired_lease));
+    if (content && ended) {
+        add_content(line, &r->result);
+    }
+    if (content && r->status == IDEM_STATUS_FAILED) {
+        add_text(line, "text", r->error);
+    }
+}
+
+/* The call of @c and its copies, and what it was answered unless it is NULL. */
+static void print(struct client *c, struct pending *p, const char *answer)
+{
+    bool unknown = answer == NULL || answer[0] == '?';
+    unsigned long no;
+    char time[32];
+
+    if (!p->on || !p->sent) {
+        return;
+    }
+    if (unknown && c->world->config.mode == REMOTE) {
+        p->again++; /* What is on its way may do it, and come once more. */
+    }
+    no = print_call(c, p);
+    if (answer != NULL) {
+        clock_text(c->world, time);
+        fprintf(body, "ret %d.%lu %s %s store=%" PRId64 "\n", c->no, no, time,
+                answer, truth_ms(c->world));
+    }
+    if (!unknown && strncmp(answer, "NOTHING", 7) == 0) {
+        p->again = 0; /* Where nothing was done, none of them did it. */
+    }
+    print_copies(c, p);
+}
+
+void history_told(struct client *c, int rc, const struct idem_attempt *attempt,
+                  const struct idem_record *record)
+{
+    struct pending *p = &pendings[c->no];
+    char text[LINE_MAX];
+    struct line line = {.text = text};
+
+    if (out == NULL) {
+        return;
+    }
+    add(&line, "%s", answer_name(p, rc, attempt));
+    if (rc == 0 && attempt != NULL) {
+        show(&line, attempt->record,
+             attempt->verdict == IDEM_REPLAY ||
+                 attempt->verdict == IDEM_FAILED);
+        if (attempt->verdict == IDEM_STARTED) {
+            add(&line, " takeover=%d", attempt->takeover);
+        } else if (attempt->verdict == IDEM_BUSY) {
+            add_ms(&line, "left", attempt->lease_left_ms);
+        }
+    } else if (rc == 0 && record != NULL) {
+        show(&line, record, /* content= */ true);
+    }
+    print(c, p, text);
+    p->on = false;
+}
+
+void history_crash(struct client *c)
+{
+    struct pending *p = &pendings[c->no];
+
+    if (out != NULL) {
+        print(c, p, NULL);
+        p->on = false;
+    }
+}
