@@ -1,5 +1,5 @@
-/* Power cuts under the SQLite store: whatever a disk may hold after one, the
- * store opens, what was answered is there, and nothing is half there. */
+/* ROW(42) Power cuts under the SQLite store: whatever a disk may hold after one,
+ * the store opens, what was answered is there, and nothing is half there. */
 #include "cut.h"
 #include "story.h"
 

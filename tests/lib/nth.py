@@ -1,0 +1,68 @@
+"""Programs under libnth: the n-th call of a function fails; see nth.h."""
+
+import functools
+import os
+import struct
+from typing import NamedTuple
+
+import session
+from tap import PROGRAM
+
+LIBRARY = os.environ.get("NTH_LIBRARY", "")
+CLASSES = (
+    "alloc open read write sync truncate stat lock map fork pipe send clock "
+    "random thread change"
+).split()
+LAYOUT = f"<iiiiqqqq{len(CLASSES)}q"
+
+
+class Fault(NamedTuple):
+    """What is to fail."""
+
+    call: str
+    n: int  # From 0.
+    on: bool  # And all after it.
+    error: int  # An errno.
+    kill: int = -1  # Calls that the process still makes; -1: it lives.
+
+
+class Count(NamedTuple):
+    """What came of it."""
+
+    failed: int
+    killed: bool
+    calls: dict
+
+    def hit(self):
+        return self.failed > 0 or self.killed
+
+
+def write_page(path, fault=None):
+    """Make the page at @path that a program is to count in."""
+    fault = fault or Fault("alloc", -1, False, 0)
+    head = (CLASSES.index(fault.call), fault.on, fault.error, fault.kill, fault.n)
+    with open(path, "wb") as f:
+        f.write(struct.pack(LAYOUT, *head, *[0] * (3 + len(CLASSES))))
+
+
+def read_page(path):
+    with open(path, "rb") as f:
+        page = struct.unpack(LAYOUT, f.read())
+    return Count(page[5], page[6] != 0, dict(zip(CLASSES, page[8:])))
+
+
+@functools.cache
+def is_sanitized():
+    return bool(session.sanitizers())
+
+
+def environment(path):
+    """What makes the program, and nothing that it starts, count in @path."""
+    env = {
+        "LD_PRELOAD": LIBRARY,
+        "NTH_PAGE": os.path.abspath(path),
+        "NTH_PROGRAM": PROGRAM,
+    }
+    if is_sanitized():
+        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
+    return env

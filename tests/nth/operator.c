@@ -1,0 +1,314 @@
+/* Stories of the operator, and of a queue. */
+#include "story.h"
+
+#include <stdio.h>
+
+/* ---- The operator's ---------------------------------------------------- */
+
+static void live_get(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_answer *answer = NULL;
+
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end =
+        idem_get(store, idem_str(""), idem_str("done"), &answer, &story_why);
+    told->wrong = told->end == IDEM_ENOTFOUND;
+    idem_answer_destroy(answer);
+    story_disarm();
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
+/* A list that could not be read to its end does not look like a whole one. */
+static void live_list(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int counts[2] = {0, 0};
+
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end =
+        idem_list(store, &filter, story_count, counts, NULL, &story_why);
+    story_disarm();
+    told->wrong = counts[1] > 0 || (told->end == 0 && counts[0] != 2);
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
+static void live_count(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_counters counters = IDEM_COUNTERS_INIT;
+
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end = idem_count(store, &counters, &story_why);
+    story_disarm();
+    told->wrong = told->end == 0 && counters.started != 2;
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
+static void prepare_unknown(const char *path)
+{
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+
+    story_prepare(path);
+    store = story_open(path);
+    attempt = story_begun(store, "k");
+    story_must(idem_unknown(attempt, idem_str("perhaps"), &story_why));
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+static void live_resolve(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED,
+                                   .result = {.bytes = idem_str(STORY_RESULT)},
+                                   .text = idem_str("looked")};
+    uint64_t fence = 0;
+    bool whole;
+
+    (void)story_status(store, "k", &fence, &whole);
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end = idem_resolve(store, idem_str(""), idem_str("k"), fence,
+                             idem_str("ann"), &outcome, &story_why);
+    story_disarm();
+    told->after = idem_resolve(store, idem_str(""), idem_str("k"), fence,
+                               idem_str("ann"), &outcome, &story_why);
+    idem_close(store);
+}
+
+/* Asked again the person gets the same, whatever the first time came to. */
+static const char *judge_resolve(struct idem_store *store,
+                                 const struct told *told)
+{
+    uint64_t fence;
+    bool whole = true;
+    int status = story_status(store, "k", &fence, &whole);
+
+    if ((told->end == 0 || told->after == 0) &&
+        status != IDEM_STATUS_COMPLETED) {
+        return "an acknowledged decision is not there";
+    }
+    if (!whole ||
+        (status != IDEM_STATUS_COMPLETED && status != IDEM_STATUS_UNKNOWN)) {
+        return "the record cannot be read";
+    }
+    return story_judge(store);
+}
+
+static void live_import(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_answer *answer;
+    struct idem_record record;
+
+    story_must(
+        idem_get(store, idem_str(""), idem_str("done"), &answer, &story_why));
+    record = *idem_answer_record(answer);
+    record.key = idem_str("k");
+    story_must(idem_id(record.scope, record.key, record.id));
+    told->begin = 0;
+    told->verdict = IDEM_STARTED;
+    told->fence = record.fence;
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end = idem_import(store, &record, NULL, &story_why);
+    story_disarm();
+    told->after = idem_import(store, &record, NULL, &story_why);
+    idem_answer_destroy(answer);
+    idem_close(store);
+}
+
+static const char *judge_import(struct idem_store *store,
+                                const struct told *told)
+{
+    uint64_t fence = 0;
+    bool whole = true;
+    int status = story_status(store, "k", &fence, &whole);
+
+    if (!whole || (status != 0 && status != IDEM_STATUS_COMPLETED)) {
+        return "the record cannot be read";
+    }
+    if (told->end == 0 && status == 0) {
+        return "an acknowledged import is not there";
+    }
+    return story_judge(store);
+}
+
+enum {
+    PURGED = 5,
+};
+
+static void gone_name(int i, char buf[16])
+{
+    (void)snprintf(buf, 16, "gone%d", i);
+}
+
+static uint64_t gone_fences[PURGED];
+
+/* Some records whose retention is over, beside those that live. */
+static void prepare_gone(const char *path)
+{
+    struct idem_store *store;
+    char key[16];
+    int i;
+
+    story_shift_ms -= 2 * STORY_DAY_MS;
+    store = story_open(path);
+    for (i = 0; i < PURGED; i++) {
+        struct idem_attempt *attempt;
+
+        gone_name(i, key);
+        attempt = story_begun(store, key);
+        gone_fences[i] = attempt->fence;
+        story_must(story_end(attempt, IDEM_STATUS_COMPLETED));
+        idem_attempt_destroy(attempt);
+    }
+    idem_close(store);
+    story_shift_ms += 2 * STORY_DAY_MS;
+    story_prepare(path);
+}
+
+static void live_purge(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    uint64_t purged;
+
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end = idem_purge(store, 0, &purged, &story_why);
+    story_disarm();
+    told->wrong = told->end == 0 && purged != PURGED;
+    told->after = idem_purge(store, 0, &purged, &story_why);
+    idem_close(store);
+}
+
+/* Whoever comes again is new, and has a fence above all that there ever were. */
+static const char *judge_purge(struct idem_store *store,
+                               const struct told *told)
+{
+    bool went_back = false;
+    char key[16];
+    int i;
+
+    if (told->wrong) {
+        return "a purge left something, and did not say so";
+    }
+    for (i = 0; i < PURGED; i++) {
+        struct idem_attempt *attempt;
+
+        gone_name(i, key);
+        attempt = story_begun(store, key);
+        went_back = went_back || attempt->fence <= gone_fences[i];
+        idem_attempt_destroy(attempt);
+    }
+    return went_back ? "a fence went back" : story_judge(store);
+}
+
+/* ---- Queues ------------------------------------------------------------ */
+
+enum {
+    QUEUED = 8,
+};
+
+static void queued_name(int i, char buf[16])
+{
+    (void)snprintf(buf, 16, "q%d", i);
+}
+
+static void submit(struct idem_queue *queue, int i)
+{
+    struct idem_request request;
+    struct idem_op *op;
+    char key[16];
+
+    queued_name(i, key);
+    request = story_request(key);
+    if (idem_op_begin(&request, &op, &story_why) != 0) {
+        return;
+    }
+    idem_op_set_user(op, (void *)(intptr_t)i);
+    if (idem_queue_submit(queue, op, &story_why) != 0) {
+        idem_op_destroy(op);
+    }
+}
+
+/* Claims them all in one batch; @codes are the answers. False: some was lost. */
+static bool claim_all(struct idem_store *store, int codes[QUEUED])
+{
+    struct idem_queue *queue;
+    struct idem_op *op;
+    bool all;
+    int i;
+
+    if (idem_queue_create(store, &queue, &story_why) != 0) {
+        return true;
+    }
+    for (i = 0; i < QUEUED; i++) {
+        submit(queue, i);
+    }
+    while ((op = idem_queue_reap(queue, 1000)) != NULL) {
+        codes[(intptr_t)idem_op_user(op)] = idem_op_code(op);
+        idem_op_destroy(op);
+    }
+    all = idem_queue_len(queue) == 0;
+    idem_queue_destroy(queue);
+    return all;
+}
+
+static bool is_true(struct idem_store *store, int i, int code)
+{
+    uint64_t fence;
+    bool whole;
+    char key[16];
+    int status;
+
+    queued_name(i, key);
+    status = story_status(store, key, &fence, &whole);
+    if (code == 0) {
+        return status == IDEM_STATUS_IN_PROGRESS;
+    }
+    if (code == IDEM_EUNKNOWN || code == IDEM_ENOMEM) {
+        return status >= 0;
+    }
+    return status == 0;
+}
+
+/* Eight claims in one batch: each is answered, and each truly. */
+static void live_queue(const char *path, struct told *told)
+{
+    struct idem_store *store = story_open(path);
+    int codes[QUEUED];
+    int i;
+
+    for (i = 0; i < QUEUED; i++) {
+        codes[i] = STORY_NOT_ASKED;
+    }
+    story_arm();
+    told->wrong = !claim_all(store, codes);
+    story_disarm();
+    for (i = 0; i < QUEUED; i++) {
+        told->wrong = told->wrong || !is_true(store, i, codes[i]);
+    }
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
+const struct story stories_operator[] = {
+    {"get", story_prepare, live_get, story_judge_shown, NULL},
+    {"list", story_prepare, live_list, story_judge_shown, NULL},
+    {"count", story_prepare, live_count, story_judge_shown, NULL},
+    {"resolve", prepare_unknown, live_resolve, judge_resolve, NULL},
+    {"import", story_prepare, live_import, judge_import, NULL},
+    {"purge", prepare_gone, live_purge, judge_purge, NULL},
+    {"a queue", story_prepare, live_queue, story_judge_shown, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};

@@ -1,0 +1,240 @@
+/* What the stories share: a store, requests, and what must be true of both. */
+#include "story.h"
+
+#include <idem/sqlite.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct idem_error story_why;
+
+/* Some days are behind us, so that a retention can be over. */
+int64_t story_shift_ms = 10 * STORY_DAY_MS;
+
+static int shifted_clock(void *ctx, struct idem_clock_reading *ret)
+{
+    struct timespec wall;
+    struct timespec boot;
+
+    (void)ctx;
+    if (clock_gettime(CLOCK_REALTIME, &wall) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &boot) != 0) {
+        return -1;
+    }
+    ret->wall_ms = (int64_t)wall.tv_sec * 1000 + story_shift_ms;
+    ret->boot_ms = (int64_t)boot.tv_sec * 1000 + story_shift_ms;
+    memset(ret->boot_id, 'b', sizeof(ret->boot_id));
+    return 0;
+}
+
+int story_open_at(const char *path, unsigned flags,
+                  struct idem_store **ret_store)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+
+    options.flags = flags;
+    options.timeout_ms = 30;
+    options.host.clock = shifted_clock;
+    return idem_sqlite_open(path, &options, ret_store, &story_why);
+}
+
+void story_must(int rc)
+{
+    if (rc != 0) {
+        fprintf(stderr, "nth: %s: %s\n", idem_error_name(rc), story_why.text);
+        abort();
+    }
+}
+
+struct idem_store *story_open(const char *path)
+{
+    struct idem_store *store;
+
+    story_must(story_open_at(path, 0, &store));
+    return store;
+}
+
+struct idem_request story_request(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_RERUN;
+    request.input = idem_str("what to do");
+    return request;
+}
+
+struct idem_attempt *story_begun(struct idem_store *store, const char *key)
+{
+    struct idem_request request = story_request(key);
+    struct idem_attempt *attempt;
+
+    story_must(idem_begin(store, &request, &attempt, &story_why));
+    if (attempt->verdict != IDEM_STARTED) {
+        abort();
+    }
+    return attempt;
+}
+
+int story_once(struct idem_store *store, const char *key)
+{
+    struct idem_request request = story_request(key);
+    struct idem_result result = {.bytes = idem_str(STORY_RESULT)};
+    struct idem_attempt *attempt;
+    int rc = idem_begin(store, &request, &attempt, &story_why);
+
+    if (rc == 0) {
+        rc = attempt->verdict == IDEM_STARTED
+                 ? idem_complete(attempt, &result, &story_why)
+                 : IDEM_EINVALID;
+        idem_attempt_destroy(attempt);
+    }
+    return rc;
+}
+
+/* What another key must be there for: to be left alone. */
+void story_prepare(const char *path)
+{
+    struct idem_store *store = story_open(path);
+
+    story_must(story_once(store, "done"));
+    idem_attempt_destroy(story_begun(store, "held"));
+    idem_close(store);
+}
+
+void story_begin(struct idem_store *store, struct told *told,
+                 struct idem_attempt **ret_attempt)
+{
+    struct idem_request request = story_request("k");
+
+    *ret_attempt = NULL;
+    told->begin = STORY_ASKED;
+    told->begin = idem_begin(store, &request, ret_attempt, &story_why);
+    if (told->begin == 0) {
+        told->verdict = (int)(*ret_attempt)->verdict;
+        told->fence = (*ret_attempt)->fence;
+    }
+}
+
+int story_end(struct idem_attempt *attempt, enum idem_status status)
+{
+    struct idem_result result = {.bytes = idem_str(STORY_RESULT)};
+
+    switch (status) {
+    case IDEM_STATUS_COMPLETED:
+        return idem_complete(attempt, &result, &story_why);
+    case IDEM_STATUS_FAILED:
+        return idem_fail(attempt, idem_str("no"), &result, &story_why);
+    case IDEM_STATUS_RELEASED:
+        return idem_release(attempt, idem_str("nothing"), &story_why);
+    case IDEM_STATUS_UNKNOWN:
+        return idem_unknown(attempt, idem_str("perhaps"), &story_why);
+    case IDEM_STATUS_IN_PROGRESS:
+        break;
+    }
+    return idem_expire(attempt, &story_why);
+}
+
+/* ---- What is on record ------------------------------------------------- */
+
+/* The status of a key, 0: absent, or a code. */
+int story_status(struct idem_store *store, const char *key, uint64_t *ret_fence,
+                 bool *ret_whole)
+{
+    struct idem_answer *answer;
+    const struct idem_record *record;
+    int rc = idem_get(store, idem_str(""), idem_str(key), &answer, &story_why);
+
+    if (rc != 0) {
+        return rc == IDEM_ENOTFOUND ? 0 : rc;
+    }
+    record = idem_answer_record(answer);
+    rc = (int)record->status;
+    *ret_fence = record->fence;
+    *ret_whole = record->result.bytes.len == 0 ||
+                 record->result.bytes.len == STORY_LARGE ||
+                 (record->result.bytes.len == strlen(STORY_RESULT) &&
+                  memcmp(record->result.bytes.base, STORY_RESULT,
+                         strlen(STORY_RESULT)) == 0);
+    idem_answer_destroy(answer);
+    return rc;
+}
+
+int story_count(void *ctx, int code, const struct idem_record *record)
+{
+    int *counts = ctx;
+
+    (void)record;
+    counts[code != 0]++;
+    return 0;
+}
+
+/* What must be true whatever happened: nothing is damaged, nobody else's record
+ * was touched, and the next one gets its turn. */
+const char *story_judge(struct idem_store *store)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int counts[2] = {0, 0};
+    uint64_t fence;
+    bool whole;
+
+    if (idem_list(store, &filter, story_count, counts, NULL, &story_why) != 0 ||
+        counts[1] > 0) {
+        return "there are records that cannot be read";
+    }
+    if (story_status(store, "done", &fence, &whole) != IDEM_STATUS_COMPLETED ||
+        !whole) {
+        return "an old outcome is gone";
+    }
+    if (story_status(store, "held", &fence, &whole) == 0) {
+        return "an old claim is gone";
+    }
+    return story_once(store, "next") == 0 ? NULL : "the next claim fails";
+}
+
+/* The record of "k" after a begin and an end that were answered so: what was
+ * answered is there; what was refused is not; where nothing was answered, or
+ * memory for the answer was missing, either. */
+const char *story_judge_key(struct idem_store *store, const struct told *told,
+                            int before, int wanted)
+{
+    bool begin_open = told->begin == IDEM_EUNKNOWN ||
+                      told->begin == IDEM_ENOMEM || told->begin == STORY_ASKED;
+    bool end_open = told->end == IDEM_EUNKNOWN || told->end == IDEM_ENOMEM ||
+                    told->end == STORY_ASKED;
+    uint64_t fence = 0;
+    bool whole = true;
+    int status = story_status(store, "k", &fence, &whole);
+
+    if (status < 0 || !whole) {
+        return "the record cannot be read";
+    }
+    if (told->begin == 0) {
+        if (told->verdict != IDEM_STARTED) {
+            return "a claim got another verdict";
+        }
+        if (status == 0 || fence != told->fence) {
+            return "an acknowledged claim is not there";
+        }
+        if (told->end == 0) {
+            return status == wanted ? NULL : "an acknowledged end is not there";
+        }
+        if (status == IDEM_STATUS_IN_PROGRESS) {
+            return NULL;
+        }
+        return status == wanted && end_open ? NULL
+                                            : "an end was recorded that failed";
+    }
+    if (status == before) {
+        return NULL;
+    }
+    return begin_open && status == IDEM_STATUS_IN_PROGRESS
+               ? NULL
+               : "a claim was recorded that failed";
+}
+
+const char *story_judge_shown(struct idem_store *store, const struct told *told)
+{
+    return told->wrong ? "what was shown is not what is on record"
+                       : story_judge(store);
+}

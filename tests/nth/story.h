@@ -1,0 +1,110 @@
+/* What a program does with a store while a call below it fails, what it was
+ * told, and what must be true of the store afterwards. */
+#ifndef NTH_STORY_H
+#define NTH_STORY_H
+
+#include <idem.h>
+
+/* Where an answer stands that is none yet; a code is 0 or negative. */
+enum {
+    STORY_NOT_ASKED = 1,
+    STORY_ASKED = 2, /* Whoever died here was given no answer. */
+};
+
+/* What the program was told; in memory that outlives it. */
+struct told {
+    int open;
+    int begin;
+    int end;     /* Of the verb that ended the attempt, or of any other verb. */
+    int after;   /* Of the same handle, when nothing failed any more. */
+    int verdict; /* Of a begin that answered 0. */
+    bool wrong;  /* What it was shown was not what is on record. */
+    uint64_t fence;
+    int64_t lease_end_ms;
+    int64_t blocks; /* Of memory that it did not give back. */
+    char text[252]; /* Of the newest error. */
+};
+
+struct story {
+    const char *name;
+    /* Makes what must be there before; everything succeeds. May be NULL. */
+    void (*prepare)(const char *path);
+    /* Calls happen between nth_use() and its end, and some of them fail. */
+    void (*live)(const char *path, struct told *told);
+    /* What is wrong with the store, which is opened anew, or with what was told;
+     * NULL: nothing. */
+    const char *(*judge)(struct idem_store *store, const struct told *told);
+    /* The same, for a file that is no store of ours. */
+    const char *(*judge_file)(const char *path, const struct told *told);
+};
+
+/* The last of each has no name. */
+extern const struct story stories_claims[];
+extern const struct story stories_owners[];
+extern const struct story stories_operator[];
+
+/* Faults begin and end; library.c. */
+void story_arm(void);
+void story_disarm(void);
+
+/* ---- What the stories share; story.c ---- */
+
+#define STORY_RESULT "receipt 7"
+#define STORY_DAY_MS ((int64_t)86400000)
+
+enum {
+    STORY_LARGE = 200 * 1000,
+};
+
+/* The newest error. */
+extern struct idem_error story_why;
+
+/* All clocks are ahead by this, so that a retention can be over. */
+extern int64_t story_shift_ms;
+
+/* Aborts unless @rc is 0. */
+void story_must(int rc);
+
+/* A store in the file @path, with short patience. */
+int story_open_at(const char *path, unsigned flags,
+                  struct idem_store **ret_store);
+struct idem_store *story_open(const char *path);
+
+struct idem_request story_request(const char *key);
+
+/* A claim that must be STARTED. */
+struct idem_attempt *story_begun(struct idem_store *store, const char *key);
+
+/* Claims "k", and notes the answer; *@ret_attempt is NULL if there is none. */
+void story_begin(struct idem_store *store, struct told *told,
+                 struct idem_attempt **ret_attempt);
+
+/* The verb that ends an attempt in @status; IN_PROGRESS: idem_expire(). */
+int story_end(struct idem_attempt *attempt, enum idem_status status);
+
+/* One life of a key from begin to completion. 0 or a code. */
+int story_once(struct idem_store *store, const char *key);
+
+/* Makes "done", which is completed, and "held", which is not. */
+void story_prepare(const char *path);
+
+/* For idem_list(): @ctx is int[2], the good and the bad. */
+int story_count(void *ctx, int code, const struct idem_record *record);
+
+/* The status of a key, 0: absent, or a code. */
+int story_status(struct idem_store *store, const char *key, uint64_t *ret_fence,
+                 bool *ret_whole);
+
+/* What must be true whatever happened. */
+const char *story_judge(struct idem_store *store);
+
+/* What must be true of "k", which was in @before (0: absent) and should come to
+ * be in @wanted. */
+const char *story_judge_key(struct idem_store *store, const struct told *told,
+                            int before, int wanted);
+
+/* What was shown must be what is on record. */
+const char *story_judge_shown(struct idem_store *store,
+                              const struct told *told);
+
+#endif
