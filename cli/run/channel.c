@@ -104,6 +104,11 @@ int channel_send(int end, const void *message, size_t len,
     return n < 0 ? -1 : 0;
 }
 
+void channel_fall_silent(int end)
+{
+    (void)shutdown(end, SHUT_WR);
+}
+
 static void take_fds(struct msghdr *packet, uint8_t present,
                      struct channel_fds *ret_fds)
 {

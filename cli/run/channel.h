@@ -22,6 +22,10 @@ int channel_open(int ret_ends[2]);
 int channel_send(int end, const void *message, size_t len,
                  const struct channel_fds *fds);
 
+/* Sends nothing more: whoever receives from the other end of @end is told, as if
+ * this process had died. Still receives. */
+void channel_fall_silent(int end);
+
 /* 1: a message of @len bytes; 0: none is there (with @wait: never); -1: the
  * other end is gone, or what came is no message. The caller closes @ret_fds,
  * which may be NULL where none are expected. */

@@ -79,9 +79,13 @@ static pid_t group_of(const struct keep *keep)
     return needed ? keep->command : 0;
 }
 
+/* A runner that cannot be told must not wait for it: to it we are dead. */
 static void tell(const struct keep *keep, const struct keeper_news *news)
 {
-    (void)channel_send(keep->channel, news, sizeof(*news), &channel_no_fds);
+    if (channel_send(keep->channel, news, sizeof(*news), &channel_no_fds) !=
+        0) {
+        channel_fall_silent(keep->channel);
+    }
 }
 
 /* ---- The start --------------------------------------------------------- */
