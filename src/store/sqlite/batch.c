@@ -15,7 +15,7 @@
 #include "store/sqlite/store.h"
 
 enum {
-    CHECKPOINT_PAGES = 4000,
+    CHECKPOINT_PAGES = 2000,
     CLOSE_CHECKPOINT_PAGES = 100,
     CLOSE_WAIT_MS = 100
 };

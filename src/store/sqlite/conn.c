@@ -66,6 +66,11 @@ static const char settings[] = "PRAGMA journal_mode = WAL;"
                                "PRAGMA temp_store = MEMORY;"
                                "PRAGMA secure_delete = FAST;";
 
+/* The writer's cache holds what a full batch changes: pages for which there is no
+ * room go into the log before the commit, and once more with it. */
+static const char to_write[] = "PRAGMA cache_size = -8192";
+static const char to_read[] = "PRAGMA query_only = ON";
+
 enum {
     BUSY_MS = 2000
 };
@@ -147,8 +152,9 @@ int idem__conn_configure(struct idem__conn *conn, bool writer,
 {
     int rc = sqlite3_exec(conn->db, settings, NULL, NULL, NULL);
 
-    if (rc == SQLITE_OK && !writer) {
-        rc = sqlite3_exec(conn->db, "PRAGMA query_only = ON", NULL, NULL, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(conn->db, writer ? to_write : to_read, NULL, NULL,
+                          NULL);
     }
     return rc == SQLITE_OK
                ? 0
