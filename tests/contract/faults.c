@@ -418,6 +418,46 @@ TEST(lock, boundsTheWait)
     finish(&f);
 }
 
+/* ROW(39) So it is where nearly all claims are new, and none is looked up before
+ * its turn: what was done is replayed all the same, at first after the wait and
+ * then at once. */
+TEST(lock, holdsNoReplayBack)
+{
+    struct fixture f;
+    struct holder holder;
+    struct idem_request request;
+    long long since_ms;
+    char key[16];
+    int i;
+
+    if (!is_durable()) {
+        SKIP("the store in memory is of one process");
+    }
+    open_impatient(&f);
+    for (i = 0; i < 200; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        request = claim(key);
+        run(f.store, &request, key);
+    }
+    holder = start_holder(&f, hold_lock_file);
+    request = claim("k7");
+    since_ms = now_ms();
+    expect(f.store, &request, IDEM_REPLAY);
+    assert_bounded(since_ms, 0);
+    since_ms = now_ms();
+    expect(f.store, &request, IDEM_REPLAY);
+    assert_true(now_ms() - since_ms < 250);
+    end_holder(&holder);
+
+    /* And with the lock free they are replays and nothing else. */
+    for (i = 0; i < 200; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        request = claim(key);
+        expect(f.store, &request, IDEM_REPLAY);
+    }
+    finish(&f);
+}
+
 /* ROW(39) What was queued comes back as unavailable, all of it in one wait. */
 TEST(lock, boundsTheWaitOfAQueue)
 {
