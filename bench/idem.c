@@ -5,9 +5,25 @@
 #include <idem.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 const struct target target;
+
+/* While a store is filled its flushes are left out: these take the place of the C
+ * library's for SQLite too. */
+static bool flushes = true;
+
+int fdatasync(int fd)
+{
+    return flushes ? (int)syscall(SYS_fdatasync, fd) : 0;
+}
+
+int fsync(int fd)
+{
+    return flushes ? (int)syscall(SYS_fsync, fd) : 0;
+}
 
 static void check(int rc, const struct idem_error *error)
 {
@@ -96,17 +112,108 @@ static void run_replay(void *caller, const char *key)
     idem_attempt_destroy(attempt);
 }
 
+/* ---- Many in flight from one thread ---- */
+
+struct flight {
+    struct idem_queue *queue;
+    struct idem_attempt *attempt; /* It is to be ended; NULL: begun. */
+    int64_t start_ns;
+};
+
+static void submit(struct flight *flight, struct idem_op *op)
+{
+    struct idem_error error;
+
+    idem_op_set_user(op, flight);
+    check(idem_queue_submit(flight->queue, op, &error), &error);
+}
+
+static void submit_begin(struct flight *flight, uint64_t n)
+{
+    struct idem_request request;
+    struct idem_error error;
+    struct idem_op *op;
+    char key[KEY_LEN + 1];
+
+    flight->start_ns = now_ns();
+    key_of((uint64_t)getpid() << 40 ^ (uint64_t)flight->start_ns, n, key);
+    request = request_for(key);
+    check(idem_op_begin(&request, &op, &error), &error);
+    submit(flight, op);
+}
+
+static void submit_end(struct flight *flight, struct idem_op *begun)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_COMPLETED,
+        .result.bytes = idem_bytes(result, RESULT_LEN),
+    };
+    struct idem_error error;
+    struct idem_op *op;
+
+    if (idem_op_verdict(begun) != IDEM_STARTED ||
+        idem_op_take_attempt(begun, &flight->attempt) != 0) {
+        errx(1, "idem: a new key was not claimed");
+    }
+    check(idem_op_end(flight->attempt, &outcome, &op, &error), &error);
+    submit(flight, op);
+}
+
+static void fly(void *shared, unsigned in_flight, int64_t from_ns,
+                int64_t until_ns, struct times *times)
+{
+    struct flight *flights = calloc(in_flight, sizeof(*flights));
+    struct idem_queue *queue;
+    struct idem_error error;
+    struct idem_op *op;
+    uint64_t n = 0;
+
+    if (flights == NULL) {
+        err(1, "idem");
+    }
+    check(idem_queue_create(shared, &queue, &error), &error);
+    for (; n < in_flight; n++) {
+        flights[n].queue = queue;
+        submit_begin(&flights[n], n);
+    }
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        struct flight *flight = idem_op_user(op);
+        int64_t end_ns = now_ns();
+
+        check(idem_op_code(op), idem_op_error(op));
+        if (flight->attempt == NULL) {
+            submit_end(flight, op);
+        } else {
+            idem_attempt_destroy(flight->attempt);
+            flight->attempt = NULL;
+            if (flight->start_ns >= from_ns && end_ns <= until_ns) {
+                times_add(times, end_ns - flight->start_ns);
+            }
+            if (end_ns < until_ns) {
+                submit_begin(flight, n++);
+            }
+        }
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    free(flights);
+}
+
 /* ---- Filling ---- */
 
 /* A completed record, to be imported under many keys. */
-static struct idem_answer *template_of(struct idem_store *store)
+static struct idem_answer *template_of(struct idem_store *store, size_t len)
 {
+    struct idem_result done = {.bytes = idem_bytes(result, len)};
     struct idem_answer *answer;
+    struct idem_attempt *attempt;
     struct idem_error error;
     char key[KEY_LEN + 1];
 
     key_of((uint64_t)now_ns(), 0, key);
-    run_new(store, key);
+    attempt = begin(store, key, IDEM_STARTED);
+    check(idem_complete(attempt, &done, &error), &error);
+    idem_attempt_destroy(attempt);
     check(idem_get(store, idem_str(""), idem_bytes(key, KEY_LEN), &answer,
                    &error),
           &error);
@@ -123,9 +230,9 @@ static void reap(struct idem_queue *queue)
     }
 }
 
-static void fill(void *shared, uint64_t from, uint64_t count)
+static void fill(void *shared, uint64_t from, uint64_t count, size_t len)
 {
-    struct idem_answer *answer = template_of(shared);
+    struct idem_answer *answer = template_of(shared, len);
     struct idem_record record = *idem_answer_record(answer);
     struct idem_queue *queue;
     struct idem_error error;
@@ -135,6 +242,7 @@ static void fill(void *shared, uint64_t from, uint64_t count)
 
     check(idem_queue_create(shared, &queue, &error), &error);
     record.key = idem_bytes(key, KEY_LEN);
+    flushes = false;
     for (i = 0; i < count; i++) {
         key_of(0, from + i, key);
         (void)idem_id(record.scope, record.key, record.id);
@@ -147,6 +255,7 @@ static void fill(void *shared, uint64_t from, uint64_t count)
     reap(queue);
     idem_queue_destroy(queue);
     idem_answer_destroy(answer);
+    flushes = true; /* When the store is closed, all of it is flushed. */
 }
 
 /* ---- Purging ---- */
@@ -228,5 +337,6 @@ const struct target target = {
     .run_new = run_new,
     .run_replay = run_replay,
     .fill = fill,
+    .fly = fly,
     .purge = purge,
 };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct options {
     double warm;
     uint64_t records;
     uint64_t from;
+    size_t bytes;
     long pid;
     double start_at;
 };
@@ -39,6 +41,15 @@ struct caller {
     struct times times;
 };
 
+/* SIGTERM ends the measurement early, with its report. */
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
 static void sleep_until(int64_t ns)
 {
     struct timespec ts = {
@@ -46,7 +57,8 @@ static void sleep_until(int64_t ns)
         .tv_nsec = (long)(ns % 1000000000),
     };
 
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) != 0) {
+    while (!stopped &&
+           clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) != 0) {
     }
 }
 
@@ -90,7 +102,7 @@ static void *call(void *arg)
             target.run_new(own, key);
         }
         end_ns = now_ns();
-        if (end_ns > run->until_ns) {
+        if (stopped || end_ns > run->until_ns) {
             break;
         }
         if (start_ns >= run->from_ns) {
@@ -101,15 +113,15 @@ static void *call(void *arg)
     return NULL;
 }
 
-static void report(const struct options *options, struct times *times,
-                   int64_t own_us, int64_t server_us)
+static void report(double seconds, struct times *times, int64_t own_us,
+                   int64_t server_us)
 {
     double ops = times->len > 0 ? (double)times->len : 1;
 
     times_sort(times);
     printf("{\"per_s\": %.1f, \"p50_us\": %u, \"p99_us\": %u, \"max_us\": %u, "
            "\"cpu_us\": %.1f, \"server_cpu_us\": %.1f}\n",
-           (double)times->len / options->seconds, times_at(times, 0.5),
+           (double)times->len / seconds, times_at(times, 0.5),
            times_at(times, 0.99), times_at(times, 1), (double)own_us / ops,
            (double)server_us / ops);
 }
@@ -121,6 +133,8 @@ static void load(const struct options *options, bool replay)
     struct times all = {NULL, 0, 0};
     int64_t own_us;
     int64_t server_us;
+    double seconds;
+    sigset_t term;
     unsigned i;
 
     if (callers == NULL) {
@@ -131,6 +145,11 @@ static void load(const struct options *options, bool replay)
         target.clear(run.shared);
     }
     (void)pthread_barrier_init(&run.ready, NULL, options->callers + 1);
+    /* For this thread alone, which sleeps. */
+    (void)signal(SIGTERM, stop);
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)pthread_sigmask(SIG_BLOCK, &term, NULL);
     for (i = 0; i < options->callers; i++) {
         callers[i].run = &run;
         callers[i].number = i;
@@ -138,6 +157,7 @@ static void load(const struct options *options, bool replay)
             errx(1, "cannot start a thread");
         }
     }
+    (void)pthread_sigmask(SIG_UNBLOCK, &term, NULL);
     (void)pthread_barrier_wait(&run.ready);
     if (options->start_at > 0) {
         sleep_until((int64_t)(options->start_at * 1e9));
@@ -150,6 +170,7 @@ static void load(const struct options *options, bool replay)
     own_us = own_cpu_us();
     server_us = server_cpu_us(options->pid);
     sleep_until(run.until_ns);
+    seconds = (double)(now_ns() - run.from_ns) / 1e9;
     own_us = own_cpu_us() - own_us;
     server_us = server_cpu_us(options->pid) - server_us;
 
@@ -159,10 +180,30 @@ static void load(const struct options *options, bool replay)
         times_free(&callers[i].times);
     }
     target.close(run.shared);
-    report(options, &all, own_us, server_us);
+    report(seconds, &all, own_us, server_us);
     times_free(&all);
     free(callers);
     (void)pthread_barrier_destroy(&run.ready);
+}
+
+/* The same from one thread. */
+static void fly(const struct options *options)
+{
+    void *shared = target.open(options->where);
+    struct times times = {NULL, 0, 0};
+    int64_t from_ns = now_ns() + (int64_t)(options->warm * 1e9);
+    int64_t until_ns = from_ns + (int64_t)(options->seconds * 1e9);
+    int64_t own_us = own_cpu_us();
+    int64_t server_us = server_cpu_us(options->pid);
+    double part = options->seconds / (options->seconds + options->warm);
+
+    target.fly(shared, options->callers, from_ns, until_ns, &times);
+    own_us = own_cpu_us() - own_us;
+    server_us = server_cpu_us(options->pid) - server_us;
+    target.close(shared);
+    report(options->seconds, &times, (int64_t)((double)own_us * part),
+           (int64_t)((double)server_us * part));
+    times_free(&times);
 }
 
 static void fill(const struct options *options)
@@ -173,7 +214,8 @@ static void fill(const struct options *options)
     if (options->from == 0 && target.clear != NULL) {
         target.clear(shared);
     }
-    target.fill(shared, options->from, options->records - options->from);
+    target.fill(shared, options->from, options->records - options->from,
+                options->bytes);
     target.close(shared);
     printf("{\"per_s\": %.1f}\n", (double)(options->records - options->from) /
                                       ((double)(now_ns() - start_ns) / 1e9));
@@ -182,8 +224,9 @@ static void fill(const struct options *options)
 static void usage(void)
 {
     errx(64,
-         "usage: %s new|replay|fill|purge WHERE [--callers N] [--seconds S] "
-         "[--warm S] [--records N] [--from N] [--pid SERVER] [--start-at S]",
+         "usage: %s new|queue|replay|fill|purge WHERE [--callers N] "
+         "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
+         "[--pid SERVER] [--start-at S]",
          program_invocation_short_name);
 }
 
@@ -195,11 +238,15 @@ static struct options read_options(int argc, char **argv)
         {"warm", required_argument, NULL, 'w'},
         {"records", required_argument, NULL, 'r'},
         {"from", required_argument, NULL, 'f'},
+        {"bytes", required_argument, NULL, 'b'},
         {"pid", required_argument, NULL, 'p'},
         {"start-at", required_argument, NULL, 'a'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {.callers = 1, .seconds = 2, .warm = 0.5};
+    struct options options = {.callers = 1,
+                              .seconds = 2,
+                              .warm = 0.5,
+                              .bytes = RESULT_LEN};
     int c;
 
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -219,6 +266,9 @@ static struct options read_options(int argc, char **argv)
         case 'f':
             options.from = strtoull(optarg, NULL, 10);
             break;
+        case 'b':
+            options.bytes = strtoul(optarg, NULL, 10);
+            break;
         case 'p':
             options.pid = atol(optarg);
             break;
@@ -229,7 +279,8 @@ static struct options read_options(int argc, char **argv)
             usage();
         }
     }
-    if (argc - optind != 2 || options.callers < 1 || options.seconds <= 0) {
+    if (argc - optind != 2 || options.callers < 1 || options.seconds <= 0 ||
+        options.bytes > RESULT_LEN) {
         usage();
     }
     options.where = argv[optind + 1];
@@ -243,6 +294,8 @@ int main(int argc, char **argv)
 
     if (strcmp(what, "new") == 0) {
         load(&options, /* replay= */ false);
+    } else if (strcmp(what, "queue") == 0 && target.fly != NULL) {
+        fly(&options);
     } else if (strcmp(what, "replay") == 0 && options.records > 0) {
         load(&options, /* replay= */ true);
     } else if (strcmp(what, "fill") == 0 && options.records > options.from) {

@@ -13,6 +13,19 @@ enum {
     RETENTION_MS = 24 * 3600 * 1000
 };
 
+/* Times of operations, and their percentiles. */
+struct times {
+    uint32_t *us;
+    size_t len;
+    size_t cap;
+};
+void times_add(struct times *times, int64_t ns);
+void times_append(struct times *times, const struct times *more);
+void times_sort(struct times *times);
+/* Of sorted ones; @part from 0 to 1. */
+uint32_t times_at(const struct times *times, double part);
+void times_free(struct times *times);
+
 /* Whatever goes wrong ends the program with a sentence. */
 struct target {
     const char *name;
@@ -29,9 +42,13 @@ struct target {
     void (*run_new)(void *caller, const char *key);
     /* A duplicate: the recorded result comes back. */
     void (*run_replay)(void *caller, const char *key);
-    /* Records the outcomes of key_of(0, @from) and the following, fast and
-     * without regard for a power cut. */
-    void (*fill)(void *shared, uint64_t from, uint64_t count);
+    /* Records the outcomes of key_of(0, @from) and the following, with @len bytes
+     * each, fast and without regard for a power cut. */
+    void (*fill)(void *shared, uint64_t from, uint64_t count, size_t len);
+    /* New operations, @in_flight at a time, from this one thread; those between
+     * the two points are counted. NULL: it cannot. */
+    void (*fly)(void *shared, unsigned in_flight, int64_t from_ns,
+                int64_t until_ns, struct times *times);
     /* Deletes what is past its retention; NULL: it cannot. */
     void (*purge)(const char *where);
 };
@@ -53,18 +70,5 @@ int64_t now_ns(void);
  * of the processors. */
 int64_t own_cpu_us(void);
 int64_t server_cpu_us(long pid);
-
-/* Times of operations, and their percentiles. */
-struct times {
-    uint32_t *us;
-    size_t len;
-    size_t cap;
-};
-void times_add(struct times *times, int64_t ns);
-void times_append(struct times *times, const struct times *more);
-void times_sort(struct times *times);
-/* Of sorted ones; @part from 0 to 1. */
-uint32_t times_at(const struct times *times, double part);
-void times_free(struct times *times);
 
 #endif

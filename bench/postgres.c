@@ -160,7 +160,7 @@ static void run_replay(void *arg, const char *key)
     PQclear(answer);
 }
 
-static void fill(void *arg, uint64_t from, uint64_t count)
+static void fill(void *arg, uint64_t from, uint64_t count, size_t len)
 {
     struct shared *shared = arg;
     PGconn *conn = shared->conn;
@@ -169,17 +169,17 @@ static void fill(void *arg, uint64_t from, uint64_t count)
     char row[sizeof(key) + sizeof(hex) + 64];
     uint64_t i;
 
-    for (i = 0; i < RESULT_LEN; i++) {
+    for (i = 0; i < len; i++) {
         (void)snprintf(hex + 2 * i, 3, "%02x", (unsigned char)result[i]);
     }
     PQclear(checked(conn, PQexec(conn, "COPY operation FROM STDIN")));
     for (i = 0; i < count; i++) {
-        int len;
+        int row_len;
 
         key_of(0, from + i, key);
-        len = snprintf(row, sizeof(row), "%s\tbench\t2\ttomorrow\t\\\\x%s\n",
-                       key, hex);
-        if (PQputCopyData(conn, row, len) != 1) {
+        row_len = snprintf(row, sizeof(row),
+                           "%s\tbench\t2\ttomorrow\t\\\\x%s\n", key, hex);
+        if (PQputCopyData(conn, row, row_len) != 1) {
             errx(1, "postgres: %s", PQerrorMessage(conn));
         }
     }

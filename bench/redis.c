@@ -4,6 +4,7 @@
 
 #include <err.h>
 #include <hiredis/hiredis.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,13 +148,98 @@ static void run_replay(void *arg, const char *key)
     freeReplyObject(reply);
 }
 
+/* ---- Many in flight from one thread ---- */
+
+struct flight {
+    char key[KEY_LEN + 1];
+    char owner[32];
+    int64_t start_ns;
+    bool claimed;
+};
+
+static void append_claim(struct shared *shared, struct flight *flight,
+                         uint64_t n)
+{
+    flight->start_ns = now_ns();
+    flight->claimed = false;
+    key_of((uint64_t)getpid() << 40 ^ (uint64_t)flight->start_ns, n,
+           flight->key);
+    (void)snprintf(flight->owner, sizeof(flight->owner), "%lx-%llx",
+                   (unsigned long)getpid(), (unsigned long long)n);
+    (void)redisAppendCommand(shared->redis, "SET %b %s NX PX %d", flight->key,
+                             (size_t)KEY_LEN, flight->owner, LEASE_MS);
+}
+
+static void append_result(struct shared *shared, struct flight *flight)
+{
+    flight->claimed = true;
+    (void)redisAppendCommand(shared->redis, "EVALSHA %s 1 %b %s %b",
+                             shared->script_id, flight->key, (size_t)KEY_LEN,
+                             flight->owner, result, (size_t)RESULT_LEN);
+}
+
+/* One connection answers in the order of the questions: a ring of flights. */
+static void fly(void *arg, unsigned in_flight, int64_t from_ns,
+                int64_t until_ns, struct times *times)
+{
+    struct shared *shared = arg;
+    struct flight *flights = calloc(in_flight, sizeof(*flights));
+    unsigned under_way = in_flight;
+    uint64_t n = 0;
+    unsigned at = 0;
+
+    if (flights == NULL) {
+        err(1, "redis");
+    }
+    clear(shared);
+    for (; n < in_flight; n++) {
+        append_claim(shared, &flights[n], n);
+    }
+    for (; under_way > 0; at = (at + 1) % in_flight) {
+        struct flight *flight = &flights[at];
+        void *answer = NULL;
+        redisReply *reply;
+        int64_t end_ns;
+
+        if (flight->key[0] == '\0') {
+            continue; /* Landed for good. */
+        }
+        (void)redisGetReply(shared->redis, &answer);
+        end_ns = now_ns();
+        reply = checked(shared->redis, answer);
+        if (!flight->claimed) {
+            if (reply->type != REDIS_REPLY_STATUS) {
+                errx(1, "redis: %s: not claimed", flight->key);
+            }
+            append_result(shared, flight);
+        } else {
+            if (reply->type != REDIS_REPLY_INTEGER || reply->integer != 1) {
+                errx(1, "redis: %s: not recorded", flight->key);
+            }
+            if (flight->start_ns >= from_ns && end_ns <= until_ns) {
+                times_add(times, end_ns - flight->start_ns);
+            }
+            if (end_ns < until_ns) {
+                append_claim(shared, flight, n++);
+            } else {
+                flight->key[0] = '\0';
+                under_way--;
+            }
+        }
+        freeReplyObject(reply);
+    }
+    free(flights);
+}
+
+/* ---- Filling ---- */
+
 static void set_sync(redisContext *redis, const char *when)
 {
     freeReplyObject(
         checked(redis, redisCommand(redis, "CONFIG SET appendfsync %s", when)));
 }
 
-static void fill(void *arg, uint64_t from, uint64_t count)
+static void fill(void *arg, uint64_t from, uint64_t count, size_t len)
 {
     struct shared *shared = arg;
     redisContext *redis = shared->redis;
@@ -166,8 +252,7 @@ static void fill(void *arg, uint64_t from, uint64_t count)
     for (i = 0; i < count; i++) {
         key_of(0, from + i, key);
         if (redisAppendCommand(redis, "SET %b %b PX %d", key, (size_t)KEY_LEN,
-                               result, (size_t)RESULT_LEN,
-                               RETENTION_MS) != REDIS_OK) {
+                               result, len, RETENTION_MS) != REDIS_OK) {
             errx(1, "redis: %s", redis->errstr);
         }
         while (i + 1 - answered >= (i + 1 < count ? 1000 : 1)) {
@@ -191,4 +276,5 @@ const struct target target = {
     .run_new = run_new,
     .run_replay = run_replay,
     .fill = fill,
+    .fly = fly,
 };
