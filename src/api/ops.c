@@ -35,7 +35,7 @@ int idem_op_begin(const struct idem_request *request, struct idem_op **ret_op,
                   struct idem_error *ret_error)
 {
     struct idem_request *copy;
-    struct idem_op *op;
+    struct idem_op *op = NULL;
     int rc = idem__check_request(request, ret_error);
 
     if (rc == 0 && request->wait_ms != 0) {
@@ -250,7 +250,7 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
                      struct idem_op **ret_op, struct idem_error *error)
 {
     struct idem_outcome copy;
-    struct idem_op *op;
+    struct idem_op *op = NULL;
     int rc = idem__check_names(scope, key, error);
 
     if (rc == 0) {
