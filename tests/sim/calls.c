@@ -85,11 +85,12 @@ int call_end(struct client *c, struct held *held,
 
 int call_renew(struct client *c, struct held *held, int64_t lease_ms)
 {
+    int64_t counted_ms = counted(held);
     int rc;
 
     call_enter(c, held->key, IDEM_OP_RENEW);
     rc = idem_renew(held->attempt, lease_ms, NULL);
-    told_renewed(c, held, rc);
+    told_renewed(c, held, counted_ms, rc);
     if (rc == IDEM_ELOST) {
         held->over = true;
     }
@@ -104,7 +105,7 @@ int call_expire(struct client *c, struct held *held)
     held->over = true;
     call_enter(c, held->key, IDEM_OP_EXPIRE);
     rc = idem_expire(held->attempt, NULL);
-    told_code(c, rc);
+    told_expired(c, held, rc);
     return rc;
 }
 
@@ -151,13 +152,13 @@ int call_import(struct client *c, struct key *key,
     return rc;
 }
 
-int call_purge(struct client *c)
+int call_purge(struct client *c, uint64_t max)
 {
     uint64_t purged;
     int rc;
 
     call_enter(c, NULL, IDEM_OP_PURGE);
-    rc = idem_purge(&c->door.base, rng_below(&c->world->rng, 3), &purged, NULL);
+    rc = idem_purge(&c->door.base, max, &purged, NULL);
     told_code(c, rc);
     return rc;
 }

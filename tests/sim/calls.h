@@ -26,6 +26,6 @@ int call_resolve(struct client *c, struct key *key, uint64_t fence,
                  const struct idem_outcome *outcome);
 int call_import(struct client *c, struct key *key,
                 const struct idem_record *record);
-int call_purge(struct client *c);
+int call_purge(struct client *c, uint64_t max);
 
 #endif

@@ -5,6 +5,8 @@
 #include "flight.h"
 #include "history.h"
 #include "host.h"
+#include "small.h"
+#include "swizzle.h"
 
 void client_start(struct world *w, struct client *client, coro_fn *run)
 {
@@ -16,6 +18,11 @@ void client_start(struct world *w, struct client *client, coro_fn *run)
     client->stalled_ms = 0;
     client->learned.known = false;
     client->call = NULL;
+    client->births++;
+    client->killed = false;
+    client->script_step = 0;
+    client->told = client->births;
+    client->random.state = client->births;
     for (i = 0; i < KEYS_MAX; i++) {
         client->cache[i].rev = 0;
     }
@@ -50,7 +57,8 @@ void client_crash(struct world *w, struct client *client)
 
 bool client_ready(const struct world *w, const struct client *client)
 {
-    if (client->state == CLIENT_GONE || client->paused_until > w->now) {
+    if (client->state == CLIENT_GONE || client->paused_until > w->now ||
+        swizzle_holds_client(w, client)) {
         return false;
     }
     return client->state == CLIENT_READY || client->wake_at <= w->now;
@@ -85,6 +93,11 @@ void client_sleep(struct client *client, int64_t ms)
 {
     const struct world *w = client->world;
     int64_t until_boot = host_boot_ms(w, client->host) + ms;
+
+    if (w->explore != NULL) {
+        client_block(client, CLIENT_ASLEEP, small_wake(w, ms));
+        return;
+    }
 
     while (host_boot_ms(w, client->host) < until_boot) {
         int64_t until = host_when(client->host, until_boot);

@@ -6,6 +6,8 @@
 #include "history.h"
 #include "host.h"
 #include "queue/op.h"
+#include "state.h"
+#include "told.h"
 
 #include <assert.h>
 
@@ -40,6 +42,7 @@ static int door_submit(struct idem_store *base, struct idem_op *op)
         return IDEM_EUNAVAILABLE;
     }
     w->stats->ops++;
+    c->call->op_since = w->now;
     f->stage = FLIGHT_QUEUED;
     f->client = c;
     f->op = op;
@@ -67,12 +70,15 @@ static enum idem_cancel door_cancel(struct idem_store *base, struct idem_op *op)
         assert(f < w->flights + w->flights_len);
     }
     note(w, EV_CANCEL, f->client, (int64_t)f->no, f->stage);
+    call_op_over(w, f->client->call, /* unsure= */ f->stage != FLIGHT_QUEUED);
     if (f->stage == FLIGHT_QUEUED) {
         flight_destroy(f);
         w->stats->faults[FAULT_TAKEN_BACK]++;
+        state_told(client_of(base), IDEM_CANCEL_TAKEN_BACK);
         return IDEM_CANCEL_TAKEN_BACK;
     }
     how = idem_op_detach(op);
+    state_told(client_of(base), how);
     w->stats->faults[FAULT_TIMED_OUT]++;
     return how;
 }

@@ -2,26 +2,44 @@
  * where the table is, at the moment it is written. */
 #include "flight.h"
 #include "host.h"
+#include "small.h"
 #include "table.h"
 
 enum fate {
+    FATE_FINE,
     FATE_LOSE_ANSWER, /* Done, but the flush failed: nobody can know. */
     FATE_FAIL,        /* Not done, but nobody can know. */
     FATE_REFUSE,      /* Not done, and said so. */
     FATE_DOUBLE,      /* Done, and later once more. */
     FATE_LATE,        /* Done later, perhaps when nobody waits any more. */
     FATE_SLOW,        /* Done, and answered later. */
-    FATE_FINE,
+    FATES,
+    /* In a small world further ones, which else are in the way things stand. */
+    FATE_LATENT = FATES, /* As if it failed, until somebody opens the store. */
+    FATE_FULL,
+    FATE_FLIPPED, /* What is found is damaged. */
+    SMALL_FATES
 };
+
+_Static_assert((int)FATE_FLIPPED == (int)SMALL_FLIPPED, "as they are counted");
 
 static enum fate fate_of(struct world *w)
 {
-    static const unsigned weights[] = {3, 3, 2, 2, 2, 2};
+    static const unsigned weights[FATES] = {0, 3, 3, 2, 2, 2, 2};
+    unsigned fate;
 
-    if (w->quiet || !rng_chance(&w->rng, w->config.fate_permille)) {
+    if (w->quiet) {
         return FATE_FINE;
     }
-    return (enum fate)rng_weighted(&w->rng, weights, 6);
+    if (w->explore != NULL) {
+        fate = explore_fault(w->explore, SMALL_FATES);
+        w->explore->by_fault[fate]++;
+        return (enum fate)fate;
+    }
+    if (!rng_chance(&w->rng, w->config.fate_permille)) {
+        return FATE_FINE;
+    }
+    return (enum fate)rng_weighted(&w->rng, weights, FATES);
 }
 
 void embedded_open(struct world *w)
@@ -67,14 +85,40 @@ static void apply(struct world *w, struct flight *f)
     }
 }
 
+/* A byte of what is stored reads otherwise for once. */
+static void apply_damaged(struct world *w, struct flight *f)
+{
+    struct key *key = f->key;
+    struct version *row;
+
+    if (key == NULL || stored(key)->rev == 0) {
+        apply(w, f);
+        return;
+    }
+    row = &key->rows[key->at];
+    key->flipped = true;
+    key->flipped_at = row->head_len - 1;
+    key->flips++;
+    row->bytes[key->flipped_at] ^= 1;
+    apply(w, f);
+    row->bytes[key->flipped_at] ^= 1;
+    key->flipped = false;
+}
+
+/* What is said when nobody can know. A read has nothing to be found done. */
+static int unsure(const struct flight *f)
+{
+    return f->copy->verb == IDEM_OP_GET ? IDEM_EUNAVAILABLE : IDEM_EUNKNOWN;
+}
+
 /* A commit failed that may be found done when the file is opened again. */
-static void fail(struct world *w, struct flight *f)
+static void fail(struct world *w, struct flight *f, bool latently)
 {
     struct flight *latent;
 
     w->stats->faults[FAULT_DROPPED]++;
-    f->told = IDEM_EUNKNOWN;
-    if (f->key == NULL || rng_chance(&w->rng, 400)) {
+    f->told = unsure(f);
+    if (f->key == NULL || !latently) {
         return;
     }
     decide(w, f);
@@ -84,6 +128,12 @@ static void fail(struct world *w, struct flight *f)
         latent->writes = w->writes;
         latent->call = f->call;
     }
+}
+
+static bool reappears(struct world *w)
+{
+    return w->explore != NULL ? explore_choose(w->explore, 2) != 0
+                              : rng_chance(&w->rng, 700);
 }
 
 void embedded_reopen(struct world *w)
@@ -97,7 +147,7 @@ void embedded_reopen(struct world *w)
         if (f->stage != FLIGHT_LATENT) {
             continue;
         }
-        if (f->writes == w->writes && rng_chance(&w->rng, 700)) {
+        if (f->writes == w->writes && reappears(w)) {
             w->stats->faults[FAULT_REAPPEARED]++;
             flight_commit(w, f);
         }
@@ -127,15 +177,27 @@ static void take(struct world *w, struct flight *f)
 {
     enum fate fate = fate_of(w);
 
+    w->store_calls++;
     note(w, EV_TAKE, f->client, (int64_t)f->no, fate);
     switch (fate) {
     case FATE_LOSE_ANSWER:
         w->stats->faults[FAULT_LOST_ANSWER]++;
         apply(w, f);
-        f->told = IDEM_EUNKNOWN;
+        f->told = unsure(f);
         break;
     case FATE_FAIL:
-        fail(w, f);
+        fail(w, f, w->explore == NULL && !rng_chance(&w->rng, 400));
+        break;
+    case FATE_LATENT:
+        fail(w, f, /* latently= */ true);
+        break;
+    case FATE_FULL:
+        w->disk_full = true;
+        apply(w, f);
+        w->disk_full = false;
+        break;
+    case FATE_FLIPPED:
+        apply_damaged(w, f);
         break;
     case FATE_REFUSE:
         w->stats->faults[FAULT_REFUSED]++;
@@ -153,6 +215,7 @@ static void take(struct world *w, struct flight *f)
         wait_a_while(w, f, FLIGHT_BACK);
         return;
     case FATE_FINE:
+    case SMALL_FATES:
         apply(w, f);
         break;
     }

@@ -6,6 +6,7 @@
 #include "history.h"
 #include "host.h"
 #include "ledger.h"
+#include "swizzle.h"
 #include "table.h"
 #include "work.h"
 
@@ -60,7 +61,7 @@ bool faults_restart(struct world *w)
     }
     w->restarts++;
     w->stats->faults[FAULT_RESTARTED]++;
-    c->rounds = 1 + rng_below(&w->rng, 2) + w->config.rounds / 10;
+    c->rounds = 1 + rng_below(&w->rng, 2) + w->config.rounds_each / 10;
     client_start(w, c, work_main);
     return true;
 }
@@ -164,9 +165,7 @@ void faults_strike(struct world *w)
         strike_pause, strike_crash, strike_jump, strike_reboot,
         strike_full,  strike_flip,  strike_idle,
     };
-    static const unsigned even[] = {6, 7, 4, 2, 3, 2, 2};
-    static const unsigned swizzle[] = {30, 5, 2, 1, 1, 1, 1};
-    const unsigned *weights = w->config.class == CLASS_SWIZZLE ? swizzle : even;
+    static const unsigned weights[] = {6, 7, 4, 2, 3, 2, 2};
 
     strikes[rng_weighted(&w->rng, weights, 7)](w);
 }
@@ -176,6 +175,7 @@ void faults_end(struct world *w)
     unsigned i;
 
     w->quiet = true;
+    swizzle_end(w);
     w->disk_full = false;
     for (i = 0; i < w->config.keys; i++) {
         if (w->keys[i].flipped) {

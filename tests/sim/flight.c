@@ -2,11 +2,16 @@
 #include "flight.h"
 
 #include "client.h"
+#include "explore.h"
 #include "history.h"
 #include "judge.h"
 #include "ledger.h"
+#include "order.h"
 #include "queue/op.h"
+#include "state.h"
+#include "swizzle.h"
 #include "table.h"
+#include "told.h"
 
 struct flight *flight_create(struct world *w)
 {
@@ -25,6 +30,7 @@ struct flight *flight_create(struct world *w)
             f->next.rev = 0;
             f->seen.rev = 0;
             f->no = ++w->flight_no;
+            f->priority = order_priority(w);
             w->flights_len = i < w->flights_len ? w->flights_len : i + 1;
             return f;
         }
@@ -57,7 +63,10 @@ struct flight *flight_double(struct world *w, const struct flight *f)
     if (f->saved) {
         version_copy(&g->next, &f->next);
     }
-    g->seen.rev = f->seen.rev;
+    g->seen.rev = f->seen.rev; /* The rest is for who reads an answer. */
+    g->seen.head_len = 0;
+    g->seen.result_len = 0;
+    g->seen.input_len = 0;
     return g;
 }
 
@@ -112,7 +121,8 @@ void flight_decide(struct world *w, struct flight *f,
         .full = w->disk_full,
     };
     struct idem__table door = table_of(&table);
-    bool peek = w->config.mode == EMBEDDED && rng_chance(&w->rng, 500);
+    bool peek = w->config.mode == EMBEDDED &&
+                (w->explore != NULL || rng_chance(&w->rng, 500));
 
     f->before = found->view;
     f->before.exists = found->rev != 0;
@@ -120,6 +130,12 @@ void flight_decide(struct world *w, struct flight *f,
     if (!peek || !idem__engine_peek(&door, f->copy, &f->now)) {
         forget_answer(f->copy);
         (void)idem__engine_run(&door, f->copy, &f->now);
+    }
+    if (f->flipped && f->copy->error.code != IDEM_ECORRUPT) {
+        violate(w, "I19", "a damaged record is not answered CORRUPT");
+    }
+    if (table.blind) {
+        violate(w, "I19", "a record that is there is taken for none");
     }
     /* Where the answer could not be made the write is undone. */
     f->saved = table.saved && f->copy->error.code == 0;
@@ -194,7 +210,9 @@ void flight_answer(struct world *w, struct flight *f)
         heap_use(&c->heap);
         transfer(f);
         note(w, EV_ANSWER, c, f->op->error.code, (int64_t)f->no);
+        call_op_over(w, f->call, f->op->error.code == IDEM_EUNKNOWN);
         note_answer(f->call, f->op);
+        state_answered(c, f->op);
         idem_op_answer(f->op);
         heap_use(&w->heap);
         client_wake(c);
@@ -212,7 +230,8 @@ static bool goes_on_alone(struct world *w, const struct flight *f)
     if (w->config.mode == REMOTE && f->ask != ASK_WRITE) {
         return false;
     }
-    return rng_chance(&w->rng, 600);
+    return w->explore != NULL ? explore_choose(w->explore, 2) != 0
+                              : rng_chance(&w->rng, 600);
 }
 
 void flight_orphan(struct world *w, struct client *client, bool crashed)
@@ -242,8 +261,11 @@ bool flight_ready(const struct world *w, const struct flight *f)
 {
     const struct client *c = f->client;
 
+    if (w->explore != NULL) {
+        return f->stage != FLIGHT_FREE && f->stage != FLIGHT_LATENT;
+    }
     if (f->stage == FLIGHT_FREE || f->stage == FLIGHT_LATENT ||
-        f->due_at > w->now) {
+        f->due_at > w->now || swizzle_holds_flight(w, f)) {
         return false;
     }
     /* What a remote store's client has to do, it does not while it stands. */

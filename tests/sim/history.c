@@ -19,6 +19,7 @@ struct pending {
     bool on;
     bool sent;
     bool resolves;
+    bool made; /* A claim, before it is known whether it stands. */
     unsigned boot;
     int64_t store_ms;
     char time[32];
@@ -310,6 +311,14 @@ void history_again(const struct flight *f)
     }
 }
 
+void history_made(const struct flight *f)
+{
+    history_again(f);
+    if (out != NULL && f->client != NULL && f->call == f->client->call) {
+        pendings[f->client->no].made = true;
+    }
+}
+
 void history_doubled(const struct flight *f)
 {
     if (out != NULL && f->client != NULL && f->call == f->client->call) {
@@ -333,8 +342,8 @@ static const char *answer_name(const struct pending *p, int rc,
         return p->resolves ? "INVALID" : "?";
     case IDEM_EUNAVAILABLE:
     case IDEM_EFULL:
-        return "NOTHING";
-    case IDEM_ECORRUPT: /* It is never written over. */
+        return p->made ? "?" : "NOTHING"; /* Nothing that stands. */
+    case IDEM_ECORRUPT:                   /* It is never written over. */
         return p->again + p->doubled == 0 ? "NOTHING" : "?";
     default:
         return "?";

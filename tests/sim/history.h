@@ -14,10 +14,12 @@ void history_start(void);
 void history_end(struct world *w);
 
 /* @c calls; the library submits @op for it, perhaps again. What @f does for it
- * may have been done already, and is done again; or comes twice. */
+ * may have been done already, and is done again; is a claim that was made, and may
+ * be taken over before its owner knows; or comes twice. */
 void history_call(struct client *c, const struct key *key);
 void history_submit(struct client *c, const struct idem_op *op);
 void history_again(const struct flight *f);
+void history_made(const struct flight *f);
 void history_doubled(const struct flight *f);
 
 /* @c is told @rc; of a begin also the attempt, of a get the record. Either may be

@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "client.h"
+#include "state.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -66,16 +67,33 @@ int64_t truth_ms(struct world *w)
 
 /* ---- What the library calls ---- */
 
+static bool clock_is_away(struct world *w)
+{
+    const struct config *config = &w->config;
+
+    if (w->checking) {
+        return false;
+    }
+    if (++w->clock_reads == config->clock_at && !w->quiet) {
+        w->stats->faults[FAULT_CLOCK_AWAY]++;
+        return true;
+    }
+    return config->clock_permille > 0 &&
+           fault(w, FAULT_CLOCK_AWAY, config->clock_permille);
+}
+
 static int hook_clock(void *ctx, struct idem_clock_reading *ret_reading)
 {
     struct client *c = ctx;
     struct world *w = c->world;
 
-    if (!w->checking && w->config.clock_permille > 0 &&
-        fault(w, FAULT_CLOCK_AWAY, w->config.clock_permille)) {
+    if (clock_is_away(w)) {
         return -1;
     }
     host_read(w, c->host, ret_reading);
+    if (!w->checking) {
+        state_told(c, (uint64_t)ret_reading->boot_ms);
+    }
     return 0;
 }
 
@@ -88,7 +106,7 @@ static int hook_random(void *ctx, void *buf, size_t len)
         fault(w, FAULT_RANDOM_AWAY, w->config.clock_permille)) {
         return -1;
     }
-    rng_fill(&w->rng, buf, len);
+    rng_fill(w->explore != NULL ? &c->random : &w->rng, buf, len);
     return 0;
 }
 
@@ -111,13 +129,16 @@ struct idem_host host_hooks(struct client *client)
  * counted on CLOCK_MONOTONIC, which is the boot clock of whoever runs. */
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
 {
-    const struct world *w = the_world;
+    struct world *w = the_world;
     int64_t ms;
 
     if (w == NULL || id != CLOCK_MONOTONIC) {
         return __real_clock_gettime(id, ret);
     }
     ms = host_boot_ms(w, w->running != NULL ? w->running->host : w->hosts);
+    if (w->running != NULL) {
+        state_told(w->running, (uint64_t)ms);
+    }
     ret->tv_sec = (time_t)(ms / 1000);
     ret->tv_nsec = (long)(ms % 1000) * 1000000;
     return 0;

@@ -179,7 +179,7 @@ static bool judge_flipped(const struct judged *j)
 
     if (j->f->flipped) {
         expect(j, corrupt && j->after == NULL, "I19",
-               "a damaged record is not answered CORRUPT");
+               "a damaged record is written over");
         return true;
     }
     if (j->f->body_flipped) {

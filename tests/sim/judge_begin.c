@@ -59,6 +59,8 @@ static void judge_new_life(const struct judged *j)
     if (!starts(j)) {
         return;
     }
+    expect(j, again || j->after->attempts == 1, "I13",
+           "what is past its retention goes on");
     expect(j,
            j->op->takeover == (again && j->after->attempts > 1 &&
                                ledger_silent(j->f->key, b->fence)) ||
@@ -103,6 +105,7 @@ static void judge_closed(const struct judged *j, enum idem_status status,
 {
     const struct view *a = j->after;
 
+    expect(j, !answers(j, IDEM_BUSY), "I21", "BUSY, and the lease is over");
     expect(j,
            a != NULL && j->code == 0 && j->op->verdict == verdict &&
                a->status == status,
@@ -222,6 +225,8 @@ void judge_begin(const struct judged *j)
         judge_own_claim(j);
         return;
     }
+    expect(j, j->op->verdict != IDEM_STARTED || j->after != NULL, "I1",
+           "an attempt is given to somebody who did not claim it");
     gone_must = !b->exists || b->status == IDEM_STATUS_RELEASED ||
                 must_be_past(j, b->expires_ms);
     gone_may = gone_must || may_be_past(j, b->expires_ms);

@@ -3,6 +3,7 @@
 
 #include "queue/attempt.h"
 #include "host.h"
+#include "table.h"
 
 struct start *ledger_start(struct key *key, uint64_t fence)
 {
@@ -263,5 +264,38 @@ void ledger_over(struct world *w, struct key *key, uint64_t fence,
                 held->over = true;
             }
         }
+    }
+}
+
+/* ---- At the end ---- */
+
+static void check_kept(struct world *w, const struct key *key)
+{
+    const struct sight *seen = &key->seen;
+    const struct version *row = stored(key);
+    const struct completion *completion = ledger_completion(key, seen->fence);
+    const char *id = seen->acknowledged ? "I6" : "I18";
+
+    if (!seen->completed || completion == NULL || key->imported_below ||
+        truth_ms(w) >= seen->expires_ms) {
+        return;
+    }
+    if (row->rev == 0 || row->view.fence < seen->fence) {
+        violate(w, id, "what was completed with fence %llu is gone",
+                (unsigned long long)seen->fence);
+    } else if (row->view.fence == seen->fence &&
+               (row->view.status != IDEM_STATUS_COMPLETED ||
+                row->view.content != completion->content)) {
+        violate(w, id, "what was completed with fence %llu is another thing",
+                (unsigned long long)seen->fence);
+    }
+}
+
+void ledger_kept(struct world *w)
+{
+    unsigned i;
+
+    for (i = 0; i < w->config.keys; i++) {
+        check_kept(w, &w->keys[i]);
     }
 }

@@ -24,6 +24,10 @@ bool ledger_lease_runs(const struct client *c, const struct held *held);
 /* @c was told that it owns @held->key: no one else may believe the same. */
 void ledger_started(struct client *c, const struct held *held);
 
+/* All is over: what was acknowledged or shown as completed must still be on
+ * record, unless its retention is over. */
+void ledger_kept(struct world *w);
+
 /* An effect begins under @held. */
 void ledger_effect(struct client *c, const struct held *held,
                    enum idem_on_expired_lease policy);

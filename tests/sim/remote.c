@@ -9,6 +9,7 @@
 #include "judge.h"
 #include "learned.h"
 #include "queue/op.h"
+#include "small.h"
 #include "table.h"
 
 enum {
@@ -23,11 +24,14 @@ enum {
 };
 
 enum fate {
-    FATE_DROP,
+    FATE_FINE,
     FATE_LOSE_ANSWER,
+    FATE_DROP,
+    FATE_REFUSE,
     FATE_DOUBLE,
-    FATE_LATE,
-    FATE_SLOW
+    FATES_OF_SMALL,
+    FATE_LATE = FATES_OF_SMALL, /* In a small world any of them may be late. */
+    FATES
 };
 
 static bool take_now(struct world *w, struct flight *f)
@@ -46,6 +50,8 @@ static bool take_now(struct world *w, struct flight *f)
     return true;
 }
 
+_Static_assert((int)FATE_DOUBLE == (int)SMALL_DOUBLE, "as they are counted");
+
 /* ---- Sending ---- */
 
 static void drop(struct world *w, struct flight *f)
@@ -56,12 +62,38 @@ static void drop(struct world *w, struct flight *f)
     f->due_at = w->now + rng_between(&w->rng, 200, 1500);
 }
 
-static void spoil(struct world *w, struct flight *f)
+static enum fate fate_of(struct world *w)
 {
-    static const unsigned weights[] = {3, 4, 2, 2, 2};
-    struct flight *g;
+    static const unsigned weights[FATES] = {2, 4, 3, 0, 2, 2};
+    unsigned fate;
 
-    switch ((enum fate)rng_weighted(&w->rng, weights, 5)) {
+    if (w->quiet) {
+        return FATE_FINE;
+    }
+    if (w->explore != NULL) {
+        fate = explore_fault(w->explore, FATES_OF_SMALL);
+        w->explore->by_fault[fate]++;
+        return (enum fate)fate;
+    }
+    if (!rng_chance(&w->rng, w->config.fate_permille)) {
+        return FATE_FINE;
+    }
+    return (enum fate)rng_weighted(&w->rng, weights, FATES);
+}
+
+static void double_it(struct world *w, struct flight *f)
+{
+    struct flight *g = f->ask == ASK_WRITE ? flight_double(w, f) : NULL;
+
+    if (g != NULL) {
+        g->due_at += flight_delay(w, /* late= */ true);
+        w->stats->faults[FAULT_DOUBLED]++;
+    }
+}
+
+static void spoil(struct world *w, struct flight *f, enum fate fate)
+{
+    switch (fate) {
     case FATE_DROP:
         drop(w, f);
         break;
@@ -70,17 +102,15 @@ static void spoil(struct world *w, struct flight *f)
         w->stats->faults[FAULT_LOST_ANSWER]++;
         break;
     case FATE_DOUBLE:
-        g = f->ask == ASK_WRITE ? flight_double(w, f) : NULL;
-        if (g != NULL) {
-            g->due_at += flight_delay(w, /* late= */ true);
-            w->stats->faults[FAULT_DOUBLED]++;
-        }
+        double_it(w, f);
         break;
     case FATE_LATE:
         f->due_at = w->now + flight_delay(w, /* late= */ true);
         w->stats->faults[FAULT_DELAYED]++;
         break;
-    case FATE_SLOW:
+    case FATE_FINE:
+    case FATE_REFUSE:
+    case FATES:
         break;
     }
 }
@@ -93,11 +123,15 @@ static void give_up(struct world *w, struct flight *f)
 
 static void send(struct world *w, struct flight *f, enum ask ask)
 {
+    enum fate fate;
+
     if (f->tries++ == TRIES_MAX) {
         give_up(w, f);
         return;
     }
-    if (!f->maybe && fault(w, FAULT_REFUSED, 10)) {
+    w->store_calls++;
+    fate = fate_of(w);
+    if (fate == FATE_REFUSE || (!f->maybe && fault(w, FAULT_REFUSED, 10))) {
         give_up(w, f);
         return;
     }
@@ -109,9 +143,7 @@ static void send(struct world *w, struct flight *f, enum ask ask)
     f->sent_at = w->now;
     f->sent_boot_ms = host_boot_ms(w, f->client->host);
     note(w, EV_SEND, f->client, (int64_t)f->no, (int64_t)f->seen.rev);
-    if (!w->quiet && rng_chance(&w->rng, w->config.fate_permille)) {
-        spoil(w, f);
-    }
+    spoil(w, f, fate);
 }
 
 static void decide_and_send(struct world *w, struct flight *f,
@@ -126,6 +158,11 @@ static void decide_and_send(struct world *w, struct flight *f,
     } else if (!f->fresh) {
         send(w, f, ASK_READ);
     }
+}
+
+static bool remembers(struct world *w)
+{
+    return w->explore != NULL || rng_chance(&w->rng, 700);
 }
 
 static void start(struct world *w, struct flight *f)
@@ -148,7 +185,7 @@ static void start(struct world *w, struct flight *f)
     case IDEM_OP_RENEW:
     case IDEM_OP_EXPIRE:
         known = &f->client->cache[f->key->no];
-        known = known->rev != 0 && rng_chance(&w->rng, 700) ? known : NULL;
+        known = known->rev != 0 && remembers(w) ? known : NULL;
         break;
     default:
         break;
@@ -221,7 +258,7 @@ static bool lease_covers(const struct flight *f)
 
 static void mend(struct world *w, struct flight *f)
 {
-    history_again(f);
+    history_made(f);
     f->begin = f->copy;
     f->copy = idem__op_clone(f->begin);
     f->copy->verb = IDEM_OP_RENEW;
@@ -259,7 +296,8 @@ static void finish(struct world *w, struct flight *f)
 static void nothing_came(struct world *w, struct flight *f)
 {
     history_again(f);
-    if (rng_chance(&w->rng, 500)) {
+    if (w->explore != NULL ? explore_choose(w->explore, 2) == 0
+                           : rng_chance(&w->rng, 500)) {
         give_up(w, f);
     } else {
         f->fresh = false;

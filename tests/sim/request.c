@@ -15,22 +15,28 @@ struct idem_request request_plain(const struct key *key)
     return request;
 }
 
-static struct idem_slice fingerprint(unsigned no)
+static struct idem_slice fingerprint(struct world *w, unsigned no)
 {
     static uint8_t prints[2][IDEM_FINGERPRINT_LEN];
-    struct idem_slice part = idem_str(no == 0 ? "POST /pay" : "POST /refund");
+    struct idem_slice parts[] = {
+        idem_str("POST /pay"),
+        idem_str(no == 0 ? "to=a" : "to=b"),
+    };
 
     if (prints[no][0] == 0 &&
-        idem_fingerprint(&part, 1, idem_str(""), prints[no]) != 0) {
+        idem_fingerprint(parts, 2, idem_str(""), prints[no]) != 0) {
         return idem_str("");
+    }
+    if (memcmp(prints[0], prints[1], IDEM_FINGERPRINT_LEN) == 0) {
+        violate(w, "I11", "two requests have one fingerprint");
     }
     return idem_bytes(prints[no], IDEM_FINGERPRINT_LEN);
 }
 
 static void set_times(struct world *w, struct idem_request *request)
 {
-    bool finite = !rng_chance(&w->rng, 30);
-    int64_t lease_ms = rng_between(&w->rng, 2000, 10000);
+    bool finite = !rng_chance(&w->rng, w->config.forever_permille);
+    int64_t lease_ms = rng_between(&w->rng, 2000, w->config.lease_max_ms);
     unsigned kind = rng_below(&w->rng, 10);
 
     request->lease_ms = finite ? lease_ms : IDEM_NEVER;
@@ -53,20 +59,20 @@ void request_choose(struct client *c, const struct key *key,
     unsigned print = rng_below(&w->rng, 20);
 
     *request = request_plain(key);
-    if (rng_chance(&w->rng, 350)) {
+    if (rng_chance(&w->rng, w->config.hold_permille)) {
         request->on_expired_lease = IDEM_HOLD;
     }
     set_times(w, request);
     request->owner = idem_str(owners[rng_below(&w->rng, 4)]);
-    request->attempts_max = caps[rng_below(&w->rng, 6)];
+    request->attempts_max = w->config.hot ? 0 : caps[rng_below(&w->rng, 6)];
     if (print < 9) {
-        request->fingerprint = fingerprint(print == 0);
+        request->fingerprint = fingerprint(w, print == 0);
     }
     if (rng_chance(&w->rng, 200)) {
         request->input = idem_str("what the work is about");
     }
-    if (rng_chance(&w->rng, 300)) {
-        request->wait_ms = rng_between(&w->rng, 100, 3000);
+    if (rng_chance(&w->rng, w->config.wait_permille)) {
+        request->wait_ms = rng_between(&w->rng, 100, w->config.wait_max_ms);
         request->flags = rng_below(&w->rng, 2) != 0 ? IDEM_WAIT_THEN_RUN : 0;
     }
 }

@@ -10,13 +10,16 @@ import sys
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 
+import seeds  # noqa: E402
 import tap  # noqa: E402
 
 SIM, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:3])
 del sys.argv[1:]
 
+CLASSES = ("uniform", "priority", "swizzle")
 JOBS = min(2, os.cpu_count() or 1)
 SANITIZED = b"__asan_init" in SIM.read_bytes()
 MILLION = 10**7 if tap.LONG else 10**4 if SANITIZED else 10**6
@@ -48,8 +51,7 @@ def objects_are_those_of_libidem():
     text = SIM.with_suffix(".map").read_text()
     ours = [Path(line) for line in re.findall(r"^LOAD (.+\.o)$", text, re.M)]
     ours = sorted(p.name for p in ours if p.parent.name == "sim.p")
-    here = Path(__file__).parent
-    tap.equal(ours, sorted(p.name + ".o" for p in here.glob("*.c")))
+    tap.equal(ours, sorted(p.name + ".o" for p in HERE.glob("*.c")))
 
     members = set(re.findall(r"libidem\.a\((\w+)\.c\.o\)", text))
     for name in ("core_decide_begin", "core_decide_end", "core_record", "api_begin"):
@@ -70,6 +72,19 @@ def same_seed_same_trace():
     tap.equal(hashes("--seed", 1000, "--schedules", 2000, "--jobs", 2), alone)
     later = hashes("--seed", 2000, "--schedules", 1000)
     tap.equal(later, {seed: alone[seed] for seed in later})
+    for name in CLASSES:
+        forced = hashes("--seed", 1000, "--schedules", 500, "--class", name)
+        tap.equal(hashes("--seed", 1000, "--schedules", 500, "--class", name), forced)
+        same = [seed for seed in forced if forced[seed] == alone[seed]]
+        assert 100 < len(same) < 250, f"{len(same)} of 500 seeds are {name}"
+
+
+@tap.test
+def failing_seeds_pass():
+    """Each seed that once failed passes."""
+    for seed in seeds.read():
+        sim(*seed.options())
+    print(f"{len(seeds.read())} seeds replayed")
 
 
 @tap.test
@@ -79,6 +94,8 @@ def invariants_hold():
     print(text)
     found = counts(text)
     tap.equal(found["total"]["schedules"], MILLION)
+    tap.equal(sorted(found["class"]), sorted(CLASSES))
+    assert min(found["class"].values()) > MILLION / 4, found["class"]
     for kind in ("fault", "scene", "verdict"):
         never = [what for what, n in found[kind].items() if n == 0]
         tap.equal(never, [])

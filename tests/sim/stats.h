@@ -4,6 +4,12 @@
 
 #include <idem.h>
 
+/* Classes of schedules: how it is chosen what goes next (order.h). */
+#define CLASS_MAP(X)                                                           \
+    X(UNIFORM, "uniform")                                                      \
+    X(PRIORITY, "priority")                                                    \
+    X(SWIZZLE, "swizzle")
+
 /* Faults that the scheduler made: name, text. Each must be hit. */
 #define FAULT_MAP(X)                                                           \
     X(LOST_ANSWER, "lost answer")                                              \
@@ -19,6 +25,8 @@
     X(CRASHED, "client crashed")                                               \
     X(RESTARTED, "client restarted")                                           \
     X(PAUSED, "client paused past its lease")                                  \
+    X(FELL_BEHIND, "priority change")                                          \
+    X(STOPPED, "swizzle stop")                                                 \
     X(JUMPED, "wall clock jumped")                                             \
     X(REBOOTED, "host rebooted")                                               \
     X(WALL_TRUSTED, "claim by an unchecked wall clock")                        \
@@ -54,6 +62,13 @@
     X(TOO_LATE, "no effect: the lease was over")                               \
     X(FOREVER, "lease without an end")
 
+enum class {
+#define X(name, text) CLASS_##name,
+    CLASS_MAP(X)
+#undef X
+    CLASSES
+};
+
 enum fault {
 #define X(name, text) FAULT_##name,
     FAULT_MAP(X)
@@ -78,6 +93,8 @@ struct stats {
     uint64_t schedules;
     uint64_t steps;
     uint64_t ops;
+    uint64_t by_class[CLASSES];
+    uint64_t killed[CLASSES]; /* Schedules in which an invariant broke. */
     uint64_t hash; /* Of all traces, in whatever order they were run. */
     uint64_t faults[FAULTS];
     uint64_t scenes[SCENES];
@@ -85,7 +102,11 @@ struct stats {
     uint64_t codes[CODES]; /* By -code. */
 };
 
+const char *class_name(enum class class);
 void stats_add(struct stats *to, const struct stats *more);
+
+/* What the clients were told, and met. */
+void stats_print_met(const struct stats *stats);
 void stats_print(const struct stats *stats);
 
 #endif

@@ -123,7 +123,7 @@ static int save(void *ctx, const struct idem_decision *decision,
     uint8_t *at;
     int rc;
 
-    assert(replace == (table->found->rev != 0));
+    table->blind = replace != (table->found->rev != 0);
     if (table->full) {
         ret_error->code = IDEM_EFULL;
         return IDEM_EFULL;
@@ -151,6 +151,7 @@ static int save(void *ctx, const struct idem_decision *decision,
 struct idem__table table_of(struct table *table)
 {
     table->saved = false;
+    table->blind = false;
     return (struct idem__table){.load = load, .save = save, .ctx = table};
 }
 

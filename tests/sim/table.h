@@ -13,7 +13,8 @@ struct table {
     const struct version *found;
     struct version *next;
     bool saved;
-    bool full; /* There is no room to write. */
+    bool full;  /* There is no room to write. */
+    bool blind; /* It was written as if what was found were not there. */
 };
 
 struct idem__table table_of(struct table *table);

@@ -43,8 +43,7 @@ static void check_fingerprint(struct client *c,
     }
 }
 
-static void check_verdict(struct client *c, const struct idem_request *request,
-                          const struct idem_attempt *a)
+static void check_verdict(struct client *c, const struct idem_attempt *a)
 {
     static const enum idem_status statuses[VERDICTS] = {
         [IDEM_STARTED] = IDEM_STATUS_IN_PROGRESS,
@@ -60,9 +59,7 @@ static void check_verdict(struct client *c, const struct idem_request *request,
         violate(c->world, "API", "verdict %s with a record of status %d",
                 idem_verdict_name(a->verdict), (int)r->status);
     }
-    if (a->verdict == IDEM_STARTED) {
-        check_started(c, request, a);
-    } else if (a->verdict == IDEM_REPLAY) {
+    if (a->verdict == IDEM_REPLAY) {
         told_result(c, r);
     } else if (a->verdict == IDEM_BUSY &&
                memcmp(call->unsure_nonce, r->nonce, 16) == 0) {
@@ -88,7 +85,10 @@ void told_begin(struct client *c, const struct idem_request *request, int rc,
     c->world->stats->verdicts[attempt->verdict]++;
     note(c->world, EV_VERDICT, c, attempt->verdict,
          (int64_t)attempt->record->fence);
+    if (attempt->verdict == IDEM_STARTED) {
+        check_started(c, request, attempt);
+    }
     told_shown(c, attempt->record);
     check_fingerprint(c, request, attempt);
-    check_verdict(c, request, attempt);
+    check_verdict(c, attempt);
 }

@@ -17,6 +17,19 @@ static const struct view *own_view(const struct held *held)
                : NULL;
 }
 
+int64_t counted(const struct held *held)
+{
+    return idem__attempt_lease_end(idem__attempt_of(held->attempt));
+}
+
+/* What is lost is not counted on any more. */
+static void check_not_counted(struct client *c, const struct held *held)
+{
+    if (counted(held) != 0) {
+        violate(c->world, "I10", "it goes on counting on a lease that is over");
+    }
+}
+
 /* LOST, and yet the record says what was asked, or waits for it. */
 static void check_lost(struct client *c, const struct held *held,
                        enum idem_status asked, uint64_t content)
@@ -44,6 +57,18 @@ static uint64_t kept_content(const struct idem_outcome *outcome)
     return content_of(&result);
 }
 
+static void acknowledged(struct key *key, const struct completion *completion)
+{
+    struct sight now = {
+        .fence = completion->fence,
+        .completed = true,
+        .acknowledged = true,
+        .expires_ms = completion->expires_ms,
+    };
+
+    told_see(key, &now);
+}
+
 void told_end(struct client *c, const struct held *held,
               const struct idem_outcome *outcome, int rc)
 {
@@ -54,10 +79,12 @@ void told_end(struct client *c, const struct held *held,
     told_code(c, rc);
     if (rc == IDEM_ELOST) {
         check_lost(c, held, outcome->status, content);
+        check_not_counted(c, held);
     }
     if (rc != 0) {
         return;
     }
+    check_not_counted(c, held);
     if (record->status != outcome->status) {
         violate(c->world, "API", "an attempt ended as %d and shows %d",
                 (int)outcome->status, (int)record->status);
@@ -76,14 +103,16 @@ void told_end(struct client *c, const struct held *held,
                 "the first caller is shown another result "
                 "than it gave");
     }
+    if (completion != NULL) {
+        acknowledged(held->key, completion);
+    }
 }
 
 /* A record must not give its lease away while the owner counts on it. */
 static void check_counted(struct client *c, const struct held *held)
 {
-    const struct idem__attempt *a = idem__attempt_of(held->attempt);
     const struct view *view = &c->call->wrote;
-    int64_t end_ms = idem__attempt_lease_end(a);
+    int64_t end_ms = counted(held);
     int64_t left = end_ms - host_boot_ms(c->world, c->host);
 
     note(c->world, EV_LEFT, c, left, (int64_t)held->fence);
@@ -114,12 +143,32 @@ void told_owner(struct client *c, const struct held *held)
     c->world->checking = false;
 }
 
-void told_renewed(struct client *c, const struct held *held, int rc)
+void told_renewed(struct client *c, const struct held *held, int64_t counted_ms,
+                  int rc)
 {
     told_code(c, rc);
     if (rc == IDEM_ELOST) {
         check_lost(c, held, IDEM_STATUS_IN_PROGRESS, /* content= */ 0);
-    } else if (rc == 0) {
+        check_not_counted(c, held);
+        return;
+    }
+    if (rc == 0) {
         check_counted(c, held);
+    } else if (counted(held) < counted_ms) {
+        violate(c->world, "I10", "%s is taken for the loss of the lease",
+                idem_error_name(rc));
+    }
+}
+
+void told_expired(struct client *c, const struct held *held, int rc)
+{
+    told_code(c, rc);
+    if (rc == IDEM_ELOST) {
+        check_lost(c, held, IDEM_STATUS_IN_PROGRESS, /* content= */ 0);
+    }
+    if ((rc == 0 || rc == IDEM_ELOST || rc == IDEM_EUNKNOWN) &&
+        counted(held) != 0) {
+        violate(c->world, "I9", "%s, and it goes on counting on its lease",
+                idem_error_name(rc));
     }
 }

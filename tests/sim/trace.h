@@ -10,6 +10,8 @@
     X(BORN, NUMBER, "starts, %s rounds")                                       \
     X(CRASH, NUMBER, "crashes")                                                \
     X(PAUSE, NUMBER, "is paused for %s ms")                                    \
+    X(STOP, NUMBER, "stops %s")                                                \
+    X(START, NUMBER, "starts %s")                                              \
     X(REBOOT, NUMBER, "host reboots; wall clock off by %s ms, boot clock %s")  \
     X(JUMP, NUMBER, "wall clock off by %s ms, was %s")                         \
     X(IDLE, NUMBER, "nothing for %s ms")                                       \

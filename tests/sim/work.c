@@ -8,7 +8,26 @@
 #include "request.h"
 #include "told.h"
 
+static void pass_on(struct client *c, const struct held *held)
+{
+    struct world *w = c->world;
+
+    if (rng_chance(&w->rng, w->config.token_permille) &&
+        idem_attempt_token(held->attempt, w->token) == 0) {
+        w->token_key = held->key;
+        w->token_fence = held->fence;
+    }
+}
+
 /* ---- Effects ---- */
+
+/* For as long as it was claimed for, or a shorter time. */
+static int renew(struct client *c, struct held *held)
+{
+    bool shorter = rng_chance(&c->world->rng, 150);
+
+    return call_renew(c, held, shorter ? IDEM_LEASE_MIN_MS : 0);
+}
 
 /* Works for a while, and no longer than the lease lets it. False: the lease was
  * over before anything began. */
@@ -22,6 +41,7 @@ static bool work(struct client *c, struct held *held,
     int64_t left_ms = lease_ms * parts[rng_below(&w->rng, 4)] / 100;
     bool renews = rng_chance(&w->rng, 500);
 
+    pass_on(c, held);
     if (idem_attempt_lease_left_ms(held->attempt) == 0) {
         scene(w, SCENE_TOO_LATE);
         return false;
@@ -32,8 +52,7 @@ static bool work(struct client *c, struct held *held,
 
         client_sleep(c, step_ms);
         left_ms -= step_ms;
-        if (renews && left_ms > 0 &&
-            call_renew(c, held, /* lease_ms= */ 0) == IDEM_ELOST) {
+        if (renews && left_ms > 0 && renew(c, held) == IDEM_ELOST) {
             break;
         }
     }
@@ -44,14 +63,14 @@ static bool work(struct client *c, struct held *held,
 /* How work that @ran ends; 0: without a word. */
 static enum idem_status choose_end(struct world *w, bool ran)
 {
-    static const enum idem_status ends[] = {
+    static const enum idem_status ends[ENDS] = {
         IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,  IDEM_STATUS_RELEASED,
         IDEM_STATUS_UNKNOWN,   (enum idem_status)0,
     };
-    static const unsigned after_work[] = {60, 7, 10, 7, 12};
-    static const unsigned after_none[] = {0, 5, 60, 5, 30};
+    static const unsigned after_none[ENDS] = {0, 5, 60, 5, 30};
+    const unsigned *weights = ran ? w->config.ends : after_none;
 
-    return ends[rng_weighted(&w->rng, ran ? after_work : after_none, 5)];
+    return ends[rng_weighted(&w->rng, weights, ENDS)];
 }
 
 /* ---- Ending ---- */
@@ -92,20 +111,13 @@ static void say_more(struct client *c, struct held *held)
 
     if (what == 7) {
         (void)call_expire(c, held);
+        if (rng_chance(&c->world->rng, 300)) {
+            (void)renew(c, held); /* On second thoughts. */
+        }
     } else if (what >= 5) {
         (void)call_renew(c, held, what == 5 ? 0 : IDEM_LEASE_MIN_MS);
     } else {
         end_with_retries(c, held, ends[what]);
-    }
-}
-
-static void pass_on(struct client *c, const struct held *held)
-{
-    struct world *w = c->world;
-
-    if (idem_attempt_token(held->attempt, w->token) == 0) {
-        w->token_key = held->key;
-        w->token_fence = held->fence;
     }
 }
 
@@ -114,9 +126,7 @@ static void after_work(struct client *c, struct held *held, bool ran)
     struct world *w = c->world;
     enum idem_status status = choose_end(w, ran);
 
-    if (rng_chance(&w->rng, 100)) {
-        pass_on(c, held);
-    }
+    pass_on(c, held);
     if (status != 0) {
         end_with_retries(c, held, status);
     } else if (rng_chance(&w->rng, 400)) {
@@ -258,7 +268,11 @@ static void round_token(struct client *c)
     }
     memcpy(held.nonce, idem__attempt_of(held.attempt)->nonce, 16);
     scene(w, SCENE_BY_TOKEN);
-    say_more(c, &held);
+    if (rng_chance(&w->rng, 500)) {
+        (void)call_expire(c, &held);
+    } else {
+        say_more(c, &held);
+    }
     idem_attempt_destroy(held.attempt);
 }
 
@@ -308,18 +322,17 @@ static void round_import(struct client *c, struct key *key)
         }
         (void)call_import(c, key, &copy);
         client_sleep(c, rng_between(&w->rng, 0, 15000));
-        (void)call_purge(c);
+        (void)call_purge(c, rng_below(&w->rng, 3));
     }
     idem_answer_destroy(answer);
 }
 
 static void round_any(struct client *c)
 {
-    static const unsigned weights[] = {57, 14, 8, 6, 8, 6, 3};
     struct world *w = c->world;
     struct key *key = &w->keys[rng_below(&w->rng, w->config.keys)];
 
-    switch (rng_weighted(&w->rng, weights, 7)) {
+    switch (rng_weighted(&w->rng, w->config.rounds, ROUNDS)) {
     case 0:
         round_begin(c, key);
         break;
@@ -336,11 +349,53 @@ static void round_any(struct client *c)
         round_person(c, key);
         break;
     case 5:
-        (void)call_purge(c);
+        (void)call_purge(c, rng_below(&w->rng, 3));
         break;
     default:
         round_import(c, key);
         break;
+    }
+}
+
+static void draw(struct world *w, const unsigned *usual, unsigned *weights,
+                 unsigned n)
+{
+    static const unsigned times[] = {0, 1, 1, 6};
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        weights[i] = usual[i] * times[rng_below(&w->rng, 4)];
+    }
+}
+
+void work_choose(struct world *w)
+{
+    static const unsigned rounds[ROUNDS] = {57, 14, 8, 6, 8, 6, 3};
+    static const unsigned ends[ENDS] = {60, 7, 10, 7, 12};
+    static const unsigned holds[] = {0, 350, 350, 800};
+    static const unsigned waits[] = {0, 300, 300, 800};
+    struct config *config = &w->config;
+
+    draw(w, rounds, config->rounds, ROUNDS);
+    draw(w, ends, config->ends, ENDS);
+    config->rounds[0] += 10; /* Without claims there is nothing to do. */
+    config->ends[0] += 10;
+    config->hold_permille = holds[rng_below(&w->rng, 4)];
+    config->wait_permille = waits[rng_below(&w->rng, 4)];
+    config->rest_ms = rng_chance(&w->rng, 300) ? 50 : 1500;
+    config->wait_max_ms = rng_chance(&w->rng, 500) ? 3000 : 15000;
+    config->lease_max_ms = rng_chance(&w->rng, 300) ? 2500 : 10000;
+    config->forever_permille = rng_chance(&w->rng, 100) ? 300 : 20;
+    config->token_permille = rng_chance(&w->rng, 200) ? 500 : 50;
+    config->hot = rng_chance(&w->rng, 150) && config->rounds_each == 0;
+    if (config->hot) {
+        config->keys = 1;
+        config->ends[2] += 60;
+        config->ends[4] += 60;
+        config->hold_permille = 0;
+        config->wait_permille = 500;
+        config->rest_ms = 50;
+        config->lease_max_ms = 2500;
     }
 }
 
@@ -353,7 +408,7 @@ void work_main(void *arg)
     while (c->rounds > 0 && !w->quiet && w->calls_len + 60 < CALLS_MAX) {
         c->rounds--;
         round_any(c);
-        client_sleep(c, rng_between(&w->rng, 0, 1500));
+        client_sleep(c, rng_between(&w->rng, 0, w->config.rest_ms));
     }
     for (i = 0; i < HELD_MAX; i++) {
         call_drop(&c->held[i]);

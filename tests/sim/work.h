@@ -4,6 +4,9 @@
 
 #include "world.h"
 
+/* Draws what clients do much, a little or not at all in this schedule. */
+void work_choose(struct world *w);
+
 /* The life of a client: as many rounds as it was given. */
 void work_main(void *arg);
 

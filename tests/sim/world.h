@@ -39,6 +39,8 @@ enum {
     CLIENTS_USUAL = 4,
     FLIGHTS_MAX = 32,
     CALLS_MAX = 4096,
+    CHANGES_MAX = 3,                   /* Priority class: change points. */
+    TARGETS_MAX = 2 * CLIENTS_MAX + 1, /* Swizzle class: what can be stopped. */
     HELD_MAX = 4,    /* Attempts that a client keeps hold of. */
     STARTS_MAX = 96, /* Claims and completions of a key that are remembered. */
     ROW_MAX = 2560,
@@ -118,10 +120,11 @@ struct completion {
     int64_t expires_ms;
 };
 
-/* The newest that any client was shown of a key. */
+/* The newest that any client was shown of a key, or had acknowledged. */
 struct sight {
     uint64_t fence;
     bool completed;
+    bool acknowledged;
     int64_t expires_ms;
 };
 
@@ -178,6 +181,9 @@ struct call {
     int64_t asked_ms; /* Store time, in truth. */
     int64_t boot_ms;  /* Of the caller's host. */
     int64_t stalled_ms;
+    int64_t op_since; /* True time; 0: no op is under way. */
+    int64_t op_ms;    /* Spent on ops so far. */
+    bool unsure;      /* One of them was not answered for certain. */
     struct sight sight;
     uint64_t busy_fence; /* First BUSY that it was answered; 0: none. */
     unsigned flips;
@@ -226,6 +232,13 @@ struct client {
     struct version cache[KEYS_MAX]; /* Last seen of each key, remote. */
     struct call *call;
     struct held held[HELD_MAX];
+
+    /* In a small world (small.h). */
+    unsigned births;
+    bool killed;
+    unsigned script_step;
+    struct rng random; /* What the library is given. */
+    uint64_t told;     /* Hash of all since it was last between two calls. */
 };
 
 /* ---- Operations under way ---------------------------------------------- */
@@ -254,6 +267,7 @@ struct flight {
     struct call *origin;   /* That it came from. */
     struct key *key;       /* NULL: a purge. */
     int64_t due_at;
+    unsigned priority;
     int told; /* Answer with this code instead of what came out. */
 
     /* What was decided, and by what time. */
@@ -283,27 +297,61 @@ struct flight {
 
 /* ---- The schedule ------------------------------------------------------ */
 
-enum class {
-    CLASS_UNIFORM,
-    CLASS_PRIORITY,
-    CLASS_SWIZZLE,
-    CLASSES
+/* What clients do, and how their work ends (work.c). */
+enum {
+    ROUNDS = 7,
+    ENDS = 5
 };
 
-/* What the seed has chosen for all of a schedule. */
+/* What the seed has chosen for all of a schedule. Each schedule leaves some
+ * things out and does others often: what is rare among all things together is
+ * met more often where little else happens. */
 struct config {
     enum mode mode;
     enum class class;
     unsigned clients;
-    unsigned rounds; /* 0: each client draws its own. */
-    unsigned steps;  /* After these nothing breaks any more. */
+    unsigned rounds_each; /* 0: each client draws its own. */
+    unsigned steps;       /* After these nothing breaks any more. */
     unsigned keys;
     unsigned restarts;
     unsigned fault_permille; /* For each step. */
     unsigned fate_permille;  /* For each operation. */
     unsigned clock_permille; /* For each reading. */
+    unsigned clock_at;       /* This reading fails; 0: none. */
     int64_t timeout_ms;
-    bool by_wall; /* Remote: a first claim trusts the wall clock. */
+    bool by_wall;            /* Remote: a first claim trusts the wall clock. */
+    bool hot;                /* Everybody wants one key, at once and again. */
+    unsigned rounds[ROUNDS]; /* Weights. */
+    unsigned ends[ENDS];     /* After work that was done. */
+    int64_t rest_ms;         /* Between rounds, at most. */
+    unsigned hold_permille;  /* Of the requests. */
+    unsigned wait_permille;
+    int64_t wait_max_ms;
+    int64_t lease_max_ms;
+    unsigned forever_permille; /* Leases without an end. */
+    unsigned token_permille;   /* Owners that pass their token on. */
+};
+
+/* Priority class (order.h). */
+struct order {
+    unsigned time;                 /* Its priority. */
+    unsigned behind;               /* The lowest that was given so far. */
+    unsigned changes[CHANGES_MAX]; /* At these steps. */
+    unsigned changes_len;
+};
+
+/* Swizzle class (swizzle.h). */
+struct turn {
+    int64_t at;
+    unsigned target;
+    bool stop; /* Or start. */
+};
+
+struct swizzle {
+    struct turn turns[2 * TARGETS_MAX];
+    unsigned turns_len;
+    unsigned next;
+    unsigned stopped; /* A bit for each target. */
 };
 
 struct violation {
@@ -311,6 +359,9 @@ struct violation {
     char id[8];
     char text[240];
 };
+
+struct explore;
+struct script;
 
 struct world {
     uint64_t seed;
@@ -324,6 +375,7 @@ struct world {
     bool checking; /* Hooks are called by the checker. */
 
     int64_t now; /* True time. */
+    int64_t start_ms;
     struct host hosts[CLIENTS_MAX];
     struct client clients[CLIENTS_MAX];
     struct client *running;
@@ -344,6 +396,12 @@ struct world {
     struct idem__anchor truth;  /* Embedded: the checker's own. */
     int64_t saved_ms; /* Embedded: what the store knows of its time. */
     unsigned chains;
+    struct order order;
+    struct swizzle swizzle;
+    struct explore *explore; /* Small: makes the choices; else NULL. */
+    const struct script *script;
+    unsigned store_calls;
+    unsigned clock_reads;
     unsigned steps;
     unsigned restarts;
     char token[IDEM_TOKEN_MAX]; /* That somebody passed on; "" if none. */
@@ -354,6 +412,7 @@ struct world {
 /* What of a schedule is not left to its seed. */
 struct forced {
     int mode;         /* -1: the seed decides. */
+    int class;        /* Likewise. */
     unsigned clients; /* 0: likewise; else at most CLIENTS_MAX. */
     unsigned rounds;  /* Of each client; 0: likewise. */
 };
@@ -375,7 +434,7 @@ static inline void note(struct world *w, enum event event,
 
 static inline bool fault(struct world *w, enum fault fault, unsigned permille)
 {
-    if (w->quiet || !rng_chance(&w->rng, permille)) {
+    if (w->quiet || w->explore != NULL || !rng_chance(&w->rng, permille)) {
         return false;
     }
     w->stats->faults[fault]++;

@@ -1,0 +1,23 @@
+/* What the clients of a small world do: few calls, in a fixed order. */
+#ifndef SIM_SCRIPT_H
+#define SIM_SCRIPT_H
+
+#include "world.h"
+
+/* Two clients, one key. */
+struct script {
+    const char *name;
+    coro_fn *roles[2];
+    enum idem_on_expired_lease policy;
+    enum idem_status end; /* How work ends. */
+    int64_t work_ms;      /* Before its renewal, and after. */
+    bool forgets;         /* A result is kept no longer than a lease. */
+    int64_t wait_ms;      /* Of who waits. */
+    bool renews;
+    bool says_more; /* After the end it says something else. */
+};
+
+extern const struct script scripts[];
+extern const unsigned scripts_len;
+
+#endif
