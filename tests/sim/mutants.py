@@ -1,7 +1,9 @@
 """Plant known mistakes in the library: the simulator must find each of them.
 
-A mutant is a patch against src/, mutants/NN-name.patch. The lines above the diff
-say what is wrong with it; the last of them names the invariants that may kill it:
+A mutant is a patch against src/, mutants/NN-name.patch, or, where a store breaks
+what a store promises, against the simulated stores in tests/sim/. The lines above
+the diff say what is wrong with it; the last of them names the invariants that may
+kill it:
 
     Expect: I4 I22
 
@@ -22,58 +24,92 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
-sys.path.insert(0, str(HERE.parent / "lib"))
+sys.path[:0] = [os.fspath(HERE), os.fspath(HERE.parent / "lib")]
 
+import seeds  # noqa: E402
 import tap  # noqa: E402
 
 COMPILER = sys.argv[1:] or ["cc"]
 del sys.argv[1:]
 
+PARTS = ("include", "src", "tests/sim")
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w".split()
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
-LIBS = "-lsqlite3 -lcrypto -ljson-c -ldl -lpthread".split()
+LIBS = "-lcrypto -lpthread".split()
+# Of src/: what is simulated and what that needs. Which store a URL names is not.
+ROOMS = "api base core queue store/local store/shared".split()
+LEFT_OUT = ["src/api/open.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
+# Schedules that are run to their end, for how often each class kills.
+SAMPLE = 60_000 if tap.LONG else 6_000
+CLASSES = ("uniform", "priority", "swizzle")
+# Fewer kills than this are chance.
+KILLS_TO_COMPARE = 40
+
+# What is explored completely, as a second net.
+SMALL = "--small all --faults 1 --delays 0".split()
+SMALL += [] if tap.LONG else ["--mode", "embedded"]
+
+KILLER = r"^violation: (\w+) in seed (\d+) \((\w+), (\w+)\)"
+SMALL_KILLER = r"^violation: (\w+) in (\w+ \(\w+\)), execution (\d+)"
+
 _scratch = tempfile.TemporaryDirectory(prefix="idem-mutants-")
+samples = {}  # {mutant: counts of its sample}
+found_small = {}  # {mutant: what found it in a small world, or None}
 
 
-def compile_one(tree, source):
+def compile_one(tree, compiler, source):
     """Compile @source of @tree; return its object."""
     object_file = (tree / "o" / source.replace("/", "_")).with_suffix(".o")
     paths = ["-I", tree / "include", "-I", tree / "src"]
-    command = [*COMPILER, *CFLAGS, *paths, "-c", tree / source, "-o", object_file]
+    command = [*compiler, *CFLAGS, *paths, "-c", tree / source, "-o", object_file]
     subprocess.run(command, check=True)
     return object_file
 
 
-def link(tree, objects):
+def link(tree, objects, compiler=COMPILER):
     """Link the simulator of @tree; return the program."""
     program = tree / "sim"
-    command = [*COMPILER, *LDFLAGS, *objects, "-o", program, *LIBS]
+    command = [*compiler, *LDFLAGS, *objects, "-o", program, *LIBS]
     subprocess.run(command, check=True)
     return program
 
 
-@functools.cache
-def original():
+def compile_all(name, compiler):
     """Compile the library as it is; return (its tree, {source: object})."""
-    tree = Path(_scratch.name) / "original"
-    for part in ("include", "src", "tests/sim"):
+    tree = Path(_scratch.name) / name
+    for part in PARTS:
         shutil.copytree(TOP / part, tree / part)
     (tree / "o").mkdir()
-    sources = [*(tree / "src").rglob("*.c"), *(tree / "tests/sim").glob("*.c")]
-    sources = [os.fspath(s.relative_to(tree)) for s in sorted(sources)]
+    rooms = [tree / "tests/sim", *(tree / "src" / room for room in ROOMS)]
+    sources = sorted(path for room in rooms for path in room.glob("*.c"))
+    sources = [os.fspath(path.relative_to(tree)) for path in sources]
+    sources = [source for source in sources if source not in LEFT_OUT]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(functools.partial(compile_one, tree), sources))
+        compile_source = functools.partial(compile_one, tree, compiler)
+        objects = list(pool.map(compile_source, sources))
     return tree, dict(zip(sources, objects))
 
 
+@functools.cache
+def original():
+    return compile_all("original", COMPILER)
+
+
+@functools.cache
+def original_program():
+    tree, objects = original()
+    return link(tree, objects.values())
+
+
+@functools.cache
 def mutate(patch):
     """Build the simulator with @patch applied; return the program."""
     base, objects = original()
     tree = Path(_scratch.name) / patch.stem
-    for part in ("include", "src"):
+    for part in PARTS:
         shutil.copytree(base / part, tree / part)
     (tree / "o").mkdir()
     command = ["patch", "-p1", "--batch", "--silent", "-d", tree, "-i", patch]
@@ -82,56 +118,186 @@ def mutate(patch):
 
     changed = {}
     for source in objects:
-        mutant = tree / source
-        if mutant.exists() and not filecmp.cmp(base / source, mutant, False):
-            changed[source] = compile_one(tree, source)
+        if not filecmp.cmp(base / source, tree / source, False):
+            changed[source] = compile_one(tree, COMPILER, source)
     assert changed, "it changes no source file"
     return link(tree, {**objects, **changed}.values())
 
 
-def run(program, schedules):
-    """Return (what it says of a violation, how many schedules it ran)."""
-    command = [program, "--seed", "1", "--schedules", str(schedules)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    count = re.search(r"^total +schedules +(\d+)$", done.stdout, re.M)
-    said = re.search(r"^violation: .*?^# reproduce:.*?$", done.stdout, re.M | re.S)
-    return said[0] if said else "", int(count[1])
+def call(program, *options):
+    """Return what @program prints."""
+    return subprocess.run(
+        [program, *map(str, options)], capture_output=True, text=True
+    ).stdout
+
+
+def run(program, schedules, *options):
+    """Return (the first violation that it meets, its counts by kind)."""
+    text = call(program, "--seed", 1, "--schedules", schedules, *options)
+    said = re.search(r"^violation: .*?^# reproduce:.*?$", text, re.M | re.S)
+    counts = {}
+    for kind, what, n in re.findall(r"^(\w+) +(\S.*?) +(\d+)$", text, re.M):
+        counts.setdefault(kind, {})[what] = int(n)
+    return said[0] if said else "", counts
 
 
 @tap.test
 def the_original_lives():
     """Without a planted mistake the same build of the simulator finds none."""
-    tree, objects = original()
-    text, count = run(link(tree, objects.values()), SCHEDULES // 5)
-    tap.equal(text, "")
-    tap.equal(count, SCHEDULES // 5)
+    said, counts = run(original_program(), SCHEDULES // 5)
+    tap.equal(said, "")
+    tap.equal(counts["total"]["schedules"], SCHEDULES // 5)
+    text = call(original_program(), *SMALL)
+    assert "violation" not in text, text
+
+
+@tap.test
+def another_compiler_gives_the_same_traces():
+    """A seed gives the same trace, whichever compiler built the simulator."""
+    ours = subprocess.check_output([*COMPILER, "--version"], text=True)
+    other = "gcc" if "clang" in ours else "clang"
+    if shutil.which(other) is None:
+        tap.skip(f"{other} is not installed")
+    tree, objects = compile_all(other, [other])
+    program = link(tree, objects.values(), [other])
+    options = ("--seed", 1, "--schedules", 3000, "--hashes")
+    hashes = re.findall(r"^seed .*$", call(program, *options), re.M)
+    tap.equal(len(hashes), 3000)
+    again = re.findall(r"^seed .*$", call(original_program(), *options), re.M)
+    tap.equal(hashes, again)
 
 
 @tap.test
 def there_are_enough():
-    """There are at least ten mutants, and each says what may kill it."""
-    assert len(PATCHES) >= 10, PATCHES
+    """There are at least twenty mutants, and each says what may kill it."""
+    assert len(PATCHES) >= 20, PATCHES
+
+
+# ---- Killing ----
+
+
+def words_of(patch):
+    """Return (what is wrong with @patch, the invariants that may kill it)."""
+    text = patch.read_text()
+    expected = re.search(r"^Expect: (.+)$", text, re.M)
+    assert expected, f"{patch.name} does not say what to expect"
+    return " ".join(text.split("Expect:")[0].split()), expected[1].split()
+
+
+def per_mille(counts, name):
+    """Return how many of a thousand schedules of a class were killed."""
+    return 1000 * counts["killed"][name] / max(counts["class"][name], 1)
+
+
+def rate_words(counts):
+    rates = (f"{name} {per_mille(counts, name):.3g}" for name in CLASSES)
+    return "kills in 1000: " + ", ".join(rates)
+
+
+def kill_small(patch, expected):
+    """Return how a small world finds @patch, or None."""
+    killer = re.search(SMALL_KILLER, call(mutate(patch), *SMALL), re.M)
+    if killer is None:
+        return None
+    words = f"{killer[1]} in {killer[2]} at execution {killer[3]}"
+    assert killer[1] in expected, f"a small world: {words}"
+    return words
+
+
+def kill(patch):
+    wrong, expected = words_of(patch)
+    said, counts = run(mutate(patch), SAMPLE, "--go-on")
+    samples[patch.stem] = counts
+    if not said:
+        said, counts = run(mutate(patch), SCHEDULES)
+    killer = re.search(KILLER, said, re.M)
+    assert killer, f"it lived through {counts['total']['schedules']} schedules"
+    words = f"{killer[1]} killed it first at seed {killer[2]} ({killer[3]}, {killer[4]})"
+    found_small[patch.stem] = kill_small(patch, expected)
+    print(f"{patch.stem}: {words}; {rate_words(samples[patch.stem])}")
+    print(f"  in a small world: {found_small[patch.stem] or 'not found'}")
+    assert killer[1] in expected, f"{words}:\n{said}"
 
 
 def add_mutant(patch):
-    text = patch.read_text()
-    expected = re.search(r"^Expect: (.+)$", text, re.M)
-    wrong = " ".join(text.split("Expect:")[0].split())
-
     def mutant_dies():
-        assert expected, "it does not say what to expect"
-        text, count = run(mutate(patch), SCHEDULES)
-        killer = re.search(r"^violation: (\w+) in seed (\d+) \((\w+)\)", text, re.M)
-        assert killer, f"it lived through {count} schedules"
-        words = f"{killer[1]} killed it after {count} schedules"
-        print(f"{patch.stem}: {words} (seed {killer[2]}, {killer[3]})")
-        assert killer[1] in expected[1].split(), f"{words}:\n{text}"
+        kill(patch)
 
-    tap.add(f"{patch.stem}: {wrong}", mutant_dies)
+    tap.add(f"{patch.stem}: {words_of(patch)[0]}", mutant_dies)
 
 
 for path in PATCHES:
     add_mutant(path)
+
+
+# ---- Worth ----
+
+
+def best_of(counts):
+    return max(CLASSES, key=lambda name: per_mille(counts, name))
+
+
+@tap.test
+def each_class_is_worth_it():
+    """Each class of schedules kills some mutants more often than the others do."""
+    compared = {
+        mutant: counts
+        for mutant, counts in samples.items()
+        if sum(counts["killed"].values()) >= KILLS_TO_COMPARE
+    }
+    bests = [best_of(counts) for counts in compared.values()]
+    for name in CLASSES:
+        print(f"{name} kills most often {bests.count(name)} of {len(bests)} mutants")
+    for name in CLASSES[1:]:
+        gains = {
+            mutant: per_mille(counts, name) / max(per_mille(counts, "uniform"), 0.1)
+            for mutant, counts in compared.items()
+        }
+        for mutant in sorted(gains, key=gains.get, reverse=True)[:3]:
+            print(f"{name} kills {mutant} {gains[mutant]:.1f} times as often as uniform")
+        assert max(gains.values()) >= 1.4, gains
+        assert name in bests, bests
+
+
+@tap.test
+def small_worlds_find_mutants():
+    """Small worlds that are explored completely find mutants, too."""
+    found = [mutant for mutant, words in found_small.items() if words]
+    print(f"found in a small world: {len(found)} of {len(found_small)} mutants")
+    assert len(found) >= len(PATCHES) // 3, found
+
+
+# ---- Seeds that once failed ----
+
+
+def meet_again(seed):
+    """True if with its mistake @seed fails as it once did."""
+    patch = next((HERE / "mutants").glob(f"{seed.mutant}-*.patch"))
+    text = call(mutate(patch), *seed.options())
+    killer = re.search(KILLER, text, re.M)
+    return killer is not None and killer[1] in words_of(patch)[1]
+
+
+@tap.test
+def seeds_still_meet_their_mistakes():
+    """With its mistake back in place each seed that once failed fails again."""
+    lost = []
+    for seed in seeds.read():
+        if not meet_again(seed):
+            lost.append(seed)
+    print(f"{len(seeds.read()) - len(lost)} seeds meet their mistakes")
+    if os.environ.get("IDEM_REGEN") == "1":
+        seeds.replace({seed: first_killer(seed.mutant) for seed in lost})
+    else:
+        tap.equal(lost, [])
+
+
+def first_killer(mutant):
+    patch = next((HERE / "mutants").glob(f"{mutant}-*.patch"))
+    said, _ = run(mutate(patch), SCHEDULES)
+    killer = re.search(KILLER, said, re.M)
+    return killer[2], killer[3], killer[4]
+
 
 if __name__ == "__main__":
     tap.main()
