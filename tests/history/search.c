@@ -352,6 +352,13 @@ static bool try_next(struct run *run, struct node *node)
     return false;
 }
 
+/* A lease that is over cannot be ended, nor a long one be renewed to an earlier
+ * end; once another has renewed it, or some time has passed, they can. */
+static bool may_change_later(const struct op *op)
+{
+    return op->verb == VERB_EXPIRE || op->verb == VERB_RENEW;
+}
+
 /* Goes on from @node with what it tries. False: that was met before. */
 static bool go_on(struct run *run, size_t at)
 {
@@ -364,8 +371,8 @@ static bool go_on(struct run *run, size_t at)
         taken = with(taken, node->trying->tag);
         /* What can only change nothing may as well come now: whatever order
          * there is stays one when it is moved to here. */
-        node->settled =
-            node->only && memcmp(&state, &node->state, sizeof(state)) == 0;
+        node->settled = node->only && !may_change_later(node->trying->op) &&
+                        memcmp(&state, &node->state, sizeof(state)) == 0;
     } else if (only_once(node->trying_open->op)) {
         taken = with(taken, node->trying_open->tag);
     }
