@@ -101,7 +101,9 @@ struct idem_op {
      * again; of the attempt for end and renew; fresh for resolve. */
     uint8_t nonce[16];
     bool has_nonce;
-    uint64_t fence; /* end, renew, expire, resolve. */
+    uint64_t fence; /* end, renew, expire, resolve. A store that fails a begin
+                     * with IDEM_EUNKNOWN puts here the fence of the claim that
+                     * it may have made (0: none). */
 
     union {
         struct idem_request begin;

@@ -78,43 +78,88 @@ static bool settle_again(const struct idem_store *store, int64_t until_ms,
     return true;
 }
 
-int idem__call(struct idem_store *store, struct idem_op **op,
-               struct idem_error *error)
+/* A claim that may have been made is nobody's: it is given back, if the store can
+ * do that before its handle is closed. Else the key waits until the lease ends.
+ * Nobody waits for the answer, which cannot be told from "it was never made". */
+static void withdraw(struct idem_queue *queue, struct idem_op *op)
 {
+    struct idem_store *store = queue->store;
+
+    op->verb = IDEM_OP_END;
+    op->u.end = (struct idem_outcome){
+        .status = IDEM_STATUS_RELEASED,
+        .text = idem_str("its caller was not told that it had the key"),
+    };
+    if (idem_queue_submit(queue, op, NULL) != 0) {
+        idem_op_destroy(op);
+        return;
+    }
+    store->ops->drive(store, queue, /* deadline_ms= */ 0);
+    switch (idem__queue_cancel(queue, op)) {
+    case IDEM_CANCEL_TAKEN_BACK:
+        idem_op_destroy(op);
+        break;
+    case IDEM_CANCEL_DETACHED:
+        break;
+    case IDEM_CANCEL_ANSWERED:
+        idem_op_destroy(idem_queue_reap(queue, -1));
+        break;
+    }
+}
+
+/* Asks until it is known what came of @op, or the time is over. */
+static int call_until_known(struct idem_queue *queue, struct idem_op **op,
+                            struct idem_error *error)
+{
+    struct idem_store *store = queue->store;
     int64_t now_ms = idem__boot_ms(store);
     int64_t until_ms = 0; /* Without a clock: one try. */
     int64_t pause_ms = PAUSE_FIRST_MS;
-    struct idem_queue queue;
     bool unknown = false;
     int rc;
 
     if (now_ms != IDEM_NEVER) {
         until_ms = idem__time_add(now_ms, store->options.timeout_ms);
     }
-    rc = idem__queue_init(&queue, store);
-    if (rc != 0) {
-        rc = idem_op_fail(*op, rc, "%s", idem_error_text(rc));
-    } else {
-        do {
-            rc = call_once(&queue, op, error);
-            unknown = unknown || rc == IDEM_EUNKNOWN;
-        } while (*op != NULL && unknown &&
-                 idem_error_kind(rc) == IDEM_KIND_RETRY &&
-                 settle_again(store, until_ms, &pause_ms));
-        idem__queue_finish(&queue);
-    }
-    if (rc == 0 || *op == NULL) {
-        return rc;
-    }
+    do {
+        rc = call_once(queue, op, error);
+        unknown = unknown || rc == IDEM_EUNKNOWN;
+    } while (*op != NULL && unknown && idem_error_kind(rc) == IDEM_KIND_RETRY &&
+             settle_again(store, until_ms, &pause_ms));
+
     /* Once a copy may have been applied, "nothing was done" is not ours to say. */
-    if (unknown && (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL)) {
+    if (*op != NULL && unknown &&
+        (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL)) {
         rc = idem_op_fail(*op, IDEM_EUNKNOWN, "%s",
                           idem_error_text(IDEM_EUNKNOWN));
     }
-    if (error != NULL) {
-        *error = (*op)->error;
+    return rc;
+}
+
+int idem__call(struct idem_store *store, struct idem_op **op,
+               struct idem_error *error)
+{
+    struct idem_queue queue;
+    int rc = idem__queue_init(&queue, store);
+
+    if (rc != 0) {
+        idem_op_destroy(*op);
+        *op = NULL;
+        return idem__error_plain(error, rc);
     }
-    idem_op_destroy(*op);
-    *op = NULL;
+    rc = call_until_known(&queue, op, error);
+    if (rc != 0 && *op != NULL) {
+        if (error != NULL) {
+            *error = (*op)->error;
+        }
+        if (rc == IDEM_EUNKNOWN && (*op)->verb == IDEM_OP_BEGIN &&
+            (*op)->fence != 0) {
+            withdraw(&queue, *op);
+        } else {
+            idem_op_destroy(*op);
+        }
+        *op = NULL;
+    }
+    idem__queue_finish(&queue);
     return rc;
 }

@@ -175,6 +175,49 @@ TEST(settle, staysUnknownWhenTheTimeIsOver)
     }
 }
 
+/* Makes the claim, and never says so; answers what else is asked. */
+static enum script_does claim_unheard(struct script *script, struct idem_op *op)
+{
+    unsigned *ends = script->ctx;
+
+    script_relay(script, op);
+    if (op->verb == IDEM_OP_BEGIN) {
+        op->fence = 1;
+        (void)idem_op_fail(op, IDEM_EUNKNOWN, "as planned");
+    } else {
+        assert_int_equal(op->verb, IDEM_OP_END);
+        assert_int_equal(op->u.end.status, IDEM_STATUS_RELEASED);
+        assert_memory_equal(op->nonce, script->nonces[0], 16);
+        assert_int_equal(op->error.code, 0);
+        ++*ends;
+    }
+    return SCRIPT_ANSWERS;
+}
+
+/* ROW(12) A claim that was made, as its caller never heard, is given back: the
+ * key waits for no lease. */
+TEST(settle, givesBackWhatMayHaveBeenClaimed)
+{
+    struct host host;
+    struct idem_open_options options;
+    struct script script;
+    struct idem_store *store;
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+    unsigned ends = 0;
+
+    host_init(&host);
+    options = host_options(&host, true);
+    options.timeout_ms = 1000;
+    store = script_open(&script, claim_unheard, &options);
+    script.ctx = &ends;
+    assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+    assert_string_equal(why.text, "as planned");
+    assert_null(attempt);
+    assert_int_equal(ends, 1);
+    idem_close(store);
+}
+
 /* A refusal that comes after an unknown answer settles nothing either. */
 TEST(settle, staysUnknownWhenRefusedLater)
 {
