@@ -133,9 +133,24 @@ void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
     }
 }
 
+/* What an op refers to that is not in its memory is counted, too. */
+static size_t args_len(const struct idem_op *op)
+{
+    struct idem_op shallow = *op;
+    struct idem_slice *slices[SLICES_MAX];
+    size_t n = arg_slices(&shallow, slices);
+    size_t total = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        total += slices[i]->len;
+    }
+    return total;
+}
+
 struct idem_op *idem__op_clone(const struct idem_op *op)
 {
-    struct idem_op *copy = idem__op_create(op->verb, op->args_len);
+    struct idem_op *copy = idem__op_create(op->verb, args_len(op));
     struct idem_slice *slices[SLICES_MAX];
     size_t n;
     size_t i;
