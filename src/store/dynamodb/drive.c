@@ -288,6 +288,39 @@ static void start(struct idem__dynamodb_store *store, struct idem_op *op)
     go_on(store, task);
 }
 
+static uint64_t draw(const struct idem__dynamodb_store *store)
+{
+    const struct idem_host *host = &store->base.options.host;
+    uint64_t random = 0;
+
+    (void)host->random(host->ctx, &random, sizeof(random));
+    return random;
+}
+
+/* True for what an owner has to say of its attempt. */
+static bool is_of_owner(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
+/* False: @op was refused, because the service has been away for a while. */
+static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
+{
+    struct idem__breaker *breaker = &store->breaker;
+
+    if (!breaker->open || is_of_owner(op) ||
+        idem__breaker_admits(breaker, idem__mono_ms(), draw(store))) {
+        return true;
+    }
+    (void)
+        idem_op_fail(op, IDEM_EUNAVAILABLE,
+                     "DynamoDB has not answered for %lld s; it is asked again "
+                     "every second or two",
+                     (long long)(idem__mono_ms() - breaker->first_ms) / 1000);
+    return false;
+}
+
 /* What needs no request. True: @op was answered. */
 static bool answer_at_once(struct idem__dynamodb_store *store,
                            struct idem_op *op)
@@ -298,13 +331,24 @@ static bool answer_at_once(struct idem__dynamodb_store *store,
         (void)pthread_mutex_lock(&store->mutex);
         idem__tally_answer(&store->tally, op);
         (void)pthread_mutex_unlock(&store->mutex);
-    } else if ((store->base.options.flags & IDEM_OPEN_READONLY) == 0 || reads) {
-        return false;
-    } else {
+    } else if ((store->base.options.flags & IDEM_OPEN_READONLY) != 0 &&
+               !reads) {
         (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
+    } else if (may_ask(store, op)) {
+        return false;
     }
     idem_op_answer(op);
     return true;
+}
+
+static void tell_breaker(struct idem__dynamodb_store *store,
+                         const struct idem__aws_request *request)
+{
+    if (request->outcome == IDEM__AWS_ANSWERED && request->status < 500) {
+        idem__breaker_heard(&store->breaker);
+    } else {
+        idem__breaker_unheard(&store->breaker, idem__mono_ms(), draw(store));
+    }
 }
 
 /* Takes ops off the queue as long as there is room. */
@@ -342,6 +386,7 @@ static void take_answers(struct idem__dynamodb_store *store)
 
         store->answered =
             store->answered || request->outcome == IDEM__AWS_ANSWERED;
+        tell_breaker(store, request);
         if (idem__dynamodb_now(store, &now) != 0) {
             no_clock(task);
         } else {

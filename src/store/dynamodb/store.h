@@ -3,6 +3,7 @@
 #define IDEM_STORE_DYNAMODB_STORE_H
 
 #include "aws/transport.h"
+#include "store/dynamodb/breaker.h"
 #include "store/dynamodb/place.h"
 #include "store/dynamodb/task.h"
 #include "store/shared/tally.h"
@@ -32,7 +33,8 @@ struct idem__dynamodb_store {
     pthread_t thread;
     bool threaded;
 
-    struct idem__task *spare; /* The leader's; linked by link. */
+    struct idem__task *spare;     /* The leader's; linked by link. */
+    struct idem__breaker breaker; /* The leader's. */
 
     int watch; /* epoll of the client's and of timer; -1: nobody asked. */
     int timer; /* timerfd: when there is something to do in any case. */
