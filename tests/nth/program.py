@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -47,6 +48,8 @@ BATCH = 8
 # Nothing was done: store away, out of memory, full, corrupt, denied, not to be
 # used.
 REFUSED = {69, 70, 73, 74, 77, 78}
+# glibc 2.36 without memory for a table of its own.
+LIBC_DIED = {-signal.SIGSEGV, -signal.SIGABRT}
 NOT_RUN = REFUSED | {126, 127}
 
 
@@ -132,12 +135,12 @@ def unknown(case):
 
 def kept(case):
     """True if the outcome waits in the journal, and its owner says so."""
-    return case.got.status == 80 and b"kept in" in case.got.stderr
+    return case.got.status == 80 and b"is kept in" in case.got.stderr
 
 
 def settled(case, record):
     """The status of the key once the journal has been told to the store."""
-    if b"kept in" not in case.got.stderr:
+    if b"is kept in" not in case.got.stderr:
         return record
     equal(case("reconcile").status, 0)
     return case.records().get("k")
@@ -218,6 +221,9 @@ def judge_resolve(case, record):
     assert record in ("unknown", "completed"), record
     if case.got.status == 0:
         equal(record, "completed")
+    elif case.got.status in LIBC_DIED and case.fault.call == "alloc":
+        # In getpwuid(), which is asked who decides, before anything is decided.
+        equal(record, "unknown")
     else:
         assert case.got.status in REFUSED | {2} or died(case), case.got
 
@@ -259,7 +265,7 @@ if LONG:
         (
             "idem resolve",
             unknown,
-            lambda _: ("resolve", "k", "--complete", "--reason", "looked"),
+            lambda _: ("resolve", "k", "--complete", "paid", "--reason", "looked"),
             judge_resolve,
         ),
         ("idem list", held, lambda _: ("list", "--json"), judge_reading),

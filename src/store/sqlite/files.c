@@ -5,6 +5,7 @@
  * read what it acknowledged. */
 #include "store/sqlite/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -47,6 +48,10 @@ bool idem__files_are_replaced(const struct idem__sqlite_store *store)
     if (!is_same(&st, &files->file)) {
         return true;
     }
-    return store->table.conn != NULL && !store->broken &&
-           (stat_log(store, &st) != 0 || !is_same(&st, &files->log));
+    if (store->table.conn == NULL || store->broken) {
+        return false;
+    }
+    /* An error of the disk says nothing about what is there. */
+    return stat_log(store, &st) != 0 ? errno == ENOENT
+                                     : !is_same(&st, &files->log);
 }
