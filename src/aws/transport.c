@@ -484,8 +484,12 @@ static bool start_queued(struct idem__aws_client *client)
 static void end_late(struct idem__aws_client *client)
 {
     struct idem__aws_request *request = client->queued.first;
-    int64_t now_ms = idem__mono_ms();
+    int64_t now_ms;
 
+    if (request == NULL) {
+        return;
+    }
+    now_ms = idem__mono_ms();
     if (client->queued_due_ms > now_ms) {
         return;
     }
