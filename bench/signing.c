@@ -1,21 +1,18 @@
-/* CPU of a request: signed by src/aws, or sent as it is by libcurl alone.
+/* CPU of a request: signed by src/aws, and sent as it is by libcurl alone.
  *
- * Usage: signing URL raw|ours get|put IN_FLIGHT REQUESTS
+ * Usage: signing URL get|put IN_FLIGHT REQUESTS ROUNDS
  *
- * Both keep connections, reuse easy handles, and read the whole answer. The raw
- * one sends the same headers, made once, with curl_multi_perform() and
- * curl_multi_poll(). Prints CPU and wall time of each request in us. Makes the
- * table itself.
+ * Both keep connections, reuse easy handles, and read the whole answer; see raw.h
+ * for the other one. They take turns of REQUESTS requests; prints a line for each
+ * round: CPU of a request in us, raw and ours. Makes the table itself.
  */
-#include "aws/curl.h"
+#include "raw.h"
+
 #include "aws/transport.h"
 #include "base/host.h"
 
-#include <curl/curl.h>
-
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #define IN_FLIGHT_MAX 64
@@ -115,107 +112,34 @@ static void ours(struct idem__aws_client *client,
 
 /* ---- Raw ---- */
 
-struct raw {
-    CURL *easy;
-    char answer[65536];
-    size_t len;
-};
-
-static size_t take(char *bytes, size_t size, size_t n, void *ctx)
-{
-    struct raw *raw = ctx;
-
-    if (raw->len + size * n > sizeof(raw->answer)) {
-        return 0;
-    }
-    memcpy(raw->answer + raw->len, bytes, size * n);
-    raw->len += size * n;
-    return size * n;
-}
-
-static struct curl_slist raw_lines[6];
-
-static void raw_setup(const struct idem__curl *curl, struct raw *raw,
-                      const char *url, const char *target, const char *body)
-{
-    static char target_line[160];
-    static const char *const lines[] = {
-        "Content-Type: application/x-amz-json-1.0",
-        "X-Amz-Date: 20260101T000000Z",
-        target_line,
-        "Authorization: AWS4-HMAC-SHA256 "
-        "Credential=AKIDBENCH/20260101/us-east-1/dynamodb/aws4_request, "
-        "SignedHeaders=content-type;host;x-amz-date;x-amz-target, Signature="
-        "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
-    };
-    size_t i;
-
-    snprintf(target_line, sizeof(target_line), "X-Amz-Target: %s", target);
-    for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        raw_lines[i].data = (char *)(uintptr_t)lines[i];
-        raw_lines[i].next =
-            i + 1 < sizeof(lines) / sizeof(lines[0]) ? &raw_lines[i + 1] : NULL;
-    }
-    raw->easy = curl->easy_init();
-    (void)curl->easy_setopt(raw->easy, CURLOPT_URL, url);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_HTTPHEADER, raw_lines);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_TIMEOUT_MS, 10000L);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_WRITEFUNCTION, take);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_WRITEDATA, raw);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_PRIVATE, raw);
-    (void)curl->easy_setopt(raw->easy, CURLOPT_POSTFIELDSIZE,
-                            (long)strlen(body));
-    (void)curl->easy_setopt(raw->easy, CURLOPT_POSTFIELDS, body);
-}
-
-/* What the table of functions lacks, because the library does not use it. */
-struct more {
-    CURLMcode (*perform)(CURLM *, int *);
-    CURLMcode (*poll)(CURLM *, struct curl_waitfd *, unsigned, int, int *);
-};
-
-static void raw_run(const struct idem__curl *curl, const struct more *more,
-                    CURLM *multi, struct raw *raws, size_t in_flight,
-                    long total)
+static void unsigned_ones(struct raw *raw, const char *target, const char *body,
+                          size_t in_flight, long total)
 {
     long sent = 0, done = 0;
-    size_t i;
-    int n;
 
-    for (i = 0; i < in_flight && sent < total; i++, sent++) {
-        raws[i].len = 0;
-        (void)curl->multi_add_handle(multi, raws[i].easy);
+    while (sent < total && (size_t)sent < in_flight) {
+        raw_send(raw_call(raw, (unsigned)sent), target, body);
+        sent++;
     }
     while (done < total) {
-        CURLMsg *message;
+        struct raw_call *call = raw_reap(raw);
 
-        (void)more->perform(multi, &n);
-        while ((message = curl->multi_info_read(multi, &n)) != NULL) {
-            CURL *easy = message->easy_handle;
-            struct raw *raw;
-            long status = 0;
-
-            if (message->data.result != CURLE_OK) {
-                die(curl->easy_strerror(message->data.result));
-            }
-            (void)curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-            (void)curl->easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&raw);
-            if (status != 200) {
-                die("raw: not 200");
-            }
-            (void)curl->multi_remove_handle(multi, easy);
-            done++;
-            if (sent < total) {
-                raw->len = 0;
-                (void)curl->multi_add_handle(multi, easy);
-                sent++;
-            }
+        if (call->status != 200) {
+            die("raw: not 200");
         }
-        if (done < total) {
-            (void)more->poll(multi, NULL, 0, 1000, &n);
+        done++;
+        if (sent < total) {
+            raw_send(call, target, body);
+            sent++;
         }
     }
+}
+
+/* CPU of each of @total requests, in us. */
+static double cpu_us(int64_t since_ns, long total)
+{
+    return (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - since_ns) / 1000 /
+           (double)total;
 }
 
 int main(int argc, char **argv)
@@ -224,58 +148,58 @@ int main(int argc, char **argv)
                                                .service_env = "DYNAMODB"};
     struct idem__aws_endpoint endpoint;
     struct idem_error error;
-    const struct idem__curl *curl;
     struct idem__aws_client *client;
-    struct more more = {curl_multi_perform, curl_multi_poll};
-    const char *target, *body;
+    struct raw *raw;
+    const char *name, *target, *body;
     size_t in_flight;
-    long total;
-    int64_t cpu_ns, wall_ns;
+    long total, rounds, i;
 
     if (argc != 6) {
-        die("usage: signing URL raw|ours get|put IN_FLIGHT REQUESTS");
+        die("usage: signing URL get|put IN_FLIGHT REQUESTS ROUNDS");
     }
     where.url = idem_str(argv[1]);
     if (idem__aws_endpoint_resolve(&where, &idem__aws_env_process, &endpoint,
-                                   &error) != 0 ||
-        idem__curl_get(&curl, &error) != 0) {
+                                   &error) != 0) {
         die(error.text);
     }
     snprintf(put, sizeof(put),
              "{\"TableName\":\"signing\",\"Item\":{\"id\":{\"S\":\"a\"},"
              "\"data\":{\"S\":\"%01000d\"}}}",
              7);
-    in_flight = strtoul(argv[4], NULL, 10);
+    in_flight = strtoul(argv[3], NULL, 10);
     in_flight = in_flight > IN_FLIGHT_MAX ? IN_FLIGHT_MAX : in_flight;
-    total = strtol(argv[5], NULL, 10);
-    target = strcmp(argv[3], "get") == 0 ? "DynamoDB_20120810.GetItem"
+    total = strtol(argv[4], NULL, 10);
+    rounds = strtol(argv[5], NULL, 10);
+    name = strcmp(argv[2], "get") == 0 ? "GetItem" : "PutItem";
+    target = strcmp(argv[2], "get") == 0 ? "DynamoDB_20120810.GetItem"
                                          : "DynamoDB_20120810.PutItem";
-    body = strcmp(argv[3], "get") == 0 ? get : put;
+    body = strcmp(argv[2], "get") == 0 ? get : put;
 
     client = client_open(in_flight);
+    raw = raw_open(endpoint.url, (unsigned)in_flight);
     ours(client, &endpoint, "DynamoDB_20120810.CreateTable", create, 1, 1, 0);
     ours(client, &endpoint, "DynamoDB_20120810.PutItem", put, 1, 1, 200);
-    if (strcmp(argv[2], "ours") == 0) {
-        ours(client, &endpoint, target, body, in_flight, 500, 200);
-        wall_ns = now_ns(CLOCK_MONOTONIC);
-        cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-        ours(client, &endpoint, target, body, in_flight, total, 200);
-    } else {
-        static struct raw raws[IN_FLIGHT_MAX];
-        CURLM *multi = curl->multi_init();
-        size_t i;
+    for (i = -1; i < rounds; i++) {
+        double cpu[2];
+        unsigned turn;
 
-        for (i = 0; i < in_flight; i++) {
-            raw_setup(curl, &raws[i], endpoint.url, target, body);
+        /* Each goes first as often as the other. */
+        for (turn = 0; turn < 2; turn++) {
+            bool is_ours = ((i + turn) & 1) != 0;
+            int64_t since_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+            if (is_ours) {
+                ours(client, &endpoint, target, body, in_flight, total, 200);
+            } else {
+                unsigned_ones(raw, name, body, in_flight, total);
+            }
+            cpu[is_ours] = cpu_us(since_ns, total);
         }
-        raw_run(curl, &more, multi, raws, in_flight, 500);
-        wall_ns = now_ns(CLOCK_MONOTONIC);
-        cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
-        raw_run(curl, &more, multi, raws, in_flight, total);
+        if (i >= 0) { /* The first is to get warm. */
+            printf("%.2f %.2f\n", cpu[0], cpu[1]);
+        }
     }
-    cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
-    wall_ns = now_ns(CLOCK_MONOTONIC) - wall_ns;
-    printf("%.2f %.2f\n", (double)cpu_ns / 1000 / (double)total,
-           (double)wall_ns / 1000 / (double)total);
+    raw_close(raw);
+    idem__aws_client_close(client);
     return 0;
 }

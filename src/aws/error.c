@@ -212,6 +212,45 @@ void idem__aws_error_parse(int status, const char *header,
     (void)json_object_put(value);
 }
 
+/* Their first letters are rare in what else an answer holds: base64. */
+static bool contains(struct idem_slice text, const char *word)
+{
+    const char *p = text.base;
+    size_t left = text.len;
+    size_t len = strlen(word);
+
+    while (left >= len) {
+        const char *at = memchr(p, word[0], left - len + 1);
+
+        if (at == NULL) {
+            return false;
+        }
+        if (memcmp(at, word, len) == 0) {
+            return true;
+        }
+        left -= (size_t)(at + 1 - p);
+        p = at + 1;
+    }
+    return false;
+}
+
+bool idem__aws_error_may_be_stale(const char *header, struct idem_slice body)
+{
+    /* What the names and sentences of both have in common, and what could stand
+     * for any letter. */
+    static const char *const words[] = {"xpired",  "Skewed",  "InTheFuture",
+                                        "not yet", "Refresh", "\\u"};
+    struct idem_slice type = idem_str(header == NULL ? "" : header);
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (contains(type, words[i]) || contains(body, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool idem__aws_error_is(const struct idem__aws_error *error, const char *type)
 {
     return strcmp(error->type, type) == 0;

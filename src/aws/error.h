@@ -38,7 +38,11 @@ void idem__aws_error_parse(int status, const char *header,
                            struct idem_slice body,
                            struct idem__aws_error *ret_error);
 
-/* The same for a body that the caller has parsed already (NULL: it is no JSON):
+/* False: idem__aws_error_parse() would neither call it SKEWED nor EXPIRED. Looks
+ * without parsing, and may be true of others too. */
+bool idem__aws_error_may_be_stale(const char *header, struct idem_slice body);
+
+/* The same as idem__aws_error_parse() for a body that the caller has parsed already (NULL: it is no JSON):
  * for answers that carry more than an error, such as the item of a refused
  * write. @body is not kept. */
 void idem__aws_error_read(int status, const char *header,

@@ -385,6 +385,7 @@ static bool launch_anew(struct idem__aws_client *client,
                         struct idem__aws_request *request, int64_t date_ms)
 {
     struct idem__aws_provider *provider = client->options.provider;
+    struct idem_slice answer = {request->answer, request->answer_len};
     struct idem__aws_error refusal;
     struct idem_error error;
     int64_t now_ms = 0;
@@ -392,11 +393,11 @@ static bool launch_anew(struct idem__aws_client *client,
     if (request->outcome != IDEM__AWS_ANSWERED || request->status < 400 ||
         request->status > 499 || request->answer_len > SKEW_ANSWER_MAX ||
         request->signed_anew || request->sends != 1 ||
-        request->deadline_ms <= idem__mono_ms()) {
+        request->deadline_ms <= idem__mono_ms() ||
+        !idem__aws_error_may_be_stale(request->error_type, answer)) {
         return false;
     }
-    idem__aws_error_parse(request->status, request->error_type,
-                          idem_bytes(request->answer, request->answer_len),
+    idem__aws_error_parse(request->status, request->error_type, answer,
                           &refusal);
     if (refusal.meaning == IDEM__AWS_SKEWED) {
         if (date_ms == 0) {
@@ -483,8 +484,12 @@ static bool start_queued(struct idem__aws_client *client)
 static void end_late(struct idem__aws_client *client)
 {
     struct idem__aws_request *request = client->queued.first;
-    int64_t now_ms = idem__mono_ms();
+    int64_t now_ms;
 
+    if (request == NULL) {
+        return;
+    }
+    now_ms = idem__mono_ms();
     if (client->queued_due_ms > now_ms) {
         return;
     }

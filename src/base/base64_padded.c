@@ -38,33 +38,35 @@ void idem__base64_padded_add(struct idem__buffer *buffer,
     buffer->len = (size_t)(to - buffer->base);
 }
 
-/* 0 to 63, or 64 for what is no character of the alphabet. */
-static uint32_t value_of(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z') {
-        return (uint32_t)(c - 'A');
-    }
-    if (c >= 'a' && c <= 'z') {
-        return (uint32_t)(c - 'a') + 26;
-    }
-    if (c >= '0' && c <= '9') {
-        return (uint32_t)(c - '0') + 52;
-    }
-    if (c == '+') {
-        return 62;
-    }
-    return c == '/' ? 63 : 64;
-}
+/* The value of each character of the alphabet, and KNOWN. By table, since which
+ * kind of character comes next cannot be foretold. */
+#define KNOWN 0x80u
+
+static const uint8_t values[256] = {
+    ['A'] = 128, ['B'] = 129, ['C'] = 130, ['D'] = 131, ['E'] = 132,
+    ['F'] = 133, ['G'] = 134, ['H'] = 135, ['I'] = 136, ['J'] = 137,
+    ['K'] = 138, ['L'] = 139, ['M'] = 140, ['N'] = 141, ['O'] = 142,
+    ['P'] = 143, ['Q'] = 144, ['R'] = 145, ['S'] = 146, ['T'] = 147,
+    ['U'] = 148, ['V'] = 149, ['W'] = 150, ['X'] = 151, ['Y'] = 152,
+    ['Z'] = 153, ['a'] = 154, ['b'] = 155, ['c'] = 156, ['d'] = 157,
+    ['e'] = 158, ['f'] = 159, ['g'] = 160, ['h'] = 161, ['i'] = 162,
+    ['j'] = 163, ['k'] = 164, ['l'] = 165, ['m'] = 166, ['n'] = 167,
+    ['o'] = 168, ['p'] = 169, ['q'] = 170, ['r'] = 171, ['s'] = 172,
+    ['t'] = 173, ['u'] = 174, ['v'] = 175, ['w'] = 176, ['x'] = 177,
+    ['y'] = 178, ['z'] = 179, ['0'] = 180, ['1'] = 181, ['2'] = 182,
+    ['3'] = 183, ['4'] = 184, ['5'] = 185, ['6'] = 186, ['7'] = 187,
+    ['8'] = 188, ['9'] = 189, ['+'] = 190, ['/'] = 191,
+};
 
 static bool read_quad(const uint8_t *p, uint32_t *ret_bits)
 {
-    uint32_t a = value_of(p[0]);
-    uint32_t b = value_of(p[1]);
-    uint32_t c = value_of(p[2]);
-    uint32_t d = value_of(p[3]);
+    uint32_t a = values[p[0]];
+    uint32_t b = values[p[1]];
+    uint32_t c = values[p[2]];
+    uint32_t d = values[p[3]];
 
-    *ret_bits = a << 18 | b << 12 | c << 6 | d;
-    return ((a | b | c | d) & 64) == 0;
+    *ret_bits = (a & 63) << 18 | (b & 63) << 12 | (c & 63) << 6 | (d & 63);
+    return (a & b & c & d & KNOWN) != 0;
 }
 
 /* The last four characters, of which one or two may be padding. */

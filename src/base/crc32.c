@@ -1,5 +1,8 @@
-/* CRC-32, eight bytes at a time. */
+/* CRC-32, by the processor's own means where it has some, else, and at the end,
+ * by tables, eight bytes at a time. */
 #include "base/crc32.h"
+
+#include "base/crc32_fold.h"
 
 #include <pthread.h>
 
@@ -35,13 +38,8 @@ static uint32_t low_u32(const uint8_t *p)
            (uint32_t)p[3] << 24;
 }
 
-uint32_t idem__crc32(uint32_t crc, struct idem_slice bytes)
+static uint32_t by_table(uint32_t r, const uint8_t *p, size_t len)
 {
-    const uint8_t *p = bytes.base;
-    size_t len = bytes.len;
-    uint32_t r = ~crc;
-
-    (void)pthread_once(&once, fill_tables);
     for (; len >= 8; len -= 8, p += 8) {
         uint32_t a = r ^ low_u32(p);
         uint32_t b = low_u32(p + 4);
@@ -54,5 +52,20 @@ uint32_t idem__crc32(uint32_t crc, struct idem_slice bytes)
     for (; len > 0; len--, p++) {
         r = r >> 8 ^ tables[0][(r ^ *p) & 255];
     }
-    return ~r;
+    return r;
+}
+
+uint32_t idem__crc32(uint32_t crc, struct idem_slice bytes)
+{
+    const uint8_t *p = bytes.base;
+    uint8_t rest[IDEM__CRC32_REST];
+    uint32_t r = ~crc;
+    size_t done = idem__crc32_fold(r, bytes, rest);
+
+    (void)pthread_once(&once, fill_tables);
+    if (done > 0) {
+        r = by_table(0, rest, sizeof(rest));
+        p += done;
+    }
+    return ~by_table(r, p, bytes.len - done);
 }

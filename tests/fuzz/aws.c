@@ -52,7 +52,13 @@ static void read_answer(struct tape *tape)
 
     must(answer.sent);
     must((answer.said == IDEM__SAID_OK) ==
-         (request.status == 200 && answer.body != NULL));
+         (request.status == 200 &&
+          (answer.body != NULL ||
+           (body.len == 2 && memcmp(body.base, "{}", 2) == 0))));
+    must((error.meaning != IDEM__AWS_SKEWED &&
+          error.meaning != IDEM__AWS_EXPIRED) ||
+         idem__aws_error_may_be_stale(request.error_type,
+                                      idem_bytes(bytes, body.len)));
     must(answer.said != IDEM__SAID_REFUSED ||
          (request.status == 400 &&
           idem__aws_error_is(&error, "ConditionalCheckFailedException")));

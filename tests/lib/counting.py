@@ -25,6 +25,7 @@ class Counted:
     def __init__(self):
         self.url = None
         self.seen = []
+        self.refused = []  # The items that stood against conditional writes.
         self.lock = threading.Lock()
 
     def add(self, operation, write, read):
@@ -81,6 +82,8 @@ def handler(counted, host, port):
             if operation.endswith(("Item", "Query", "Scan")):
                 body = json.loads(text)
                 consumed = body.pop("ConsumedCapacity", None)
+                if answer.status == 400 and "Item" in body:
+                    counted.refused.append(body["Item"])
                 text = json.dumps(body).encode()
             used = units(consumed)
             counted.add(

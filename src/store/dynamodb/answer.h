@@ -17,7 +17,8 @@ enum idem__said {
 struct idem__answer {
     enum idem__said said;
     bool sent;         /* Something came back: the service is there. */
-    json_object *body; /* OK, REFUSED: what came; else NULL. */
+    json_object *body; /* OK, REFUSED: what came; else, or if that was an
+                          empty object, NULL. */
     json_object *item; /* REFUSED: the item in the way, in body; or NULL. */
     struct idem_error error; /* All but OK and REFUSED: code and sentence. */
 };

@@ -4,6 +4,8 @@
 
 #include "base/heap.h"
 
+#include <stddef.h>
+
 enum {
     BUCKETS = 1024,
     CLAIMS_MAX = 4096,
@@ -28,13 +30,18 @@ struct idem__claims {
     struct claim *newest;
     struct claim *oldest;
     struct claim *free;
-    size_t used; /* Of claims, ever. */
+    size_t used; /* Of claims, ever; what is behind was never touched. */
     struct claim claims[CLAIMS_MAX];
 };
 
 struct idem__claims *idem__claims_create(void)
 {
-    return idem__zalloc(sizeof(struct idem__claims));
+    struct idem__claims *claims = idem__alloc(sizeof(*claims));
+
+    if (claims != NULL) {
+        memset(claims, 0, offsetof(struct idem__claims, claims));
+    }
+    return claims;
 }
 
 void idem__claims_destroy(struct idem__claims *claims)

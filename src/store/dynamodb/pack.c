@@ -7,16 +7,28 @@
 
 enum {
     LEVEL = 3,
-    GAIN_DIVISOR = 8
+    GAIN_DIVISOR = 8,
+    KEEP_BYTES = 64 * 1024 /* What larger ones need is given back. */
 };
 
 static struct {
     size_t (*bound)(size_t len);
-    size_t (*compress)(void *to, size_t cap, const void *from, size_t len,
-                       int level);
-    size_t (*decompress)(void *to, size_t cap, const void *from, size_t len);
+    void *(*create_packer)(void);
+    size_t (*free_packer)(void *packer);
+    size_t (*pack)(void *packer, void *to, size_t cap, const void *from,
+                   size_t len, int level);
+    void *(*create_unpacker)(void);
+    size_t (*free_unpacker)(void *unpacker);
+    size_t (*unpack)(void *unpacker, void *to, size_t cap, const void *from,
+                     size_t len);
     unsigned (*is_error)(size_t code);
 } zstd;
+
+/* One of each is kept from one result to the next. To make them anew would take
+ * longer than to pack: they are so large that the system is asked for the memory
+ * each time. Whoever finds none here makes one. */
+static void *spare_packer;
+static void *spare_unpacker;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool there;
@@ -35,13 +47,36 @@ static void load(void)
 
     there = library != NULL &&
             find(library, "ZSTD_compressBound", &zstd.bound) &&
-            find(library, "ZSTD_compress", &zstd.compress) &&
-            find(library, "ZSTD_decompress", &zstd.decompress) &&
+            find(library, "ZSTD_createCCtx", &zstd.create_packer) &&
+            find(library, "ZSTD_freeCCtx", &zstd.free_packer) &&
+            find(library, "ZSTD_compressCCtx", &zstd.pack) &&
+            find(library, "ZSTD_createDCtx", &zstd.create_unpacker) &&
+            find(library, "ZSTD_freeDCtx", &zstd.free_unpacker) &&
+            find(library, "ZSTD_decompressDCtx", &zstd.unpack) &&
             find(library, "ZSTD_isError", &zstd.is_error);
+}
+
+/* NULL: no memory. */
+static void *take(void **spare, void *(*create)(void))
+{
+    void *context = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQ_REL);
+
+    return context != NULL ? context : create();
+}
+
+/* @len is what it was used for. */
+static void give(void **spare, void *context, size_t len,
+                 size_t (*free_context)(void *context))
+{
+    if (len <= KEEP_BYTES) {
+        context = __atomic_exchange_n(spare, context, __ATOMIC_ACQ_REL);
+    }
+    (void)free_context(context); /* NULL is allowed. */
 }
 
 bool idem__pack(struct idem_slice bytes, struct idem__buffer *out)
 {
+    void *packer;
     uint8_t *to;
     size_t cap;
     size_t len;
@@ -53,11 +88,13 @@ bool idem__pack(struct idem_slice bytes, struct idem__buffer *out)
     }
     cap = zstd.bound(bytes.len);
     to = idem__buffer_room(out, cap);
-    if (to == NULL) {
+    packer = to == NULL ? NULL : take(&spare_packer, zstd.create_packer);
+    if (packer == NULL) {
         idem__buffer_reset(out, 0);
         return false;
     }
-    len = zstd.compress(to, cap, bytes.base, bytes.len, LEVEL);
+    len = zstd.pack(packer, to, cap, bytes.base, bytes.len, LEVEL);
+    give(&spare_packer, packer, bytes.len, zstd.free_packer);
     if (zstd.is_error(len) != 0 || len > bytes.len - bytes.len / GAIN_DIVISOR) {
         return false;
     }
@@ -67,17 +104,22 @@ bool idem__pack(struct idem_slice bytes, struct idem__buffer *out)
 
 int idem__unpack(struct idem_slice packed, size_t len, struct idem__buffer *out)
 {
+    void *unpacker;
     uint8_t *to;
+    size_t got;
 
     (void)pthread_once(&once, load);
     if (!there) {
         return IDEM_ECONFIG;
     }
     to = idem__buffer_room(out, len);
-    if (to == NULL) {
+    unpacker = to == NULL ? NULL : take(&spare_unpacker, zstd.create_unpacker);
+    if (unpacker == NULL) {
         return IDEM_ENOMEM;
     }
-    if (zstd.decompress(to, len, packed.base, packed.len) != len) {
+    got = zstd.unpack(unpacker, to, len, packed.base, packed.len);
+    give(&spare_unpacker, unpacker, len, zstd.free_unpacker);
+    if (got != len) {
         return IDEM_ECORRUPT;
     }
     out->len += len;

@@ -112,8 +112,48 @@ TEST(error, tellsTheRefusalsApart)
         assert_int_equal(idem__aws_refused(error.meaning),
                          error.meaning >= IDEM__AWS_THROTTLED &&
                              error.meaning <= IDEM__AWS_CONFIG);
+        if (error.meaning == IDEM__AWS_SKEWED ||
+            error.meaning == IDEM__AWS_EXPIRED) {
+            assert_true(idem__aws_error_may_be_stale(rows[i].header,
+                                                     idem_str(rows[i].body)));
+        }
     }
     print_message("# %zu answers\n", COUNT(rows));
+}
+
+/* A refusal that a new signature could mend is known without parsing, wherever
+ * its name stands and however it is written; a refused write is none. */
+TEST(error, knowsWhatMayBeStale)
+{
+    static const struct {
+        const char *header, *body;
+        bool stale;
+    } rows[] = {
+        {NULL, "{\"__type\":\"RequestExpired\"}", true},
+        {NULL, "{\"__type\":\"RequestInTheFuture\"}", true},
+        {NULL, "{\"code\":\"ExpiredToken\"}", true},
+        {NULL, "{\"__type\":\"TokenRefreshRequired\"}", true},
+        {"TokenRefreshRequired", "", true},
+        {"RequestTimeTooSkewed", "{}", true},
+        {NULL, "{\"__type\":\"Request\\u0045xpired\"}", true},
+        {NULL, "{\"__type\":\"Reques\\u0074E\\u0078pired\"}", true},
+        {NULL, "", false},
+        {"", "", false},
+        {NULL,
+         "{\"__type\":\"" V "ConditionalCheckFailedException\",\"message\":"
+         "\"The conditional request failed\",\"Item\":{\"id\":{\"S\":"
+         "\"0123\"},\"rec\":{\"B\":\"AAECAwQFBgc=\"}}}",
+         false},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        if (idem__aws_error_may_be_stale(rows[i].header,
+                                         idem_str(rows[i].body)) !=
+            rows[i].stale) {
+            fail_with("row %zu", i);
+        }
+    }
 }
 
 /* What is not one whole JSON object of bounded depth says nothing. */
