@@ -33,7 +33,7 @@ def explained(program, *args):
     assert status == 0, output
     print(summary(output))
     found = re.search(r"^OK (\d+) histories, (\d+) ops", output, re.M)
-    slowest = float(re.search(r"([\d.]+) s for one$", output, re.M)[1])
+    slowest = float(re.search(r"([\d.]+) s of CPU for one$", output, re.M)[1])
     return int(found[1]), int(found[2]), slowest
 
 
