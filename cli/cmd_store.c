@@ -1,4 +1,5 @@
 /* idem store: what the store is, and its care. */
+#include "check.h"
 #include "cli.h"
 #include "create.h"
 #include "json.h"
@@ -206,11 +207,14 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "create") == 0) {
         return cli_create(args.store, args.json);
     }
+    if (argc == 1 && strcmp(argv[0], "check") == 0) {
+        return cli_check(args.store, args.json);
+    }
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
     return cli_usage(command,
-                     "say what: create, info, upgrade or mark-restored");
+                     "say what: create, check, info, upgrade or mark-restored");
 }
 
 static struct cli_option options[] = {
@@ -227,18 +231,20 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
+    "idem store check                  # what is wrong with it, and how to mend it",
     "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
     NULL,
 };
 
-static const char *const what[] = {"create", "info", "upgrade", "mark-restored",
-                                   NULL};
+static const char *const what[] = {
+    "create", "check", "info", "upgrade", "mark-restored", NULL,
+};
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] create|info|upgrade|mark-restored",
+    .usage = "idem store [OPTION...] create|check|info|upgrade|mark-restored",
     .examples = examples,
     .options = options,
     .run = run,
