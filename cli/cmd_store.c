@@ -4,6 +4,7 @@
 #include "create.h"
 #include "json.h"
 #include "restored.h"
+#include "template.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 static struct {
     bool json;
     bool yes;
+    bool no_index;
+    int format;
     const char *store;
 } args;
 
@@ -194,6 +197,14 @@ static int upgrade(void)
     return status;
 }
 
+/* ---- template ---- */
+
+static enum cli_template_format format_wanted(void)
+{
+    return args.json ? CLI_TEMPLATE_JSON
+                     : (enum cli_template_format)args.format;
+}
+
 /* ---- The command ---- */
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -210,15 +221,30 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "check") == 0) {
         return cli_check(args.store, args.json);
     }
+    if (argc == 1 && strcmp(argv[0], "template") == 0) {
+        return cli_template(command, args.store, format_wanted(),
+                            args.no_index);
+    }
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
     return cli_usage(command,
-                     "say what: create, check, info, upgrade or mark-restored");
+                     "say what: create, check, info, template, upgrade or "
+                     "mark-restored");
 }
 
 static struct cli_option options[] = {
+    {.name = "format",
+     .kind = CLI_CHOICE,
+     .target = &args.format,
+     .arg = "FORMAT",
+     .help = "template: for which tool",
+     .choices = cli_template_formats},
     CLI_OPTION_JSON(&args.json),
+    {.name = "no-index",
+     .kind = CLI_FLAG,
+     .target = &args.no_index,
+     .help = "template: a table without its index"},
     {.name = "yes",
      .letter = 'y',
      .kind = CLI_FLAG,
@@ -232,19 +258,21 @@ static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store check                  # what is wrong with it, and how to mend it",
+    "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
     NULL,
 };
 
 static const char *const what[] = {
-    "create", "check", "info", "upgrade", "mark-restored", NULL,
+    "create", "check", "info", "template", "upgrade", "mark-restored", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] create|check|info|upgrade|mark-restored",
+    .usage = "idem store [OPTION...] "
+             "create|check|info|template|upgrade|mark-restored",
     .examples = examples,
     .options = options,
     .run = run,

@@ -12,53 +12,12 @@ import subprocess
 import time
 
 import dynamo
-from aws_server import ENV, Connection, Server
-from tap import PROGRAM, Idem, Skip, environment, equal, main, run, test
-
-TABLE = "orders"
-REGION = "eu-west-1"
-
-
-def check(url, env=None):
-    """The exit status, and the findings as {about: [(grade, text, mend)]}."""
-    done = run([PROGRAM, "store", "check", "--json", "--store", url], env)
-    assert done.stdout, done.stderr
-    answer = json.loads(done.stdout)
-    equal(answer["store"], url)
-    equal(answer["usable"], done.status == 0)
-    findings = {}
-    for each in answer["findings"]:
-        finding = (each["grade"], each["text"], each.get("mend", ""))
-        assert finding[0] in ("ok", "warn", "bad"), finding
-        findings.setdefault(each["about"], []).append(finding)
-    plain = run([PROGRAM, "store", "check", "--store", url], env)
-    equal(plain.status, done.status)
-    equal(len(plain.stdout.splitlines()), len(answer["findings"]))
-    return done.status, findings
-
-
-def grades(findings):
-    """{about: its grades, apart from ok}."""
-    found = {about: [e[0] for e in each if e[0] != "ok"] for about, each in findings.items()}
-    return {about: each for about, each in found.items() if each}
-
-
-def mend_of(findings, about):
-    bad = [each for each in findings[about] if each[0] != "ok"]
-    equal(len(bad), 1)
-    return bad[0][2]
+from aws_server import ENV, Server
+from checks import REGION, TABLE, aws_line, check, grades, mend_of, pairs, server
+from tap import PROGRAM, Idem, environment, equal, main, run, test
 
 
 # ---- A real server ----
-
-
-@contextlib.contextmanager
-def server(kind):
-    why = dynamo.missing(kind)
-    if why is not None:
-        raise Skip(why)
-    with dynamo.server(kind) as url:
-        yield url, f"dynamodb://{TABLE}?endpoint={url}"
 
 
 def run_line(line, env):
@@ -97,25 +56,6 @@ def local_has_what_create_makes():
 def dynoxide_has_what_create_makes():
     """On dynoxide likewise."""
     a_new_table("dynoxide")
-
-
-def aws_line(line, operation):
-    """The arguments of a line for the AWS command line: {option: words}."""
-    words = shlex.split(line)
-    equal(words[:3], ["aws", "dynamodb", operation])
-    options = {}
-    for word in words[3:]:
-        if word.startswith("--"):
-            option = options.setdefault(word[2:], [])
-        else:
-            option.append(word)
-    equal(options["table-name"], [TABLE])
-    equal(options["region"], [REGION])
-    return options
-
-
-def pairs(words):
-    return [dict(pair.split("=") for pair in word.split(",")) for word in words]
 
 
 def add_index(url, line):
