@@ -1,6 +1,7 @@
 /* idem store: what the store is, and its care. */
 #include "check.h"
 #include "cli.h"
+#include "copy.h"
 #include "create.h"
 #include "json.h"
 #include "restored.h"
@@ -14,6 +15,9 @@ static struct {
     bool yes;
     bool no_index;
     int format;
+    int open;
+    const char *from;
+    const char *to;
     const char *store;
 } args;
 
@@ -205,6 +209,18 @@ static enum cli_template_format format_wanted(void)
                      : (enum cli_template_format)args.format;
 }
 
+/* ---- copy ---- */
+
+static int copy(const struct cli_command *command)
+{
+    if (args.store != NULL) {
+        return cli_usage(command, "copy: say --from URL and --to URL, and no "
+                                  "--store");
+    }
+    return cli_copy(command, args.from, args.to, (enum cli_copy_open)args.open,
+                    args.json);
+}
+
 /* ---- The command ---- */
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -225,12 +241,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_template(command, args.store, format_wanted(),
                             args.no_index);
     }
+    if (argc == 1 && strcmp(argv[0], "copy") == 0) {
+        return copy(command);
+    }
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
-    return cli_usage(command,
-                     "say what: create, check, info, template, upgrade or "
-                     "mark-restored");
+    return cli_usage(
+        command, "say what: create, check, info, copy, template, upgrade or "
+                 "mark-restored");
 }
 
 static struct cli_option options[] = {
@@ -241,6 +260,22 @@ static struct cli_option options[] = {
      .help = "template: for which tool",
      .choices = cli_template_formats},
     CLI_OPTION_JSON(&args.json),
+    {.name = "from",
+     .kind = CLI_TEXT,
+     .target = &args.from,
+     .arg = "URL",
+     .help = "copy: the source; it is only read"},
+    {.name = "to",
+     .kind = CLI_TEXT,
+     .target = &args.to,
+     .arg = "URL",
+     .help = "copy: the target; nothing in it is written over"},
+    {.name = "open",
+     .kind = CLI_CHOICE,
+     .target = &args.open,
+     .arg = "WHAT",
+     .help = "copy: what becomes of attempts in progress",
+     .choices = cli_copy_opens},
     {.name = "no-index",
      .kind = CLI_FLAG,
      .target = &args.no_index,
@@ -258,6 +293,7 @@ static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store check                  # what is wrong with it, and how to mend it",
+    "idem store copy --from sqlite:idem.db --to dynamodb://idem",
     "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
@@ -265,14 +301,15 @@ static const char *const examples[] = {
 };
 
 static const char *const what[] = {
-    "create", "check", "info", "template", "upgrade", "mark-restored", NULL,
+    "create",   "check",   "info",          "copy",
+    "template", "upgrade", "mark-restored", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] "
-             "create|check|info|template|upgrade|mark-restored",
+    .usage = "idem store [OPTION] "
+             "create|check|info|copy|template|upgrade|mark-restored",
     .examples = examples,
     .options = options,
     .run = run,
