@@ -1,5 +1,6 @@
 /* idem export: the records of a store as lines of JSON. */
 #include "cli.h"
+#include "names.h"
 #include "transfer.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static struct {
 struct exporting {
     struct idem_store *store;
     unsigned statuses;
-    FILE *names; /* Scope and key of each record that the list showed. */
+    struct cli_names names;
     FILE *out;
     uint64_t exported;
     uint64_t corrupt;
@@ -122,20 +123,15 @@ static void say_corrupt(struct exporting *e, struct idem_slice key)
             cli_escape(key, shown, sizeof(shown)));
 }
 
-/* A list shows no results, and nothing may be asked of the store meanwhile. */
 static int note_name(void *ctx, int code, const struct idem_record *r)
 {
     struct exporting *e = ctx;
-    uint8_t lens[2] = {(uint8_t)r->scope.len, (uint8_t)r->key.len};
 
     if (code != 0) {
         say_corrupt(e, r->key);
         return 0;
     }
-    (void)fwrite(lens, 1, sizeof(lens), e->names);
-    (void)fwrite(r->scope.base, 1, r->scope.len, e->names);
-    (void)fwrite(r->key.base, 1, r->key.len, e->names);
-    return ferror(e->names);
+    return !cli_names_add(&e->names, r);
 }
 
 /* Gone, or of another status than was asked for: it has changed meanwhile. */
@@ -169,18 +165,11 @@ static int export_one(struct exporting *e, struct idem_slice scope,
 
 static int export_named(struct exporting *e)
 {
-    uint8_t lens[2];
-    char scope[UINT8_MAX];
-    char key[UINT8_MAX];
-    int status = 0;
+    struct cli_name name;
+    int status = cli_names_rewind(&e->names);
 
-    rewind(e->names);
-    while (status == 0 && !ferror(e->out) &&
-           fread(lens, 1, sizeof(lens), e->names) == sizeof(lens) &&
-           fread(scope, 1, lens[0], e->names) == lens[0] &&
-           fread(key, 1, lens[1], e->names) == lens[1]) {
-        status =
-            export_one(e, idem_bytes(scope, lens[0]), idem_bytes(key, lens[1]));
+    while (status == 0 && !ferror(e->out) && cli_names_next(&e->names, &name)) {
+        status = export_one(e, name.scope, name.key);
         if (e->exported % PROGRESS_EVERY == 0) {
             cli_progress("exported", e->exported);
         }
@@ -199,29 +188,17 @@ static int export_all(struct exporting *e)
     filter.scope = idem_str(args.scope);
     error.code = idem_list(e->store, &filter, note_name, e,
                            /* ret_now_ms= */ NULL, &error);
-    if (error.code != 0) {
-        return cli_fail_with(&error);
-    }
-    if (fflush(e->names) != 0 || ferror(e->names)) {
-        cli_say("cannot note the keys in a temporary file: %s",
-                strerror(errno));
-        return CLI_OUTPUT_FAILED;
-    }
-    return export_named(e);
+    return error.code != 0 ? cli_fail_with(&error) : export_named(e);
 }
 
-/* The names go through a file without a name: a store may have many. */
 static int export_store(struct exporting *e)
 {
-    int status;
+    int status = cli_names_open(&e->names);
 
-    e->names = tmpfile();
-    if (e->names == NULL) {
-        cli_say("cannot make a temporary file: %s", strerror(errno));
-        return CLI_OUTPUT_FAILED;
+    if (status == 0) {
+        status = export_all(e);
     }
-    status = export_all(e);
-    (void)fclose(e->names);
+    cli_names_close(&e->names);
     return status == 0 && e->corrupt > 0 ? CLI_CORRUPT : status;
 }
 

@@ -1,8 +1,11 @@
 /* idem store: what the store is, and its care. */
+#include "check.h"
 #include "cli.h"
+#include "copy.h"
 #include "create.h"
 #include "json.h"
 #include "restored.h"
+#include "template.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>
@@ -10,6 +13,11 @@
 static struct {
     bool json;
     bool yes;
+    bool no_index;
+    int format;
+    int open;
+    const char *from;
+    const char *to;
     const char *store;
 } args;
 
@@ -193,6 +201,26 @@ static int upgrade(void)
     return status;
 }
 
+/* ---- template ---- */
+
+static enum cli_template_format format_wanted(void)
+{
+    return args.json ? CLI_TEMPLATE_JSON
+                     : (enum cli_template_format)args.format;
+}
+
+/* ---- copy ---- */
+
+static int copy(const struct cli_command *command)
+{
+    if (args.store != NULL) {
+        return cli_usage(command, "copy: say --from URL and --to URL, and no "
+                                  "--store");
+    }
+    return cli_copy(command, args.from, args.to, (enum cli_copy_open)args.open,
+                    args.json);
+}
+
 /* ---- The command ---- */
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -206,15 +234,52 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "create") == 0) {
         return cli_create(args.store, args.json);
     }
+    if (argc == 1 && strcmp(argv[0], "check") == 0) {
+        return cli_check(args.store, args.json);
+    }
+    if (argc == 1 && strcmp(argv[0], "template") == 0) {
+        return cli_template(command, args.store, format_wanted(),
+                            args.no_index);
+    }
+    if (argc == 1 && strcmp(argv[0], "copy") == 0) {
+        return copy(command);
+    }
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
-    return cli_usage(command,
-                     "say what: create, info, upgrade or mark-restored");
+    return cli_usage(
+        command, "say what: create, check, info, copy, template, upgrade or "
+                 "mark-restored");
 }
 
 static struct cli_option options[] = {
+    {.name = "format",
+     .kind = CLI_CHOICE,
+     .target = &args.format,
+     .arg = "FORMAT",
+     .help = "template: for which tool",
+     .choices = cli_template_formats},
     CLI_OPTION_JSON(&args.json),
+    {.name = "from",
+     .kind = CLI_TEXT,
+     .target = &args.from,
+     .arg = "URL",
+     .help = "copy: the source; it is only read"},
+    {.name = "to",
+     .kind = CLI_TEXT,
+     .target = &args.to,
+     .arg = "URL",
+     .help = "copy: the target; nothing in it is written over"},
+    {.name = "open",
+     .kind = CLI_CHOICE,
+     .target = &args.open,
+     .arg = "WHAT",
+     .help = "copy: what becomes of attempts in progress",
+     .choices = cli_copy_opens},
+    {.name = "no-index",
+     .kind = CLI_FLAG,
+     .target = &args.no_index,
+     .help = "template: a table without its index"},
     {.name = "yes",
      .letter = 'y',
      .kind = CLI_FLAG,
@@ -227,18 +292,24 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
+    "idem store check                  # what is wrong with it, and how to mend it",
+    "idem store copy --from sqlite:idem.db --to dynamodb://idem",
+    "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
     NULL,
 };
 
-static const char *const what[] = {"create", "info", "upgrade", "mark-restored",
-                                   NULL};
+static const char *const what[] = {
+    "create",   "check",   "info",          "copy",
+    "template", "upgrade", "mark-restored", NULL,
+};
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] create|info|upgrade|mark-restored",
+    .usage = "idem store [OPTION] "
+             "create|check|info|copy|template|upgrade|mark-restored",
     .examples = examples,
     .options = options,
     .run = run,

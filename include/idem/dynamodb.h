@@ -22,6 +22,8 @@ extern "C" {
  *     pack       off: large results are not packed with zstd
  *     clock      host: the store's time is this machine's clock, which is known
  *                to be right; else it is learned from the service's answers
+ *     writer     of a global table: the one region whose processes write; any
+ *                other opens it for reading only (IDEM_OPEN_READONLY)
  *     insecure   yes: http:// to another machine than this is wanted
  *
  * A "%" and two hexadecimal digits stand for one byte. Credentials are those of

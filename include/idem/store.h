@@ -293,7 +293,8 @@ void idem_decide_expire(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision);
 
-/* A record that is there and counts is never written over. */
+/* A record that is there and counts is never written over: one that was released
+ * does not count beside one with a higher fence. */
 void idem_decide_import(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision);

@@ -1,6 +1,17 @@
 /* What adding a record from elsewhere means. */
 #include "core/decide.h"
 
+/* What was released stands in nobody's way: the next claim would write over it.
+ * One that was copied here earlier must not hide what came of that claim. */
+static bool stays(const struct idem_record *found,
+                  const struct idem_record *record, const struct idem_now *now)
+{
+    bool is_past =
+        found->status == IDEM_STATUS_RELEASED && record->fence > found->fence;
+
+    return !is_past && !idem_decide_expired(found, now);
+}
+
 void idem_decide_import(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision)
@@ -10,7 +21,7 @@ void idem_decide_import(const struct idem_record *found,
 
     memset(decision, 0, sizeof(*decision));
     if (idem_decide_expired(record, now) ||
-        (found != NULL && !idem_decide_expired(found, now))) {
+        (found != NULL && stays(found, record, now))) {
         return;
     }
     decision->next = *record;

@@ -123,6 +123,44 @@ TEST(import, writesOverNothingThatCounts)
     finish(&from);
 }
 
+static bool import_from(struct idem_store *from, struct idem_store *to)
+{
+    struct idem_answer *answer = get(from, "k");
+    bool added = false;
+
+    assert_ok(idem_import(to, idem_answer_record(answer), &added, &why));
+    idem_answer_destroy(answer);
+    return added;
+}
+
+/* What was released when it was brought over does not hide what came of the next
+ * attempt; nor is that undone. */
+TEST(import, replacesWhatWasReleased)
+{
+    struct fixture from;
+    struct fixture to;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+
+    open_virtual(&from);
+    open_virtual(&to);
+    attempt = begin(from.store, &request, IDEM_STARTED);
+    assert_ok(idem_release(attempt, idem_str("not yet"), &why));
+    idem_attempt_destroy(attempt);
+    assert_true(import_from(from.store, to.store));
+    assert_false(import_from(from.store, to.store));
+
+    run(from.store, &request, "the second time");
+    assert_true(import_from(from.store, to.store));
+    assert_false(import_from(from.store, to.store));
+    attempt = begin(to.store, &request, IDEM_REPLAY);
+    assert_text(attempt->record->result.bytes, "the second time");
+    assert_true(attempt->fence == fence_of(from.store, "k"));
+    idem_attempt_destroy(attempt);
+    finish(&to);
+    finish(&from);
+}
+
 /* What no store could hold is refused: parts that do not belong together, and
  * members out of range. */
 TEST(import, checksTheRecord)

@@ -33,6 +33,7 @@ PROGRAM = os.path.abspath(
 )
 
 _tests = []
+_notes = []
 
 
 class Skip(Exception):
@@ -55,6 +56,11 @@ def skip(reason):
 def equal(got, wanted):
     """Fail and show both unless they are equal."""
     assert got == wanted, f"got    {got!r}\nwanted {wanted!r}"
+
+
+def note(text):
+    """Say in the results what a test did, such as how often."""
+    _notes.append(text)
 
 
 def add(description, function, rows=()):
@@ -159,8 +165,9 @@ def report(out, number, description, failure=None, skipped=None):
     if skipped is not None:
         line += f" # SKIP {skipped}"
     print("not ok" if failure is not None else "ok", line, file=out)
-    for text in (failure or "").splitlines():
+    for text in (failure or "").splitlines() + _notes:
         print("#", text, file=out)
+    _notes.clear()
     out.flush()
 
 

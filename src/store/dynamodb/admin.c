@@ -11,17 +11,33 @@ enum {
     PAUSE_MS = 200,
 };
 
-int idem__admin_open(const char *place, struct idem__admin *ret_admin,
+static int open_with(const char *place, unsigned flags,
+                     struct idem__admin *ret_admin,
                      struct idem_error *ret_error)
 {
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
-    int rc = idem_dynamodb_open(place, NULL, &store, ret_error);
+    int rc;
 
+    options.flags = flags;
+    rc = idem_dynamodb_open(place, &options, &store, ret_error);
     if (rc == 0) {
         memset(ret_admin, 0, sizeof(*ret_admin));
         ret_admin->store = (struct idem__dynamodb_store *)store;
     }
     return rc;
+}
+
+int idem__admin_open(const char *place, struct idem__admin *ret_admin,
+                     struct idem_error *ret_error)
+{
+    return open_with(place, /* flags= */ 0, ret_admin, ret_error);
+}
+
+int idem__admin_open_readonly(const char *place, struct idem__admin *ret_admin,
+                              struct idem_error *ret_error)
+{
+    return open_with(place, IDEM_OPEN_READONLY, ret_admin, ret_error);
 }
 
 void idem__admin_close(struct idem__admin *admin)

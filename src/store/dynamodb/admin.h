@@ -14,6 +14,10 @@ struct idem__admin {
 /* The errors of idem_dynamodb_open(). */
 int idem__admin_open(const char *place, struct idem__admin *ret_admin,
                      struct idem_error *ret_error);
+
+/* The same for whoever changes nothing. */
+int idem__admin_open_readonly(const char *place, struct idem__admin *ret_admin,
+                              struct idem_error *ret_error);
 void idem__admin_close(struct idem__admin *admin);
 
 /* Starts a request: {"TableName":"...". */

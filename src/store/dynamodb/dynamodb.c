@@ -78,6 +78,23 @@ static int open_client(struct idem__dynamodb_store *store,
     return rc;
 }
 
+/* Of a global table whose replicas lag behind, one region may write. */
+static int check_writer(const struct idem__dynamodb_store *store,
+                        struct idem_error *error)
+{
+    const char *writer = store->place.writer;
+    bool reads = (store->base.options.flags & IDEM_OPEN_READONLY) != 0;
+
+    if (writer[0] == '\0' || reads ||
+        strcmp(writer, store->endpoint.region) == 0) {
+        return 0;
+    }
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store's URL says that %s alone writes to this "
+                       "table, and this is %s",
+                       writer, store->endpoint.region);
+}
+
 static int prepare_tasks(struct idem__dynamodb_store *store,
                          struct idem_error *error)
 {
@@ -140,6 +157,9 @@ int idem_dynamodb_open(const char *place,
         return rc;
     }
     rc = open_client(store, ret_error);
+    if (rc == 0) {
+        rc = check_writer(store, ret_error);
+    }
     if (rc == 0) {
         idem__place_write(&store->place, &store->endpoint, store->url);
         store->base.url = store->url;

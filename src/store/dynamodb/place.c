@@ -89,17 +89,24 @@ static int read_word(const char *name, const char *value, const char *word,
                        word, other, value);
 }
 
+static int read_region(const char *value, char to[64], struct idem_error *error)
+{
+    if (strlen(value) >= 64) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: the region is too long");
+    }
+    (void)strcpy(to, value);
+    return 0;
+}
+
 static int read_setting(const char *name, const char *value,
                         struct idem__place_conf *conf, struct idem_error *error)
 {
     if (strcmp(name, "region") == 0) {
-        if (strlen(value) >= sizeof(conf->region)) {
-            return idem__error(error, IDEM_EINVALID,
-                               "store: the region is too "
-                               "long");
-        }
-        (void)strcpy(conf->region, value);
-        return 0;
+        return read_region(value, conf->region, error);
+    }
+    if (strcmp(name, "writer") == 0) {
+        return read_region(value, conf->writer, error);
     }
     if (strcmp(name, "endpoint") == 0) {
         (void)strcpy(conf->endpoint, value);
@@ -121,7 +128,7 @@ static int read_setting(const char *name, const char *value,
     return idem__error(
         error, IDEM_EINVALID,
         "store: there is no setting \"%.60s\"; there are region, "
-        "endpoint, index, pack, clock and insecure",
+        "endpoint, index, pack, clock, writer and insecure",
         name);
 }
 

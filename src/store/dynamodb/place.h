@@ -12,6 +12,7 @@ enum {
 struct idem__place_conf {
     struct idem__table_conf table;
     char region[64];                          /* "": not said. */
+    char writer[64];                          /* Likewise. */
     char endpoint[IDEM__PLACE_VALUE_MAX + 1]; /* Likewise. */
     bool host_clock;
     bool insecure;

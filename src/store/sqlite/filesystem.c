@@ -141,6 +141,22 @@ static bool find_name(const char *path, char ret_name[64])
     return found;
 }
 
+bool idem__filesystem_look(const char *path, char ret_name[64],
+                           enum idem__trust *ret_trust)
+{
+    struct statfs fs;
+
+    if (statfs(path, &fs) != 0) {
+        return false;
+    }
+    if (!find_name(path, ret_name)) {
+        ret_name[0] = '\0';
+    }
+    *ret_trust = idem__filesystem_trust((unsigned long)fs.f_type,
+                                        ret_name[0] != '\0' ? ret_name : NULL);
+    return true;
+}
+
 int idem__filesystem_check(const char *path, bool *ret_test,
                            struct idem_error *error)
 {

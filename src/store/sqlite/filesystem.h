@@ -21,6 +21,11 @@ enum idem__trust idem__filesystem_trust(unsigned long magic, const char *name);
 bool idem__filesystem_name(const char *line, unsigned major, unsigned minor,
                            char ret_name[64]);
 
+/* What the file system of @path is: its name where the system tells ("" where it
+ * does not), and what is known of it. False: it cannot be looked at. */
+bool idem__filesystem_look(const char *path, char ret_name[64],
+                           enum idem__trust *ret_trust);
+
 /* Looks at the file system of @path. *@ret_test: its locks must be tested.
  *
  * IDEM_ECONFIG  It is a network file system, or @path is not there.

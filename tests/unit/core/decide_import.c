@@ -47,9 +47,24 @@ TEST(import, writesOverNothingThatCounts)
         struct idem_record found =
             sample_ended((enum idem_status)status, 3600000);
 
-        found.fence = 1;
+        found.fence = status == IDEM_STATUS_RELEASED ? record.fence : 1;
         assert_int_equal(decide(&found, &record).change, IDEM_CHANGE_NONE);
     }
+}
+
+/* What was released counts no longer once there is a later attempt. */
+TEST(import, replacesWhatWasReleasedBefore)
+{
+    struct idem_record record = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    struct idem_decision decision;
+
+    found.fence = record.fence - 1;
+    decision = decide(&found, &record);
+    assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+    assert_true(decision.next.fence == record.fence);
+    found.fence = record.fence + 1;
+    assert_int_equal(decide(&found, &record).change, IDEM_CHANGE_NONE);
 }
 
 /* What is past its retention gives way, and its fence is not undercut. */

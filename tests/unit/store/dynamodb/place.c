@@ -16,11 +16,12 @@ TEST(place, isRead)
     assert_true(!conf.host_clock && !conf.insecure);
 
     assert_ok(idem__place_read("//a-b_c.D9?region=eu-west-1&index=off&pack=off"
-                               "&clock=host&insecure=yes"
+                               "&clock=host&insecure=yes&writer=eu-west-2"
                                "&endpoint=http://127.0.0.1:8000/x",
                                &conf, &why));
     assert_string_equal(conf.table.name, "a-b_c.D9");
     assert_string_equal(conf.region, "eu-west-1");
+    assert_string_equal(conf.writer, "eu-west-2");
     assert_string_equal(conf.endpoint, "http://127.0.0.1:8000/x");
     assert_true(!conf.table.index && !conf.table.pack);
     assert_true(conf.host_clock && conf.insecure);
@@ -62,6 +63,9 @@ TEST(place, isRefused)
         {"//orders?pack=yes", "pack"},
         {"//orders?clock=mine", "clock"},
         {"//orders?insecure=1", "insecure"},
+        {"//orders?writer="
+         "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",
+         "region"},
     };
     struct idem__place_conf conf;
     char text[2000];

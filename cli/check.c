@@ -1,0 +1,136 @@
+/* idem store check: is the store as it should be? */
+#include "check.h"
+
+#include "cli.h"
+#include "json.h"
+
+#include <idem/check.h>
+#include <stdlib.h>
+
+/* The first thing that is bad says how this ends. */
+struct checking {
+    int code;
+    bool json;
+    struct cli_json object;
+};
+
+static const char *grade_name(enum idem_grade grade)
+{
+    switch (grade) {
+    case IDEM_GRADE_OK:
+        return "ok";
+    case IDEM_GRADE_WARN:
+        return "warn";
+    case IDEM_GRADE_BAD:
+        break;
+    }
+    return "bad";
+}
+
+static void print_finding(const struct idem_finding *finding)
+{
+    (void)printf("%-4s  %s: ", grade_name(finding->grade), finding->about);
+    cli_print_escaped(stdout, idem_str(finding->text));
+    if (finding->mend != NULL) {
+        (void)fputs("; mend: ", stdout);
+        cli_print_escaped(stdout, idem_str(finding->mend));
+    }
+    (void)putchar('\n');
+    (void)fflush(stdout); /* The next may take a while. */
+}
+
+static void add_finding(struct cli_json *to, const struct idem_finding *finding)
+{
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_text(&json, "grade", grade_name(finding->grade));
+    cli_json_text(&json, "about", finding->about);
+    cli_json_bytes(&json, "text", idem_str(finding->text));
+    if (finding->mend != NULL) {
+        cli_json_bytes(&json, "mend", idem_str(finding->mend));
+    }
+    cli_json_append(to, "findings", &json);
+}
+
+static void take(void *ctx, const struct idem_finding *finding)
+{
+    struct checking *c = ctx;
+
+    cli_progress_end();
+    if (finding->grade == IDEM_GRADE_BAD && c->code == 0) {
+        c->code = finding->code;
+    }
+    if (c->json) {
+        add_finding(&c->object, finding);
+    } else {
+        print_finding(finding);
+    }
+}
+
+static void report(void *ctx, uint64_t done, uint64_t all)
+{
+    char doing[64];
+
+    (void)ctx;
+    (void)snprintf(doing, sizeof(doing), "checking %llu pages, read",
+                   (unsigned long long)all);
+    cli_progress(doing, done);
+}
+
+/* What stands behind @scheme in @url; NULL if it is of another one. */
+static const char *behind(const char *url, const char *scheme)
+{
+    size_t len = strlen(scheme);
+
+    return strncmp(url, scheme, len) == 0 ? url + len : NULL;
+}
+
+/* 0, or an exit status after saying why. */
+static int check_url(const char *url, struct checking *c)
+{
+    const char *table = behind(url, "dynamodb:");
+    const char *file = behind(url, "sqlite:");
+    struct idem_error error = {0};
+
+    if (table != NULL) {
+        error.code = idem_dynamodb_check(table, take, c, &error);
+    } else if (file != NULL) {
+        error.code = idem_sqlite_check(file, take, report, c, &error);
+    } else {
+        cli_say("only sqlite: and dynamodb: stores can be checked");
+        return CLI_USAGE;
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static int finish(const char *url, struct checking *c)
+{
+    int printed = 0;
+
+    if (c->json) {
+        cli_json_bytes(&c->object, "store", idem_str(url));
+        cli_json_bool(&c->object, "usable", c->code == 0);
+        printed = cli_json_print(&c->object);
+    }
+    return c->code != 0 ? cli_exit_of(c->code) : printed;
+}
+
+int cli_check(const char *store_url, bool json)
+{
+    struct checking c = {.json = json};
+    char *url;
+    int status = cli_store_url(store_url, /* make= */ false, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    cli_json_init(&c.object);
+    status = check_url(url, &c);
+    if (status == 0) {
+        status = finish(url, &c);
+    }
+    cli_json_finish(&c.object);
+    free(url);
+    return status;
+}

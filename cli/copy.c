@@ -1,0 +1,111 @@
+/* idem store copy: the records of one store into another. */
+#include "copy.h"
+
+#include "cli.h"
+#include "json.h"
+
+const char *const cli_copy_opens[] = {"leave", "unknown", NULL};
+
+/* ---- What came of it ---- */
+
+static int print_json(const struct cli_copied *c)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "copied", c->copied);
+    cli_json_count(&json, "unknown", c->unknown);
+    cli_json_count(&json, "same", c->same);
+    cli_json_count(&json, "newer", c->newer);
+    cli_json_count(&json, "differ", c->differ);
+    cli_json_count(&json, "in_progress", c->in_progress);
+    cli_json_count(&json, "gone", c->gone);
+    cli_json_count(&json, "corrupt", c->corrupt);
+    cli_json_count(&json, "refused", c->refused);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static void print_text(const struct cli_copied *c)
+{
+    (void)printf("copied %llu", (unsigned long long)c->copied);
+    if (c->unknown > 0) {
+        (void)printf(", of which %llu are unknown now",
+                     (unsigned long long)c->unknown);
+    }
+    (void)printf("; there already %llu, newer there %llu, other there %llu; "
+                 "left out: in progress %llu, past their retention %llu, "
+                 "not to be trusted %llu\n",
+                 (unsigned long long)c->same, (unsigned long long)c->newer,
+                 (unsigned long long)c->differ,
+                 (unsigned long long)c->in_progress,
+                 (unsigned long long)c->gone,
+                 (unsigned long long)(c->corrupt + c->refused));
+}
+
+static int conclude(const struct cli_copied *c, bool json, int status)
+{
+    int printed = 0;
+
+    if (json) {
+        printed = print_json(c);
+    } else {
+        print_text(c);
+    }
+    if (status == 0 && c->in_progress > 0) {
+        cli_say("do not use the target yet: wait for what is in progress "
+                "(idem list --status in_progress, idem reconcile) and copy "
+                "again, or say --open unknown");
+    }
+    if (status != 0) {
+        return status;
+    }
+    return c->corrupt + c->refused > 0 ? CLI_CORRUPT
+           : c->in_progress > 0        ? CLI_BUSY
+           : c->differ > 0             ? CLI_UNKNOWN
+                                       : printed;
+}
+
+/* ---- The command ---- */
+
+static int check_urls(const struct cli_command *command,
+                      const struct idem_store *from,
+                      const struct idem_store *to)
+{
+    if (idem_store_url(from) == NULL || idem_store_url(to) == NULL) {
+        return cli_usage(command, "a store in memory cannot be copied");
+    }
+    if (strcmp(idem_store_url(from), idem_store_url(to)) == 0) {
+        return cli_usage(command, "--from and --to are the same store");
+    }
+    return 0;
+}
+
+int cli_copy(const struct cli_command *command, const char *from_url,
+             const char *to_url, enum cli_copy_open open, bool json)
+{
+    struct idem_store *from = NULL;
+    struct idem_store *to = NULL;
+    struct cli_copied copied;
+    int status;
+
+    if (from_url == NULL || to_url == NULL) {
+        return cli_usage(command, "say both: --from URL and --to URL");
+    }
+    status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
+    if (status == 0) {
+        status = cli_open_store(to_url, /* flags= */ 0, &to);
+    }
+    if (status == 0) {
+        status = check_urls(command, from, to);
+    }
+    if (status == 0) {
+        status = cli_copying(from, to, open, &copied);
+        status = conclude(&copied, json, status);
+    }
+    idem_close(to);
+    idem_close(from);
+    return status;
+}

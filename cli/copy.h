@@ -1,0 +1,16 @@
+/* idem store copy: the records of one store into another. */
+#ifndef CLI_COPY_H
+#define CLI_COPY_H
+
+#include "copying.h"
+
+/* The names of enum cli_copy_open, in their order; ends with NULL. */
+extern const char *const cli_copy_opens[];
+
+struct cli_command;
+
+/* Copies what is in one store and not in the other. Returns an exit status. */
+int cli_copy(const struct cli_command *command, const char *from_url,
+             const char *to_url, enum cli_copy_open open, bool json);
+
+#endif

@@ -1,0 +1,33 @@
+/* copying.h: every record of one store into another. */
+#ifndef CLI_COPYING_H
+#define CLI_COPYING_H
+
+#include <idem.h>
+
+/* What is done with an attempt that is in progress at the source. */
+enum cli_copy_open {
+    CLI_COPY_OPEN_LEAVE,   /* It is left out, and that is no success. */
+    CLI_COPY_OPEN_UNKNOWN, /* It is unknown at the target. */
+};
+
+/* How many records ... */
+struct cli_copied {
+    uint64_t copied;
+    uint64_t unknown;     /* ... of these were in progress ... */
+    uint64_t same;        /* ... were at the target already ... */
+    uint64_t newer;       /* ... or a newer one of theirs ... */
+    uint64_t differ;      /* ... or another, which is not newer ... */
+    uint64_t in_progress; /* ... were left out as such ... */
+    uint64_t gone;        /* ... as past their retention, or deleted ... */
+    uint64_t corrupt;     /* ... as not to be trusted ... */
+    uint64_t refused;     /* ... as none that the target takes. */
+};
+
+/* Copies what is in @from and not in @to, and writes over nothing there that
+ * counts. It can be killed at any point and run again. Names on stderr what is
+ * left out or differs, and shows progress. 0, or an exit status after saying why
+ * it went no further. */
+int cli_copying(struct idem_store *from, struct idem_store *to,
+                enum cli_copy_open open, struct cli_copied *ret_copied);
+
+#endif

@@ -1,0 +1,316 @@
+/* Is the table as it should be, and may we use it? */
+#include "core/error.h"
+#include "store/dynamodb/admin.h"
+#include "store/dynamodb/judge.h"
+
+#include <idem/dynamodb.h>
+#include <stdio.h>
+
+struct check {
+    struct idem__findings to;
+    struct idem__admin admin;
+    struct idem__judge judge;
+};
+
+/* ---- Asking ---- */
+
+/* The service's own name for what it refused; "": none. */
+static void name_of_refusal(const struct check *check, char name[96])
+{
+    const struct idem__aws_request *request = &check->admin.request;
+    struct idem__aws_error error = {.type = ""};
+
+    if (request->outcome == IDEM__AWS_ANSWERED && request->status != 200) {
+        idem__aws_error_parse(request->status, request->error_type,
+                              idem_bytes(request->answer, request->answer_len),
+                              &error);
+    }
+    (void)strcpy(name, error.type);
+}
+
+/* Sends {"TableName":"...",REST}. */
+static void ask(struct check *check, const char *target, const char *rest,
+                struct idem__answer *ret_answer)
+{
+    idem__admin_begin(&check->admin);
+    idem__buffer_str(&check->admin.out, rest);
+    idem__buffer_str(&check->admin.out, "}");
+    idem__admin_call(&check->admin, target, /* safe= */ true, ret_answer);
+}
+
+/* ---- The table ---- */
+
+enum described {
+    DESCRIBED,
+    NOT_TOLD, /* There is a table, perhaps; we may not look at it. */
+    NO_USE,   /* Asking on leads nowhere. */
+};
+
+static bool is_denied_only(const char *name)
+{
+    return strncmp(name, "AccessDenied", strlen("AccessDenied")) == 0;
+}
+
+static enum described explain(struct check *check,
+                              const struct idem__answer *answer)
+{
+    const char *table = check->judge.place->table.name;
+    char name[96];
+
+    name_of_refusal(check, name);
+    if (strcmp(name, "ResourceNotFoundException") == 0) {
+        idem__found(&check->to, IDEM_GRADE_BAD, "table", check->judge.create,
+                    "there is no table %s in %s", table, check->judge.region);
+        return NO_USE;
+    }
+    if (is_denied_only(name)) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "table",
+                    "Allow dynamodb:DescribeTable, or check with the "
+                    "credentials of an operator.",
+                    "these credentials may not describe %s: its key, its "
+                    "index, its replicas and its protection were not checked",
+                    table);
+        return NOT_TOLD;
+    }
+    if (answer->error.code == IDEM_EDENIED) {
+        idem__found_error(&check->to, "credentials",
+                          "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+                          "AWS_SESSION_TOKEN to credentials that the service "
+                          "knows.",
+                          &answer->error);
+    } else {
+        idem__found_error(&check->to, "service",
+                          "Look at the endpoint and the region, the network "
+                          "and its proxies.",
+                          &answer->error);
+    }
+    return NO_USE;
+}
+
+static enum described describe_table(struct check *check)
+{
+    struct idem__answer answer;
+    json_object *table;
+    enum described told;
+
+    ask(check, IDEM__TARGET("DescribeTable"), "", &answer);
+    if (answer.said == IDEM__SAID_OK &&
+        json_object_object_get_ex(answer.body, "Table", &table)) {
+        idem__judge_table(&check->judge, table);
+        told = DESCRIBED;
+    } else {
+        if (answer.said == IDEM__SAID_OK) {
+            (void)idem__error(&answer.error, IDEM_ECONFIG,
+                              "what answers at this endpoint is no DynamoDB");
+        }
+        told = explain(check, &answer);
+    }
+    idem__answer_finish(&answer);
+    return told;
+}
+
+/* ---- What is described apart ---- */
+
+static void describe(struct check *check, const char *target,
+                     const char *action, const char *about, const char *object,
+                     void (*judge)(const struct idem__judge *, json_object *))
+{
+    struct idem__answer answer;
+    char name[96];
+    char mend[160];
+
+    ask(check, target, "", &answer);
+    name_of_refusal(check, name);
+    if (answer.said == IDEM__SAID_OK) {
+        json_object *described = NULL;
+
+        (void)json_object_object_get_ex(answer.body, object, &described);
+        judge(&check->judge, described);
+    } else if (is_denied_only(name)) {
+        (void)snprintf(mend, sizeof(mend),
+                       "Allow dynamodb:%s, or check with the credentials of an "
+                       "operator.",
+                       action);
+        idem__found(&check->to, IDEM_GRADE_WARN, about, mend,
+                    "these credentials may not ask for it: it was not checked");
+    } else {
+        idem__found(&check->to, IDEM_GRADE_WARN, about, /* mend= */ NULL,
+                    "it was not checked: %.200s", answer.error.text);
+    }
+    idem__answer_finish(&answer);
+}
+
+static void describe_rest(struct check *check)
+{
+    describe(check, IDEM__TARGET("DescribeTimeToLive"), "DescribeTimeToLive",
+             "ttl", "TimeToLiveDescription", idem__judge_ttl);
+    describe(check, IDEM__TARGET("DescribeContinuousBackups"),
+             "DescribeContinuousBackups", "backups",
+             "ContinuousBackupsDescription", idem__judge_backups);
+}
+
+/* ---- Rights ---- */
+
+/* No item of ours has this id. The condition cannot hold even where there is an
+ * item with it. */
+#define NO_KEY "{\"id\":{\"S\":\"idem-store-check\"}}"
+#define NEVER                                                                  \
+    ",\"ConditionExpression\":"                                                \
+    "\"attribute_exists(id) AND attribute_not_exists(id)\""
+
+/* @what stands alone in a request, or around the name of the table. */
+struct right {
+    const char *action;
+    const char *target;
+    const char *rest; /* Behind the name of the table, or ... */
+    const char *keys; /* ... in a batch, for it. */
+    const char *serves;
+    bool needs_index;
+    bool everybody; /* Who runs and replays needs it, not only operators. */
+};
+
+static const struct right rights[] = {
+    {"GetItem", IDEM__TARGET("GetItem"),
+     ",\"Key\":" NO_KEY ",\"ConsistentRead\":true", NULL, "to look a key up",
+     false, true},
+    {"PutItem", IDEM__TARGET("PutItem"), ",\"Item\":" NO_KEY NEVER, NULL,
+     "to begin and to end", false, true},
+    {"BatchGetItem", IDEM__TARGET("BatchGetItem"), NULL,
+     "{\"ConsistentRead\":true,\"Keys\":[" NO_KEY "]}",
+     "to replay large results", false, true},
+    {"BatchWriteItem", IDEM__TARGET("BatchWriteItem"), NULL,
+     "[{\"DeleteRequest\":{\"Key\":" NO_KEY "}}]", "to record large results",
+     false, true},
+    {"Query", IDEM__TARGET("Query"),
+     ",\"IndexName\":\"open\",\"Limit\":1,"
+     "\"KeyConditionExpression\":\"#o = :o\","
+     "\"ExpressionAttributeNames\":{\"#o\":\"open\"},"
+     "\"ExpressionAttributeValues\":{\":o\":{\"S\":\"check\"}}",
+     NULL, "to list what is open (on the index \"open\")", true, false},
+    {"Scan", IDEM__TARGET("Scan"), ",\"Limit\":1", NULL,
+     "to list, purge, export and copy", false, false},
+    {"DeleteItem", IDEM__TARGET("DeleteItem"), ",\"Key\":" NO_KEY NEVER, NULL,
+     "to purge", false, false},
+};
+
+static void write_batch(struct check *check, const char *keys)
+{
+    struct idem__buffer *out = &check->admin.out;
+
+    out->len = 0;
+    idem__buffer_str(out, "{\"RequestItems\":{");
+    idem__json_string(out, idem_str(check->judge.place->table.name));
+    idem__buffer_str(out, ":");
+    idem__buffer_str(out, keys);
+    idem__buffer_str(out, "}}");
+}
+
+static void tell_right(struct check *check, const struct right *right,
+                       const struct idem__answer *answer)
+{
+    enum idem_grade missing =
+        right->everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
+    char name[96];
+    char mend[160];
+
+    name_of_refusal(check, name);
+    if (answer->said == IDEM__SAID_OK || answer->said == IDEM__SAID_REFUSED) {
+        idem__found(&check->to, IDEM_GRADE_OK, "right", /* mend= */ NULL,
+                    "dynamodb:%s, %s", right->action, right->serves);
+    } else if (is_denied_only(name)) {
+        (void)snprintf(mend, sizeof(mend),
+                       "Allow dynamodb:%s on the table%s; see: idem store "
+                       "template.",
+                       right->action, right->needs_index ? "'s index" : "");
+        idem__found(&check->to, missing, "right", mend,
+                    "these credentials may not do dynamodb:%s, %s%s",
+                    right->action, right->serves,
+                    right->everybody ? "" : ", which is for operators");
+    } else {
+        idem__found(&check->to, missing, "right", /* mend= */ NULL,
+                    "dynamodb:%s, %s: %.200s", right->action, right->serves,
+                    answer->error.text);
+    }
+}
+
+/* False: asking on leads nowhere. */
+static bool check_right(struct check *check, const struct right *right)
+{
+    struct idem__answer answer;
+    char name[96];
+    bool found;
+
+    if (right->keys != NULL) {
+        write_batch(check, right->keys);
+        idem__admin_call(&check->admin, right->target, /* safe= */ true,
+                         &answer);
+    } else {
+        ask(check, right->target, right->rest, &answer);
+    }
+    name_of_refusal(check, name);
+    found = strcmp(name, "ResourceNotFoundException") != 0;
+    if (found) {
+        tell_right(check, right, &answer);
+    } else {
+        (void)explain(check, &answer);
+    }
+    idem__answer_finish(&answer);
+    return found;
+}
+
+static void check_rights(struct check *check)
+{
+    bool more = true;
+    size_t i;
+
+    for (i = 0; more && i < sizeof(rights) / sizeof(rights[0]); i++) {
+        if (!rights[i].needs_index || check->judge.place->table.index) {
+            more = check_right(check, &rights[i]);
+        }
+    }
+}
+
+/* ---- All of it ---- */
+
+/* Each answer has told the time; none was kept waiting for long. */
+static void check_clock(struct check *check)
+{
+    struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
+    struct idem_error error;
+
+    if (idem_dynamodb_inspect(&check->admin.store->base, &info, &error) == 0 &&
+        info.clock_known) {
+        idem__judge_clock(&check->judge, info.clock_off_ms, info.clock_err_ms);
+    } else {
+        idem__found(&check->to, IDEM_GRADE_WARN, "clock", /* mend= */ NULL,
+                    "the service does not say what time it is");
+    }
+}
+
+static void check_all(struct check *check)
+{
+    enum described told = describe_table(check);
+
+    if (told == NO_USE) {
+        return;
+    }
+    describe_rest(check);
+    check_clock(check);
+    check_rights(check);
+}
+
+int idem_dynamodb_check(const char *place, idem_finding_fn *each, void *ctx,
+                        struct idem_error *ret_error)
+{
+    struct check check = {.to = {each, ctx}};
+    int rc = idem__admin_open_readonly(place, &check.admin, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    idem__judge_init(&check.judge, &check.to, place, &check.admin.store->place,
+                     &check.admin.store->endpoint);
+    check_all(&check);
+    idem__admin_close(&check.admin);
+    return 0;
+}

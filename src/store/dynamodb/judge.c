@@ -1,0 +1,435 @@
+/* What the description of a table says about its use as a store. */
+#include "store/dynamodb/judge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    MEND_MAX = 2048,
+    CLOCK_OFF_MAX_MS = 5000,
+    HOST_CLOCK_OFF_MAX_MS = 1000,
+};
+
+/* ---- Reading ---- */
+
+static json_object *member(json_object *object, const char *name,
+                           enum json_type type)
+{
+    json_object *found;
+
+    return json_object_is_type(object, json_type_object) &&
+                   json_object_object_get_ex(object, name, &found) &&
+                   json_object_is_type(found, type)
+               ? found
+               : NULL;
+}
+
+/* Its text; "": it has none. */
+static const char *text_of(json_object *object, const char *name)
+{
+    json_object *text = member(object, name, json_type_string);
+
+    return text == NULL ? "" : json_object_get_string(text);
+}
+
+static bool says(json_object *object, const char *name, const char *value)
+{
+    return strcmp(text_of(object, name), value) == 0;
+}
+
+static size_t length_of(json_object *list)
+{
+    return list == NULL ? 0 : json_object_array_length(list);
+}
+
+/* The object of @list whose @name is @value, or NULL. */
+static json_object *find(json_object *list, const char *name, const char *value)
+{
+    size_t n = length_of(list);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        json_object *each = json_object_array_get_idx(list, i);
+
+        if (says(each, name, value)) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+/* ---- Telling ---- */
+
+void idem__judge_init(struct idem__judge *judge,
+                      const struct idem__findings *to, const char *place_text,
+                      const struct idem__place_conf *place,
+                      const struct idem__aws_endpoint *endpoint)
+{
+    char own[128];
+    size_t len;
+
+    memset(judge, 0, sizeof(*judge));
+    judge->to = *to;
+    judge->place = place;
+    judge->region = endpoint->region;
+    (void)snprintf(judge->create, sizeof(judge->create),
+                   "idem store create --store 'dynamodb:%s'", place_text);
+    (void)snprintf(judge->aws, sizeof(judge->aws),
+                   " --table-name %s --region %s", place->table.name,
+                   endpoint->region);
+    (void)snprintf(own, sizeof(own), "https://dynamodb.%s.amazonaws.com",
+                   endpoint->region);
+    if (strncmp(endpoint->url, own, strlen(own)) != 0) {
+        len = strlen(judge->aws);
+        (void)snprintf(judge->aws + len, sizeof(judge->aws) - len,
+                       " --endpoint-url '%s'", endpoint->url);
+    }
+}
+
+static void good(const struct idem__judge *judge, const char *about,
+                 const char *text)
+{
+    idem__found(&judge->to, IDEM_GRADE_OK, about, /* mend= */ NULL, "%s", text);
+}
+
+/* "aws dynamodb VERB --table-name ... REST". */
+static const char *aws_line(const struct idem__judge *judge, const char *verb,
+                            const char *rest, char buf[MEND_MAX])
+{
+    (void)snprintf(buf, MEND_MAX, "aws dynamodb %s%s %s", verb, judge->aws,
+                   rest);
+    return buf;
+}
+
+/* ---- The table ---- */
+
+static void judge_status(const struct idem__judge *judge, json_object *table)
+{
+    const char *status = text_of(table, "TableStatus");
+    const char *name = judge->place->table.name;
+
+    if (strcmp(status, "ACTIVE") == 0) {
+        idem__found(&judge->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
+                    "%s in %s is there and active", name, judge->region);
+    } else if (strcmp(status, "UPDATING") == 0) {
+        idem__found(&judge->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
+                    "%s in %s is there, and its settings are being changed",
+                    name, judge->region);
+    } else if (strcmp(status, "CREATING") == 0) {
+        idem__found(&judge->to, IDEM_GRADE_BAD, "table",
+                    "Wait a minute and check again.",
+                    "%s in %s is being made and cannot be used yet", name,
+                    judge->region);
+    } else {
+        idem__found(&judge->to, IDEM_GRADE_BAD, "table", judge->create,
+                    "%s in %s cannot be used: its status is %.60s", name,
+                    judge->region, status[0] == '\0' ? "unknown" : status);
+    }
+}
+
+struct part {
+    const char *name;
+    const char *role;
+    const char *type;
+};
+
+/* @holder, the table or an index of it, has the key @parts and no more. */
+static bool has_key(json_object *holder, json_object *table,
+                    const struct part *parts, size_t parts_len)
+{
+    json_object *schema = member(holder, "KeySchema", json_type_array);
+    json_object *types = member(table, "AttributeDefinitions", json_type_array);
+    size_t i;
+
+    for (i = 0; i < parts_len; i++) {
+        json_object *role = find(schema, "AttributeName", parts[i].name);
+        json_object *type = find(types, "AttributeName", parts[i].name);
+
+        if (!says(role, "KeyType", parts[i].role) ||
+            !says(type, "AttributeType", parts[i].type)) {
+            return false;
+        }
+    }
+    return length_of(schema) == parts_len;
+}
+
+static void judge_key(const struct idem__judge *judge, json_object *table)
+{
+    static const struct part key = {"id", "HASH", "S"};
+
+    if (has_key(table, table, &key, 1)) {
+        good(judge, "key", "the key is \"id\", a string");
+        return;
+    }
+    idem__found(&judge->to, IDEM_GRADE_BAD, "key",
+                "Name another table: this one is not idem's, and the key of a "
+                "table cannot be changed.",
+                "the key of the table is not \"id\" (a string) alone");
+}
+
+#define INDEX_MEND                                                             \
+    "--attribute-definitions AttributeName=open,AttributeType=S "              \
+    "AttributeName=since,AttributeType=N --global-secondary-index-updates "    \
+    "'[{\"Create\":{\"IndexName\":\"open\",\"KeySchema\":["                    \
+    "{\"AttributeName\":\"open\",\"KeyType\":\"HASH\"},"                       \
+    "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"                    \
+    "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}}]'"
+
+static void judge_no_index(const struct idem__judge *judge)
+{
+    char mend[MEND_MAX];
+
+    if (!judge->place->table.index) {
+        good(judge, "index", "there is none, as the store's URL says");
+        return;
+    }
+    idem__found(&judge->to, IDEM_GRADE_BAD, "index",
+                aws_line(judge, "update-table", INDEX_MEND, mend),
+                "there is no index \"open\", which \"idem list\" asks for what "
+                "is open; without it say index=off in the store's URL, "
+                "everywhere");
+}
+
+static void judge_index(const struct idem__judge *judge, json_object *table)
+{
+    static const struct part key[] = {{"open", "HASH", "S"},
+                                      {"since", "RANGE", "N"}};
+    json_object *index =
+        find(member(table, "GlobalSecondaryIndexes", json_type_array),
+             "IndexName", "open");
+    const char *status = text_of(index, "IndexStatus");
+    char mend[MEND_MAX];
+
+    if (index == NULL) {
+        judge_no_index(judge);
+    } else if (!has_key(index, table, key, 2)) {
+        idem__found(&judge->to, IDEM_GRADE_BAD, "index",
+                    aws_line(judge, "update-table",
+                             "--global-secondary-index-updates "
+                             "'[{\"Delete\":{\"IndexName\":\"open\"}}]'",
+                             mend),
+                    "the key of the index \"open\" is not \"open\" (a string) "
+                    "and \"since\" (a number): delete it, and check again to "
+                    "be told how to make it");
+    } else if (!judge->place->table.index) {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "index",
+                    "Take index=off out of the store's URL, or say it "
+                    "everywhere and delete the index.",
+                    "the table has an index, and the store's URL says "
+                    "index=off: what is recorded so is missing from the lists "
+                    "of those who use the index");
+    } else if (strcmp(status, "ACTIVE") == 0 || status[0] == '\0') {
+        good(judge, "index", "the index \"open\" is there");
+    } else {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "index",
+                    "Wait until it is active, and check again.",
+                    "the index \"open\" is %.60s: until it is active, a list "
+                    "of what is open may lack some, or fail",
+                    status);
+    }
+}
+
+static void judge_billing(const struct idem__judge *judge, json_object *table)
+{
+    json_object *summary =
+        member(table, "BillingModeSummary", json_type_object);
+    char mend[MEND_MAX];
+
+    if (says(summary, "BillingMode", "PAY_PER_REQUEST")) {
+        good(judge, "billing", "paid by request");
+        return;
+    }
+    idem__found(
+        &judge->to, IDEM_GRADE_WARN, "billing",
+        aws_line(judge, "update-table", "--billing-mode PAY_PER_REQUEST", mend),
+        "the table has a fixed capacity: what exceeds it, or that of its "
+        "index, is turned away and asked again, and then not begun");
+}
+
+/* ---- Replicas ---- */
+
+/* The regions of @replicas but our own: "eu-west-1, us-east-1", and the first. */
+static void list_regions(const struct idem__judge *judge, json_object *replicas,
+                         char names[512], const char **ret_first)
+{
+    size_t n = length_of(replicas);
+    size_t i;
+
+    names[0] = '\0';
+    *ret_first = NULL;
+    for (i = 0; i < n; i++) {
+        const char *region =
+            text_of(json_object_array_get_idx(replicas, i), "RegionName");
+        size_t len = strlen(names);
+
+        if (region[0] == '\0' || strcmp(region, judge->region) == 0) {
+            continue;
+        }
+        (void)snprintf(names + len, 512 - len, "%s%.60s", len > 0 ? ", " : "",
+                       region);
+        if (*ret_first == NULL) {
+            *ret_first = region;
+        }
+    }
+}
+
+static void judge_lagging(const struct idem__judge *judge, const char *regions,
+                          const char *first)
+{
+    const char *writer = judge->place->writer;
+    char rest[256];
+    char mend[MEND_MAX];
+
+    if (writer[0] != '\0') {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "replicas",
+                    "Give every user of the table a URL with writer=, and "
+                    "before another region takes over, stop all of them.",
+                    "there are replicas in %s, where the last writer wins; the "
+                    "store's URL says that %s alone writes",
+                    regions, writer);
+        return;
+    }
+    (void)snprintf(rest, sizeof(rest),
+                   "--replica-updates '[{\"Delete\":{\"RegionName\":"
+                   "\"%.60s\"}}]'",
+                   first == NULL ? "REGION" : first);
+    idem__found(&judge->to, IDEM_GRADE_BAD, "replicas",
+                aws_line(judge, "update-table", rest, mend),
+                "there are replicas in %s, where of two writes the last wins "
+                "whatever its condition: an operation can run once in each "
+                "region; delete them, or make a global table with strong "
+                "consistency, or let one region alone write and say "
+                "writer=REGION in the store's URL, everywhere",
+                regions);
+}
+
+static void judge_replicas(const struct idem__judge *judge, json_object *table)
+{
+    char regions[512];
+    const char *first;
+
+    list_regions(judge, member(table, "Replicas", json_type_array), regions,
+                 &first);
+    /* The old kind does not name its replicas here. */
+    if (first == NULL && says(table, "GlobalTableVersion", "2017.11.29")) {
+        judge_lagging(judge, "other regions", NULL);
+    } else if (first == NULL) {
+        good(judge, "replicas", "one region has the table");
+    } else if (says(table, "MultiRegionConsistency", "STRONG")) {
+        idem__found(&judge->to, IDEM_GRADE_OK, "replicas", /* mend= */ NULL,
+                    "there are replicas in %s, with strong consistency",
+                    regions);
+    } else {
+        judge_lagging(judge, regions, first);
+    }
+}
+
+static void judge_protection(const struct idem__judge *judge,
+                             json_object *table)
+{
+    char mend[MEND_MAX];
+
+    if (json_object_get_boolean(
+            member(table, "DeletionProtectionEnabled", json_type_boolean))) {
+        good(judge, "protection", "the table cannot be deleted by accident");
+        return;
+    }
+    idem__found(
+        &judge->to, IDEM_GRADE_WARN, "protection",
+        aws_line(judge, "update-table", "--deletion-protection-enabled", mend),
+        "the table can be deleted by accident, and every operation would "
+        "run again");
+}
+
+void idem__judge_table(const struct idem__judge *judge, json_object *table)
+{
+    judge_status(judge, table);
+    judge_key(judge, table);
+    judge_index(judge, table);
+    judge_billing(judge, table);
+    judge_replicas(judge, table);
+    judge_protection(judge, table);
+}
+
+/* ---- What is described apart ---- */
+
+void idem__judge_ttl(const struct idem__judge *judge, json_object *ttl)
+{
+    const char *status = text_of(ttl, "TimeToLiveStatus");
+    const char *attribute = text_of(ttl, "AttributeName");
+    bool on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
+    char rest[512];
+    char mend[MEND_MAX];
+
+    if (on && strcmp(attribute, "ttl") == 0) {
+        good(judge, "ttl",
+             "records past their retention are deleted by their \"ttl\"");
+    } else if (on) {
+        (void)snprintf(rest, sizeof(rest),
+                       "--time-to-live-specification "
+                       "Enabled=false,AttributeName='%.255s'",
+                       attribute);
+        idem__found(
+            &judge->to, IDEM_GRADE_WARN, "ttl",
+            aws_line(judge, "update-time-to-live", rest, mend),
+            "TTL is on \"%.255s\" and not on \"ttl\", so that no record "
+            "is deleted: switch that off, and an hour later make it "
+            "right with \"idem store create\"",
+            attribute);
+    } else if (strcmp(status, "DISABLING") == 0) {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl",
+                    "Wait an hour and check again.",
+                    "TTL is being switched off");
+    } else {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl", judge->create,
+                    "TTL is off: records past their retention stay, and are "
+                    "paid for, until \"idem purge\" deletes them");
+    }
+}
+
+void idem__judge_backups(const struct idem__judge *judge, json_object *backups)
+{
+    json_object *recovery =
+        member(backups, "PointInTimeRecoveryDescription", json_type_object);
+    char mend[MEND_MAX];
+
+    if (says(recovery, "PointInTimeRecoveryStatus", "ENABLED")) {
+        good(judge, "backups", "point-in-time recovery is on");
+        return;
+    }
+    idem__found(&judge->to, IDEM_GRADE_WARN, "backups",
+                aws_line(judge, "update-continuous-backups",
+                         "--point-in-time-recovery-specification "
+                         "PointInTimeRecoveryEnabled=true",
+                         mend),
+                "point-in-time recovery is off: what is lost cannot be brought "
+                "back");
+}
+
+/* ---- The clock ---- */
+
+void idem__judge_clock(const struct idem__judge *judge, int64_t off_ms,
+                       int64_t err_ms)
+{
+    const char *way = off_ms < 0 ? "behind" : "ahead of";
+    int64_t off = off_ms < 0 ? -off_ms : off_ms;
+    int64_t certain = off > err_ms ? off - err_ms : 0;
+
+    if (judge->place->host_clock && certain > HOST_CLOCK_OFF_MAX_MS) {
+        idem__found(&judge->to, IDEM_GRADE_BAD, "clock",
+                    "timedatectl set-ntp true",
+                    "this machine's clock is %lld s %s the service's, and the "
+                    "store's URL says clock=host: leases end early or late",
+                    (long long)(off + 500) / 1000, way);
+    } else if (certain > CLOCK_OFF_MAX_MS) {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "clock",
+                    "timedatectl set-ntp true",
+                    "this machine's clock is %lld s %s the service's; idem "
+                    "goes by the service's",
+                    (long long)(off + 500) / 1000, way);
+    } else {
+        idem__found(&judge->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
+                    "this machine's clock is the service's, within %lld ms",
+                    (long long)(off + err_ms));
+    }
+}

@@ -1,0 +1,465 @@
+/* Is the file as it should be, and where it should be? */
+#include "core/error.h"
+#include "core/finding.h"
+#include "store/sqlite/filesystem.h"
+#include "store/sqlite/store.h"
+
+#include <idem/sqlite.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum {
+    PROGRESS_STEPS = 100000, /* Of SQLite's machine, between two calls. */
+    ROOM_LOW = 64 << 20,     /* Bytes on the disk. */
+    DAMAGES_MAX = 3,         /* That are told one by one. */
+    MEND_MAX = 2 * IDEM__PATH_MAX + 64,
+    NAME_MAX_LEN = IDEM__PATH_MAX + 16,
+};
+
+struct check {
+    struct idem__findings to;
+    idem_check_progress_fn *progress;
+    void *ctx;
+    const char *text; /* What stands behind "sqlite:" in the URL. */
+    struct idem__place place;
+    char directory[IDEM__PATH_MAX + 1];
+    struct idem_store *store;
+    struct idem_sqlite_info info;
+    sqlite3 *db; /* While it is read. */
+    uint64_t records;
+    uint64_t corrupt;
+};
+
+/* ---- Where it is ---- */
+
+static void find_directory(struct check *check)
+{
+    const char *path = check->place.path;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 0 : (size_t)(slash - path);
+
+    (void)strcpy(check->directory, slash == NULL ? "." : "/");
+    if (len > 0) {
+        memcpy(check->directory, path, len);
+        check->directory[len] = '\0';
+    }
+}
+
+/* False: there is nothing to look at. */
+static bool check_file(struct check *check)
+{
+    char mend[MEND_MAX];
+    struct stat st;
+
+    if (lstat(check->place.path, &st) == 0) {
+        idem__found(&check->to, IDEM_GRADE_OK, "file", /* mend= */ NULL,
+                    "%s is there", check->place.path);
+        return true;
+    }
+    if (errno == ENOENT && stat(check->directory, &st) == 0) {
+        (void)snprintf(mend, sizeof(mend),
+                       "idem store create --store 'sqlite:%s'", check->text);
+    } else if (errno == ENOENT || errno == ENOTDIR) {
+        (void)snprintf(mend, sizeof(mend), "mkdir -m 700 '%s'",
+                       check->directory);
+    } else {
+        (void)snprintf(mend, sizeof(mend), "ls -ld '%s'", check->directory);
+    }
+    idem__found(&check->to, IDEM_GRADE_BAD, "file", mend,
+                "there is no store in %s: %s", check->place.path,
+                strerror(errno));
+    return false;
+}
+
+static void check_filesystem(struct check *check)
+{
+    enum idem__trust trust;
+    char name[64];
+
+    if (!idem__filesystem_look(check->directory, name, &trust)) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "filesystem", /* mend= */ NULL,
+                    "cannot look at %s: %s", check->directory, strerror(errno));
+        return;
+    }
+    if (trust == IDEM__TRUST_LOCAL) {
+        idem__found(&check->to, IDEM_GRADE_OK, "filesystem", /* mend= */ NULL,
+                    "a local disk (%s)",
+                    name[0] == '\0' ? "by its number" : name);
+    } else if (trust == IDEM__TRUST_UNKNOWN) {
+        idem__found(&check->to, IDEM_GRADE_OK, "filesystem", /* mend= */ NULL,
+                    "%s, which idem does not know: its locks are tested each "
+                    "time the store is opened",
+                    name[0] == '\0' ? "one without a name" : name);
+    } else {
+        idem__found(&check->to,
+                    check->place.network ? IDEM_GRADE_WARN : IDEM_GRADE_BAD,
+                    "filesystem", "Move the store to a local disk.",
+                    "a network file system (%s): where several hosts use the "
+                    "store, an operation can run twice%s",
+                    name[0] == '\0' ? "by its number" : name,
+                    check->place.network ? "; the store's URL allows it" : "");
+    }
+}
+
+/* ---- Who may read and write it ---- */
+
+static void check_directory(struct check *check)
+{
+    char mend[MEND_MAX];
+    struct stat st;
+
+    if (stat(check->directory, &st) != 0) {
+        return; /* Whatever that means, the file has told it. */
+    }
+    if ((st.st_mode & S_IWOTH) != 0 ||
+        ((st.st_mode & S_IWGRP) != 0 && check->place.gid == (gid_t)-1)) {
+        (void)snprintf(mend, sizeof(mend), "chmod %s '%s'",
+                       check->place.gid == (gid_t)-1 ? "go-w" : "o-w",
+                       check->directory);
+        idem__found(&check->to, IDEM_GRADE_WARN, "directory", mend,
+                    "%s may be written by %s: whoever puts files beside the "
+                    "store, or another in its place, decides what runs",
+                    check->directory,
+                    (st.st_mode & S_IWOTH) != 0 ? "anyone" : "its group");
+        return;
+    }
+    idem__found(&check->to, IDEM_GRADE_OK, "directory", /* mend= */ NULL,
+                "only %s may write to it",
+                check->place.gid == (gid_t)-1 ? "its owner"
+                                              : "its owner and its group");
+}
+
+/* What nobody else should be able to do with a file of this mode; NULL: all is
+ * well. The shared memory and the lock say nothing, but stop everybody. */
+static const char *flaw_of(mode_t mode, bool shared)
+{
+    if ((mode & S_IWOTH) != 0) {
+        return "may be written by anyone: a record can be forged";
+    }
+    if ((mode & S_IROTH) != 0) {
+        return "may be read by anyone: every recorded outcome";
+    }
+    if (!shared && (mode & S_IWGRP) != 0) {
+        return "may be written by its group: a record can be forged";
+    }
+    if (!shared && (mode & S_IRGRP) != 0) {
+        return "may be read by its group: every recorded outcome";
+    }
+    return NULL;
+}
+
+/* True if nothing is wrong with it, or it is not there. */
+static bool check_mode(struct check *check, const char *suffix)
+{
+    bool shared = check->place.gid != (gid_t)-1;
+    char name[NAME_MAX_LEN];
+    char mend[MEND_MAX];
+    const char *flaw;
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s%s", check->place.path, suffix);
+    if (lstat(name, &st) != 0) {
+        if (errno == ENOENT) {
+            return true;
+        }
+        idem__found(&check->to, IDEM_GRADE_WARN, "mode", /* mend= */ NULL,
+                    "cannot look at %s: %s", name, strerror(errno));
+        return false;
+    }
+    flaw = flaw_of(st.st_mode, shared);
+    if (flaw == NULL) {
+        return true;
+    }
+    (void)snprintf(mend, sizeof(mend), "chmod %s '%s'",
+                   shared ? "o-rwx" : "go-rwx", name);
+    idem__found(&check->to,
+                *suffix == '\0' && (st.st_mode & S_IWOTH) != 0
+                    ? IDEM_GRADE_BAD
+                    : IDEM_GRADE_WARN,
+                "mode", mend, "%s %s", name, flaw);
+    return false;
+}
+
+static void check_modes(struct check *check)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-lock",
+                                           "-reserve"};
+    bool well = true;
+    size_t i;
+
+    for (i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        well = check_mode(check, suffixes[i]) && well;
+    }
+    if (well) {
+        idem__found(&check->to, IDEM_GRADE_OK, "mode", /* mend= */ NULL,
+                    "only its owner%s may read and write it",
+                    check->place.gid != (gid_t)-1 ? " and its group" : "");
+    }
+}
+
+static void check_owner(struct check *check)
+{
+    struct stat st;
+
+    if (lstat(check->place.path, &st) == 0 && st.st_uid != geteuid() &&
+        st.st_uid != 0 && check->place.gid == (gid_t)-1) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "owner",
+                    "Check as the user who owns it.",
+                    "it belongs to the user %lu, and you are %lu",
+                    (unsigned long)st.st_uid, (unsigned long)geteuid());
+    }
+}
+
+/* ---- Room ---- */
+
+static void check_room(struct check *check)
+{
+    struct statvfs fs;
+    uint64_t room;
+
+    if (statvfs(check->directory, &fs) != 0) {
+        return;
+    }
+    room = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
+    idem__found(&check->to, room < ROOM_LOW ? IDEM_GRADE_WARN : IDEM_GRADE_OK,
+                "room", room < ROOM_LOW ? "idem purge" : NULL,
+                "%llu MiB are free on the disk",
+                (unsigned long long)(room >> 20));
+}
+
+/* A claim is refused while the reserve is not whole, and fills it first. */
+static void check_reserve(struct check *check)
+{
+    uint64_t wanted = IDEM__RESERVE_LEN;
+    char name[NAME_MAX_LEN];
+    struct statvfs fs;
+    struct stat st;
+
+    if (statvfs(check->directory, &fs) == 0 &&
+        fs.f_blocks * fs.f_frsize / IDEM__RESERVE_PART < wanted) {
+        wanted = fs.f_blocks * fs.f_frsize / IDEM__RESERVE_PART;
+    }
+    (void)snprintf(name, sizeof(name), "%s-reserve", check->place.path);
+    if (lstat(name, &st) != 0) {
+        idem__found(&check->to,
+                    errno == ENOENT ? IDEM_GRADE_OK : IDEM_GRADE_WARN,
+                    "reserve", /* mend= */ NULL,
+                    errno == ENOENT ? "none yet: the first claim makes it"
+                                    : "it cannot be looked at");
+    } else if ((uint64_t)st.st_blocks * 512 < wanted) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "reserve",
+                    "Make room on the disk.",
+                    "%llu KiB of %llu are in reserve for ending what was "
+                    "begun: the next claim fills it up, or is refused",
+                    (unsigned long long)st.st_blocks / 2,
+                    (unsigned long long)wanted >> 10);
+    } else {
+        idem__found(&check->to, IDEM_GRADE_OK, "reserve", /* mend= */ NULL,
+                    "%llu KiB are in reserve for ending what was begun",
+                    (unsigned long long)st.st_blocks / 2);
+    }
+}
+
+/* ---- What is in it ---- */
+
+/* Opening says itself what to do, where anything can be done. */
+static bool open_store(struct check *check)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_error error;
+
+    options.flags = IDEM_OPEN_READONLY;
+    error.code = idem_sqlite_open(check->text, &options, &check->store, &error);
+    if (error.code == 0) {
+        error.code = idem_sqlite_inspect(check->store, &check->info, &error);
+    }
+    if (error.code != 0) {
+        idem__found_error(&check->to, "open", /* mend= */ NULL, &error);
+        return false;
+    }
+    idem__found(&check->to, IDEM_GRADE_OK, "schema", /* mend= */ NULL,
+                "it opens; its schema is %u", check->info.schema);
+    return true;
+}
+
+static void check_copy(struct check *check)
+{
+    char mend[MEND_MAX];
+
+    if (check->info.is_copy) {
+        (void)snprintf(mend, sizeof(mend),
+                       "idem store mark-restored --store 'sqlite:%s'",
+                       check->text);
+        idem__found(&check->to, IDEM_GRADE_BAD, "copy", mend,
+                    "it is older than what was here before: it was put back "
+                    "from a copy, and is not marked");
+    }
+}
+
+/* Each page that is read counts once, unless it was let go in between. */
+static int report(void *ctx)
+{
+    struct check *check = ctx;
+    int pages = 0;
+    int high;
+
+    (void)sqlite3_db_status(check->db, SQLITE_DBSTATUS_CACHE_MISS, &pages,
+                            &high, /* resetFlg= */ 0);
+    check->progress(check->ctx,
+                    (uint64_t)pages < check->info.pages ? (uint64_t)pages
+                                                        : check->info.pages,
+                    check->info.pages);
+    return 0;
+}
+
+/* Tells of each row but "ok". An SQLite result. */
+static int read_damages(struct check *check, sqlite3_stmt *stmt,
+                        uint64_t *ret_damages)
+{
+    int rc;
+
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+        if (text != NULL && strcmp(text, "ok") != 0) {
+            struct idem_error error;
+
+            (*ret_damages)++;
+            (void)idem__error(&error, IDEM_ECORRUPT, "the file is damaged: %s",
+                              text);
+            idem__found_error(&check->to, "file",
+                              "Stop all users and put back a copy; see "
+                              "idem-store(7), Back-up.",
+                              &error);
+        }
+    }
+    return rc;
+}
+
+static void check_pages(struct check *check, struct idem__conn *conn)
+{
+    char sql[64];
+    sqlite3_stmt *stmt = NULL;
+    uint64_t damages = 0;
+    struct idem_error error;
+    int rc;
+
+    check->db = conn->db;
+    if (check->progress != NULL) {
+        (void)report(check);
+        sqlite3_progress_handler(conn->db, PROGRESS_STEPS, report, check);
+    }
+    (void)snprintf(sql, sizeof(sql), "PRAGMA quick_check(%d)", DAMAGES_MAX);
+    rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
+    if (rc == SQLITE_OK) {
+        rc = read_damages(check, stmt, &damages);
+    }
+    (void)sqlite3_finalize(stmt);
+    sqlite3_progress_handler(conn->db, 0, NULL, NULL);
+    if (rc != SQLITE_DONE) {
+        (void)idem__conn_fail(conn, rc, "check the file", &error);
+        idem__found_error(&check->to, "file",
+                          "Stop all users and put back a copy; see "
+                          "idem-store(7), Back-up.",
+                          &error);
+    } else if (damages == 0) {
+        idem__found(&check->to, IDEM_GRADE_OK, "file", /* mend= */ NULL,
+                    "it is whole: %llu pages, %llu bytes, and %llu in the log",
+                    (unsigned long long)check->info.pages,
+                    (unsigned long long)check->info.file_len,
+                    (unsigned long long)check->info.wal_len);
+    }
+}
+
+static int count_record(void *ctx, int code, const struct idem_record *record)
+{
+    struct check *check = ctx;
+
+    (void)record;
+    check->records++;
+    check->corrupt += code != 0 ? 1 : 0;
+    return 0;
+}
+
+/* SQLite has no checksums; the records have. */
+static void check_records(struct check *check)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_error error;
+
+    error.code = idem_list(check->store, &filter, count_record, check,
+                           /* ret_now_ms= */ NULL, &error);
+    if (error.code == 0 && check->corrupt > 0) {
+        (void)idem__error(&error, IDEM_ECORRUPT,
+                          "%llu of %llu records cannot be trusted",
+                          (unsigned long long)check->corrupt,
+                          (unsigned long long)check->records);
+    }
+    if (error.code != 0) {
+        idem__found_error(&check->to, "records",
+                          "idem list shows them; what they ask for does not "
+                          "run again by itself.",
+                          &error);
+        return;
+    }
+    idem__found(&check->to, IDEM_GRADE_OK, "records", /* mend= */ NULL,
+                "%llu, and all of them can be trusted",
+                (unsigned long long)check->records);
+}
+
+static void check_inside(struct check *check)
+{
+    struct idem__sqlite_store *store;
+    struct idem__conn *conn;
+    struct idem_error error;
+
+    check_copy(check);
+    store = (struct idem__sqlite_store *)check->store;
+    conn = idem__readers_take(store, /* wait= */ true, &error);
+    if (conn == NULL) {
+        idem__found_error(&check->to, "file", /* mend= */ NULL, &error);
+        return;
+    }
+    check_pages(check, conn);
+    idem__readers_give(store, conn);
+    check_records(check);
+}
+
+int idem_sqlite_check(const char *path, idem_finding_fn *each,
+                      idem_check_progress_fn *progress, void *ctx,
+                      struct idem_error *ret_error)
+{
+    struct check check = {
+        .to = {each, ctx},
+        .progress = progress,
+        .ctx = ctx,
+        .text = path,
+        .info = IDEM_SQLITE_INFO_INIT,
+    };
+    int rc = idem__path_split(path, &check.place, ret_error);
+
+    if (rc == 0 && check.place.path[0] == '\0') {
+        rc = idem__error(ret_error, IDEM_EINVALID, "the store's path is empty");
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    find_directory(&check);
+    if (!check_file(&check)) {
+        return 0;
+    }
+    check_filesystem(&check);
+    check_directory(&check);
+    check_modes(&check);
+    check_owner(&check);
+    check_room(&check);
+    check_reserve(&check);
+    if (open_store(&check)) {
+        check_inside(&check);
+    }
+    idem_close(check.store);
+    return 0;
+}

@@ -1,0 +1,69 @@
+"""idem store check and real servers, for tests of the commands about tables."""
+
+import contextlib
+import json
+import shlex
+
+import dynamo
+from tap import PROGRAM, Skip, equal, run
+
+TABLE = "orders"
+REGION = "eu-west-1"
+
+
+def check(url, env=None):
+    """The exit status, and the findings as {about: [(grade, text, mend)]}."""
+    done = run([PROGRAM, "store", "check", "--json", "--store", url], env)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    equal(answer["store"], url)
+    equal(answer["usable"], done.status == 0)
+    findings = {}
+    for each in answer["findings"]:
+        finding = (each["grade"], each["text"], each.get("mend", ""))
+        assert finding[0] in ("ok", "warn", "bad"), finding
+        findings.setdefault(each["about"], []).append(finding)
+    plain = run([PROGRAM, "store", "check", "--store", url], env)
+    equal(plain.status, done.status)
+    equal(len(plain.stdout.splitlines()), len(answer["findings"]))
+    return done.status, findings
+
+
+def grades(findings):
+    """{about: its grades, apart from ok}."""
+    found = {about: [e[0] for e in each if e[0] != "ok"] for about, each in findings.items()}
+    return {about: each for about, each in found.items() if each}
+
+
+def mend_of(findings, about):
+    bad = [each for each in findings[about] if each[0] != "ok"]
+    equal(len(bad), 1)
+    return bad[0][2]
+
+
+@contextlib.contextmanager
+def server(kind):
+    why = dynamo.missing(kind)
+    if why is not None:
+        raise Skip(why)
+    with dynamo.server(kind) as url:
+        yield url, f"dynamodb://{TABLE}?endpoint={url}"
+
+
+def aws_line(line, operation):
+    """The arguments of a line for the AWS command line: {option: words}."""
+    words = shlex.split(line)
+    equal(words[:3], ["aws", "dynamodb", operation])
+    options = {}
+    for word in words[3:]:
+        if word.startswith("--"):
+            option = options.setdefault(word[2:], [])
+        else:
+            option.append(word)
+    equal(options["table-name"], [TABLE])
+    equal(options["region"], [REGION])
+    return options
+
+
+def pairs(words):
+    return [dict(pair.split("=") for pair in word.split(",")) for word in words]
