@@ -5,7 +5,9 @@
 #include "core/error.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define ROW_COLUMNS "seq, status, deadline, scope, key, head"
 
@@ -114,17 +116,32 @@ static int set_up(struct idem__conn *conn)
     return rc;
 }
 
-/* SQLite takes some names, such as ":memory:", for something else. */
+/* The file's real name. SQLite follows no symbolic link, wherever one is in a
+ * name; the file must not be one, but the way to it may have some (/var/run).
+ * And it takes some names, such as ":memory:", for something else. */
 static void plain_path(const char *path, char *buf, size_t cap)
 {
-    (void)snprintf(buf, cap, "%s%s", path[0] == '/' ? "" : "./", path);
+    const char *slash = strrchr(path, '/');
+    const char *file = slash == NULL ? path : slash + 1;
+    char directory[PATH_MAX];
+    char real[PATH_MAX];
+
+    (void)snprintf(directory, sizeof(directory), "%.*s",
+                   slash == NULL ? 1 : (int)(slash - path + 1),
+                   slash == NULL ? "." : path);
+    if (realpath(directory, real) != NULL) {
+        (void)snprintf(buf, cap, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+                       file);
+    } else {
+        (void)snprintf(buf, cap, "%s%s", path[0] == '/' ? "" : "./", path);
+    }
 }
 
 int idem__conn_open(const char *path, struct idem__conn **ret_conn,
                     struct idem_error *error)
 {
     struct idem__conn *conn = idem__zalloc(sizeof(*conn));
-    char name[1024];
+    char name[PATH_MAX + 256];
     int rc;
 
     if (conn == NULL) {

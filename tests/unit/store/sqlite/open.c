@@ -175,6 +175,25 @@ TEST(open, refusesPlacesThatAreNoFile)
     assert_refused(IDEM_ECONFIG, path, 0);
 }
 
+/* A store may be reached through a directory that is a symbolic link, and is the
+ * same one. */
+TEST(open, followsLinksToItsDirectory)
+{
+    const char *directory = temp_path("real");
+    const char *link_path = temp_path("link");
+    struct idem_store *store;
+    char name[1100];
+
+    assert_int_equal(mkdir(directory, 0700), 0);
+    assert_int_equal(symlink(directory, link_path), 0);
+    (void)snprintf(name, sizeof(name), "%s/idem.db", link_path);
+    assert_ok(open_at(name, 0, &store));
+    idem_close(store);
+    (void)snprintf(name, sizeof(name), "%s/idem.db", directory);
+    assert_ok(open_at(name, IDEM_OPEN_NO_CREATE, &store));
+    idem_close(store);
+}
+
 /* The names of the files beside a store are longer than its own, and all of them
  * must be possible: nothing is left behind by finding out. */
 TEST(open, refusesANameThatIsTooLong)
