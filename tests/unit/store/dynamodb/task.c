@@ -416,6 +416,65 @@ TEST(clock, thatIsSlowExtendsItsClaim)
     }
 }
 
+/* The service's time, as the task's own answers teach it: before the first that
+ * brings a Date, the host's clock is believed. */
+static void answer_of_slow_clock(enum fate fate, int64_t slow_ms, bool *learned)
+{
+    wire_carry(&wire.table, &wire.task.request, fate);
+    if (wire.task.request.outcome == IDEM__AWS_ANSWERED && !*learned) {
+        wire.now.store_ms += slow_ms;
+        wire.now.store_err_ms = 600;
+        *learned = true;
+    }
+    idem__task_answered(&wire.task, &wire.now);
+}
+
+/* So is one whose answer was lost, or that of its extension, and which was then
+ * read back; and what is on record is what the owner was told. */
+TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
+{
+    const int64_t slow_ms = 12000;
+    unsigned first;
+    unsigned second;
+
+    for (first = 0; first < FATES; first++) {
+        for (second = 0; second < FATES; second++) {
+            const enum fate fates[] = {(enum fate)first, (enum fate)second};
+            struct idem_op op = begin_op('a');
+            bool learned = false;
+            unsigned n = 0;
+
+            set_up(true);
+            wire.now.store_err_ms = 2000;
+            op.asked_boot_ms = wire.now.boot_ms;
+            idem__task_start(&wire.task, &op, &wire.now);
+            while (wire.task.next != IDEM__TASK_DONE) {
+                if (wire.task.next == IDEM__TASK_SEND) {
+                    answer_of_slow_clock(n < 2 ? fates[n] : FATE_GOOD, slow_ms,
+                                         &learned);
+                    n++;
+                } else {
+                    idem__task_resume(&wire.task, &wire.now);
+                }
+            }
+            assert_ok(op.error.code);
+            assert_int_equal(op.verdict, IDEM_STARTED);
+            if (op.record.lease_end_ms - op.record.lease_ms <
+                wire.now.store_ms - 1000) {
+                fail_with("%s, %s: the lease is too short", fate_names[first],
+                          fate_names[second]);
+            }
+            idem__task_reset(&wire.task);
+            wire.now.store_ms += op.record.lease_ms - 1000;
+            wire.now.boot_ms += op.record.lease_ms - 1000;
+            assert_int_equal(begin('b', NULL), IDEM_BUSY);
+            assert_ok(complete('a', op.record.fence, idem_str("x")));
+            free_answer(&op);
+            wire_finish(&wire);
+        }
+    }
+}
+
 /* ROW(30) A record that its ttl has not deleted yet is past its retention all the
  * same, and its fence is not undercut; ROW(29) one that was deleted between two
  * looks is new. */
