@@ -662,18 +662,19 @@ static void extend(struct idem__task *task, const struct idem_now *now)
     }
 }
 
-/* Takes what was written as what is there. False: the op failed. */
+/* Takes what was written as what is there. False: the op failed. After a takeover
+ * the item has texts of its predecessor, which stay where they were read. */
 static bool find_written(struct idem__task *task)
 {
-    task->has_found = true;
-    task->found = task->item;
-    task->found_memory.len = 0;
-    idem__buffer_add(&task->found_memory, task->head.base, task->head.len);
-    if (task->found_memory.failed) {
+    task->written.len = 0;
+    idem__buffer_add(&task->written, task->head.base, task->head.len);
+    if (task->written.failed) {
         fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
         return false;
     }
-    task->found.head = idem__buffer_slice(&task->found_memory);
+    task->has_found = true;
+    task->found = task->item;
+    task->found.head = idem__buffer_slice(&task->written);
     return true;
 }
 
@@ -863,6 +864,7 @@ static void for_all_buffers(struct idem__task *task,
 {
     apply(&task->found_memory);
     apply(&task->head);
+    apply(&task->written);
     apply(&task->result.stored);
     apply(&task->result.bytes);
     apply(&task->input.stored);

@@ -71,6 +71,7 @@ struct idem__task {
     struct idem_decision decision;
     struct idem__item item; /* To be written. */
     struct idem__buffer head;
+    struct idem__buffer written; /* A head that is on record by now. */
     struct idem_record given;
     struct idem__transfer result;
     struct idem__transfer input;
