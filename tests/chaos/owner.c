@@ -226,7 +226,7 @@ static enum style choose_style(struct owner *o, const char *key)
     if (how < 76) {
         return STYLE_TWICE;
     }
-    if (how < 77) {
+    if (how < 78) {
         return STYLE_LATE;
     }
     if (how < 86) {
@@ -268,7 +268,7 @@ static void work(struct owner *o, const struct held *held)
         end_as(o, held, IDEM_STATUS_UNKNOWN);
         return;
     case STYLE_LATE:
-        pause_ms(LEASE_MS + below(o, 5000));
+        pause_ms(LEASE_MS + 4000 + below(o, 5000));
         break;
     default:
         break;
