@@ -769,8 +769,10 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     }
     own_import(task);
     if (task->op->verb == IDEM_OP_BEGIN) {
-        task->op->fence =
-            decision->verdict == IDEM_STARTED ? decision->next.fence : 0;
+        const struct idem_record *claim =
+            decision->change == IDEM_CHANGE_NONE ? there : &decision->next;
+
+        task->op->fence = decision->verdict == IDEM_STARTED ? claim->fence : 0;
     }
     wants = idem__verb_given(task->op, there, decision, &task->given);
     task->result.loading = false;

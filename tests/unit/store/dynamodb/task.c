@@ -417,8 +417,10 @@ TEST(clock, thatIsSlowExtendsItsClaim)
 }
 
 /* A claim on "k" by a clock that is twelve seconds slow, as its first answer shows;
- * the second one casts doubt on that. Its first two requests have these fates. */
-static void claim_slowly(struct idem_op *op, const enum fate fates[2])
+ * the second one casts doubt on that. Its first two requests have these fates, the
+ * others @rest. */
+static void claim_slowly(struct idem_op *op, const enum fate fates[2],
+                         enum fate rest)
 {
     unsigned answers = 0;
     unsigned n = 0;
@@ -431,8 +433,7 @@ static void claim_slowly(struct idem_op *op, const enum fate fates[2])
             idem__task_resume(&wire.task, &wire.now);
             continue;
         }
-        wire_carry(&wire.table, &wire.task.request,
-                   n < 2 ? fates[n] : FATE_GOOD);
+        wire_carry(&wire.table, &wire.task.request, n < 2 ? fates[n] : rest);
         n++;
         if (wire.task.request.outcome == IDEM__AWS_ANSWERED) {
             wire.now.store_ms += answers == 0 ? 12000 : 0;
@@ -469,7 +470,7 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
             assert_int_equal(begin('z', NULL), IDEM_STARTED);
             pass(120000);
         }
-        claim_slowly(&op, fates);
+        claim_slowly(&op, fates, FATE_GOOD);
         assert_ok(op.error.code);
         assert_int_equal(op.verdict, IDEM_STARTED);
         assert_int_equal(op.record.attempts, takeover ? 2 : 1);
@@ -484,6 +485,21 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
         free_answer(&op);
         wire_finish(&wire);
     }
+}
+
+/* Where such a claim was read back and cannot be extended, its caller does not have
+ * it; its fence is known, so that it can be given back. */
+TEST(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
+{
+    static const enum fate fates[] = {FATE_ANSWER_LOST, FATE_GOOD};
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    claim_slowly(&op, fates, FATE_LOST);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    assert_true(op.fence != 0);
+    free_answer(&op);
+    wire_finish(&wire);
 }
 
 /* ROW(30) A record that its ttl has not deleted yet is past its retention all the
