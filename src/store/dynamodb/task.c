@@ -174,16 +174,31 @@ static void found(struct idem__task *task, json_object *object,
     decide(task, now);
 }
 
+/* What GetItem answers where there is no item: {} (NULL), and what it cost. */
+static bool says_nothing(json_object *body)
+{
+    int known = json_object_object_get_ex(body, "ConsumedCapacity", NULL);
+
+    return body == NULL || json_object_object_length(body) == known;
+}
+
 static void looked(struct idem__task *task, const struct idem_now *now,
                    struct idem__answer *answer)
 {
     json_object *item = NULL;
+    bool there;
 
     if (answer->said != IDEM__SAID_OK) {
         idem__task_retry(task, answer, look);
         return;
     }
-    (void)json_object_object_get_ex(answer->body, "Item", &item);
+    there = json_object_object_get_ex(answer->body, "Item", &item);
+    /* What is not understood is not an absence. */
+    if (there ? item == NULL : !says_nothing(answer->body)) {
+        fail(task, IDEM_ECORRUPT,
+             "DynamoDB: the answer has a form that is not its own");
+        return;
+    }
     found(task, item, now);
 }
 

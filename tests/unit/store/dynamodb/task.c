@@ -378,6 +378,40 @@ TEST(task, endsWithoutAService)
     }
 }
 
+/* ROW(27) A look that is answered in a form that is not DynamoDB's does not say that
+ * there is nothing. */
+TEST(task, takesNothingStrangeForAnAbsence)
+{
+    static const struct {
+        const char *body;
+        int code;
+    } cases[] = {
+        {"{}", IDEM_ENOTFOUND},
+        {"{\"ConsumedCapacity\":{\"CapacityUnits\":1}}", IDEM_ENOTFOUND},
+        {"{\"Item\":null}", IDEM_ECORRUPT},
+        {"{\"Item\":{}}", IDEM_ECORRUPT},
+        {"{\"Item\":[]}", IDEM_ECORRUPT},
+        {"{\"Item\":\"item\"}", IDEM_ECORRUPT},
+        {"{\"item\":{}}", IDEM_ECORRUPT},
+        {"{\"ConsumedCapacity\":{},\"Items\":[]}", IDEM_ECORRUPT},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        struct idem_op op = make(IDEM_OP_GET, 'a');
+
+        set_up(true);
+        idem__task_start(&wire.task, &op, &wire.now);
+        wire_answer(&wire.task.request, 200, idem_str(cases[i].body));
+        idem__task_answered(&wire.task, &wire.now);
+        assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        assert_code(cases[i].code, op.error.code);
+        idem__task_reset(&wire.task);
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+}
+
 /* ---- Clocks ---- */
 
 /* A claim of a slow clock is extended before its owner hears of it; one of a clock
