@@ -9,6 +9,9 @@ Every class of faults is met equally often: they are dealt from a shuffled deck,
 to whichever request the next one suits. A client is known by its access key; its
 first answer has the right Date, because nobody can know better then.
 
+With a script instead, the n-th request meets its n-th entry: None, or a function
+as in faults.py. What comes after the end of the script meets the last entry.
+
 As a program it stands before a server until it is interrupted:
 
     python3 proxy.py http://127.0.0.1:8000 [SEED [RATE]]
@@ -125,22 +128,37 @@ class Client:
         self.close()
 
 
+async def passed_on(proxy, client, request):
+    """What no fault happens to."""
+    answer = await proxy.forward(request)
+    await client.send(answer.bytes())
+    proxy.known.add(request.client)
+
+
 class Proxy:
     """The proxy's address, and what it has done."""
 
-    def __init__(self, url, seed, rate, classes):
+    def __init__(self, url, seed, rate, classes, script):
         parts = urllib.parse.urlsplit(url)
         self.upstream = (parts.hostname, parts.port)
         self.url = None
         self.rate = rate
         self.random = random.Random(seed)
         self.classes = classes
+        self.script = script
         self.hits = collections.Counter()
         self.requests = 0
+        self.seen = []  # Their operations, where there is a script.
         self.known = set()  # Clients that had an answer.
         self.deck = []
         self.idle = []  # Connections to the server.
         self.late = set()  # What goes on after its client was answered.
+
+    def follow(self, script):
+        """Let what comes next meet @script, from its start."""
+        self.script = script
+        self.requests = 0
+        self.seen.clear()
 
     # ---- Which fault ----
 
@@ -205,16 +223,19 @@ class Proxy:
 
     async def answer(self, client, request):
         self.requests += 1
+        if self.script:
+            self.seen.append(request.operation)
+            do = self.script[min(self.requests, len(self.script)) - 1]
+            await (do or passed_on)(self, client, request)
+            return
         name = self.deal(request)
-        if name is not None:
+        if name is None:
+            await passed_on(self, client, request)
+        else:
             met = await faults.CLASSES[name].do(self, client, request)
             self.hits[name] += met
             if not met:
                 self.deck.append(name)
-            return
-        answer = await self.forward(request)
-        await client.send(answer.bytes())
-        self.known.add(request.client)
 
     async def run(self, started, stop):
         server = await asyncio.start_server(
@@ -229,9 +250,9 @@ class Proxy:
 
 
 @contextlib.contextmanager
-def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES)):
+def chaos(url, seed=1, rate=0.2, classes=tuple(faults.CLASSES), script=()):
     """Stand before the server at @url."""
-    between = Proxy(url, seed, rate, classes)
+    between = Proxy(url, seed, rate, classes, script)
     started = threading.Event()
     loop = asyncio.new_event_loop()
     failed = []
