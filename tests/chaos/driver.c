@@ -81,11 +81,11 @@ static int read_clocks(void *ctx, struct idem_clock_reading *ret_reading)
     return 0;
 }
 
-/* Up to fifteen seconds off, booted at other times, and not at the same pace. */
+/* Ten seconds off or more, either way, booted at other times, and not at the same pace. */
 static struct clocks clocks_of(unsigned machine)
 {
     struct clocks clocks = {
-        .wall_ms = ((int64_t)machine * 11003 % 30000) - 15000,
+        .wall_ms = (machine % 2 == 0 ? -15000 : 10000) + (int64_t)machine * 500,
         .boot_ms = (int64_t)machine * 86400000,
         .ppm = (int64_t)(machine % 3) * 50 - 50,
     };
@@ -96,12 +96,12 @@ static struct clocks clocks_of(unsigned machine)
 
 /* ---- A machine ---- */
 
-static volatile sig_atomic_t stopped;
+static int stopped; /* Atomic. */
 
 static void stop(int signal)
 {
     (void)signal;
-    stopped = 1;
+    __atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
 }
 
 static void *run_owner(void *arg)
@@ -144,6 +144,7 @@ static void set_up_owner(struct owner *owner, const struct plan *plan,
     owner->ops = plan->ops;
     owner->keys = plan->keys;
     owner->naive = plan->naive;
+    owner->cold = plan->cold;
     owner->stopped = &stopped;
     owner->who = life * plan->threads + number + 1;
     owner->random = plan->seed * 1000003 + owner->who;

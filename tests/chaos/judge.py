@@ -58,6 +58,7 @@ class Key:
         self.ends = {}  # fence: newest as it asked for its completion
         self.started = {}  # fence: who
         self.effects = collections.Counter()  # fence: number
+        self.overtaken = {}  # fence of an effect: newest before it
         self.outcomes = collections.defaultdict(set)  # fence: ids that were seen
         self.acknowledged = set()  # (fence, id)
         self.lost = set()  # fences
@@ -85,10 +86,13 @@ class Key:
         if self.started.get(e.fence) != e.who:
             self.fault(f"an effect without an attempt (fence {e.fence})")
         elif self.newest > e.fence:
-            self.fault(f"an effect with fence {e.fence} after {self.newest} started")
+            self.overtaken[e.fence] = self.newest
         self.effects[e.fence] += 1
         if self.effects[e.fence] > 1:
             self.fault(f"a second effect with fence {e.fence}")
+
+    def take_Z(self, e):
+        self.overtaken.pop(e.fence, None)
 
     def take_C(self, e):
         self.ends[e.fence] = self.newest
@@ -111,9 +115,14 @@ class Key:
     def take_T(self, e):
         self.lost.add(e.fence)
 
+    def take_V(self, e):
+        self.fault(f"fence {e.fence} was LOST within its lease")
+
     # ---- At the end ----
 
     def check_outcomes(self):
+        for fence, newest in self.overtaken.items():
+            self.fault(f"an effect with fence {fence} after {newest} started")
         for fence, ids in self.outcomes.items():
             if len(ids) > 1:
                 self.fault(f"fence {fence} has the outcomes {sorted(ids)}")

@@ -15,6 +15,8 @@ enum {
     BACK = 50,             /* and back, to see what has become of old ones. */
     LEASE_MS = 3500,       /* Of which the last two seconds are margin. */
     LONG_MS = 3600 * 1000,
+    WORK_MS = 5,
+    COLD_WORK_MS = 100, /* Time for others to come by. */
     TRIES = 3,
     LEN_MAX = 40000,
 };
@@ -53,6 +55,14 @@ static void pause_ms(int64_t ms)
     struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
 
     (void)nanosleep(&ts, NULL);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 static void note(const struct owner *o, const char *what, const char *key,
@@ -151,6 +161,7 @@ static int tell_surely(struct owner *o, const struct held *held,
 static void complete(struct owner *o, const struct held *held, bool twice)
 {
     uint64_t fence = held->attempt->fence;
+    int64_t end_ms;
     struct product *product = malloc(2 * sizeof(*product));
     int rc;
 
@@ -158,12 +169,13 @@ static void complete(struct owner *o, const struct held *held, bool twice)
         abort();
     }
     make_product(o, fence, IDEM_STATUS_COMPLETED, product);
+    end_ms = now_ms() + idem_attempt_lease_left_ms(held->attempt);
     note(o, "C", held->key, fence, "");
     rc = tell_surely(o, held, &product->outcome);
     if (rc == 0) {
         note(o, "A", held->key, fence, product->id);
     } else if (rc == IDEM_ELOST) {
-        note(o, "T", held->key, fence, "");
+        note(o, now_ms() < end_ms ? "V" : "T", held->key, fence, "");
     } else if (o->naive) {
         note(o, "E", held->key, fence, "");
     }
@@ -226,8 +238,8 @@ static enum style choose_style(struct owner *o, const char *key)
     if (how < 76) {
         return STYLE_TWICE;
     }
-    if (how < 78) {
-        return STYLE_LATE;
+    if (how < 79) {
+        return o->cold ? STYLE_COMPLETE : STYLE_LATE;
     }
     if (how < 86) {
         return STYLE_RELEASE;
@@ -250,11 +262,14 @@ static void work(struct owner *o, const struct held *held)
     if (style == STYLE_RENEW) {
         renew(o, held);
     }
-    pause_ms(below(o, 5));
+    pause_ms(below(o, o->cold ? COLD_WORK_MS : WORK_MS));
     if (idem_attempt_lease_left_ms(held->attempt) == 0) {
         return; /* No effect any more. */
     }
     note(o, "E", held->key, held->attempt->fence, "");
+    if (idem_attempt_lease_left_ms(held->attempt) == 0) {
+        note(o, "Z", held->key, held->attempt->fence, "");
+    }
     switch (style) {
     case STYLE_FORGET:
         return;
@@ -282,12 +297,9 @@ static void choose_key(struct owner *o, char key[40])
 {
     char kind = "rrrrhhhx"[below(o, 8)];
     int every_ms = kind == 'x' ? SHORT_EVERY_MS : KEY_EVERY_MS;
-    long long turn;
-    struct timespec ts;
+    long long turn = now_ms() / every_ms;
 
-    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
-    turn = (ts.tv_sec * 1000 + ts.tv_nsec / 1000000) / every_ms;
-    if (kind != 'x' && below(o, 3) == 0) {
+    if (kind != 'x' && below(o, 2) == 0) {
         turn -= below(o, BACK);
     }
     (void)snprintf(key, 40, "%c%lld.%u", kind, turn, below(o, o->keys));
@@ -378,7 +390,8 @@ static void get(struct owner *o)
 
 void owner_run(struct owner *owner)
 {
-    while (owner->writer.calls < owner->ops && *owner->stopped == 0) {
+    while (owner->writer.calls < owner->ops &&
+           __atomic_load_n(owner->stopped, __ATOMIC_RELAXED) == 0) {
         if (below(owner, 12) == 0) {
             get(owner);
         } else {
