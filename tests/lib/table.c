@@ -220,6 +220,7 @@ static int batch_get(struct table *table, json_object *request,
     size_t n = json_object_array_length(keys);
     json_object *found = json_object_new_array();
     json_object *object = json_object_new_object();
+    json_object *undone;
     size_t done = n - (n > table->spare ? table->spare : 0);
     size_t i;
 
@@ -236,42 +237,63 @@ static int batch_get(struct table *table, json_object *request,
     }
     (void)json_object_object_add(object, "Responses",
                                  under_table(table, found));
+    undone = json_object_new_object();
     if (done < n) {
         json_object *left = json_object_new_array();
-        json_object *again = json_object_new_object();
 
         for (i = done; i < n; i++) {
             (void)json_object_array_add(
                 left, json_object_get(json_object_array_get_idx(keys, i)));
         }
-        (void)json_object_object_add(again, "Keys", left);
-        (void)json_object_object_add(object, "UnprocessedKeys",
-                                     under_table(table, again));
+        (void)json_object_object_add(undone, "Keys", left);
+        undone = under_table(table, undone);
     }
+    (void)json_object_object_add(object, "UnprocessedKeys", undone);
     return say(answer, object, 200);
 }
 
 /* ---- Pages ---- */
 
-static int by_id(const void *a, const void *b)
+/* An item, and its place among the others: in the table by id, in the index by
+ * since and then id. */
+struct place {
+    int64_t since;
+    const char *id;
+};
+
+static int by_place(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct place *x = a;
+    const struct place *y = b;
+
+    return x->since != y->since ? (x->since > y->since) - (x->since < y->since)
+                                : strcmp(x->id, y->id);
 }
 
-/* The ids of all items, in order; the caller frees the list. */
-static const char **sorted_ids(const struct table *table)
+static struct place place_of(json_object *item, bool of_index)
 {
-    const char **ids = calloc(table_len(table) + 1, sizeof(*ids));
+    struct place place = {0, string_at(item, "id")};
+
+    if (of_index) {
+        place.since = strtoll(text_of(member(item, "since"), "N"), NULL, 10);
+    }
+    return place;
+}
+
+/* All items in their order; the caller frees the list, which ends with id NULL. */
+static struct place *sorted(const struct table *table, bool of_index)
+{
+    struct place *places = calloc(table_len(table) + 1, sizeof(*places));
     size_t n = 0;
 
-    assert(ids != NULL);
+    assert(places != NULL);
     json_object_object_foreach(table->items, id, item)
     {
-        (void)item;
-        ids[n++] = id;
+        (void)id;
+        places[n++] = place_of(item, of_index);
     }
-    qsort(ids, n, sizeof(*ids), by_id);
-    return ids;
+    qsort(places, n, sizeof(*places), by_place);
+    return places;
 }
 
 static json_object *last_key(json_object *item, bool of_index)
@@ -304,9 +326,10 @@ static bool selected(json_object *request, json_object *item, bool of_index)
 static int page(struct table *table, json_object *request, bool of_index,
                 struct idem__buffer *answer)
 {
-    const char *after = string_at(member(request, "ExclusiveStartKey"), "id");
+    struct place after =
+        place_of(member(request, "ExclusiveStartKey"), of_index);
     size_t limit = (size_t)json_object_get_int64(member(request, "Limit"));
-    const char **ids = sorted_ids(table);
+    struct place *places = sorted(table, of_index);
     json_object *list = json_object_new_array();
     json_object *object = json_object_new_object();
     size_t looked = 0;
@@ -315,11 +338,12 @@ static int page(struct table *table, json_object *request, bool of_index,
     if (table->page_max != 0 && limit > table->page_max) {
         limit = table->page_max;
     }
-    for (i = 0; ids[i] != NULL; i++) {
-        json_object *item = table_item(table, ids[i]);
+    for (i = 0; places[i].id != NULL; i++) {
+        json_object *item = table_item(table, places[i].id);
         bool counts = !of_index || selected(request, item, true);
 
-        if (strcmp(ids[i], after) <= 0 || !counts) {
+        if ((after.id[0] != '\0' && by_place(&places[i], &after) <= 0) ||
+            !counts) {
             continue;
         }
         if (selected(request, item, of_index)) {
@@ -332,7 +356,12 @@ static int page(struct table *table, json_object *request, bool of_index,
             break;
         }
     }
-    free(ids);
+    free(places);
+    (void)json_object_object_add(object, "Count",
+                                 json_object_new_int64(
+                                     (int64_t)json_object_array_length(list)));
+    (void)json_object_object_add(object, "ScannedCount",
+                                 json_object_new_int64((int64_t)looked));
     (void)json_object_object_add(object, "Items", list);
     return say(answer, object, 200);
 }

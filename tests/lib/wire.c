@@ -12,8 +12,8 @@ const char *const fate_names[FATES] = {
     "500 before", "500 after", "twice",     "in conflict", "no old item",
 };
 
-static void put_answer(struct idem__aws_request *request, int status,
-                       struct idem_slice body)
+void wire_answer(struct idem__aws_request *request, int status,
+                 struct idem_slice body)
 {
     if (body.len > request->answer_cap) {
         uint8_t *grown = idem__realloc(request->answer, body.len);
@@ -75,12 +75,12 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         if (fate == FATE_NO_OLD_ITEM && status != 200) {
             drop_item(&answer);
         }
-        put_answer(request, status, idem__buffer_slice(&answer));
+        wire_answer(request, status, idem__buffer_slice(&answer));
         break;
     case FATE_TWICE:
         (void)table_apply(table, request->target, request->body, &answer);
         status = table_apply(table, request->target, request->body, &answer);
-        put_answer(request, status, idem__buffer_slice(&answer));
+        wire_answer(request, status, idem__buffer_slice(&answer));
         request->sends = 2;
         break;
     case FATE_NOT_SENT:
@@ -88,10 +88,10 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         put_silence(request, fate == FATE_LOST);
         break;
     case FATE_THROTTLED:
-        put_answer(request, 400, idem_str(throttled));
+        wire_answer(request, 400, idem_str(throttled));
         break;
     case FATE_CONFLICT:
-        put_answer(request, 400, idem_str(conflict));
+        wire_answer(request, 400, idem_str(conflict));
         break;
     case FATE_ANSWER_LOST:
         (void)table_apply(table, request->target, request->body, &answer);
@@ -99,10 +99,10 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         break;
     case FATE_500_AFTER:
         (void)table_apply(table, request->target, request->body, &answer);
-        put_answer(request, 500, idem_str(failed));
+        wire_answer(request, 500, idem_str(failed));
         break;
     case FATE_500_BEFORE:
-        put_answer(request, 500, idem_str(failed));
+        wire_answer(request, 500, idem_str(failed));
         break;
     case FATES:
         assert(!"no fate");

@@ -26,6 +26,10 @@ extern const char *const fate_names[FATES];
 void wire_carry(struct table *table, struct idem__aws_request *request,
                 enum fate fate);
 
+/* Answers @request with @status and a copy of @body. */
+void wire_answer(struct idem__aws_request *request, int status,
+                 struct idem_slice body);
+
 /* A store with one task at a time. */
 struct wire {
     struct table table;

@@ -27,6 +27,10 @@ typedef void again_fn(struct idem__task *task, const struct idem_now *now);
 static void decide(struct idem__task *task, const struct idem_now *now);
 static void look(struct idem__task *task, const struct idem_now *now);
 static void put_head(struct idem__task *task, const struct idem_now *now);
+static bool claimed_too_short(const struct idem__task *task,
+                              const struct idem_record *record,
+                              const struct idem_now *now);
+static void extend(struct idem__task *task, const struct idem_now *now);
 
 /* ---- The end ---- */
 
@@ -170,16 +174,31 @@ static void found(struct idem__task *task, json_object *object,
     decide(task, now);
 }
 
+/* What GetItem answers where there is no item: {} (NULL), and what it cost. */
+static bool says_nothing(json_object *body)
+{
+    int known = json_object_object_get_ex(body, "ConsumedCapacity", NULL);
+
+    return body == NULL || json_object_object_length(body) == known;
+}
+
 static void looked(struct idem__task *task, const struct idem_now *now,
                    struct idem__answer *answer)
 {
     json_object *item = NULL;
+    bool there;
 
     if (answer->said != IDEM__SAID_OK) {
         idem__task_retry(task, answer, look);
         return;
     }
-    (void)json_object_object_get_ex(answer->body, "Item", &item);
+    there = json_object_object_get_ex(answer->body, "Item", &item);
+    /* What is not understood is not an absence. */
+    if (there ? item == NULL : !says_nothing(answer->body)) {
+        fail(task, IDEM_ECORRUPT,
+             "DynamoDB: the answer has a form that is not its own");
+        return;
+    }
     found(task, item, now);
 }
 
@@ -568,6 +587,11 @@ static void store_bodies(struct idem__task *task, const struct idem_now *now)
 {
     const struct idem_decision *decision = &task->decision;
 
+    if (decision->change == IDEM_CHANGE_NONE &&
+        claimed_too_short(task, &task->found.record, now)) {
+        extend(task, now);
+        return;
+    }
     if (decision->change == IDEM_CHANGE_NONE) {
         idem__verb_answer(task->op, decision, &task->given);
         task->op->changed = task->maybe;
@@ -622,42 +646,51 @@ static bool encode(struct idem__task *task)
 }
 
 /* A claim that was made by a slow clock ends sooner in the store's time than its
- * owner counts; it is extended before the owner hears of it. Of the four seconds
- * between an owner's last deed and a taker's first, one may go to clocks that are
- * a little off. */
+ * owner counts; it is extended before the owner hears of it, whether the answer
+ * came or the claim was read back. Of the four seconds between an owner's last deed
+ * and a taker's first, one may go to clocks that are a little off. */
 static bool claimed_too_short(const struct idem__task *task,
+                              const struct idem_record *record,
                               const struct idem_now *now)
 {
     enum {
         TOLERATED_MS = 1000
     };
-    const struct idem_record *record = &task->item.record;
     int64_t asked_ms = now->store_ms + now->store_err_ms -
                        (now->boot_ms - task->op->asked_boot_ms);
 
-    return task->op->verb == IDEM_OP_BEGIN && !task->extended &&
+    return task->op->verb == IDEM_OP_BEGIN &&
            task->decision.verdict == IDEM_STARTED &&
            record->lease_end_ms != IDEM_NEVER &&
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
+/* Makes the claim that was found last as long as its owner counts. */
 static void extend(struct idem__task *task, const struct idem_now *now)
 {
-    task->extended = true;
-    task->has_found = true;
-    task->found = task->item;
-    task->found_memory.len = 0;
-    idem__buffer_add(&task->found_memory, task->head.base, task->head.len);
-    if (task->found_memory.failed) {
-        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
-        return;
-    }
-    task->found.head = idem__buffer_slice(&task->found_memory);
+    task->extending = true;
+    task->item = task->found;
     idem__lease_extend(&task->item.record, task->item.record.lease_ms, now);
     idem__lease_extend(&task->given, task->given.lease_ms, now);
     if (encode(task)) {
         put_head(task, now);
     }
+}
+
+/* Takes what was written as what is there. False: the op failed. After a takeover
+ * the item has texts of its predecessor, which stay where they were read. */
+static bool find_written(struct idem__task *task)
+{
+    task->written.len = 0;
+    idem__buffer_add(&task->written, task->head.base, task->head.len);
+    if (task->written.failed) {
+        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return false;
+    }
+    task->has_found = true;
+    task->found = task->item;
+    task->found.head = idem__buffer_slice(&task->written);
+    return true;
 }
 
 static void wrote_head(struct idem__task *task, const struct idem_now *now,
@@ -666,8 +699,11 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
     switch (answer->said) {
     case IDEM__SAID_OK:
         remember(task);
-        if (claimed_too_short(task, now)) {
-            extend(task, now);
+        if (!task->extending &&
+            claimed_too_short(task, &task->item.record, now)) {
+            if (find_written(task)) {
+                extend(task, now);
+            }
             return;
         }
         if (task->op->verb == IDEM_OP_IMPORT) {
@@ -736,6 +772,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
              "DynamoDB: the record changes faster than it can be read");
         return;
     }
+    task->extending = false;
     idem__verb_decide(there, task->op, now, decision);
     if (decision->code != 0 && task->remembered) {
         look(task, now);
@@ -747,8 +784,10 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     }
     own_import(task);
     if (task->op->verb == IDEM_OP_BEGIN) {
-        task->op->fence =
-            decision->verdict == IDEM_STARTED ? decision->next.fence : 0;
+        const struct idem_record *claim =
+            decision->change == IDEM_CHANGE_NONE ? there : &decision->next;
+
+        task->op->fence = decision->verdict == IDEM_STARTED ? claim->fence : 0;
     }
     wants = idem__verb_given(task->op, there, decision, &task->given);
     task->result.loading = false;
@@ -793,7 +832,6 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->tries = 0;
     task->rounds = 0;
     task->maybe = false;
-    task->extended = false;
     task->result.written = false;
     task->input.written = false;
     task->has_found = false;
@@ -843,6 +881,7 @@ static void for_all_buffers(struct idem__task *task,
 {
     apply(&task->found_memory);
     apply(&task->head);
+    apply(&task->written);
     apply(&task->result.stored);
     apply(&task->result.bytes);
     apply(&task->input.stored);

@@ -63,7 +63,7 @@ struct idem__task {
     unsigned vain;   /* ... before the answer that is being looked at. */
     unsigned rounds; /* Decisions. */
     bool maybe;      /* A write of ours may have been applied. */
-    bool extended;   /* The claim, once it was made. */
+    bool extending;  /* What is written is a claim that is made to last. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
     struct idem__item found;
@@ -71,6 +71,7 @@ struct idem__task {
     struct idem_decision decision;
     struct idem__item item; /* To be written. */
     struct idem__buffer head;
+    struct idem__buffer written; /* A head that is on record by now. */
     struct idem_record given;
     struct idem__transfer result;
     struct idem__transfer input;

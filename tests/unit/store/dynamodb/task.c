@@ -378,6 +378,40 @@ TEST(task, endsWithoutAService)
     }
 }
 
+/* ROW(27) A look that is answered in a form that is not DynamoDB's does not say that
+ * there is nothing. */
+TEST(task, takesNothingStrangeForAnAbsence)
+{
+    static const struct {
+        const char *body;
+        int code;
+    } cases[] = {
+        {"{}", IDEM_ENOTFOUND},
+        {"{\"ConsumedCapacity\":{\"CapacityUnits\":1}}", IDEM_ENOTFOUND},
+        {"{\"Item\":null}", IDEM_ECORRUPT},
+        {"{\"Item\":{}}", IDEM_ECORRUPT},
+        {"{\"Item\":[]}", IDEM_ECORRUPT},
+        {"{\"Item\":\"item\"}", IDEM_ECORRUPT},
+        {"{\"item\":{}}", IDEM_ECORRUPT},
+        {"{\"ConsumedCapacity\":{},\"Items\":[]}", IDEM_ECORRUPT},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        struct idem_op op = make(IDEM_OP_GET, 'a');
+
+        set_up(true);
+        idem__task_start(&wire.task, &op, &wire.now);
+        wire_answer(&wire.task.request, 200, idem_str(cases[i].body));
+        idem__task_answered(&wire.task, &wire.now);
+        assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        assert_code(cases[i].code, op.error.code);
+        idem__task_reset(&wire.task);
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+}
+
 /* ---- Clocks ---- */
 
 /* A claim of a slow clock is extended before its owner hears of it; one of a clock
@@ -414,6 +448,92 @@ TEST(clock, thatIsSlowExtendsItsClaim)
         free_answer(&op);
         wire_finish(&wire);
     }
+}
+
+/* A claim on "k" by a clock that is twelve seconds slow, as its first answer shows;
+ * the second one casts doubt on that. Its first two requests have these fates, the
+ * others @rest. */
+static void claim_slowly(struct idem_op *op, const enum fate fates[2],
+                         enum fate rest)
+{
+    unsigned answers = 0;
+    unsigned n = 0;
+
+    wire.now.store_err_ms = 2000;
+    op->asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, op, &wire.now);
+    while (wire.task.next != IDEM__TASK_DONE) {
+        if (wire.task.next == IDEM__TASK_PAUSE) {
+            idem__task_resume(&wire.task, &wire.now);
+            continue;
+        }
+        wire_carry(&wire.table, &wire.task.request, n < 2 ? fates[n] : rest);
+        n++;
+        if (wire.task.request.outcome == IDEM__AWS_ANSWERED) {
+            wire.now.store_ms += answers == 0 ? 12000 : 0;
+            wire.now.store_err_ms = answers == 1 ? 15000 : 600;
+            answers++;
+        }
+        idem__task_answered(&wire.task, &wire.now);
+    }
+    wire.now.store_err_ms = 600;
+    idem__task_reset(&wire.task);
+}
+
+static void pass(int64_t ms)
+{
+    wire.now.store_ms += ms;
+    wire.now.boot_ms += ms;
+}
+
+/* So is one whose answer was lost, or that of its extension, and which was then
+ * read back, on a new key and at a takeover; what is on record then is what the
+ * owner was told, and can be read. */
+TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
+{
+    unsigned i;
+
+    for (i = 0; i < 2 * FATES * FATES; i++) {
+        const enum fate fates[] = {(enum fate)(i % FATES),
+                                   (enum fate)(i / FATES % FATES)};
+        bool takeover = i >= FATES * FATES;
+        struct idem_op op = begin_op('a');
+
+        set_up(true);
+        if (takeover) {
+            assert_int_equal(begin('z', NULL), IDEM_STARTED);
+            pass(120000);
+        }
+        claim_slowly(&op, fates, FATE_GOOD);
+        assert_ok(op.error.code);
+        assert_int_equal(op.verdict, IDEM_STARTED);
+        assert_int_equal(op.record.attempts, takeover ? 2 : 1);
+        if (op.record.lease_end_ms - op.record.lease_ms <
+            wire.now.store_ms - 1000) {
+            fail_with("%s, %s: the lease is too short", fate_names[fates[0]],
+                      fate_names[fates[1]]);
+        }
+        pass(op.record.lease_ms - 1000);
+        assert_int_equal(begin('b', NULL), IDEM_BUSY);
+        assert_ok(complete('a', op.record.fence, idem_str("x")));
+        free_answer(&op);
+        wire_finish(&wire);
+    }
+}
+
+/* Where such a claim was read back and cannot be extended, its caller does not have
+ * it; its fence is known, so that it can be given back. */
+TEST(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
+{
+    static const enum fate fates[] = {FATE_ANSWER_LOST, FATE_GOOD};
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    claim_slowly(&op, fates, FATE_LOST);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    assert_true(op.fence != 0);
+    free_answer(&op);
+    wire_finish(&wire);
 }
 
 /* ROW(30) A record that its ttl has not deleted yet is past its retention all the

@@ -1,0 +1,51 @@
+/* Somebody who claims keys, works and says how it went, as a seed has it; and
+ * what is noted of it outside of the store. */
+#ifndef CHAOS_OWNER_H
+#define CHAOS_OWNER_H
+
+#include "write.h"
+
+#include <idem.h>
+#include <idem/journal.h>
+
+/* The ledger has a line for each event, in the order in which they happened:
+ *
+ *     B key who            the key is asked for
+ *     Q key who            ... and the answer is that nobody knows, or nothing
+ *     S key who fence      an attempt was STARTED
+ *     E key who fence      its effect (fence 0: one without an attempt)
+ *     Z key who fence      ... between the look at its lease and which the lease
+ *                          ended: it had no processor
+ *     C key who fence      it asks for its completion
+ *     A key who fence id   the completion was acknowledged
+ *     W key who fence id   ... and so was another one after it, with another id
+ *     L key who fence      its release was acknowledged
+ *     T key who fence      its completion was told that it is LOST
+ *     V key who fence      ... although its lease was not over
+ *     R key who fence id   somebody was given this outcome
+ *     X key who fence      ... an outcome that nobody ever made
+ *     U key who fence      somebody was told that it may have happened
+ *
+ * A key's first letter is its policy: h is held, r is run again; x is run again
+ * and expires after a moment. */
+
+struct owner {
+    struct idem_store *store;
+    struct idem_journal *journal;
+    struct writer writer; /* Of its part of the history. */
+    unsigned ops;         /* Calls to make. */
+    unsigned keys;        /* Of each kind, at any time. */
+    bool cold; /* The service's time is not known to all; nobody waits long. */
+    unsigned who;
+    bool naive; /* The control: takes no answer for "not done", and goes on. */
+    uint64_t random;
+    const int *stopped; /* Atomic; not 0: it is to end. */
+};
+
+void owner_run(struct owner *owner);
+
+/* Tells the store what those who were killed could not. */
+void owner_replay(struct idem_store *store, struct idem_journal *journal,
+                  unsigned who);
+
+#endif
