@@ -74,7 +74,8 @@ static void doubt(struct idem__aws_clock *clock,
 }
 
 /* What one answer says. The boot clock's readings are cut to whole ms, as the Date
- * is to whole seconds: each may be just short of one more. */
+ * is to whole seconds: each may be just short of one more. The upper bound is of
+ * when the request was sent, and has widened since. */
 static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
                                      int64_t date_ms)
 {
@@ -82,7 +83,8 @@ static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
     int64_t hi_ms = date_ms + 1000 + IDEM__AWS_DATE_SLACK_MS;
     struct idem__aws_span span = {
         .lo_ns = (lo_ms - got_boot_ms - 1) * NS_PER_MS,
-        .hi_ns = (hi_ms - sent_boot_ms) * NS_PER_MS,
+        .hi_ns = (hi_ms - sent_boot_ms) * NS_PER_MS +
+                 (got_boot_ms - sent_boot_ms) * DRIFT_NS_PER_MS,
         .at_boot_ms = got_boot_ms,
     };
 
@@ -96,6 +98,7 @@ bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
     struct idem__aws_span seen;
 
     if (sent_boot_ms < 0 || got_boot_ms < sent_boot_ms ||
+        got_boot_ms - sent_boot_ms > IDEM__AWS_TRIP_MAX_MS ||
         got_boot_ms > READING_MAX_MS || date_ms < OLDEST_MS ||
         date_ms > READING_MAX_MS || wall_ms < 0 || wall_ms > READING_MAX_MS ||
         date_ms - wall_ms > IDEM__AWS_CLOCK_OFF_MAX_MS ||

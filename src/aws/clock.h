@@ -28,6 +28,7 @@
 #define IDEM__AWS_DRIFT_PPM 200
 #define IDEM__AWS_DATE_SLACK_MS 250
 #define IDEM__AWS_CLOCK_TURNS 3
+#define IDEM__AWS_TRIP_MAX_MS ((int64_t)15 * 60 * 1000)
 #define IDEM__AWS_CLOCK_OFF_MAX_MS ((int64_t)366 * 24 * 3600 * 1000)
 
 /* Bounds of the offset in ns, as of a reading of the boot clock. */
@@ -50,7 +51,8 @@ struct idem__aws_clock {
  * @wall_ms is this machine's wall clock at that moment.
  *
  * True if it was used; false if it was refused: more than a year off the wall
- * clock, before 2020, or its readings run backwards. */
+ * clock, before 2020, under way for more than IDEM__AWS_TRIP_MAX_MS (the host
+ * slept: it says hardly anything), or its readings run backwards. */
 bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
                            int64_t got_boot_ms, int64_t date_ms,
                            int64_t wall_ms);

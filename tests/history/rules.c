@@ -314,7 +314,8 @@ static void import(struct step *step)
 {
     const struct op *op = step->op;
     struct state *s = &step->s;
-    bool counts = s->status != 0 && (step->guess & EXPIRED) == 0;
+    bool released = s->status == IDEM_STATUS_RELEASED && op->fence > s->fence;
+    bool counts = s->status != 0 && !released && (step->guess & EXPIRED) == 0;
     int64_t found = s->status != 0 ? s->fence : 0;
 
     step->answer = ANSWER_OK;

@@ -353,10 +353,12 @@ static bool try_next(struct run *run, struct node *node)
 }
 
 /* A lease that is over cannot be ended, nor a long one be renewed to an earlier
- * end; once another has renewed it, or some time has passed, they can. */
+ * end; once another has renewed it, or some time has passed, they can. Nor can a
+ * record be brought where one is, until that is released. */
 static bool may_change_later(const struct op *op)
 {
-    return op->verb == VERB_EXPIRE || op->verb == VERB_RENEW;
+    return op->verb == VERB_EXPIRE || op->verb == VERB_RENEW ||
+           op->verb == VERB_IMPORT;
 }
 
 /* Goes on from @node with what it tries. False: that was met before. */

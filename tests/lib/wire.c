@@ -33,7 +33,7 @@ void wire_answer(struct idem__aws_request *request, int status,
     request->sends = 1;
 }
 
-static void put_silence(struct idem__aws_request *request, bool sent)
+void wire_silence(struct idem__aws_request *request, bool sent)
 {
     request->outcome = sent ? IDEM__AWS_NO_ANSWER : IDEM__AWS_NOT_SENT;
     request->status = 0;
@@ -85,7 +85,7 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         break;
     case FATE_NOT_SENT:
     case FATE_LOST:
-        put_silence(request, fate == FATE_LOST);
+        wire_silence(request, fate == FATE_LOST);
         break;
     case FATE_THROTTLED:
         wire_answer(request, 400, idem_str(throttled));
@@ -95,7 +95,7 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         break;
     case FATE_ANSWER_LOST:
         (void)table_apply(table, request->target, request->body, &answer);
-        put_silence(request, true);
+        wire_silence(request, true);
         break;
     case FATE_500_AFTER:
         (void)table_apply(table, request->target, request->body, &answer);

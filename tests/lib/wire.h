@@ -30,6 +30,9 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
 void wire_answer(struct idem__aws_request *request, int status,
                  struct idem_slice body);
 
+/* Nothing came back for it, @sent or not. */
+void wire_silence(struct idem__aws_request *request, bool sent);
+
 /* A store with one task at a time. */
 struct wire {
     struct table table;

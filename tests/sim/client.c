@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include "door.h"
+#include "dynamodb.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -37,6 +38,9 @@ static void end(struct world *w, struct client *client)
 {
     client->state = CLIENT_GONE;
     flight_orphan(w, client, /* crashed= */ false);
+    if (w->config.mode == DYNAMODB) {
+        dynamodb_gone(client);
+    }
     client->door.base.ops->close(&client->door.base);
     if (client->heap.blocks != 0) {
         violate(w, "LEAK", "client %d leaves %zu blocks behind", client->no,
@@ -51,6 +55,9 @@ void client_crash(struct world *w, struct client *client)
     client->state = CLIENT_GONE;
     client->coro.done = true;
     flight_orphan(w, client, /* crashed= */ true);
+    if (w->config.mode == DYNAMODB) {
+        dynamodb_gone(client);
+    }
     memset(client->held, 0, sizeof(client->held));
     heap_reclaim(&client->heap);
 }

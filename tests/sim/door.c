@@ -2,6 +2,7 @@
 #include "door.h"
 
 #include "client.h"
+#include "dynamodb.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -119,11 +120,14 @@ void door_open(struct client *client)
     int rc;
 
     options.timeout_ms = config->timeout_ms;
-    options.result_max = RESULT_MAX;
+    options.result_max = config->result_max;
     options.host = host_hooks(client);
     rc = idem_store_init(&client->door.base, &door_ops, &options, NULL);
     assert(rc == 0);
     client->door.base.margin_ms =
         config->mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS;
     client->door.client = client;
+    if (config->mode == DYNAMODB) {
+        dynamodb_born(client);
+    }
 }

@@ -235,6 +235,8 @@ void embedded_step(struct world *w, struct flight *f)
     case FLIGHT_BACK:
         flight_answer(w, f);
         return;
+    case FLIGHT_WAITING:
+    case FLIGHT_PAUSED:
     case FLIGHT_FREE:
     case FLIGHT_LATENT:
         return;

@@ -2,6 +2,7 @@
 #include "faults.h"
 
 #include "client.h"
+#include "cloud.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -69,7 +70,7 @@ bool faults_restart(struct world *w)
 /* On a remote store's client an hour, on the store's own host a day. */
 static int64_t wall_error(struct world *w)
 {
-    int64_t most = w->config.mode == REMOTE ? HOUR_MS : DAY_MS;
+    int64_t most = w->config.mode == EMBEDDED ? DAY_MS : HOUR_MS;
 
     return rng_between(&w->rng, -most, most);
 }
@@ -80,6 +81,9 @@ static void strike_jump(struct world *w)
     int64_t before_ms = host->wall_off_ms;
 
     host->wall_off_ms = wall_error(w);
+    if (w->config.mode == DYNAMODB) { /* It stays what the service accepts. */
+        host->wall_off_ms /= 4;
+    }
     w->stats->faults[FAULT_JUMPED]++;
     note(w, EV_JUMP, NULL, host->wall_off_ms, before_ms);
 }
@@ -108,7 +112,7 @@ static void strike_reboot(struct world *w)
 
 static void strike_full(struct world *w)
 {
-    if (w->config.mode == REMOTE) {
+    if (w->config.mode != EMBEDDED) {
         return;
     }
     if (!w->disk_full) {
@@ -120,21 +124,38 @@ static void strike_full(struct world *w)
 
 static void flip(struct world *w, struct key *key, enum event event)
 {
-    key->rows[key->at].bytes[key->flipped_at] ^= key->flipped_bits;
+    if (w->config.mode == DYNAMODB) {
+        cloud_flip(key);
+    } else {
+        key->rows[key->at].bytes[key->flipped_at] ^= key->flipped_bits;
+    }
     note(w, event, NULL, (int64_t)key->flipped_at, key->no);
+}
+
+/* Which byte; false: there is none. */
+static bool choose_flip(struct world *w, struct key *key)
+{
+    const struct version *row = stored(key);
+
+    if (row->rev == 0) {
+        return false;
+    }
+    if (w->config.mode == DYNAMODB) {
+        return cloud_choose_flip(w, key);
+    }
+    key->flipped_at =
+        rng_below(&w->rng, (unsigned)(row->head_len + row->result_len));
+    return true;
 }
 
 static void strike_flip(struct world *w)
 {
     struct key *key = &w->keys[rng_below(&w->rng, w->config.keys)];
-    const struct version *row = stored(key);
 
     if (key->flipped) {
         flip(w, key, EV_REPAIR);
         key->flipped = false;
-    } else if (row->rev != 0) {
-        key->flipped_at =
-            rng_below(&w->rng, (unsigned)(row->head_len + row->result_len));
+    } else if (choose_flip(w, key)) {
         key->flipped_bits = (uint8_t)(1 << rng_below(&w->rng, 8));
         key->flipped = true;
         key->flips++;

@@ -2,6 +2,7 @@
 #include "flight.h"
 
 #include "client.h"
+#include "dynamodb.h"
 #include "explore.h"
 #include "history.h"
 #include "judge.h"
@@ -72,6 +73,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
 
 void flight_destroy(struct flight *f)
 {
+    dynamodb_drop(f);
     idem_op_destroy(f->copy);
     idem_op_destroy(f->begin);
     f->copy = NULL;
@@ -114,7 +116,7 @@ void flight_mark_flipped(struct flight *f)
 void flight_decide(struct world *w, struct flight *f,
                    const struct version *found)
 {
-    struct table table = {
+    struct look table = {
         .name = f->key->name,
         .found = found,
         .next = &f->next,
@@ -227,7 +229,7 @@ static bool goes_on_alone(struct world *w, const struct flight *f)
     if (f->stage != FLIGHT_SENT || f->lost || w->quiet) {
         return false;
     }
-    if (w->config.mode == REMOTE && f->ask != ASK_WRITE) {
+    if (w->config.mode != EMBEDDED && f->ask != ASK_WRITE) {
         return false;
     }
     return w->explore != NULL ? explore_choose(w->explore, 2) != 0
@@ -281,7 +283,9 @@ void flight_step(struct world *w, struct flight *f)
     }
     if (w->config.mode == EMBEDDED) {
         embedded_step(w, f);
-    } else {
+    } else if (w->config.mode == REMOTE) {
         remote_step(w, f);
+    } else {
+        dynamodb_step(w, f);
     }
 }

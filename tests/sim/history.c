@@ -80,7 +80,8 @@ void history_end(struct world *w)
     }
     (void)fclose(body);
     fprintf(out, "history seed-%" PRIu64 " ", w->seed);
-    if (w->config.mode == REMOTE && w->config.by_wall) {
+    if (w->config.mode == DYNAMODB ||
+        (w->config.mode == REMOTE && w->config.by_wall)) {
         fprintf(out, "clock=none\n");
     } else {
         /* A remote client knows the time by what it learned; the longer ago, the
@@ -95,6 +96,17 @@ void history_end(struct world *w)
 void history_reboot(void)
 {
     boot++;
+}
+
+void history_deleted(const struct world *w)
+{
+    char time[32];
+
+    if (out != NULL) {
+        clock_text(w, time);
+        fprintf(body, "call %d.%lu %s - purge boot=1 store=%" PRId64 "\n",
+                CLIENTS_MAX, ++calls, time, w->now);
+    }
 }
 
 /* ---- What is asked ---- */
@@ -379,7 +391,7 @@ static void print(struct client *c, struct pending *p, const char *answer)
     if (!p->on || !p->sent) {
         return;
     }
-    if (unknown && c->world->config.mode == REMOTE) {
+    if (unknown && c->world->config.mode != EMBEDDED) {
         p->again++; /* What is on its way may do it, and come once more. */
     }
     no = print_call(c, p);

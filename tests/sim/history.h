@@ -30,6 +30,9 @@ void history_told(struct client *c, int rc, const struct idem_attempt *attempt,
 /* @c dies, perhaps in a call. */
 void history_crash(struct client *c);
 
+/* The store deletes by itself what is past its retention. */
+void history_deleted(const struct world *w);
+
 /* The store's time starts anew, and nothing is known of it any more. */
 void history_reboot(void);
 

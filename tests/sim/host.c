@@ -50,7 +50,7 @@ int64_t truth_ms(struct world *w)
     const struct host *host = &w->hosts[0];
     struct idem__anchor *truth = &w->truth;
 
-    if (w->config.mode == REMOTE) {
+    if (w->config.mode != EMBEDDED) {
         return w->now;
     }
     if (memcmp(truth->boot_id, host->boot_id, sizeof(host->boot_id)) != 0) {

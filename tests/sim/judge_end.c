@@ -221,16 +221,18 @@ void judge_import(const struct judged *j)
     const struct idem_record *record = &j->op->u.import.record;
     const struct view *b = j->before;
     const struct view *a = j->after;
+    bool released =
+        b->status == IDEM_STATUS_RELEASED && record->fence > b->fence;
 
     expect(j, j->code == 0, "I21", "a record cannot be imported");
     if (a == NULL) {
         expect(j,
-               (b->exists && !must_be_past(j, b->expires_ms)) ||
+               (b->exists && !released && !must_be_past(j, b->expires_ms)) ||
                    may_be_past(j, record->expires_ms),
                "I21", "a record is not imported");
         return;
     }
-    expect(j, !b->exists || may_be_past(j, b->expires_ms), "I5",
+    expect(j, !b->exists || released || may_be_past(j, b->expires_ms), "I5",
            "a record is imported over one that is there");
     expect(j, a->fence >= record->fence && (!b->exists || a->fence > b->fence),
            "I2", "a record is imported with a lower fence");

@@ -8,7 +8,7 @@
 
 static const char usage[] =
     "usage: sim [--seed S] [--schedules N] [--class uniform|priority|swizzle]\n"
-    "           [--mode embedded|remote] [--jobs J] [--go-on] [--trace]\n"
+    "           [--mode embedded|remote|dynamodb] [--jobs J] [--go-on] [--trace]\n"
     "           [--hashes] [--clients N] [--rounds N] [--history FILE]\n"
     "       sim --small SCRIPT|all [--faults N] [--delays N] [--executions N]\n"
     "           [--mode embedded|remote] [--twice] [--jobs J] [--go-on]\n"
@@ -26,7 +26,7 @@ static void bad_usage(void)
 
 static int parse_mode(const char *name)
 {
-    int mode = REMOTE;
+    int mode = MODES - 1;
 
     while (mode >= 0 && strcmp(name, mode_name((enum mode)mode)) != 0) {
         mode--;
@@ -152,7 +152,8 @@ int main(int argc, char **argv)
     parse(argc, argv, &run);
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* Jobs share it, line by line. */
     if (run.jobs < 1 || run.jobs > JOBS_MAX ||
-        run.forced.clients > CLIENTS_MAX) {
+        run.forced.clients > CLIENTS_MAX ||
+        (run.script != NULL && run.forced.mode == DYNAMODB)) {
         bad_usage();
     }
     return run.script != NULL ? run_small(&run) : run_seeds(&run);

@@ -369,6 +369,8 @@ void remote_step(struct world *w, struct flight *f)
     case FLIGHT_BACK:
         back(w, f);
         return;
+    case FLIGHT_WAITING:
+    case FLIGHT_PAUSED:
     case FLIGHT_FREE:
     case FLIGHT_LATENT:
         return;

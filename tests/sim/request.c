@@ -80,9 +80,9 @@ void request_choose(struct client *c, const struct key *key,
 void outcome_make(struct client *c, enum idem_status status,
                   struct outcome *ret_outcome)
 {
-    static const unsigned lens[] = {
-        0, 1, 20, RESULT_MAX, RESULT_MAX + 1, OUTCOME_MAX};
     struct world *w = c->world;
+    unsigned most = (unsigned)w->config.result_max;
+    const unsigned lens[] = {0, 1, 20, most, most + 1, most + OUTCOME_MORE};
     struct outcome *o = ret_outcome;
     unsigned len = lens[rng_below(&w->rng, 6)];
 

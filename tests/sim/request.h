@@ -13,7 +13,8 @@ void request_choose(struct client *c, const struct key *key,
 
 /* An outcome that is like no other, and the memory that it points to. */
 enum {
-    OUTCOME_MAX = RESULT_MAX + 40
+    OUTCOME_MORE = 40, /* Than is kept. */
+    OUTCOME_MAX = RESULT_MAX + OUTCOME_MORE
 };
 
 struct outcome {

@@ -17,7 +17,10 @@ static run_say_fn *say_violation;
 
 const char *mode_name(enum mode mode)
 {
-    return mode == EMBEDDED ? "embedded" : "remote";
+    static const char *const names[MODES] = {
+        [EMBEDDED] = "embedded", [REMOTE] = "remote", [DYNAMODB] = "dynamodb"};
+
+    return names[mode];
 }
 
 void run_line(const char *kind, const char *what, uint64_t n)

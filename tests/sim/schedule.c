@@ -71,6 +71,14 @@ static void choose_config(struct world *w, const struct forced *forced)
     config->steps =
         STEPS_MAX * (1 + config->rounds_each * config->clients / 10);
     work_choose(w);
+    config->result_max = RESULT_USUAL;
+    if (config->mode == DYNAMODB) {
+        static const unsigned ttls[] = {0, 5, 1000};
+
+        config->ttl_permille = ttls[rng_below(&w->rng, 3)];
+        config->result_max =
+            rng_chance(&w->rng, 100) ? RESULT_MAX : RESULT_USUAL;
+    }
 }
 
 static void start_clients(struct world *w)

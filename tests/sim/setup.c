@@ -1,6 +1,7 @@
 /* Clearing and furnishing a world. */
 #include "setup.h"
 
+#include "cloud.h"
 #include "flight.h"
 #include "host.h"
 
@@ -51,7 +52,7 @@ static void set_up_keys(struct world *w)
 
 static void set_up_hosts(struct world *w)
 {
-    bool remote = w->config.mode == REMOTE;
+    bool remote = w->config.mode != EMBEDDED;
     unsigned i;
 
     for (i = 0; i < (remote ? w->config.clients : 1); i++) {
@@ -73,6 +74,8 @@ void setup_world(struct world *w)
     set_up_hosts(w);
     if (w->config.mode == EMBEDDED) {
         embedded_open(w);
+    } else if (w->config.mode == DYNAMODB) {
+        cloud_open();
     }
     for (i = 0; i < FLIGHTS_MAX; i++) {
         w->flights[i].stage = FLIGHT_FREE;
@@ -82,7 +85,7 @@ void setup_world(struct world *w)
 
         c->world = w;
         c->no = (int)i;
-        c->host = &w->hosts[w->config.mode == REMOTE ? i : 0];
+        c->host = &w->hosts[w->config.mode != EMBEDDED ? i : 0];
         c->state = CLIENT_GONE;
         c->births = 0;
     }
@@ -96,4 +99,7 @@ void setup_undo(struct world *w)
         heap_reclaim(&w->clients[i].heap);
     }
     heap_reclaim(&w->heap);
+    if (w->config.mode == DYNAMODB) {
+        cloud_close();
+    }
 }

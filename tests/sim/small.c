@@ -246,6 +246,7 @@ void small_run(struct world *w, const struct script *script, enum mode mode,
     w->config.clients = SMALL_CLIENTS;
     w->config.keys = 1;
     w->config.timeout_ms = TIMEOUT_MS;
+    w->config.result_max = RESULT_USUAL;
     w->explore = e;
     w->script = script;
     setup_world(w);

@@ -37,6 +37,23 @@
     X(FLIPPED_ANSWER, "answer corrupted")                                      \
     X(IDLE, "nothing for hours")
 
+/* DynamoDB: what becomes of a request, and what the table does by itself. */
+#define NET_MAP(X)                                                             \
+    X(GOOD, "carried and answered")                                            \
+    X(NOT_SENT, "not sent")                                                    \
+    X(THROTTLED, "throttled")                                                  \
+    X(LOST, "lost")                                                            \
+    X(ANSWER_LOST, "applied, answer lost")                                     \
+    X(LATE, "applied late")                                                    \
+    X(FAILED_BEFORE, "500, not applied")                                       \
+    X(FAILED_AFTER, "500, applied")                                            \
+    X(TWICE, "sent twice")                                                     \
+    X(CONFLICT, "met a transaction")                                           \
+    X(NO_OLD_ITEM, "refused without the old item")                             \
+    X(LEFT_OVER, "batch not done to its end")                                  \
+    X(SKEWED, "refused for its time")                                          \
+    X(TTL, "deleted by its ttl")
+
 /* What the clients met: name, text. Each must be hit, too. */
 #define SCENE_MAP(X)                                                           \
     X(TAKEOVER, "takeover")                                                    \
@@ -69,6 +86,13 @@ enum class {
     CLASSES
 };
 
+enum net {
+#define X(name, text) NET_##name,
+    NET_MAP(X)
+#undef X
+    NETS
+};
+
 enum fault {
 #define X(name, text) FAULT_##name,
     FAULT_MAP(X)
@@ -97,6 +121,7 @@ struct stats {
     uint64_t killed[CLASSES]; /* Schedules in which an invariant broke. */
     uint64_t hash; /* Of all traces, in whatever order they were run. */
     uint64_t faults[FAULTS];
+    uint64_t net[NETS];
     uint64_t scenes[SCENES];
     uint64_t verdicts[VERDICTS];
     uint64_t codes[CODES]; /* By -code. */

@@ -30,8 +30,10 @@ bool swizzle_holds_client(const struct world *w, const struct client *c)
  * is done by whoever has the lock. */
 bool swizzle_holds_flight(const struct world *w, const struct flight *f)
 {
-    bool remote = w->config.mode == REMOTE;
-    bool at_client = f->stage == FLIGHT_QUEUED || f->stage == FLIGHT_BACK;
+    bool remote = w->config.mode != EMBEDDED;
+    bool alone = f->stage == FLIGHT_WAITING || f->stage == FLIGHT_PAUSED;
+    bool at_client =
+        f->stage == FLIGHT_QUEUED || f->stage == FLIGHT_BACK || alone;
     bool at_store = f->stage == FLIGHT_SENT || !remote;
 
     if (w->swizzle.stopped == 0) {
@@ -43,7 +45,7 @@ bool swizzle_holds_flight(const struct world *w, const struct flight *f)
     if (f->client == NULL) {
         return false;
     }
-    return stopped(w, line_of(f->client)) ||
+    return (!alone && stopped(w, line_of(f->client))) ||
            (remote && at_client && stopped(w, process_of(f->client)));
 }
 

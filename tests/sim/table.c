@@ -38,7 +38,7 @@ void version_copy(struct version *to, const struct version *from)
 static int load(void *ctx, const uint8_t *id, bool with_bodies,
                 struct idem_record *ret_record, struct idem_error *ret_error)
 {
-    const struct table *table = ctx;
+    const struct look *table = ctx;
     const struct version *row = table->saved ? table->next : table->found;
     const uint8_t *bodies = row->bytes + row->head_len;
     int rc;
@@ -62,8 +62,8 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     return rc != 0 ? rc : 1;
 }
 
-static void view_of(const struct idem_record *record, struct idem_slice result,
-                    struct view *view)
+void table_view(const struct idem_record *record, struct idem_slice result,
+                struct view *view)
 {
     struct idem_result whole = record->result;
 
@@ -115,7 +115,7 @@ static void append(uint8_t **at, struct idem_slice s)
 static int save(void *ctx, const struct idem_decision *decision,
                 struct idem_error *ret_error)
 {
-    struct table *table = ctx;
+    struct look *table = ctx;
     struct version *next = table->next;
     bool replace = decision->change == IDEM_CHANGE_REPLACE;
     struct idem_slice result = decision->next.result.bytes;
@@ -142,13 +142,13 @@ static int save(void *ctx, const struct idem_decision *decision,
     at = next->bytes + next->head_len;
     append(&at, result);
     append(&at, input);
-    view_of(&decision->next, result, &next->view);
+    table_view(&decision->next, result, &next->view);
     next->rev = 1; /* A better one is given when it is stored. */
     table->saved = true;
     return rc;
 }
 
-struct idem__table table_of(struct table *table)
+struct idem__table table_of(struct look *table)
 {
     table->saved = false;
     table->blind = false;
@@ -183,7 +183,7 @@ void table_store(struct world *w, struct key *key, const struct version *next)
     note(w, EV_LEASE, NULL, row->view.lease_end_ms, row->view.expires_ms);
 }
 
-static void purge_one(struct world *w, struct key *key, int64_t truth)
+void table_forget(struct world *w, struct key *key, int64_t truth)
 {
     const struct view *view = &stored(key)->view;
 
@@ -209,12 +209,12 @@ void table_purge(struct world *w, struct idem_op *op,
 
     for (i = 0; i < w->config.keys; i++) {
         struct key *key = &w->keys[i];
-        struct table table = {.name = key->name, .found = stored(key)};
+        struct look table = {.name = key->name, .found = stored(key)};
 
         if (op->u.purge.purged < op->u.purge.max &&
             load(&table, key->name->id, false, &record, &op->error) == 1 &&
             idem_decide_expired(&record, now)) {
-            purge_one(w, key, truth);
+            table_forget(w, key, truth);
             op->u.purge.purged++;
         }
     }

@@ -8,7 +8,7 @@
 #include "store/shared/verbs.h"
 
 /* One look at one key: what is found, and where what is written goes. */
-struct table {
+struct look {
     const struct name *name;
     const struct version *found;
     struct version *next;
@@ -17,7 +17,7 @@ struct table {
     bool blind; /* It was written as if what was found were not there. */
 };
 
-struct idem__table table_of(struct table *table);
+struct idem__table table_of(struct look *table);
 
 /* The hash of a piece of content, as views carry it; never 0. */
 uint64_t content_of(const struct idem_result *result);
@@ -34,6 +34,13 @@ static inline const struct version *stored(const struct key *key)
 
 /* Makes @next what is stored under @key, with a rev of its own. */
 void table_store(struct world *w, struct key *key, const struct version *next);
+
+/* What the judges see of @record, whose result is @result. */
+void table_view(const struct idem_record *record, struct idem_slice result,
+                struct view *ret_view);
+
+/* The record under @key was deleted, by the store itself or by a purge. */
+void table_forget(struct world *w, struct key *key, int64_t truth);
 
 /* Deletes at most op->u.purge.max records that are over by @now. */
 void table_purge(struct world *w, struct idem_op *op,

@@ -182,7 +182,7 @@ void told_result(struct client *c, const struct idem_record *r)
                 "one that was recorded",
                 (unsigned long long)r->fence);
     }
-    if (r->result.bytes.len > RESULT_MAX) {
+    if (r->result.bytes.len > c->world->config.result_max) {
         violate(c->world, "I17", "a result that is too long was kept");
     }
     if (r->result.not_kept) {

@@ -46,11 +46,12 @@ static void check_lost(struct client *c, const struct held *held,
     }
 }
 
-static uint64_t kept_content(const struct idem_outcome *outcome)
+static uint64_t kept_content(const struct client *c,
+                             const struct idem_outcome *outcome)
 {
     struct idem_result result = outcome->result;
 
-    if (result.bytes.len > RESULT_MAX) {
+    if (result.bytes.len > c->world->config.result_max) {
         result.bytes.len = 0;
         result.not_kept = true;
     }
@@ -74,7 +75,7 @@ void told_end(struct client *c, const struct held *held,
 {
     const struct idem_record *record = held->attempt->record;
     const struct completion *completion;
-    uint64_t content = kept_content(outcome);
+    uint64_t content = kept_content(c, outcome);
 
     told_code(c, rc);
     if (rc == IDEM_ELOST) {

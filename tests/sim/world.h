@@ -16,6 +16,9 @@
  * decides by what it has read and learned of the store's time, and writes by
  * compare and swap, as with DynamoDB (remote.c).
  *
+ * DynamoDB: as remote, and what is done where is the code of that store itself,
+ * each of its requests a message of its own (dynamodb.c, cloud.c).
+ *
  * Whatever is decided is judged by a second opinion that was written from the
  * documentation and not from the code (judge*.c); whatever a client is told is
  * held against what really happened (told*.c, ledger.c).
@@ -31,6 +34,7 @@
 
 #include <idem/store.h>
 
+#include "base/buffer.h"
 #include "store/local/anchor.h"
 
 enum {
@@ -44,7 +48,8 @@ enum {
     HELD_MAX = 4,    /* Attempts that a client keeps hold of. */
     STARTS_MAX = 96, /* Claims and completions of a key that are remembered. */
     ROW_MAX = 2560,
-    RESULT_MAX = 48, /* options.result_max: a longer one is a tombstone. */
+    RESULT_USUAL = 48, /* config.result_max: usually, and at most. */
+    RESULT_MAX = 1300,
     DAY_MS = 24 * 3600 * 1000,
     HOUR_MS = 3600 * 1000,
     /* Embedded: how old the time in the store may be, and so how much of it a
@@ -54,7 +59,9 @@ enum {
 
 enum mode {
     EMBEDDED,
-    REMOTE
+    REMOTE,
+    DYNAMODB, /* Remote, too: by the code of the store itself. */
+    MODES
 };
 
 /* How long before the end of its lease an owner stops, as documented. */
@@ -208,6 +215,7 @@ enum client_state {
 };
 
 struct client;
+struct idem__task;
 
 struct door {
     struct idem_store base;
@@ -245,10 +253,12 @@ struct client {
 
 enum stage {
     FLIGHT_FREE,
-    FLIGHT_QUEUED, /* Submitted; nothing done. */
-    FLIGHT_SENT,   /* On its way to where the table is. */
-    FLIGHT_BACK,   /* On its way back. */
-    FLIGHT_LATENT, /* A commit that failed, and may yet be found applied. */
+    FLIGHT_QUEUED,  /* Submitted; nothing done. */
+    FLIGHT_SENT,    /* On its way to where the table is. */
+    FLIGHT_BACK,    /* On its way back. */
+    FLIGHT_WAITING, /* DynamoDB: its task waits for an answer, */
+    FLIGHT_PAUSED,  /* or before it asks again. */
+    FLIGHT_LATENT,  /* A commit that failed, and may yet be found applied. */
 };
 
 enum ask {
@@ -291,6 +301,24 @@ struct flight {
     int64_t sent_at; /* True time. */
     int64_t sent_boot_ms;
     int64_t date_ms;
+
+    /* DynamoDB: an operation; */
+    struct idem__task *task;
+    unsigned rounds; /* Of the task, */
+    bool extending;  /* when now was taken. */
+    bool asked;      /* The table answered it. */
+    bool silent;     /* What it waits for was not even sent. */
+    /* a request, or its answer. */
+    unsigned answers; /* The operation's no. */
+    unsigned request; /* Of both: the same for all copies. */
+    enum net net;
+    bool skewed; /* Signed by a clock that the service refuses. */
+    unsigned sends;
+    const char *target;
+    struct idem__buffer body;
+    struct idem__buffer answer;
+    int status;
+
     struct idem_op *begin; /* While its lease is being mended: the begin. */
     struct version seen;
 };
@@ -310,8 +338,10 @@ struct config {
     enum mode mode;
     enum class class;
     unsigned clients;
-    unsigned rounds_each; /* 0: each client draws its own. */
-    unsigned steps;       /* After these nothing breaks any more. */
+    size_t result_max;     /* A longer result is a tombstone. */
+    unsigned ttl_permille; /* DynamoDB: that what is due is deleted. */
+    unsigned rounds_each;  /* 0: each client draws its own. */
+    unsigned steps;        /* After these nothing breaks any more. */
     unsigned keys;
     unsigned restarts;
     unsigned fault_permille; /* For each step. */

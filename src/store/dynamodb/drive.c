@@ -256,14 +256,6 @@ static void go_on(struct idem__dynamodb_store *store, struct idem__task *task)
     }
 }
 
-static void no_clock(struct idem__task *task)
-{
-    struct idem_error error;
-
-    (void)idem__error(&error, IDEM_EUNAVAILABLE, "the clock does not answer");
-    idem__task_fail(task, &error);
-}
-
 static void start(struct idem__dynamodb_store *store, struct idem_op *op)
 {
     struct idem__task *task = take_task(store);
@@ -281,7 +273,7 @@ static void start(struct idem__dynamodb_store *store, struct idem_op *op)
     store->running_len++;
     (void)pthread_mutex_unlock(&store->mutex);
     if (idem__dynamodb_now(store, &now) != 0) {
-        no_clock(task);
+        idem__task_no_clock(task);
     } else {
         idem__task_start(task, op, &now);
     }
@@ -388,7 +380,7 @@ static void take_answers(struct idem__dynamodb_store *store)
             store->answered || request->outcome == IDEM__AWS_ANSWERED;
         tell_breaker(store, request);
         if (idem__dynamodb_now(store, &now) != 0) {
-            no_clock(task);
+            idem__task_no_clock(task);
         } else {
             idem__task_answered(task, &now);
         }
@@ -417,7 +409,7 @@ static int64_t look_at_clock(struct idem__dynamodb_store *store)
             if (now_ms >= end_ms) {
                 idem__task_give_up(task);
             } else if (idem__dynamodb_now(store, &now) != 0) {
-                no_clock(task);
+                idem__task_no_clock(task);
             } else {
                 idem__task_resume(task, &now);
             }

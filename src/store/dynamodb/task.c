@@ -665,10 +665,12 @@ static bool claimed_too_short(const struct idem__task *task,
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
-/* Makes the claim that was found last as long as its owner counts. */
+/* Makes the claim that was found last as long as its owner counts. Whatever becomes
+ * of this, the claim was made. */
 static void extend(struct idem__task *task, const struct idem_now *now)
 {
     task->extending = true;
+    task->maybe = true;
     task->item = task->found;
     idem__lease_extend(&task->item.record, task->item.record.lease_ms, now);
     idem__lease_extend(&task->given, task->given.lease_ms, now);
@@ -714,6 +716,8 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         idem__task_done(task);
         return;
     case IDEM__SAID_REFUSED:
+        /* It may be the second copy that was. */
+        task->maybe = task->maybe || task->request.sends > 1;
         if (task->env->claims != NULL && task->remembered) {
             idem__claims_forget(task->env->claims, task->op->id);
         }
@@ -774,7 +778,10 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     }
     task->extending = false;
     idem__verb_decide(there, task->op, now, decision);
-    if (decision->code != 0 && task->remembered) {
+    /* What is remembered is good for a write that is conditional on it, and for
+     * no answer. */
+    if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
+        task->remembered) {
         look(task, now);
         return;
     }
@@ -807,6 +814,15 @@ static void decide(struct idem__task *task, const struct idem_now *now)
 }
 
 /* ---- The life of a task ---- */
+
+void idem__task_no_clock(struct idem__task *task)
+{
+    if (task->next == IDEM__TASK_SEND && task->then == wrote_head &&
+        task->request.outcome != IDEM__AWS_NOT_SENT) {
+        task->maybe = true; /* Its answer is not looked at. */
+    }
+    fail(task, IDEM_EUNAVAILABLE, "the clock does not answer");
+}
 
 void idem__task_init(struct idem__task *task, const struct idem__task_env *env)
 {
@@ -901,6 +917,7 @@ void idem__task_reset(struct idem__task *task)
         idem__aws_request_finish(&task->request);
     }
     task->op = NULL;
+    task->maybe = false;
 }
 
 void idem__task_free(struct idem__task *task)

@@ -96,6 +96,10 @@ void idem__task_resume(struct idem__task *task, const struct idem_now *now);
  * way (abort its request first, and pass the answer). */
 void idem__task_give_up(struct idem__task *task);
 
+/* The clock does not answer, so that the op cannot be started, gone on with, or
+ * have its request's answer looked at: it ends. */
+void idem__task_no_clock(struct idem__task *task);
+
 /* The op has been given back; most of the memory stays. */
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);

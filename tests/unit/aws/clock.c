@@ -347,6 +347,27 @@ TEST(date, agreesWithTheLibrary)
     }
 }
 
+/* A host may sleep while an answer is under way: the bound that was set when the
+ * request was sent is as old as that. Where it slept for long the answer says
+ * nothing. */
+TEST(clock, widensWhileAnAnswerIsUnderWay)
+{
+    const int64_t date_ms = 1700000000000;
+    const int64_t true_sent_ms = date_ms + 999 + IDEM__AWS_DATE_SLACK_MS;
+    const int64_t trip_ms = IDEM__AWS_TRIP_MAX_MS; /* By a slow boot clock. */
+    const int64_t true_trip_ms = trip_ms + trip_ms / 5000;
+    struct idem__aws_clock clock = {.known = false};
+    int64_t ms;
+    int64_t err_ms;
+
+    assert_false(
+        idem__aws_clock_learn(&clock, 1000, 1001 + trip_ms, date_ms, date_ms));
+    assert_true(
+        idem__aws_clock_learn(&clock, 1000, 1000 + trip_ms, date_ms, date_ms));
+    assert_true(idem__aws_clock_now(&clock, 1000 + trip_ms, &ms, &err_ms));
+    assert_true(ms + err_ms >= true_sent_ms + true_trip_ms);
+}
+
 /* Anything else is no date. */
 TEST(date, isRefusedInAnyOtherForm)
 {

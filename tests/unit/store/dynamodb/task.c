@@ -412,6 +412,57 @@ TEST(task, takesNothingStrangeForAnAbsence)
     }
 }
 
+/* Of two copies of one write the second is refused because the first was applied;
+ * whoever gives up then cannot say that nothing was done. */
+TEST(task, knowsThatACopyMayHaveBeenApplied)
+{
+    struct idem_op op = make(IDEM_OP_RENEW, 'a');
+
+    set_up(true);
+    assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
+    op.u.renew.lease_ms = 30000;
+    wire.now.store_ms += 1000;
+    wire.now.boot_ms += 1000;
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_TWICE);
+    wire.now.store_ms += 1000;
+    wire.now.boot_ms += 1000;
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_SEND); /* A longer lease. */
+    wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
+    idem__task_answered(&wire.task, &wire.now);
+    idem__task_give_up(&wire.task);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__task_reset(&wire.task);
+    free_answer(&op);
+    wire_finish(&wire);
+}
+
+/* A renewal that changes nothing asks all the same whether the attempt still
+ * stands. */
+TEST(task, answersNothingFromMemory)
+{
+    struct idem_op op = make(IDEM_OP_RENEW, 'a');
+    struct idem__claims *claims;
+    uint64_t fence;
+
+    set_up(true);
+    assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
+    claims = wire.env.claims;
+    wire.env.claims = NULL; /* Another process. */
+    wire.now.store_ms += 70000;
+    memset(wire.now.boot_id, 2, sizeof(wire.now.boot_id));
+    assert_int_equal(begin('b', &fence), IDEM_STARTED);
+    assert_int_equal(fence, op.fence + 1);
+    wire.env.claims = claims;
+    wire.now.store_ms -= 70000;
+    op.u.renew.lease_ms = 2000; /* Ends before what it remembers. */
+    wire_run(&wire, &op);
+    assert_code(IDEM_ELOST, op.error.code);
+    free_answer(&op);
+    wire_finish(&wire);
+}
+
 /* ---- Clocks ---- */
 
 /* A claim of a slow clock is extended before its owner hears of it; one of a clock
@@ -533,6 +584,94 @@ TEST(clock, thatIsSlowNamesAClaimThatCannotBeExtended)
     assert_code(IDEM_EUNKNOWN, op.error.code);
     assert_true(op.fence != 0);
     free_answer(&op);
+    wire_finish(&wire);
+}
+
+/* Also one whose answer was lost: it is found, and is as short. If the extension is
+ * lost, too, it is made again. */
+TEST(clock, thatIsSlowExtendsAClaimThatWasFound)
+{
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    op.asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+    idem__task_resume(&wire.task, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    wire.now.store_ms += 600000; /* Learned from that answer. */
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    wire_carry(&wire.table, &wire.task.request, FATE_LOST);
+    idem__task_answered(&wire.task, &wire.now);
+    while (wire.task.next != IDEM__TASK_DONE) {
+        if (wire.task.next == IDEM__TASK_PAUSE) {
+            idem__task_resume(&wire.task, &wire.now);
+        } else {
+            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+            idem__task_answered(&wire.task, &wire.now);
+        }
+    }
+    assert_ok(op.error.code);
+    assert_int_equal(op.verdict, IDEM_STARTED);
+    assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+                wire.now.store_ms);
+    free_answer(&op);
+    op = make(IDEM_OP_GET, 'b');
+    wire_run(&wire, &op);
+    assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+                wire.now.store_ms);
+    free_answer(&op);
+    wire_finish(&wire);
+}
+
+/* The claim stands, whether it could be extended or not: never "nothing was
+ * done". */
+TEST(clock, thatIsSlowDoesNotUndoItsClaim)
+{
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    op.asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    wire.now.store_ms += 600000;
+    idem__task_answered(&wire.task, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_THROTTLED);
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+    idem__task_give_up(&wire.task);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__task_reset(&wire.task);
+    wire_finish(&wire);
+}
+
+/* Nobody looks at the answer of a write, and it may have been applied; a task that
+ * is used again knows nothing of it. */
+TEST(clock, thatIsAwayLeavesAWriteUnknown)
+{
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    idem__task_no_clock(&wire.task);
+    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    assert_code(IDEM_EUNKNOWN, op.error.code);
+    idem__task_reset(&wire.task);
+
+    wire.task.op = &op;
+    idem__task_no_clock(&wire.task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__task_reset(&wire.task);
+
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_NOT_SENT);
+    idem__task_no_clock(&wire.task);
+    assert_code(IDEM_EUNAVAILABLE, op.error.code);
+    idem__task_reset(&wire.task);
     wire_finish(&wire);
 }
 

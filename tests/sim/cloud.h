@@ -1,0 +1,26 @@
+/* Where the table of DynamoDB is: requests arrive, and its clock deletes.
+ *
+ * The table is that of tests/lib, which is compared with real servers. What it
+ * holds under each key is also kept as a view (key->rows), for the judges. */
+#ifndef SIM_CLOUD_H
+#define SIM_CLOUD_H
+
+#include "world.h"
+
+/* Name of the table. */
+extern const char cloud_table[];
+
+void cloud_open(void);
+void cloud_close(void);
+
+/* @p, a request, arrives: its answer is in p->answer and p->status then. */
+void cloud_arrive(struct world *w, struct flight *p);
+
+/* Turns a bit of what is stored under @key, or turns it back: of its head, or of
+ * what of its result is stored beside it. */
+void cloud_flip(struct key *key);
+
+/* Sets key->flipped_at and flipped_bits for what is there. False: nothing is. */
+bool cloud_choose_flip(struct world *w, struct key *key);
+
+#endif
