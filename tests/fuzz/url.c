@@ -19,7 +19,7 @@ static int64_t group_of(const char *name)
     const struct group *group;
     size_t digits = strspn(name, "0123456789");
 
-    if (digits > 0 && name[digits] == '\0' && digits <= 10 &&
+    if (digits > 0 && name[digits] == '\0' &&
         strtoull(name, &end, 10) < (gid_t)-1) {
         return (int64_t)strtoull(name, NULL, 10);
     }
