@@ -19,7 +19,7 @@
 #define CONNECTIONS 32
 #define EVENTS 64
 #define LONGEST_MS 3600000
-#define SOON_MS 20 /* While credentials are being fetched. */
+#define SOON_MS 5 /* While credentials are being fetched. */
 #define SKEW_ANSWER_MAX                                                        \
     ((size_t)1024) /* A longer refusal says something else. */
 
@@ -346,6 +346,7 @@ static int launch(struct idem__aws_client *client,
     if (rc != 0) {
         return rc;
     }
+    request->serial = credentials->serial;
     slot = take_slot(client, error);
     if (slot == NULL) {
         return IDEM_ENOMEM;
@@ -405,7 +406,8 @@ static bool launch_anew(struct idem__aws_client *client,
         }
         now_ms = date_ms;
     } else if (refusal.meaning != IDEM__AWS_EXPIRED ||
-               provider->expired == NULL || !provider->expired(provider)) {
+               provider->expired == NULL ||
+               !provider->expired(provider, request->serial)) {
         return false;
     }
     request->signed_anew = true;

@@ -122,6 +122,7 @@ struct idem__aws_request {
     struct idem__aws_request *prev;
     struct idem__aws_slot *slot;
     size_t answer_cap;
+    uint64_t serial; /* Of the credentials that it was signed with. */
     int state;
 };
 
