@@ -17,9 +17,9 @@ enum {
     /* What ends sooner, or has ended by a clock that is wrong, is used this
      * long: the service decides. */
     GRACE_MS = 60000,
-    PAUSE_MS = 1000,        /* Between two fetches, ... */
-    CALM_PAUSE_MS = 30000,  /* ... where we have some that last, ... */
-    CALM_SPREAD_MS = 30000, /* ... and up to this much more. */
+    PAUSE_MS = 1000,        /* Between two fetches ... */
+    CALM_PAUSE_MS = 30000,  /* ... after one that failed while we had some, */
+    CALM_SPREAD_MS = 30000, /* and up to this much more. */
 };
 
 struct chain {
@@ -33,7 +33,8 @@ struct chain {
     int64_t until_ms; /* Epoch. */
     int64_t renew_ms;
 
-    int64_t next_ms;         /* CLOCK_MONOTONIC: not before that. */
+    int64_t ended_ms;        /* The last fetch; CLOCK_MONOTONIC. */
+    int64_t calm_ms;         /* From then on no renewal for so long. */
     struct idem_error error; /* Of the last fetch; code 0: it went well. */
 
     /* The fetch under way. All but done is the thread's while it runs. */
@@ -64,29 +65,56 @@ static int64_t jitter(int64_t max)
 
 /* ---- The fetch, on its thread ------------------------------------------ */
 
-/* The sentence where nobody has any: what was looked at, and what to do. */
-static int say_none(struct idem_error *error)
+/* Nobody has any: what was looked at, and what to do. */
+static int say_none(const struct idem__aws_ask *ask, const char *instance,
+                    struct idem_error *error)
 {
+    const char *profile = idem__aws_env_value(ask->env, "AWS_PROFILE");
+
     return idem__error(error, IDEM_ECONFIG,
-                       "there are no AWS credentials: AWS_ACCESS_KEY_ID is not "
-                       "set, the profile has none; set it and "
-                       "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run \"aws "
-                       "configure\"");
+                       "there are no AWS credentials in the environment, the "
+                       "profile \"%.30s\" or a container, and %.75s; set "
+                       "AWS_PROFILE or AWS_ACCESS_KEY_ID, or run \"aws "
+                       "configure\"",
+                       profile == NULL ? "default" : profile, instance);
 }
 
-static int ask_all(struct idem__aws_ask *ask, struct idem__aws_credentials *ret,
-                   struct idem_error *error)
+static int ask_all(const struct chain *chain, struct idem__aws_ask *ask,
+                   struct idem__aws_credentials *ret, struct idem_error *error)
 {
-    int rc = idem__aws_source_profile(ask, ret, error);
+    static int (*const sources[])(struct idem__aws_ask *,
+                                  struct idem__aws_credentials *,
+                                  struct idem_error *) = {
+        idem__aws_source_web,
+        idem__aws_source_profile,
+        idem__aws_source_container,
+    };
+    struct idem_error why = {.code = 0};
+    size_t i;
+    int rc;
 
-    return rc == 1 ? say_none(error) : rc;
+    for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+        rc = sources[i](ask, ret, error);
+        if (rc != 1) {
+            return rc;
+        }
+    }
+    rc = idem__aws_source_instance(ask, ret, &why);
+    if (rc == 1) {
+        return say_none(ask, "AWS_EC2_METADATA_DISABLED is set", error);
+    }
+    /* Where there is an instance, it has answered before. */
+    if (rc == IDEM_EUNAVAILABLE && !chain->had) {
+        return say_none(ask, why.text, error);
+    }
+    return rc == 0 ? 0 : idem__error(error, rc, "%s", why.text);
 }
 
 static void *fetch(void *ctx)
 {
     struct chain *chain = ctx;
 
-    (void)ask_all(chain->ask, &chain->fetched, &chain->fetch_error);
+    (void)ask_all(chain, chain->ask, &chain->fetched, &chain->fetch_error);
     idem__aws_fetch_wipe(&chain->ask->fetch);
     __atomic_store_n(&chain->done, true, __ATOMIC_RELEASE);
     return NULL;
@@ -144,14 +172,15 @@ static void take(struct chain *chain, int64_t now_ms)
     (void)pthread_join(chain->thread, NULL);
     chain->running = false;
     chain->error = chain->fetch_error;
-    chain->next_ms = idem__mono_ms() + PAUSE_MS;
+    chain->ended_ms = idem__mono_ms();
+    chain->calm_ms = PAUSE_MS;
     if (chain->error.code == 0) {
         chain->current = chain->fetched;
         chain->current.serial = serial + 1;
         chain->have = true;
         set_times(chain, now_ms);
     } else if (chain->have) {
-        chain->next_ms += CALM_PAUSE_MS + jitter(CALM_SPREAD_MS);
+        chain->calm_ms = CALM_PAUSE_MS + jitter(CALM_SPREAD_MS);
     }
     idem__aws_credentials_wipe(&chain->fetched);
 }
@@ -168,7 +197,8 @@ static int chain_get(struct idem__aws_provider *provider, int64_t now_ms,
 
     take(chain, now_ms);
     usable = chain->have && now_ms < chain->until_ms;
-    may_start = !chain->running && idem__mono_ms() >= chain->next_ms;
+    may_start = !chain->running && idem__mono_ms() - chain->ended_ms >=
+                                       (usable ? chain->calm_ms : PAUSE_MS);
     if (usable) {
         if (may_start && now_ms >= chain->renew_ms) {
             (void)start(chain, now_ms, /* error= */ NULL);
@@ -229,6 +259,7 @@ int idem__aws_provider_chain(const struct idem__aws_env *env,
     if (chain == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+    chain->ended_ms = -CALM_PAUSE_MS;
     chain->base.name = "the usual sources";
     chain->base.get = chain_get;
     chain->base.expired = chain_expired;

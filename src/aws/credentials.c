@@ -54,12 +54,30 @@ static int read_one(const struct idem__aws_env *env, const char *name,
     return idem__aws_copy_value(name, idem_str(value), buf, cap, error);
 }
 
+int idem__aws_keys_of_env(const struct idem__aws_env *env,
+                          struct idem__aws_credentials *ret,
+                          struct idem_error *error)
+{
+    int rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true,
+                      ret->access_key, sizeof(ret->access_key), error);
+
+    ret->expires_ms = IDEM_NEVER;
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
+                      ret->secret_key, sizeof(ret->secret_key), error);
+    }
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
+                      sizeof(ret->token), error);
+    }
+    return rc;
+}
+
 int idem__aws_provider_env(const struct idem__aws_env *env,
                            struct idem__aws_provider **ret_provider,
                            struct idem_error *ret_error)
 {
     struct env_provider *provider = idem__zalloc(sizeof(*provider));
-    struct idem__aws_credentials *to;
     int rc;
 
     if (provider == NULL) {
@@ -68,18 +86,7 @@ int idem__aws_provider_env(const struct idem__aws_env *env,
     provider->base.name = "the environment";
     provider->base.get = env_get;
     provider->base.close = env_close;
-    to = &provider->credentials;
-    to->expires_ms = IDEM_NEVER;
-    rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true, to->access_key,
-                  sizeof(to->access_key), ret_error);
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
-                      to->secret_key, sizeof(to->secret_key), ret_error);
-    }
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, to->token,
-                      sizeof(to->token), ret_error);
-    }
+    rc = idem__aws_keys_of_env(env, &provider->credentials, ret_error);
     if (rc != 0) {
         env_destroy(provider);
         return rc;

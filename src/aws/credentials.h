@@ -2,7 +2,7 @@
  *
  * The sources, of which the first that is set up is used; see aws/source.h:
  *
- *     environment -> profile
+ *     environment -> web identity -> profile -> container -> instance
  *
  * Keys of the environment are read once. Every other source is asked by a thread
  * that lives as long as that takes, and may wait: it reads files, runs a program,

@@ -1,6 +1,7 @@
 /* Finding a service: region, URL, and whether plain HTTP may be used. */
 #include "aws/endpoint.h"
 
+#include "aws/source.h"
 #include "core/error.h"
 
 #include <arpa/inet.h>
@@ -382,13 +383,24 @@ int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
 {
     struct idem__aws_endpoint_options with = *options;
     struct idem__aws_profiles profiles;
+    struct idem_slice region = {NULL, 0};
+    char place[sizeof(ret_endpoint->region)];
     int rc = idem__aws_profiles_load(env, &profiles, ret_error);
 
     if (rc != 0) {
         return rc;
     }
     with.profiles = &profiles;
-    rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
+    rc = find_region(&with, env, &region, ret_error);
+    if (rc == 0) {
+        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
+    }
+    /* The last who may know it. */
+    if (rc == IDEM_ECONFIG && region.len == 0 &&
+        idem__aws_instance_region(env, place, sizeof(place), NULL) == 0) {
+        with.region = idem_str(place);
+        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
+    }
     idem__aws_profiles_finish(&profiles);
     return rc;
 }

@@ -58,6 +58,8 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
                                struct idem_error *ret_error);
 
 /* The same with the shared files of @env, which options->profiles need not name.
+ * Where nothing names a region and there should be one, the instance metadata
+ * service is asked, which may take some seconds where there is none.
  *
  * IDEM_ECONFIG  As above, or what idem__aws_profiles_load() says.
  * IDEM_ENOMEM

@@ -132,6 +132,7 @@ static CURLcode run(struct transfer *transfer)
     const struct idem__curl *curl = transfer->curl;
     struct curl_waitfd stop = {.fd = transfer->fetch->stop,
                                .events = CURL_WAIT_POLLIN};
+    unsigned stops = transfer->fetch->stop >= 0 ? 1 : 0;
     CURLMsg *message;
     int running = 1;
     int left;
@@ -140,8 +141,8 @@ static CURLcode run(struct transfer *transfer)
         if (curl->multi_perform(transfer->multi, &running) != CURLM_OK) {
             return CURLE_OUT_OF_MEMORY;
         }
-        if (running != 0 && curl->multi_poll(transfer->multi, &stop, 1, 1000,
-                                             NULL) != CURLM_OK) {
+        if (running != 0 && curl->multi_poll(transfer->multi, &stop, stops,
+                                             1000, NULL) != CURLM_OK) {
             return CURLE_OUT_OF_MEMORY;
         }
         if (stop.revents != 0) {

@@ -16,7 +16,8 @@ struct idem__aws_fetch {
     bool local;                             /* No proxy is asked. */
     int64_t connect_ms;
     int64_t timeout_ms;
-    int stop; /* A descriptor: the request is given up when it is readable. */
+    int stop; /* A descriptor: the request is given up when it is readable;
+                 -1: none. */
 
     int status;
     int64_t date_ms; /* Of the Date header; 0: none. */

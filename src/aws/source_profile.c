@@ -134,24 +134,187 @@ static int refuse_others(const struct idem__aws_profiles *profiles,
     return 1;
 }
 
-static int resolve(struct idem__aws_ask *ask,
-                   const struct idem__aws_profiles *profiles,
-                   const char *profile, struct idem__aws_credentials *ret,
-                   struct idem_error *error)
-{
-    char value[VALUE_MAX];
-    int rc = static_keys(profiles, profile, ret, error);
+/* ---- Roles ------------------------------------------------------------- */
 
+struct search {
+    struct idem__aws_ask *ask;
+    const struct idem__aws_profiles *profiles;
+    int depth;
+};
+
+static int resolve(struct search *search, const char *profile,
+                   struct idem__aws_credentials *ret, struct idem_error *error);
+
+/* Who asks for the role of a profile with credential_source. */
+static int named_source(struct search *search, const char *profile,
+                        const char *name, struct idem__aws_credentials *ret,
+                        struct idem_error *error)
+{
+    int rc;
+
+    if (strcmp(name, "Environment") == 0) {
+        rc = idem__aws_keys_of_env(search->ask->env, ret, error);
+    } else if (strcmp(name, "EcsContainer") == 0) {
+        rc = idem__aws_source_container(search->ask, ret, error);
+    } else if (strcmp(name, "Ec2InstanceMetadata") == 0) {
+        rc = idem__aws_source_instance(search->ask, ret, error);
+    } else {
+        return idem__error(error, IDEM_ECONFIG,
+                           "credential_source of the profile \"%.60s\" is none "
+                           "of Environment, Ec2InstanceMetadata, EcsContainer",
+                           profile);
+    }
+    return rc != 1 ? rc
+                   : idem__error(error, IDEM_ECONFIG,
+                                 "the profile \"%.60s\" wants the credentials "
+                                 "of %.40s, and there are none",
+                                 profile, name);
+}
+
+/* Who asks for the role of a profile. */
+static int find_signer(struct search *search, const char *profile,
+                       struct idem__aws_credentials *ret,
+                       struct idem_error *error)
+{
+    char source[VALUE_MAX];
+    int rc = setting(search->profiles, profile, "source_profile", source,
+                     sizeof(source), error);
+
+    if (rc == 1 && strcmp(source, profile) == 0) {
+        rc = static_keys(search->profiles, profile, ret, error);
+    } else if (rc == 1) {
+        rc = resolve(search, source, ret, error);
+    } else if (rc == 0) {
+        rc = setting(search->profiles, profile, "credential_source", source,
+                     sizeof(source), error);
+        return rc == 1  ? named_source(search, profile, source, ret, error)
+               : rc < 0 ? rc
+                        : idem__error(
+                              error, IDEM_ECONFIG,
+                              "the profile \"%.60s\" has a role_arn, and "
+                              "neither source_profile, credential_source nor "
+                              "web_identity_token_file says who asks for it",
+                              profile);
+    }
+    return rc != 1
+               ? rc
+               : idem__error(error, IDEM_ECONFIG,
+                             "the profile \"%.40s\" takes its role with the "
+                             "credentials of the profile \"%.40s\", which "
+                             "has none",
+                             profile, source);
+}
+
+struct role_settings {
+    char arn[VALUE_MAX];
+    char session[128];
+    char external_id[VALUE_MAX];
+    char duration[16];
+    char token_path[VALUE_MAX];
+    char mfa[VALUE_MAX];
+};
+
+static int read_settings(const struct idem__aws_profiles *profiles,
+                         const char *profile, struct role_settings *settings,
+                         struct idem_error *error)
+{
+    const struct {
+        const char *name;
+        char *buf;
+        size_t cap;
+    } all[] = {
+        {"role_arn", settings->arn, sizeof(settings->arn)},
+        {"role_session_name", settings->session, sizeof(settings->session)},
+        {"external_id", settings->external_id, sizeof(settings->external_id)},
+        {"duration_seconds", settings->duration, sizeof(settings->duration)},
+        {"web_identity_token_file", settings->token_path,
+         sizeof(settings->token_path)},
+        {"mfa_serial", settings->mfa, sizeof(settings->mfa)},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        int rc = setting(profiles, profile, all[i].name, all[i].buf, all[i].cap,
+                         error);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return settings->arn[0] != '\0' ? 0 : 1;
+}
+
+/* 1: the profile has no role. */
+static int take_role(struct search *search, const char *profile,
+                     struct idem__aws_credentials *ret,
+                     struct idem_error *error)
+{
+    struct role_settings settings;
+    struct idem__aws_credentials signer = {.serial = 0};
+    char token[IDEM__AWS_TOKEN_MAX + 1];
+    struct idem__aws_role role = {
+        .arn = settings.arn,
+        .session = settings.session,
+        .external_id = settings.external_id,
+        .duration = settings.duration,
+        .signer = &signer,
+    };
+    int rc = read_settings(search->profiles, profile, &settings, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (settings.mfa[0] != '\0') {
+        return refuse(profile, "mfa_serial", error);
+    }
+    if (settings.token_path[0] != '\0') {
+        role.web_token = token;
+        rc =
+            idem__aws_read_token("web_identity_token_file", settings.token_path,
+                                 token, sizeof(token), error);
+    } else {
+        rc = find_signer(search, profile, &signer, error);
+    }
+    if (rc == 0) {
+        rc = idem__aws_assume(search->ask, search->profiles, &role, ret, error);
+    }
+    explicit_bzero(token, sizeof(token));
+    idem__aws_credentials_wipe(&signer);
+    return rc;
+}
+
+/* ---- A profile --------------------------------------------------------- */
+
+static int resolve(struct search *search, const char *profile,
+                   struct idem__aws_credentials *ret, struct idem_error *error)
+{
+    enum {
+        DEPTH_MAX = 5
+    };
+    char value[VALUE_MAX];
+    int rc;
+
+    if (search->depth++ == DEPTH_MAX) {
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "source_profile leads through more than %d profiles, "
+            "or in a circle, at \"%.60s\"",
+            DEPTH_MAX, profile);
+    }
+    rc = take_role(search, profile, ret, error);
     if (rc == 1) {
-        rc = refuse_others(profiles, profile, error);
+        rc = static_keys(search->profiles, profile, ret, error);
+    }
+    if (rc == 1) {
+        rc = refuse_others(search->profiles, profile, error);
     }
     if (rc != 1) {
         return rc;
     }
-    rc = setting(profiles, profile, "credential_process", value, sizeof(value),
-                 error);
+    rc = setting(search->profiles, profile, "credential_process", value,
+                 sizeof(value), error);
     if (rc == 1) {
-        return idem__aws_source_process(ask, value, ret, error);
+        return idem__aws_source_process(search->ask, value, ret, error);
     }
     return rc < 0 ? rc : 1;
 }
@@ -161,12 +324,13 @@ int idem__aws_source_profile(struct idem__aws_ask *ask,
                              struct idem_error *ret_error)
 {
     struct idem__aws_profiles profiles;
+    struct search search = {.ask = ask, .profiles = &profiles};
     int rc = idem__aws_profiles_load(ask->env, &profiles, ret_error);
 
     if (rc != 0) {
         return rc;
     }
-    rc = resolve(ask, &profiles, profiles.name, ret, ret_error);
+    rc = resolve(&search, profiles.name, ret, ret_error);
     idem__aws_profiles_finish(&profiles);
     return rc;
 }

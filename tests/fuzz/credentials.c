@@ -5,7 +5,7 @@
  *   again from what was read, and says the same then; a setting that is looked up
  *   is the last one of its name.
  * - a time. It is read as a calendar reads it.
- * - what an endpoint or a program printed. The keys that it has can stand in a
+ * - what an endpoint or a program printed, or STS, in XML. The keys that it has can stand in a
  *   header line.
  */
 #include "aws/ini.h"
@@ -31,24 +31,17 @@ static bool lies_in(struct idem_slice part, struct idem_slice text)
 static void write_line(struct idem__buffer *out,
                        const struct idem__aws_ini_line *line)
 {
-    switch (line->kind) {
-    case IDEM__AWS_INI_SECTION:
-        idem__buffer_str(out, "[");
+    bool section = line->kind == IDEM__AWS_INI_SECTION;
+    bool more = line->kind == IDEM__AWS_INI_MORE;
+
+    idem__buffer_str(out, section                                      ? "["
+                          : more || line->kind == IDEM__AWS_INI_NESTED ? "\t"
+                                                                       : "");
+    if (!more) {
         idem__buffer_add(out, line->name.base, line->name.len);
-        idem__buffer_str(out, "]\n");
-        return;
-    case IDEM__AWS_INI_MORE:
-        idem__buffer_str(out, "  ");
-        break;
-    case IDEM__AWS_INI_NESTED:
-        idem__buffer_str(out, "\t");
-        /* Fall through. */
-    case IDEM__AWS_INI_SETTING:
-        idem__buffer_add(out, line->name.base, line->name.len);
-        idem__buffer_str(out, "=");
-        break;
+        idem__buffer_str(out, section ? "]" : "=");
     }
-    if (line->value.len > 0) {
+    if (!section && line->value.len > 0) {
         idem__buffer_add(out, line->value.base, line->value.len);
     }
     idem__buffer_str(out, "\n");
@@ -180,16 +173,19 @@ static void check_keys(int rc, const struct idem__aws_credentials *keys,
     }
 }
 
-static void read_json(struct idem_slice input)
+static void read_keys(struct idem_slice input, bool xml)
 {
     static struct idem__aws_credentials keys;
     struct idem_error error = {.code = 0};
     char *copy = text_of(input);
 
     memset(&keys, 0, sizeof(keys));
-    check_keys(idem__aws_read_keys(idem_bytes(copy, input.len), "Token",
-                                   "a test", &keys, &error),
+    input.base = copy;
+    check_keys(xml ? idem__aws_read_role(input, &keys, &error)
+                   : idem__aws_read_keys(input, "Token", "a test", &keys,
+                                         &error),
                &keys, &error);
+    must(!xml || error.code != 0 || keys.token[0] != '\0');
     free(copy);
 }
 
@@ -197,15 +193,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct tape tape = tape_of(data, len);
 
-    switch (take_up_to(&tape, 2)) {
+    switch (take_up_to(&tape, 3)) {
     case 0:
         read_file(take_rest(&tape));
         break;
     case 1:
         read_time(take_rest(&tape));
         break;
+    case 2:
+        read_keys(take_rest(&tape), /* xml= */ false);
+        break;
     default:
-        read_json(take_rest(&tape));
+        read_keys(take_rest(&tape), /* xml= */ true);
         break;
     }
     return 0;

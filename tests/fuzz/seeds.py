@@ -242,6 +242,8 @@ def credentials():
     keys = b'"AccessKeyId":"A","SecretAccessKey":"b/+=","Token":"t"'
     yield b"\2{" + keys + b',"Expiration":"2026-11-21T15:04:05Z","Code":"Success"}'
     yield b"\2{" + keys.replace(b"b", b"b\\u0000") + b"}"
+    yield b"\3<R><Credentials><AccessKeyId>A</AccessKeyId><SecretAccessKey>b</SecretAccessKey>" \
+        b"<SessionToken>t</SessionToken><Expiration>2026-11-21T15:04:05Z</Expiration></Credentials></R>"
 
 
 def call(*numbers):

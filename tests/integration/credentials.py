@@ -1,17 +1,25 @@
 """Credentials from every source that AWS users know, against scripted ones."""
 
+import contextlib
+import http.server
 import json
 import os
+import pathlib
 import stat
+import threading
 import time
+import urllib.parse
+from email.utils import formatdate
 
+import sigv4
 import tap
 from aws_server import SECRETS, Connection, Server
 from tap import equal, test
 
-CLIENT = os.path.join(
-    os.path.dirname(tap.PROGRAM), "tests", "integration", "aws_client"
-)
+HERE = os.path.join(os.path.dirname(tap.PROGRAM), "tests", "integration")
+CLIENT = os.path.join(HERE, "aws_client")
+SHIM = os.path.join(HERE, "libaws_shim.so")
+SANITIZED = b"san_init" in pathlib.Path(CLIENT).read_bytes()
 EXPIRED = b'{"__type":"com.amazon.coral.service#ExpiredTokenException","message":"over"}'
 
 # Nothing of the machine that runs the tests; files are below the test's folder.
@@ -52,6 +60,66 @@ def document(key, token="Token", expires=3600, **more):
     if expires is not None:
         text["Expiration"] = when(expires)
     return json.dumps(text)
+
+
+class Source:
+    """An HTTP server that plays a source: @answer(request) gives a status and a
+    text. It keeps what it saw."""
+
+    def __init__(self, answer, date=0):
+        source = self
+        self.seen = []
+        self.answer = answer
+        self.date = date  # Seconds that its clock is ahead.
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One request."""
+
+            protocol_version = "HTTP/1.1"
+
+            def handle_one(self):
+                length = int(self.headers.get("Content-Length", 0))
+                self.body = self.rfile.read(length)
+                source.seen.append(self)
+                status, text = source.answer(self)
+                text = text.encode()
+                self.send_response_only(status)
+                self.send_header("Date", formatdate(time.time() + source.date, usegmt=True))
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                with contextlib.suppress(OSError):  # The client may be gone.
+                    self.wfile.write(text)
+
+            do_GET = do_PUT = do_POST = handle_one
+
+            def head(self):
+                lines = [self.requestline, *(f"{k}: {v}" for k, v in self.headers.items())]
+                return "\r\n".join(lines).encode()
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def lines(self):
+        return [f"{request.command} {request.path}" for request in self.seen]
+
+
+def in_turn(*answers):
+    """The answers one after the other, and the last one for ever."""
+    left = list(answers)
+    return lambda request: left.pop(0) if len(left) > 1 else left[0]
 
 
 def client(url, script, env=None, timeout=60, **options):
@@ -245,6 +313,318 @@ def closing_does_not_wait_for_a_program():
     assert time.monotonic() - started < 20
     with open("pid", encoding="ascii") as file:
         equal(os.path.exists(f"/proc/{int(file.read())}"), False)
+
+
+# ---- Containers --------------------------------------------------------------
+
+FULL = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+RELATIVE = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+TOKEN = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+
+
+@test
+def a_container_gives_keys():
+    """The container's endpoint is asked once, with its token, and again when keys end."""
+    answers = in_turn((200, document("AKIDBOX1")), (200, document("AKIDBOX2")))
+    write("token", "canary-first\n")
+    with Source(answers) as source:
+        env = {FULL: f"{source.url}/get?a=1", f"{TOKEN}_FILE": "token", TOKEN: "not this one"}
+        _, server = post(env, {"late": expire_once()}, ["ok", "ok", "late"])
+        equal(used(server), ["AKIDBOX1"] * 3 + ["AKIDBOX2"])
+        equal(server.seen[0].headers["x-amz-security-token"], "canary-token-of-AKIDBOX1")
+        equal(source.lines(), ["GET /get?a=1"] * 2)
+        equal([r.headers["Authorization"] for r in source.seen], ["canary-first"] * 2)
+        env = {FULL: f"{source.url}/get", TOKEN: "Basic abcd"}
+        equal(used(post(env)[1]), ["AKIDBOX2"])
+        equal(source.seen[-1].headers["Authorization"], "Basic abcd")
+
+
+@test
+def a_container_is_found_at_its_usual_address():
+    """The relative variable asks 169.254.170.2, and wins over the full one."""
+    if SANITIZED:
+        tap.skip("a sanitizer wants to be loaded first")
+    with Source(in_turn((200, document("AKIDECS")))) as source:
+        env = {RELATIVE: "/v2/credentials/x", FULL: "http://127.0.0.1:1/"}
+        _, server = post({**env, "LD_PRELOAD": SHIM, "SHIM_LINK_LOCAL": source.port})
+        equal(used(server), ["AKIDECS"])
+        equal(source.lines(), ["GET /v2/credentials/x"])
+        equal(source.seen[0].headers["Host"], "169.254.170.2")
+
+
+@test
+def a_container_that_fails_is_named():
+    """A container's endpoint that fails is tried twice and named; nobody else is asked."""
+    for answer, asked, says in (
+        ((403, "canary-no"), 1, "credentials endpoint answered with status 403"),
+        ((500, ""), 2, "credentials endpoint answered with status 500"),
+        ((200, "canary {"), 1, "credentials endpoint gave no JSON object"),
+        ((200, "{}"), 1, "gave no AccessKeyId and SecretAccessKey"),
+        ((200, document("AKID X")), 1, "AccessKeyId has a character"),
+        ((200, "x" * 70000), 2, "the answer is longer than it may be"),
+    ):
+        with Source(in_turn(answer)) as source:
+            (result,), server = post({FULL: source.url}, timeout_ms=3000)
+            equal((result["outcome"], server.seen), ("NOT_SENT", []))
+            assert says in result["text"], result
+            equal(len(source.seen), asked)
+    with Source(in_turn((503, ""), (200, document("AKIDOK")))) as source:
+        equal(used(post({FULL: source.url})[1]), ["AKIDOK"])
+
+
+@test
+def not_everybody_is_a_container():
+    """Over plain http only this machine and AWS's own addresses are asked."""
+    for url, says in (
+        ("http://example.com/x", "names example.com, which may not be asked over plain"),
+        ("http://169.254.170.22/", "may not be asked"),
+        ("http://[fd00:ec2::254]/", "may not be asked"),
+        ("http://user@127.0.0.1/", "is no URL"),
+        ("ftp://127.0.0.1/", "is no URL"),
+    ):
+        text = refused({FULL: url})
+        assert says in text, text
+    assert "does not begin with a /" in refused({RELATIVE: "x"})
+    text = refused({FULL: "http://127.0.0.1:1/", f"{TOKEN}_FILE": "nowhere"})
+    assert f"the file nowhere that {TOKEN}_FILE names cannot be read" in text, text
+
+
+@test
+def a_slow_source_keeps_nobody():
+    """While a source takes its time the client works on, and deadlines hold."""
+
+    def answer(request):
+        time.sleep(3)
+        return 200, document("AKIDSLOW")
+
+    with Source(answer) as source:
+        (result,), _ = post({FULL: source.url}, timeout_ms=300)
+        equal(result["outcome"], "NOT_SENT")
+        assert 250 <= result["ms"] < 2000, result
+        script = ["post a 300 - Test.ok ={}", "post b 20000 - Test.ok ={}", "go 2"]
+        with Server({}) as server:
+            first, second = client(server.url, script, {FULL: source.url})
+            equal((first["name"], first["outcome"]), ("a", "NOT_SENT"))
+            equal((second["name"], second["outcome"]), ("b", "ANSWERED"))
+        equal(len(source.seen), 2)
+
+
+# ---- STS ---------------------------------------------------------------------
+
+
+def lent(key, action="AssumeRoleWithWebIdentity", expires=3600):
+    """What STS answers."""
+    return f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+  <{action}Result>
+    <Audience>x</Audience>
+    <AssumedRoleUser><Arn>arn</Arn><AssumedRoleId>id</AssumedRoleId></AssumedRoleUser>
+    <Credentials>
+      <SessionToken>canary-token-of-{key}</SessionToken>
+      <SecretAccessKey>{secret_of(key)}</SecretAccessKey>
+      <Expiration>{when(expires)}</Expiration>
+      <AccessKeyId>{key}</AccessKeyId>
+    </Credentials>
+  </{action}Result>
+  <ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>
+</{action}Response>"""
+
+
+def denial(code, message):
+    return f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+
+
+def form(request):
+    return dict(urllib.parse.parse_qsl(request.body.decode(), strict_parsing=True))
+
+
+ROLE = "arn:aws:iam::123456789012:role/work"
+
+
+@test
+def a_web_identity_is_changed_for_a_role():
+    """The token of a web identity is sent to STS, unsigned, and read anew each time."""
+    write("jwt", "canary.jwt+one/=\n")
+
+    def answer(request):
+        write("jwt", "canary.jwt+two")
+        return 200, lent(f"AKIDWEB{len(source.seen)}")
+
+    with Source(answer) as source:
+        env = {
+            "AWS_WEB_IDENTITY_TOKEN_FILE": "jwt",
+            "AWS_ROLE_ARN": ROLE,
+            "AWS_ROLE_SESSION_NAME": "me@here",
+            "AWS_ENDPOINT_URL_STS": source.url,
+        }
+        _, server = post(env, {"late": expire_once()}, ["ok", "late"])
+        equal(used(server), ["AKIDWEB1"] * 2 + ["AKIDWEB2"])
+        wanted = {
+            "Action": "AssumeRoleWithWebIdentity",
+            "Version": "2011-06-15",
+            "RoleArn": ROLE,
+            "RoleSessionName": "me@here",
+        }
+        equal(form(source.seen[0]), {**wanted, "WebIdentityToken": "canary.jwt+one/="})
+        equal(form(source.seen[1]), {**wanted, "WebIdentityToken": "canary.jwt+two"})
+        equal(source.seen[0].headers["Authorization"], None)
+        write(
+            ".aws/config",
+            f"[default]\nrole_arn = {ROLE}\nweb_identity_token_file = jwt\nendpoint_url = {source.url}\n",
+        )
+        equal(used(post()[1]), ["AKIDWEB3"])
+        equal(form(source.seen[2])["RoleSessionName"], "idem")
+
+
+@test
+def a_web_identity_that_fails_is_named():
+    """What STS says when it refuses is told, with the role; nothing is told of the token."""
+    write("jwt", "canary.jwt")
+    env = {"AWS_WEB_IDENTITY_TOKEN_FILE": "jwt"}
+    assert "AWS_ROLE_ARN" in refused(env)
+    env["AWS_ROLE_ARN"] = ROLE
+    for status, text, says in (
+        (403, denial("AccessDenied", "Not authorized"), f"{ROLE}: status 403, AccessDenied: Not authorized"),
+        (400, "canary <nonsense>", f"{ROLE}: status 400"),
+        (500, "", "status 500"),
+        (200, "<canary/>", "without credentials"),
+        (200, lent("AKIDX").replace("AccessKeyId", "Other"), "without AccessKeyId"),
+        (200, lent("AKIDX").replace("Z<", "<"), "without an Expiration"),
+        (200, lent("AKID&amp;"), "without AccessKeyId"),
+    ):
+        with Source(in_turn((status, text))) as source:
+            env["AWS_ENDPOINT_URL_STS"] = source.url
+            (result,), _ = post(env, timeout_ms=3000)
+            equal(result["outcome"], "NOT_SENT")
+            assert says in result["text"], result
+            equal(len(source.seen), 2 if status == 500 else 1)
+    write("jwt", "\n")
+    assert "is empty" in refused(env)
+
+
+@test(rows=[21])
+def a_role_is_taken_with_another_profile():
+    """A profile's role is asked for, signed with the keys of another one, also by a wrong clock."""
+
+    def answer(request):
+        flaw = sigv4.check(request.head(), request.body, SECRETS, region="eu-west-1", service="sts")
+        assert flaw is None, flaw
+        stamp = time.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
+        if abs(time.mktime(stamp) - time.timezone - time.time() - source.date) > 300:
+            return 403, denial("SignatureDoesNotMatch", "Signature expired")
+        return 200, lent("AKIDROLE", "AssumeRole")
+
+    with Source(answer) as source:
+        write(
+            ".aws/config",
+            f"[profile r]\nregion = eu-west-1\nrole_arn = {ROLE}\nsource_profile = base\n"
+            "external_id = e/1\nduration_seconds = 900\n"
+            f"[profile s]\nregion = eu-west-1\nrole_arn = {ROLE}\nsource_profile = s\n" + keys("AKIDSELF"),
+        )
+        write(".aws/credentials", "[base]\n" + keys("AKIDBASE", "canary-base"))
+        env = {"AWS_ENDPOINT_URL_STS": source.url, "AWS_PROFILE": "r"}
+        equal(used(post(env)[1]), ["AKIDROLE"])
+        assert "Credential=AKIDBASE/" in source.seen[0].headers["Authorization"]
+        equal(source.seen[0].headers["X-Amz-Security-Token"], "canary-base")
+        sent = form(source.seen[0])
+        equal((sent["Action"], sent["ExternalId"], sent["DurationSeconds"]), ("AssumeRole", "e/1", "900"))
+        equal(used(post({**env, "AWS_PROFILE": "s"})[1]), ["AKIDROLE"])
+        assert "Credential=AKIDSELF/" in source.seen[1].headers["Authorization"]
+        source.date = 3600
+        equal(used(post(env)[1]), ["AKIDROLE"])
+        equal(len(source.seen), 4)
+
+
+@test
+def a_role_that_cannot_be_taken_is_named():
+    """Circles, second factors and roles that nobody asks for are refused by name."""
+    for lines, says in (
+        ("source_profile = default\n", "which has none"),
+        ("source_profile = a\n[profile a]\nrole_arn = x\nsource_profile = default\n", "in a circle"),
+        ("source_profile = nobody\n", 'credentials of the profile "nobody", which has none'),
+        ("mfa_serial = 1\nsource_profile = default\n", "aws configure export-credentials"),
+        ("", "neither source_profile, credential_source nor"),
+        ("credential_source = Moon\n", "none of Environment, Ec2InstanceMetadata, EcsContainer"),
+        ("credential_source = EcsContainer\n", "wants the credentials of EcsContainer, and there are none"),
+    ):
+        write(".aws/config", f"[default]\nrole_arn = {ROLE}\n{lines}")
+        text = refused()
+        assert says in text, text
+
+
+# ---- Instances ---------------------------------------------------------------
+
+ROLES = "/latest/meta-data/iam/security-credentials/"
+
+
+def instance(role="web+1", key="AKIDEC2", region="eu-south-2"):
+    """A metadata service that wants its token."""
+
+    def answer(request):
+        if request.command == "PUT" and request.path == "/latest/api/token":
+            ttl = request.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+            return (200, "session==") if ttl == "21600" else (400, "")
+        if request.headers["X-aws-ec2-metadata-token"] != "session==":
+            return 401, ""
+        paths = {
+            ROLES: role,
+            ROLES + str(role): document(key, Code="Success"),
+            "/latest/meta-data/placement/region": region,
+        }
+        text = paths.get(request.path)
+        return (200, text) if text else (404, "canary")
+
+    return answer
+
+
+def enabled(**env):
+    return {"AWS_EC2_METADATA_DISABLED": "false", **env}
+
+
+@test
+def an_instance_gives_keys():
+    """The metadata service is asked for a token, a role, and its keys."""
+    with Source(instance()) as source:
+        env = enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url + "/")
+        equal(used(post(env)[1]), ["AKIDEC2"])
+        equal(source.lines(), ["PUT /latest/api/token", f"GET {ROLES}", f"GET {ROLES}web+1"])
+        refused({"AWS_EC2_METADATA_SERVICE_ENDPOINT": source.url})
+        equal(len(source.seen), 3)
+
+
+@test
+def an_instance_is_found_at_its_usual_address_and_tells_the_region():
+    """169.254.169.254 is asked; where nothing names a region, it does."""
+    if SANITIZED:
+        tap.skip("a sanitizer wants to be loaded first")
+    metadata = instance()
+    with Source(lambda r: (200, "{}") if r.command == "POST" else metadata(r)) as source:
+        env = enabled(LD_PRELOAD=SHIM, SHIM_LINK_LOCAL=source.port)
+        script = ["post x 20000 - Test.ok ={}", "go 1"]
+        (result,) = client("http://169.254.9.9/", script, env, insecure=1)
+        equal(result["outcome"], "ANSWERED")
+        equal(source.seen[0].headers["Host"], "169.254.169.254")
+        assert "/eu-south-2/dynamodb/" in source.seen[-1].headers["Authorization"]
+
+
+@test
+def an_instance_that_fails_is_named():
+    """A metadata service that fails, or has no role, is named, with what to do."""
+    for answer, says in (
+        (instance(role=None), "names no role: attach an instance profile"),
+        (instance(role="../x"), "names no role: attach an instance profile"),
+        (lambda r: (403, ""), "answered PUT /latest/api/token with status 403"),
+        (lambda r: (200, "two words"), "session token of the instance metadata service has a"),
+    ):
+        with Source(answer) as source:
+            text = refused(enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url))
+            assert says in text, text
+    text = refused(enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT="http://127.0.0.1:1"))
+    for part in ("there are no AWS credentials", "the instance metadata service: ", "aws configure"):
+        assert part in text, text
+    with Source(lambda r: (500, "") if len(source.seen) % 2 else instance()(r)) as source:
+        env = enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url)
+        equal(used(post(env)[1]), ["AKIDEC2"])
+        equal(len(source.seen), 6)
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ TEST(credentials, areAskedForElsewhere)
         rc = provider->get(provider, 0, &credentials, &why);
     } while (rc == 1);
     assert_code(IDEM_ECONFIG, rc);
-    assert_why("there are no AWS credentials: AWS_ACCESS_KEY_ID is not set");
+    assert_why("there are no AWS credentials in the environment, the profile");
     assert_null(credentials);
     idem__aws_provider_close(provider);
 }
