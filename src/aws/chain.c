@@ -116,6 +116,7 @@ static void *fetch(void *ctx)
 
     (void)ask_all(chain, chain->ask, &chain->fetched, &chain->fetch_error);
     idem__aws_fetch_wipe(&chain->ask->fetch);
+    chain->ended_ms = idem__mono_ms();
     __atomic_store_n(&chain->done, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -172,7 +173,6 @@ static void take(struct chain *chain, int64_t now_ms)
     (void)pthread_join(chain->thread, NULL);
     chain->running = false;
     chain->error = chain->fetch_error;
-    chain->ended_ms = idem__mono_ms();
     chain->calm_ms = PAUSE_MS;
     if (chain->error.code == 0) {
         chain->current = chain->fetched;

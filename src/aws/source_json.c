@@ -79,7 +79,7 @@ static bool take_zone(const char **at, const char *end, int *ret_minutes)
 
 bool idem__aws_read_time(struct idem_slice text, int64_t *ret_ms)
 {
-    const char *at = text.base;
+    const char *at = text.len == 0 ? "" : text.base;
     const char *end = at + text.len;
     struct tm tm = {.tm_isdst = 0};
     struct tm again;

@@ -69,9 +69,8 @@ static int rewrite(struct idem_slice text, struct idem__buffer *out)
     return rc;
 }
 
-/* The last setting of the name @name in a section [@section], by another way. */
-static void look_up(struct idem_slice text, const char *section,
-                    const char *name)
+/* The last setting "x" of a section [a], by another way. */
+static void look_up(struct idem_slice text)
 {
     struct idem_slice value = {NULL, 0};
     struct idem_slice last = {NULL, 0};
@@ -79,8 +78,7 @@ static void look_up(struct idem_slice text, const char *section,
     struct idem__aws_ini ini;
     const char *flaw;
     bool here = false;
-    int rc =
-        idem__aws_ini_find(text, "", idem_str(section), NULL, name, &value);
+    int rc = idem__aws_ini_find(text, "", idem_str("a"), NULL, "x", &value);
 
     if (rc == IDEM_ECONFIG) {
         return;
@@ -88,9 +86,11 @@ static void look_up(struct idem_slice text, const char *section,
     idem__aws_ini_begin(&ini, text);
     while (idem__aws_ini_next(&ini, &line, &flaw) == 1) {
         if (line.kind == IDEM__AWS_INI_SECTION) {
-            here = same_bytes(line.name, idem_str(section));
+            here = same_bytes(line.name, idem_str("a")) ||
+                   same_bytes(line.name, idem_str("\"a\""));
         } else if (line.kind == IDEM__AWS_INI_SETTING && here &&
-                   same_bytes(line.name, idem_str(name))) {
+                   (same_bytes(line.name, idem_str("x")) ||
+                    same_bytes(line.name, idem_str("X")))) {
             last = line.value;
         }
     }
@@ -106,7 +106,7 @@ static void read_file(struct idem_slice input)
     struct idem_slice text = idem_bytes(copy, input.len);
 
     if (rewrite(text, &first) == 0) {
-        look_up(text, "a", "x");
+        look_up(text);
         must(rewrite(idem__buffer_slice(&first), &second) == 0);
         must(same_bytes(idem__buffer_slice(&first),
                         idem__buffer_slice(&second)));

@@ -8,9 +8,12 @@ import pathlib
 import stat
 import threading
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from email.utils import formatdate
 
+import dynamo
 import sigv4
 import tap
 from aws_server import SECRETS, Connection, Server
@@ -625,6 +628,102 @@ def an_instance_that_fails_is_named():
         env = enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url)
         equal(used(post(env)[1]), ["AKIDEC2"])
         equal(len(source.seen), 6)
+
+
+# ---- In the middle of work ---------------------------------------------------
+
+
+@contextlib.contextmanager
+def table(box):
+    """A table behind a service for which keys in dead have expired as soon as
+    there is a file named over; @box gives the keys. (Its environment, dead)"""
+    why = dynamo.missing("dynoxide")
+    if why is not None:
+        tap.skip(why)
+    dead = set()
+    with dynamo.server("dynoxide") as url:
+
+        def answer(request):
+            key = request.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
+            if key in dead and os.path.exists("over"):
+                return 400, EXPIRED.decode()
+            headers = {k: v for k, v in request.headers.items() if k.lower() != "host"}
+            sent = urllib.request.Request(url, request.body, headers)
+            try:
+                with urllib.request.urlopen(sent, timeout=30) as got:
+                    return got.status, got.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        with Source(answer) as service, Source(box) as source:
+            env = {
+                **BARE,
+                FULL: source.url,
+                "AWS_REGION": "eu-west-1",
+                "IDEM_STORE": f"dynamodb://orders?endpoint={service.url}",
+            }
+            done = tap.run([tap.PROGRAM, "store", "create"], env)
+            equal(done.status, 0)
+            source.seen.clear()
+            yield env, dead, source
+
+
+def idem(env, *args):
+    done = tap.run([tap.PROGRAM, *args], env, timeout=60)
+    for text in (done.stdout, done.stderr):
+        assert b"canary" not in text, text
+    return done
+
+
+WORK = ("run", "-k", "pay-1", "--lease", "5s", "--", "sh", "-c", "echo x >> ran; touch over; echo paid")
+
+
+def kept():
+    """What waits in the journal."""
+    return os.listdir("journal") if os.path.isdir("journal") else []
+
+
+def ran():
+    return pathlib.Path("ran").read_text(encoding="ascii").count("x")
+
+
+@test(rows=[20])
+def credentials_that_expire_in_mid_work_are_renewed():
+    """Credentials that end while the work goes on are fetched anew, and its outcome is recorded."""
+    box = in_turn((200, document("AKIDOLD")), (200, document("AKIDOLD")), (200, document("AKIDNEW")))
+    with table(box) as (env, dead, source):
+        dead.add("AKIDOLD")
+        done = idem(env, *WORK)
+        equal((done.status, done.stdout, done.stderr), (0, b"paid\n", b""))
+        equal(len(source.seen), 2)
+        equal(kept(), [])
+        again = idem(env, *WORK)
+        equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
+
+
+@test(rows=[20])
+def an_outcome_that_nobody_may_record_is_kept():
+    """If they cannot be renewed the outcome goes to the journal, and is recorded later."""
+    old = (200, document("AKIDOLD"))
+    for box, says in (
+        (in_turn(old), b"ExpiredTokenException"),
+        (in_turn(old, old, (403, "")), b"endpoint answered with status 403"),
+    ):
+        with table(box) as (env, dead, source):
+            dead.add("AKIDOLD")
+            done = idem(env, *WORK)
+            equal((done.status, done.stdout, ran()), (80, b"paid\n", 1))
+            assert len(source.seen) >= 2
+            equal(len(kept()), 1)
+            assert says in done.stderr, done.stderr
+            print("#", len(source.seen), "fetches:", done.stderr.decode().strip())
+            source.answer = lambda request: (200, document("AKIDNEW"))
+            equal(idem(env, "reconcile").status, 0)
+            equal(kept(), [])
+            again = idem(env, *WORK)
+            equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
+            os.unlink("ran")
+            os.unlink("over")
 
 
 if __name__ == "__main__":
