@@ -37,10 +37,11 @@ struct chain {
     int64_t calm_ms;         /* From then on no renewal for so long. */
     struct idem_error error; /* Of the last fetch; code 0: it went well. */
 
-    /* The fetch under way. All but done is the thread's while it runs. */
+    /* The fetch under way. All of it is the thread's while it runs. */
     bool running;
     pthread_t thread;
-    bool done; /* Atomic. */
+    bool done;         /* Atomic. */
+    const char *asked; /* Likewise: which source. */
     struct idem__aws_ask *ask;
     struct idem__aws_credentials fetched;
     struct idem_error fetch_error;
@@ -79,33 +80,36 @@ static int say_none(const struct idem__aws_ask *ask, const char *instance,
                        profile == NULL ? "default" : profile, instance);
 }
 
-static int ask_all(const struct chain *chain, struct idem__aws_ask *ask,
-                   struct idem__aws_credentials *ret, struct idem_error *error)
+static int ask_all(struct chain *chain, struct idem__aws_credentials *ret,
+                   struct idem_error *error)
 {
-    static int (*const sources[])(struct idem__aws_ask *,
-                                  struct idem__aws_credentials *,
-                                  struct idem_error *) = {
-        idem__aws_source_web,
-        idem__aws_source_profile,
-        idem__aws_source_container,
+    static const struct {
+        const char *name;
+        int (*get)(struct idem__aws_ask *, struct idem__aws_credentials *,
+                   struct idem_error *);
+    } sources[] = {
+        {"the web identity's role", idem__aws_source_web},
+        {"the profile", idem__aws_source_profile},
+        {"the container's endpoint", idem__aws_source_container},
+        {"the instance metadata service", idem__aws_source_instance},
+    };
+    enum {
+        LAST = sizeof(sources) / sizeof(sources[0]) - 1
     };
     struct idem_error why = {.code = 0};
-    size_t i;
-    int rc;
+    int rc = 1;
+    int i;
 
-    for (i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-        rc = sources[i](ask, ret, error);
-        if (rc != 1) {
-            return rc;
-        }
+    for (i = 0; i <= LAST && rc == 1; i++) {
+        __atomic_store_n(&chain->asked, sources[i].name, __ATOMIC_RELAXED);
+        rc = sources[i].get(chain->ask, ret, &why);
     }
-    rc = idem__aws_source_instance(ask, ret, &why);
     if (rc == 1) {
-        return say_none(ask, "AWS_EC2_METADATA_DISABLED is set", error);
+        return say_none(chain->ask, "AWS_EC2_METADATA_DISABLED is set", error);
     }
     /* Where there is an instance, it has answered before. */
-    if (rc == IDEM_EUNAVAILABLE && !chain->had) {
-        return say_none(ask, why.text, error);
+    if (rc == IDEM_EUNAVAILABLE && i > LAST && !chain->had) {
+        return say_none(chain->ask, why.text, error);
     }
     return rc == 0 ? 0 : idem__error(error, rc, "%s", why.text);
 }
@@ -114,7 +118,7 @@ static void *fetch(void *ctx)
 {
     struct chain *chain = ctx;
 
-    (void)ask_all(chain, chain->ask, &chain->fetched, &chain->fetch_error);
+    (void)ask_all(chain, &chain->fetched, &chain->fetch_error);
     idem__aws_fetch_wipe(&chain->ask->fetch);
     chain->ended_ms = idem__mono_ms();
     __atomic_store_n(&chain->done, true, __ATOMIC_RELEASE);
@@ -215,6 +219,7 @@ static int chain_get(struct idem__aws_provider *provider, int64_t now_ms,
         return idem__error(ret_error, chain->error.code, "%s",
                            chain->error.text);
     }
+    provider->name = __atomic_load_n(&chain->asked, __ATOMIC_RELAXED);
     return 1;
 }
 
@@ -260,7 +265,8 @@ int idem__aws_provider_chain(const struct idem__aws_env *env,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     chain->ended_ms = -CALM_PAUSE_MS;
-    chain->base.name = "the usual sources";
+    chain->asked = "the usual sources";
+    chain->base.name = chain->asked;
     chain->base.get = chain_get;
     chain->base.expired = chain_expired;
     chain->base.close = chain_close;

@@ -36,7 +36,7 @@ void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials);
 
 /* A source of credentials. Called under the lock of the client that uses it. */
 struct idem__aws_provider {
-    const char *name; /* For errors: "the environment". */
+    const char *name; /* For errors: "the environment". Set again by get(). */
 
     /* Sets *@ret to the credentials to sign with now; they stay as they are
      * until the next call. @now_ms is the service's time as well as it is known.

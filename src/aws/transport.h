@@ -53,7 +53,8 @@
  * -------
  *
  * The client starts no thread (libcurl starts a short-lived one to look up a
- * host name; the provider may have one of its own). All calls must be kept apart by a lock of the caller's, except:
+ * host name; the provider may have one of its own). All calls must be kept apart
+ * by a lock of the caller's, except:
  *
  * - idem__aws_wait() is called without that lock, by one thread at a time; while
  *   it waits, others may submit, work and reap.
