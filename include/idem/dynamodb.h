@@ -38,7 +38,8 @@ extern "C" {
  *
  * IDEM_EINVALID  @place is not of this form.
  * IDEM_ECONFIG   No region, half a pair of keys, no libcurl, an endpoint that may
- *                not be used, or a file of AWS's that cannot be read.
+ *                not be used, a file of AWS's that cannot be read, or another
+ *                region is the one that writes.
  * IDEM_ENOMEM
  */
 int idem_dynamodb_open(const char *place,
