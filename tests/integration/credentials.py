@@ -311,9 +311,9 @@ def closing_does_not_wait_for_a_program():
     """A client that is closed while a program runs ends it, and is gone at once."""
     write(".aws/config", f"[default]\ncredential_process = {script('hang', 'echo $$ > pid; exec sleep 60')}\n")
     started = time.monotonic()
-    (result,), _ = post(timeout_ms=1500)
+    (result,), _ = post(timeout_ms=4000)
     equal(result["outcome"], "NOT_SENT")
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 40
     with open("pid", encoding="ascii") as file:
         equal(os.path.exists(f"/proc/{int(file.read())}"), False)
 
@@ -397,13 +397,13 @@ def a_slow_source_keeps_nobody():
     """While a source takes its time the client works on, and deadlines hold."""
 
     def answer(request):
-        time.sleep(3)
+        time.sleep(4)
         return 200, document("AKIDSLOW")
 
     with Source(answer) as source:
         (result,), _ = post({FULL: source.url}, timeout_ms=300)
         equal(result["outcome"], "NOT_SENT")
-        assert 250 <= result["ms"] < 2000, result
+        assert 250 <= result["ms"] < 3900, result
         assert "no AWS credentials came from the container's endpoint in" in result["text"], result
         script = ["post a 300 - Test.ok ={}", "post b 20000 - Test.ok ={}", "go 2"]
         with Server({}) as server:

@@ -3,6 +3,7 @@
 #include "aws/credentials.h"
 #include "base/host.h"
 
+#include "heap.h"
 #include "test.h"
 
 #include <stdlib.h>
@@ -86,10 +87,10 @@ static int ask(int64_t now_ms)
     return provider->get(provider, now_ms, &credentials, &why);
 }
 
-/* Asks until there is an answer; counts no more than ten seconds. */
+/* Asks until there is an answer; waits no longer than half a minute. */
 static int await(int64_t now_ms)
 {
-    int64_t end_ms = idem__mono_ms() + 10000;
+    int64_t end_ms = idem__mono_ms() + 30000;
     int rc;
 
     while ((rc = ask(now_ms)) == 1) {
@@ -102,7 +103,7 @@ static int await(int64_t now_ms)
 /* Asks until the credentials are those with @key; there are some all the time. */
 static void await_key(int64_t now_ms, const char *key)
 {
-    int64_t end_ms = idem__mono_ms() + 10000;
+    int64_t end_ms = idem__mono_ms() + 30000;
 
     do {
         assert_int_equal(ask(now_ms), 0);
@@ -135,7 +136,7 @@ TEST(chain, renewsBeforeTheEnd)
  * asked, and what it says is the error. It may give keys again later. */
 TEST(chain, keepsWhatItHas)
 {
-    int64_t end_ms = idem__mono_ms() + 10000;
+    int64_t end_ms = idem__mono_ms() + 30000;
 
     begin_source();
     assert_int_equal(await(BEGIN_MS), 0);
@@ -173,6 +174,30 @@ TEST(chain, fetchesAnewWhatHasExpired)
     assert_int_equal(ask(BEGIN_MS), 0);
     assert_string_equal(credentials->access_key, "A2");
     assert_int_equal(runs(), 2);
+    end_source();
+}
+
+/* Without memory it is not opened, and a fetch fails with a code of its own. */
+TEST(chain, failsWithoutMemory)
+{
+    unsigned n;
+    int rc = -1;
+
+    begin_source();
+    idem__aws_provider_close(provider);
+    for (n = 0; rc != 0; n++) {
+        provider = NULL;
+        heap_fail(n, /* on= */ false);
+        rc = idem__aws_provider_chain(&env, "", &provider, &why);
+        assert_int_equal(rc, heap_fail_never() ? IDEM_ENOMEM : 0);
+        assert_true((rc == 0) == (provider != NULL));
+    }
+    assert_true(n > 3);
+    heap_fail(0, /* on= */ false);
+    assert_code(IDEM_ENOMEM, await(BEGIN_MS));
+    (void)heap_fail_never();
+    (void)usleep(1100000);
+    assert_int_equal(await(BEGIN_MS), 0);
     end_source();
 }
 
