@@ -278,10 +278,11 @@ static void refuse_late(struct idem__aws_client *client,
     struct idem_error why;
 
     if (client->unsigned_yet) {
-        (void)idem__error(&why, IDEM_EUNAVAILABLE,
-                          "no AWS credentials came from %.80s in the time for "
-                          "the request",
-                          client->options.provider->name);
+        (void)
+            idem__error(&why, IDEM_EUNAVAILABLE,
+                        "no usable AWS credentials came from %.80s in the time "
+                        "for the request",
+                        client->options.provider->name);
     } else {
         (void)idem__error(&why, IDEM_EUNAVAILABLE,
                           "the time for the request to %.80s was over before "

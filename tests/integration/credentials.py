@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import stat
 import threading
 import time
@@ -404,7 +405,7 @@ def a_slow_source_keeps_nobody():
         (result,), _ = post({FULL: source.url}, timeout_ms=300)
         equal(result["outcome"], "NOT_SENT")
         assert 250 <= result["ms"] < 3900, result
-        assert "no AWS credentials came from the container's endpoint in" in result["text"], result
+        assert "no usable AWS credentials came from the container's endpoint in" in result["text"], result
         script = ["post a 300 - Test.ok ={}", "post b 20000 - Test.ok ={}", "go 2"]
         with Server({}) as server:
             first, second = client(server.url, script, {FULL: source.url})
@@ -707,7 +708,8 @@ def an_outcome_that_nobody_may_record_is_kept():
     """If they cannot be renewed the outcome goes to the journal, and is recorded later."""
     old = (200, document("AKIDOLD"))
     for box, says in (
-        (in_turn(old), b"ExpiredTokenException"),
+        # The last try ends with the refusal, or while others are asked for.
+        (in_turn(old), b"ExpiredTokenException|no usable AWS credentials came from the"),
         (in_turn(old, old, (403, "")), b"endpoint answered with status 403"),
     ):
         with table(box) as (env, dead, source):
@@ -716,7 +718,7 @@ def an_outcome_that_nobody_may_record_is_kept():
             equal((done.status, done.stdout, ran()), (80, b"paid\n", 1))
             assert len(source.seen) >= 2
             equal(len(kept()), 1)
-            assert says in done.stderr, done.stderr
+            assert re.search(says, done.stderr), done.stderr
             print("#", len(source.seen), "fetches:", done.stderr.decode().strip())
             source.answer = lambda request: (200, document("AKIDNEW"))
             equal(idem(env, "reconcile").status, 0)
