@@ -15,9 +15,10 @@ extern "C" {
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
  *
- *     region     else AWS_REGION, AWS_DEFAULT_REGION
- *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, or the
- *                service's own for the region
+ *     region     else AWS_REGION, AWS_DEFAULT_REGION, the profile's, or that of
+ *                this instance
+ *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
+ *                profile's, or the service's own for the region
  *     index      off: the table has no index "open"; a list scans the table
  *     pack       off: large results are not packed with zstd
  *     clock      host: the store's time is this machine's clock, which is known
@@ -26,16 +27,19 @@ extern "C" {
  *                other opens it for reading only (IDEM_OPEN_READONLY)
  *     insecure   yes: http:// to another machine than this is wanted
  *
- * A "%" and two hexadecimal digits stand for one byte. Credentials are those of
- * the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN.
- * This is the one store that reads the environment.
+ * A "%" and two hexadecimal digits stand for one byte. Credentials come from where
+ * every program for AWS looks for them; idem-dynamodb(7) has the list. This is the
+ * one store that reads the environment and AWS's files, and that has a thread
+ * without being asked: a short-lived one while it fetches credentials.
  *
- * Opening asks nothing of the service: what is wrong with the table shows at the
- * first operation. It loads libcurl.
+ * Opening asks nothing of the service: what is wrong with the table, or that there
+ * are no credentials, shows at the first operation. It loads libcurl; where nothing
+ * names a region, it waits some seconds at most for what the instance says.
  *
  * IDEM_EINVALID  @place is not of this form.
- * IDEM_ECONFIG   No region, no credentials, no libcurl, or an endpoint that may
- *                not be used.
+ * IDEM_ECONFIG   No region, half a pair of keys, no libcurl, an endpoint that may
+ *                not be used, a file of AWS's that cannot be read, or another
+ *                region is the one that writes.
  * IDEM_ENOMEM
  */
 int idem_dynamodb_open(const char *place,

@@ -1,6 +1,7 @@
 /* Credentials from the environment. */
 #include "aws/credentials.h"
 
+#include "aws/source.h"
 #include "base/heap.h"
 #include "core/error.h"
 
@@ -35,48 +36,41 @@ static void env_close(struct idem__aws_provider *provider)
     env_destroy((struct env_provider *)(void *)provider);
 }
 
-/* A value goes into a header: printable, and nothing that could end the line.
- * Says nothing of the value itself. */
-static int copy_value(const char *name, const char *value, char *buf,
-                      size_t cap, struct idem_error *error)
-{
-    size_t len = strlen(value);
-    size_t i;
-
-    if (len >= cap) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "%s is longer than the %zu characters that it may "
-                           "have",
-                           name, cap - 1);
-    }
-    for (i = 0; i < len; i++) {
-        if (value[i] <= ' ' || value[i] > '~') {
-            return idem__error(error, IDEM_ECONFIG,
-                               "%s has a character that does not belong there, "
-                               "such as a space or a line end",
-                               name);
-        }
-    }
-    memcpy(buf, value, len + 1);
-    return 0;
-}
-
 static int read_one(const struct idem__aws_env *env, const char *name,
                     bool needed, char *buf, size_t cap,
                     struct idem_error *error)
 {
-    const char *value = env->get(env->ctx, name);
+    const char *value = idem__aws_env_value(env, name);
 
-    if (value == NULL || value[0] == '\0') {
+    if (value == NULL) {
         buf[0] = '\0';
         return !needed ? 0
                        : idem__error(error, IDEM_ECONFIG,
-                                     "there are no AWS credentials: set "
                                      "AWS_ACCESS_KEY_ID and "
-                                     "AWS_SECRET_ACCESS_KEY (%s is not set)",
+                                     "AWS_SECRET_ACCESS_KEY belong together: "
+                                     "%s is not set",
                                      name);
     }
-    return copy_value(name, value, buf, cap, error);
+    return idem__aws_copy_value(name, idem_str(value), buf, cap, error);
+}
+
+int idem__aws_keys_of_env(const struct idem__aws_env *env,
+                          struct idem__aws_credentials *ret,
+                          struct idem_error *error)
+{
+    int rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true,
+                      ret->access_key, sizeof(ret->access_key), error);
+
+    ret->expires_ms = IDEM_NEVER;
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
+                      ret->secret_key, sizeof(ret->secret_key), error);
+    }
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
+                      sizeof(ret->token), error);
+    }
+    return rc;
 }
 
 int idem__aws_provider_env(const struct idem__aws_env *env,
@@ -84,7 +78,6 @@ int idem__aws_provider_env(const struct idem__aws_env *env,
                            struct idem_error *ret_error)
 {
     struct env_provider *provider = idem__zalloc(sizeof(*provider));
-    struct idem__aws_credentials *to;
     int rc;
 
     if (provider == NULL) {
@@ -93,18 +86,7 @@ int idem__aws_provider_env(const struct idem__aws_env *env,
     provider->base.name = "the environment";
     provider->base.get = env_get;
     provider->base.close = env_close;
-    to = &provider->credentials;
-    to->expires_ms = IDEM_NEVER;
-    rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true, to->access_key,
-                  sizeof(to->access_key), ret_error);
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
-                      to->secret_key, sizeof(to->secret_key), ret_error);
-    }
-    if (rc == 0) {
-        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, to->token,
-                      sizeof(to->token), ret_error);
-    }
+    rc = idem__aws_keys_of_env(env, &provider->credentials, ret_error);
     if (rc != 0) {
         env_destroy(provider);
         return rc;
@@ -114,10 +96,17 @@ int idem__aws_provider_env(const struct idem__aws_env *env,
 }
 
 int idem__aws_provider_default(const struct idem__aws_env *env,
+                               const char *region,
                                struct idem__aws_provider **ret_provider,
                                struct idem_error *ret_error)
 {
-    return idem__aws_provider_env(env, ret_provider, ret_error);
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID",
+                                        "AWS_SECRET_ACCESS_KEY", NULL};
+
+    if (idem__aws_env_first(env, names) != NULL) {
+        return idem__aws_provider_env(env, ret_provider, ret_error);
+    }
+    return idem__aws_provider_chain(env, region, ret_provider, ret_error);
 }
 
 void idem__aws_provider_close(struct idem__aws_provider *provider)

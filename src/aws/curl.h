@@ -26,6 +26,9 @@
     IDEM__X(CURLMcode, multi_remove_handle, (CURLM *, CURL *))                 \
     IDEM__X(CURLMcode, multi_socket_action,                                    \
             (CURLM *, curl_socket_t, int, int *))                              \
+    IDEM__X(CURLMcode, multi_perform, (CURLM *, int *))                        \
+    IDEM__X(CURLMcode, multi_poll,                                             \
+            (CURLM *, struct curl_waitfd *, unsigned, int, int *))             \
     IDEM__X(CURLMcode, multi_assign, (CURLM *, curl_socket_t, void *))         \
     IDEM__X(CURLMsg *, multi_info_read, (CURLM *, int *))
 

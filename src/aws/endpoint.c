@@ -1,11 +1,44 @@
 /* Finding a service: region, URL, and whether plain HTTP may be used. */
 #include "aws/endpoint.h"
 
+#include "aws/source.h"
 #include "core/error.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <strings.h>
+
+/* ---- Settings ---------------------------------------------------------- */
+
+/* What the profile in use says: 1, 0 or a code. */
+static int profile_says(const struct idem__aws_endpoint_options *options,
+                        const char *name, struct idem_slice *ret_value,
+                        struct idem_error *error)
+{
+    const struct idem__aws_profiles *profiles = options->profiles;
+
+    return profiles == NULL ? 0
+                            : idem__aws_profiles_get(profiles, profiles->name,
+                                                     name, ret_value, error);
+}
+
+/* Whether the variable, or else the profile, says "true". */
+static int find_switch(const struct idem__aws_endpoint_options *options,
+                       const struct idem__aws_env *env, const char *variable,
+                       const char *name, bool *ret_on, struct idem_error *error)
+{
+    struct idem_slice value = {NULL, 0};
+    int rc;
+
+    *ret_on = idem__aws_env_is_true(env, variable);
+    if (idem__aws_env_value(env, variable) != NULL) {
+        return 0;
+    }
+    rc = profile_says(options, name, &value, error);
+    *ret_on =
+        rc == 1 && value.len == 4 && strncasecmp(value.base, "true", 4) == 0;
+    return rc < 0 ? rc : 0;
+}
 
 /* ---- Region ------------------------------------------------------------ */
 
@@ -36,6 +69,13 @@ static int find_region(const struct idem__aws_endpoint_options *options,
     if (region.len == 0) {
         region = idem_str(idem__aws_env_first(env, names));
     }
+    if (region.len == 0) {
+        int rc = profile_says(options, "region", &region, error);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
     if (region.len > 0 && !is_region(region)) {
         return idem__error(error, IDEM_ECONFIG,
                            "\"%.*s\" is no AWS region: one is, for example, "
@@ -48,28 +88,27 @@ static int find_region(const struct idem__aws_endpoint_options *options,
 }
 
 /* What the names of a region's services end in. */
-static const char *suffix_of(struct idem_slice region)
+static const char *suffix_of(struct idem_slice region, bool dual_stack)
 {
     static const struct {
         const char *prefix;
         const char *suffix;
+        const char *dual_stack;
     } partitions[] = {
-        {"cn-", "amazonaws.com.cn"},
-        {"eusc-", "amazonaws.eu"},
-        {"us-iso-", "c2s.ic.gov"},
-        {"us-isob-", "sc2s.sgov.gov"},
+        {"cn-", "amazonaws.com.cn", "api.amazonwebservices.com.cn"},
+        {"eusc-", "amazonaws.eu", "api.amazonwebservices.eu"},
+        {"us-iso-", "c2s.ic.gov", "api.aws.ic.gov"},
+        {"us-isob-", "sc2s.sgov.gov", "api.aws.scloud"},
+        {"", "amazonaws.com", "api.aws"},
     };
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < sizeof(partitions) / sizeof(partitions[0]); i++) {
-        size_t len = strlen(partitions[i].prefix);
-
-        if (region.len > len &&
-            memcmp(region.base, partitions[i].prefix, len) == 0) {
-            return partitions[i].suffix;
-        }
+    while (region.len < strlen(partitions[i].prefix) ||
+           memcmp(region.base, partitions[i].prefix,
+                  strlen(partitions[i].prefix)) != 0) {
+        i++;
     }
-    return "amazonaws.com";
+    return dual_stack ? partitions[i].dual_stack : partitions[i].suffix;
 }
 
 /* ---- URL --------------------------------------------------------------- */
@@ -170,8 +209,8 @@ static bool split_authority(struct idem_slice authority, unsigned or_else,
     return *ret_port > 0 && is_host_name(host);
 }
 
-static bool read_url(struct idem_slice url, struct idem__aws_endpoint *endpoint,
-                     bool *ret_loopback)
+bool idem__aws_url_read(struct idem_slice url,
+                        struct idem__aws_endpoint *endpoint, bool *ret_loopback)
 {
     const char *text = url.base;
     size_t scheme_len, end;
@@ -217,25 +256,70 @@ static bool read_url(struct idem_slice url, struct idem__aws_endpoint *endpoint,
     return true;
 }
 
-/* The URL that options or environment name; len 0: AWS's own. */
-static struct idem_slice find_url(
-    const struct idem__aws_endpoint_options *options,
-    const struct idem__aws_env *env)
+/* The URL that options, environment or profile name; len 0: AWS's own. */
+static int find_url(const struct idem__aws_endpoint_options *options,
+                    const struct idem__aws_env *env, struct idem_slice *ret_url,
+                    struct idem_error *error)
 {
     char own[64];
-    const char *ignore;
     const char *const names[] = {own, "AWS_ENDPOINT_URL", NULL};
+    bool ignored;
+    int rc;
 
+    *ret_url = options->url;
     if (options->url.len > 0) {
-        return options->url;
+        return 0;
     }
-    ignore = env->get(env->ctx, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
-    if (ignore != NULL && strcasecmp(ignore, "true") == 0) {
-        return idem_bytes(NULL, 0);
+    rc = find_switch(options, env, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+                     "ignore_configured_endpoint_urls", &ignored, error);
+    if (rc != 0 || ignored) {
+        return rc;
     }
     (void)snprintf(own, sizeof(own), "AWS_ENDPOINT_URL_%s",
                    options->service_env);
-    return idem_str(idem__aws_env_first(env, names));
+    *ret_url = idem_str(idem__aws_env_first(env, names));
+    if (ret_url->len == 0 && options->profiles != NULL) {
+        rc = idem__aws_profiles_url(options->profiles, options->profiles->name,
+                                    options->service, ret_url, error);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* AWS's own: the URL for @region (len 0: there is none yet). */
+static int make_url(const struct idem__aws_endpoint_options *options,
+                    const struct idem__aws_env *env, struct idem_slice region,
+                    bool custom, char own[IDEM__AWS_HOST_MAX],
+                    struct idem_error *error)
+{
+    bool fips, dual_stack;
+    int rc = find_switch(options, env, "AWS_USE_FIPS_ENDPOINT",
+                         "use_fips_endpoint", &fips, error);
+
+    if (rc == 0) {
+        rc = find_switch(options, env, "AWS_USE_DUALSTACK_ENDPOINT",
+                         "use_dualstack_endpoint", &dual_stack, error);
+    }
+    own[0] = '\0';
+    if (rc != 0) {
+        return rc;
+    }
+    if (custom && (fips || dual_stack)) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "an endpoint is named, and %s is wanted, which only "
+                           "AWS's own endpoints have: take one of the two away",
+                           fips ? "FIPS" : "dual stack");
+    }
+    if (custom || region.len == 0) {
+        return 0;
+    }
+    /* The government's plain endpoints are FIPS ones. */
+    if (region.len > 7 && memcmp(region.base, "us-gov-", 7) == 0) {
+        fips = fips && dual_stack;
+    }
+    (void)snprintf(own, IDEM__AWS_HOST_MAX, "https://%s%s.%.*s.%s",
+                   options->service, fips ? "-fips" : "", (int)region.len,
+                   (const char *)region.base, suffix_of(region, dual_stack));
+    return 0;
 }
 
 int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
@@ -244,23 +328,26 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
                                struct idem_error *ret_error)
 {
     struct idem__aws_endpoint endpoint = {.local = false};
-    struct idem_slice url = find_url(options, env);
+    struct idem_slice url = {NULL, 0};
     struct idem_slice region = {NULL, 0};
     char own[IDEM__AWS_HOST_MAX];
     bool loopback = false;
     int rc = find_region(options, env, &region, ret_error);
 
+    if (rc == 0) {
+        rc = find_url(options, env, &url, ret_error);
+    }
+    if (rc == 0) {
+        rc = make_url(options, env, region, url.len > 0, own, ret_error);
+    }
     if (rc != 0) {
         return rc;
     }
-    if (url.len == 0 && region.len > 0) {
-        (void)snprintf(own, sizeof(own), "https://%s.%.*s.%s", options->service,
-                       (int)region.len, (const char *)region.base,
-                       suffix_of(region));
+    if (url.len == 0) {
         url = idem_str(own);
     }
     /* A URL may hold what nobody should read: it is not repeated. */
-    if (url.len > 0 && !read_url(url, &endpoint, &loopback)) {
+    if (url.len > 0 && !idem__aws_url_read(url, &endpoint, &loopback)) {
         return idem__error(ret_error, IDEM_ECONFIG,
                            "the endpoint is no URL of the form "
                            "https://HOST[:PORT][/PATH]");
@@ -270,8 +357,9 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
     }
     if (region.len == 0) {
         return idem__error(ret_error, IDEM_ECONFIG,
-                           "there is no AWS region: set AWS_REGION or name it "
-                           "in the store's URL (?region=eu-central-1)");
+                           "there is no AWS region: set AWS_REGION, name it in "
+                           "the store's URL (?region=eu-central-1), or set "
+                           "region in the profile");
     }
     if (!endpoint.tls && !loopback && !options->insecure) {
         return idem__error(ret_error, IDEM_ECONFIG,
@@ -286,4 +374,33 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
                    options->service);
     *ret_endpoint = endpoint;
     return 0;
+}
+
+int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
+                            const struct idem__aws_env *env,
+                            struct idem__aws_endpoint *ret_endpoint,
+                            struct idem_error *ret_error)
+{
+    struct idem__aws_endpoint_options with = *options;
+    struct idem__aws_profiles profiles;
+    struct idem_slice region = {NULL, 0};
+    char place[sizeof(ret_endpoint->region)];
+    int rc = idem__aws_profiles_load(env, &profiles, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    with.profiles = &profiles;
+    rc = find_region(&with, env, &region, ret_error);
+    if (rc == 0) {
+        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
+    }
+    /* The last who may know it. */
+    if (rc == IDEM_ECONFIG && region.len == 0 &&
+        idem__aws_instance_region(env, place, sizeof(place), NULL) == 0) {
+        with.region = idem_str(place);
+        rc = idem__aws_endpoint_resolve(&with, env, ret_endpoint, ret_error);
+    }
+    idem__aws_profiles_finish(&profiles);
+    return rc;
 }

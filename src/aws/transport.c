@@ -19,7 +19,7 @@
 #define CONNECTIONS 32
 #define EVENTS 64
 #define LONGEST_MS 3600000
-#define SOON_MS 20 /* While credentials are being fetched. */
+#define SOON_MS 5 /* While credentials are being fetched. */
 #define SKEW_ANSWER_MAX                                                        \
     ((size_t)1024) /* A longer refusal says something else. */
 
@@ -55,7 +55,8 @@ struct idem__aws_client {
 
     bool guarded; /* Something but plain HTTP to this machine was asked for. */
     bool working;
-    bool looked; /* At the sockets, by the last work(). */
+    bool unsigned_yet; /* Credentials are being fetched. */
+    bool looked;       /* At the sockets, by the last work(). */
     int64_t curl_due_ms;
     /* Atomic: wait() and wake() use them without the lock. */
     int64_t due_ms;
@@ -276,10 +277,18 @@ static void refuse_late(struct idem__aws_client *client,
 {
     struct idem_error why;
 
-    (void)idem__error(&why, IDEM_EUNAVAILABLE,
-                      "the time for the request to %.80s was over before it "
-                      "could be sent",
-                      request->endpoint->host);
+    if (client->unsigned_yet) {
+        (void)
+            idem__error(&why, IDEM_EUNAVAILABLE,
+                        "no usable AWS credentials came from %.80s in the time "
+                        "for the request",
+                        client->options.provider->name);
+    } else {
+        (void)idem__error(&why, IDEM_EUNAVAILABLE,
+                          "the time for the request to %.80s was over before "
+                          "it could be sent",
+                          request->endpoint->host);
+    }
     refuse(client, request, &why);
 }
 
@@ -343,9 +352,11 @@ static int launch(struct idem__aws_client *client,
         now_ms = service_now(client, &reading);
     }
     rc = provider->get(provider, now_ms, &credentials, error);
+    client->unsigned_yet = rc == 1;
     if (rc != 0) {
         return rc;
     }
+    request->serial = credentials->serial;
     slot = take_slot(client, error);
     if (slot == NULL) {
         return IDEM_ENOMEM;
@@ -405,7 +416,8 @@ static bool launch_anew(struct idem__aws_client *client,
         }
         now_ms = date_ms;
     } else if (refusal.meaning != IDEM__AWS_EXPIRED ||
-               provider->expired == NULL || !provider->expired(provider)) {
+               provider->expired == NULL ||
+               !provider->expired(provider, request->serial)) {
         return false;
     }
     request->signed_anew = true;

@@ -53,7 +53,8 @@
  * -------
  *
  * The client starts no thread (libcurl starts a short-lived one to look up a
- * host name). All calls must be kept apart by a lock of the caller's, except:
+ * host name; the provider may have one of its own). All calls must be kept apart
+ * by a lock of the caller's, except:
  *
  * - idem__aws_wait() is called without that lock, by one thread at a time; while
  *   it waits, others may submit, work and reap.
@@ -122,6 +123,7 @@ struct idem__aws_request {
     struct idem__aws_request *prev;
     struct idem__aws_slot *slot;
     size_t answer_cap;
+    uint64_t serial; /* Of the credentials that it was signed with. */
     int state;
 };
 

@@ -232,6 +232,20 @@ def aws():
     yield b"\4" + bytes(range(200))
 
 
+def credentials():
+    yield b"\0[default]\nregion = eu-west-1 # here\n[profile x]\ns3 =\n  a = b\n"
+    yield b"\0\xef\xbb\xbf; c\r\n[a]\r\nx = 1\r\n y\r\nx=2\r\n[ profile \"q r\" ] # d\r\n"
+    yield b"\0[a]\nx\n"
+    for time in "2026-11-21T15:04:05Z 2024-02-29T00:00:00.25+05:30".split():
+        yield b"\1" + time.encode()
+    yield b"\0011999-12-31 23:59:59-0030"
+    keys = b'"AccessKeyId":"A","SecretAccessKey":"b/+=","Token":"t"'
+    yield b"\2{" + keys + b',"Expiration":"2026-11-21T15:04:05Z","Code":"Success"}'
+    yield b"\2{" + keys.replace(b"b", b"b\\u0000") + b"}"
+    yield b"\3<R><Credentials><AccessKeyId>A</AccessKeyId><SecretAccessKey>b</SecretAccessKey>" \
+        b"<SessionToken>t</SessionToken><Expiration>2026-11-21T15:04:05Z</Expiration></Credentials></R>"
+
+
 def call(*numbers):
     return bytes(numbers)
 
@@ -290,6 +304,7 @@ SEEDS = {
     "aws": aws,
     "base64": base64_texts,
     "channel": channel,
+    "credentials": credentials,
     "decide": decide,
     "file": file,
     "frames": frames,

@@ -113,10 +113,11 @@ static int odd_get(struct idem__aws_provider *provider, int64_t now_ms,
     return 0;
 }
 
-static bool odd_expired(struct idem__aws_provider *provider)
+static bool odd_expired(struct idem__aws_provider *provider, uint64_t serial)
 {
     struct odd_provider *odd = (struct odd_provider *)(void *)provider;
 
+    (void)serial;
     odd->renewals++;
     snprintf(odd->credentials.token, sizeof(odd->credentials.token),
              "renewed-%d", odd->renewals);
@@ -408,11 +409,11 @@ int main(int argc, char **argv)
             options.provider = odd_provider(value);
         }
     }
-    if (idem__aws_endpoint_resolve(&where, &idem__aws_env_process, &endpoint,
-                                   &error) != 0 ||
+    if (idem__aws_endpoint_find(&where, &idem__aws_env_process, &endpoint,
+                                &error) != 0 ||
         (options.provider == NULL &&
-         idem__aws_provider_default(&idem__aws_env_process, &options.provider,
-                                    &error) != 0) ||
+         idem__aws_provider_default(&idem__aws_env_process, endpoint.region,
+                                    &options.provider, &error) != 0) ||
         idem__aws_client_open(&options, &client, &error) != 0) {
         die(&error);
     }

@@ -37,6 +37,9 @@ def environment():
         AWS_ACCESS_KEY_ID="AKIDEXAMPLE",
         AWS_SECRET_ACCESS_KEY="wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
         AWS_REGION="eu-west-1",
+        AWS_CONFIG_FILE="/nonexistent/config",
+        AWS_EC2_METADATA_DISABLED="true",
+        AWS_SHARED_CREDENTIALS_FILE="/nonexistent/credentials",
     )
     return kept
 

@@ -53,8 +53,8 @@ static int find_endpoint(struct idem__dynamodb_store *store,
         .insecure = store->place.insecure,
     };
 
-    return idem__aws_endpoint_resolve(&options, &idem__aws_env_process,
-                                      &store->endpoint, error);
+    return idem__aws_endpoint_find(&options, &idem__aws_env_process,
+                                   &store->endpoint, error);
 }
 
 static int open_client(struct idem__dynamodb_store *store,
@@ -67,6 +67,7 @@ static int open_client(struct idem__dynamodb_store *store,
 
     if (rc == 0) {
         rc = idem__aws_provider_default(&idem__aws_env_process,
+                                        store->endpoint.region,
                                         &store->provider, error);
     }
     options.provider = store->provider;

@@ -24,7 +24,7 @@ static int provide(const char *const *pairs,
     struct idem__aws_env env = {.ctx = (void *)(uintptr_t)pairs,
                                 .get = env_get};
 
-    return idem__aws_provider_default(&env, ret_provider, &why);
+    return idem__aws_provider_default(&env, "", ret_provider, &why);
 }
 
 /* The three variables give credentials that do not end. */
@@ -73,9 +73,9 @@ TEST(credentials, areMissedByName)
     struct idem__aws_provider *provider = NULL;
 
     assert_code(IDEM_ECONFIG, provide(no_key, &provider));
-    assert_why("(AWS_ACCESS_KEY_ID is not set)");
+    assert_why("AWS_ACCESS_KEY_ID is not set");
     assert_code(IDEM_ECONFIG, provide(no_secret, &provider));
-    assert_why("(AWS_SECRET_ACCESS_KEY is not set)");
+    assert_why("AWS_SECRET_ACCESS_KEY is not set");
     assert_null(provider);
 }
 
@@ -119,6 +119,27 @@ TEST(credentials, areRefusedWithoutBeingShown)
         idem__aws_provider_close(provider);
     }
     free(longest);
+}
+
+/* Without keys in the environment others are asked, which may take its time; what
+ * they lack is said then. */
+TEST(credentials, areAskedForElsewhere)
+{
+    static const char *const nothing[] = {"AWS_EC2_METADATA_DISABLED", "true",
+                                          NULL};
+    const struct idem__aws_credentials *credentials = NULL;
+    struct idem__aws_provider *provider = NULL;
+    int rc;
+
+    assert_ok(provide(nothing, &provider));
+    assert_non_null(provider->expired);
+    do {
+        rc = provider->get(provider, 0, &credentials, &why);
+    } while (rc == 1);
+    assert_code(IDEM_ECONFIG, rc);
+    assert_why("there are no AWS credentials in the environment, the profile");
+    assert_null(credentials);
+    idem__aws_provider_close(provider);
 }
 
 /* Wiping leaves nothing. */

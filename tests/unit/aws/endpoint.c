@@ -37,6 +37,42 @@ static int resolve(const char *const *pairs, const char *region,
 
 static const char *const nothing[] = {NULL};
 
+/* FIPS and dual stack choose among AWS's own names, and nothing else's. */
+TEST(endpoint, mayBeForFipsOrDualStack)
+{
+    static const struct {
+        const char *region, *fips, *dual_stack, *url;
+    } rows[] = {
+        {"us-east-1", "true", "",
+         "https://dynamodb-fips.us-east-1.amazonaws.com/"},
+        {"us-east-1", "false", "True", "https://dynamodb.us-east-1.api.aws/"},
+        {"us-east-1", "true", "true",
+         "https://dynamodb-fips.us-east-1.api.aws/"},
+        {"us-gov-west-1", "true", "",
+         "https://dynamodb.us-gov-west-1.amazonaws.com/"},
+        {"cn-north-1", "", "true",
+         "https://dynamodb.cn-north-1.api.amazonwebservices.com.cn/"},
+        {"us-east-1", "yes", "1", "https://dynamodb.us-east-1.amazonaws.com/"},
+    };
+    struct idem__aws_endpoint endpoint;
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        const char *const pairs[] = {"AWS_USE_FIPS_ENDPOINT", rows[i].fips,
+                                     "AWS_USE_DUALSTACK_ENDPOINT",
+                                     rows[i].dual_stack, NULL};
+
+        assert_ok(resolve(pairs, rows[i].region, NULL, false, &endpoint));
+        assert_string_equal(endpoint.url, rows[i].url);
+        if (i < 3) {
+            assert_code(IDEM_ECONFIG,
+                        resolve(pairs, rows[i].region, "http://localhost:8000",
+                                false, &endpoint));
+            assert_why(i == 1 ? "dual stack is wanted" : "FIPS is wanted");
+        }
+    }
+}
+
 /* The region and the address come from the options, else from the variables that
  * every AWS user sets, else from AWS's own naming. */
 TEST(endpoint, comesFromOptionsVariablesOrAws)

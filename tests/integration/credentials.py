@@ -1,0 +1,736 @@
+"""Credentials from every source that AWS users know, against scripted ones."""
+
+import contextlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import stat
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from email.utils import formatdate
+
+import dynamo
+import sigv4
+import tap
+from aws_server import SECRETS, Connection, Server
+from tap import equal, test
+
+HERE = os.path.join(os.path.dirname(tap.PROGRAM), "tests", "integration")
+CLIENT = os.path.join(HERE, "aws_client")
+SHIM = os.path.join(HERE, "libaws_shim.so")
+SANITIZED = b"san_init" in pathlib.Path(CLIENT).read_bytes()
+EXPIRED = b'{"__type":"com.amazon.coral.service#ExpiredTokenException","message":"over"}'
+
+# Nothing of the machine that runs the tests; files are below the test's folder.
+BARE = {
+    name: None
+    for name in (*os.environ, "AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
+    if name.startswith("AWS_") or name.lower().endswith("_proxy")
+}
+BARE["AWS_EC2_METADATA_DISABLED"] = "true"
+
+
+def secret_of(key):
+    """Each key has a secret of its own; none of them may ever be shown."""
+    return SECRETS.setdefault(key, f"canary/{key}+secret")
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def keys(key, token=None):
+    """The lines of a profile that has its own keys."""
+    lines = f"aws_access_key_id = {key}\naws_secret_access_key = {secret_of(key)}\n"
+    return lines + (f"aws_session_token = {token}\n" if token else "")
+
+
+def when(seconds):
+    """A time from now, as it is written in answers."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def document(key, token="Token", expires=3600, **more):
+    """Keys as endpoints and programs give them."""
+    text = {"AccessKeyId": key, "SecretAccessKey": secret_of(key), **more}
+    text[token] = f"canary-token-of-{key}"
+    if expires is not None:
+        text["Expiration"] = when(expires)
+    return json.dumps(text)
+
+
+class Source:
+    """An HTTP server that plays a source: @answer(request) gives a status and a
+    text. It keeps what it saw."""
+
+    def __init__(self, answer, date=0):
+        source = self
+        self.seen = []
+        self.answer = answer
+        self.date = date  # Seconds that its clock is ahead.
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One request."""
+
+            protocol_version = "HTTP/1.1"
+
+            def handle_one(self):
+                length = int(self.headers.get("Content-Length", 0))
+                self.body = self.rfile.read(length)
+                source.seen.append(self)
+                status, text = source.answer(self)
+                text = text.encode()
+                self.send_response_only(status)
+                self.send_header("Date", formatdate(time.time() + source.date, usegmt=True))
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                with contextlib.suppress(OSError):  # The client may be gone.
+                    self.wfile.write(text)
+
+            do_GET = do_PUT = do_POST = handle_one
+
+            def head(self):
+                lines = [self.requestline, *(f"{k}: {v}" for k, v in self.headers.items())]
+                return "\r\n".join(lines).encode()
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.port = self.server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *error):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def lines(self):
+        return [f"{request.command} {request.path}" for request in self.seen]
+
+
+def in_turn(*answers):
+    """The answers one after the other, and the last one for ever."""
+    left = list(answers)
+    return lambda request: left.pop(0) if len(left) > 1 else left[0]
+
+
+def client(url, script, env=None, timeout=60, **options):
+    """What aws_client says to @script, one JSON object for each line."""
+    done = tap.run(
+        [CLIENT, url, *(f"{name}={value}" for name, value in options.items())],
+        {**BARE, **(env or {})},
+        input="".join(f"{line}\n" for line in script).encode(),
+        timeout=timeout,
+    )
+    assert b"canary" not in done.stdout, done.stdout
+    equal(done.stderr, b"")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def post(env=None, answers=None, posts=("ok",), timeout_ms=20000, pause_ms=0):
+    """Send one request after the other to a server; (what came of them, server)."""
+    script = []
+    for action in posts:
+        script += [f"post x {timeout_ms} - Test.{action} ={{}}", "go 1"]
+        script += [f"pause {pause_ms}"] if pause_ms else []
+    with Server(answers or {}) as server:
+        results = client(server.url, script, env)
+    # A port is used again: somebody else's client may still look for its server.
+    server.seen = [r for r in server.seen if r.headers.get("x-amz-target", "").startswith("Test.")]
+    return results, server
+
+
+def used(server):
+    """The access keys of the requests, which are all signed as they should be."""
+    assert server.all_signed() > 0
+    heads = (request.head.decode() for request in server.seen)
+    return [head.partition("Credential=")[2].partition("/")[0] for head in heads]
+
+
+def refused(env=None):
+    """The sentence with which a request ends that nobody could sign."""
+    (result,), server = post(env)
+    equal((result.get("outcome"), result.get("code")), ("NOT_SENT", "CONFIG"))
+    equal(server.seen, [])
+    return result["text"]
+
+
+def expire_once():
+    """A server's answer: the first credentials that it sees have expired."""
+    first = []
+
+    def answer(connection, request):
+        head = request.head.partition(b"Credential=")[2].partition(b"/")[0]
+        first.append(head)
+        if head == first[0]:
+            connection.answer(EXPIRED, "400 Bad Request")
+        else:
+            connection.crc_answer()
+
+    return answer
+
+
+def expire_always(connection, request):
+    connection.answer(EXPIRED, "400 Bad Request")
+
+
+# ---- Files -----------------------------------------------------------------
+
+
+@test
+def a_profile_gives_its_keys():
+    """Keys of the credentials file sign, those of AWS_PROFILE before the default."""
+    write(".aws/credentials", "[default]\n" + keys("AKIDFILE") + "[w]\n" + keys("AKIDW", "canary-w"))
+    (result,), server = post()
+    equal((result["outcome"], used(server)), ("ANSWERED", ["AKIDFILE"]))
+    assert "x-amz-security-token" not in server.seen[0].headers
+    (result,), server = post({"AWS_PROFILE": "w"})
+    equal((result["outcome"], used(server)), ("ANSWERED", ["AKIDW"]))
+    equal(server.seen[0].headers["x-amz-security-token"], "canary-w")
+
+
+@test
+def the_environment_comes_first():
+    """Keys in the environment win over a profile; half of them are an error."""
+    write(".aws/credentials", "[w]\n" + keys("AKIDW"))
+    env = {"AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": secret_of("AKIDENV")}
+    _, server = post({**env, "AWS_PROFILE": "w"})
+    equal(used(server), ["AKIDENV"])
+    (result,) = client("http://127.0.0.1:1", [], {"AWS_ACCESS_KEY_ID": "AKIDENV"})
+    equal(result["failed"], "CONFIG")
+    assert "AWS_SECRET_ACCESS_KEY is not set" in result["text"], result
+
+
+@test
+def files_are_where_the_variables_say():
+    """AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name other files."""
+    write("here/keys", "[default]\n" + keys("AKIDHERE"))
+    write("here/config", "[profile c]\n" + keys("AKIDCONF"))
+    where = {"AWS_SHARED_CREDENTIALS_FILE": "here/keys", "AWS_CONFIG_FILE": "~/here/config"}
+    equal(used(post(where)[1]), ["AKIDHERE"])
+    equal(used(post({**where, "AWS_PROFILE": "c"})[1]), ["AKIDCONF"])
+
+
+@test
+def what_is_wrong_is_said_in_a_sentence():
+    """Without credentials, or with what we do not do, the sentence says what to do."""
+    text = refused()
+    for part in ("there are no AWS credentials", "AWS_PROFILE", "aws configure"):
+        assert part in text, text
+    write(".aws/config", "[default]\nsso_session = corp\n")
+    text = refused()
+    assert "aws configure export-credentials --profile default" in text, text
+    write(".aws/config", "[default]\nregion\n")
+    (result,) = client("http://127.0.0.1:1", [])
+    assert "line 2 of" in result["text"] and "no =" in result["text"], result
+    (result,) = client("http://127.0.0.1:1", [], {"AWS_PROFILE": "nobody", "AWS_CONFIG_FILE": "x"})
+    assert '"nobody", which is neither in x nor in' in result["text"], result
+
+
+@test
+def region_and_endpoint_come_from_the_profile():
+    """A profile names region and endpoint, for one service or for all; variables win."""
+    with Server({}) as server, Server({}) as other:
+        write(
+            ".aws/config",
+            "[default]\nregion = eu-north-1\nservices = mine\nendpoint_url = http://127.0.0.1:1\n"
+            + keys("AKIDFILE")
+            + f"[services mine]\ndynamodb =\n  endpoint_url = {server.url}\n",
+        )
+        script = ["post x 5000 - Test.ok ={}", "go 1"]
+        equal(client("", script)[0]["outcome"], "ANSWERED")
+        assert b"/eu-north-1/dynamodb/" in server.seen[0].head
+        env = {"AWS_ENDPOINT_URL_DYNAMODB": other.url, "AWS_REGION": "eu-west-3"}
+        equal(client("", script, env)[0]["outcome"], "ANSWERED")
+        assert b"/eu-west-3/dynamodb/" in other.seen[0].head
+
+
+@test
+def a_file_that_was_written_anew_is_read_anew():
+    """When the service says that a profile's keys have expired, its file is read again."""
+    write(".aws/credentials", "[default]\n" + keys("AKIDOLD", "canary-old"))
+
+    def answer(connection, request):
+        if b"AKIDOLD" in request.head:
+            write(".aws/credentials", "[default]\n" + keys("AKIDNEW", "canary-new"))
+            connection.answer(EXPIRED, "400 Bad Request")
+        else:
+            connection.crc_answer()
+
+    (result,), server = post(answers={"ok": answer})
+    equal((result["outcome"], result["status"], result["signed_anew"]), ("ANSWERED", 200, 1))
+    equal(used(server), ["AKIDOLD", "AKIDNEW"])
+
+
+# ---- Programs --------------------------------------------------------------
+
+
+def script(name, text):
+    write(name, "#!/bin/sh\n" + text)
+    os.chmod(name, stat.S_IRWXU)
+    return os.path.abspath(name)
+
+
+@test
+def a_program_gives_keys_and_is_run_again():
+    """credential_process is run once for many requests, and again when they end."""
+    for number in 1, 2:
+        write(f"{number}.json", document(f"AKIDRUN{number}", token="SessionToken", Version=1))
+    run = script("give", 'echo x >> runs; cat "$(wc -l < runs).json"\n')
+    write(".aws/config", f'[default]\ncredential_process = "{run}" --flag\n')
+    results, server = post(posts=["ok", "ok"], answers={"late": expire_once()})
+    equal([r["outcome"] for r in results], ["ANSWERED"] * 2)
+    equal(used(server), ["AKIDRUN1"] * 2)
+    os.unlink("runs")
+    (_, result), server = post(posts=["ok", "late"], answers={"late": expire_once()})
+    equal((result["status"], result["signed_anew"]), (200, 1))
+    equal(used(server), ["AKIDRUN1", "AKIDRUN1", "AKIDRUN2"])
+
+
+@test
+def a_program_that_fails_is_named():
+    """A credential_process that fails or prints nonsense is named, not quoted."""
+    for text, says in (
+        ("echo canary-nonsense", "credential_process gave no JSON object"),
+        ("echo '{}'", "credential_process gave no AccessKeyId"),
+    ):
+        write(".aws/config", f"[default]\ncredential_process = {script('bad', text)}\n")
+        assert says in refused(), says
+
+
+@test
+def closing_does_not_wait_for_a_program():
+    """A client that is closed while a program runs ends it, and is gone at once."""
+    write(".aws/config", f"[default]\ncredential_process = {script('hang', 'echo $$ > pid; exec sleep 60')}\n")
+    started = time.monotonic()
+    (result,), _ = post(timeout_ms=4000)
+    equal(result["outcome"], "NOT_SENT")
+    assert time.monotonic() - started < 40
+    with open("pid", encoding="ascii") as file:
+        equal(os.path.exists(f"/proc/{int(file.read())}"), False)
+
+
+# ---- Containers --------------------------------------------------------------
+
+FULL = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+RELATIVE = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"
+TOKEN = "AWS_CONTAINER_AUTHORIZATION_TOKEN"
+
+
+@test
+def a_container_gives_keys():
+    """The container's endpoint is asked once, with its token, and again when keys end."""
+    answers = in_turn((200, document("AKIDBOX1")), (200, document("AKIDBOX2")))
+    write("token", "canary-first\n")
+    with Source(answers) as source:
+        env = {FULL: f"{source.url}/get?a=1", f"{TOKEN}_FILE": "token", TOKEN: "not this one"}
+        _, server = post(env, {"late": expire_once()}, ["ok", "ok", "late"])
+        equal(used(server), ["AKIDBOX1"] * 3 + ["AKIDBOX2"])
+        equal(server.seen[0].headers["x-amz-security-token"], "canary-token-of-AKIDBOX1")
+        equal(source.lines(), ["GET /get?a=1"] * 2)
+        equal([r.headers["Authorization"] for r in source.seen], ["canary-first"] * 2)
+        env = {FULL: f"{source.url}/get", TOKEN: "Basic abcd"}
+        equal(used(post(env)[1]), ["AKIDBOX2"])
+        equal(source.seen[-1].headers["Authorization"], "Basic abcd")
+
+
+@test
+def a_container_is_found_at_its_usual_address():
+    """The relative variable asks 169.254.170.2, and wins over the full one."""
+    if SANITIZED:
+        tap.skip("a sanitizer wants to be loaded first")
+    with Source(in_turn((200, document("AKIDECS")))) as source:
+        env = {RELATIVE: "/v2/credentials/x", FULL: "http://127.0.0.1:1/"}
+        _, server = post({**env, "LD_PRELOAD": SHIM, "SHIM_LINK_LOCAL": source.port})
+        equal(used(server), ["AKIDECS"])
+        equal(source.lines(), ["GET /v2/credentials/x"])
+        equal(source.seen[0].headers["Host"], "169.254.170.2")
+
+
+@test
+def a_container_that_fails_is_named():
+    """A container's endpoint that fails is tried twice and named; nobody else is asked."""
+    for answer, asked, says in (
+        ((403, "canary-no"), 1, "credentials endpoint answered with status 403"),
+        ((500, ""), 2, "credentials endpoint answered with status 500"),
+        ((200, "canary {"), 1, "credentials endpoint gave no JSON object"),
+        ((200, "{}"), 1, "gave no AccessKeyId and SecretAccessKey"),
+        ((200, document("AKID X")), 1, "AccessKeyId has a character"),
+        ((200, "x" * 70000), 2, "the answer is longer than it may be"),
+    ):
+        with Source(in_turn(answer)) as source:
+            (result,), server = post({FULL: source.url}, timeout_ms=3000)
+            equal((result["outcome"], server.seen), ("NOT_SENT", []))
+            assert says in result["text"], result
+            equal(len(source.seen), asked)
+    with Source(in_turn((503, ""), (200, document("AKIDOK")))) as source:
+        equal(used(post({FULL: source.url})[1]), ["AKIDOK"])
+
+
+@test
+def not_everybody_is_a_container():
+    """Over plain http only this machine and AWS's own addresses are asked."""
+    for url, says in (
+        ("http://example.com/x", "names example.com, which may not be asked over plain"),
+        ("http://169.254.170.22/", "may not be asked"),
+        ("http://[fd00:ec2::254]/", "may not be asked"),
+        ("http://user@127.0.0.1/", "is no URL"),
+        ("ftp://127.0.0.1/", "is no URL"),
+    ):
+        text = refused({FULL: url})
+        assert says in text, text
+    assert "does not begin with a /" in refused({RELATIVE: "x"})
+    text = refused({FULL: "http://127.0.0.1:1/", f"{TOKEN}_FILE": "nowhere"})
+    assert f"the file nowhere that {TOKEN}_FILE names cannot be read" in text, text
+
+
+@test
+def a_slow_source_keeps_nobody():
+    """While a source takes its time the client works on, and deadlines hold."""
+
+    def answer(request):
+        time.sleep(4)
+        return 200, document("AKIDSLOW")
+
+    with Source(answer) as source:
+        (result,), _ = post({FULL: source.url}, timeout_ms=300)
+        equal(result["outcome"], "NOT_SENT")
+        assert 250 <= result["ms"] < 3900, result
+        assert "no usable AWS credentials came from the container's endpoint in" in result["text"], result
+        script = ["post a 300 - Test.ok ={}", "post b 20000 - Test.ok ={}", "go 2"]
+        with Server({}) as server:
+            first, second = client(server.url, script, {FULL: source.url})
+            equal((first["name"], first["outcome"]), ("a", "NOT_SENT"))
+            equal((second["name"], second["outcome"]), ("b", "ANSWERED"))
+        equal(len(source.seen), 2)
+
+
+# ---- STS ---------------------------------------------------------------------
+
+
+def lent(key, action="AssumeRoleWithWebIdentity", expires=3600):
+    """What STS answers."""
+    return f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+  <{action}Result>
+    <Audience>x</Audience>
+    <AssumedRoleUser><Arn>arn</Arn><AssumedRoleId>id</AssumedRoleId></AssumedRoleUser>
+    <Credentials>
+      <SessionToken>canary-token-of-{key}</SessionToken>
+      <SecretAccessKey>{secret_of(key)}</SecretAccessKey>
+      <Expiration>{when(expires)}</Expiration>
+      <AccessKeyId>{key}</AccessKeyId>
+    </Credentials>
+  </{action}Result>
+  <ResponseMetadata><RequestId>r</RequestId></ResponseMetadata>
+</{action}Response>"""
+
+
+def denial(code, message):
+    return f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
+
+
+def form(request):
+    return dict(urllib.parse.parse_qsl(request.body.decode(), strict_parsing=True))
+
+
+ROLE = "arn:aws:iam::123456789012:role/work"
+
+
+@test
+def a_web_identity_is_changed_for_a_role():
+    """The token of a web identity is sent to STS, unsigned, and read anew each time."""
+    write("jwt", "canary.jwt+one/=\n")
+
+    def answer(request):
+        write("jwt", "canary.jwt+two")
+        return 200, lent(f"AKIDWEB{len(source.seen)}")
+
+    with Source(answer) as source:
+        env = {
+            "AWS_WEB_IDENTITY_TOKEN_FILE": "jwt",
+            "AWS_ROLE_ARN": ROLE,
+            "AWS_ROLE_SESSION_NAME": "me@here",
+            "AWS_ENDPOINT_URL_STS": source.url,
+        }
+        _, server = post(env, {"late": expire_once()}, ["ok", "late"])
+        equal(used(server), ["AKIDWEB1"] * 2 + ["AKIDWEB2"])
+        wanted = {
+            "Action": "AssumeRoleWithWebIdentity",
+            "Version": "2011-06-15",
+            "RoleArn": ROLE,
+            "RoleSessionName": "me@here",
+        }
+        equal(form(source.seen[0]), {**wanted, "WebIdentityToken": "canary.jwt+one/="})
+        equal(form(source.seen[1]), {**wanted, "WebIdentityToken": "canary.jwt+two"})
+        equal(source.seen[0].headers["Authorization"], None)
+        write(
+            ".aws/config",
+            f"[default]\nrole_arn = {ROLE}\nweb_identity_token_file = jwt\nendpoint_url = {source.url}\n",
+        )
+        equal(used(post()[1]), ["AKIDWEB3"])
+        equal(form(source.seen[2])["RoleSessionName"], "idem")
+
+
+@test
+def a_web_identity_that_fails_is_named():
+    """What STS says when it refuses is told, with the role; nothing is told of the token."""
+    write("jwt", "canary.jwt")
+    env = {"AWS_WEB_IDENTITY_TOKEN_FILE": "jwt"}
+    assert "AWS_ROLE_ARN" in refused(env)
+    env["AWS_ROLE_ARN"] = ROLE
+    for status, text, says in (
+        (403, denial("AccessDenied", "Not authorized"), f"{ROLE}: status 403, AccessDenied: Not authorized"),
+        (400, "canary <nonsense>", f"{ROLE}: status 400"),
+        (500, "", "status 500"),
+        (200, "<canary/>", "without credentials"),
+        (200, lent("AKIDX").replace("AccessKeyId", "Other"), "without AccessKeyId"),
+        (200, lent("AKIDX").replace("Z<", "<"), "without an Expiration"),
+        (200, lent("AKID&amp;"), "without AccessKeyId"),
+    ):
+        with Source(in_turn((status, text))) as source:
+            env["AWS_ENDPOINT_URL_STS"] = source.url
+            (result,), _ = post(env, timeout_ms=3000)
+            equal(result["outcome"], "NOT_SENT")
+            assert says in result["text"], result
+            equal(len(source.seen), 2 if status == 500 else 1)
+    write("jwt", "\n")
+    assert "is empty" in refused(env)
+
+
+@test(rows=[21])
+def a_role_is_taken_with_another_profile():
+    """A profile's role is asked for, signed with the keys of another one, also by a wrong clock."""
+
+    def answer(request):
+        flaw = sigv4.check(request.head(), request.body, SECRETS, region="eu-west-1", service="sts")
+        assert flaw is None, flaw
+        stamp = time.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ")
+        if abs(time.mktime(stamp) - time.timezone - time.time() - source.date) > 300:
+            return 403, denial("SignatureDoesNotMatch", "Signature expired")
+        return 200, lent("AKIDROLE", "AssumeRole")
+
+    with Source(answer) as source:
+        write(
+            ".aws/config",
+            f"[profile r]\nregion = eu-west-1\nrole_arn = {ROLE}\nsource_profile = base\n"
+            "external_id = e/1\nduration_seconds = 900\n"
+            f"[profile s]\nregion = eu-west-1\nrole_arn = {ROLE}\nsource_profile = s\n" + keys("AKIDSELF"),
+        )
+        write(".aws/credentials", "[base]\n" + keys("AKIDBASE", "canary-base"))
+        env = {"AWS_ENDPOINT_URL_STS": source.url, "AWS_PROFILE": "r"}
+        equal(used(post(env)[1]), ["AKIDROLE"])
+        assert "Credential=AKIDBASE/" in source.seen[0].headers["Authorization"]
+        equal(source.seen[0].headers["X-Amz-Security-Token"], "canary-base")
+        sent = form(source.seen[0])
+        equal((sent["Action"], sent["ExternalId"], sent["DurationSeconds"]), ("AssumeRole", "e/1", "900"))
+        equal(used(post({**env, "AWS_PROFILE": "s"})[1]), ["AKIDROLE"])
+        assert "Credential=AKIDSELF/" in source.seen[1].headers["Authorization"]
+        source.date = 3600
+        equal(used(post(env)[1]), ["AKIDROLE"])
+        equal(len(source.seen), 4)
+
+
+@test
+def a_role_that_cannot_be_taken_is_named():
+    """Circles, second factors and roles that nobody asks for are refused by name."""
+    for lines, says in (
+        ("source_profile = default\n", "which has none"),
+        ("source_profile = a\n[profile a]\nrole_arn = x\nsource_profile = default\n", "in a circle"),
+        ("source_profile = nobody\n", 'credentials of the profile "nobody", which has none'),
+        ("mfa_serial = 1\nsource_profile = default\n", "aws configure export-credentials"),
+        ("", "neither source_profile, credential_source nor"),
+        ("credential_source = Moon\n", "none of Environment, Ec2InstanceMetadata, EcsContainer"),
+        ("credential_source = EcsContainer\n", "wants the credentials of EcsContainer, and there are none"),
+    ):
+        write(".aws/config", f"[default]\nrole_arn = {ROLE}\n{lines}")
+        text = refused()
+        assert says in text, text
+
+
+# ---- Instances ---------------------------------------------------------------
+
+ROLES = "/latest/meta-data/iam/security-credentials/"
+
+
+def instance(role="web+1", key="AKIDEC2", region="eu-south-2"):
+    """A metadata service that wants its token."""
+
+    def answer(request):
+        if request.command == "PUT" and request.path == "/latest/api/token":
+            ttl = request.headers["X-aws-ec2-metadata-token-ttl-seconds"]
+            return (200, "session==") if ttl == "21600" else (400, "")
+        if request.headers["X-aws-ec2-metadata-token"] != "session==":
+            return 401, ""
+        paths = {
+            ROLES: role,
+            ROLES + str(role): document(key, Code="Success"),
+            "/latest/meta-data/placement/region": region,
+        }
+        text = paths.get(request.path)
+        return (200, text) if text else (404, "canary")
+
+    return answer
+
+
+def enabled(**env):
+    return {"AWS_EC2_METADATA_DISABLED": "false", **env}
+
+
+@test
+def an_instance_gives_keys():
+    """The metadata service is asked for a token, a role, and its keys."""
+    with Source(instance()) as source:
+        env = enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url + "/")
+        equal(used(post(env)[1]), ["AKIDEC2"])
+        equal(source.lines(), ["PUT /latest/api/token", f"GET {ROLES}", f"GET {ROLES}web+1"])
+        refused({"AWS_EC2_METADATA_SERVICE_ENDPOINT": source.url})
+        equal(len(source.seen), 3)
+
+
+@test
+def an_instance_is_found_at_its_usual_address_and_tells_the_region():
+    """169.254.169.254 is asked; where nothing names a region, it does."""
+    if SANITIZED:
+        tap.skip("a sanitizer wants to be loaded first")
+    metadata = instance()
+    with Source(lambda r: (200, "{}") if r.command == "POST" else metadata(r)) as source:
+        env = enabled(LD_PRELOAD=SHIM, SHIM_LINK_LOCAL=source.port)
+        script = ["post x 20000 - Test.ok ={}", "go 1"]
+        (result,) = client("http://169.254.9.9/", script, env, insecure=1)
+        equal(result["outcome"], "ANSWERED")
+        equal(source.seen[0].headers["Host"], "169.254.169.254")
+        assert "/eu-south-2/dynamodb/" in source.seen[-1].headers["Authorization"]
+
+
+@test
+def an_instance_that_fails_is_named():
+    """A metadata service that fails, or has no role, is named, with what to do."""
+    for answer, says in (
+        (instance(role=None), "names no role: attach an instance profile"),
+        (instance(role="../x"), "names no role: attach an instance profile"),
+        (lambda r: (403, ""), "answered PUT /latest/api/token with status 403"),
+        (lambda r: (200, "two words"), "session token of the instance metadata service has a"),
+    ):
+        with Source(answer) as source:
+            text = refused(enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url))
+            assert says in text, text
+    text = refused(enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT="http://127.0.0.1:1"))
+    for part in ("there are no AWS credentials", "the instance metadata service: ", "aws configure"):
+        assert part in text, text
+    with Source(lambda r: (500, "") if len(source.seen) % 2 else instance()(r)) as source:
+        env = enabled(AWS_EC2_METADATA_SERVICE_ENDPOINT=source.url)
+        equal(used(post(env)[1]), ["AKIDEC2"])
+        equal(len(source.seen), 6)
+
+
+# ---- In the middle of work ---------------------------------------------------
+
+
+@contextlib.contextmanager
+def table(box):
+    """A table behind a service for which keys in dead have expired as soon as
+    there is a file named over; @box gives the keys. (Its environment, dead)"""
+    why = dynamo.missing("dynoxide")
+    if why is not None:
+        tap.skip(why)
+    dead = set()
+    with dynamo.server("dynoxide") as url:
+
+        def answer(request):
+            key = request.headers["Authorization"].partition("Credential=")[2].partition("/")[0]
+            if key in dead and os.path.exists("over"):
+                return 400, EXPIRED.decode()
+            headers = {k: v for k, v in request.headers.items() if k.lower() != "host"}
+            sent = urllib.request.Request(url, request.body, headers)
+            try:
+                with urllib.request.urlopen(sent, timeout=30) as got:
+                    return got.status, got.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+
+        with Source(answer) as service, Source(box) as source:
+            env = {
+                **BARE,
+                FULL: source.url,
+                "AWS_REGION": "eu-west-1",
+                "IDEM_STORE": f"dynamodb://orders?endpoint={service.url}",
+            }
+            done = tap.run([tap.PROGRAM, "store", "create"], env)
+            equal(done.status, 0)
+            source.seen.clear()
+            yield env, dead, source
+
+
+def idem(env, *args):
+    done = tap.run([tap.PROGRAM, *args], env, timeout=60)
+    for text in (done.stdout, done.stderr):
+        assert b"canary" not in text, text
+    return done
+
+
+WORK = ("run", "-k", "pay-1", "--lease", "5s", "--", "sh", "-c", "echo x >> ran; touch over; echo paid")
+
+
+def kept():
+    """What waits in the journal."""
+    return os.listdir("journal") if os.path.isdir("journal") else []
+
+
+def ran():
+    return pathlib.Path("ran").read_text(encoding="ascii").count("x")
+
+
+@test(rows=[20])
+def credentials_that_expire_in_mid_work_are_renewed():
+    """Credentials that end while the work goes on are fetched anew, and its outcome is recorded."""
+    box = in_turn((200, document("AKIDOLD")), (200, document("AKIDOLD")), (200, document("AKIDNEW")))
+    with table(box) as (env, dead, source):
+        dead.add("AKIDOLD")
+        done = idem(env, *WORK)
+        equal((done.status, done.stdout, done.stderr), (0, b"paid\n", b""))
+        equal(len(source.seen), 2)
+        equal(kept(), [])
+        again = idem(env, *WORK)
+        equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
+
+
+@test(rows=[20])
+def an_outcome_that_nobody_may_record_is_kept():
+    """If they cannot be renewed the outcome goes to the journal, and is recorded later."""
+    old = (200, document("AKIDOLD"))
+    for box, says in (
+        # The last try ends with the refusal, or while others are asked for.
+        (in_turn(old), b"ExpiredTokenException|no usable AWS credentials came from the"),
+        (in_turn(old, old, (403, "")), b"endpoint answered with status 403"),
+    ):
+        with table(box) as (env, dead, source):
+            dead.add("AKIDOLD")
+            done = idem(env, *WORK)
+            equal((done.status, done.stdout, ran()), (80, b"paid\n", 1))
+            assert len(source.seen) >= 2
+            equal(len(kept()), 1)
+            assert re.search(says, done.stderr), done.stderr
+            print("#", len(source.seen), "fetches:", done.stderr.decode().strip())
+            source.answer = lambda request: (200, document("AKIDNEW"))
+            equal(idem(env, "reconcile").status, 0)
+            equal(kept(), [])
+            again = idem(env, *WORK)
+            equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
+            os.unlink("ran")
+            os.unlink("over")
+
+
+if __name__ == "__main__":
+    tap.main()
