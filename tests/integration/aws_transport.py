@@ -429,7 +429,7 @@ def a_request_can_be_given_up():
         equal(outcome(sent), ("NO_ANSWER", 0, "UNKNOWN"))
         assert "not waited" in sent["text"], sent
         client.post("crc", name="done")
-        client.tell("turn 200")
+        client.tell("turn 2000")
         client.tell("abort done")
         equal(outcome(client.go()[0]), ANSWERED)
         equal([r.action for r in server.seen], ["silent", "crc"])
