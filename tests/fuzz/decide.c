@@ -286,8 +286,13 @@ static void check_owner(const struct case_of *c, const struct idem_decision *d)
 
 static void check_import(const struct case_of *c, const struct idem_decision *d)
 {
+    const struct idem_record *r = c->found;
+    bool gives_way = r == NULL || is_expired(c) ||
+                     (r->status == IDEM_STATUS_RELEASED &&
+                      c->op.u.import.record.fence > r->fence);
+
     must(d->code == 0);
-    must(c->found == NULL || is_expired(c) || d->change == IDEM_CHANGE_NONE);
+    must(gives_way || d->change == IDEM_CHANGE_NONE);
     must(d->change == IDEM_CHANGE_NONE ||
          d->next.status == c->op.u.import.record.status);
 }

@@ -388,8 +388,10 @@ static void put_copy_back(struct life *life, struct tape *tape)
     if (!copy->there) {
         return;
     }
-    want = !model_counts(m, life->now_ms) &&
-           model_counts(&copy->model, life->now_ms);
+    want =
+        (!model_counts(m, life->now_ms) ||
+         (m->status == IDEM_STATUS_RELEASED && copy->model.fence > m->fence)) &&
+        model_counts(&copy->model, life->now_ms);
     must(idem_import(life->store, idem_answer_record(copy->answer), &added,
                      NULL) == 0);
     must(added == want);
