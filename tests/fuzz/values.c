@@ -20,7 +20,7 @@ static wide number_of(const char **text)
 
     for (; *p >= '0' && *p <= '9'; p++) {
         n = n * 10 + (*p - '0');
-        if (n > (wide)1 << 100) {
+        if (n > (wide)1 << 64) {
             return -1;
         }
     }

@@ -3,8 +3,37 @@
 
 #include "test.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+ssize_t __real_sendmsg(int end, const struct msghdr *packet, int flags);
+ssize_t __real_recvmsg(int end, struct msghdr *packet, int flags);
+ssize_t __wrap_sendmsg(int end, const struct msghdr *packet, int flags);
+ssize_t __wrap_recvmsg(int end, struct msghdr *packet, int flags);
+
+static int left; /* So many of the next calls fail, */
+static int how;  /* in this way. */
+
+static bool fails(void)
+{
+    if (left == 0) {
+        return false;
+    }
+    left--;
+    errno = how;
+    return true;
+}
+
+ssize_t __wrap_sendmsg(int end, const struct msghdr *packet, int flags)
+{
+    return fails() ? -1 : __real_sendmsg(end, packet, flags);
+}
+
+ssize_t __wrap_recvmsg(int end, struct msghdr *packet, int flags)
+{
+    return fails() ? -1 : __real_recvmsg(end, packet, flags);
+}
 
 /* The number that the next descriptor gets; it rises with every one that is open. */
 static int next_fd(void)
@@ -121,4 +150,42 @@ TEST(channel, closesWhatHasNoPlace)
     assert_int_equal(next_fd(), next);
     (void)close(ends[0]);
     (void)close(ends[1]);
+}
+
+/* What passes is waited for; what does not pass is not waited for for ever. */
+TEST(channel, outlastsWhatPasses)
+{
+    static const struct {
+        int how;
+        int times;
+        bool sent;
+        bool received;
+    } rows[] = {
+        {EINTR, 100, true, true}, {ENOBUFS, 3, true, true},
+        {ENOMEM, 3, true, true},  {ECONNRESET, 1, false, true},
+        {EBADF, 1, false, false}, {ENOMEM, 1000, false, false},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        char message[2] = "";
+        int ends[2];
+
+        assert_int_equal(channel_open(ends), 0);
+        how = rows[i].how;
+        left = rows[i].times;
+        assert_int_equal(channel_send(ends[0], "m", 2, &channel_no_fds),
+                         rows[i].sent ? 0 : -1);
+        left = 0;
+        assert_int_equal(channel_send(ends[0], "n", 2, &channel_no_fds), 0);
+        left = rows[i].times;
+        assert_int_equal(channel_receive(ends[1], message, 2, true, NULL),
+                         rows[i].received ? 1 : -1);
+        left = 0;
+        if (rows[i].received) {
+            assert_string_equal(message, rows[i].sent ? "m" : "n");
+        }
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+    }
 }

@@ -3,6 +3,7 @@
  * the place of libcrypto's. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/base64.h"
+#include "base/sha256.h"
 #include "core/record.h"
 #include "core/token.h"
 #include "sample.h"
@@ -72,6 +73,50 @@ static int keyed_with_much(void)
     static const char secret[100] = "secret";
 
     return fingerprint_of(idem_bytes(secret, sizeof(secret)));
+}
+
+static int key_of(struct idem_slice secret)
+{
+    struct idem__hmac_key key;
+    int rc = idem__hmac_key_init(&key, secret);
+
+    idem__hmac_key_finish(&key);
+    return rc;
+}
+
+static int ready_key(void)
+{
+    return key_of(idem_str("secret"));
+}
+
+static int ready_key_of_much(void)
+{
+    static const char secret[100] = "secret";
+
+    return key_of(idem_bytes(secret, sizeof(secret)));
+}
+
+/* With a key that was made ready before. */
+static int signed_with_key(struct idem_slice message)
+{
+    struct idem__hmac_key key;
+    uint8_t digest[IDEM__SHA256_LEN];
+    int was = left;
+
+    left = -1;
+    assert_ok(idem__hmac_key_init(&key, idem_str("secret")));
+    left = was;
+    return idem__hmac(&key, message, digest);
+}
+
+static int sign(void)
+{
+    return signed_with_key(idem_str("message"));
+}
+
+static int sign_nothing(void)
+{
+    return signed_with_key(idem_str(""));
 }
 
 static int check_body(void)
@@ -230,6 +275,10 @@ TEST(hash, failsWhoeverNeedsIt)
         {"a fingerprint", plain},
         {"a keyed fingerprint", keyed},
         {"one with a long key", keyed_with_much},
+        {"a key made ready", ready_key},
+        {"a long key made ready", ready_key_of_much},
+        {"a signature", sign},
+        {"a signature of nothing", sign_nothing},
         {"a check of a body", check_body},
         {"an encoding", encode},
         {"a decoding", decode},
