@@ -2,44 +2,24 @@
 #include "cli.h"
 #include "held.h"
 
-static struct {
-    const char *token;
-    const char *error;
-    struct cli_journal_choice journal;
-    const char *store;
-} args;
+static struct cli_word word;
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct idem_outcome outcome = {.status = IDEM_STATUS_FAILED};
-    struct cli_held held;
-    int status;
-
     (void)argv;
-    if (argc > 0) {
-        return cli_usage(command, "the error is said with --error");
-    }
-    status = cli_journal_choose(command, &args.journal);
-    if (status == 0) {
-        status = cli_hold(command, args.token, args.store, &held);
-    }
-    if (status != 0) {
-        return status;
-    }
-    outcome.text = idem_str(args.error);
-    return cli_held_end(&held, &outcome, &args.journal);
+    return cli_held_say(command, &word, IDEM_STATUS_FAILED, "error", argc);
 }
 
 static struct cli_option options[] = {
-    CLI_OPTION_TOKEN(&args.token),
+    CLI_OPTION_TOKEN(&word.token),
     {.name = "error",
      .kind = CLI_ANY_TEXT,
-     .target = &args.error,
+     .target = &word.text,
      .arg = "TEXT",
      .max = IDEM_TEXT_MAX,
      .help = "what went wrong, for the person who looks"},
-    CLI_OPTION_JOURNAL(&args.journal),
-    CLI_OPTION_STORE(&args.store),
+    CLI_OPTION_JOURNAL(&word.journal),
+    CLI_OPTION_STORE(&word.store),
     {.name = NULL},
 };
 

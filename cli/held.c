@@ -134,3 +134,21 @@ int cli_held_finish(struct cli_held *held, const struct idem_error *error)
     memset(held, 0, sizeof(*held));
     return status;
 }
+
+int cli_held_say(const struct cli_command *command, struct cli_word *word,
+                 enum idem_status status, const char *option, int argc)
+{
+    struct idem_outcome outcome = {.status = status,
+                                   .text = idem_str(word->text)};
+    struct cli_held held;
+    int rc;
+
+    if (argc > 0) {
+        return cli_usage(command, "the %s is said with --%s", option, option);
+    }
+    rc = cli_journal_choose(command, &word->journal);
+    if (rc == 0) {
+        rc = cli_hold(command, word->token, word->store, &held);
+    }
+    return rc != 0 ? rc : cli_held_end(&held, &outcome, &word->journal);
+}

@@ -27,6 +27,20 @@ int cli_hold(const struct cli_command *command, const char *token,
 int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
                  const struct cli_journal_choice *journal);
 
+/* How an attempt ended, in the words of a command line. */
+struct cli_word {
+    const char *token;
+    const char *text; /* The note or the error. */
+    struct cli_journal_choice journal;
+    const char *store;
+};
+
+/* Ends the attempt of @word with @status, its text beside it. @option is the one
+ * that takes the text, and @argc counts arguments, of which there are to be none.
+ * The exit status, after saying what is wrong. */
+int cli_held_say(const struct cli_command *command, struct cli_word *word,
+                 enum idem_status status, const char *option, int argc);
+
 /* Says what became of the attempt if @error has a code, closes, and returns the
  * exit status. */
 int cli_held_finish(struct cli_held *held, const struct idem_error *error);

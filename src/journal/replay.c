@@ -311,13 +311,24 @@ static int go_round(struct round *round, const char *name,
     return 0;
 }
 
-static int check_filter(const struct idem_journal_filter *filter,
-                        struct idem_error *error)
+/* What @filter, which may be NULL, asks for; @store_url where it names no store. */
+static int choose(struct round *round, const struct idem_journal_filter *filter,
+                  const char *store_url, const char **ret_name,
+                  struct idem_error *error)
 {
+    static const struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
+
+    if (filter == NULL) {
+        filter = &all;
+    }
     if (filter->size != sizeof(*filter)) {
         return idem__error(error, IDEM_EINVALID,
                            "filter: begin with IDEM_JOURNAL_FILTER_INIT");
     }
+    round->id = filter->id;
+    round->store_url =
+        idem_str(filter->store_url != NULL ? filter->store_url : store_url);
+    *ret_name = filter->name;
     return 0;
 }
 
@@ -326,29 +337,19 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error)
 {
-    struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
     struct round round = {
         .journal = journal,
         .store = store,
         .each = each,
         .ctx = ctx,
     };
-    int rc;
+    const char *name = NULL;
+    int rc = choose(&round, filter, idem_store_url(store), &name, ret_error);
 
-    if (filter == NULL) {
-        filter = &all;
+    if (rc != 0 || round.store_url.len == 0) {
+        return rc; /* Nothing can be meant for a store without a URL. */
     }
-    rc = check_filter(filter, ret_error);
-    if (rc != 0) {
-        return rc;
-    }
-    round.id = filter->id;
-    round.store_url = idem_str(
-        filter->store_url != NULL ? filter->store_url : idem_store_url(store));
-    if (round.store_url.len == 0) {
-        return 0; /* Nothing can be meant for it. */
-    }
-    return go_round(&round, filter->name, ret_error);
+    return go_round(&round, name, ret_error);
 }
 
 int idem_journal_list(struct idem_journal *journal,
@@ -356,24 +357,15 @@ int idem_journal_list(struct idem_journal *journal,
                       idem_journal_fn *each, void *ctx,
                       struct idem_error *ret_error)
 {
-    struct idem_journal_filter all = IDEM_JOURNAL_FILTER_INIT;
     struct round round = {
         .journal = journal,
         .each = each,
         .ctx = ctx,
     };
-    int rc;
+    const char *name = NULL;
+    int rc = choose(&round, filter, NULL, &name, ret_error);
 
-    if (filter == NULL) {
-        filter = &all;
-    }
-    rc = check_filter(filter, ret_error);
-    if (rc != 0) {
-        return rc;
-    }
-    round.id = filter->id;
-    round.store_url = idem_str(filter->store_url);
-    return go_round(&round, filter->name, ret_error);
+    return rc != 0 ? rc : go_round(&round, name, ret_error);
 }
 
 int idem_journal_drop(struct idem_journal *journal, const char *name,
