@@ -57,6 +57,10 @@ const char *url_of(const struct fixture *f)
     return url;
 }
 
+enum {
+    TIMEOUT_MS = 60000 /* A busy machine answers the last of a thousand late. */
+};
+
 static struct idem_store *open_at(struct fixture *f,
                                   const struct idem_open_options *options)
 {
@@ -81,6 +85,7 @@ void open_virtual(struct fixture *f)
 {
     host_init(&f->host);
     f->options = host_options(&f->host, true);
+    f->options.timeout_ms = TIMEOUT_MS;
     /* The time of a service is not that of a clock that somebody sets. */
     f->host.kept_right = !traits()->file && is_durable();
     open_empty(f);
@@ -92,6 +97,7 @@ void open_real(struct fixture *f)
 
     host_init(&f->host);
     f->options = standard;
+    f->options.timeout_ms = TIMEOUT_MS;
     open_empty(f);
 }
 

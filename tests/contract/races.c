@@ -413,9 +413,8 @@ static void wait_or_complete(void *ctx, size_t i)
     s->ended_ms[i - WAITERS] = now_ms();
 }
 
-/* In the owner's process waiters are woken: they do not sleep until their next
- * poll, which would be an eighth of a second away on average. */
-TEST(race, wakesWaiters)
+/* How late the waiters of one store hear, on average. */
+static long long lateness_ms(void)
 {
     struct fixture f;
     struct sleepers s = {.f = &f};
@@ -436,10 +435,25 @@ TEST(race, wakesWaiters)
         late_ms += s.woken_ms[i] - s.ended_ms[i];
         idem_attempt_destroy(s.owners[i]);
     }
-    if (late_ms > WAITERS * 40) {
-        fail_with("woken %lld ms late on average", late_ms / WAITERS);
-    }
     finish(&f);
+    return late_ms / WAITERS;
+}
+
+/* In the owner's process waiters are woken: they do not sleep until their next
+ * poll, which would be an eighth of a second away on average. A busy machine is
+ * asked again. */
+TEST(race, wakesWaiters)
+{
+    long long late_ms = 0;
+    int tries;
+
+    for (tries = 0; tries < 5; tries++) {
+        late_ms = lateness_ms();
+        if (late_ms <= 40) {
+            return;
+        }
+    }
+    fail_with("woken %lld ms late on average", late_ms);
 }
 
 /* ---- Processes ---- */
