@@ -886,6 +886,9 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     case IDEM_OP_PURGE:
         idem__walk_purge(task, now);
         return;
+    case IDEM_OP_LIMIT:
+        fail(task, IDEM_EINVALID, "limit: this store does not count requests");
+        return;
     case IDEM_OP_COUNT:
         break;
     }
