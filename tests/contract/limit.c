@@ -139,29 +139,36 @@ TEST(limit, keepsLimitsApart)
 }
 
 /* Costs are counted; one that is too great leaves room to smaller ones, and still
- * hears the count of its own time. */
+ * hears the count of its own time. So it is with a limit that is counted in pieces,
+ * of which no single one has room for such a cost. */
 TEST(limit, countsCosts)
 {
-    struct fixture f;
-    struct idem_limit limit;
-    struct idem_limit great;
+    static const uint64_t scales[] = {1, 100};
+    size_t i;
 
-    open_virtual(&f);
-    limit = ask(&f, "r1", 10);
-    limit.cost = 4;
-    expect_limited(&f, &limit, true, 6, false);
-    great = ask(&f, "great", 10);
-    great.cost = 7;
-    expect_limited(&f, &great, false, 6, false);
-    limit.request = idem_str("r2");
-    limit.cost = 6;
-    expect_limited(&f, &limit, true, 0, false);
-    expect_limited(&f, &great, false, 6, true);
-    expect_limited(&f, &limit, true, 0, true);
-    limit.request = idem_str("r3");
-    limit.cost = 1;
-    expect_limited(&f, &limit, false, 0, false);
-    finish(&f);
+    for (i = 0; i < COUNT(scales); i++) {
+        uint64_t scale = scales[i];
+        struct fixture f;
+        struct idem_limit limit;
+        struct idem_limit great;
+
+        open_virtual(&f);
+        limit = ask(&f, "r1", 10 * scale);
+        limit.cost = 4 * scale;
+        expect_limited(&f, &limit, true, 6 * scale, false);
+        great = ask(&f, "great", 10 * scale);
+        great.cost = 7 * scale;
+        expect_limited(&f, &great, false, 6 * scale, false);
+        limit.request = idem_str("r2");
+        limit.cost = 6 * scale;
+        expect_limited(&f, &limit, true, 0, false);
+        expect_limited(&f, &great, false, 6 * scale, true);
+        expect_limited(&f, &limit, true, 0, true);
+        limit.request = idem_str("r3");
+        limit.cost = 1;
+        expect_limited(&f, &limit, false, 0, false);
+        finish(&f);
+    }
 }
 
 /* A window remembers so many refusals of that kind and no more; all are refused. */
@@ -243,8 +250,10 @@ TEST(limit, forgetsWindowsThatAreOver)
         assert_int_equal(
             stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 0);
     }
-    limit.request = idem_str("r1"); /* Nobody can say that it was counted. */
-    assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+    if (traits()->purge_lag_ms == 0) { /* A table's TTL does it there. */
+        limit.request = idem_str("r1");
+        assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+    }
     finish(&f);
 }
 
@@ -311,8 +320,10 @@ TEST(limit, isNotForReaders)
     options = f.options;
     options.flags |= IDEM_OPEN_READONLY;
     reader = handle_open(&f, &options);
-    limited = answer(reader, &limit);
-    assert_true(limited.repeated);
+    if (traits()->file) {
+        limited = answer(reader, &limit);
+        assert_true(limited.repeated);
+    }
     limit.request = idem_str("r2");
     assert_code(IDEM_EDENIED, idem_limit(reader, &limit, &limited, &why));
     handle_close(&f, reader);
