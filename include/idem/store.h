@@ -15,6 +15,7 @@
 #define IDEM_STORE_H
 
 #include <idem.h>
+#include <idem/limit.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +71,9 @@ enum idem_verb {
     IDEM_OP_PURGE,
     /* Reads the counters; see struct idem_counters. */
     IDEM_OP_COUNT,
+    /* Counts a request against a limit, once; see <idem/limit.h>. Atomic, and
+     * durable when it is answered. */
+    IDEM_OP_LIMIT,
 };
 
 enum idem_op_state {
@@ -93,7 +97,7 @@ enum idem_cancel {
 struct idem_op {
     enum idem_verb verb;
 
-    /* The record that is meant (all verbs but list, purge and count). */
+    /* The record that is meant (all verbs but list, purge, count and limit). */
     uint8_t id[IDEM_ID_LEN];
     struct idem_slice scope;
     struct idem_slice key;
@@ -138,6 +142,12 @@ struct idem_op {
             uint64_t from[3]; /* The store's own. */
         } purge;
         struct idem_counters counters;
+        struct {
+            struct idem_limit limit;
+            uint8_t window[IDEM_ID_LEN];  /* Identity of the window ... */
+            uint8_t request[IDEM_ID_LEN]; /* ... and of the request in it. */
+            struct idem_limited answer;
+        } limit;
     } u;
 
     /* The answer. */

@@ -90,6 +90,11 @@ static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
     case IDEM_OP_LIST:
         ret[n++] = &op->u.list.filter.scope;
         break;
+    case IDEM_OP_LIMIT:
+        ret[n++] = &op->u.limit.limit.name;
+        ret[n++] = &op->u.limit.limit.subject;
+        ret[n++] = &op->u.limit.limit.request;
+        break;
     case IDEM_OP_IMPORT:
         return n + record_slices(&op->u.import.record, ret + n);
     case IDEM_OP_EXPIRE:

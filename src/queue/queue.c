@@ -359,7 +359,8 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
         return idem__error(ret_error, IDEM_EINVALID, "the op is under way");
     }
     if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
-        op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT) {
+        op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT &&
+        op->verb != IDEM_OP_LIMIT) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "the op gave its attempt away: make a new one");
     }

@@ -50,7 +50,8 @@ class Request:
 
     @property
     def writes(self):
-        return self.operation.startswith(("Put", "Update", "Delete", "BatchWrite"))
+        writes = ("Put", "Update", "Delete", "BatchWrite", "TransactWrite")
+        return self.operation.startswith(writes)
 
     @property
     def conditional(self):

@@ -256,6 +256,7 @@ static void ask(struct line *line, const struct idem_op *op)
     case IDEM_OP_GET:
     case IDEM_OP_LIST:
     case IDEM_OP_COUNT:
+    case IDEM_OP_LIMIT:
         break;
     }
     add(line, "get");

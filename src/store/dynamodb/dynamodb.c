@@ -1,6 +1,7 @@
 /* Opening, inspecting and closing a DynamoDB store. */
 #include "base/heap.h"
 #include "core/error.h"
+#include "store/dynamodb/limit_known.h"
 #include "store/dynamodb/store.h"
 
 #include <idem/dynamodb.h>
@@ -15,6 +16,7 @@ static void finish(struct idem__dynamodb_store *store)
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
     idem__claims_destroy(store->env.claims);
+    idem__limit_known_destroy(store->env.limits);
     idem__free(store->env.scratch);
     (void)pthread_cond_destroy(&store->wake);
     (void)pthread_mutex_destroy(&store->mutex);
@@ -102,8 +104,10 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     store->env.table = store->place.table;
     store->env.host = store->base.options.host;
     store->env.claims = idem__claims_create();
+    store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.claims == NULL || store->env.scratch == NULL) {
+    if (store->env.claims == NULL || store->env.limits == NULL ||
+        store->env.scratch == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     return 0;

@@ -202,7 +202,8 @@ void idem__request_scan(struct idem__buffer *out,
     idem__buffer_str(out, ",\"ConsistentRead\":true,\"Limit\":");
     idem__buffer_u64(out, limit);
     idem__buffer_str(out,
-                     ",\"FilterExpression\":\"attribute_not_exists(body)\"");
+                     ",\"FilterExpression\":\"attribute_not_exists(body) AND "
+                     "attribute_not_exists(lim)\"");
     if (after.len > 0) {
         idem__buffer_str(out, ",\"ExclusiveStartKey\":");
         add_key(out, after);

@@ -57,7 +57,7 @@ void idem__request_heads_get(struct idem__buffer *out,
                              const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len);
 
 /* A page of the table after the item @after (empty: from the start), without the
- * parts of bodies. */
+ * parts of bodies and what is counted for limits. */
 void idem__request_scan(struct idem__buffer *out,
                         const struct idem__table_conf *table,
                         struct idem_slice after, uint64_t limit);

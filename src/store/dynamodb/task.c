@@ -886,6 +886,9 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     case IDEM_OP_PURGE:
         idem__walk_purge(task, now);
         return;
+    case IDEM_OP_LIMIT:
+        idem__limit_start(task, now);
+        return;
     case IDEM_OP_COUNT:
         break;
     }
@@ -924,5 +927,6 @@ void idem__task_free(struct idem__task *task)
 {
     for_all_buffers(task, idem__buffer_free);
     idem__walk_free(task->walk);
+    idem__limiter_free(task->limiter);
     idem__aws_request_finish(&task->request);
 }

@@ -31,8 +31,9 @@ enum idem__task_next {
 struct idem__task_env {
     struct idem__table_conf table;
     struct idem__claims *claims;
-    struct idem_host host; /* random is used, for jitter. */
-    uint8_t *scratch;      /* IDEM_HEAD_MAX bytes, for one task at a time. */
+    struct idem__limit_known *limits; /* NULL: no rate limits. */
+    struct idem_host host;            /* random is used, for jitter. */
+    uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
 
 /* The bytes of one body on their way in or out. */
@@ -77,7 +78,8 @@ struct idem__task {
     struct idem__transfer input;
     struct idem__transfer *moving;
     struct idem__buffer out;
-    struct idem__walk *walk; /* Of walk.c; NULL until it is needed. */
+    struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
+    struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
 
     struct idem__task *link; /* The store's. */
     int64_t due_ms;
@@ -109,6 +111,10 @@ void idem__task_free(struct idem__task *task);
 void idem__walk_list(struct idem__task *task, const struct idem_now *now);
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
 void idem__walk_free(struct idem__walk *walk);
+
+/* Likewise of limit_task.c. */
+void idem__limit_start(struct idem__task *task, const struct idem_now *now);
+void idem__limiter_free(struct idem__limiter *limiter);
 
 /* Sends @target with what is in task->out. */
 void idem__task_send(struct idem__task *task, const char *target,

@@ -4,6 +4,7 @@
 #include "queue/queue.h"
 #include "store/local/anchor.h"
 #include "store/local/engine.h"
+#include "store/memory/limit.h"
 #include "store/shared/verbs.h"
 #include "store/shared/tally.h"
 
@@ -37,6 +38,7 @@ struct memory_store {
     size_t rows_len;
     size_t rows_cap;
     struct idem__tally tally;
+    struct idem__memory_limits limits;
     uint8_t *garbage; /* What the engine may still be reading after a save. */
     uint8_t head[IDEM_HEAD_MAX]; /* Where heads are encoded. */
 };
@@ -368,9 +370,13 @@ static bool run(struct memory_store *m, struct idem_op *op)
         return false;
     case IDEM_OP_PURGE:
         purge(m, op, &now);
+        idem__memory_limits_purge(&m->limits, &now);
         return false;
     case IDEM_OP_COUNT:
         idem__tally_answer(&m->tally, op);
+        return false;
+    case IDEM_OP_LIMIT:
+        idem__memory_limit(&m->limits, op, &now);
         return false;
     case IDEM_OP_BEGIN:
     case IDEM_OP_END:
@@ -422,6 +428,7 @@ static void free_store(struct memory_store *m)
     for (i = 0; i < m->rows_len; i++) {
         free_row(m->rows[i]);
     }
+    idem__memory_limits_finish(&m->limits);
     idem__free(m->garbage);
     idem__free(m->rows);
     idem__free(m->buckets);

@@ -98,6 +98,7 @@ void idem__tally_op(struct idem__tally *tally, const struct idem_op *op)
     case IDEM_OP_LIST:
     case IDEM_OP_IMPORT:
     case IDEM_OP_COUNT:
+    case IDEM_OP_LIMIT:
         break;
     }
 }

@@ -31,6 +31,7 @@ void idem__verb_decide(const struct idem_record *found,
     case IDEM_OP_LIST:
     case IDEM_OP_PURGE:
     case IDEM_OP_COUNT:
+    case IDEM_OP_LIMIT:
         break;
     }
     memset(decision, 0, sizeof(*decision));

@@ -41,7 +41,8 @@ static void fail_all(struct idem_op *batch, const struct idem_error *error)
 /* What starts something new; all else ends, or goes on with, what was begun. */
 static bool is_new(const struct idem_op *op)
 {
-    return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_IMPORT;
+    return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_IMPORT ||
+           op->verb == IDEM_OP_LIMIT;
 }
 
 /* Without room in reserve nothing new is written; a replay needs no room. */
@@ -65,6 +66,9 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
     if (op->verb == IDEM_OP_PURGE) {
         return idem__sqlite_purge(store, op, now);
     }
+    if (op->verb == IDEM_OP_LIMIT) {
+        return idem__sqlite_limit(store, op, now);
+    }
     if (store->reserve.lacking && is_new(op)) {
         refuse(&table, op, now);
         return false;
@@ -76,6 +80,7 @@ static void roll_back(struct idem__sqlite_store *store)
 {
     /* SQLite may have rolled back by itself; then this fails, and may. */
     (void)idem__conn_run(store->table.conn, IDEM__SQL_ROLLBACK);
+    store->table.conn->has_limits = false;
 }
 
 /* Runs the ops inside the transaction. An SQLite result. */
@@ -417,7 +422,7 @@ static void note_begin(struct idem__sqlite_store *store,
 {
     unsigned n = __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED);
 
-    if (op->verb != IDEM_OP_BEGIN) {
+    if (op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
         return;
     }
     if (!op->changed) {

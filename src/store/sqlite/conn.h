@@ -24,6 +24,14 @@ enum idem__sql {
     IDEM__SQL_CLOCK_SAVE,
     IDEM__SQL_COUNTER_ADD, /* name, value */
     IDEM__SQL_COUNTERS_LOAD,
+    IDEM__SQL_LIMIT_WINDOW, /* id -> seq, expires, remaining, refusals */
+    IDEM__SQL_LIMIT_ENTRY,  /* seq, request -> entry */
+    IDEM__SQL_LIMIT_INSERT,
+    IDEM__SQL_LIMIT_UPDATE,
+    IDEM__SQL_LIMIT_ADD,
+    IDEM__SQL_LIMIT_OLDEST, /* -> seq, expires */
+    IDEM__SQL_LIMIT_FORGET, /* seq, how many: of its requests */
+    IDEM__SQL_LIMIT_DELETE,
     IDEM__SQL_COUNT,
 };
 
@@ -34,6 +42,7 @@ struct idem__conn {
     bool full_is_clean; /* A commit that found no room left nothing behind. */
     int prepare_rc;     /* Of the last statement that could not be prepared. */
     int wal_pages;      /* In the log after the last commit. */
+    bool has_limits;    /* The tables of limit.c are there. */
 };
 
 /* Opens @path, which exists, and changes nothing in it. The store's lock is

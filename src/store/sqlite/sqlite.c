@@ -58,7 +58,7 @@ static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
     bool moved = false;
     bool answered = true;
 
-    if (!must && op->verb != IDEM_OP_BEGIN) {
+    if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
         return false;
     }
     table.conn = idem__readers_take(store, must, &op->error);
@@ -73,6 +73,8 @@ static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
                            "the clock does not answer; nothing was done");
     } else if (op->verb == IDEM_OP_LIST) {
         idem__sqlite_list(table.conn, op, &now);
+    } else if (op->verb == IDEM_OP_LIMIT) {
+        answered = !moved && idem__sqlite_limit_peek(table.conn, op, &now);
     } else {
         answered = (must || !moved) && idem__engine_peek(&view, op, &now);
     }
@@ -86,7 +88,8 @@ static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
 static bool is_worth_a_peek(struct idem__sqlite_store *store,
                             const struct idem_op *op)
 {
-    return op->verb != IDEM_OP_BEGIN || read_only(store) ||
+    return (op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) ||
+           read_only(store) ||
            __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED) <
                IDEM__NEW_IN_A_ROW;
 }

@@ -116,6 +116,22 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
 bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now);
 
+/* ---- limit.c ---- */
+
+/* Counts a request, inside a write transaction. True if something was written. */
+bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
+                        const struct idem_now *now);
+
+/* Answers @op if reading alone can: a retry, or a refusal that nothing is to be
+ * remembered of. */
+bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
+                             const struct idem_now *now);
+
+/* One slice of a purge. True if rows went. */
+bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
+                              struct idem_op *op, const struct idem_now *now,
+                              bool *ret_done);
+
 /* ---- batch.c ---- */
 
 /* The group's run(): the lock is held, and released before it returns. */

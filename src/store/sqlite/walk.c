@@ -233,6 +233,21 @@ static const int expiring[] = {
     IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
 };
 
+/* After the records come the windows of limits, which are no records and are not
+ * counted. */
+static bool purge_limits(struct idem__sqlite_store *store, struct idem_op *op,
+                         const struct idem_now *now)
+{
+    bool went;
+
+    op->u.purge.purged = 0;
+    went = idem__sqlite_limit_purge(store, op, now, &op->u.purge.done);
+    if (op->u.purge.done) {
+        op->u.purge.cursor[0] = 0;
+    }
+    return went;
+}
+
 /* The cursor is the place in expiring[], deadline, seq. */
 bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now)
@@ -245,6 +260,9 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
     bool stopped = false;
     int rc;
 
+    if (cursor[0] == sizeof(expiring) / sizeof(expiring[0])) {
+        return purge_limits(store, op, now);
+    }
     if (purger.max > PURGE_ROWS) {
         purger.max = PURGE_ROWS;
     }
@@ -273,10 +291,6 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
         cursor[0]++;
         cursor[1] = 0;
         cursor[2] = 0;
-        op->u.purge.done = cursor[0] == sizeof(expiring) / sizeof(expiring[0]);
-        if (op->u.purge.done) {
-            cursor[0] = 0;
-        }
     }
     return deleted > 0;
 }

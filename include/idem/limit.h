@@ -1,0 +1,147 @@
+/* idem/limit.h: rate limits that count a request once.
+ *
+ * A counter of requests counts a retry as well, and a window that is cut from
+ * the clock of the moment gives another answer after midnight. Here the request
+ * brings its id and the time of its event. The window is cut from that time, in
+ * UTC, and whoever asks about the same request in the same window, however often
+ * and from wherever, gets the decision that was made the first time.
+ *
+ *     struct idem_limit limit = IDEM_LIMIT_INIT;
+ *     limit.name = idem_str("uploads");
+ *     limit.subject = idem_str("u1");           whose
+ *     limit.request = idem_str("r1");           as the event names it
+ *     limit.at_ms = 1510067704370;              as the event says it
+ *     limit.max = 8;
+ *     limit.per_ms = IDEM_LIMIT_DAY;
+ *
+ *     idem_limit(store, &limit, &limited, &error)
+ *     limited.admitted, limited.remaining
+ *
+ * Concurrent requests, of as many processes as there are, never admit more than
+ * the limit in one window, and refuse nothing that there is room for. Every error
+ * of kind RETRY is safe to ask again: the request counts once.
+ *
+ * A limit is its name, its subject, max and per_ms together: with another max or
+ * another length it is another limit, which counts from nothing.
+ *
+ * What was decided is remembered until late_ms after the end of the window, and
+ * deleted soon after that, by the calls that come later. A request whose window
+ * has been over for longer is refused with IDEM_EINVALID, because nobody could say
+ * whether it was counted. So is one from the future (IDEM_LIMIT_AHEAD_MS).
+ */
+#ifndef IDEM_LIMIT_H
+#define IDEM_LIMIT_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+#define IDEM_LIMIT_NAME_MAX 255 /* Bytes of name, subject and request. */
+#define IDEM_LIMIT_MAX 1000000000000LL
+
+/* Lengths of windows. They begin at 1970-01-01T00:00:00Z and follow each other
+ * without a gap, so that a day is a day in UTC, and seven days begin on a
+ * Thursday. */
+#define IDEM_LIMIT_SECOND 1000LL /* The shortest. */
+#define IDEM_LIMIT_MINUTE 60000LL
+#define IDEM_LIMIT_HOUR 3600000LL
+#define IDEM_LIMIT_DAY 86400000LL
+#define IDEM_LIMIT_PER_MAX (366 * IDEM_LIMIT_DAY)
+
+/* How far ahead of the store's time an event may say it is. */
+#define IDEM_LIMIT_AHEAD_MS (15 * IDEM_LIMIT_MINUTE)
+
+/* Refusals that a window remembers, of requests with a cost of more than 1 for
+ * which there was some room, but not enough. After that many such a request is
+ * still refused whenever it asks, but may be told another remaining. */
+#define IDEM_LIMIT_REFUSALS 100
+
+enum idem_limit_flag {
+    /* DynamoDB: for limits so large that some requests more than the limit do not
+     * matter. Other stores count exactly all the same. */
+    IDEM_LIMIT_APPROXIMATE = 1,
+};
+
+struct idem_limit {
+    size_t size; /* sizeof, set by IDEM_LIMIT_INIT. */
+    unsigned flags;
+    struct idem_slice name;    /* Of the limit. */
+    struct idem_slice subject; /* Who is limited: a user, a tenant. */
+    struct idem_slice request; /* The same for each retry. */
+    int64_t at_ms;   /* When the event happened; the same for each retry. */
+    int64_t per_ms;  /* Length of the window. */
+    uint64_t max;    /* In one window. */
+    uint64_t cost;   /* Of this request; 1. */
+    int64_t late_ms; /* How long after the end of its window a request may still
+                        be asked about; 24 h. The same for all of a limit. */
+};
+
+#define IDEM_LIMIT_INIT                                                        \
+    {                                                                          \
+        sizeof(struct idem_limit), 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0,   \
+            0, 1, IDEM_LIMIT_DAY                                               \
+    }
+
+/* The decision. */
+struct idem_limited {
+    bool admitted;
+    bool repeated; /* It was made before, perhaps by an earlier copy of this
+                           very call. */
+    uint64_t
+        remaining;    /* After it. Large limits on DynamoDB: an upper bound. */
+    int64_t start_ms; /* The window: from here ... */
+    int64_t end_ms;   /* ... to before this. */
+};
+
+/* Decides about one request. A decision to admit is durable when it is answered.
+ *
+ * IDEM_EINVALID      @limit is not valid, or its window is too far away.
+ * IDEM_EUNAVAILABLE  Nothing was counted.
+ * IDEM_EUNKNOWN      It may have been counted: ask again.
+ * IDEM_EFULL, IDEM_EDENIED, IDEM_ECONFIG, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_limit(struct idem_store *store, const struct idem_limit *limit,
+               struct idem_limited *ret_limited, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* The same for a queue.
+ *
+ * IDEM_EINVALID, IDEM_ENOMEM
+ */
+struct idem_op;
+int idem_op_limit(const struct idem_limit *limit, struct idem_op **ret_op,
+                  struct idem_error *ret_error);
+
+/* The decision of an op of idem_op_limit() that answered 0; else NULL. Valid
+ * until the op is submitted again or destroyed. */
+const struct idem_limited *idem_op_limited(const struct idem_op *op);
+
+/* HTTP fields about a decision, as draft-ietf-httpapi-ratelimit-headers-10 has
+ * them; each a NUL-terminated value. */
+struct idem_limit_fields {
+    char policy[896];     /* RateLimit-Policy: "uploads";q=8;w=86400 */
+    char limit[896];      /* RateLimit: "uploads";r=7;t=3600 */
+    char retry_after[24]; /* Retry-After: 3600; empty where admitted. */
+};
+
+/* Fills in the fields for an answer that is given at @now_ms, by the clock of
+ * whoever answers. A name that is not printable ASCII is percent-encoded. Pure.
+ *
+ * IDEM_EINVALID  @limit is not valid.
+ */
+int idem_limit_fields(const struct idem_limit *limit,
+                      const struct idem_limited *limited, int64_t now_ms,
+                      struct idem_limit_fields *ret_fields,
+                      struct idem_error *ret_error);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+/* What a limit says to one request. */
+#include "limit/limit.h"
+
+#include "core/error.h"
+
+#include <stdio.h>
+
+static void refuse(struct idem__limit_decision *decision, int code,
+                   const char *text)
+{
+    decision->code = code;
+    (void)snprintf(decision->text, sizeof(decision->text), "%.199s", text);
+}
+
+/* The answer that was given before. */
+static void repeat(struct idem__limit_decision *decision, int64_t entry)
+{
+    decision->limited.repeated = true;
+    decision->limited.admitted = entry >= 0;
+    decision->limited.remaining = (uint64_t)(entry >= 0 ? entry : -entry);
+}
+
+static bool is_sound(const struct idem_limit *limit,
+                     const struct idem__limit_state *found)
+{
+    const int64_t max = (int64_t)limit->max;
+
+    return (!found->has_window || found->left <= limit->max) &&
+           (!found->has_entry || (found->entry < max && found->entry > -max));
+}
+
+void idem__limit_decide(const struct idem_limit *limit,
+                        const struct idem__limit_state *found,
+                        const struct idem_now *now,
+                        struct idem__limit_decision *ret_decision)
+{
+    struct idem__limit_decision *decision = ret_decision;
+    uint64_t left = found->has_window ? found->left : limit->max;
+    struct idem_error error;
+    int rc;
+
+    memset(decision, 0, sizeof(*decision));
+    idem__limit_window(limit->at_ms, limit->per_ms, &decision->limited.start_ms,
+                       &decision->limited.end_ms);
+    if (!is_sound(limit, found)) {
+        refuse(decision, IDEM_ECORRUPT,
+               "what was counted in this window cannot be trusted");
+        return;
+    }
+    if (found->has_entry) {
+        repeat(decision, found->entry);
+        return;
+    }
+    rc = idem__limit_in_time(limit, now, &error);
+    if (rc != 0) {
+        refuse(decision, rc, error.text);
+        return;
+    }
+    decision->limited.admitted = limit->cost <= left;
+    if (decision->limited.admitted) {
+        decision->remember = true;
+        decision->left = left - limit->cost;
+        decision->entry = (int64_t)decision->left;
+        decision->refusals = found->refusals;
+    } else {
+        decision->remember = left > 0 && found->refusals < IDEM_LIMIT_REFUSALS;
+        decision->left = left;
+        decision->entry = -(int64_t)left;
+        decision->refusals = found->refusals + 1;
+    }
+    decision->limited.remaining = decision->left;
+    decision->expires_ms = idem__limit_expires(limit);
+}
+
+bool idem__limit_settle(struct idem_op *op,
+                        const struct idem__limit_state *found,
+                        const struct idem_now *now,
+                        struct idem__limit_decision *ret_decision)
+{
+    idem__limit_decide(&op->u.limit.limit, found, now, ret_decision);
+    if (ret_decision->code != 0) {
+        (void)idem_op_fail(op, ret_decision->code, "%s", ret_decision->text);
+        return false;
+    }
+    op->u.limit.answer = ret_decision->limited;
+    return true;
+}

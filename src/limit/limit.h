@@ -1,0 +1,72 @@
+/* Rate limits: the window of a request, and the decision about it. Pure. */
+#ifndef IDEM_LIMIT_LIMIT_H
+#define IDEM_LIMIT_LIMIT_H
+
+#include <idem/store.h>
+
+/* State outlives the time in which it can be asked for by this much, which is
+ * more than any clock of ours can be wrong. */
+#define IDEM__LIMIT_GRACE_MS IDEM_LIMIT_HOUR
+
+/* 0, or IDEM_EINVALID with a sentence that names the member and its range. */
+int idem__limit_check(const struct idem_limit *limit, struct idem_error *error);
+
+/* The window that @at_ms lies in. */
+void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
+                        int64_t *ret_end_ms);
+
+/* When the state of @limit's window may be deleted. */
+int64_t idem__limit_expires(const struct idem_limit *limit);
+
+/* The identities of @limit's window and, within it, of the request. 0 or
+ * IDEM_ENOMEM. */
+int idem__limit_ids(const struct idem_limit *limit,
+                    uint8_t ret_window[IDEM_ID_LEN],
+                    uint8_t ret_request[IDEM_ID_LEN]);
+
+/* ---- The decision ---- */
+
+/* What was found of a window. Zeroed: nothing. */
+struct idem__limit_state {
+    bool has_window;
+    uint64_t left;
+    uint64_t refusals; /* Remembered ones. */
+    bool has_entry;
+    int64_t entry; /* Of the request; see below. */
+};
+
+/* What is remembered of a request is one number: the remaining count if it was
+ * admitted, and the negative of it if it was refused. With nothing left nothing
+ * is remembered of a refusal: it would be refused again. */
+
+struct idem__limit_decision {
+    int code; /* 0, or an enum idem_code with @text. */
+    char text[200];
+    struct idem_limited limited;
+    bool remember; /* Write entry, left and refusals, and expires_ms if it is
+                      later than what is there. */
+    int64_t entry;
+    uint64_t left;
+    uint64_t refusals;
+    int64_t expires_ms;
+};
+
+void idem__limit_decide(const struct idem_limit *limit,
+                        const struct idem__limit_state *found,
+                        const struct idem_now *now,
+                        struct idem__limit_decision *ret_decision);
+
+/* Decides on @op, and sets its answer. False: op->error says why not. */
+bool idem__limit_settle(struct idem_op *op,
+                        const struct idem__limit_state *found,
+                        const struct idem_now *now,
+                        struct idem__limit_decision *ret_decision);
+
+/* 0, or IDEM_EINVALID: the window is too far from @now to begin anything in. */
+int idem__limit_in_time(const struct idem_limit *limit,
+                        const struct idem_now *now, struct idem_error *error);
+
+/* True if state that expires then may be deleted. */
+bool idem__limit_expired(int64_t expires_ms, const struct idem_now *now);
+
+#endif

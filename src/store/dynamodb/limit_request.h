@@ -1,0 +1,84 @@
+/* What a rate limit is in a table, and the requests about it, as JSON. Pure.
+ *
+ * A limit of up to IDEM__LIMIT_SMALL is one item for each window, with an attribute
+ * for each request that it counted:
+ *
+ *     id   "limit#" and the window in hex
+ *     lim  what is left
+ *     rNNN the entry of request NNN (16 bytes of its identity, in base64)
+ *     refs refusals that are remembered, if there are any
+ *     ttl  in seconds
+ *
+ * One conditional update decides. Such an item grows to at most 11 KB; from about
+ * 250 requests on an update of it costs more than the 4 write units of the other
+ * kind.
+ *
+ * A greater limit has an item for each request (id "limit#" and the request in
+ * hex, lim is its entry) and 4 or 16 shards for each window ("limit#" and the
+ * window in hex, "#" and the shard's number; lim is what is left of the shard's
+ * share, and refs as above in the first). One transaction writes the request, if it
+ * is not there, and takes its cost from a shard, or from several. No item grows.
+ * What is left of a shard only ever becomes less, and nothing is moved between
+ * shards: so whatever was read of them, at whatever time, is an upper bound of
+ * what is left now, and a request that costs more than the sum of such bounds is
+ * refused for good. */
+#ifndef IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
+#define IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
+
+#include "limit/limit.h"
+#include "store/dynamodb/request.h"
+
+enum {
+    IDEM__LIMIT_SMALL = 256,
+    IDEM__LIMIT_SHARDS_MAX = 16,
+    IDEM__LIMIT_ID_MAX = 96, /* With a NUL. */
+};
+
+/* Into how many shards a limit of @max is divided; 0: it is small. */
+unsigned idem__limit_shards(uint64_t max);
+
+/* How much of @max is shard @i's. */
+uint64_t idem__limit_share(uint64_t max, unsigned i);
+
+/* The id of a window's item, of a request's, and of a shard (0 or more). */
+void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
+                         char ret_text[IDEM__LIMIT_ID_MAX]);
+
+/* Small limits: admits the request if there is room and nothing is known of it;
+ * remembers a refusal as it was decided on @found; reads. The id that is read is
+ * the item's. */
+void idem__limit_request_admit(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               const struct idem_op *op);
+void idem__limit_request_refuse(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op,
+                                const struct idem__limit_decision *decision);
+void idem__limit_request_get(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const uint8_t id[IDEM_ID_LEN]);
+
+/* Large limits: reads the shards, not strongly; writes the request with its entry
+ * and takes takes[i] from each shard where that is more than 0, or, with a refusal,
+ * counts that in the first. */
+void idem__limit_request_shards(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op);
+void idem__limit_request_transact(struct idem__buffer *out,
+                                  const struct idem__table_conf *table,
+                                  const struct idem_op *op,
+                                  const struct idem__limit_decision *decision,
+                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX]);
+
+/* What an item says. 0 or IDEM_ECORRUPT. @item NULL: nothing. */
+int idem__limit_read_window(json_object *item, const struct idem_op *op,
+                            struct idem__limit_state *ret_state);
+int idem__limit_read_entry(json_object *item,
+                           struct idem__limit_state *ret_state);
+int idem__limit_read_shard(json_object *item, uint64_t *ret_left,
+                           uint64_t *ret_refusals);
+
+/* The shard that the id of @item names, or -1. */
+int idem__limit_shard_of(json_object *item);
+
+#endif

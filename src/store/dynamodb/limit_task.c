@@ -1,0 +1,530 @@
+/* A rate limit on its way through the table; see limit_request.h for what lies
+ * there.
+ *
+ * All of these writes may be sent again without a look: each is conditional on
+ * there being no entry of the request, and whoever finds one is shown it. That is
+ * how an unanswered write is read back, and how a retry hears what the first try
+ * was told. */
+#include "aws/error.h"
+#include "base/heap.h"
+#include "core/error.h"
+#include "store/dynamodb/limit_known.h"
+#include "store/dynamodb/task.h"
+
+enum {
+    KEEP_BYTES = 16 * 1024,
+    ROUNDS_MAX = 64,
+    BOUNDS_MS = 1000, /* How old a count may be that is given as remaining. */
+};
+
+struct idem__limiter {
+    struct idem__limit_decision decision;
+    uint64_t takes[IDEM__LIMIT_SHARDS_MAX];
+    /* The bounds that the transaction was planned with. Once it is applied a shard
+     * has at most that less what was taken. By then the bounds may have been
+     * lowered by a reading that saw it already: to take off twice would be too
+     * much. */
+    uint64_t bounds[IDEM__LIMIT_SHARDS_MAX];
+    unsigned spread; /* Shards that were in the way of others. */
+};
+
+void idem__limiter_free(struct idem__limiter *limiter)
+{
+    idem__free(limiter);
+}
+
+static void fail(struct idem__task *task, int code, const char *text)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, code, "%s", text);
+    idem__task_fail(task, &error);
+}
+
+static void corrupt(struct idem__task *task)
+{
+    fail(
+        task, IDEM_ECORRUPT,
+        "DynamoDB: what was counted in this window has a form that is not ours");
+}
+
+/* Decides on what was found. False: the op failed. */
+static bool settle(struct idem__task *task,
+                   const struct idem__limit_state *found,
+                   const struct idem_now *now)
+{
+    struct idem__limit_decision *decision = &task->limiter->decision;
+
+    if (task->rounds++ == ROUNDS_MAX) {
+        fail(task, IDEM_EUNAVAILABLE,
+             "DynamoDB: the count changes faster than it can be read");
+        return false;
+    }
+    idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
+    if (decision->code != 0) {
+        fail(task, decision->code, decision->text);
+        return false;
+    }
+    return true;
+}
+
+static void answer_with(struct idem__task *task, bool changed)
+{
+    task->op->u.limit.answer = task->limiter->decision.limited;
+    task->op->changed = changed;
+    idem__task_done(task);
+}
+
+static json_object *item_of(json_object *body)
+{
+    json_object *item = NULL;
+
+    (void)json_object_object_get_ex(body, "Item", &item);
+    return json_object_is_type(item, json_type_object) ? item : NULL;
+}
+
+static void begin_request(struct idem__task *task)
+{
+    idem__buffer_reset(&task->out, KEEP_BYTES);
+}
+
+/* ---- Small limits ---- */
+
+static void admit(struct idem__task *task, const struct idem_now *now);
+static void refuse(struct idem__task *task, const struct idem_now *now);
+static void look(struct idem__task *task, const struct idem_now *now);
+
+/* What a window's item says, and what follows. */
+static void found_window(struct idem__task *task, json_object *item,
+                         const struct idem_now *now)
+{
+    struct idem__limit_state found;
+    const struct idem__limit_decision *decision = &task->limiter->decision;
+
+    if (idem__limit_read_window(item, task->op, &found) != 0) {
+        corrupt(task);
+        return;
+    }
+    if (!settle(task, &found, now)) {
+        return;
+    }
+    if (!decision->remember) {
+        answer_with(task, /* changed= */ false);
+    } else if (decision->limited.admitted) {
+        admit(task, now);
+    } else {
+        refuse(task, now);
+    }
+}
+
+static void looked(struct idem__task *task, const struct idem_now *now,
+                   struct idem__answer *answer)
+{
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, look);
+        return;
+    }
+    found_window(task, item_of(answer->body), now);
+}
+
+static void look(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    begin_request(task);
+    idem__limit_request_get(&task->out, &task->env->table,
+                            task->op->u.limit.window);
+    idem__task_send(task, IDEM__TARGET("GetItem"), looked);
+}
+
+/* What came of an update. True: it was applied. */
+static bool was_updated(struct idem__task *task, struct idem__answer *answer,
+                        void (*again)(struct idem__task *task,
+                                      const struct idem_now *now),
+                        const struct idem_now *now)
+{
+    switch (answer->said) {
+    case IDEM__SAID_OK:
+        return true;
+    case IDEM__SAID_REFUSED:
+        if (answer->item != NULL) {
+            found_window(task, answer->item, now);
+        } else {
+            look(task, now);
+        }
+        return false;
+    case IDEM__SAID_UNKNOWN:
+        task->maybe = true;
+        break;
+    default:
+        break;
+    }
+    idem__task_retry(task, answer, again);
+    return false;
+}
+
+/* The count after an update is what the service says it is. */
+static void admitted(struct idem__task *task, const struct idem_now *now,
+                     struct idem__answer *answer)
+{
+    struct idem_limited *limited = &task->limiter->decision.limited;
+    json_object *item = NULL;
+    struct idem__limit_state state;
+
+    if (!was_updated(task, answer, admit, now)) {
+        return;
+    }
+    (void)json_object_object_get_ex(answer->body, "Attributes", &item);
+    if (idem__limit_read_window(item, task->op, &state) != 0 ||
+        !state.has_entry || state.entry < 0 ||
+        (uint64_t)state.entry >= task->op->u.limit.limit.max) {
+        /* It was applied, and can be asked for again. */
+        task->maybe = true;
+        fail(task, IDEM_EUNKNOWN,
+             "DynamoDB: the answer has a form that is not its own");
+        return;
+    }
+    limited->admitted = true;
+    limited->repeated = false;
+    limited->remaining = (uint64_t)state.entry;
+    answer_with(task, /* changed= */ true);
+}
+
+static void admit(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    begin_request(task);
+    idem__limit_request_admit(&task->out, &task->env->table, task->op);
+    idem__task_send(task, IDEM__TARGET("UpdateItem"), admitted);
+}
+
+static void refused(struct idem__task *task, const struct idem_now *now,
+                    struct idem__answer *answer)
+{
+    if (was_updated(task, answer, refuse, now)) {
+        answer_with(task, /* changed= */ true);
+    }
+}
+
+static void refuse(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    begin_request(task);
+    idem__limit_request_refuse(&task->out, &task->env->table, task->op,
+                               &task->limiter->decision);
+    idem__task_send(task, IDEM__TARGET("UpdateItem"), refused);
+}
+
+/* ---- Large limits ---- */
+
+static void plan(struct idem__task *task, const struct idem_now *now);
+static void look_for_entry(struct idem__task *task, const struct idem_now *now);
+static void read_shards(struct idem__task *task, const struct idem_now *now);
+
+static struct idem__limit_bounds *bounds_of(struct idem__task *task)
+{
+    return idem__limit_known_of(task->env->limits, task->op);
+}
+
+/* The request's item, which is there. */
+static void found_entry(struct idem__task *task, json_object *item,
+                        const struct idem_now *now)
+{
+    struct idem__limit_state found;
+
+    if (idem__limit_read_entry(item, &found) != 0) {
+        corrupt(task);
+    } else if (settle(task, &found, now)) {
+        answer_with(task, /* changed= */ false);
+    }
+}
+
+/* Learns from the shards that stood in the way. False: none did. */
+static bool learn(struct idem__task *task, json_object *reasons)
+{
+    const struct idem__limiter *limiter = task->limiter;
+    struct idem__limit_bounds *bounds = bounds_of(task);
+    bool learnt = false;
+    size_t at = 1;
+    unsigned i;
+
+    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        json_object *reason;
+        json_object *code = NULL;
+        uint64_t left;
+        uint64_t refusals;
+
+        if (limiter->takes[i] == 0) {
+            continue;
+        }
+        reason = json_object_array_get_idx(reasons, at++);
+        (void)json_object_object_get_ex(reason, "Code", &code);
+        if (code == NULL || strcmp(json_object_get_string(code),
+                                   "ConditionalCheckFailed") != 0) {
+            continue;
+        }
+        learnt = true;
+        left = limiter->takes[i] - 1;
+        if (item_of(reason) != NULL &&
+            idem__limit_read_shard(item_of(reason), &left, &refusals) != 0) {
+            left = limiter->takes[i] - 1;
+        }
+        idem__limit_bounds_lower(bounds, i, left);
+    }
+    return learnt;
+}
+
+static bool has_code(json_object *reason, const char *name)
+{
+    json_object *code = NULL;
+
+    return json_object_is_type(reason, json_type_object) &&
+           json_object_object_get_ex(reason, "Code", &code) &&
+           json_object_is_type(code, json_type_string) &&
+           strcmp(json_object_get_string(code), name) == 0;
+}
+
+/* Why a transaction was cancelled, or NULL: the answer was another one. */
+static json_object *reasons_of(const struct idem__aws_request *request,
+                               json_object **ret_body)
+{
+    struct idem_slice text = {request->answer, request->answer_len};
+    struct idem__aws_error error;
+    json_object *reasons = NULL;
+    int rc;
+
+    *ret_body = NULL;
+    if (request->outcome != IDEM__AWS_ANSWERED || request->status != 400) {
+        return NULL;
+    }
+    *ret_body = idem__json_parse(text, &rc);
+    if (*ret_body == NULL) {
+        return NULL;
+    }
+    idem__aws_error_read(request->status, request->error_type, *ret_body,
+                         &error);
+    if (!idem__aws_error_is(&error, "TransactionCanceledException") ||
+        !json_object_object_get_ex(*ret_body, "CancellationReasons",
+                                   &reasons) ||
+        !json_object_is_type(reasons, json_type_array)) {
+        return NULL;
+    }
+    return reasons;
+}
+
+/* Nothing was applied. */
+static void cancelled(struct idem__task *task, json_object *reasons,
+                      const struct idem_now *now)
+{
+    struct idem__answer busy = {
+        .said = IDEM__SAID_NOT_APPLIED,
+        .sent = true,
+    };
+    json_object *first = json_object_array_get_idx(reasons, 0);
+
+    if (has_code(first, "ConditionalCheckFailed")) {
+        task->tries = 0;
+        if (item_of(first) != NULL) {
+            found_entry(task, item_of(first), now);
+        } else {
+            look_for_entry(task, now);
+        }
+        return;
+    }
+    if (!task->limiter->decision.limited.admitted &&
+        has_code(json_object_array_get_idx(reasons, 1),
+                 "ConditionalCheckFailed")) {
+        bounds_of(task)->refusals = IDEM_LIMIT_REFUSALS;
+        plan(task, now);
+        return;
+    }
+    if (learn(task, reasons)) {
+        task->tries = 0;
+        plan(task, now);
+        return;
+    }
+    /* Another transaction, or too many of them. */
+    task->tries = task->vain;
+    task->limiter->spread++;
+    (void)idem__error(&busy.error, IDEM_EUNAVAILABLE,
+                      "DynamoDB is too busy to count the request");
+    idem__task_retry(task, &busy, plan);
+}
+
+static void transacted(struct idem__task *task, const struct idem_now *now,
+                       struct idem__answer *answer)
+{
+    struct idem__limit_bounds *bounds = bounds_of(task);
+    const struct idem__limiter *limiter = task->limiter;
+    json_object *body;
+    json_object *reasons = reasons_of(&task->request, &body);
+    unsigned i;
+
+    if (reasons != NULL) {
+        cancelled(task, reasons, now);
+    } else if (answer->said == IDEM__SAID_OK) {
+        for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+            idem__limit_bounds_lower(bounds, i,
+                                     limiter->bounds[i] - limiter->takes[i]);
+        }
+        bounds->refusals += !limiter->decision.limited.admitted;
+        answer_with(task, /* changed= */ true);
+    } else {
+        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        idem__task_retry(task, answer, plan);
+    }
+    (void)json_object_put(body);
+}
+
+static void send_transaction(struct idem__task *task)
+{
+    memcpy(task->limiter->bounds, bounds_of(task)->left,
+           sizeof(task->limiter->bounds));
+    begin_request(task);
+    idem__limit_request_transact(&task->out, &task->env->table, task->op,
+                                 &task->limiter->decision,
+                                 task->limiter->takes);
+    idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
+}
+
+/* Nothing is known of the request, and there is not enough left. */
+static void not_enough(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem__limit_bounds *bounds = bounds_of(task);
+    struct idem__limit_state found = {
+        .has_window = true,
+        .left = idem__limit_bounds_sum(bounds),
+        .refusals = bounds->refusals,
+    };
+
+    if (!settle(task, &found, now)) {
+        return;
+    }
+    if (task->limiter->decision.remember) {
+        memset(task->limiter->takes, 0, sizeof(task->limiter->takes));
+        send_transaction(task);
+    } else {
+        answer_with(task, /* changed= */ false);
+    }
+}
+
+static void looked_for_entry(struct idem__task *task,
+                             const struct idem_now *now,
+                             struct idem__answer *answer)
+{
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, look_for_entry);
+    } else if (item_of(answer->body) != NULL) {
+        found_entry(task, item_of(answer->body), now);
+    } else {
+        not_enough(task, now);
+    }
+}
+
+static void look_for_entry(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    begin_request(task);
+    idem__limit_request_get(&task->out, &task->env->table,
+                            task->op->u.limit.request);
+    idem__task_send(task, IDEM__TARGET("GetItem"), looked_for_entry);
+}
+
+/* Shards that are not among the answer have not been touched, or could not be
+ * read now: the bounds stay as they were. */
+static void shards_came(struct idem__task *task, const struct idem_now *now,
+                        struct idem__answer *answer)
+{
+    struct idem__limit_bounds *bounds = bounds_of(task);
+    json_object *list = NULL;
+    json_object *tables = NULL;
+    size_t n;
+    size_t i;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, read_shards);
+        return;
+    }
+    if (json_object_object_get_ex(answer->body, "Responses", &tables)) {
+        (void)json_object_object_get_ex(tables, task->env->table.name, &list);
+    }
+    n = json_object_is_type(list, json_type_array)
+            ? json_object_array_length(list)
+            : 0;
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
+        int shard = idem__limit_shard_of(item);
+        uint64_t left;
+        uint64_t refusals = 0;
+
+        if (shard < 0 || idem__limit_read_shard(item, &left, &refusals) != 0) {
+            corrupt(task);
+            return;
+        }
+        idem__limit_bounds_lower(bounds, (unsigned)shard, left);
+        if (refusals > bounds->refusals) {
+            bounds->refusals = refusals;
+        }
+    }
+    bounds->was_read = true;
+    bounds->read_boot_ms = now->boot_ms;
+    plan(task, now);
+}
+
+static void read_shards(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    begin_request(task);
+    idem__limit_request_shards(&task->out, &task->env->table, task->op);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), shards_came);
+}
+
+static void plan(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_limit *limit = &task->op->u.limit.limit;
+    const struct idem__limit_bounds *bounds = bounds_of(task);
+    struct idem__limiter *limiter = task->limiter;
+    struct idem__limit_state found = {
+        .has_window = true,
+        .left = idem__limit_bounds_sum(bounds),
+    };
+
+    if (idem__limit_in_time(limit, now, NULL) != 0 ||
+        found.left < limit->cost) {
+        look_for_entry(task, now);
+    } else if (!bounds->was_read ||
+               now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
+        read_shards(task, now);
+    } else if (settle(task, &found, now)) {
+        idem__limit_bounds_plan(bounds, idem__limit_shards(limit->max),
+                                task->op->u.limit.request[0] + limiter->spread,
+                                limit->cost, limiter->takes);
+        send_transaction(task);
+    }
+}
+
+/* ---- The start ---- */
+
+void idem__limit_start(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_limit *limit = &task->op->u.limit.limit;
+    struct idem_limited *limited;
+
+    if (task->limiter == NULL) {
+        task->limiter = idem__zalloc(sizeof(*task->limiter));
+    }
+    if (task->limiter == NULL) {
+        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return;
+    }
+    memset(task->limiter, 0, sizeof(*task->limiter));
+    limited = &task->limiter->decision.limited;
+    idem__limit_window(limit->at_ms, limit->per_ms, &limited->start_ms,
+                       &limited->end_ms);
+    if (idem__limit_shards(limit->max) > 0) {
+        plan(task, now);
+    } else if (idem__limit_in_time(limit, now, NULL) == 0) {
+        admit(task, now);
+    } else {
+        look(task, now);
+    }
+}

@@ -1,0 +1,454 @@
+/* Rate limits: a request counts once. */
+#include "contract.h"
+
+#include "threads.h"
+
+#include <idem/limit.h>
+#include <stdlib.h>
+
+static const int64_t DAY_MS = IDEM_LIMIT_DAY;
+
+/* A request of u1 now, in a window of a day. */
+static struct idem_limit ask(struct fixture *f, const char *request,
+                             uint64_t max)
+{
+    struct idem_limit limit = IDEM_LIMIT_INIT;
+
+    limit.name = idem_str("uploads");
+    limit.subject = idem_str("u1");
+    limit.request = idem_str(request);
+    limit.at_ms = store_ms(f->store);
+    limit.per_ms = DAY_MS;
+    limit.max = max;
+    return limit;
+}
+
+static struct idem_limited answer(struct idem_store *store,
+                                  const struct idem_limit *limit)
+{
+    struct idem_limited limited;
+
+    assert_ok(idem_limit(store, limit, &limited, &why));
+    return limited;
+}
+
+static void expect_limited(struct fixture *f, const struct idem_limit *limit,
+                           bool admitted, uint64_t remaining, bool repeated)
+{
+    struct idem_limited limited = answer(f->store, limit);
+
+    if (limited.admitted != admitted || limited.remaining != remaining ||
+        limited.repeated != repeated) {
+        fail_with("%.*s: admitted %d, remaining %llu, repeated %d",
+                  (int)limit->request.len, (const char *)limit->request.base,
+                  limited.admitted, (unsigned long long)limited.remaining,
+                  limited.repeated);
+    }
+}
+
+static struct idem_slice numbered(char buf[16], unsigned n)
+{
+    (void)snprintf(buf, 16, "r%u", n);
+    return idem_str(buf);
+}
+
+/* Eight of eight are admitted, each told what is left after it; a ninth is not;
+ * and each of them hears the same whenever it asks again. */
+TEST(limit, countsEachRequestOnce)
+{
+    struct fixture f;
+    struct idem_limit limit;
+    char name[16];
+    unsigned round;
+    unsigned n;
+
+    open_virtual(&f);
+    limit = ask(&f, "", 8);
+    for (n = 0; n < 8; n++) {
+        limit.request = numbered(name, n);
+        expect_limited(&f, &limit, true, 7 - n, false);
+        expect_limited(&f, &limit, true, 7 - n, true);
+    }
+    for (round = 0; round < 3; round++) {
+        limit.request = numbered(name, 8 + round);
+        expect_limited(&f, &limit, false, 0, false);
+        for (n = 0; n < 8; n++) {
+            limit.request = numbered(name, n);
+            expect_limited(&f, &limit, true, 7 - n, true);
+        }
+    }
+    finish(&f);
+}
+
+/* The window is that of the event: asked again after midnight a request hears what
+ * it heard before, and one of the new day begins a new count. */
+TEST(limit, cutsTheWindowFromTheEvent)
+{
+    struct fixture f;
+    struct idem_limit limit;
+    struct idem_limited first;
+    struct idem_limited again;
+    int64_t midnight_ms;
+
+    open_virtual(&f);
+    limit = ask(&f, "r1", 1);
+    first = answer(f.store, &limit);
+    assert_int_equal(first.end_ms - first.start_ms, DAY_MS);
+    assert_int_equal(first.start_ms % DAY_MS, 0);
+    assert_true(first.start_ms <= limit.at_ms && limit.at_ms < first.end_ms);
+    midnight_ms = first.end_ms;
+    host_pass(&f.host, midnight_ms - limit.at_ms + 1000);
+    again = answer(f.store, &limit);
+    assert_true(again.admitted);
+    assert_true(again.repeated);
+    assert_int_equal(again.remaining, first.remaining);
+    assert_int_equal(again.start_ms, first.start_ms);
+    limit.request = idem_str("r2");
+    expect_limited(&f, &limit, false, 0, false); /* Of yesterday. */
+    limit.at_ms = midnight_ms - 1;
+    expect_limited(&f, &limit, false, 0, false);
+    limit.at_ms = midnight_ms;
+    expect_limited(&f, &limit, true, 0, false);
+    limit.request = idem_str("r1");
+    expect_limited(&f, &limit, false, 0, false); /* Another window. */
+    finish(&f);
+}
+
+/* Another name, subject, max or length is another limit. */
+TEST(limit, keepsLimitsApart)
+{
+    struct fixture f;
+    struct idem_limit limits[5];
+    size_t i;
+    int round;
+
+    open_virtual(&f);
+    for (i = 0; i < COUNT(limits); i++) {
+        limits[i] = ask(&f, "r1", 3);
+    }
+    limits[1].name = idem_str("downloads");
+    limits[2].subject = idem_str("u2");
+    limits[3].max = 4;
+    limits[4].per_ms = 7 * DAY_MS;
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < COUNT(limits); i++) {
+            expect_limited(&f, &limits[i], true, limits[i].max - 1, round == 1);
+        }
+    }
+    finish(&f);
+}
+
+/* Costs are counted; one that is too great leaves room to smaller ones, and still
+ * hears the count of its own time. So it is with a limit that is counted in pieces,
+ * of which no single one has room for such a cost. */
+TEST(limit, countsCosts)
+{
+    static const uint64_t scales[] = {1, 100};
+    size_t i;
+
+    for (i = 0; i < COUNT(scales); i++) {
+        uint64_t scale = scales[i];
+        struct fixture f;
+        struct idem_limit limit;
+        struct idem_limit great;
+
+        open_virtual(&f);
+        limit = ask(&f, "r1", 10 * scale);
+        limit.cost = 4 * scale;
+        expect_limited(&f, &limit, true, 6 * scale, false);
+        great = ask(&f, "great", 10 * scale);
+        great.cost = 7 * scale;
+        expect_limited(&f, &great, false, 6 * scale, false);
+        limit.request = idem_str("r2");
+        limit.cost = 6 * scale;
+        expect_limited(&f, &limit, true, 0, false);
+        expect_limited(&f, &great, false, 6 * scale, true);
+        expect_limited(&f, &limit, true, 0, true);
+        limit.request = idem_str("r3");
+        limit.cost = 1;
+        expect_limited(&f, &limit, false, 0, false);
+        finish(&f);
+    }
+}
+
+/* A window remembers so many refusals of that kind and no more; all are refused. */
+TEST(limit, remembersSoManyRefusals)
+{
+    struct fixture f;
+    struct idem_limit limit;
+    struct idem_limited limited;
+    char name[16];
+    unsigned n;
+
+    open_virtual(&f);
+    limit = ask(&f, "first", 10);
+    limit.cost = 9;
+    expect_limited(&f, &limit, true, 1, false);
+    limit.cost = 2;
+    for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
+        limit.request = numbered(name, n);
+        expect_limited(&f, &limit, false, 1, false);
+    }
+    limit.request = idem_str("last");
+    limit.cost = 1;
+    expect_limited(&f, &limit, true, 0, false);
+    limit.cost = 2;
+    for (n = 0; n < IDEM_LIMIT_REFUSALS + 3; n++) {
+        limit.request = numbered(name, n);
+        limited = answer(f.store, &limit);
+        assert_false(limited.admitted);
+        assert_int_equal(limited.repeated, n < IDEM_LIMIT_REFUSALS);
+        assert_int_equal(limited.remaining, n < IDEM_LIMIT_REFUSALS);
+    }
+    finish(&f);
+}
+
+/* What was decided is there while it can be asked for, and gone some time after:
+ * by the requests that come later, and by a purge. */
+TEST(limit, forgetsWindowsThatAreOver)
+{
+    struct fixture f;
+    struct idem_limit limit;
+    struct idem_limited limited;
+    unsigned round;
+
+    open_virtual(&f);
+    limit = ask(&f, "r1", 2);
+    limit.per_ms = IDEM_LIMIT_MINUTE;
+    limit.late_ms = IDEM_LIMIT_MINUTE;
+    expect_limited(&f, &limit, true, 1, false);
+    limited = answer(f.store, &limit);
+    host_pass(&f.host, limited.end_ms + limit.late_ms - limit.at_ms);
+    expect_limited(&f, &limit, true, 1, true);
+    limit.request = idem_str("r2");
+    expect_limited(&f, &limit, true, 0, false);
+    host_pass(&f.host, 20 * IDEM_LIMIT_MINUTE);
+    limit.request = idem_str("r3");
+    assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+    assert_why("late");
+    host_pass(&f.host, 10 * DAY_MS);
+    if (traits()->file) {
+        assert_int_equal(
+            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 2);
+    }
+    for (round = 0; round < 2; round++) {
+        struct idem_limit later = ask(&f, round == 0 ? "l1" : "l2", 2);
+
+        expect_limited(&f, &later, true, 1 - round, false);
+    }
+    if (traits()->file) {
+        assert_int_equal(
+            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 2);
+        assert_int_equal(
+            stored_number(&f, "SELECT count(*) FROM idem_limit_window"), 1);
+    }
+    host_pass(&f.host, 10 * DAY_MS);
+    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    if (traits()->file) {
+        assert_int_equal(
+            stored_number(&f, "SELECT count(*) FROM idem_limit_window"), 0);
+        assert_int_equal(
+            stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 0);
+    }
+    if (traits()->purge_lag_ms == 0) { /* A table's TTL does it there. */
+        limit.request = idem_str("r1");
+        assert_code(IDEM_EINVALID, idem_limit(f.store, &limit, &limited, &why));
+    }
+    finish(&f);
+}
+
+/* A wall clock that jumps changes nothing that was decided. */
+TEST(limit, standsWhenTheClockJumps)
+{
+    static const int64_t jumps[] = {-3600000, 3600000, -86400000, 86400000};
+    struct fixture f;
+    struct idem_limit limit;
+    size_t i;
+
+    open_virtual(&f);
+    limit = ask(&f, "r1", 5);
+    expect_limited(&f, &limit, true, 4, false);
+    for (i = 0; i < COUNT(jumps); i++) {
+        f.host.wall_ms += jumps[i];
+        expect_limited(&f, &limit, true, 4, true);
+    }
+    finish(&f);
+}
+
+/* Records and what limits count do not meet: neither is listed, read or purged as
+ * the other. */
+TEST(limit, keepsAwayFromRecords)
+{
+    struct fixture f;
+    struct idem_request request = claim("r1");
+    struct idem_limit limit;
+    struct idem_answer *none;
+    uint64_t purged;
+
+    open_virtual(&f);
+    limit = ask(&f, "r1", 300);
+    expect_limited(&f, &limit, true, 299, false);
+    limit.max = 5;
+    expect_limited(&f, &limit, true, 4, false);
+    assert_int_equal(count(f.store, NULL), 0);
+    assert_code(IDEM_ENOTFOUND,
+                idem_get(f.store, idem_str(""), idem_str("r1"), &none, &why));
+    expect(f.store, &request, IDEM_STARTED);
+    assert_int_equal(count(f.store, NULL), 1);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, 0);
+    expect_limited(&f, &limit, true, 4, true);
+    finish(&f);
+}
+
+/* A handle that only reads counts nothing, and still tells what was decided. */
+TEST(limit, isNotForReaders)
+{
+    struct fixture f;
+    struct idem_open_options options;
+    struct idem_store *reader;
+    struct idem_limit limit;
+    struct idem_limited limited;
+
+    open_virtual(&f);
+    if (!is_durable()) {
+        finish(&f);
+        SKIP("this store has one handle");
+    }
+    limit = ask(&f, "r1", 8);
+    expect_limited(&f, &limit, true, 7, false);
+    options = f.options;
+    options.flags |= IDEM_OPEN_READONLY;
+    reader = handle_open(&f, &options);
+    if (traits()->file) {
+        limited = answer(reader, &limit);
+        assert_true(limited.repeated);
+    }
+    limit.request = idem_str("r2");
+    assert_code(IDEM_EDENIED, idem_limit(reader, &limit, &limited, &why));
+    handle_close(&f, reader);
+    expect_limited(&f, &limit, true, 6, false);
+    finish(&f);
+}
+
+/* ---- Queues ---- */
+
+/* In a queue many are decided together, and each hears its own. */
+TEST(limit, runsInAQueue)
+{
+    enum {
+        OPS = 60,
+        MAX = 25
+    };
+    struct fixture f;
+    struct idem_queue *queue;
+    struct idem_limit limit;
+    bool seen[MAX] = {false};
+    unsigned admitted = 0;
+    unsigned refused = 0;
+    unsigned repeated = 0;
+    struct idem_op *op;
+    unsigned n;
+
+    open_real(&f);
+    limit = ask(&f, "", MAX);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (n = 0; n < OPS; n++) {
+        char name[16];
+
+        limit.request = numbered(name, n / 2);
+        assert_ok(idem_op_limit(&limit, &op, &why));
+        assert_null(idem_op_limited(op));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        const struct idem_limited *limited = idem_op_limited(op);
+
+        assert_ok(idem_op_code(op));
+        assert_non_null(limited);
+        refused += !limited->admitted;
+        if (limited->admitted && limited->repeated) {
+            repeated++;
+        } else if (limited->admitted) {
+            assert_true(limited->remaining < MAX);
+            assert_false(seen[limited->remaining]);
+            seen[limited->remaining] = true;
+            admitted++;
+        }
+        idem_op_destroy(op);
+    }
+    assert_int_equal(admitted, MAX);
+    assert_int_equal(repeated, MAX);
+    assert_int_equal(refused, OPS - 2 * MAX);
+    idem_queue_destroy(queue);
+    finish(&f);
+}
+
+/* ---- Threads ---- */
+
+struct crowd {
+    struct fixture *f;
+    struct idem_limit limit;
+    unsigned ids;
+    unsigned admitted; /* Atomic. */
+    unsigned wrong;
+    int *heard; /* Of each id: 0 nothing, 1 admitted, 2 refused; atomic. */
+};
+
+static void ask_in_crowd(void *ctx, size_t thread)
+{
+    struct crowd *crowd = ctx;
+    unsigned i;
+
+    for (i = 0; i < crowd->ids; i++) {
+        struct idem_limit limit = crowd->limit;
+        struct idem_limited limited;
+        unsigned id = (i * 7 + (unsigned)thread * 13) % crowd->ids;
+        int first = 0;
+        int told;
+        char name[16];
+
+        limit.request = numbered(name, id);
+        if (idem_limit(crowd->f->store, &limit, &limited, NULL) != 0) {
+            (void)__atomic_add_fetch(&crowd->wrong, 1, __ATOMIC_SEQ_CST);
+            continue;
+        }
+        told = limited.admitted ? 1 : 2;
+        if (!__atomic_compare_exchange_n(&crowd->heard[id], &first, told, false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            (void)__atomic_add_fetch(&crowd->wrong, first != told,
+                                     __ATOMIC_SEQ_CST);
+        } else if (limited.admitted) {
+            (void)__atomic_add_fetch(&crowd->admitted, 1, __ATOMIC_SEQ_CST);
+        }
+    }
+}
+
+/* Threads that all ask about all requests at the same time: exactly the limit is
+ * admitted, and all hear the same of each; with a small limit and one that is
+ * counted in pieces. */
+TEST(limit, admitsExactlyTheLimitToACrowd)
+{
+    static const unsigned limits[] = {8, 300};
+    enum {
+        THREADS = 4
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(limits); i++) {
+        struct fixture f;
+        struct crowd crowd = {.f = &f, .ids = limits[i] * 3 / 2};
+
+        open_real(&f);
+        crowd.limit = ask(&f, "", limits[i]);
+        crowd.heard = calloc(crowd.ids, sizeof(int));
+        assert_non_null(crowd.heard);
+        threads_run(THREADS, ask_in_crowd, &crowd);
+        print_message("# limit %u: %u of %u admitted, %u asked\n", limits[i],
+                      crowd.admitted, crowd.ids, crowd.ids * THREADS);
+        assert_int_equal(crowd.wrong, 0);
+        assert_int_equal(crowd.admitted, limits[i]);
+        free(crowd.heard);
+        finish(&f);
+    }
+}

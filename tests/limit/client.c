@@ -1,0 +1,240 @@
+/* One of many processes that ask about the same requests.
+ *
+ *     client HOW PLACE MAX IDS WINDOWS PROCESS PROCESSES AT DEPTH LOG
+ *
+ * In each window there are so many requests as IDS says. The process asks about
+ * each that is its own, and about others at random, so that three of ten
+ * asks are retries. To LOG it adds a line for each answer: window, request,
+ * admitted, remaining. HOW is "idem" (PLACE is a store's URL), or one of the
+ * controls in an SQLite file: "counter" adds one and looks, "careless" looks and
+ * then adds one. */
+#include <fcntl.h>
+#include <idem.h>
+#include <idem/limit.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+struct ask {
+    unsigned window;
+    unsigned request;
+};
+
+struct run {
+    const char *how;
+    unsigned long max;
+    unsigned ids;
+    unsigned windows;
+    unsigned process;
+    unsigned processes;
+    long long at_ms;
+    size_t depth;
+    int log;
+    uint64_t seed;
+    /* Where the walk over the requests stands. */
+    unsigned window;
+    unsigned request;
+};
+
+static void die(const char *what, const char *why)
+{
+    (void)fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+static uint64_t draw(struct run *r)
+{
+    r->seed ^= r->seed << 13;
+    r->seed ^= r->seed >> 7;
+    r->seed ^= r->seed << 17;
+    return r->seed >> 11;
+}
+
+/* False: there are no more. */
+static bool next_ask(struct run *r, struct ask *ret)
+{
+    if (r->request > r->process && draw(r) % 10 < 3) {
+        *ret = (struct ask){r->window, (unsigned)(draw(r) % r->ids)};
+        return true;
+    }
+    while (r->request >= r->ids && r->window < r->windows) {
+        r->window++;
+        r->request = r->process;
+    }
+    if (r->window >= r->windows || r->process >= r->ids) {
+        return false;
+    }
+    *ret = (struct ask){r->window, r->request};
+    r->request += r->processes;
+    return true;
+}
+
+static void heard(const struct run *r, struct ask ask, bool admitted,
+                  uint64_t remaining)
+{
+    char line[64];
+    int len = snprintf(line, sizeof(line), "%u %u %d %llu\n", ask.window,
+                       ask.request, admitted, (unsigned long long)remaining);
+
+    if (write(r->log, line, (size_t)len) != len) {
+        die("log", "cannot be written");
+    }
+}
+
+/* ---- With idem ---- */
+
+static struct idem_op *make_op(const struct run *r, struct ask ask)
+{
+    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct ask *kept = malloc(sizeof(*kept));
+    struct idem_error error;
+    struct idem_op *op;
+    char subject[16];
+    char request[16];
+
+    (void)snprintf(subject, sizeof(subject), "u%u", ask.window);
+    (void)snprintf(request, sizeof(request), "r%u", ask.request);
+    limit.name = idem_str("test");
+    limit.subject = idem_str(subject);
+    limit.request = idem_str(request);
+    limit.at_ms = r->at_ms;
+    limit.per_ms = IDEM_LIMIT_DAY;
+    limit.max = r->max;
+    if (kept == NULL || idem_op_limit(&limit, &op, &error) != 0) {
+        die("limit", "cannot be made");
+    }
+    *kept = ask;
+    idem_op_set_user(op, kept);
+    return op;
+}
+
+static void ask_with_idem(struct run *r, const char *url)
+{
+    struct idem_error error;
+    struct idem_store *store;
+    struct idem_queue *queue;
+    struct ask ask;
+    bool more = true;
+
+    if (idem_open(url, NULL, &store, &error) != 0 ||
+        idem_queue_create(store, &queue, &error) != 0) {
+        die("open", error.text);
+    }
+    while (more || idem_queue_len(queue) > 0) {
+        struct idem_op *op;
+        const struct idem_limited *limited;
+
+        while (more && idem_queue_len(queue) < r->depth) {
+            more = next_ask(r, &ask);
+            if (more &&
+                idem_queue_submit(queue, make_op(r, ask), &error) != 0) {
+                die("submit", error.text);
+            }
+        }
+        op = idem_queue_reap(queue, -1);
+        if (op == NULL) {
+            continue;
+        }
+        limited = idem_op_limited(op);
+        if (limited == NULL &&
+            idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY) {
+            if (idem_queue_submit(queue, op, &error) != 0) {
+                die("submit", error.text);
+            }
+            continue;
+        }
+        if (limited == NULL) {
+            die("limit", idem_op_error(op)->text);
+        }
+        heard(r, *(struct ask *)idem_op_user(op), limited->admitted,
+              limited->remaining);
+        free(idem_op_user(op));
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+/* ---- The controls ---- */
+
+static long long number(sqlite3 *db, const char *sql, unsigned window)
+{
+    sqlite3_stmt *stmt;
+    long long n = 0;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_bind_int(stmt, 1, (int)window);
+        rc = sqlite3_step(stmt);
+        n = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+        if (rc == SQLITE_ROW) {
+            rc = sqlite3_step(stmt);
+        }
+        (void)sqlite3_finalize(stmt);
+    }
+    if (rc != SQLITE_DONE) {
+        die("control", sqlite3_errmsg(db));
+    }
+    return n;
+}
+
+static void ask_control(struct run *r, const char *path, bool careless)
+{
+    static const char add[] =
+        "INSERT INTO calls VALUES (?1, 1) ON CONFLICT (w) DO UPDATE "
+        "SET n = n + 1 RETURNING n";
+    struct ask ask;
+    sqlite3 *db;
+
+    if (sqlite3_open(path, &db) != SQLITE_OK ||
+        sqlite3_busy_timeout(db, 60000) != SQLITE_OK) {
+        die("open", "control");
+    }
+    while (next_ask(r, &ask)) {
+        long long n;
+
+        if (careless) {
+            n = number(db, "SELECT n FROM calls WHERE w = ?1", ask.window);
+            (void)usleep(100); /* Others look meanwhile. */
+            if (n < (long long)r->max) {
+                (void)number(db, add, ask.window);
+            }
+            heard(r, ask, n < (long long)r->max, 0);
+        } else {
+            n = number(db, add, ask.window);
+            heard(r, ask, n <= (long long)r->max, 0);
+        }
+    }
+    (void)sqlite3_close(db);
+}
+
+int main(int argc, char **argv)
+{
+    struct run r = {0};
+
+    if (argc != 11) {
+        die("client", "ten arguments");
+    }
+    r.how = argv[1];
+    r.max = strtoul(argv[3], NULL, 10);
+    r.ids = (unsigned)strtoul(argv[4], NULL, 10);
+    r.windows = (unsigned)strtoul(argv[5], NULL, 10);
+    r.process = (unsigned)strtoul(argv[6], NULL, 10);
+    r.processes = (unsigned)strtoul(argv[7], NULL, 10);
+    r.at_ms = strtoll(argv[8], NULL, 10);
+    r.depth = strtoul(argv[9], NULL, 10);
+    r.request = r.process;
+    r.seed = 88172645463325252ULL + 7919 * r.process + (uint64_t)getpid();
+    r.log = open(argv[10], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (r.log < 0) {
+        die("log", "cannot be opened");
+    }
+    if (strcmp(r.how, "idem") == 0) {
+        ask_with_idem(&r, argv[2]);
+    } else {
+        ask_control(&r, argv[2], strcmp(r.how, "careless") == 0);
+    }
+    return 0;
+}
