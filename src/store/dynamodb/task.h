@@ -79,7 +79,8 @@ struct idem__task {
     struct idem__buffer out;
     struct idem__walk *walk; /* Of walk.c; NULL until it is needed. */
 
-    struct idem__task *link; /* The store's. */
+    struct idem__task *link;      /* The store's. */
+    struct idem__task *link_back; /* Of those that run. */
     int64_t due_ms;
 };
 
