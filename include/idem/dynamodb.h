@@ -120,8 +120,8 @@ enum {
 };
 
 /* What came of the writes, when the call answers 0. */
-struct idem_dynamodb_commit {
-    size_t size; /* sizeof, set by IDEM_DYNAMODB_COMMIT_INIT. */
+struct idem_dynamodb_committed {
+    size_t size; /* sizeof, set by IDEM_DYNAMODB_COMMITTED_INIT. */
     bool
         committed; /* They and the completed record are there, all of them. Else
                        none of them was written by this call. */
@@ -130,9 +130,9 @@ struct idem_dynamodb_commit {
                        why. */
     char text[252]; /* What the service said of the one that was refused. */
 };
-#define IDEM_DYNAMODB_COMMIT_INIT                                              \
+#define IDEM_DYNAMODB_COMMITTED_INIT                                           \
     {                                                                          \
-        sizeof(struct idem_dynamodb_commit), false, 0, ""                      \
+        sizeof(struct idem_dynamodb_committed), false, 0, ""                   \
     }
 
 /* Completes @attempt with @result (NULL: an empty one), and makes @writes, in one
@@ -159,7 +159,7 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
                                 const struct idem_result *result,
                                 const struct idem_slice *writes,
                                 size_t writes_len,
-                                struct idem_dynamodb_commit *ret_commit,
+                                struct idem_dynamodb_committed *ret_commit,
                                 struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
@@ -182,7 +182,7 @@ int idem_dynamodb_commit(struct idem_store *store,
                          const struct idem_result *result,
                          const struct idem_slice *writes, size_t writes_len,
                          struct idem_attempt **ret_attempt,
-                         struct idem_dynamodb_commit *ret_commit,
+                         struct idem_dynamodb_committed *ret_commit,
                          struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 

@@ -11,7 +11,7 @@
 
 static int check_writes(const struct idem_store *store,
                         const struct idem_slice *writes, size_t writes_len,
-                        const struct idem_dynamodb_commit *commit,
+                        const struct idem_dynamodb_committed *commit,
                         struct idem_error *error)
 {
     size_t total = 0;
@@ -112,7 +112,8 @@ static int add_commit(struct idem_op *op, const struct idem_result *result,
     return 0;
 }
 
-static void tell(const struct idem_op *op, struct idem_dynamodb_commit *commit)
+static void tell(const struct idem_op *op,
+                 struct idem_dynamodb_committed *commit)
 {
     commit->committed = op->commit->committed;
     commit->refused = op->commit->refused;
@@ -123,7 +124,7 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
                                 const struct idem_result *result,
                                 const struct idem_slice *writes,
                                 size_t writes_len,
-                                struct idem_dynamodb_commit *ret_commit,
+                                struct idem_dynamodb_committed *ret_commit,
                                 struct idem_error *ret_error)
 {
     static const struct idem_result nothing;
@@ -182,7 +183,7 @@ int idem_dynamodb_commit(struct idem_store *store,
                          const struct idem_result *result,
                          const struct idem_slice *writes, size_t writes_len,
                          struct idem_attempt **ret_attempt,
-                         struct idem_dynamodb_commit *ret_commit,
+                         struct idem_dynamodb_committed *ret_commit,
                          struct idem_error *ret_error)
 {
     struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};

@@ -50,7 +50,7 @@ class Request:
 
     @property
     def writes(self):
-        return self.operation.startswith(("Put", "Update", "Delete", "BatchWrite"))
+        return self.operation.startswith(("Put", "Update", "Delete", "BatchWrite", "Transact"))
 
     @property
     def conditional(self):
