@@ -86,6 +86,106 @@ int idem_dynamodb_inspect(struct idem_store *store,
 int idem_dynamodb_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
 
+/* ---- Effect and record in one transaction ---- */
+
+/* An effect that is itself a change of DynamoDB tables can be committed together
+ * with its record, by one TransactWriteItems: then there is no moment at which one
+ * is there and the other is not, whatever dies or is lost when. The tables belong
+ * to the account and region of the store.
+ *
+ * The caller's writes are entries of TransactItems, as JSON:
+ *
+ *     {"Put":{"TableName":"orders","Item":{"id":{"S":"42"}, ...}}}
+ *     {"Update":{...}}    {"Delete":{...}}    {"ConditionCheck":{...}}
+ *
+ * At most IDEM_DYNAMODB_WRITES_MAX of them, of IDEM_DYNAMODB_WRITES_BYTES_MAX
+ * together; the service limits them further (100 items of 4 MB in all, none of
+ * them twice). They need the permissions of their verbs on their tables, and the
+ * record's needs those of PutItem.
+ *
+ * Two forms. Work that is nothing but such writes is one call:
+ *
+ *     idem_dynamodb_commit(store, &request, &result, writes, n, &attempt, &commit,
+ *                          &error)
+ *
+ * Work that has to be done first is claimed as always, and completed so:
+ *
+ *     idem_begin(store, &request, &attempt, &error)     IDEM_STARTED
+ *     ... whatever leads to the writes ...
+ *     idem_dynamodb_complete_with(attempt, &result, writes, n, &commit, &error)
+ */
+enum {
+    IDEM_DYNAMODB_WRITES_MAX = 99,
+    IDEM_DYNAMODB_WRITES_BYTES_MAX = 4 * 1024 * 1024
+};
+
+/* What came of the writes, when the call answers 0. */
+struct idem_dynamodb_committed {
+    size_t size; /* sizeof, set by IDEM_DYNAMODB_COMMITTED_INIT. */
+    bool
+        committed; /* They and the completed record are there, all of them. Else
+                       none of them was written by this call. */
+    size_t refused; /* Why: the condition of this one of them did not hold, from
+                       1 on. 0: it is not the writes; the attempt's verdict says
+                       why. */
+    char text[252]; /* What the service said of the one that was refused. */
+};
+#define IDEM_DYNAMODB_COMMITTED_INIT                                           \
+    {                                                                          \
+        sizeof(struct idem_dynamodb_committed), false, 0, ""                   \
+    }
+
+/* Completes @attempt with @result (NULL: an empty one), and makes @writes, in one
+ * transaction. If a condition among the writes does not hold, nothing is done: 0
+ * is answered, @ret_commit says which, and the attempt goes on; complete it with
+ * other writes, or end it otherwise.
+ *
+ * A transaction whose answer was lost is looked for on record, and is found there
+ * by the attempt's own nonce and fence, and by the digest of @writes; so the same
+ * call may be made again until it is known what came of it.
+ *
+ * IDEM_ELOST         Another attempt owns the record now; nothing was written.
+ * IDEM_EINVALID      No store of DynamoDB; too many writes, or something else
+ *                    than entries of TransactItems; the attempt was completed
+ *                    before, and not with these writes.
+ * IDEM_ECONFIG       The service cannot do one of the writes: the sentence says
+ *                    which and why. Nothing was written.
+ * IDEM_EUNKNOWN      It may have been done: ask again, with the same writes.
+ * IDEM_EUNAVAILABLE  Nothing was done: busy, or in conflict with others for too
+ *                    long.
+ * IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_dynamodb_complete_with(struct idem_attempt *attempt,
+                                const struct idem_result *result,
+                                const struct idem_slice *writes,
+                                size_t writes_len,
+                                struct idem_dynamodb_committed *ret_commit,
+                                struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Claims @request's key, makes @writes and records @result (NULL: an empty one),
+ * in one transaction: there never is an attempt in progress, nor a lease that
+ * could run out. wait_ms must be 0. The caller destroys the attempt.
+ *
+ *     STARTED   committed: all of it is on record, now
+ *     RELEASED  refused: a condition among the writes did not hold; nothing was
+ *               done, and the key is free
+ *     REPLAY, BUSY, MISMATCH, FAILED, UNKNOWN
+ *               as of idem_begin(); nothing was written
+ *
+ * The errors of idem_begin() and idem_dynamodb_complete_with(). After
+ * IDEM_EUNKNOWN ask again: the record is there together with the writes, or none
+ * of them is.
+ */
+int idem_dynamodb_commit(struct idem_store *store,
+                         const struct idem_request *request,
+                         const struct idem_result *result,
+                         const struct idem_slice *writes, size_t writes_len,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_dynamodb_committed *ret_commit,
+                         struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

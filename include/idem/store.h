@@ -90,6 +90,23 @@ enum idem_cancel {
     IDEM_CANCEL_ANSWERED,   /* Too late: it is in its queue, or about to be. */
 };
 
+/* What a caller has written together with a record, where the store is the
+ * database that holds the caller's own data (store->commits). One block of
+ * memory, freed with its op. An IDEM_OP_END with one writes all of it and the
+ * outcome, or nothing. An IDEM_OP_BEGIN with one claims the key, writes, and
+ * records outcome, in one step: it is STARTED and ended already. */
+struct idem_commit {
+    struct idem_slice writes;    /* In the words of the store. */
+    size_t writes_len;           /* So many of them. */
+    uint8_t digest[16];          /* The first half of their SHA-256. */
+    struct idem_outcome outcome; /* Of a begin. */
+
+    /* The answer of an op that was answered 0. */
+    bool committed; /* By this op, or by an earlier copy of it. */
+    size_t refused; /* The write that was refused, from 1 on; 0: none. */
+    char text[252]; /* What was said of it. */
+};
+
 #define IDEM_CURSOR_LEN 20
 
 /* One request to a store and its answer. Made by the idem_op_*() functions; all
@@ -174,6 +191,7 @@ struct idem_op {
     size_t args_len;
     uint8_t *answer; /* One block: what record's slices point to. */
     size_t answer_cap;
+    struct idem_commit *commit; /* NULL: the record is all that is written. */
 };
 
 /* Marks a pending @op as running. The store's own lock keeps cancel() away. */
@@ -231,6 +249,7 @@ struct idem_store {
     /* What the store may say of itself, once it is open. */
     bool remote;     /* See idem_store_is_remote(). */
     const char *url; /* See idem_store_url(); the store's to keep. */
+    bool commits;    /* It takes ops with a struct idem_commit. */
 };
 
 /* Sets up the head. @options may be NULL.

@@ -163,6 +163,7 @@ int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
     op->args_len = 0;
     op->answer = NULL;
     op->answer_cap = 0;
+    op->commit = NULL;
     op->has_record = false;
     op->key.len = 0; /* Used up: it cannot be submitted again. */
     *ret_attempt = attempt;

@@ -184,6 +184,7 @@ void idem_op_destroy(struct idem_op *op)
     }
     idem__free(op->args);
     idem__free(op->answer);
+    idem__free(op->commit);
     idem__free(op);
 }
 

@@ -150,8 +150,9 @@ def what_was_applied_is_found_to_be_our_own():
 
 @test(rows=[18])
 def tokens_of_transactions_are_not_ours():
-    """IdempotentParameterMismatch is about a token, and none is ever sent: should it be
-    the answer all the same, nothing runs, and it is asked for a bounded time."""
+    """IdempotentParameterMismatch is about the token of a transaction, and a run makes
+    none: should it be the answer all the same, nothing runs, and it is asked for a
+    bounded time."""
     with place(refused("IdempotentParameterMismatchException")) as p:
         status, out, err = p.run("a")
         print(f"# {status}, {p.between.requests} requests: {err.strip()}")

@@ -134,6 +134,9 @@ def normal(status, answer):
     answer = dict(answer)
     answer.pop("message", None)
     answer.pop("Message", None)
+    reasons = answer.get("CancellationReasons", [])
+    for reason in reasons:
+        reason.pop("Message", None)
     return status, without_order(answer)
 
 
@@ -306,6 +309,21 @@ class Chance:
         keys = [{"id": {"S": name}} for name in some]
         return "BatchGetItem", {"RequestItems": {TABLE: {"ConsistentRead": True, "Keys": keys}}}
 
+    def transact(self):
+        """A conditional write, as ops have it, and others on other items."""
+        some = self.random.sample(self.names, self.random.randrange(2, 5))
+        writes = []
+        for name in some:
+            key = {"id": {"S": name}}
+            write = {"TableName": TABLE, **self.condition(absent=self.random.random() < 0.5)}
+            if self.random.random() < 0.5:
+                write["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+            verb = self.random.choice(("Put", "Delete", "ConditionCheck")) if writes else "Put"
+            write.update({"Item": {**self.item(), **key}} if verb == "Put" else {"Key": key})
+            writes.append({verb: write})
+        token = f"{self.random.getrandbits(128):032x}"
+        return "TransactWriteItems", {"TransactItems": writes, "ClientRequestToken": token}
+
     def any(self):
         kinds = (self.put, self.put, self.put, self.get, self.delete, self.batch_write,
                  self.batch_get)
@@ -346,6 +364,23 @@ def answers_requests_by_chance_alike():
         compared = Comparison(found)
         by_chance(compared, seed=2, number=RANDOM)
         report(compared)
+
+
+@test(rows=[17])
+def answers_transactions_alike():
+    """Transactions of two to four conditional writes, and what stood in the way of
+    which of them: all tables answer alike."""
+    with tables() as found:
+        compared = Comparison(found)
+        chance = Chance(4)
+        reasons = Counter()
+        while compared.requests < RANDOM // 2:
+            _status, answer = compared.ask(*chance.transact())
+            reasons.update(r["Code"] for r in answer.get("CancellationReasons", []))
+            compared.ask(*chance.get())
+        report(compared)
+        print("#", dict(reasons))
+        equal(sorted(reasons), ["ConditionalCheckFailed", "None"])
 
 
 # ---- Controls ----

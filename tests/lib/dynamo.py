@@ -78,8 +78,9 @@ def command(kind, port):
     ]
 
 
-def call(url, operation, body):
-    """The answer of an operation; an error is (status, answer) of its exception."""
+def call(url, operation, body, seconds=30):
+    """The answer of an operation, for which it waits @seconds; an error is (status,
+    answer) of its exception."""
     request = urllib.request.Request(
         url,
         data=json.dumps(body).encode(),
@@ -91,7 +92,7 @@ def call(url, operation, body):
             "eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00",
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=seconds) as answer:
         return json.load(answer)
 
 

@@ -252,6 +252,103 @@ static int batch_get(struct table *table, json_object *request,
     return say(answer, object, 200);
 }
 
+/* ---- Transactions ---- */
+
+/* What one write of a transaction is about: its item, by its id, and what is
+ * there. */
+struct change {
+    json_object *verb;
+    const char *id;
+    json_object *old;
+    json_object *next; /* NULL: it goes. */
+    bool checks_only;
+};
+
+static struct change change_of(struct table *table, json_object *write)
+{
+    struct change change = {.verb = member(write, "Put")};
+
+    if (change.verb != NULL) {
+        change.next = member(change.verb, "Item");
+        change.id = string_at(change.next, "id");
+    } else {
+        change.verb = member(write, "Delete");
+        if (change.verb == NULL) {
+            change.verb = member(write, "ConditionCheck");
+            change.checks_only = true;
+        }
+        assert(change.verb != NULL);
+        change.id = string_at(member(change.verb, "Key"), "id");
+    }
+    change.old = table_item(table, change.id);
+    return change;
+}
+
+static json_object *reason_for(const struct change *change, bool *ret_held)
+{
+    json_object *reason = json_object_new_object();
+
+    if (holds(change->verb, change->old)) {
+        (void)json_object_object_add(reason, "Code",
+                                     json_object_new_string("None"));
+        return reason;
+    }
+    *ret_held = false;
+    (void)json_object_object_add(reason, "Code",
+                                 json_object_new_string(
+                                     "ConditionalCheckFailed"));
+    (void)json_object_object_add(reason, "Message",
+                                 json_object_new_string(
+                                     "The conditional request failed"));
+    if (change->old != NULL &&
+        strcmp(text_of(change->verb, "ReturnValuesOnConditionCheckFailure"),
+               "ALL_OLD") == 0) {
+        (void)json_object_object_add(reason, "Item",
+                                     json_object_get(change->old));
+    }
+    return reason;
+}
+
+static int transact(struct table *table, json_object *request,
+                    struct idem__buffer *answer)
+{
+    json_object *list = member(request, "TransactItems");
+    size_t n = json_object_array_length(list);
+    json_object *reasons = json_object_new_array();
+    json_object *object;
+    bool held = true;
+    size_t i;
+
+    assert(n >= 1 && n <= 100);
+    assert(strlen(text_of(request, "ClientRequestToken")) == 32);
+    for (i = 0; i < n; i++) {
+        struct change change =
+            change_of(table, json_object_array_get_idx(list, i));
+
+        (void)json_object_array_add(reasons, reason_for(&change, &held));
+    }
+    if (!held) {
+        object = exception("TransactionCanceledException",
+                           "Transaction cancelled, please refer cancellation "
+                           "reasons for specific reasons");
+        (void)json_object_object_add(object, "CancellationReasons", reasons);
+        return say(answer, object, REFUSED);
+    }
+    (void)json_object_put(reasons);
+    for (i = 0; i < n; i++) {
+        struct change change =
+            change_of(table, json_object_array_get_idx(list, i));
+
+        if (change.next != NULL) {
+            (void)json_object_object_add(table->items, change.id,
+                                         json_object_get(change.next));
+        } else if (!change.checks_only) {
+            json_object_object_del(table->items, change.id);
+        }
+    }
+    return say(answer, json_object_new_object(), 200);
+}
+
 /* ---- Pages ---- */
 
 /* An item, and its place among the others: in the table by id, in the index by
@@ -392,6 +489,8 @@ int table_apply(struct table *table, const char *target, struct idem_slice body,
         status = batch_write(table, request, answer);
     } else if (strcmp(operation, "BatchGetItem") == 0) {
         status = batch_get(table, request, answer);
+    } else if (strcmp(operation, "TransactWriteItems") == 0) {
+        status = transact(table, request, answer);
     } else if (strcmp(operation, "Scan") == 0) {
         status = page(table, request, false, answer);
     } else if (strcmp(operation, "Query") == 0) {

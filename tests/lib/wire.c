@@ -48,7 +48,16 @@ static void drop_item(struct idem__buffer *answer)
     int rc;
     json_object *object = idem__json_parse(idem__buffer_slice(answer), &rc);
 
+    json_object *reasons = NULL;
+    size_t i;
+
     json_object_object_del(object, "Item");
+    if (json_object_object_get_ex(object, "CancellationReasons", &reasons)) {
+        for (i = 0; i < json_object_array_length(reasons); i++) {
+            json_object_object_del(json_object_array_get_idx(reasons, i),
+                                   "Item");
+        }
+    }
     answer->len = 0;
     idem__buffer_str(answer, json_object_to_json_string(object));
     (void)json_object_put(object);
@@ -65,6 +74,10 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
     static const char conflict[] =
         "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
         "TransactionConflictException\"}";
+    static const char canceled[] =
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810#"
+        "TransactionCanceledException\",\"CancellationReasons\":["
+        "{\"Code\":\"TransactionConflict\"},{\"Code\":\"None\"}]}";
     struct idem__buffer answer = {.len = 0};
     int status = 0;
 
@@ -91,7 +104,10 @@ void wire_carry(struct table *table, struct idem__aws_request *request,
         wire_answer(request, 400, idem_str(throttled));
         break;
     case FATE_CONFLICT:
-        wire_answer(request, 400, idem_str(conflict));
+        wire_answer(request, 400,
+                    idem_str(strstr(request->target, "Transact") != NULL
+                                 ? canceled
+                                 : conflict));
         break;
     case FATE_ANSWER_LOST:
         (void)table_apply(table, request->target, request->body, &answer);

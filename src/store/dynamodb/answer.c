@@ -13,6 +13,118 @@ static void say(struct idem__answer *answer, enum idem__said said, int code,
                       error->message[0] == '\0' ? "" : ": ", error->message);
 }
 
+/* ---- Transactions ---- */
+
+static const char *text_at(json_object *object, const char *name)
+{
+    json_object *text = NULL;
+
+    if (!json_object_is_type(object, json_type_object) ||
+        !json_object_object_get_ex(object, name, &text) ||
+        !json_object_is_type(text, json_type_string)) {
+        return "";
+    }
+    return json_object_get_string(text);
+}
+
+/* What stood in the way of one write of a transaction. */
+enum reason {
+    REASON_NONE,
+    REASON_CONDITION,
+    REASON_BUSY,  /* Another transaction, or too many requests: again later. */
+    REASON_NEVER, /* It cannot be done as it was asked for. */
+    REASON_STRANGE,
+};
+
+static enum reason reason_of(json_object *object)
+{
+    const char *code = text_at(object, "Code");
+
+    if (strcmp(code, "None") == 0) {
+        return REASON_NONE;
+    }
+    if (strcmp(code, "ConditionalCheckFailed") == 0) {
+        return REASON_CONDITION;
+    }
+    if (strcmp(code, "TransactionConflict") == 0 ||
+        strcmp(code, "ThrottlingError") == 0 ||
+        strcmp(code, "ProvisionedThroughputExceeded") == 0) {
+        return REASON_BUSY;
+    }
+    return code[0] == '\0' ? REASON_STRANGE : REASON_NEVER;
+}
+
+/* Which of the writes had @reason; the number of them: none. */
+static size_t first_with(json_object *reasons, enum reason reason)
+{
+    size_t n = json_object_array_length(reasons);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (reason_of(json_object_array_get_idx(reasons, i)) == reason) {
+            return i;
+        }
+    }
+    return n;
+}
+
+/* The reason of write @i as the answer's error. */
+static void say_reason(struct idem__answer *answer, enum idem__said said,
+                       int code, json_object *reasons, size_t i)
+{
+    json_object *reason = json_object_array_get_idx(reasons, i);
+
+    answer->said = said;
+    answer->theirs = i;
+    (void)idem__error(&answer->error, code,
+                      "DynamoDB: write %zu of the transaction: %.60s: %.120s",
+                      i, text_at(reason, "Code"), text_at(reason, "Message"));
+}
+
+/* None of a transaction was applied. Its first write is the record's: what is
+ * wrong with that one counts first. That a condition of the caller's did not hold
+ * says something only if the record's did. */
+static void read_cancellation(struct idem__answer *answer,
+                              const struct idem__aws_error *error)
+{
+    json_object *reasons = NULL;
+    json_object *first;
+    size_t n;
+
+    (void)json_object_object_get_ex(answer->body, "CancellationReasons",
+                                    &reasons);
+    n = json_object_is_type(reasons, json_type_array)
+            ? json_object_array_length(reasons)
+            : 0;
+    first = n > 0 ? json_object_array_get_idx(reasons, 0) : NULL;
+    if (reason_of(first) == REASON_CONDITION) {
+        answer->said = IDEM__SAID_REFUSED;
+        (void)json_object_object_get_ex(first, "Item", &answer->item);
+    } else if (n == 0 || first_with(reasons, REASON_STRANGE) < n) {
+        say(answer, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
+    } else if (reason_of(first) == REASON_NONE &&
+               first_with(reasons, REASON_CONDITION) < n) {
+        say_reason(answer, IDEM__SAID_THEIRS, IDEM_EINVALID, reasons,
+                   first_with(reasons, REASON_CONDITION));
+    } else if (first_with(reasons, REASON_NEVER) < n) {
+        say_reason(answer, IDEM__SAID_NEVER, IDEM_ECONFIG, reasons,
+                   first_with(reasons, REASON_NEVER));
+    } else if (first_with(reasons, REASON_BUSY) < n) {
+        say_reason(answer, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, reasons,
+                   first_with(reasons, REASON_BUSY));
+    } else {
+        say(answer, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
+    }
+}
+
+static bool is_transaction(const struct idem__aws_request *request)
+{
+    return request->target != NULL &&
+           strstr(request->target, "TransactWriteItems") != NULL;
+}
+
+/* ---- Single answers ---- */
+
 /* Names that are DynamoDB's own. */
 static bool own_name(struct idem__answer *answer,
                      const struct idem__aws_error *error)
@@ -46,6 +158,12 @@ static void read_refusal(const struct idem__aws_request *request,
 
     idem__aws_error_read(request->status, request->error_type, answer->body,
                          &error);
+    if (answer->body != NULL && request->status == 400 &&
+        is_transaction(request) &&
+        idem__aws_error_is(&error, "TransactionCanceledException")) {
+        read_cancellation(answer, &error);
+        return;
+    }
     if (answer->body != NULL && request->status == 400 &&
         own_name(answer, &error)) {
         return;

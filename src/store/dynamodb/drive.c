@@ -223,13 +223,15 @@ static int64_t end_of_try(const struct idem__task *task)
 static void remove_running(struct idem__dynamodb_store *store,
                            struct idem__task *task)
 {
-    struct idem__task **at = &store->running;
-
     (void)pthread_mutex_lock(&store->mutex);
-    while (*at != task) {
-        at = &(*at)->link;
+    if (task->link_back == NULL) {
+        store->running = task->link;
+    } else {
+        task->link_back->link = task->link;
     }
-    *at = task->link;
+    if (task->link != NULL) {
+        task->link->link_back = task->link_back;
+    }
     store->running_len--;
     (void)pthread_mutex_unlock(&store->mutex);
 }
@@ -269,6 +271,10 @@ static void start(struct idem__dynamodb_store *store, struct idem_op *op)
     task->op = op;
     (void)pthread_mutex_lock(&store->mutex);
     task->link = store->running;
+    task->link_back = NULL;
+    if (task->link != NULL) {
+        task->link->link_back = task;
+    }
     store->running = task;
     store->running_len++;
     (void)pthread_mutex_unlock(&store->mutex);

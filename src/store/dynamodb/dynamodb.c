@@ -169,6 +169,7 @@ int idem_dynamodb_open(const char *place,
         idem__place_write(&store->place, &store->endpoint, store->url);
         store->base.url = store->url;
         store->base.remote = true;
+        store->base.commits = true;
         rc = prepare_tasks(store, ret_error);
     }
     if (rc == 0 && threaded && idem__drive_start_thread(store) != 0) {

@@ -106,7 +106,8 @@ size_t idem__item_size(const struct idem__item *item, size_t head_len)
            (sizeof("open") - 1 + 1) + (sizeof("since") - 1 + NUMBER_SIZE) +
            (sizeof("ttl") - 1 + NUMBER_SIZE) +
            body_size("result", &item->result) +
-           body_size("input", &item->input);
+           body_size("input", &item->input) +
+           (item->has_writes ? sizeof("writes") - 1 + IDEM__TAG_LEN : 0);
 }
 
 static void add_name(struct idem__buffer *out, const char *name,
@@ -186,6 +187,10 @@ void idem__item_write(struct idem__buffer *out, const struct idem__item *item,
     add_clear(out, "scope", record->scope);
     add_body(out, "result", &item->result);
     add_body(out, "input", &item->input);
+    if (item->has_writes) {
+        add_name(out, "writes", "");
+        idem__json_b(out, idem_bytes(item->writes, IDEM__TAG_LEN));
+    }
     if (index && is_open(record->status)) {
         add_index(out, record);
     }
@@ -327,6 +332,26 @@ static int read_body(json_object *object, const char *name, uint64_t len,
     return rc == 0 && forms == (len > 0) ? 0 : IDEM_ECORRUPT;
 }
 
+/* What else was written in the transaction that completed it. */
+static int read_writes(json_object *object, struct idem__buffer *memory,
+                       struct idem__item *item)
+{
+    struct idem_slice text;
+    struct idem_slice bytes;
+    int rc = idem__json_attribute(object, "writes", "B", &text);
+
+    if (rc != 1) {
+        return rc;
+    }
+    rc = idem__json_bytes(text, memory, &bytes);
+    if (rc != 0 || bytes.len != IDEM__TAG_LEN) {
+        return IDEM_ECORRUPT;
+    }
+    memcpy(item->writes, bytes.base, IDEM__TAG_LEN);
+    item->has_writes = true;
+    return 0;
+}
+
 /* No more than all its texts together. */
 static size_t memory_needed(json_object *object)
 {
@@ -389,7 +414,8 @@ int idem__item_read(json_object *object, const uint8_t *id,
     if (read_body(object, "result", ret_item->record.result_len, memory,
                   &ret_item->result) != 0 ||
         read_body(object, "input", ret_item->record.input_len, memory,
-                  &ret_item->input) != 0) {
+                  &ret_item->input) != 0 ||
+        read_writes(object, memory, ret_item) != 0) {
         return corrupt(ret_error, "its head and its bodies do not agree");
     }
     return 0;

@@ -64,6 +64,8 @@ struct idem__item {
     struct idem_slice head;    /* As it was read: the bytes of rec. */
     struct idem__body result;
     struct idem__body input;
+    bool has_writes; /* It was completed together with a caller's own ... */
+    uint8_t writes[IDEM__TAG_LEN]; /* ... of which this is the digest. */
 };
 
 /* The item's id: hex digits and a NUL. */

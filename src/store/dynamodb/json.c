@@ -4,7 +4,8 @@
 #include "base/base64_padded.h"
 
 enum {
-    DEPTH_MAX = 32
+    DEPTH_MAX = 32,
+    LIST_DEPTH_MAX = 80, /* Items are 32 deep, twice that in JSON. */
 };
 
 /* ---- UTF-8 ---- */
@@ -126,9 +127,10 @@ static bool is_blank(struct idem_slice text, size_t from)
     return from == text.len;
 }
 
-json_object *idem__json_parse(struct idem_slice text, int *ret_code)
+static json_object *parse(struct idem_slice text, json_type type, int depth_max,
+                          int *ret_code)
 {
-    json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
+    json_tokener *tokener = json_tokener_new_ex(depth_max);
     json_object *object = NULL;
 
     *ret_code = IDEM_ENOMEM;
@@ -142,13 +144,23 @@ json_object *idem__json_parse(struct idem_slice text, int *ret_code)
         object = json_tokener_parse_ex(tokener, text.base, (int)text.len);
         if (json_tokener_get_error(tokener) != json_tokener_success ||
             !is_blank(text, json_tokener_get_parse_end(tokener)) ||
-            !json_object_is_type(object, json_type_object)) {
+            !json_object_is_type(object, type)) {
             (void)json_object_put(object);
             object = NULL;
         }
     }
     json_tokener_free(tokener);
     return object;
+}
+
+json_object *idem__json_parse(struct idem_slice text, int *ret_code)
+{
+    return parse(text, json_type_object, DEPTH_MAX, ret_code);
+}
+
+json_object *idem__json_parse_list(struct idem_slice text, int *ret_code)
+{
+    return parse(text, json_type_array, LIST_DEPTH_MAX, ret_code);
 }
 
 int idem__json_attribute(json_object *item, const char *name, const char *type,

@@ -22,6 +22,9 @@ void idem__json_n(struct idem__buffer *out, uint64_t number);
  * else IDEM_ECORRUPT). The caller puts it back with json_object_put(). */
 json_object *idem__json_parse(struct idem_slice text, int *ret_code);
 
+/* The same for what a caller wrote: a list, nested as deep as an item may be. */
+json_object *idem__json_parse_list(struct idem_slice text, int *ret_code);
+
 /* The attribute @name of @item if it is of @type ("S", "N", "B"): its text as it
  * stands there. Returns 1, 0 if there is no such attribute, or IDEM_ECORRUPT. */
 int idem__json_attribute(json_object *item, const char *name, const char *type,

@@ -1,6 +1,8 @@
 /* The requests that are made of DynamoDB, as JSON. */
 #include "store/dynamodb/request.h"
 
+#include "base/sha256.h"
+
 #include <stdio.h>
 
 enum {
@@ -50,6 +52,39 @@ void idem__request_put(struct idem__buffer *out,
         add_old(out, *old);
     }
     add_return_old(out);
+}
+
+/* What the same request would be: its own digest. */
+static void add_client_token(struct idem__buffer *out)
+{
+    uint8_t digest[IDEM__SHA256_LEN];
+    struct idem_slice text = idem__buffer_slice(out);
+    char token[IDEM__ITEM_ID_LEN + 1];
+
+    if (idem__sha256(&text, 1, digest) != 0) {
+        out->failed = true;
+        return;
+    }
+    idem__item_id(digest, token);
+    token[32] = '\0'; /* 36 characters are allowed. */
+    idem__buffer_str(out, ",\"ClientRequestToken\":");
+    idem__json_string(out, idem_str(token));
+}
+
+void idem__request_transact(struct idem__buffer *out,
+                            const struct idem__table_conf *table,
+                            const struct idem__item *item,
+                            struct idem_slice head,
+                            const struct idem_slice *old,
+                            struct idem_slice writes)
+{
+    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
+    idem__request_put(out, table, item, head, old);
+    idem__buffer_str(out, "},");
+    idem__buffer_add(out, writes.base, writes.len);
+    idem__buffer_str(out, "]");
+    add_client_token(out);
+    idem__buffer_str(out, "}");
 }
 
 void idem__request_get(struct idem__buffer *out,

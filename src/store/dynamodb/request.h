@@ -38,6 +38,15 @@ void idem__request_put(struct idem__buffer *out,
                        const struct idem__item *item, struct idem_slice head,
                        const struct idem_slice *old);
 
+/* The same write, and the @writes of a caller, all or nothing. What is asked for
+ * twice in the same words within ten minutes is done once. */
+void idem__request_transact(struct idem__buffer *out,
+                            const struct idem__table_conf *table,
+                            const struct idem__item *item,
+                            struct idem_slice head,
+                            const struct idem_slice *old,
+                            struct idem_slice writes);
+
 /* Reads one item, strongly. */
 void idem__request_get(struct idem__buffer *out,
                        const struct idem__table_conf *table,

@@ -24,7 +24,7 @@ struct idem__dynamodb_store {
     struct idem_op *pending; /* Oldest first, linked both ways. */
     struct idem_op *pending_last;
     size_t pending_len;
-    struct idem__task *running; /* Linked by link. */
+    struct idem__task *running; /* Linked both ways. */
     size_t running_len;
     struct idem__tally tally;
     bool led;

@@ -6,10 +6,12 @@
 #include "base/bytes.h"
 #include "core/decide.h"
 #include "core/error.h"
+#include "store/dynamodb/commit.h"
 #include "store/dynamodb/pack.h"
 #include "store/shared/verbs.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum {
     KEEP_BYTES = 16 * 1024, /* Memory that a task keeps for the next op. */
@@ -659,7 +661,7 @@ static bool claimed_too_short(const struct idem__task *task,
     int64_t asked_ms = now->store_ms + now->store_err_ms -
                        (now->boot_ms - task->op->asked_boot_ms);
 
-    return task->op->verb == IDEM_OP_BEGIN &&
+    return task->op->verb == IDEM_OP_BEGIN && task->op->commit == NULL &&
            task->decision.verdict == IDEM_STARTED &&
            record->lease_end_ms != IDEM_NEVER &&
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
@@ -695,6 +697,23 @@ static bool find_written(struct idem__task *task)
     return true;
 }
 
+/* A write of the caller's was refused, and so nothing was done: an attempt goes
+ * on, a key is free. */
+static void refuse_theirs(struct idem__task *task)
+{
+    struct idem_decision *decision = &task->decision;
+    bool begins = task->op->verb == IDEM_OP_BEGIN;
+
+    task->op->commit->refused = task->theirs;
+    decision->change = IDEM_CHANGE_NONE;
+    decision->verdict = begins ? IDEM_RELEASED : decision->verdict;
+    (void)idem__verb_given(task->op, begins ? NULL : &task->found.record,
+                           decision, &task->given);
+    task->given.result.bytes = idem_bytes(NULL, 0);
+    idem__verb_answer(task->op, decision, &task->given);
+    idem__task_done(task);
+}
+
 static void wrote_head(struct idem__task *task, const struct idem_now *now,
                        struct idem__answer *answer)
 {
@@ -713,6 +732,9 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         }
         idem__verb_answer(task->op, &task->decision, &task->given);
         task->op->changed = true;
+        if (task->transacts) {
+            task->op->commit->committed = true;
+        }
         idem__task_done(task);
         return;
     case IDEM__SAID_REFUSED:
@@ -737,16 +759,34 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
     case IDEM__SAID_NEVER:
         idem__task_fail(task, &answer->error);
         return;
+    case IDEM__SAID_THEIRS:
+        task->theirs = answer->theirs;
+        (void)snprintf(task->op->commit->text, sizeof(task->op->commit->text),
+                       "%s", answer->error.text);
+        task->maybe = task->maybe || task->request.sends > 1;
+        if (task->maybe) {
+            look(task, now); /* An earlier copy may be why. */
+        } else {
+            refuse_theirs(task);
+        }
+        return;
     }
 }
 
 static void put_head(struct idem__task *task, const struct idem_now *now)
 {
+    const struct idem_slice *old = task->has_found ? &task->found.head : NULL;
+    struct idem_slice head = idem__buffer_slice(&task->head);
+
     (void)now;
     idem__buffer_reset(&task->out, KEEP_BYTES);
-    idem__request_put(&task->out, &task->env->table, &task->item,
-                      idem__buffer_slice(&task->head),
-                      task->has_found ? &task->found.head : NULL);
+    if (task->transacts) {
+        idem__request_transact(&task->out, &task->env->table, &task->item, head,
+                               old, task->op->commit->writes);
+        idem__task_send(task, IDEM__TARGET("TransactWriteItems"), wrote_head);
+        return;
+    }
+    idem__request_put(&task->out, &task->env->table, &task->item, head, old);
     idem__task_send(task, IDEM__TARGET("PutItem"), wrote_head);
 }
 
@@ -785,8 +825,17 @@ static void decide(struct idem__task *task, const struct idem_now *now)
         look(task, now);
         return;
     }
+    if (task->op->commit != NULL && decision->code == 0) {
+        idem__commit_decide(task->op, task->has_found ? &task->found : NULL,
+                            now, decision);
+    }
     if (decision->code != 0) {
         fail(task, decision->code, decision->text);
+        return;
+    }
+    task->transacts = idem__commit_transacts(task->op, decision);
+    if (task->theirs != 0 && task->transacts) {
+        refuse_theirs(task);
         return;
     }
     own_import(task);
@@ -794,7 +843,11 @@ static void decide(struct idem__task *task, const struct idem_now *now)
         const struct idem_record *claim =
             decision->change == IDEM_CHANGE_NONE ? there : &decision->next;
 
-        task->op->fence = decision->verdict == IDEM_STARTED ? claim->fence : 0;
+        /* One that is ended with its claim leaves none to give back. */
+        task->op->fence =
+            decision->verdict == IDEM_STARTED && task->op->commit == NULL
+                ? claim->fence
+                : 0;
     }
     wants = idem__verb_given(task->op, there, decision, &task->given);
     task->result.loading = false;
@@ -803,6 +856,10 @@ static void decide(struct idem__task *task, const struct idem_now *now)
         task->item.record = decision->next;
         if (!encode(task)) {
             return;
+        }
+        task->item.has_writes = task->transacts;
+        if (task->transacts) {
+            memcpy(task->item.writes, task->op->commit->digest, IDEM__TAG_LEN);
         }
         place_bodies(task);
     }
@@ -852,6 +909,12 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->input.written = false;
     task->has_found = false;
     task->remembered = false;
+    task->transacts = false;
+    task->theirs = 0;
+    if (op->commit != NULL && idem__commit_check(op->commit, &op->error) != 0) {
+        idem__task_done(task);
+        return;
+    }
     switch (op->verb) {
     case IDEM_OP_BEGIN:
         if (looks_first(op)) {

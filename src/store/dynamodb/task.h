@@ -65,6 +65,8 @@ struct idem__task {
     unsigned rounds; /* Decisions. */
     bool maybe;      /* A write of ours may have been applied. */
     bool extending;  /* What is written is a claim that is made to last. */
+    bool transacts;  /* What is written goes together with the op's writes. */
+    size_t theirs;   /* The one of these that was refused, from 1 on. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
     struct idem__item found;
@@ -81,7 +83,8 @@ struct idem__task {
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
     struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
 
-    struct idem__task *link; /* The store's. */
+    struct idem__task *link;      /* The store's. */
+    struct idem__task *link_back; /* Of those that run. */
     int64_t due_ms;
 };
 

@@ -179,7 +179,7 @@ bool idem__verb_unwanted(struct idem_op *op)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
         op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||
-        op->verdict != IDEM_STARTED) {
+        op->verdict != IDEM_STARTED || op->commit != NULL) {
         return false;
     }
     op->fence = op->record.fence;

@@ -1,0 +1,221 @@
+/* A record and its caller's own writes, in one transaction of the store. */
+#include "api/call.h"
+#include "api/check.h"
+#include "base/crash.h"
+#include "base/heap.h"
+#include "base/sha256.h"
+#include "core/error.h"
+#include "queue/attempt.h"
+
+#include <idem/dynamodb.h>
+
+static int check_writes(const struct idem_store *store,
+                        const struct idem_slice *writes, size_t writes_len,
+                        const struct idem_dynamodb_committed *commit,
+                        struct idem_error *error)
+{
+    size_t total = 0;
+    size_t i;
+
+    if (store == NULL || !store->commits) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the record is not in a store of DynamoDB, and so "
+                           "cannot be written in one transaction with items");
+    }
+    if (commit->size != sizeof(*commit)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the size of the commit is not set");
+    }
+    if (writes_len < 1 || writes_len > IDEM_DYNAMODB_WRITES_MAX) {
+        return idem__error(error, IDEM_EINVALID, "there must be 1 to %d writes",
+                           (int)IDEM_DYNAMODB_WRITES_MAX);
+    }
+    for (i = 0; i < writes_len; i++) {
+        if (writes[i].len > IDEM_DYNAMODB_WRITES_BYTES_MAX - total) {
+            return idem__error(error, IDEM_EINVALID,
+                               "the writes are longer than %d bytes",
+                               (int)IDEM_DYNAMODB_WRITES_BYTES_MAX);
+        }
+        total += writes[i].len;
+    }
+    return 0;
+}
+
+static struct idem_slice keep(uint8_t **at, struct idem_slice bytes)
+{
+    struct idem_slice kept = idem_bytes(*at, bytes.len);
+
+    if (bytes.len > 0) {
+        memcpy(*at, bytes.base, bytes.len);
+        *at += bytes.len;
+    }
+    return kept;
+}
+
+/* All of them with commas between them. */
+static struct idem_slice keep_writes(uint8_t **at,
+                                     const struct idem_slice *writes,
+                                     size_t writes_len)
+{
+    uint8_t *from = *at;
+    size_t i;
+
+    for (i = 0; i < writes_len; i++) {
+        if (i > 0) {
+            *(*at)++ = ',';
+        }
+        (void)keep(at, writes[i]);
+    }
+    return idem_bytes(from, (size_t)(*at - from));
+}
+
+static size_t total_len(const struct idem_slice *writes, size_t writes_len,
+                        const struct idem_result *result)
+{
+    size_t total = writes_len + result->bytes.len + result->content_type.len +
+                   result->meta.len;
+    size_t i;
+
+    for (i = 0; i < writes_len; i++) {
+        total += writes[i].len;
+    }
+    return total;
+}
+
+/* Gives @op a copy of it all. On failure it is destroyed. */
+static int add_commit(struct idem_op *op, const struct idem_result *result,
+                      const struct idem_slice *writes, size_t writes_len,
+                      struct idem_error *error)
+{
+    struct idem_commit *commit =
+        idem__zalloc(sizeof(*commit) + total_len(writes, writes_len, result));
+    uint8_t digest[IDEM__SHA256_LEN];
+    uint8_t *at = (uint8_t *)(commit + 1);
+
+    op->commit = commit;
+    if (commit == NULL) {
+        idem_op_destroy(op);
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    commit->writes = keep_writes(&at, writes, writes_len);
+    commit->writes_len = writes_len;
+    commit->outcome.status = IDEM_STATUS_COMPLETED;
+    commit->outcome.result = *result;
+    commit->outcome.result.bytes = keep(&at, result->bytes);
+    commit->outcome.result.content_type = keep(&at, result->content_type);
+    commit->outcome.result.meta = keep(&at, result->meta);
+    if (idem__sha256(&commit->writes, 1, digest) != 0) {
+        idem_op_destroy(op);
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    memcpy(commit->digest, digest, sizeof(commit->digest));
+    return 0;
+}
+
+static void tell(const struct idem_op *op,
+                 struct idem_dynamodb_committed *commit)
+{
+    commit->committed = op->commit->committed;
+    commit->refused = op->commit->refused;
+    memcpy(commit->text, op->commit->text, sizeof(commit->text));
+}
+
+int idem_dynamodb_complete_with(struct idem_attempt *attempt,
+                                const struct idem_result *result,
+                                const struct idem_slice *writes,
+                                size_t writes_len,
+                                struct idem_dynamodb_committed *ret_commit,
+                                struct idem_error *ret_error)
+{
+    static const struct idem_result nothing;
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_op *op = NULL;
+    int rc = check_writes(a->store, writes, writes_len, ret_commit, ret_error);
+
+    if (result != NULL) {
+        outcome.result = *result;
+    }
+    if (rc == 0) {
+        rc = idem_op_end(attempt, &outcome, &op, ret_error);
+    }
+    if (rc == 0) {
+        rc = add_commit(op, &nothing, writes, writes_len, ret_error);
+    }
+    if (rc == 0) {
+        IDEM__CRASH_POINT("api/commit/asks");
+        rc = idem__call(a->store, &op, ret_error);
+    }
+    if (rc == IDEM_ELOST || (rc == 0 && op->commit->committed)) {
+        idem__attempt_set_lease_end(a, 0);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    IDEM__CRASH_POINT("api/commit/answered");
+    tell(op, ret_commit);
+    if (op->commit->committed) {
+        idem__attempt_update(attempt, op);
+    } else {
+        idem_op_destroy(op); /* The attempt is as it was. */
+    }
+    return 0;
+}
+
+/* What is on record when a result is too long to be kept. */
+static struct idem_result bounded(const struct idem_store *store,
+                                  const struct idem_result *result)
+{
+    struct idem_result copy = {.not_kept = false};
+
+    if (result != NULL) {
+        copy = *result;
+    }
+    if (copy.not_kept || copy.bytes.len > store->options.result_max) {
+        copy.not_kept = true;
+        copy.bytes = idem_bytes(NULL, 0);
+    }
+    return copy;
+}
+
+int idem_dynamodb_commit(struct idem_store *store,
+                         const struct idem_request *request,
+                         const struct idem_result *result,
+                         const struct idem_slice *writes, size_t writes_len,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_dynamodb_committed *ret_commit,
+                         struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_attempt *attempt;
+    struct idem_op *op = NULL;
+    int rc = check_writes(store, writes, writes_len, ret_commit, ret_error);
+
+    if (rc == 0) {
+        outcome.result = bounded(store, result);
+        rc = idem__check_outcome(&outcome, ret_error);
+    }
+    if (rc == 0) {
+        rc = idem_op_begin(request, &op, ret_error);
+    }
+    if (rc == 0) {
+        rc = add_commit(op, &outcome.result, writes, writes_len, ret_error);
+    }
+    if (rc == 0) {
+        IDEM__CRASH_POINT("api/commit/asks");
+        rc = idem__call(store, &op, ret_error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    IDEM__CRASH_POINT("api/commit/answered");
+    attempt = idem__attempt_create(op);
+    if (attempt == NULL) {
+        idem_op_destroy(op);
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    tell(op, ret_commit);
+    idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
+    *ret_attempt = attempt;
+    return 0;
+}
