@@ -1,4 +1,5 @@
-/* idem/key.h: what makes the key of a JSON text: a jq program that selects from it. */
+/* idem/key.h: what makes the key of a JSON text: a jq program that selects from it,
+ * and the ways in which other libraries make theirs. */
 #ifndef IDEM_KEY_H
 #define IDEM_KEY_H
 
@@ -84,6 +85,58 @@ struct idem_slice idem_select_text(struct idem_select *select,
                                    struct idem_slice output);
 
 void idem_select_destroy(struct idem_select *select);
+
+/* ---- Keys of other libraries ------------------------------------------- */
+
+/* Flavour, name, whether its keys were compared with the library's own.
+ *
+ * python, typescript, java and dotnet are Powertools for AWS Lambda: the MD5 of a
+ * canonical text behind a prefix. Each has a canonical text of its own, so that no
+ * two of them agree on a key. locker takes its token as it is. */
+#define IDEM_FLAVOUR_MAP(IDEM__X)                                              \
+    IDEM__X(PYTHON, "python", true)                                            \
+    IDEM__X(TYPESCRIPT, "typescript", true)                                    \
+    IDEM__X(JAVA, "java", false)                                               \
+    IDEM__X(DOTNET, "dotnet", false)                                           \
+    IDEM__X(LOCKER, "locker", false)
+
+enum idem_flavour {
+    IDEM_FLAVOUR_NONE = 0,
+#define IDEM__X(name, word, proved) IDEM_FLAVOUR_##name,
+    IDEM_FLAVOUR_MAP(IDEM__X)
+#undef IDEM__X
+};
+
+/* NULL, and IDEM_FLAVOUR_NONE: there is none. */
+const char *idem_flavour_name(enum idem_flavour flavour);
+enum idem_flavour idem_flavour_find(const char *name);
+
+/* False: its keys were read off its source, and compared with nothing. */
+bool idem_flavour_proved(enum idem_flavour flavour);
+
+/* idem_flavour_key() takes null, and what has nothing but nulls in it, which some
+ * of these libraries give one key for all. */
+#define IDEM_FLAVOUR_NULL 1u
+
+struct idem_flavour_key {
+    char text[IDEM_KEY_MAX + 1]; /* NUL-terminated. */
+    size_t len;
+};
+
+/* The key that the library makes of @json, what its own selector would select.
+ * @prefix is what stands before the "#": FUNCTION.module.qualname (python),
+ * FUNCTION (typescript), FUNCTION.method (java), FUNCTION.Method (dotnet), or the
+ * prefix that it was given; locker has none (NULL).
+ *
+ * IDEM_EINVALID  @json is no JSON (see idem_select_run()), or the library has no
+ *                key for it, or none that is always the same; there is a prefix
+ *                too many or too few; or the key has more than IDEM_KEY_MAX bytes.
+ * IDEM_ENOMEM
+ */
+int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
+                     struct idem_slice json, unsigned flags,
+                     struct idem_flavour_key *ret_key,
+                     struct idem_error *ret_error);
 
 #pragma GCC visibility pop
 

@@ -2,9 +2,9 @@
 #include "key/exact.h"
 
 #include "core/error.h"
+#include "key/number.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 enum {
     EXACT_DIGITS = 15, /* Any integer of so many is a double. */
@@ -33,35 +33,21 @@ static bool comes_back(struct idem_slice number)
     return true;
 }
 
-static double value_of(struct idem_slice number)
-{
-    char text[NUMBER_MAX + 1];
-    size_t len = number.len < NUMBER_MAX ? number.len : NUMBER_MAX;
-
-    memcpy(text, number.base, len);
-    text[len] = '\0';
-    return strtod(text, NULL);
-}
-
 /* The double next to it is what every reader makes of it, but for an integer that
  * is too large to be one. */
 static bool is_double(struct idem_slice number)
 {
-    const char *p = number.base;
-    double value = value_of(number);
+    double value = idem__number_read(number);
     char text[NUMBER_MAX];
-    size_t i;
 
     if (number.len > NUMBER_MAX) {
         return false;
     }
-    for (i = 0; i < number.len; i++) {
-        if (p[i] == '.' || p[i] == 'e' || p[i] == 'E') {
-            return value - value == 0; /* Not infinite. */
-        }
+    if (!idem__number_is_integer(number)) {
+        return value - value == 0; /* Not infinite. */
     }
     return snprintf(text, sizeof(text), "%.0f", value) == (int)number.len &&
-           memcmp(text, p, number.len) == 0;
+           memcmp(text, number.base, number.len) == 0;
 }
 
 bool idem__exact_mark(const struct idem__tree *input,
@@ -157,7 +143,8 @@ static bool merge(const struct idem__tree *input,
         if (a->kind == IDEM__TREE_NUMBER && own != NULL) {
             struct idem_slice digits = idem__tree_raw(input, own);
 
-            if (value_of(idem__tree_raw(plain, a)) != value_of(digits)) {
+            if (idem__number_read(idem__tree_raw(plain, a)) !=
+                idem__number_read(digits)) {
                 return false;
             }
             idem__buffer_add(out, json + from, a->from - from);
