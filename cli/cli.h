@@ -73,6 +73,7 @@ struct cli_command {
     /* @argc and @argv: what follows the options ("--" removed). */
     int (*run)(const struct cli_command *command, int argc, char **argv);
     bool takes_command;          /* What follows "--" is a command line. */
+    bool takes_event;            /* And @FILE or - may stand before it. */
     const char *const *operands; /* NULL-terminated words that may follow the
                                     options; NULL: anything. */
 };

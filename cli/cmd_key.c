@@ -1,5 +1,6 @@
 /* idem key: shows the identity and fingerprint that other commands use. */
 #include "cli.h"
+#include "flavour.h"
 #include "json.h"
 
 static struct {
@@ -8,6 +9,8 @@ static struct {
     bool key_from_args;
     const char *scope;
     const char *fingerprint;
+    struct cli_flavour flavour;
+    bool has_flavour;
     bool json;
 } args;
 
@@ -74,6 +77,22 @@ static int find_id(struct identity *i)
     return cli_exit_of(code);
 }
 
+static int print_flavour(const struct cli_command *command, int argc,
+                         char **argv)
+{
+    if (!args.has_flavour) {
+        return cli_usage(command, "--select, --prefix and --allow-null want "
+                                  "--flavour");
+    }
+    if (args.key != NULL || args.key_file != NULL || args.key_from_args ||
+        args.scope != NULL || args.fingerprint != NULL) {
+        return cli_usage(command, "--flavour makes the key of the event: it "
+                                  "takes no other key, and no scope");
+    }
+    args.flavour.json = args.json;
+    return cli_flavour_print(command, &args.flavour, argc, argv);
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_claim claim = {.key = args.key,
@@ -82,6 +101,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct identity i;
     int status;
 
+    if (args.has_flavour || args.flavour.select != NULL ||
+        args.flavour.prefix != NULL || args.flavour.allow_null) {
+        return print_flavour(command, argc, argv);
+    }
+    if (argc > 0 && argv[0][0] == '@') {
+        return cli_usage(command, "an event wants --flavour");
+    }
     status = cli_claim_key(command, &claim, argc, argv, &i.key);
     if (status == 0) {
         status = cli_scope(args.scope, &i.scope);
@@ -119,6 +145,28 @@ static struct cli_option options[] = {
      .target = &args.fingerprint,
      .arg = "WHAT",
      .help = "auto (the command line), none, TEXT or @FILE"},
+    {.name = "flavour",
+     .kind = CLI_CHOICE,
+     .target = &args.flavour.choice,
+     .given = &args.has_flavour,
+     .arg = "NAME",
+     .choices = cli_flavours,
+     .help = "the key that another library makes of an event: python, "
+             "typescript; unverified: java, dotnet, locker"},
+    {.name = "select",
+     .kind = CLI_TEXT,
+     .target = &args.flavour.select,
+     .arg = "JQ",
+     .help = "what of the event it makes it of, as a jq program"},
+    {.name = "prefix",
+     .kind = CLI_ANY_TEXT,
+     .target = &args.flavour.prefix,
+     .arg = "TEXT",
+     .help = "what stands before the # of that key"},
+    {.name = "allow-null",
+     .kind = CLI_FLAG,
+     .target = &args.flavour.allow_null,
+     .help = "take null, although every event without it has that key"},
     CLI_OPTION_JSON(&args.json),
     {.name = NULL},
 };
@@ -127,15 +175,18 @@ static const char *const examples[] = {
     "idem key -k order-42              # the id that the store files it under",
     "idem key -k order-42 -- charge 42 # what idem run would compare",
     "idem key --key-from-args -- charge 42",
+    "idem key --flavour typescript --prefix pay --select .body.id @event.json",
     NULL,
 };
 
 const struct cli_command cli_key = {
     .name = "key",
     .summary = "show the identity and fingerprint of a key",
-    .usage = "idem key [OPTION...] -k KEY [-- CMD [ARG...]]",
+    .usage = "idem key [OPTION...] -k KEY [-- CMD [ARG...]]\n"
+             "       idem key --flavour NAME [OPTION...] @EVENT",
     .examples = examples,
     .options = options,
     .run = run,
     .takes_command = true,
+    .takes_event = true,
 };

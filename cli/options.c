@@ -162,11 +162,17 @@ static int parse_letters(struct parser *p, const char *arg)
     return 0;
 }
 
+static bool is_event(const char *arg)
+{
+    return arg[0] == '@' || strcmp(arg, "-") == 0;
+}
+
 static int keep_operand(struct parser *p, char *arg)
 {
     char shown[128];
 
-    if (p->command->takes_command) {
+    if (p->command->takes_command &&
+        !(p->command->takes_event && is_event(arg))) {
         return cli_usage(p->command, "put -- before the command: -- %s",
                          cli_escape(idem_str(arg), shown, sizeof(shown)));
     }

@@ -136,6 +136,7 @@ def compile_complaints(source, flags=()):
 HEADERS = """#include <idem.h>
 #include <idem/dynamodb.h>
 #include <idem/journal.h>
+#include <idem/key.h>
 #include <idem/memory.h>
 #include <idem/sqlite.h>
 #include <idem/store.h>

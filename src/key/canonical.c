@@ -1,0 +1,350 @@
+/* The text of a value that a flavour makes its digest of. */
+#include "key/canonical.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+#include "key/number.h"
+#include "key/order.h"
+
+enum {
+    PYTHON_DIGITS_MAX = 4300, /* int() refuses more. */
+};
+
+struct writer {
+    const struct idem__tree *tree;
+    enum idem_flavour flavour;
+    struct idem__buffer *out;
+    struct idem_error *error;
+};
+
+static int write_value(struct writer *w, uint32_t number);
+
+/* ---- Strings ---- */
+
+static void add_unit(struct idem__buffer *out, uint32_t unit, bool upper)
+{
+    const char *digits = upper ? "0123456789ABCDEF" : "0123456789abcdef";
+    char text[6] = {'\\', 'u'};
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        text[2 + i] = digits[unit >> (12 - 4 * i) & 15];
+    }
+    idem__buffer_add(out, text, sizeof(text));
+}
+
+/* The character at @p, of @ret_len bytes. */
+static uint32_t point_at(const uint8_t *p, size_t *ret_len)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    uint32_t c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+    size_t i;
+
+    for (i = 1; i < n; i++) {
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    *ret_len = n;
+    return c;
+}
+
+static bool is_half(uint32_t c)
+{
+    return c >= 0xd800 && c < 0xe000;
+}
+
+/* All three languages have these. */
+static bool add_short(struct idem__buffer *out, uint32_t c)
+{
+    static const char chars[] = "\"\\\b\f\n\r\t";
+    static const char letters[] = "\"\\bfnrt";
+    const char *at = c == 0 || c > '\\' ? NULL : strchr(chars, (int)c);
+    char text[2] = {'\\'};
+
+    if (at == NULL) {
+        return false;
+    }
+    text[1] = letters[at - chars];
+    idem__buffer_add(out, text, sizeof(text));
+    return true;
+}
+
+static void add_ascii(struct idem__buffer *out, uint32_t c)
+{
+    if (c >= 0x10000) {
+        add_unit(out, 0xd800 + ((c - 0x10000) >> 10), /* upper= */ false);
+        c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+    }
+    add_unit(out, c, /* upper= */ false);
+}
+
+static void add_char(const struct writer *w, const uint8_t *p, uint32_t c,
+                     size_t len)
+{
+    bool java = w->flavour == IDEM_FLAVOUR_JAVA;
+
+    if (add_short(w->out, c)) {
+        return;
+    }
+    if (w->flavour == IDEM_FLAVOUR_PYTHON && (c < ' ' || c > '~')) {
+        add_ascii(w->out, c);
+    } else if (c < ' ') {
+        add_unit(w->out, c, /* upper= */ java);
+    } else if (is_half(c) && java) {
+        idem__buffer_str(w->out, "?"); /* As getBytes() has it. */
+    } else if (is_half(c)) {
+        add_unit(w->out, c, /* upper= */ false);
+    } else {
+        idem__buffer_add(w->out, p, len);
+    }
+}
+
+static void write_string(const struct writer *w, struct idem_slice text)
+{
+    const uint8_t *p = text.base;
+    size_t at = 0;
+    size_t len;
+
+    idem__buffer_str(w->out, "\"");
+    while (at < text.len) {
+        uint32_t c = point_at(p + at, &len);
+
+        add_char(w, p + at, c, len);
+        at += len;
+    }
+    idem__buffer_str(w->out, "\"");
+}
+
+/* Without quotation marks and escapes. */
+static int write_raw_string(const struct writer *w, struct idem_slice text)
+{
+    const uint8_t *p = text.base;
+    size_t at = 0;
+    size_t len;
+
+    while (at < text.len) {
+        if (!is_half(point_at(p + at, &len))) {
+            idem__buffer_add(w->out, p + at, len);
+        } else if (w->flavour == IDEM_FLAVOUR_JAVA) {
+            idem__buffer_str(w->out, "?");
+        } else {
+            return idem__error(w->error, IDEM_EINVALID,
+                               "%s has no key for half a surrogate pair",
+                               idem_flavour_name(w->flavour));
+        }
+        at += len;
+    }
+    return 0;
+}
+
+/* ---- Numbers ---- */
+
+static void write_integer(const struct writer *w, struct idem_slice number)
+{
+    if (number.len == 2 && memcmp(number.base, "-0", 2) == 0) {
+        idem__buffer_str(w->out, "0");
+    } else {
+        idem__buffer_add(w->out, number.base, number.len);
+    }
+}
+
+static int write_number(const struct writer *w, struct idem_slice number)
+{
+    double value = idem__number_read(number);
+
+    if (w->flavour == IDEM_FLAVOUR_TYPESCRIPT) {
+        idem__number_javascript(w->out, value);
+    } else if (idem__number_is_integer(number)) {
+        if (w->flavour == IDEM_FLAVOUR_PYTHON &&
+            number.len - (*(const char *)number.base == '-') >
+                PYTHON_DIGITS_MAX) {
+            return idem__error(w->error, IDEM_EINVALID,
+                               "python reads no integer of more than %d digits",
+                               PYTHON_DIGITS_MAX);
+        }
+        write_integer(w, number);
+    } else if (w->flavour == IDEM_FLAVOUR_PYTHON) {
+        idem__number_python(w->out, value);
+    } else if (value - value != 0) {
+        return idem__error(w->error, IDEM_EINVALID,
+                           "java has no key for a number that is too large");
+    } else {
+        idem__number_java(w->out, value);
+    }
+    return 0;
+}
+
+/* ---- Arrays and objects ---- */
+
+static const char *comma(const struct writer *w)
+{
+    return w->flavour == IDEM_FLAVOUR_PYTHON ? ", " : ",";
+}
+
+static int write_array(struct writer *w, uint32_t number)
+{
+    uint32_t end = idem__tree_at(w->tree, number)->end;
+    uint32_t i;
+    int rc = 0;
+
+    idem__buffer_str(w->out, "[");
+    for (i = number + 1; rc == 0 && i < end;
+         i = idem__tree_at(w->tree, i)->end) {
+        idem__buffer_str(w->out, i == number + 1 ? "" : comma(w));
+        rc = write_value(w, i);
+    }
+    idem__buffer_str(w->out, "]");
+    return rc;
+}
+
+/* Assigned to a plain object, this name sets its prototype, and is no member. */
+static bool vanishes(const struct writer *w, struct idem_slice name)
+{
+    static const char proto[] = "__proto__";
+
+    return w->flavour == IDEM_FLAVOUR_TYPESCRIPT &&
+           name.len == sizeof(proto) - 1 &&
+           memcmp(name.base, proto, name.len) == 0;
+}
+
+static int write_members(struct writer *w, const uint32_t *members, size_t len)
+{
+    bool first = true;
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; rc == 0 && i < len; i++) {
+        struct idem_slice name =
+            idem__tree_name(w->tree, idem__tree_at(w->tree, members[i]));
+
+        if (vanishes(w, name)) {
+            continue;
+        }
+        idem__buffer_str(w->out, first ? "" : comma(w));
+        write_string(w, name);
+        idem__buffer_str(w->out,
+                         w->flavour == IDEM_FLAVOUR_PYTHON ? ": " : ":");
+        rc = write_value(w, members[i]);
+        first = false;
+    }
+    return rc;
+}
+
+static int write_object(struct writer *w, uint32_t number)
+{
+    const struct idem__tree_node *node = idem__tree_at(w->tree, number);
+    uint32_t *members = idem__alloc(node->count * sizeof(*members));
+    size_t n = 0;
+    uint32_t i;
+    int rc;
+
+    if (members == NULL) {
+        return idem__error_plain(w->error, IDEM_ENOMEM);
+    }
+    for (i = number + 1; i < node->end; i = idem__tree_at(w->tree, i)->end) {
+        members[n++] = i;
+    }
+    rc = idem__order(w->tree, w->flavour, members, n, w->error);
+    idem__buffer_str(w->out, "{");
+    if (rc == 0) {
+        rc = write_members(w, members, n);
+    }
+    idem__buffer_str(w->out, "}");
+    idem__free(members);
+    return rc;
+}
+
+static int write_value(struct writer *w, uint32_t number)
+{
+    const struct idem__tree_node *node = idem__tree_at(w->tree, number);
+
+    switch (node->kind) {
+    case IDEM__TREE_NULL:
+        idem__buffer_str(w->out, "null");
+        return 0;
+    case IDEM__TREE_FALSE:
+        idem__buffer_str(w->out, "false");
+        return 0;
+    case IDEM__TREE_TRUE:
+        idem__buffer_str(w->out, "true");
+        return 0;
+    case IDEM__TREE_NUMBER:
+        return write_number(w, idem__tree_raw(w->tree, node));
+    case IDEM__TREE_STRING:
+        write_string(w, idem__tree_text(w->tree, node));
+        return 0;
+    case IDEM__TREE_ARRAY:
+        return write_array(w, number);
+    case IDEM__TREE_OBJECT:
+        break;
+    }
+    return write_object(w, number);
+}
+
+/* What ToString() makes of a JsonElement: the text as it was received. */
+static int write_dotnet(struct writer *w)
+{
+    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
+    struct idem_slice raw = idem__tree_raw(w->tree, top);
+
+    switch (top->kind) {
+    case IDEM__TREE_NULL:
+        return 0;
+    case IDEM__TREE_FALSE:
+        idem__buffer_str(w->out, "False");
+        return 0;
+    case IDEM__TREE_TRUE:
+        idem__buffer_str(w->out, "True");
+        return 0;
+    case IDEM__TREE_STRING:
+        return write_raw_string(w, idem__tree_text(w->tree, top));
+    case IDEM__TREE_NUMBER:
+    case IDEM__TREE_ARRAY:
+    case IDEM__TREE_OBJECT:
+        break;
+    }
+    idem__buffer_add(w->out, raw.base, raw.len);
+    return 0;
+}
+
+static int write_token(struct writer *w)
+{
+    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
+
+    if (top->kind != IDEM__TREE_STRING || top->text_len == 0) {
+        return idem__error(w->error, IDEM_EINVALID,
+                           "the key of locker is a string, and not empty");
+    }
+    return write_raw_string(w, idem__tree_text(w->tree, top));
+}
+
+static int write_top(struct writer *w)
+{
+    const struct idem__tree_node *top = idem__tree_at(w->tree, 0);
+
+    switch (w->flavour) {
+    case IDEM_FLAVOUR_DOTNET:
+        return write_dotnet(w);
+    case IDEM_FLAVOUR_LOCKER:
+        return write_token(w);
+    case IDEM_FLAVOUR_JAVA:
+        if (top->kind == IDEM__TREE_STRING) {
+            return write_raw_string(w, idem__tree_text(w->tree, top));
+        }
+        break;
+    case IDEM_FLAVOUR_PYTHON:
+    case IDEM_FLAVOUR_TYPESCRIPT:
+    case IDEM_FLAVOUR_NONE:
+        break;
+    }
+    return write_value(w, 0);
+}
+
+int idem__canonical(const struct idem__tree *tree, enum idem_flavour flavour,
+                    struct idem__buffer *out, struct idem_error *ret_error)
+{
+    struct writer w = {tree, flavour, out, ret_error};
+    int rc = write_top(&w);
+
+    return rc == 0 && out->failed ? idem__error_plain(ret_error, IDEM_ENOMEM)
+                                  : rc;
+}

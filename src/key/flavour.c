@@ -1,0 +1,164 @@
+/* Keys as other libraries make them. */
+#include <idem/key.h>
+
+#include "base/base64_padded.h"
+#include "base/md5.h"
+#include "core/error.h"
+#include "key/canonical.h"
+
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    bool proved;
+} flavours[] = {[IDEM_FLAVOUR_NONE] = {NULL, false},
+#define IDEM__X(id, word, proved) [IDEM_FLAVOUR_##id] = {word, proved},
+                IDEM_FLAVOUR_MAP(IDEM__X)
+#undef IDEM__X
+};
+
+enum {
+    FLAVOURS = sizeof(flavours) / sizeof(flavours[0])
+};
+
+static bool is_flavour(enum idem_flavour flavour)
+{
+    return (int)flavour > IDEM_FLAVOUR_NONE && (int)flavour < FLAVOURS;
+}
+
+const char *idem_flavour_name(enum idem_flavour flavour)
+{
+    return is_flavour(flavour) ? flavours[flavour].name : NULL;
+}
+
+enum idem_flavour idem_flavour_find(const char *name)
+{
+    int i;
+
+    for (i = IDEM_FLAVOUR_NONE + 1; i < FLAVOURS; i++) {
+        if (strcmp(flavours[i].name, name) == 0) {
+            return (enum idem_flavour)i;
+        }
+    }
+    return IDEM_FLAVOUR_NONE;
+}
+
+bool idem_flavour_proved(enum idem_flavour flavour)
+{
+    return is_flavour(flavour) && flavours[flavour].proved;
+}
+
+static int check_prefix(enum idem_flavour flavour, const char *prefix,
+                        struct idem_error *error)
+{
+    bool wanted = flavour != IDEM_FLAVOUR_LOCKER;
+
+    if (!is_flavour(flavour)) {
+        return idem__error(error, IDEM_EINVALID, "there is no such flavour");
+    }
+    if (wanted == (prefix != NULL)) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       wanted ? "a key of %s has a prefix before its #"
+                              : "a key of %s has no prefix",
+                       flavours[flavour].name);
+}
+
+/* True: this is what an event comes to that lacks what was selected. */
+static bool says_nothing(const struct idem__tree *tree)
+{
+    const struct idem__tree_node *top = idem__tree_at(tree, 0);
+    uint32_t i;
+
+    if (top->kind == IDEM__TREE_STRING) {
+        return top->text_len == 0;
+    }
+    for (i = 0; i < idem__tree_len(tree); i++) {
+        enum idem__tree_kind kind = idem__tree_at(tree, i)->kind;
+
+        if (kind != IDEM__TREE_NULL && kind != IDEM__TREE_ARRAY &&
+            kind != IDEM__TREE_OBJECT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_digest(enum idem_flavour flavour,
+                       const uint8_t digest[IDEM__MD5_LEN],
+                       struct idem__buffer *out)
+{
+    char hex[3];
+    size_t i;
+
+    if (flavour == IDEM_FLAVOUR_TYPESCRIPT) {
+        idem__base64_padded_add(out, idem_bytes(digest, IDEM__MD5_LEN));
+        return;
+    }
+    for (i = 0; i < IDEM__MD5_LEN; i++) {
+        (void)snprintf(hex, sizeof(hex), "%02x", digest[i]);
+        idem__buffer_str(out, hex);
+    }
+}
+
+static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
+                    struct idem_flavour_key *ret_key, struct idem_error *error)
+{
+    if (key->failed) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    if (key->len > IDEM_KEY_MAX || memchr(key->base, '\0', key->len) != NULL) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the key of %s has %zu bytes, or a NUL: at most %d "
+                           "are taken",
+                           flavours[flavour].name, key->len, IDEM_KEY_MAX);
+    }
+    memcpy(ret_key->text, key->base, key->len);
+    ret_key->text[key->len] = '\0';
+    ret_key->len = key->len;
+    return 0;
+}
+
+/* "PREFIX#DIGEST" of the canonical text, or that text. */
+static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
+                    const char *prefix, struct idem__buffer *text,
+                    struct idem_flavour_key *ret_key, struct idem_error *error)
+{
+    uint8_t digest[IDEM__MD5_LEN];
+    int rc = idem__canonical(tree, flavour, text, error);
+
+    if (rc == 0 && prefix != NULL) {
+        rc = idem__md5(idem__buffer_slice(text), digest);
+        text->len = 0;
+        idem__buffer_str(text, prefix);
+        idem__buffer_str(text, "#");
+        add_digest(flavour, digest, text);
+    }
+    return rc == 0 ? take_key(text, flavour, ret_key, error) : rc;
+}
+
+int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
+                     struct idem_slice json, unsigned flags,
+                     struct idem_flavour_key *ret_key,
+                     struct idem_error *ret_error)
+{
+    struct idem__tree tree = {0};
+    struct idem__buffer text = {0};
+    int rc = check_prefix(flavour, prefix, ret_error);
+
+    if (rc == 0) {
+        rc = idem__tree_read(&tree, json, ret_error);
+    }
+    if (rc == 0 && (flags & IDEM_FLAVOUR_NULL) == 0 && says_nothing(&tree)) {
+        rc = idem__error(ret_error, IDEM_EINVALID,
+                         "there is nothing to make a key of: every event that "
+                         "lacks it would have this key");
+    }
+    if (rc == 0) {
+        rc = make_key(&tree, flavour, prefix, &text, ret_key, ret_error);
+    }
+    idem__buffer_free(&text);
+    idem__tree_free(&tree);
+    return rc;
+}

@@ -1,0 +1,226 @@
+/* Numbers as the languages of other libraries write them.
+ *
+ * All of them take the fewest digits that are read back as the same double, and
+ * of these the nearest to it; they differ in where the exponent begins.
+ */
+#include "key/number.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    DIGITS_MAX = 17,
+    TEXT_MAX = 512,
+};
+
+struct digits {
+    char text[DIGITS_MAX + 1];
+    int len;
+    int exponent; /* Of the first digit. */
+};
+
+static double read_double(const char *text)
+{
+    /* Never freed; it is there without being loaded. */
+    static locale_t plain;
+    locale_t locale = __atomic_load_n(&plain, __ATOMIC_ACQUIRE);
+
+    if (locale == NULL) {
+        locale = newlocale(LC_ALL_MASK, "C", NULL);
+        __atomic_store_n(&plain, locale, __ATOMIC_RELEASE);
+    }
+    return strtod_l(text, NULL, locale);
+}
+
+double idem__number_read(struct idem_slice number)
+{
+    char text[TEXT_MAX];
+    size_t len = number.len < TEXT_MAX ? number.len : TEXT_MAX - 1;
+
+    memcpy(text, number.base, len);
+    text[len] = '\0';
+    return read_double(text);
+}
+
+bool idem__number_is_integer(struct idem_slice number)
+{
+    const char *p = number.base;
+    size_t i;
+
+    for (i = 0; i < number.len; i++) {
+        if (p[i] == '.' || p[i] == 'e' || p[i] == 'E') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* @len digits of @value, rounded to the nearest. */
+static void round_to(double value, int len, struct digits *ret)
+{
+    char text[64];
+    const char *p;
+
+    (void)snprintf(text, sizeof(text), "%.*e", len - 1, value);
+    ret->len = 0;
+    for (p = text; *p != 'e'; p++) {
+        if (*p >= '0' && *p <= '9') { /* And no point, whichever it is. */
+            ret->text[ret->len++] = *p;
+        }
+    }
+    ret->exponent = (int)strtol(p + 1, NULL, 10);
+}
+
+static bool is_read_as(const struct digits *d, double value)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "%.*se%d", d->len, d->text,
+                   d->exponent - d->len + 1);
+    return read_double(text) == value;
+}
+
+/* One more in the last place; false: there is a carry out of the first. */
+static bool step_up(struct digits *d)
+{
+    int i = d->len - 1;
+
+    while (i >= 0 && d->text[i] == '9') {
+        d->text[i--] = '0';
+    }
+    if (i < 0) {
+        return false;
+    }
+    d->text[i]++;
+    return true;
+}
+
+/* @value is above 0 and finite. The doubles below a power of two are twice as
+ * close as those above, so that the nearest digits may be read as the neighbour
+ * below where the next ones up are not. */
+static void shortest(double value, struct digits *ret)
+{
+    int exponent;
+    bool power = frexp(value, &exponent) == 0.5;
+    int len;
+
+    for (len = 1; len <= DIGITS_MAX; len++) {
+        round_to(value, len, ret);
+        if (is_read_as(ret, value)) {
+            return;
+        }
+        if (power && step_up(ret) && is_read_as(ret, value)) {
+            return;
+        }
+    }
+}
+
+static void add_zeros(struct idem__buffer *out, int n)
+{
+    for (; n > 0; n--) {
+        idem__buffer_str(out, "0");
+    }
+}
+
+/* Without an exponent; @fraction: at least ".0". */
+static void add_plain(struct idem__buffer *out, const struct digits *d,
+                      bool fraction)
+{
+    int whole = d->exponent + 1;
+    int before = whole < 0 ? 0 : whole < d->len ? whole : d->len;
+
+    if (whole <= 0) {
+        idem__buffer_str(out, "0");
+    }
+    idem__buffer_add(out, d->text, (size_t)before);
+    add_zeros(out, whole - d->len);
+    if (before < d->len) {
+        idem__buffer_str(out, ".");
+        add_zeros(out, -whole);
+        idem__buffer_add(out, d->text + before, (size_t)(d->len - before));
+    } else if (fraction) {
+        idem__buffer_str(out, ".0");
+    }
+}
+
+/* "d.ddd" and what @form makes of the exponent. */
+static void add_power(struct idem__buffer *out, const struct digits *d,
+                      bool fraction, const char *mark, int width)
+{
+    char text[16];
+    int n = d->exponent < 0 ? -d->exponent : d->exponent;
+
+    idem__buffer_add(out, d->text, 1);
+    if (d->len > 1) {
+        idem__buffer_str(out, ".");
+        idem__buffer_add(out, d->text + 1, (size_t)d->len - 1);
+    } else if (fraction) {
+        idem__buffer_str(out, ".0");
+    }
+    (void)snprintf(text, sizeof(text), "%s%0*d", mark, width, n);
+    idem__buffer_str(out, text);
+}
+
+void idem__number_python(struct idem__buffer *out, double value)
+{
+    struct digits d = {"0", 1, 0};
+
+    if (signbit(value)) {
+        idem__buffer_str(out, "-");
+    }
+    if (isinf(value)) {
+        idem__buffer_str(out, "Infinity");
+        return;
+    }
+    if (value != 0) {
+        shortest(fabs(value), &d);
+    }
+    if (d.exponent >= -4 && d.exponent < 16) {
+        add_plain(out, &d, /* fraction= */ true);
+    } else {
+        add_power(out, &d, /* fraction= */ false, d.exponent < 0 ? "e-" : "e+",
+                  /* width= */ 2);
+    }
+}
+
+void idem__number_javascript(struct idem__buffer *out, double value)
+{
+    struct digits d = {"0", 1, 0};
+
+    if (isinf(value)) {
+        idem__buffer_str(out, "null");
+        return;
+    }
+    if (value < 0) {
+        idem__buffer_str(out, "-");
+    }
+    if (value != 0) {
+        shortest(fabs(value), &d);
+    }
+    if (d.exponent >= -6 && d.exponent < 21) {
+        add_plain(out, &d, /* fraction= */ false);
+    } else {
+        add_power(out, &d, /* fraction= */ false, d.exponent < 0 ? "e-" : "e+",
+                  /* width= */ 1);
+    }
+}
+
+void idem__number_java(struct idem__buffer *out, double value)
+{
+    struct digits d = {"0", 1, 0};
+
+    if (signbit(value)) {
+        idem__buffer_str(out, "-");
+    }
+    if (value != 0) {
+        shortest(fabs(value), &d);
+    }
+    if (d.exponent >= -3 && d.exponent < 7) {
+        add_plain(out, &d, /* fraction= */ true);
+    } else {
+        add_power(out, &d, /* fraction= */ true, d.exponent < 0 ? "E-" : "E",
+                  /* width= */ 1);
+    }
+}

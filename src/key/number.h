@@ -1,0 +1,22 @@
+/* Numbers as the languages of other libraries write them. Whatever the locale. */
+#ifndef IDEM_KEY_NUMBER_H
+#define IDEM_KEY_NUMBER_H
+
+#include "base/buffer.h"
+
+/* The double next to a number of JSON. */
+double idem__number_read(struct idem_slice number);
+
+/* True: it has neither point nor exponent. */
+bool idem__number_is_integer(struct idem_slice number);
+
+/* Appends repr() of a float: 1e+21, 1.0, 1e-05, -0.0, inf as Infinity. */
+void idem__number_python(struct idem__buffer *out, double value);
+
+/* Appends String() of a number: 1e+21, 1, 0.00001, 0; null where it is none. */
+void idem__number_javascript(struct idem__buffer *out, double value);
+
+/* Appends Double.toString() of JDK 19 and newer: 1.0E21, 1.0, 1.0E-5, -0.0. */
+void idem__number_java(struct idem__buffer *out, double value);
+
+#endif

@@ -1,0 +1,38 @@
+/* Selecting where libidem was built without libjq. */
+#include <idem/key.h>
+
+#include "core/error.h"
+
+int idem_select_create(const char *program,
+                       const struct idem_select_options *options,
+                       struct idem_select **ret_select,
+                       struct idem_error *ret_error)
+{
+    (void)program;
+    (void)options;
+    (void)ret_select;
+    return idem__error(ret_error, IDEM_ECONFIG,
+                       "this libidem was built without libjq, which is needed "
+                       "to select with a jq program");
+}
+
+int idem_select_run(struct idem_select *select, struct idem_slice json,
+                    struct idem_slice *ret_output, struct idem_error *ret_error)
+{
+    (void)select;
+    (void)json;
+    (void)ret_output;
+    return idem__error_plain(ret_error, IDEM_EINVALID);
+}
+
+struct idem_slice idem_select_text(struct idem_select *select,
+                                   struct idem_slice output)
+{
+    (void)select;
+    return output;
+}
+
+void idem_select_destroy(struct idem_select *select)
+{
+    (void)select;
+}

@@ -1,0 +1,494 @@
+/* Reading a JSON text into a list of nodes. */
+#include "key/tree.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    KEEP = 64 * 1024, /* Memory that a tree keeps for the next text. */
+};
+
+struct reader {
+    struct idem__tree *tree;
+    const char *text;
+    size_t len;
+    size_t at;
+    unsigned depth;
+    struct idem_error *error;
+};
+
+static int refuse(struct reader *r, size_t at, const char *what)
+{
+    unsigned line = 1, column = 1;
+    size_t i;
+
+    for (i = 0; i < at && i < r->len; i++) {
+        column++;
+        if (r->text[i] == '\n') {
+            line++;
+            column = 1;
+        }
+    }
+    return idem__error(r->error, IDEM_EINVALID,
+                       "the JSON text, line %u, column %u: %s", line, column,
+                       what);
+}
+
+static int no_memory(struct reader *r)
+{
+    return idem__error_plain(r->error, IDEM_ENOMEM);
+}
+
+/* The next character; 0: the end, or a NUL, which is none of JSON's. */
+static char peek(const struct reader *r)
+{
+    return r->at < r->len ? r->text[r->at] : '\0';
+}
+
+static void skip_blanks(struct reader *r)
+{
+    while (peek(r) == ' ' || peek(r) == '\t' || peek(r) == '\n' ||
+           peek(r) == '\r') {
+        r->at++;
+    }
+}
+
+static struct idem__tree_node *node_at(struct reader *r, uint32_t number)
+{
+    return (struct idem__tree_node *)(void *)r->tree->nodes.base + number;
+}
+
+/* ---- Strings ---- */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four digits behind "\u". */
+static int read_unit(struct reader *r, uint32_t *ret_unit)
+{
+    uint32_t unit = 0;
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        int value = hex_value(peek(r));
+
+        if (value < 0) {
+            return refuse(r, r->at, "\\u wants four hexadecimal digits");
+        }
+        unit = unit * 16 + (uint32_t)value;
+        r->at++;
+    }
+    *ret_unit = unit;
+    return 0;
+}
+
+static void add_point(struct idem__buffer *out, uint32_t c)
+{
+    uint8_t bytes[4];
+    size_t n = 1;
+    size_t i;
+
+    if (c < 0x80) {
+        bytes[0] = (uint8_t)c;
+    } else if (c < 0x800) {
+        bytes[0] = (uint8_t)(0xc0 | c >> 6);
+        n = 2;
+    } else if (c < 0x10000) {
+        bytes[0] = (uint8_t)(0xe0 | c >> 12);
+        n = 3;
+    } else {
+        bytes[0] = (uint8_t)(0xf0 | c >> 18);
+        n = 4;
+    }
+    for (i = 1; i < n; i++) {
+        bytes[i] = (uint8_t)(0x80 | (c >> 6 * (n - 1 - i) & 0x3f));
+    }
+    idem__buffer_add(out, bytes, n);
+}
+
+/* What stands behind "\u", with its other half where there is one. */
+static int read_point(struct reader *r)
+{
+    struct idem__tree *tree = r->tree;
+    uint32_t first, second;
+    int rc = read_unit(r, &first);
+
+    if (rc != 0) {
+        return rc;
+    }
+    while (first >= 0xd800 && first < 0xdc00 && r->len - r->at >= 6 &&
+           r->text[r->at] == '\\' && r->text[r->at + 1] == 'u') {
+        r->at += 2;
+        rc = read_unit(r, &second);
+        if (rc != 0) {
+            return rc;
+        }
+        if (second >= 0xdc00 && second < 0xe000) {
+            add_point(&tree->text,
+                      0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00));
+            return 0;
+        }
+        tree->halves = true;
+        add_point(&tree->text, first);
+        first = second;
+    }
+    tree->halves = tree->halves || (first >= 0xd800 && first < 0xe000);
+    add_point(&tree->text, first);
+    return 0;
+}
+
+static int read_escape(struct reader *r)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meanings[] = "\"\\/\b\f\n\r\t";
+    char c = peek(r);
+    const char *at = c == '\0' ? NULL : strchr(letters, c);
+
+    if (c == 'u') {
+        r->at++;
+        return read_point(r);
+    }
+    if (at == NULL) {
+        return refuse(r, r->at, "there is no such escape");
+    }
+    idem__buffer_add(&r->tree->text, &meanings[at - letters], 1);
+    r->at++;
+    return 0;
+}
+
+/* How many bytes of well-formed UTF-8 a character above 0x7f takes; 0: none. */
+static size_t utf8_len(const uint8_t *p, size_t left)
+{
+    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+    size_t i;
+
+    if (p[0] < 0xc2 || p[0] > 0xf4 || left < n) {
+        return 0;
+    }
+    for (i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) {
+        return 0;
+    }
+    return n;
+}
+
+/* From the opening quotation mark; appends its bytes to tree->text. */
+static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
+{
+    struct idem__buffer *out = &r->tree->text;
+    size_t from = out->len;
+    int rc = 0;
+
+    for (r->at++; rc == 0 && peek(r) != '"';) {
+        const uint8_t *p = (const uint8_t *)r->text + r->at;
+        size_t n = 1;
+
+        if (r->at == r->len) {
+            return refuse(r, r->at, "a string has no end");
+        }
+        if (*p < ' ') {
+            return refuse(r, r->at, "a control character in a string");
+        }
+        if (*p == '\\') {
+            r->at++;
+            rc = read_escape(r);
+            continue;
+        }
+        if (*p >= 0x80) {
+            n = utf8_len(p, r->len - r->at);
+        }
+        if (n == 0) {
+            return refuse(r, r->at, "it is no UTF-8");
+        }
+        idem__buffer_add(out, p, n);
+        r->at += n;
+    }
+    r->at++;
+    *ret_at = (uint32_t)from;
+    *ret_len = (uint32_t)(out->len - from);
+    return rc != 0 ? rc : out->failed ? no_memory(r) : 0;
+}
+
+/* ---- Values ---- */
+
+static int read_value(struct reader *r, uint32_t name, uint32_t name_len);
+
+static bool skip_digits(struct reader *r)
+{
+    size_t from = r->at;
+
+    while (peek(r) >= '0' && peek(r) <= '9') {
+        r->at++;
+    }
+    return r->at > from;
+}
+
+static int read_number(struct reader *r)
+{
+    size_t from = r->at;
+    bool good;
+
+    r->at += peek(r) == '-';
+    if (peek(r) == '0') {
+        r->at++;
+        good = true;
+    } else {
+        good = skip_digits(r);
+    }
+    if (good && peek(r) == '.') {
+        r->at++;
+        good = skip_digits(r);
+    }
+    if (good && (peek(r) == 'e' || peek(r) == 'E')) {
+        r->at++;
+        r->at += peek(r) == '+' || peek(r) == '-';
+        good = skip_digits(r);
+    }
+    return good ? 0 : refuse(r, from, "it is no number of JSON's");
+}
+
+static int read_word(struct reader *r, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (r->len - r->at < len || memcmp(r->text + r->at, word, len) != 0) {
+        return refuse(r, r->at, "it is no value of JSON's");
+    }
+    r->at += len;
+    return 0;
+}
+
+struct name {
+    const uint8_t *bytes;
+    uint32_t len;
+    uint32_t at; /* In the text. */
+};
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    uint32_t len = x->len < y->len ? x->len : y->len;
+    int order = len == 0 ? 0 : memcmp(x->bytes, y->bytes, len);
+
+    return order != 0 ? order : (x->len > y->len) - (x->len < y->len);
+}
+
+static int find_twin(struct reader *r, struct name *names, uint32_t len)
+{
+    char what[100];
+    uint32_t i;
+
+    qsort(names, len, sizeof(*names), compare_names);
+    for (i = 1; i < len; i++) {
+        if (compare_names(&names[i - 1], &names[i]) == 0) {
+            (void)snprintf(what, sizeof(what),
+                           "the object has two members with the name "
+                           "\"%.*s\"",
+                           names[i].len > 40 ? 40 : (int)names[i].len,
+                           (const char *)names[i].bytes);
+            return refuse(r,
+                          names[i].at > names[i - 1].at ? names[i].at
+                                                        : names[i - 1].at,
+                          what);
+        }
+    }
+    return 0;
+}
+
+/* No two members of the object @number have the same name. */
+static int check_names(struct reader *r, uint32_t number)
+{
+    const struct idem__tree_node *object = node_at(r, number);
+    struct name *names;
+    uint32_t i, n = 0;
+    int rc;
+
+    if (object->count < 2) {
+        return 0;
+    }
+    names = idem__alloc(object->count * sizeof(*names));
+    if (names == NULL) {
+        return no_memory(r);
+    }
+    for (i = number + 1; i < object->end; i = node_at(r, i)->end) {
+        const struct idem__tree_node *member = node_at(r, i);
+
+        names[n++] = (struct name){r->tree->text.base + member->name,
+                                   member->name_len, member->from};
+    }
+    rc = find_twin(r, names, n);
+    idem__free(names);
+    return rc;
+}
+
+/* "name": */
+static int read_member_name(struct reader *r, uint32_t *ret_name,
+                            uint32_t *ret_len)
+{
+    int rc;
+
+    if (peek(r) != '"') {
+        return refuse(r, r->at, "the name of a member is missing");
+    }
+    rc = read_string(r, ret_name, ret_len);
+    if (rc != 0) {
+        return rc;
+    }
+    skip_blanks(r);
+    if (peek(r) != ':') {
+        return refuse(r, r->at, "a colon is missing");
+    }
+    r->at++;
+    return 0;
+}
+
+/* The values in the array or object @number, up to @close. */
+static int read_inside(struct reader *r, uint32_t number, char close)
+{
+    bool object = close == '}';
+    uint32_t name = 0, name_len = 0;
+    int rc = 0;
+
+    if (++r->depth > IDEM__TREE_DEPTH_MAX) {
+        return refuse(r, r->at, "more than 200 levels");
+    }
+    r->at++;
+    skip_blanks(r);
+    while (peek(r) != close) {
+        if (node_at(r, number)->count > 0) {
+            if (peek(r) != ',') {
+                return refuse(r, r->at,
+                              object ? "a comma or } is missing"
+                                     : "a comma or ] is missing");
+            }
+            r->at++;
+            skip_blanks(r);
+        }
+        if (object) {
+            rc = read_member_name(r, &name, &name_len);
+        }
+        if (rc == 0) {
+            rc = read_value(r, name, name_len);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+        node_at(r, number)->count++;
+        skip_blanks(r);
+    }
+    r->at++;
+    r->depth--;
+    node_at(r, number)->end = idem__tree_len(r->tree);
+    return object ? check_names(r, number) : 0;
+}
+
+static int read_scalar(struct reader *r, uint32_t number,
+                       enum idem__tree_kind *ret_kind)
+{
+    uint32_t at, len;
+    int rc;
+
+    switch (peek(r)) {
+    case 'n':
+        *ret_kind = IDEM__TREE_NULL;
+        return read_word(r, "null");
+    case 'f':
+        *ret_kind = IDEM__TREE_FALSE;
+        return read_word(r, "false");
+    case 't':
+        *ret_kind = IDEM__TREE_TRUE;
+        return read_word(r, "true");
+    case '"':
+        *ret_kind = IDEM__TREE_STRING;
+        rc = read_string(r, &at, &len);
+        if (rc == 0) {
+            node_at(r, number)->text = at;
+            node_at(r, number)->text_len = len;
+        }
+        return rc;
+    case '\0':
+        if (r->at == r->len) {
+            return refuse(r, r->at, "a value is missing");
+        }
+        return refuse(r, r->at, "it is no value of JSON's");
+    default:
+        *ret_kind = IDEM__TREE_NUMBER;
+        return read_number(r);
+    }
+}
+
+static int read_value(struct reader *r, uint32_t name, uint32_t name_len)
+{
+    struct idem__tree_node fresh = {.name = name, .name_len = name_len};
+    uint32_t number = idem__tree_len(r->tree);
+    enum idem__tree_kind kind = IDEM__TREE_ARRAY;
+    int rc;
+
+    skip_blanks(r);
+    fresh.from = (uint32_t)r->at;
+    fresh.end = number + 1;
+    idem__buffer_add(&r->tree->nodes, &fresh, sizeof(fresh));
+    if (r->tree->nodes.failed) {
+        return no_memory(r);
+    }
+    if (peek(r) == '[') {
+        rc = read_inside(r, number, ']');
+    } else if (peek(r) == '{') {
+        kind = IDEM__TREE_OBJECT;
+        rc = read_inside(r, number, '}');
+    } else {
+        rc = read_scalar(r, number, &kind);
+    }
+    node_at(r, number)->kind = kind;
+    node_at(r, number)->to = (uint32_t)r->at;
+    return rc;
+}
+
+int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
+                    struct idem_error *ret_error)
+{
+    struct reader r = {.tree = tree,
+                       .text = json.base,
+                       .len = json.len,
+                       .error = ret_error};
+    int rc;
+
+    tree->json = json;
+    idem__buffer_reset(&tree->nodes, KEEP);
+    idem__buffer_reset(&tree->text, KEEP);
+    tree->halves = false;
+    if (json.len > IDEM__TREE_LEN_MAX) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the JSON text has %zu bytes, and at most %d are "
+                           "taken",
+                           json.len, IDEM__TREE_LEN_MAX);
+    }
+    rc = read_value(&r, 0, 0);
+    if (rc != 0) {
+        return rc;
+    }
+    skip_blanks(&r);
+    return r.at == r.len ? 0
+                         : refuse(&r, r.at, "there is more behind the value");
+}
+
+void idem__tree_free(struct idem__tree *tree)
+{
+    idem__buffer_free(&tree->nodes);
+    idem__buffer_free(&tree->text);
+    memset(tree, 0, sizeof(*tree));
+}

@@ -1,0 +1,122 @@
+/* Tests of src/key/flavour.c. The keys themselves are compared with those of the
+ * libraries in tests/integration/flavours.py. */
+#include "test.h"
+
+#include "heap.h"
+
+#include <idem/key.h>
+#include <string.h>
+
+static struct idem_flavour_key key;
+
+static int make(enum idem_flavour flavour, const char *json)
+{
+    const char *prefix = flavour == IDEM_FLAVOUR_LOCKER ? NULL : "pay";
+
+    return idem_flavour_key(flavour, prefix, idem_str(json), 0, &key, &why);
+}
+
+/* Names are found, and only they. */
+TEST(flavour, hasAName)
+{
+    assert_string_equal(idem_flavour_name(IDEM_FLAVOUR_DOTNET), "dotnet");
+    assert_int_equal(idem_flavour_find("typescript"), IDEM_FLAVOUR_TYPESCRIPT);
+    assert_int_equal(idem_flavour_find("perl"), IDEM_FLAVOUR_NONE);
+    assert_null(idem_flavour_name(IDEM_FLAVOUR_NONE));
+    assert_null(idem_flavour_name((enum idem_flavour)99));
+    assert_true(idem_flavour_proved(IDEM_FLAVOUR_PYTHON));
+    assert_false(idem_flavour_proved(IDEM_FLAVOUR_JAVA));
+    assert_false(idem_flavour_proved((enum idem_flavour)99));
+}
+
+/* One event has a key of its own in each flavour. */
+TEST(flavour, makesKeys)
+{
+    static const struct {
+        enum idem_flavour flavour;
+        const char *key;
+    } rows[] = {
+        {IDEM_FLAVOUR_PYTHON, "pay#ebd9f4c7b06cb0aaf5d13d80e49d8b90"},
+        {IDEM_FLAVOUR_TYPESCRIPT, "pay#69n0x7BssKr10T2A5J2LkA=="},
+        {IDEM_FLAVOUR_JAVA, "pay#900150983cd24fb0d6963f7d28e17f72"},
+        {IDEM_FLAVOUR_DOTNET, "pay#900150983cd24fb0d6963f7d28e17f72"},
+        {IDEM_FLAVOUR_LOCKER, "abc"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        assert_ok(make(rows[i].flavour, "\"abc\""));
+        assert_string_equal(key.text, rows[i].key);
+        assert_int_equal(key.len, strlen(rows[i].key));
+    }
+}
+
+/* A keyless event has no key unless that is asked for. */
+TEST(flavour, wantsSomething)
+{
+    static const char *const nothing[] = {
+        "null", "\"\"", "[]", "{}", "[null,[null]]", "{\"a\":null}"};
+    size_t i;
+
+    for (i = 0; i < COUNT(nothing); i++) {
+        assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_TYPESCRIPT, nothing[i]));
+        assert_why("every event that lacks it");
+        assert_ok(idem_flavour_key(IDEM_FLAVOUR_TYPESCRIPT, "pay",
+                                   idem_str(nothing[i]), IDEM_FLAVOUR_NULL,
+                                   &key, &why));
+    }
+    assert_ok(make(IDEM_FLAVOUR_TYPESCRIPT, "[null,0]"));
+    assert_ok(make(IDEM_FLAVOUR_PYTHON, "false"));
+}
+
+/* A prefix is wanted where the library has one, and nowhere else. */
+TEST(flavour, checksThePrefix)
+{
+    char large[256];
+
+    assert_code(IDEM_EINVALID, idem_flavour_key(IDEM_FLAVOUR_JAVA, NULL,
+                                                idem_str("1"), 0, &key, &why));
+    assert_why("has a prefix");
+    assert_code(IDEM_EINVALID,
+                idem_flavour_key(IDEM_FLAVOUR_LOCKER, "pay", idem_str("\"a\""),
+                                 0, &key, &why));
+    assert_why("has no prefix");
+    assert_code(IDEM_EINVALID, make((enum idem_flavour)0, "1"));
+    memset(large, 'x', sizeof(large) - 1);
+    large[sizeof(large) - 1] = '\0';
+    assert_code(IDEM_EINVALID, idem_flavour_key(IDEM_FLAVOUR_PYTHON, large,
+                                                idem_str("1"), 0, &key, &why));
+    assert_why("at most 255");
+    large[255 - 33] = '\0';
+    assert_ok(idem_flavour_key(IDEM_FLAVOUR_PYTHON, large, idem_str("1"), 0,
+                               &key, &why));
+    assert_int_equal(key.len, 255);
+}
+
+/* Locker's key is a text, without a NUL. */
+TEST(flavour, takesTokensAsTheyAre)
+{
+    assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_LOCKER, "7"));
+    assert_why("is a string");
+    assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_LOCKER, "\"a\\u0000\""));
+    assert_why("or a NUL");
+    assert_code(IDEM_EINVALID, make(IDEM_FLAVOUR_LOCKER, "\"\\udc00\""));
+    assert_why("half a surrogate");
+}
+
+/* Without memory it fails cleanly. */
+TEST(flavour, failsWithoutMemory)
+{
+    const char *json = "{\"b\":[1,{\"d\":1,\"c\":2}],\"a\":\"\\u00e9\"}";
+    bool failed = true;
+    long n;
+    int rc;
+
+    for (n = 0; failed; n++) {
+        heap_fail(n, /* on= */ false);
+        rc = make(IDEM_FLAVOUR_PYTHON, json);
+        failed = heap_fail_never();
+        assert_code(failed ? IDEM_ENOMEM : IDEM_OK, rc);
+    }
+    assert_true(n > 6);
+}

@@ -1,0 +1,172 @@
+/* Tests of src/key/tree.c. */
+#include "test.h"
+
+#include "heap.h"
+#include "key/tree.h"
+
+#include <string.h>
+
+static struct idem__tree tree;
+
+static int read_text(const char *text)
+{
+    return idem__tree_read(&tree, idem_str(text), &why);
+}
+
+/* A tree names its values in their order, with what is in them. */
+TEST(tree, keepsTheOrderOfTheText)
+{
+    const struct idem__tree_node *node;
+
+    assert_ok(read_text(" {\"b\" : [1, {}], \"a\":\"x\"} "));
+    assert_int_equal(idem__tree_len(&tree), 5);
+    node = idem__tree_at(&tree, 0);
+    assert_int_equal(node->kind, IDEM__TREE_OBJECT);
+    assert_int_equal(node->count, 2);
+    assert_int_equal(node->end, 5);
+    node = idem__tree_at(&tree, 1);
+    assert_text(idem__tree_name(&tree, node), "b");
+    assert_text(idem__tree_raw(&tree, node), "[1, {}]");
+    assert_int_equal(node->end, 4);
+    node = idem__tree_at(&tree, 4);
+    assert_text(idem__tree_name(&tree, node), "a");
+    assert_text(idem__tree_text(&tree, node), "x");
+    idem__tree_free(&tree);
+}
+
+/* Numbers keep the digits that they are written with. */
+TEST(tree, keepsTheDigitsOfNumbers)
+{
+    static const char *const numbers[] = {
+        "0",       "-0",    "1.0",   "1e21", "12345678901234567890123",
+        "-1.5E-7", "1E400", "0.1e+2"};
+    size_t i;
+
+    for (i = 0; i < COUNT(numbers); i++) {
+        assert_ok(read_text(numbers[i]));
+        assert_text(idem__tree_raw(&tree, idem__tree_at(&tree, 0)), numbers[i]);
+    }
+    idem__tree_free(&tree);
+}
+
+/* Escapes become UTF-8; half a surrogate pair is kept, and said. */
+TEST(tree, readsEscapes)
+{
+    static const struct {
+        const char *json;
+        const char *text;
+        bool halves;
+    } rows[] = {
+        {"\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", false},
+        {"\"\\u0041\\u00e9\\u20AC\"", "A\xc3\xa9\xe2\x82\xac", false},
+        {"\"\\ud83d\\ude00\"", "\xf0\x9f\x98\x80", false},
+        {"\"\xf0\x9f\x98\x80\"", "\xf0\x9f\x98\x80", false},
+        {"\"\\ud800\"", "\xed\xa0\x80", true},
+        {"\"\\udc00x\"", "\xed\xb0\x80x", true},
+        {"\"\\ud83d\\ud83d\\ude00\"", "\xed\xa0\xbd\xf0\x9f\x98\x80", true},
+        {"\"\\ud83d\\u0041\"", "\xed\xa0\xbd\x41", true},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        assert_ok(read_text(rows[i].json));
+        assert_text(idem__tree_text(&tree, idem__tree_at(&tree, 0)),
+                    rows[i].text);
+        assert_int_equal(tree.halves, rows[i].halves);
+    }
+    assert_ok(read_text("\"a\\u0000b\""));
+    assert_int_equal(idem__tree_at(&tree, 0)->text_len, 3);
+    idem__tree_free(&tree);
+}
+
+/* What is no JSON is refused, with the place where it goes wrong. */
+TEST(tree, refusesWhatIsNoJson)
+{
+    static const struct {
+        const char *json;
+        const char *word;
+    } rows[] = {
+        {"", "line 1, column 1: a value is missing"},
+        {"[1,\n 2 3]", "line 2, column 4: a comma or ]"},
+        {"{\"a\":1,}", "the name of a member is missing"},
+        {"{\"a\" 1}", "a colon is missing"},
+        {"{a:1}", "the name of a member is missing"},
+        {"[1,]", "no number"},
+        {"[", "a value is missing"},
+        {"{\"a\":1 \"b\":2}", "a comma or }"},
+        {"01", "more behind the value"},
+        {"1.", "no number"},
+        {".5", "no number"},
+        {"1e", "no number"},
+        {"-", "no number"},
+        {"+1", "no number"},
+        {"NaN", "no number"},
+        {"Infinity", "no number"},
+        {"nul", "no value"},
+        {"\"a", "has no end"},
+        {"\"a\nb\"", "a control character"},
+        {"\"\\x\"", "no such escape"},
+        {"\"\\u12g4\"", "four hexadecimal digits"},
+        {"\"\xff\"", "no UTF-8"},
+        {"\"\xed\xa0\x80\"", "no UTF-8"},
+        {"\"\xc0\xaf\"", "no UTF-8"},
+        {"\"\xf4\x90\x80\x80\"", "no UTF-8"},
+        {"\"\xe2\x82", "no UTF-8"},
+        {"1 2", "more behind the value"},
+        {"{\"a\":1,\"b\":2,\"a\":3}", "two members with the name \"a\""},
+        {"{\"a\":1,\"\\u0061\":2}", "two members with the name \"a\""},
+        {"[{\"x\":{\"\":1,\"\":2}}]", "two members with the name \"\""},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        int rc = read_text(rows[i].json);
+
+        if (rc != IDEM_EINVALID || strstr(why.text, rows[i].word) == NULL) {
+            fail_with("row %zu: %d %s", i, rc, why.text);
+        }
+    }
+    assert_ok(read_text("[{\"a\":1},{\"a\":1,\"b\":{\"a\":1}}]"));
+    idem__tree_free(&tree);
+}
+
+static int nested(size_t levels)
+{
+    static char text[2 * 300 + 1];
+
+    memset(text, '[', levels);
+    memset(text + levels, ']', levels);
+    text[2 * levels] = '\0';
+    return read_text(text);
+}
+
+/* Depth has an end. */
+TEST(tree, goesDownTwoHundredLevels)
+{
+    assert_ok(nested(200));
+    assert_code(IDEM_EINVALID, nested(201));
+    assert_why("200 levels");
+    idem__tree_free(&tree);
+}
+
+/* Without memory it fails cleanly, and can be used again. */
+TEST(tree, failsWithoutMemory)
+{
+    const char *text = "{\"a\":[\"some text\",1],\"b\":{\"c\":2,\"d\":3}}";
+    long n;
+    int rc;
+
+    for (n = 0;; n++) {
+        heap_fail(n, /* on= */ false);
+        rc = read_text(text);
+        if (!heap_fail_never()) {
+            break;
+        }
+        assert_code(IDEM_ENOMEM, rc);
+        assert_ok(read_text(text));
+        idem__tree_free(&tree);
+    }
+    assert_ok(rc);
+    assert_true(n >= 3);
+    idem__tree_free(&tree);
+}
