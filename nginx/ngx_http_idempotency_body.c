@@ -105,6 +105,7 @@ static ngx_int_t
 ngx_http_idem_body_write(ngx_http_request_t *r, ngx_http_idem_body_t *body,
     u_char *data, size_t len)
 {
+    ssize_t                    n;
     ngx_buf_t                  b;
     ngx_chain_t                cl;
     ngx_temp_file_t           *tf;
@@ -141,7 +142,13 @@ ngx_http_idem_body_write(ngx_http_request_t *r, ngx_http_idem_body_t *body,
     cl.buf = &b;
     cl.next = NULL;
 
-    return ngx_write_chain_to_temp_file(tf, &cl) < 0 ? NGX_ERROR : NGX_OK;
+    n = ngx_write_chain_to_temp_file(tf, &cl);
+    if (n < 0) {
+        return NGX_ERROR;
+    }
+
+    tf->offset += n;
+    return NGX_OK;
 }
 
 
