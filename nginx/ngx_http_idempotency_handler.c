@@ -125,6 +125,10 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
     ngx_int_t  rc;
 
     ngx_http_idem_count(invalid);
+
+    /* Nobody is to send a body on our behalf. */
+
+    r->expect_tested = 1;
     rc = ngx_http_discard_request_body(r);
 
     if (rc != NGX_OK) {

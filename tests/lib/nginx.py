@@ -339,12 +339,12 @@ worker_processes {workers};
 {main}
 events {{ worker_connections 2048; }}
 http {{
-  access_log access.log {log};
   client_body_temp_path tmp/b; proxy_temp_path tmp/p; fastcgi_temp_path tmp/f;
   uwsgi_temp_path tmp/u; scgi_temp_path tmp/s;
   proxy_http_version 1.1; proxy_set_header Connection "";
   client_max_body_size 64m;
   {http}
+  access_log access.log {log};
   upstream app {{ server 127.0.0.1:{upstream}; keepalive 64; }}
   server {{
     listen 127.0.0.1:{port} backlog=2048;
