@@ -1,0 +1,323 @@
+"""Upstreams, clients and workers that break off: no effect is lost or doubled."""
+
+import os
+import signal
+import socket
+import time
+
+from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, free_port, request_bytes
+from tap import PROGRAM, Result, equal, main, note, run, test
+
+SHORT = ON + "idempotency_lease 2s;"
+
+
+def record(nginx, key="k"):
+    """The record as `idem show` tells it."""
+    store = f"sqlite:{nginx.home}/idem.db"
+    import json
+
+    got = run([PROGRAM, "show", "--json", "--store", store, key])
+    return json.loads(got.stdout) if got.status == 0 else None
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+    return found
+
+
+@test(rows=[50])
+def a_refused_connection_is_not_an_execution():
+    """Nothing was sent: 502, the key is released, and the retry is executed."""
+    port = free_port()
+    with Nginx(port) as nginx:
+        first = nginx.post("/pay", "k", b"x")
+        equal((first.status, record(nginx)["status"]), (502, "released"))
+        with Upstream(port) as up:
+            equal(nginx.post("/pay", "k", b"x").status, 201)
+            assert nginx.post("/pay", "k", b"x").replayed
+            equal(up.executions(), 1)
+
+
+@test(rows=[51, 55])
+def an_answer_that_breaks_off_is_unknown():
+    """Sent, and no whole answer: 502 or 504, then 409 outcome-unknown, one execution."""
+    modes = ["drop", "reset", "cut", "cutreset", "chunkcut", "garbage", "halfhead"]
+    with Upstream() as up, Nginx(up, location="proxy_read_timeout 300ms;") as nginx:
+        for mode in modes:
+            for size in ("", "&size=100000") if "cut" in mode else ("",):
+                path = f"/pay?mode={mode}{size}"
+                key = mode + size.replace("&", "")
+                first = nginx.post(path, key, b"x")
+                equal((mode, first.status), (mode, 502))
+                again = nginx.post(path, key, b"x")
+                equal((mode, again.status, again.problem), (mode, 409, "outcome-unknown"))
+                equal("retry-after" in again.headers, False)
+                equal(up.executions(key), 1)
+                equal(record(nginx, key)["status"], "unknown")
+        equal(nginx.post("/pay?delay=600", "late", b"x").status, 504)
+        equal(nginx.post("/pay?delay=600", "late", b"x").problem, "outcome-unknown")
+        equal(up.executions("late"), 1)
+    note(f"{len(modes) + 3} ways to break off")
+
+
+@test
+def without_buffering_it_is_the_same():
+    """With proxy_buffering off a broken answer is a clean 502 too."""
+    with Upstream() as up, Nginx(up, location="proxy_buffering off;") as nginx:
+        for mode in "cut", "chunkcut", "drop":
+            path = f"/pay?mode={mode}&size=100000"
+            equal((mode, nginx.post(path, mode).status), (mode, 502))
+            equal(nginx.post(path, mode).problem, "outcome-unknown")
+            equal(up.executions(mode), 1)
+
+
+@test(rows=[52, 53])
+def the_status_says_what_became_of_the_work():
+    """408, 425, 429, 503 release; 502, 504 are unknown; all else is stored."""
+    stored = [200, 201, 202, 204, 301, 400, 401, 403, 404, 409, 410, 422, 500, 501, 505]
+    with Upstream() as up, Nginx(up) as nginx:
+        for status in [*stored, 408, 425, 429, 503, 502, 504]:
+            key = f"s{status}"
+            first = nginx.post(f"/pay?status={status}", key)
+            equal(first.status, status)
+            again = nginx.post(f"/pay?status={status}", key)
+            if status in stored:
+                equal((status, again.status, again.replayed), (status, status, True))
+                equal((again.body, up.executions(key)), (first.body, 1))
+            elif status in (502, 504):
+                equal((status, again.problem), (status, "outcome-unknown"))
+                equal(up.executions(key), 1)
+            else:
+                equal((status, again.status, again.replayed), (status, status, False))
+                equal(up.executions(key), 2)
+    note(f"{len(stored) + 6} statuses")
+
+
+@test(rows=[56])
+def no_second_server_is_tried_once_one_may_have_worked():
+    """Two servers, the first dies with the request: one execution, for every method."""
+    methods = "idempotency_methods POST PATCH PUT DELETE;"
+    with Upstream() as one, Upstream() as two:
+        servers = "".join(f"server 127.0.0.1:{u.port} max_fails=0;" for u in (one, two))
+        http = f"upstream pair {{ {servers} }}"
+        location = "location /pair { proxy_pass http://pair; }"
+        for more, wanted in (ON + methods, 1), ("", 2):
+            with Nginx(one, http=more + http, server=location) as nginx:
+                for method in "POST", "PATCH", "PUT", "DELETE":
+                    key = f"{method}{wanted}"
+                    got = nginx.request("/pair?mode=drop", key, b"", method)
+                    equal((method, got.status), (method, 502))
+                    count = one.executions(key) + two.executions(key)
+                    retried = method in ("PUT", "DELETE") and not more
+                    equal((method, count), (method, 2 if retried else 1))
+
+
+@test(rows=[48])
+def a_client_that_leaves_does_not_stop_the_work():
+    """FIN and RST while the upstream works: it finishes, and the retry is a replay."""
+    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+        for i, linger in enumerate([None, b"\x01\0\0\0\0\0\0\0"] * 3):
+            key = f"gone{i}"
+            path = "/pay?delay=150" + ("&size=200000" if i > 3 else "")
+            s = nginx.connect()
+            s.sendall(request_bytes(path, key, b"x"))
+            up.wait_for(1, key)
+            if linger:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            s.close()
+            busy = nginx.post(path, key, b"x")
+            equal((busy.status, busy.problem), (409, "in-progress"))
+            until(lambda: record(nginx, key)["status"] == "completed")
+            assert nginx.post(path, key, b"x").replayed
+            equal(up.executions(key), 1)
+        equal(nginx.status()["inflight"], 0)
+
+
+@test
+def without_the_module_it_stops_the_work():
+    """The control: plain proxy_pass drops its upstream when the client leaves."""
+    with Upstream() as up, Nginx(up, http="", module=False) as nginx:
+        s = nginx.connect()
+        s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+        up.wait_for(1)
+        s.close()
+        until(lambda: any(" 499 " in line for line in nginx.log()))
+
+
+@test(rows=[49])
+def a_client_that_leaves_in_its_body_claims_nothing():
+    """At every part of the request: no record, and the retry is executed."""
+    data = request_bytes("/pay", "k", b"0123456789")
+    with Upstream() as up, Nginx(up) as nginx:
+        for n in range(len(data)):
+            with nginx.connect() as s:
+                s.sendall(data[:n])
+        time.sleep(0.1)
+        equal((record(nginx), up.executions()), (None, 0))
+        equal(nginx.post("/pay", "k", b"0123456789").status, 201)
+    note(f"left at {len(data)} bytes")
+
+
+@test(rows=[46])
+def a_killed_worker_leaves_its_keys_in_progress():
+    """409 until the lease is over, then unknown under hold, and a takeover under rerun."""
+    for policy in "hold", "rerun":
+        http = SHORT + f"idempotency_on_expired_lease {policy};"
+        with Upstream() as up, Nginx(up, http=http) as nginx:
+            with nginx.connect() as s:
+                s.sendall(request_bytes("/pay?hold=h", policy, b"x"))
+                up.wait_for(1, policy)
+                worker = nginx.workers()
+                os.kill(worker[0], signal.SIGKILL)
+                until(lambda: nginx.workers() not in ([], worker))
+            up.let_go("h")
+            busy = until(lambda: tried(nginx, policy))
+            equal((busy.status, busy.problem), (409, "in-progress"))
+            assert 1 <= int(busy.headers["retry-after"]) <= 2, busy.headers
+            again = until(lambda: later(nginx, policy))
+            if policy == "hold":
+                equal((again.status, again.problem), (409, "outcome-unknown"))
+                equal(up.executions(policy), 1)
+            else:
+                equal(again.status, 201)
+                calls = [c.headers for c in up.calls if c.key == policy]
+                equal([c["idempotency-attempts"] for c in calls], ["1", "2"])
+                equal([c.get("idempotency-takeover") for c in calls], [None, "true"])
+                assert int(calls[1]["idempotency-fence"]) > int(
+                    calls[0]["idempotency-fence"]
+                )
+
+
+def tried(nginx, key):
+    try:
+        return nginx.post("/pay?hold=h", key, b"x")
+    except OSError:
+        return None
+
+
+def later(nginx, key):
+    got = nginx.post("/pay?hold=h", key, b"x")
+    return None if got.problem == "in-progress" else got
+
+
+@test(rows=[47, 69])
+def a_reload_loses_nothing():
+    """The old worker ends its work; the new one answers 409 meanwhile, then replays."""
+    with Upstream() as up, Nginx(up) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1)
+            old = set(nginx.workers())
+            nginx.reload()
+            until(lambda: set(nginx.workers()) - old)
+            until(lambda: "gracefully shutting down" in nginx.errors())
+            busy = nginx.post("/pay?hold=h", "k", b"x")
+            equal((busy.status, busy.problem), (409, "in-progress"))
+            up.let_go("h")
+            from nginx import read_answer
+
+            equal(read_answer(stream).status, 201)
+        assert nginx.post("/pay?hold=h", "k", b"x").replayed
+        equal(up.executions(), 1)
+        until(lambda: not old & set(nginx.workers()))
+
+
+@test
+def the_lease_of_long_work_is_renewed():
+    """Work of three leases keeps its key; nobody takes over."""
+    http = SHORT + "idempotency_on_expired_lease rerun;"
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1)
+            end = time.monotonic() + 4.5
+            while time.monotonic() < end:
+                equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
+                time.sleep(0.3)
+            up.let_go("h")
+            from nginx import read_answer
+
+            equal(read_answer(stream).status, 201)
+        renewals = nginx.status()["renewals"]
+        assert renewals >= 5, renewals
+        assert nginx.post("/pay?hold=h", "k", b"x").replayed
+        equal(up.executions(), 1)
+    note(f"{renewals} renewals")
+
+
+@test
+def a_store_that_cannot_be_opened_refuses():
+    """503 and Retry-After, nothing is executed; with pass it is, and says so."""
+    bad = "idempotency_store sqlite:no/such/place.db; idempotency on;"
+    bad += "idempotency_scope global;"
+    with Upstream() as up, Nginx(up, http=bad) as nginx:
+        got = nginx.post("/pay", "k", b"x")
+        equal((got.status, got.problem), (503, "store-unavailable"))
+        assert int(got.headers["retry-after"]) >= 1
+        equal(up.executions(), 0)
+        equal(nginx.post("/pay", None, b"x").status, 201)
+    with Upstream() as up:
+        with Nginx(up, http=bad + "idempotency_on_store_error pass;") as nginx:
+            got = nginx.post("/pay", "k", b"x")
+            equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
+            equal(up.executions(), 1)
+
+
+@test
+def a_store_that_is_away_at_the_end_costs_no_answer():
+    """The real answer with Idempotency-Recorded: false; the outcome in the journal."""
+    http = STORE.replace(";", " timeout=300ms;") + ON.replace(STORE, "")
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        equal(nginx.post("/warm", "warm").status, 201)
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1, "k")
+            with held(nginx.home + "/idem.db"):
+                up.let_go("h")
+                from nginx import read_answer
+
+                got = read_answer(stream)
+            equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
+            assert b"order" in got.body
+        equal(len(os.listdir(nginx.home + "/idem.db.journal")), 1)
+        equal(nginx.status()["journaled"], 1)
+        until(lambda: not os.listdir(nginx.home + "/idem.db.journal"), 15)
+        again = nginx.post("/pay?hold=h", "k", b"x")
+        equal((again.replayed, again.body), (True, got.body))
+        equal(up.executions("k"), 1)
+
+
+def held(path):
+    """The store's lock, held by another process, which stops in mid-work."""
+    import contextlib
+    import subprocess
+
+    @contextlib.contextmanager
+    def hold():
+        code = (
+            "import fcntl,os,sys,time\n"
+            "f=os.open(sys.argv[1],os.O_RDWR)\n"
+            "fcntl.lockf(f,fcntl.LOCK_EX)\n"
+            "print('held',flush=True)\ntime.sleep(60)\n"
+        )
+        import glob
+
+        locks = glob.glob(path + "*lock*")
+        assert len(locks) == 1, locks
+        with subprocess.Popen(
+            ["python3", "-c", code, locks[0]], stdout=subprocess.PIPE
+        ) as process:
+            process.stdout.readline()
+            try:
+                yield
+            finally:
+                process.kill()
+
+    return hold()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Many requests with one key at once: one execution, whatever the others get."""
+
+import collections
+import os
+import threading
+import time
+
+from nginx import ON, STATUS, Nginx, Upstream, read_answer, request_bytes
+from tap import LONG, equal, main, note, test
+
+STORES = ["sqlite:idem.db", "memory:"]
+
+
+def on(store="sqlite:idem.db", more=""):
+    return f"idempotency_store {store}; idempotency on; idempotency_scope global;{more}"
+
+
+def kinds(answers):
+    """Count what was answered: a status, with "again" if it is a replay."""
+    return collections.Counter(
+        repr(a) if isinstance(a, Exception) else f"{a.status}{' again' * a.replayed}"
+        for a in answers
+    )
+
+
+@test
+def a_hundred_duplicates_are_one_execution():
+    """100 at once: one 201, the others 409 with Retry-After from the lease."""
+    for store in STORES:
+        workers = 2 if store != "memory:" else 1
+        with Upstream() as up, Nginx(up, http=on(store), workers=workers) as nginx:
+            threading.Timer(0.5, up.let_go, ["h"]).start()
+            answers = nginx.many([("/pay?hold=h", "k", b"x")] * 100)
+            equal(kinds(answers), {"201": 1, "409": 99})
+            equal({a.problem for a in answers}, {None, "in-progress"})
+            left = {int(a.headers.get("retry-after", 60)) for a in answers}
+            assert left <= {59, 60}, left
+            equal(up.executions(), 1)
+            assert nginx.post("/pay?hold=h", "k", b"x").replayed
+
+
+@test
+def without_the_module_they_are_a_hundred():
+    """The control: plain proxy_pass executes all of them."""
+    with Upstream() as up, Nginx(up, http="", module=False) as nginx:
+        answers = nginx.many([("/pay?delay=50", "k", b"x")] * 100)
+        equal(kinds(answers), {"201": 100})
+        equal(up.executions(), 100)
+
+
+@test
+def waiters_get_the_same_answer():
+    """With idempotency_wait they all get what the one execution answered."""
+    for store in STORES:
+        workers = 2 if store != "memory:" else 1
+        http = on(store, "idempotency_wait 10s;")
+        with Upstream() as up:
+            with Nginx(up, http=http, server=STATUS, workers=workers) as nginx:
+                threading.Timer(0.5, up.let_go, ["h"]).start()
+                answers = nginx.many([("/pay?hold=h", "k", b"x")] * 100)
+                equal(kinds(answers), {"201": 1, "201 again": 99})
+                equal({a.body for a in answers}, {b"order 1 x\n"})
+                equal(up.executions(), 1)
+                status = nginx.status()
+                equal((status["started"], status["waiting"]), (1, 0))
+
+
+@test
+def waiters_are_bounded():
+    """Above so many waiters the next ones get 409 at once; time ends the others."""
+    http = on(more="idempotency_wait 400ms waiters=5;")
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1)
+            start = time.monotonic()
+            answers = nginx.many([("/pay?hold=h", "k", b"x")] * 20)
+            took = time.monotonic() - start
+            equal(kinds(answers), {"409": 20})
+            assert 0.35 < took < 3, took
+            equal(nginx.status()["waited"], 5)
+            up.let_go("h")
+            equal(read_answer(stream).status, 201)
+        equal(up.executions(), 1)
+
+
+@test
+def waiters_hear_how_it_ended_and_start_nothing():
+    """Released: 409, try again; unknown: 409 outcome-unknown; none of them executes."""
+    http = on(more="idempotency_wait 10s;")
+    ends = [("status=503", "503", "in-progress"), ("mode=drop", "502", "outcome-unknown")]
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        for query, first, problem in ends:
+            key, path = query[:6], f"/pay?hold={query[:4]}&{query}"
+            threading.Timer(0.3, up.let_go, [query[:4]]).start()
+            answers = nginx.many([(path, key, b"x")] * 10)
+            equal(kinds(answers), {first: 1, "409": 9})
+            equal({a.problem for a in answers if a.status == 409}, {problem})
+            equal(up.executions(key), 1)
+
+
+@test
+def a_waiter_that_leaves_is_forgotten():
+    """Waiters whose clients left are gone from the list, and leak nothing."""
+    http = on(more="idempotency_wait 20s;")
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1)
+            gone = [nginx.connect() for _ in range(10)]
+            for c in gone:
+                c.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            end = time.monotonic() + 5
+            while nginx.status()["waiting"] < 10:
+                assert time.monotonic() < end
+            for c in gone:
+                c.close()
+            while nginx.status()["waiting"] > 0:
+                assert time.monotonic() < end
+            up.let_go("h")
+            equal(read_answer(stream).status, 201)
+
+
+@test(rows=[57])
+def a_thousand_duplicates_cost_the_store_little():
+    """1,000 of one key: one execution, and those of one worker ask the store once."""
+    n = 1000 if LONG else 300
+    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+            up.wait_for(1)
+            before = written(nginx)
+            equal(kinds(nginx.many([("/pay?hold=h", "k", b"x")] * n)), {"409": n})
+            equal(written(nginx), before)
+            other = nginx.post("/pay?hold=h", "k", b"y")
+            equal((other.status, other.problem), (422, "request-mismatch"))
+            up.let_go("h")
+            equal(read_answer(stream).status, 201)
+        equal(up.executions(), 1)
+        equal(nginx.status()["busy"], n)
+    note(f"{n} duplicates")
+
+
+def written(nginx):
+    """Bytes of the store's files."""
+    files = (nginx.home + "/idem.db", nginx.home + "/idem.db-wal")
+    return [os.path.getsize(f) for f in files if os.path.exists(f)]
+
+
+@test(rows=[58])
+def a_flood_of_keys_is_stopped_before_it_claims():
+    """limit_req counts before the key is looked at: 429, and no record."""
+    zone = "limit_req_zone $http_x_user zone=users:1m rate=1r/m; limit_req_status 429;"
+    location = "limit_req zone=users burst=3 nodelay;"
+    with Upstream() as up, Nginx(
+        up, http=ON + zone, location=location, server=STATUS
+    ) as nginx:
+        user = [("X-User", "u1")]
+        answers = [
+            nginx.request("/pay", f"k{i}", b"x", headers=user) for i in range(20)
+        ]
+        equal(kinds(answers), {"201": 4, "429": 16})
+        equal(up.executions(), 4)
+        equal(nginx.status()["started"], 4)
+
+
+if __name__ == "__main__":
+    main()

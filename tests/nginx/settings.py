@@ -1,0 +1,404 @@
+"""Directives: what they do, and the configurations that are refused."""
+
+import base64
+import gzip
+import json
+import os
+import time
+
+from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, request_bytes
+from tap import PROGRAM, equal, main, note, run, test
+
+SCOPED = STORE + "idempotency on;"
+
+
+def refused():
+    """Configurations that must not start: (what is wrong, http, more of the file)."""
+    on = STORE + "idempotency on; idempotency_scope global;"
+    yield "idempotency_scope", SCOPED, {}
+    yield "idempotency_scope", SCOPED.replace(" on;", " required;"), {}
+    yield "idempotency_store", "idempotency on; idempotency_scope global;", {}
+    yield "2s or more", on + "idempotency_lease 1s;", {}
+    yield "idempotency_retention", on + "idempotency_retention 30s;", {}
+    yield "invalid value", on + "idempotency_retention soon;", {}
+    yield "64m or less", on + "idempotency_max_response 65m;", {}
+    yield "invalid parameter", on + "idempotency_outcome 700 store;", {}
+    yield "invalid parameter", on + "idempotency_outcome 100 store;", {}
+    yield "invalid parameter", on + "idempotency_outcome 500 keep;", {}
+    yield "invalid number of arg", on + "idempotency_outcome store;", {}
+    yield "never replayed", on + "idempotency_replay_headers Set-Cookie;", {}
+    yield "never replayed", on + "idempotency_replay_headers X-A Authorization;", {}
+    yield "invalid parameter", on + "idempotency_replay_headers 'a b';", {}
+    yield "invalid value", on + "idempotency_methods GET;", {}
+    yield "invalid value", on + "idempotency_on_expired_lease maybe;", {}
+    yield "invalid value", on + "idempotency_on_store_error retry;", {}
+    yield "invalid parameter", on + "idempotency_fingerprint cookies;", {}
+    yield "either", on + "idempotency_fingerprint off body;", {}
+    yield "failed", on + "idempotency_fingerprint body key_file=none;", {}
+    yield "invalid parameter", on + "idempotency_wait long;", {}
+    yield "invalid parameter", on + "idempotency_wait 1s maybe=2;", {}
+    yield "invalid parameter", on + "idempotency_key 'a b';", {}
+    yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
+    yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
+    yield "duplicate", on + STORE, {}
+    yield "duplicate", on + "idempotency_scope global;", {}
+    yield "other parameters", on, {
+        "location": "idempotency_store sqlite:idem.db timeout=1s;"}
+    for what in ("proxy", "fastcgi", "uwsgi", "scgi", "grpc"):
+        text = f"{what}_next_upstream error non_idempotent;"
+        yield f"{what}_next_upstream non_idempotent", on, {"location": text}
+    yield "error_page 502", on, {
+        "location": "error_page 502 = @other;",
+        "server": "location @other { proxy_pass http://app; }"}
+    yield "post_action", on, {"location": "post_action /after;"}
+    yield "unknown directive", on + "idempotency_colour red;", {}
+    yield "not allowed here", on, {"main": "idempotency on;"}
+    yield "not allowed here", on + "idempotency_status;", {}
+
+
+@test
+def what_cannot_be_safe_does_not_start():
+    """Each is refused with a sentence that names it, and the line."""
+    count = 0
+    with Upstream() as up:
+        nginx = Nginx(up)
+        for word, http, more in refused():
+            text = dict(server="", location="", main="")
+            text.update(more)
+            got = nginx.check(http=http, **text)
+            errors = got.stderr.decode() + nginx.errors()
+            assert got.status != 0, f"{http} {more} was taken"
+            lines = [line for line in errors.splitlines() if "[emerg]" in line]
+            assert any(word in line for line in lines), f"{word}: {lines}"
+            count += 1
+            if os.path.exists(nginx.home + "/error.log"):
+                os.unlink(nginx.home + "/error.log")
+        everything = (
+            ON + "idempotency_methods POST PUT; idempotency_lease 2s;"
+            "idempotency_retention forever; idempotency_on_expired_lease rerun;"
+            "idempotency_wait 5s waiters=7; idempotency_key $arg_key;"
+            "idempotency_fingerprint method path $http_x_version body;"
+            "idempotency_outcome 5xx 409 500-502 unknown;"
+            "idempotency_outcome 503 release; idempotency_replay_headers X-A X-B;"
+            "idempotency_max_request 1m; idempotency_max_response 64m;"
+            "idempotency_keep_request on; idempotency_on_store_error pass;"
+            "idempotency_chain off;"
+        )
+        got = nginx.check(http=everything, server=STATUS, location="", main="")
+        equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
+    note(f"{count} configurations")
+
+
+@test
+def who_may_not_ask_learns_nothing():
+    """Authentication comes before the look-up, and again before a replay."""
+    users = ON.replace("global", "$remote_user")
+    auth = "auth_basic x; auth_basic_user_file users;"
+
+    def as_user(name, password="p"):
+        word = base64.b64encode(f"{name}:{password}".encode()).decode()
+        return [("Authorization", f"Basic {word}")]
+
+    with Upstream() as up, Nginx(up, http=users, location=auth, server=STATUS) as nginx:
+        path = nginx.home + "/users"
+        with open(path, "w", encoding="ascii") as f:
+            f.write("ann:{PLAIN}p\nbob:{PLAIN}p\n")
+        for _ in range(2):
+            equal(nginx.post("/pay", "k", b"x").status, 401)
+        equal(nginx.status()["started"], 0)
+        first = nginx.request("/pay", "k", b"x", headers=as_user("ann"))
+        equal(first.status, 201)
+        assert nginx.request("/pay", "k", b"x", headers=as_user("ann")).replayed
+        other = nginx.request("/pay", "k", b"x", headers=as_user("bob"))
+        equal((other.replayed, up.executions()), (False, 2))
+        with open(path, "w", encoding="ascii") as f:
+            f.write("bob:{PLAIN}p\n")
+        revoked = nginx.request("/pay", "k", b"x", headers=as_user("ann"))
+        equal((revoked.status, up.executions()), (401, 2))
+
+
+@test
+def only_harmless_headers_are_replayed():
+    """The allow-list and what is added to it; never cookies, credentials or CORS."""
+    http = ON + "idempotency_replay_headers X-Kept; proxy_buffer_size 64k;"
+    http += "proxy_buffers 4 64k; proxy_busy_buffers_size 64k;"
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        first = nginx.post("/pay?mode=secrets", "k", b"x")
+        again = nginx.post("/pay?mode=secrets", "k", b"x")
+        for name in "etag", "content-language", "x-kept", "location", "last-modified":
+            equal((name, again.headers.get(name)), (name, first.headers[name]))
+        never = ["set-cookie", "www-authenticate", "authorization", "x-request"]
+        for name in [*never, "access-control-allow-origin"]:
+            assert name in first.headers and name not in again.headers, name
+        equal(again.headers["cache-control"], "no-store")
+        range_ = [("Range", "bytes=0-1"), ("If-None-Match", '"e1"')]
+        got = nginx.request("/pay?mode=secrets", "k", b"x", headers=range_)
+        equal((got.status, got.body), (201, first.body))
+        raw = run([PROGRAM, "show", "--json", "--store",
+                   f"sqlite:{nginx.home}/idem.db", "k"]).stdout
+        assert b"session=" not in raw and b"X-Kept: kept" in raw, raw
+        for i in range(2):
+            got = nginx.post("/pay?mode=manyheaders", "many", b"x")
+            equal(got.status, (201, 409)[i])
+        equal(got.problem, "response-not-kept")
+
+
+@test
+def an_encoding_is_not_forced_on_a_client():
+    """A recorded gzip body goes to those who take it; others get 406, nothing runs."""
+    gz = [("Accept-Encoding", "gzip, br")]
+    with Upstream() as up, Nginx(up) as nginx:
+        first = nginx.request("/pay?mode=gzip", "k", b"x", headers=gz)
+        again = nginx.request("/pay?mode=gzip", "k", b"x", headers=gz)
+        equal((again.body, again.headers["content-encoding"]), (first.body, "gzip"))
+        got = nginx.request("/pay?mode=gzip", "k", b"x")
+        equal((got.status, got.problem), (406, "encoding-not-acceptable"))
+        equal(up.executions(), 1)
+    filters = "gzip on; gzip_min_length 1; gzip_types text/plain; gzip_proxied any;"
+    with Upstream() as up, Nginx(up, http=ON + filters) as nginx:
+        first = nginx.request("/pay?status=200&size=5000", "z", b"x", headers=gz)
+        equal(first.headers["content-encoding"], "gzip")
+        again = nginx.request("/pay?status=200&size=5000", "z", b"x", headers=gz)
+        plain = nginx.request("/pay?status=200&size=5000", "z", b"x")
+        equal(gzip.decompress(again.body), plain.body)
+        equal("content-encoding" in plain.headers, False)
+        equal(gzip.decompress(first.body), plain.body)
+
+
+@test(rows=[54])
+def a_response_above_the_cap_is_passed_and_not_kept():
+    """The first client gets it; then 409 response-not-kept; an endless one flows."""
+    http = ON + "idempotency_max_response 100k;"
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        for mode in "plain", "chunked":
+            for size, kept in (102400, True), (102401, False), (5_000_000, False):
+                path = f"/pay?size={size}&mode={mode}"
+                key = f"{mode}{size}"
+                first = nginx.post(path, key, b"x")
+                equal((first.status, len(first.body)), (201, size))
+                again = nginx.post(path, key, b"x")
+                if kept:
+                    assert again.replayed and again.body == first.body
+                else:
+                    equal((again.status, again.problem), (409, "response-not-kept"))
+                equal(up.executions(key), 1)
+        with nginx.connect() as s:
+            s.sendall(request_bytes("/pay?mode=noend", "noend", b"x"))
+            got = b""
+            end = time.monotonic() + 10
+            while len(got) < 150_000 and time.monotonic() < end:
+                got += s.recv(65536)
+            assert got.startswith(b"HTTP/1.1 201"), got[:50]
+            equal(nginx.post("/pay?mode=noend", "noend", b"x").problem, "response-not-kept")
+        for status in 206, 304:
+            key = f"s{status}"
+            equal(nginx.post(f"/pay?status={status}", key, b"x").status, status)
+            equal(nginx.post(f"/pay?status={status}", key, b"x").problem,
+                  "response-not-kept")
+
+
+@test
+def outcomes_can_be_chosen():
+    """idempotency_outcome: by status, range and class, the last one counts."""
+    http = ON + (
+        "idempotency_outcome 5xx unknown; idempotency_outcome 503 store;"
+        "idempotency_outcome 400-403 409 release;"
+    )
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        for status, runs in (500, 1), (503, 1), (400, 2), (403, 2), (404, 1), (409, 2):
+            key = f"s{status}"
+            nginx.post(f"/pay?status={status}", key, b"x")
+            again = nginx.post(f"/pay?status={status}", key, b"x")
+            equal((status, up.executions(key)), (status, runs))
+            wanted = "outcome-unknown" if status == 500 else None
+            equal((status, again.problem), (status, wanted))
+
+
+@test
+def the_chain_goes_on():
+    """The upstream gets fence and attempts with the client's key; off means off."""
+    with Upstream() as up, Nginx(up) as nginx:
+        nginx.post("/pay?status=503", "k", b"x")
+        nginx.post("/pay?status=503", "k", b"x")
+        one, two = (c.headers for c in up.calls)
+        equal(int(two["idempotency-fence"]) > int(one["idempotency-fence"]), True)
+        equal(two["idempotency-attempts"], "2")
+        equal("idempotency-takeover" in two, False)
+    with Upstream() as up, Nginx(up, http=ON + "idempotency_chain off;") as nginx:
+        nginx.request("/pay", "k", b"x", headers=[("Idempotency-Fence", "1")])
+        equal("idempotency-fence" in up.calls[0].headers, False)
+
+
+@test
+def headers_that_are_ours_are_taken_out_wherever_they_stand():
+    """Client headers that only we may send are gone, and none of the others is."""
+    ours = ("Idempotency-Fence", "Idempotent-Replayed", "Idempotency-Takeover")
+    count = 0
+    with Upstream() as up, Nginx(up) as nginx:
+        for others in 0, 1, 15, 16, 17, 18, 19, 20, 21, 40:
+            for at in {0, 1, others // 2, max(others - 1, 0), others}:
+                more = [(f"X-{i}", f"v{i}") for i in range(others)]
+                more[at:at] = [(name, "spoofed") for name in ours]
+                for key in (f"k{others}-{at}", None):
+                    got = nginx.request("/pay", key, b"x", headers=more)
+                    equal(got.status, 201)
+                    seen = up.calls[-1].headers
+                    assert "spoofed" not in seen.values(), seen
+                    for i in range(others):
+                        equal(seen[f"x-{i}"], f"v{i}")
+                    count += 1
+    note(f"{count} requests")
+
+
+@test
+def what_counts_can_be_chosen():
+    """idempotency_fingerprint: off, some parts, variables, and a secret."""
+    keys = iter(range(100))
+
+    def asked(http):
+        key = f"k{next(keys)}"
+        with Upstream() as up, Nginx(up, http=ON + http) as nginx:
+            nginx.post("/a?x=1", key, b"b")
+            path = nginx.post("/b?x=1", key, b"b").status
+            body = nginx.post("/a?x=1", key, b"c").status
+            more = [("X-Version", "2")]
+            version = nginx.request("/a?x=1", key, b"b", headers=more).status
+            return path, body, version
+
+    equal(asked(""), (422, 422, 201))
+    equal(asked("idempotency_fingerprint off;"), (201, 201, 201))
+    equal(asked("idempotency_fingerprint path;"), (422, 201, 201))
+    equal(asked("idempotency_fingerprint body $http_x_version;"), (201, 422, 422))
+    os.makedirs("ngx", exist_ok=True)
+    with open("ngx/secret", "wb") as f:
+        f.write(os.urandom(32))
+    equal(asked(f"idempotency_fingerprint default key_file={os.getcwd()}/ngx/secret;"),
+          (422, 422, 201))
+
+
+@test
+def the_key_can_be_another_header():
+    """idempotency_key: the name of a header, or a variable."""
+    for http, headers in (
+        ("idempotency_key X-Request-Key;", [("X-Request-Key", "k")]),
+        ("idempotency_key $http_x_a-$http_x_b;", [("X-A", "1"), ("X-B", "2")]),
+    ):
+        with Upstream() as up, Nginx(up, http=ON + http) as nginx:
+            for i in range(2):
+                got = nginx.request("/pay", None, b"x", headers=headers)
+                equal((got.status, got.replayed), (201, i == 1))
+
+
+@test
+def the_request_can_be_kept():
+    """idempotency_keep_request: what a person needs who looks at an unknown outcome."""
+    with Upstream() as up:
+        with Nginx(up, http=ON + "idempotency_keep_request on;") as nginx:
+            more = [("Content-Type", "text/x"), ("Authorization", "Bearer s3cret")]
+            nginx.request("/pay?mode=drop", "k", b"amount=5", headers=more)
+            raw = run([PROGRAM, "show", "--json", "--store",
+                       f"sqlite:{nginx.home}/idem.db", "k"]).stdout
+            record = json.loads(raw)
+            equal(record["status"], "unknown")
+            kept = b"POST /pay?mode=drop HTTP/1.1\r\nHost: h\r\n"
+            kept += b"Content-Type: text/x\r\n\r\namount=5"
+            equal(record["input_len"], len(kept))
+        kept_files = b""
+        for name in "idem.db", "idem.db-wal":
+            with open(f"{nginx.home}/{name}", "rb") as f:
+                kept_files += f.read()
+        assert kept in kept_files and b"s3cret" not in kept_files
+
+
+@test
+def a_person_can_resolve_what_is_unknown():
+    """idem resolve: the next request gets the result that the person gave."""
+    with Upstream() as up, Nginx(up) as nginx:
+        nginx.post("/pay?mode=drop", "k", b"x")
+        store = f"sqlite:{nginx.home}/idem.db"
+        done = run([PROGRAM, "resolve", "--store", store, "k", "--complete", "-",
+                    "--reason", "the bank has it"], input=b"paid\n")
+        equal((done.status, done.stderr), (0, done.stderr))
+        got = nginx.post("/pay?mode=drop", "k", b"x")
+        equal((got.status, got.body, got.replayed), (200, b"paid\n", True))
+        equal(up.executions(), 1)
+
+
+@test
+def the_log_tells_the_story():
+    """Variables for the log: verdict, outcome, identity, fence; no key in clear."""
+    with Upstream() as up:
+        with Nginx(up, http=ON + LOG, log="idem") as nginx:
+            nginx.post("/pay", "s3cret-key", b"x")
+            nginx.post("/pay", "s3cret-key", b"x")
+            nginx.post("/pay", "s3cret-key", b"y")
+            nginx.post("/pay", None, b"y")
+            while len(nginx.log()) < 4:
+                time.sleep(0.01)
+            lines = [line.split() for line in nginx.log()]
+            equal([line[:3] for line in lines], [
+                ["201", "started", "completed"], ["201", "replayed", "-"],
+                ["422", "mismatch", "-"], ["201", "-", "-"]])
+            equal(len({line[3] for line in lines[:3]}), 1)
+            equal((len(lines[0][3]), lines[0][5]), (16, "1"))
+            assert "s3cret" not in nginx.errors() + "".join(nginx.log())
+
+
+@test
+def the_status_is_for_this_host():
+    """Prometheus text on the loopback; another address gets 403 unless it says any."""
+    server = STATUS + (
+        "set_real_ip_from 127.0.0.1; real_ip_header X-From;"
+        "location /any { idempotency off; idempotency_status any; }"
+    )
+    with Upstream() as up, Nginx(up, server=server) as nginx:
+        nginx.post("/pay", "s3cret-key", b"x")
+        got = nginx.request("/idem_status", method="GET")
+        equal((got.status, got.headers["content-type"]), (200, "text/plain; version=0.0.4"))
+        text = got.body.decode()
+        for line in text.splitlines():
+            assert line.startswith("# ") or len(line.split()) == 2, line
+        assert "idem_http_started_total 1\n" in text and "s3cret" not in text
+        far = [("X-From", "192.0.2.1")]
+        equal(nginx.request("/idem_status", method="GET", headers=far).status, 403)
+        equal(nginx.request("/any", method="GET", headers=far).status, 200)
+        equal(nginx.request("/idem_status", method="POST").status, 405)
+
+
+@test
+def it_speaks_http2_and_tls():
+    """The same answers over TLS and HTTP/2, with a body that is held."""
+    import shutil
+    import tap
+
+    if shutil.which("curl") is None or shutil.which("openssl") is None:
+        tap.skip("curl or openssl is not installed")
+    os.makedirs("ngx", exist_ok=True)
+    made = run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
+                "/CN=h", "-keyout", "ngx/key.pem", "-out", "ngx/cert.pem", "-days", "1"])
+    equal(made.status, 0)
+    from nginx import free_port
+
+    port = free_port()
+    server = (f"listen 127.0.0.1:{port} ssl http2; ssl_certificate cert.pem;"
+              "ssl_certificate_key key.pem;")
+    with Upstream() as up, Nginx(up, server=server) as nginx:
+        for version in "--http1.1", "--http2":
+            for size in "", "?size=300000":
+                bodies = []
+                for i in range(2):
+                    got = run(["curl", "-sk", version, "-D", "head", "-d", "x",
+                               "-H", f"Idempotency-Key: {version}{len(size)}",
+                               f"https://127.0.0.1:{port}/pay{size}"])
+                    with open("head", encoding="latin-1") as f:
+                        head = f.read().lower()
+                    equal((got.status, "idempotent-replayed: true" in head), (0, i == 1))
+                    assert head.startswith("http/2 201" if "2" in version
+                                           else "http/1.1 201"), head
+                    bodies.append(got.stdout)
+                equal(bodies[0] == bodies[1], True)
+        equal(up.executions(), 4)
+
+
+if __name__ == "__main__":
+    main()
