@@ -101,9 +101,8 @@ class Root:
         """Copy all files of the packages, and the choices between alternatives."""
         paths = {path for name in self.packages for path in files_of(name)}
         paths |= set(MADE) | {os.readlink(p) for p in paths if is_alternative(p)}
-        for link in glob.glob("/etc/alternatives/*"):
-            target = os.readlink(link)
-            if target in paths:
+        for link in filter(os.path.islink, glob.glob("/etc/alternatives/*")):
+            if os.readlink(link) in paths:
                 paths.add(link)
                 paths |= alternative_links(os.path.basename(link))
         there = "\0".join(sorted(p[1:] for p in paths if os.path.lexists(p)))
