@@ -300,6 +300,15 @@ def decide():
     yield bytes(range(256)) * 2
 
 
+def http():
+    for key in b'"a\\"b\\\\c"', b" order-42 ", b"a, b", b'"a";p=1', b"k" * 256:
+        yield b"\x00" + key
+    for text in b"Location: /a\n", b"set-cookie: s\nETag: e\n", b"A: \r\n", b": b\n":
+        yield b"\x01HTTP 201\n" + text
+    for codes in b"5xx", b"500-504", b"409", b"101":
+        yield b"\x02\x01" + codes
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -308,6 +317,7 @@ SEEDS = {
     "decide": decide,
     "file": file,
     "frames": frames,
+    "http": http,
     "identity": identity,
     "item": item,
     "journal": journal,

@@ -135,6 +135,7 @@ def compile_complaints(source, flags=()):
 
 HEADERS = """#include <idem.h>
 #include <idem/dynamodb.h>
+#include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/memory.h>
 #include <idem/sqlite.h>

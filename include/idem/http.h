@@ -1,0 +1,222 @@
+/* idem/http.h: the Idempotency-Key header, without a server.
+ *
+ * What a server in front of any HTTP service needs besides a store: what a key
+ * looks like, which requests are the same, how an answer becomes a result and a
+ * result an answer again, what its status says about the work, and the answers
+ * that are the server's own. Nothing here reads or writes a socket, knows the
+ * time, or keeps anything.
+ *
+ *     idem_http_key()                    the header's value -> a key
+ *     idem_http_fingerprint_create()     the request -> its fingerprint
+ *     |
+ *     |   idem_begin(), and by its verdict:
+ *     |
+ *     +-- IDEM_STARTED   the work is done; its answer:
+ *     |     idem_http_outcome()          its status -> store, release, unknown
+ *     |     idem_http_head_open(), _add()    status and headers -> result.meta
+ *     +-- IDEM_REPLAY    idem_http_head_read(), _next()    and back
+ *     +-- anything else  idem_http_problem_of(), _problem_body()
+ */
+#ifndef IDEM_HTTP_H
+#define IDEM_HTTP_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* ---- The key ----------------------------------------------------------- */
+
+/* Reads the value of an Idempotency-Key header. Two forms give one key:
+ *
+ *     "order-42"     a String of RFC 8941: visible ASCII and spaces, a quote and
+ *                    a backslash each behind a backslash
+ *     order-42       raw, as many clients send it: visible ASCII but the quote,
+ *                    the backslash, the comma and the semicolon
+ *
+ * Spaces and tabs around it do not count. @buf receives the key.
+ *
+ * IDEM_EINVALID  It is neither: empty, nothing but spaces, longer than
+ *                IDEM_KEY_MAX, a list, with parameters, or with other bytes.
+ */
+int idem_http_key(struct idem_slice value, char buf[IDEM_KEY_MAX],
+                  size_t *ret_len, struct idem_error *ret_error);
+
+/* ---- The fingerprint --------------------------------------------------- */
+
+/* idem_fingerprint() over @parts and then the body, which comes in pieces. */
+struct idem_http_fingerprint;
+
+/* @body_len: how many bytes will be added. The caller ends or destroys it.
+ *
+ * IDEM_EINVALID  As idem_fingerprint().
+ * IDEM_ENOMEM
+ */
+int idem_http_fingerprint_create(const struct idem_slice *parts,
+                                 size_t parts_len, uint64_t body_len,
+                                 struct idem_slice secret,
+                                 struct idem_http_fingerprint **ret_print);
+
+void idem_http_fingerprint_add(struct idem_http_fingerprint *print,
+                               struct idem_slice piece);
+
+/* Destroys @print, whatever it answers.
+ *
+ * IDEM_EINVALID  More or fewer bytes were added than were announced.
+ * IDEM_ENOMEM    The hash could not be made.
+ */
+int idem_http_fingerprint_end(struct idem_http_fingerprint *print,
+                              uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+/* NULL is allowed. */
+void idem_http_fingerprint_destroy(struct idem_http_fingerprint *print);
+
+/* ---- What a status says about the work --------------------------------- */
+
+enum idem_http_outcome {
+    IDEM_HTTP_STORE = 1, /* It is done; this answer is its result. */
+    IDEM_HTTP_RELEASE,   /* Nothing happened; a retry may run. */
+    IDEM_HTTP_UNKNOWN,   /* It may have happened. */
+};
+
+struct idem_http_outcomes {
+    uint8_t of[500]; /* For the statuses 100 to 599. */
+};
+
+/* 408, 425, 429 and 503 release; 502 and 504 are unknown; all else is stored. */
+void idem_http_outcomes_init(struct idem_http_outcomes *outcomes);
+
+/* @codes is a status as in 409, a range as in 500-504, or a class as in 5xx.
+ *
+ * IDEM_EINVALID  It is none of them, or reaches out of 200 to 599.
+ */
+int idem_http_outcomes_set(struct idem_http_outcomes *outcomes,
+                           struct idem_slice codes,
+                           enum idem_http_outcome outcome);
+
+/* A status that is none counts as unknown. */
+enum idem_http_outcome idem_http_outcome(
+    const struct idem_http_outcomes *outcomes, int status);
+
+/* "store", "release", "unknown"; 0 for any other word. */
+enum idem_http_outcome idem_http_outcome_of(struct idem_slice word);
+
+/* ---- An answer as a result --------------------------------------------- */
+
+/* True if @name can be the name of a header and @value its value: no control
+ * bytes that would end a line, no empty name. */
+bool idem_http_header_valid(struct idem_slice name, struct idem_slice value);
+
+/* True for what must not be given to anybody but the first caller, or says
+ * something about one connection or moment: Set-Cookie, credentials, Connection,
+ * Date, CORS and their kin. Such headers are neither added nor read below. */
+bool idem_http_header_never(struct idem_slice name);
+
+/* The head of an answer, being written: result.meta is its first len bytes.
+ *
+ *     HTTP 201\n
+ *     Location: /orders/42\n
+ *
+ * The content type is no part of it: that is result.content_type. */
+struct idem_http_head {
+    char *base; /* The caller's; IDEM_META_MAX is never too little. */
+    size_t cap;
+    size_t len;
+};
+
+/* IDEM_EINVALID  @status is not from 200 to 599.
+ * IDEM_EFULL     @cap is too small. */
+int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
+                        int status);
+
+/* Adds a header, or nothing if it is one of those that never are.
+ *
+ * IDEM_EINVALID  It is not valid. Nothing was added.
+ * IDEM_EFULL     There is no room. Nothing was added.
+ */
+int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
+                       struct idem_slice value);
+
+/* Reads the status; *@ret_rest is what idem_http_head_next() goes on with. An
+ * empty @meta, as a person leaves it who resolves a record, is a 200.
+ *
+ * IDEM_ECORRUPT  It is no such head.
+ */
+int idem_http_head_read(struct idem_slice meta, int *ret_status,
+                        struct idem_slice *ret_rest);
+
+/* The next header, and true; false at the end. Believes nothing: what is not
+ * valid is an end with *@ret_code IDEM_ECORRUPT, what must never be given out is
+ * skipped. The slices point into the head. */
+bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
+                         struct idem_slice *ret_value, int *ret_code);
+
+/* ---- The server's own answers ------------------------------------------ */
+
+/* Name, status, last part of the type, title. */
+#define IDEM_HTTP_PROBLEM_MAP(IDEM__X)                                         \
+    IDEM__X(KEY_MISSING, 400, "key-missing", "Idempotency-Key is missing")     \
+    IDEM__X(KEY_INVALID, 400, "key-invalid", "Idempotency-Key is not valid")   \
+    IDEM__X(SCOPE_MISSING, 400, "scope-missing",                               \
+            "It cannot be told whose Idempotency-Key this is")                 \
+    IDEM__X(UPGRADE, 400, "upgrade",                                           \
+            "A request with an Idempotency-Key cannot be upgraded")            \
+    IDEM__X(NOT_ACCEPTABLE, 406, "encoding-not-acceptable",                    \
+            "The recorded response has an encoding that is not accepted")      \
+    IDEM__X(IN_PROGRESS, 409, "in-progress",                                   \
+            "A request is outstanding for this Idempotency-Key")               \
+    IDEM__X(OUTCOME_UNKNOWN, 409, "outcome-unknown",                           \
+            "It is not known what became of the request with this "            \
+            "Idempotency-Key")                                                 \
+    IDEM__X(FAILED, 409, "failed",                                             \
+            "The request with this Idempotency-Key failed for good")           \
+    IDEM__X(NOT_KEPT, 409, "response-not-kept",                                \
+            "The request with this Idempotency-Key is done, but its response " \
+            "was not kept")                                                    \
+    IDEM__X(TOO_LARGE, 413, "request-too-large",                               \
+            "The request is too large for an Idempotency-Key")                 \
+    IDEM__X(MISMATCH, 422, "request-mismatch",                                 \
+            "Idempotency-Key is already used")                                 \
+    IDEM__X(CORRUPT, 500, "record-corrupt",                                    \
+            "The record of this Idempotency-Key cannot be trusted")            \
+    IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \
+            "The response broke off; it is not known what became of the "      \
+            "request")                                                         \
+    IDEM__X(UNAVAILABLE, 503, "store-unavailable",                             \
+            "Idempotency-Key cannot be looked up; nothing was done")
+
+enum idem_http_problem_kind {
+#define IDEM__X(name, status, type, title) IDEM_HTTP_##name,
+    IDEM_HTTP_PROBLEM_MAP(IDEM__X)
+#undef IDEM__X
+};
+
+#define IDEM_HTTP_PROBLEM_TYPE "urn:idem:problem:" /* Before its name. */
+#define IDEM_HTTP_PROBLEM_CONTENT "application/problem+json"
+#define IDEM_HTTP_PROBLEM_MAX 512 /* Bytes of a body. */
+
+struct idem_http_problem {
+    int status;
+    const char *type; /* Its last part: "in-progress". */
+    const char *title;
+};
+
+/* Never NULL; @kind must be one. */
+const struct idem_http_problem *idem_http_problem_of(
+    enum idem_http_problem_kind kind);
+
+/* Writes the body of RFC 9457 and returns its length. It has no byte of the
+ * request in it. */
+size_t idem_http_problem_body(enum idem_http_problem_kind kind,
+                              char buf[IDEM_HTTP_PROBLEM_MAX]);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,410 @@
+
+/*
+ * ngx_http_idempotency_module: the Idempotency-Key header in front of any
+ * service.  What the parts of the module know of each other.
+ *
+ * A request with a key goes through these states.  Each file holds one part:
+ *
+ *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c
+ *     BEGUN --> WAIT --> BEGIN                         wait.c
+ *     BEGUN --> REPLY                                  reply.c
+ *     BEGUN --> OWNER                                  owner.c
+ *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, body.c
+ *
+ * What is asked of the store goes through queue.c, and what it refused to
+ * record, to journal.c.
+ */
+
+
+#ifndef _NGX_HTTP_IDEMPOTENCY_H_INCLUDED_
+#define _NGX_HTTP_IDEMPOTENCY_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <idem/http.h>
+#include <idem/journal.h>
+
+
+/* The bit in r->buffered; ngx_http_image_filter_module has it too. */
+#define NGX_HTTP_IDEM_BUFFERED  0x08
+
+/* Bodies that are larger wait in a file, and are committed one by one. */
+#define NGX_HTTP_IDEM_MEMORY    65536
+
+/* How many bytes of larger results may be under way to the store at once. */
+#define NGX_HTTP_IDEM_LARGE     (16 * 1024 * 1024)
+
+
+typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
+typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
+
+typedef void (*ngx_http_idem_done_pt)(ngx_http_idem_flight_t *flight);
+
+
+/* ---- Configuration ---- */
+
+typedef enum {
+    NGX_HTTP_IDEM_OFF = 0,
+    NGX_HTTP_IDEM_ON,
+    NGX_HTTP_IDEM_REQUIRED
+} ngx_http_idem_enable_e;
+
+
+#define NGX_HTTP_IDEM_FP_OFF           0x01
+#define NGX_HTTP_IDEM_FP_METHOD        0x02
+#define NGX_HTTP_IDEM_FP_HOST          0x04
+#define NGX_HTTP_IDEM_FP_PATH          0x08
+#define NGX_HTTP_IDEM_FP_QUERY         0x10
+#define NGX_HTTP_IDEM_FP_CONTENT_TYPE  0x20
+#define NGX_HTTP_IDEM_FP_BODY          0x40
+#define NGX_HTTP_IDEM_FP_DEFAULT       0x7e
+
+
+/* A store, once for each URL; the second half belongs to one worker. */
+typedef struct {
+    ngx_str_t                 url;          /* with a NUL */
+    ngx_str_t                 journal_dir;  /* with a NUL; or empty */
+    ngx_msec_t                timeout;
+
+    struct idem_store        *store;        /* NULL: it could not be opened */
+    struct idem_queue        *queue;
+    struct idem_journal      *journal;
+    ngx_connection_t         *connection;
+    ngx_queue_t               turn;         /* flights of this turn */
+    ngx_queue_t               flights;      /* submitted */
+    ngx_queue_t               large;        /* requests whose end must wait */
+    size_t                    large_bytes;
+    ngx_queue_t               unrecorded;   /* flights that were refused */
+    ngx_event_t               submit;
+    ngx_event_t               again;        /* for unrecorded, and to reopen */
+    ngx_log_t                *log;
+} ngx_http_idem_store_t;
+
+
+typedef struct {
+    ngx_array_t               stores;       /* ngx_http_idem_store_t * */
+    ngx_shm_zone_t           *zone;
+    ngx_str_t                 owner;
+    ngx_uint_t                enabled;      /* in some location */
+} ngx_http_idem_main_conf_t;
+
+
+typedef struct {
+    ngx_uint_t                enable;
+    ngx_http_idem_store_t    *store;
+    ngx_http_complex_value_t *scope;
+    ngx_uint_t                scope_global;
+    ngx_str_t                 key_name;     /* lower case; or empty, and ... */
+    ngx_http_complex_value_t *key_value;
+    ngx_uint_t                methods;
+    ngx_msec_t                lease;
+    time_t                    retention;    /* -2: for ever */
+    ngx_uint_t                on_expired;
+    ngx_msec_t                wait;
+    ngx_uint_t                waiters;
+    ngx_uint_t                fingerprint;
+    ngx_array_t              *fingerprint_values;
+    ngx_str_t                 fingerprint_secret;
+    ngx_array_t              *outcome_words;
+    struct idem_http_outcomes outcomes;
+    ngx_array_t              *replay_headers;
+    size_t                    max_request;
+    size_t                    max_response;
+    ngx_flag_t                keep_request;
+    ngx_uint_t                store_error;  /* 1: pass */
+    ngx_flag_t                chain;
+    ngx_uint_t                status_any;
+} ngx_http_idem_loc_conf_t;
+
+
+/* ---- One request ---- */
+
+typedef enum {
+    NGX_HTTP_IDEM_BODY = 0,  /* its body is being read */
+    NGX_HTTP_IDEM_HASH,      /* its body is being hashed */
+    NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key */
+    NGX_HTTP_IDEM_BEGUN,     /* it has answered */
+    NGX_HTTP_IDEM_WAIT,      /* for the end of another attempt */
+    NGX_HTTP_IDEM_OWNER,     /* the work is going on */
+    NGX_HTTP_IDEM_CAPTURE,   /* the answer is coming in */
+    NGX_HTTP_IDEM_COMMIT,    /* the store is told */
+    NGX_HTTP_IDEM_SEND,      /* the answer goes out, as far as it is held */
+    NGX_HTTP_IDEM_REPLY      /* nothing of this request is ours any more */
+} ngx_http_idem_state_e;
+
+
+/* A body that is held, in memory or in a file. */
+typedef struct {
+    ngx_buf_t                *memory;
+    ngx_temp_file_t          *file;
+    off_t                     len;
+    off_t                     sent;
+    ngx_buf_t                *piece;     /* of the file, on its way out */
+    ngx_uint_t                done;      /* all of it was handed on */
+} ngx_http_idem_body_t;
+
+
+struct ngx_http_idem_ctx_s {
+    ngx_http_request_t           *request;
+    ngx_http_idem_loc_conf_t     *conf;
+    ngx_http_idem_store_t        *store;
+    ngx_http_idem_state_e         state;
+
+    ngx_str_t                     key;
+    ngx_str_t                     scope;
+    uint8_t                       id[IDEM_ID_LEN];
+    uint8_t                       fingerprint[IDEM_FINGERPRINT_LEN];
+    unsigned                      has_fingerprint:1;
+
+    /* hashing */
+    struct idem_http_fingerprint *print;
+    ngx_chain_t                  *print_chain;
+    off_t                         print_pos;
+    off_t                         body_len;
+    ngx_event_t                   turn;
+
+    /* what the store answered */
+    ngx_http_idem_flight_t       *flight;
+    struct idem_op               *begun;
+    int                           code;
+    enum idem_verdict             verdict;
+    int64_t                       lease_left;
+    uint64_t                      fence;
+    ngx_uint_t                    attempts;
+    ngx_uint_t                    tries;
+    unsigned                      takeover:1;
+
+    /* a waiter */
+    ngx_queue_t                   waiter;
+    ngx_event_t                   wait;
+    ngx_msec_t                    wait_until;
+    ngx_msec_t                    wait_step;
+    uint64_t                      join_fence;
+    unsigned                      waiting:1;  /* in the list of waiters */
+    unsigned                      waits:1;    /* has waited */
+
+    /* an owner */
+    struct idem_attempt          *attempt;
+    ngx_queue_t                   owner;
+    ngx_http_handler_pt           content_handler;
+    ngx_event_t                   renew;
+    ngx_http_idem_flight_t       *renewal;
+    ngx_msec_t                    asked;      /* the lease counts from here */
+    ngx_msec_t                    lease_end;
+    unsigned                      owns:1;     /* in the list of owners */
+    unsigned                      lost:1;
+    unsigned                      ended:1;    /* its end is told, or on its way */
+    unsigned                      unguarded:1;  /* runs without a record */
+
+    /* the answer */
+    struct idem_outcome           outcome;
+    struct idem_http_head         head;
+    ngx_str_t                     content_type;
+    ngx_http_idem_body_t          body;
+    ngx_queue_t                   large;
+    size_t                        large_bytes;
+    ngx_chain_t                  *held;       /* behind what is in body */
+    ngx_int_t                     problem;    /* in place of it; -1: none */
+    int64_t                       expires_ms;
+    void                         *map;
+    ngx_msec_t                    end_until;
+    unsigned                      in_large:1;
+    unsigned                      overflow:1;
+    unsigned                      recorded:1;
+    unsigned                      header_done:1;
+
+    /* for the log */
+    const char                   *verdict_name;
+    const char                   *outcome_name;
+};
+
+
+/* An op that was given to the store, and what then. */
+struct ngx_http_idem_flight_s {
+    ngx_queue_t                   queue;
+    ngx_http_idem_store_t        *store;
+    struct idem_op               *op;
+    int                           code;
+    ngx_http_idem_ctx_t          *ctx;        /* NULL: nobody waits for it */
+    ngx_http_idem_done_pt         done;
+    ngx_event_t                   guard;
+    unsigned                      late:1;     /* it has not landed yet */
+    unsigned                      again:1;    /* it pauses, and starts anew */
+
+    /* of ends that outlive their request */
+    struct idem_attempt          *attempt;
+    enum idem_status              status;
+    struct idem_journal_entry    *entry;
+    size_t                        large_bytes;
+};
+
+
+/* ---- Counters, in shared memory ---- */
+
+#define NGX_HTTP_IDEM_COUNTERS(X)                                             \
+    X(started, "requests that were executed")                                 \
+    X(takeovers, "of these, after an attempt that stopped without a word")    \
+    X(replayed, "requests that were answered from the record")                \
+    X(busy, "requests that were told that another is outstanding")            \
+    X(waited, "requests that waited for another one")                         \
+    X(mismatch, "keys that were used for another request")                    \
+    X(unknown, "requests whose outcome is not known")                         \
+    X(failed, "requests on record as failed")                                 \
+    X(not_kept, "requests whose recorded response was not kept")              \
+    X(invalid, "keys and requests that were refused")                         \
+    X(unavailable, "requests that were refused because the store was away")   \
+    X(passed, "requests that were executed although the store was away")      \
+    X(corrupt, "records that could not be trusted")                           \
+    X(completed, "outcomes recorded as completed")                            \
+    X(released, "outcomes recorded as released")                              \
+    X(recorded_unknown, "outcomes recorded as unknown")                       \
+    X(unrecorded, "outcomes that the store did not take")                     \
+    X(journaled, "of these, kept in the journal")                             \
+    X(lost, "outcomes that came too late")                                    \
+    X(renewals, "leases that were renewed")
+
+typedef struct {
+#define X(name, help)  ngx_atomic_t name;
+    NGX_HTTP_IDEM_COUNTERS(X)
+#undef X
+    ngx_atomic_t                  inflight;
+    ngx_atomic_t                  waiting;
+} ngx_http_idem_counters_t;
+
+extern ngx_http_idem_counters_t  *ngx_http_idem_counters;
+
+#define ngx_http_idem_count(name)                                             \
+    (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->name, 1)
+
+
+extern ngx_module_t  ngx_http_idempotency_module;
+
+
+static ngx_inline struct idem_slice
+ngx_http_idem_slice(const ngx_str_t *s)
+{
+    return idem_bytes(s->data, s->len);
+}
+
+
+/* handler.c: the phase handler. */
+ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
+
+/* The request's context, also after an internal redirect; or NULL. */
+ngx_http_idem_ctx_t *ngx_http_idem_ctx(ngx_http_request_t *r);
+
+/* Holds the request until the store has answered, and lets it go on then. */
+void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
+
+/* Asks the store for the key. NGX_DONE, or what the handler is to return. */
+ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);
+
+
+/* request.c: what is asked: key, scope, headers, fingerprint. */
+ngx_int_t ngx_http_idem_request_key(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem);
+ngx_int_t ngx_http_idem_request_scope(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope);
+ngx_int_t ngx_http_idem_request_strip(ngx_http_request_t *r);
+ngx_int_t ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx);
+ngx_int_t ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx);
+ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
+    ngx_str_t *input);
+
+
+/* owner.c: an attempt, from its claim to its end. */
+ngx_int_t ngx_http_idem_own(ngx_http_idem_ctx_t *ctx);
+ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_store_t *store,
+    const uint8_t *id);
+void ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx);
+
+/* Whether any byte of the request may have reached the upstream. */
+ngx_uint_t ngx_http_idem_sent(ngx_http_request_t *r);
+
+/* Ends an attempt that nobody waits for any more. Takes @attempt. */
+void ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
+    struct idem_attempt *attempt, enum idem_status status, const char *why);
+
+/* Ends ctx->attempt as ctx->outcome says; then the request goes on in SEND. */
+void ngx_http_idem_end(ngx_http_idem_ctx_t *ctx);
+
+
+/* wait.c */
+ngx_int_t ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_wait_stop(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_wake(ngx_http_idem_store_t *store, const uint8_t *id);
+void ngx_http_idem_wait_init(void);
+
+
+/* queue.c: one queue for each store and worker. */
+ngx_int_t ngx_http_idem_init_process(ngx_cycle_t *cycle);
+void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
+
+/* Submits @op, which it takes, at the end of this turn; @done is called with the
+ * answer, never from here. NULL: no memory. @attempt goes with the flight. */
+ngx_http_idem_flight_t *ngx_http_idem_submit(ngx_http_idem_store_t *store,
+    struct idem_op *op, ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
+    struct idem_attempt *attempt);
+
+/* Submits the op of a flight that came back once more. */
+void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
+void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
+    ngx_msec_t pause);
+void ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight);
+
+
+/* journal.c: outcomes that the store did not take. */
+
+/* Keeps the outcome of @attempt, which it takes, with the op that tells it. */
+void ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
+    struct idem_attempt *attempt, const struct idem_outcome *outcome);
+void ngx_http_idem_journal_again(ngx_http_idem_store_t *store);
+void ngx_http_idem_journal_open(ngx_http_idem_store_t *store);
+void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
+
+
+/* filter.c */
+void ngx_http_idem_filter_init(void);
+extern ngx_http_output_header_filter_pt  ngx_http_idem_next_header_filter;
+extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
+
+
+/* body.c: a body that is held. */
+ngx_int_t ngx_http_idem_body_add(ngx_http_request_t *r,
+    ngx_http_idem_body_t *body, u_char *data, size_t len, off_t expected);
+
+/* All of it as one slice; *@map must be given to _unmap(). */
+ngx_int_t ngx_http_idem_body_slice(ngx_http_idem_body_t *body,
+    struct idem_slice *slice, void **map, ngx_log_t *log);
+void ngx_http_idem_body_unmap(ngx_http_idem_body_t *body, void *map);
+
+/* Hands on as much as goes. @last: its end is the end of the answer. */
+ngx_int_t ngx_http_idem_body_send(ngx_http_request_t *r,
+    ngx_http_idem_body_t *body, ngx_uint_t last);
+
+
+/* reply.c: answers that are not the upstream's. */
+ngx_int_t ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx);
+ngx_int_t ngx_http_idem_reply_problem(ngx_http_request_t *r,
+    enum idem_http_problem_kind kind, time_t retry_after);
+
+/* Prepares r->headers_out for a problem; its body is @body. */
+ngx_int_t ngx_http_idem_problem_header(ngx_http_request_t *r,
+    enum idem_http_problem_kind kind, ngx_str_t *body);
+ngx_int_t ngx_http_idem_add_header(ngx_http_request_t *r, const char *name,
+    const char *value, size_t len);
+ngx_int_t ngx_http_idem_add_expires(ngx_http_request_t *r, int64_t expires_ms);
+
+
+/* status.c: counters, the status location, variables. */
+char *ngx_http_idem_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+ngx_int_t ngx_http_idem_add_variables(ngx_conf_t *cf);
+ngx_int_t ngx_http_idem_add_zone(ngx_conf_t *cf,
+    ngx_http_idem_main_conf_t *imcf);
+
+
+#endif /* _NGX_HTTP_IDEMPOTENCY_H_INCLUDED_ */

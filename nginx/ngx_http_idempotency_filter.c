@@ -1,0 +1,590 @@
+
+/*
+ * The answer of the work: held from its first byte, recorded, and sent then.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+ngx_http_output_header_filter_pt  ngx_http_idem_next_header_filter;
+ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
+
+
+static ngx_int_t ngx_http_idem_header_filter(ngx_http_request_t *r);
+static ngx_int_t ngx_http_idem_body_filter(ngx_http_request_t *r,
+    ngx_chain_t *in);
+static void ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx,
+    ngx_chain_t *in);
+static ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx);
+
+
+/* What is recorded of an answer, besides what the configuration adds. */
+
+static ngx_str_t  ngx_http_idem_kept[] = {
+    ngx_string("content-encoding"),
+    ngx_string("content-language"),
+    ngx_string("etag"),
+    ngx_string("last-modified"),
+    ngx_string("location"),
+    ngx_null_string
+};
+
+
+void
+ngx_http_idem_filter_init(void)
+{
+    ngx_http_idem_next_header_filter = ngx_http_top_header_filter;
+    ngx_http_top_header_filter = ngx_http_idem_header_filter;
+
+    ngx_http_idem_next_body_filter = ngx_http_top_body_filter;
+    ngx_http_top_body_filter = ngx_http_idem_body_filter;
+}
+
+
+/* ---- The header ---- */
+
+
+static ngx_int_t
+ngx_http_idem_header_filter(ngx_http_request_t *r)
+{
+    ngx_http_idem_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return ngx_http_idem_next_header_filter(r);
+    }
+
+    ctx = ngx_http_idem_ctx(r);
+
+    if (ctx == NULL
+        || (ctx->state != NGX_HTTP_IDEM_OWNER
+            && ctx->state != NGX_HTTP_IDEM_CAPTURE))
+    {
+        return ngx_http_idem_next_header_filter(r);
+    }
+
+    if (ctx->state == NGX_HTTP_IDEM_CAPTURE) {
+
+        /* Another answer takes the place of the one that was coming in. */
+
+        ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+        ngx_memzero(&ctx->body, sizeof(ctx->body));
+    }
+
+    if (ctx->unguarded) {
+        ctx->state = NGX_HTTP_IDEM_REPLY;
+
+        if (ngx_http_idem_add_header(r, "Idempotency-Recorded", "false", 5)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        return ngx_http_idem_next_header_filter(r);
+    }
+
+    if (r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS) {
+
+        /* From here on it is no HTTP, and nobody knows what becomes of it. */
+
+        ctx->state = NGX_HTTP_IDEM_REPLY;
+        ctx->outcome_name = "unknown";
+        ngx_http_idem_disown(ctx);
+        ngx_http_idem_end_detached(ctx->store, ctx->attempt,
+                                   IDEM_STATUS_UNKNOWN,
+                                   "the upstream changed the protocol");
+        ctx->attempt = NULL;
+        return ngx_http_idem_next_header_filter(r);
+    }
+
+    r->allow_ranges = 0;
+    ctx->state = NGX_HTTP_IDEM_CAPTURE;
+
+    ngx_http_idem_decide(ctx);
+
+    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
+        && !ctx->outcome.result.not_kept
+        && ngx_http_idem_record_head(ctx) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (r->header_only) {
+        return ngx_http_idem_commit(ctx) == NGX_ERROR ? NGX_ERROR : NGX_OK;
+    }
+
+    return NGX_OK;
+}
+
+
+/* What became of the work, as far as the header tells. */
+
+static void
+ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_uint_t              status;
+    ngx_http_request_t     *r = ctx->request;
+    ngx_http_upstream_t    *u = r->upstream;
+    enum idem_http_outcome  outcome;
+
+    status = r->headers_out.status;
+    outcome = idem_http_outcome(&ctx->conf->outcomes, status);
+
+    if (u != NULL
+        && (u->headers_in.status_n == 0
+            || (r->err_status != 0
+                && r->err_status != u->headers_in.status_n)))
+    {
+        /* It is nginx who says this, and not the upstream. */
+
+        outcome = ngx_http_idem_sent(r) ? IDEM_HTTP_UNKNOWN
+                                        : IDEM_HTTP_RELEASE;
+        ctx->outcome.text = idem_str(outcome == IDEM_HTTP_UNKNOWN
+                                     ? "the upstream did not answer"
+                                     : "the upstream was not reached");
+    }
+
+    switch (outcome) {
+
+    case IDEM_HTTP_STORE:
+        ctx->outcome.status = IDEM_STATUS_COMPLETED;
+
+        /* A part, or a comparison with what one client has, is no result. */
+
+        ctx->outcome.result.not_kept = (status == NGX_HTTP_PARTIAL_CONTENT
+                                        || status == NGX_HTTP_NOT_MODIFIED);
+        break;
+
+    case IDEM_HTTP_RELEASE:
+        ctx->outcome.status = IDEM_STATUS_RELEASED;
+        break;
+
+    default:
+        ctx->outcome.status = IDEM_STATUS_UNKNOWN;
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
+{
+    ngx_str_t   *kept;
+    ngx_uint_t   i;
+
+    for (kept = ngx_http_idem_kept; kept->len != 0; kept++) {
+        if (kept->len == name->len
+            && ngx_strncasecmp(kept->data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    if (conf->replay_headers == NULL) {
+        return 0;
+    }
+
+    kept = conf->replay_headers->elts;
+
+    for (i = 0; i < conf->replay_headers->nelts; i++) {
+        if (kept[i].len == name->len
+            && ngx_strncasecmp(kept[i].data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_idem_is_ours(ngx_str_t *name)
+{
+    return (name->len > sizeof("idempotency-") - 1
+            && ngx_strncasecmp(name->data, (u_char *) "idempotency-",
+                               sizeof("idempotency-") - 1)
+               == 0)
+           || (name->len == sizeof("idempotent-replayed") - 1
+               && ngx_strncasecmp(name->data, (u_char *) "idempotent-replayed",
+                                  name->len)
+                  == 0);
+}
+
+
+/* Status, content type and headers, as they come from the upstream. */
+
+static ngx_int_t
+ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
+{
+    int                   rc;
+    size_t                size;
+    u_char               *p;
+    ngx_uint_t            i, pass;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_request_t   *r = ctx->request;
+    struct idem_result   *result = &ctx->outcome.result;
+
+    size = sizeof("HTTP 200\n");
+    rc = 0;
+
+    for (pass = 0; pass < 2; pass++) {
+
+        if (pass == 1) {
+            p = ngx_pnalloc(r->pool, size);
+            if (p == NULL) {
+                return NGX_ERROR;
+            }
+
+            rc = idem_http_head_open(&ctx->head, (char *) p, size,
+                                     r->headers_out.status);
+        }
+
+        for (part = &r->headers_out.headers.part;
+             part != NULL && rc == 0;
+             part = part->next)
+        {
+            h = part->elts;
+
+            for (i = 0; i < part->nelts && rc == 0; i++) {
+
+                if (h[i].hash == 0) {
+                    continue;
+                }
+
+                if (ngx_http_idem_is_ours(&h[i].key)) {
+                    h[i].hash = 0;
+                    continue;
+                }
+
+                if (!ngx_http_idem_keeps(ctx->conf, &h[i].key)) {
+                    continue;
+                }
+
+                if (pass == 0) {
+                    size += h[i].key.len + h[i].value.len + 3;
+                    continue;
+                }
+
+                rc = idem_http_head_add(&ctx->head,
+                                        ngx_http_idem_slice(&h[i].key),
+                                        ngx_http_idem_slice(&h[i].value));
+
+                if (rc == IDEM_EINVALID) {
+                    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                                  "a header of the answer is not valid, and "
+                                  "not recorded: \"%V\"", &h[i].key);
+                    rc = 0;
+                }
+            }
+        }
+    }
+
+    size = r->headers_out.content_type.len;
+    p = r->headers_out.content_type.data;
+
+    if (r->headers_out.content_type_len == size
+        && r->headers_out.charset.len > 0)
+    {
+        p = ngx_pnalloc(r->pool, size + sizeof("; charset=") - 1
+                                 + r->headers_out.charset.len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        size = ngx_sprintf(p, "%V; charset=%V", &r->headers_out.content_type,
+                           &r->headers_out.charset)
+               - p;
+    }
+
+    if (rc != 0 || size > 255) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "the headers of an answer are too large to be kept");
+        result->not_kept = true;
+        return NGX_OK;
+    }
+
+    result->content_type = idem_bytes(p, size);
+    result->meta = idem_bytes(ctx->head.base, ctx->head.len);
+
+    return NGX_OK;
+}
+
+
+/* ---- The body ---- */
+
+
+static ngx_int_t
+ngx_http_idem_body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+    ngx_int_t             rc;
+    ngx_http_idem_ctx_t  *ctx;
+
+    if (r != r->main) {
+        return ngx_http_idem_next_body_filter(r, in);
+    }
+
+    ctx = ngx_http_idem_ctx(r);
+
+    if (ctx == NULL) {
+        return ngx_http_idem_next_body_filter(r, in);
+    }
+
+    switch (ctx->state) {
+
+    case NGX_HTTP_IDEM_CAPTURE:
+        return ngx_http_idem_capture(ctx, in);
+
+    case NGX_HTTP_IDEM_COMMIT:
+        if (ctx->overflow && in != NULL
+            && ngx_chain_add_copy(r->pool, &ctx->held, in) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        return NGX_AGAIN;
+
+    case NGX_HTTP_IDEM_SEND:
+        if (ctx->overflow && in != NULL
+            && ngx_chain_add_copy(r->pool, &ctx->held, in) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        rc = ngx_http_idem_send(ctx);
+        return rc;
+
+    default:
+        return ngx_http_idem_next_body_filter(r, in);
+    }
+}
+
+
+static ngx_int_t
+ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
+{
+    size_t                size;
+    ngx_buf_t            *b;
+    ngx_uint_t            last;
+    ngx_chain_t          *cl;
+    ngx_http_request_t   *r = ctx->request;
+    ngx_http_upstream_t  *u = r->upstream;
+
+    last = 0;
+
+    for (cl = in; cl != NULL; cl = cl->next) {
+        b = cl->buf;
+
+        if (b->last_buf) {
+            last = 1;
+        }
+
+        /* All that says that the upstream broke off in the middle. */
+
+        if (b->flush && !b->last_buf && ngx_buf_special(b) && u != NULL
+            && u->cleanup == NULL && !r->cached)
+        {
+            ngx_http_idem_broken(ctx);
+            return ngx_http_idem_commit(ctx);
+        }
+
+        if (ngx_buf_special(b)) {
+            continue;
+        }
+
+        if (!ngx_buf_in_memory(b)) {
+            ngx_log_error(NGX_LOG_ALERT, r->connection->log, 0,
+                          "a part of an answer is not in memory");
+            return NGX_ERROR;
+        }
+
+        size = b->last - b->pos;
+
+        if (ngx_http_idem_body_add(r, &ctx->body, b->pos, size,
+                                   r->headers_out.content_length_n)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        b->pos = b->last;
+        b->file_pos = b->file_last;
+    }
+
+    if (ctx->body.len > (off_t) ctx->conf->max_response && !last) {
+
+        /*
+         * It is done, but will not be kept: that is recorded now, and the rest
+         * flows through.
+         */
+
+        ctx->overflow = 1;
+
+        if (ctx->outcome.status == IDEM_STATUS_COMPLETED) {
+            ctx->outcome.result.not_kept = true;
+        }
+
+        return ngx_http_idem_commit(ctx);
+    }
+
+    if (!last) {
+        return NGX_OK;
+    }
+
+    if (r->headers_out.content_length_n >= 0
+        && r->headers_out.content_length_n != ctx->body.len
+        && r->headers_out.status != NGX_HTTP_NO_CONTENT
+        && r->headers_out.status != NGX_HTTP_NOT_MODIFIED)
+    {
+        ngx_http_idem_broken(ctx);
+    }
+
+    return ngx_http_idem_commit(ctx);
+}
+
+
+/* A part of an answer says that the work was begun, and no more. */
+
+static void
+ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                  "the answer to a request with an idempotency key broke off");
+
+    ctx->problem = IDEM_HTTP_UPSTREAM;
+    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+    ctx->outcome.status = IDEM_STATUS_UNKNOWN;
+    ctx->outcome.text = idem_str("the answer of the upstream broke off");
+}
+
+
+static ngx_int_t
+ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_request_t  *r = ctx->request;
+
+    if (ctx->body.len > (off_t) ctx->conf->max_response
+        && ctx->outcome.status == IDEM_STATUS_COMPLETED)
+    {
+        ctx->outcome.result.not_kept = true;
+    }
+
+    if (ctx->outcome.result.not_kept) {
+        ctx->outcome.result.meta = idem_bytes(NULL, 0);
+        ctx->outcome.result.content_type = idem_bytes(NULL, 0);
+    }
+
+    r->buffered |= NGX_HTTP_IDEM_BUFFERED;
+    ngx_http_idem_end(ctx);
+
+    return NGX_AGAIN;
+}
+
+
+/* ---- The way out ---- */
+
+
+static ngx_int_t
+ngx_http_idem_send(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_chain_t         *held;
+    ngx_http_request_t  *r = ctx->request;
+
+    if (!ctx->header_done) {
+        ctx->header_done = 1;
+        rc = ngx_http_idem_send_header(ctx);
+
+        if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+            r->buffered &= ~NGX_HTTP_IDEM_BUFFERED;
+            ctx->state = NGX_HTTP_IDEM_REPLY;
+            return rc > NGX_OK ? NGX_ERROR : rc;
+        }
+    }
+
+    if (ctx->body.piece != NULL && ctx->body.piece->pos < ctx->body.piece->last)
+    {
+        rc = ngx_http_idem_next_body_filter(r, NULL);
+
+        if (rc == NGX_ERROR) {
+            return rc;
+        }
+    }
+
+    if (!ctx->overflow || ctx->body.len > 0) {
+        rc = ngx_http_idem_body_send(r, &ctx->body, !ctx->overflow);
+
+        if (rc == NGX_ERROR || !ctx->body.done) {
+            return rc;
+        }
+
+    } else {
+        rc = NGX_OK;
+    }
+
+    r->buffered &= ~NGX_HTTP_IDEM_BUFFERED;
+    ctx->state = NGX_HTTP_IDEM_REPLY;
+
+    if (ctx->held != NULL) {
+        held = ctx->held;
+        ctx->held = NULL;
+        rc = ngx_http_idem_next_body_filter(r, held);
+    }
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_str_t            body;
+    ngx_http_request_t  *r = ctx->request;
+
+    if (ctx->problem >= 0) {
+        ngx_http_clean_header(r);
+        r->err_status = 0;
+
+        ngx_memzero(&ctx->body, sizeof(ctx->body));
+
+        if (ngx_http_idem_problem_header(r, ctx->problem, &body) != NGX_OK
+            || ngx_http_idem_body_add(r, &ctx->body, body.data, body.len,
+                                      body.len)
+               != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+    } else if (!ctx->overflow) {
+
+        if (r->headers_out.content_length != NULL) {
+            r->headers_out.content_length->hash = 0;
+            r->headers_out.content_length = NULL;
+        }
+
+        r->headers_out.content_length_n =
+            r->headers_out.status == NGX_HTTP_NO_CONTENT
+            || r->headers_out.status == NGX_HTTP_NOT_MODIFIED
+            ? -1 : ctx->body.len;
+    }
+
+    if (!ctx->recorded) {
+        if (ngx_http_idem_add_header(r, "Idempotency-Recorded", "false", 5)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+    } else if (ctx->outcome.status == IDEM_STATUS_COMPLETED
+               && ngx_http_idem_add_expires(r, ctx->expires_ms) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_idem_next_header_filter(r);
+}

@@ -1,0 +1,536 @@
+
+/*
+ * The phase handler: from a request with a key to the verdict of the store.  It
+ * runs after authentication, and before mirror and try_files.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+static ngx_http_idem_ctx_t *ngx_http_idem_ctx_create(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf);
+static void ngx_http_idem_cleanup(void *data);
+static void ngx_http_idem_body_handler(ngx_http_request_t *r);
+static void ngx_http_idem_hash_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight);
+static ngx_int_t ngx_http_idem_refuse(ngx_http_request_t *r,
+    enum idem_http_problem_kind kind);
+
+
+#define NGX_HTTP_IDEM_BEGIN_TRIES  3
+
+
+ngx_int_t
+ngx_http_idem_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc, problem;
+    ngx_str_t                  key, scope;
+    ngx_http_idem_ctx_t       *ctx;
+    ngx_http_idem_loc_conf_t  *conf;
+
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_idem_ctx(r);
+
+    if (ctx != NULL) {
+        switch (ctx->state) {
+
+        case NGX_HTTP_IDEM_HASH:
+        case NGX_HTTP_IDEM_BEGIN:
+        case NGX_HTTP_IDEM_WAIT:
+            return NGX_DONE;
+
+        case NGX_HTTP_IDEM_BEGUN:
+            return ngx_http_idem_reply_verdict(ctx);
+
+        default:
+
+            /* error_page or another redirect: the work was begun, or never is */
+
+            return NGX_DECLINED;
+        }
+    }
+
+    conf = ngx_http_get_module_loc_conf(r, ngx_http_idempotency_module);
+
+    if (conf->enable == NGX_HTTP_IDEM_OFF) {
+        return NGX_DECLINED;
+    }
+
+    if (ngx_http_idem_request_strip(r) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (!(r->method & conf->methods) || r->error_page) {
+        return NGX_DECLINED;
+    }
+
+    rc = ngx_http_idem_request_key(r, conf, &key, &problem);
+
+    if (rc == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    if (rc == NGX_DECLINED) {
+        if (problem < 0) {
+            return NGX_DECLINED;
+        }
+
+        return ngx_http_idem_refuse(r, problem);
+    }
+
+    if (ngx_http_idem_request_scope(r, conf, &scope) != NGX_OK) {
+        return ngx_http_idem_refuse(r, IDEM_HTTP_SCOPE_MISSING);
+    }
+
+    if (r->headers_in.content_length_n > (off_t) conf->max_request) {
+        return ngx_http_idem_refuse(r, IDEM_HTTP_TOO_LARGE);
+    }
+
+    ctx = ngx_http_idem_ctx_create(r, conf);
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->key = key;
+    ctx->scope = scope;
+
+    if (idem_id(ngx_http_idem_slice(&scope), ngx_http_idem_slice(&key), ctx->id)
+        != 0)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_read_client_request_body(r, ngx_http_idem_body_handler);
+
+    if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+        return rc;
+    }
+
+    ngx_http_finalize_request(r, NGX_DONE);
+    return NGX_DONE;
+}
+
+
+/* A body that nobody reads would be taken for the next request. */
+
+static ngx_int_t
+ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
+{
+    ngx_int_t  rc;
+
+    ngx_http_idem_count(invalid);
+    rc = ngx_http_discard_request_body(r);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    return ngx_http_idem_reply_problem(r, kind, -1);
+}
+
+
+/* ---- The context ---- */
+
+
+static ngx_http_idem_ctx_t *
+ngx_http_idem_ctx_create(ngx_http_request_t *r, ngx_http_idem_loc_conf_t *conf)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_idem_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_idem_ctx_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_idem_ctx_t));
+
+    cln->handler = ngx_http_idem_cleanup;
+
+    ctx->request = r;
+    ctx->conf = conf;
+    ctx->store = conf->store;
+    ctx->problem = -1;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_idempotency_module);
+
+    return ctx;
+}
+
+
+/* An internal redirect forgets the contexts of all modules, but no clean-up. */
+
+ngx_http_idem_ctx_t *
+ngx_http_idem_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_idem_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_idempotency_module);
+
+    if (ctx != NULL || !(r->internal || r->filter_finalize)) {
+        return ctx;
+    }
+
+    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == ngx_http_idem_cleanup) {
+            ngx_http_set_ctx(r, cln->data, ngx_http_idempotency_module);
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* The request is gone.  What it holds of the store goes its own way. */
+
+static void
+ngx_http_idem_cleanup(void *data)
+{
+    ngx_http_idem_ctx_t  *ctx = data;
+
+    if (ctx->turn.posted) {
+        ngx_delete_posted_event(&ctx->turn);
+    }
+
+    ngx_http_idem_wait_stop(ctx);
+    ngx_http_idem_disown(ctx);
+
+    if (ctx->flight != NULL) {
+        ctx->flight->ctx = NULL;
+    }
+
+    if (ctx->in_large) {
+        ngx_queue_remove(&ctx->large);
+    }
+
+    if (ctx->attempt != NULL) {
+        if (ngx_http_idem_sent(ctx->request)) {
+            ngx_http_idem_end_detached(ctx->store, ctx->attempt,
+                                       IDEM_STATUS_UNKNOWN,
+                                       "the request ended without an answer");
+
+        } else {
+            ngx_http_idem_end_detached(ctx->store, ctx->attempt,
+                                       IDEM_STATUS_RELEASED,
+                                       "the request ended before it was sent");
+        }
+    }
+
+    idem_http_fingerprint_destroy(ctx->print);
+    idem_op_destroy(ctx->begun);
+}
+
+
+/* ---- Holding a request ---- */
+
+
+void
+ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx)
+{
+    ctx->request->main->blocked++;
+    ctx->request->aio = 1;
+}
+
+
+void
+ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r = ctx->request;
+
+    c = r->connection;
+
+    r->main->blocked--;
+    r->aio = 0;
+
+    if (ctx->overflow && !c->error) {
+
+        /* The upstream may have nothing to say for a while, but we do. */
+
+        (void) ngx_http_output_filter(r, NULL);
+    }
+
+    /* If the client went away, nginx has put its own handler there. */
+
+    r->write_event_handler(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* ---- The body ---- */
+
+
+static void
+ngx_http_idem_body_handler(ngx_http_request_t *r)
+{
+    ngx_int_t             rc;
+    ngx_chain_t          *cl;
+    ngx_http_idem_ctx_t  *ctx;
+
+    ctx = ngx_http_idem_ctx(r);
+
+    r->preserve_body = 1;
+    r->write_event_handler = ngx_http_core_run_phases;
+    ctx->state = NGX_HTTP_IDEM_HASH;
+
+    for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
+        ctx->body_len += ngx_buf_size(cl->buf);
+    }
+
+    if (ctx->body_len > (off_t) ctx->conf->max_request) {
+        ngx_http_idem_count(invalid);
+        (void) ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
+        return;
+    }
+
+    ctx->print_chain = r->request_body->bufs;
+    rc = ngx_http_idem_hashed(ctx);
+
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+}
+
+
+/* Hashes as much as one turn of the loop may take, and begins at the end. */
+
+static ngx_int_t
+ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_idem_request_hash(ctx);
+
+    if (rc == NGX_AGAIN) {
+        if (!ctx->turn.posted) {
+            ctx->turn.data = ctx;
+            ctx->turn.handler = ngx_http_idem_hash_handler;
+            ctx->turn.log = ctx->request->connection->log;
+            ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+        }
+
+        return NGX_DONE;
+    }
+
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_idem_begin(ctx);
+}
+
+
+static void
+ngx_http_idem_hash_handler(ngx_event_t *ev)
+{
+    ngx_int_t             rc;
+    ngx_connection_t     *c;
+    ngx_http_idem_ctx_t  *ctx = ev->data;
+    ngx_http_request_t   *r = ctx->request;
+
+    c = r->connection;
+    rc = ngx_http_idem_hashed(ctx);
+
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* ---- Begin ---- */
+
+
+ngx_int_t
+ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
+{
+    int                         rc;
+    ngx_str_t                   input;
+    struct idem_op             *op;
+    struct idem_error           error;
+    struct idem_request         request = IDEM_REQUEST_INIT;
+    ngx_http_request_t         *r = ctx->request;
+    ngx_http_idem_loc_conf_t   *conf = ctx->conf;
+    ngx_http_idem_main_conf_t  *imcf;
+
+    if (!ctx->waits) {
+        rc = ngx_http_idem_begin_local(ctx);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_idempotency_module);
+
+    request.scope = ngx_http_idem_slice(&ctx->scope);
+    request.key = ngx_http_idem_slice(&ctx->key);
+    request.on_expired_lease = (enum idem_on_expired_lease) conf->on_expired;
+    request.owner = ngx_http_idem_slice(&imcf->owner);
+    request.lease_ms = conf->lease;
+    request.retention_ms = conf->retention == -2
+                           ? IDEM_NEVER : (int64_t) conf->retention * 1000;
+    request.join_fence = ctx->join_fence;
+
+    if (ctx->has_fingerprint) {
+        request.fingerprint = idem_bytes(ctx->fingerprint,
+                                         IDEM_FINGERPRINT_LEN);
+    }
+
+    if (conf->keep_request && !ctx->waits) {
+        if (ngx_http_idem_request_input(ctx, &input) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        request.input = ngx_http_idem_slice(&input);
+    }
+
+    rc = idem_op_begin(&request, &op, &error);
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "idempotency: a key cannot be looked up: %s", error.text);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->asked = ngx_current_msec;
+    ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
+                                       ngx_http_idem_begin_done, NULL);
+    if (ctx->flight == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->state = NGX_HTTP_IDEM_BEGIN;
+    r->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_idem_hold(ctx);
+
+    return NGX_DONE;
+}
+
+
+/*
+ * The owner of the key is in this worker: its duplicates cost the store nothing.
+ * Only for as long as the lease that we know of: behind it the store decides.
+ */
+
+static ngx_int_t
+ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_msec_int_t        left;
+    ngx_http_idem_ctx_t  *owner;
+
+    owner = ngx_http_idem_owner_find(ctx->store, ctx->id);
+
+    if (owner == NULL || owner->lost) {
+        return NGX_DECLINED;
+    }
+
+    left = (ngx_msec_int_t) (owner->lease_end - ngx_current_msec);
+    if (left <= 0) {
+        return NGX_DECLINED;
+    }
+
+    ctx->verdict = IDEM_BUSY;
+
+    if (ctx->has_fingerprint && owner->has_fingerprint
+        && ngx_memcmp(ctx->fingerprint, owner->fingerprint,
+                      IDEM_FINGERPRINT_LEN)
+           != 0)
+    {
+        ctx->verdict = IDEM_MISMATCH;
+    }
+
+    ctx->code = 0;
+    ctx->lease_left = left;
+    ctx->fence = owner->fence;
+    ctx->state = NGX_HTTP_IDEM_BEGUN;
+
+    ctx->request->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_core_run_phases(ctx->request);
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
+{
+    struct idem_op            *op;
+    struct idem_attempt       *attempt;
+    ngx_http_idem_ctx_t       *ctx = flight->ctx;
+    const struct idem_record  *record;
+
+    if (ctx == NULL) {
+
+        /* Nobody waits any more, so nothing was or will be done. */
+
+        if (flight->code == 0
+            && idem_op_verdict(flight->op) == IDEM_STARTED
+            && idem_op_take_attempt(flight->op, &attempt) == 0)
+        {
+            ngx_http_idem_end_detached(flight->store, attempt,
+                                       IDEM_STATUS_RELEASED,
+                                       "nobody waited for the claim");
+        }
+
+        ngx_http_idem_flight_free(flight);
+        return;
+    }
+
+    /* The same op again finds its own earlier claim. */
+
+    if (flight->code == IDEM_EUNKNOWN && !flight->late
+        && ++ctx->tries < NGX_HTTP_IDEM_BEGIN_TRIES)
+    {
+        ngx_http_idem_resubmit_after(flight, 50);
+        return;
+    }
+
+    ctx->flight = NULL;
+    ctx->code = flight->code;
+
+    if (flight->code == 0) {
+        op = flight->op;
+        flight->op = NULL;
+
+        ctx->verdict = idem_op_verdict(op);
+        ctx->begun = op;
+
+        record = idem_op_record(op);
+        if (record != NULL) {
+            ctx->fence = record->fence;
+            ctx->attempts = record->attempts;
+            ctx->expires_ms = record->expires_ms;
+        }
+
+        if (ctx->verdict == IDEM_BUSY
+            && idem_op_take_attempt(op, &attempt) == 0)
+        {
+            ctx->lease_left = attempt->lease_left_ms;
+            idem_attempt_destroy(attempt);
+            idem_op_destroy(op);
+            ctx->begun = NULL;
+        }
+
+    } else {
+        ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                      "idempotency: a key cannot be looked up: %s",
+                      flight->late ? "the store does not answer"
+                                   : idem_op_error(flight->op)->text);
+    }
+
+    ngx_http_idem_flight_free(flight);
+
+    ctx->state = NGX_HTTP_IDEM_BEGUN;
+    ngx_http_idem_resume(ctx);
+}

@@ -1,0 +1,449 @@
+
+/*
+ * One queue for each store and worker, its descriptor in the event loop.  What
+ * is asked in one turn of the loop is submitted together at its end.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+#define NGX_HTTP_IDEM_EXIT_MS    5000
+#define NGX_HTTP_IDEM_REOPEN_MS  5000
+#define NGX_HTTP_IDEM_GRACE_MS   2000
+
+
+static void ngx_http_idem_store_open(ngx_http_idem_store_t *store);
+static ngx_int_t ngx_http_idem_store_watch(ngx_http_idem_store_t *store);
+static void ngx_http_idem_store_close(ngx_http_idem_store_t *store);
+static void ngx_http_idem_turn_handler(ngx_event_t *ev);
+static void ngx_http_idem_queue_handler(ngx_event_t *ev);
+static void ngx_http_idem_guard_handler(ngx_event_t *ev);
+static void ngx_http_idem_again_handler(ngx_event_t *ev);
+static void ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code);
+
+
+/* ---- Flights ---- */
+
+
+ngx_http_idem_flight_t *
+ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
+    ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
+    struct idem_attempt *attempt)
+{
+    ngx_http_idem_flight_t  *flight;
+
+    flight = ngx_calloc(sizeof(ngx_http_idem_flight_t), ngx_cycle->log);
+    if (flight == NULL) {
+        idem_op_destroy(op);
+        idem_attempt_destroy(attempt);
+        return NULL;
+    }
+
+    flight->store = store;
+    flight->op = op;
+    flight->ctx = ctx;
+    flight->done = done;
+    flight->attempt = attempt;
+    flight->guard.data = flight;
+    flight->guard.handler = ngx_http_idem_guard_handler;
+    flight->guard.log = ngx_cycle->log;
+
+    idem_op_set_user(op, flight);
+    ngx_http_idem_resubmit(flight);
+
+    return flight;
+}
+
+
+void
+ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight)
+{
+    ngx_http_idem_store_t  *store = flight->store;
+
+    flight->code = 0;
+    ngx_queue_insert_tail(&store->turn, &flight->queue);
+
+    /*
+     * A worker that is told to leave does so when no timer is left: every op
+     * under way has one.
+     */
+    ngx_add_timer(&flight->guard, store->timeout + NGX_HTTP_IDEM_GRACE_MS);
+
+    if (!store->submit.posted) {
+        ngx_post_event(&store->submit, &ngx_posted_events);
+    }
+}
+
+
+void
+ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight, ngx_msec_t pause)
+{
+    flight->again = 1;
+    ngx_add_timer(&flight->guard, pause);
+}
+
+
+void
+ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
+{
+    if (flight->late) {
+        return;
+    }
+
+    if (flight->guard.timer_set) {
+        ngx_del_timer(&flight->guard);
+    }
+
+    idem_op_destroy(flight->op);
+    idem_attempt_destroy(flight->attempt);
+    ngx_free(flight);
+}
+
+
+static void
+ngx_http_idem_turn_handler(ngx_event_t *ev)
+{
+    int                      rc;
+    ngx_queue_t             *q, refused;
+    struct idem_error        error;
+    ngx_http_idem_store_t   *store;
+    ngx_http_idem_flight_t  *flight;
+
+    store = ev->data;
+    ngx_queue_init(&refused);
+
+    while (!ngx_queue_empty(&store->turn)) {
+        q = ngx_queue_head(&store->turn);
+        ngx_queue_remove(q);
+
+        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+        rc = IDEM_EUNAVAILABLE;
+
+        if (store->queue != NULL) {
+            rc = idem_queue_submit(store->queue, flight->op, &error);
+
+            if (rc != 0) {
+                ngx_log_error(NGX_LOG_ERR, store->log, 0,
+                              "idempotency store \"%V\" takes nothing: %s",
+                              &store->url, error.text);
+            }
+        }
+
+        if (rc == 0) {
+            ngx_queue_insert_tail(&store->flights, q);
+
+        } else {
+            flight->code = rc;
+            ngx_queue_insert_tail(&refused, q);
+        }
+    }
+
+    while (!ngx_queue_empty(&refused)) {
+        q = ngx_queue_head(&refused);
+        ngx_queue_remove(q);
+
+        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+        ngx_http_idem_land(flight, flight->code);
+    }
+}
+
+
+static void
+ngx_http_idem_queue_handler(ngx_event_t *ev)
+{
+    ngx_queue_t             *q, landed;
+    struct idem_op          *op;
+    ngx_connection_t        *c;
+    ngx_http_idem_store_t   *store;
+    ngx_http_idem_flight_t  *flight;
+
+    c = ev->data;
+    store = c->data;
+    ngx_queue_init(&landed);
+
+    while ((op = idem_queue_reap(store->queue, 0)) != NULL) {
+        flight = idem_op_user(op);
+        flight->code = idem_op_code(op);
+
+        ngx_queue_remove(&flight->queue);
+        ngx_queue_insert_tail(&landed, &flight->queue);
+    }
+
+    while (!ngx_queue_empty(&landed)) {
+        q = ngx_queue_head(&landed);
+        ngx_queue_remove(q);
+
+        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+        ngx_http_idem_land(flight, flight->code);
+    }
+}
+
+
+static void
+ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code)
+{
+    if (flight->guard.timer_set) {
+        ngx_del_timer(&flight->guard);
+    }
+
+    flight->code = code;
+    flight->done(flight);
+}
+
+
+/*
+ * The store has not answered for longer than it may take.  Whoever waits hears
+ * so; the flight goes on, and lands for nobody.
+ */
+
+static void
+ngx_http_idem_guard_handler(ngx_event_t *ev)
+{
+    ngx_http_idem_flight_t  *flight = ev->data;
+
+    if (flight->again) {
+        flight->again = 0;
+        ngx_http_idem_resubmit(flight);
+        return;
+    }
+
+    if (flight->ctx == NULL) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                  "idempotency store \"%V\" does not answer",
+                  &flight->store->url);
+
+    flight->code = IDEM_EUNKNOWN;
+    flight->late = 1;
+    flight->done(flight);
+    flight->late = 0;
+    flight->ctx = NULL;
+}
+
+
+/* ---- Stores ---- */
+
+
+ngx_int_t
+ngx_http_idem_init_process(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                   i;
+    ngx_http_idem_store_t      **stores, *store;
+    ngx_http_idem_main_conf_t   *imcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER
+        && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return NGX_OK;
+    }
+
+    imcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_idempotency_module);
+    if (imcf == NULL || !imcf->enabled) {
+        return NGX_OK;
+    }
+
+    ngx_http_idem_wait_init();
+
+    stores = imcf->stores.elts;
+
+    for (i = 0; i < imcf->stores.nelts; i++) {
+        store = stores[i];
+        store->log = cycle->log;
+
+        ngx_queue_init(&store->turn);
+        ngx_queue_init(&store->flights);
+        ngx_queue_init(&store->large);
+        ngx_queue_init(&store->unrecorded);
+
+        store->submit.data = store;
+        store->submit.handler = ngx_http_idem_turn_handler;
+        store->submit.log = cycle->log;
+
+        store->again.data = store;
+        store->again.handler = ngx_http_idem_again_handler;
+        store->again.log = cycle->log;
+        store->again.cancelable = 1;
+
+        /* An error here would make the master start workers for ever. */
+
+        ngx_http_idem_store_open(store);
+        ngx_add_timer(&store->again, NGX_HTTP_IDEM_REOPEN_MS);
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_idem_store_open(ngx_http_idem_store_t *store)
+{
+    int                       rc;
+    struct idem_error         error;
+    struct idem_open_options  options = IDEM_OPEN_OPTIONS_INIT;
+
+    options.flags = IDEM_OPEN_THREAD;
+    options.timeout_ms = store->timeout;
+    options.queue_max = 65536;
+    options.result_max = IDEM_RESULT_MAX;
+
+    rc = idem_open((char *) store->url.data, &options, &store->store, &error);
+
+    if (rc == 0) {
+        rc = idem_queue_create(store->store, &store->queue, &error);
+    }
+
+    if (rc == 0 && ngx_http_idem_store_watch(store) != NGX_OK) {
+        rc = IDEM_EUNAVAILABLE;
+        ngx_memcpy(error.text, "no connection", sizeof("no connection"));
+    }
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_CRIT, store->log, 0,
+                      "idempotency store \"%V\" cannot be opened: %s",
+                      &store->url, error.text);
+        ngx_http_idem_store_close(store);
+        return;
+    }
+
+    ngx_http_idem_journal_open(store);
+}
+
+
+static ngx_int_t
+ngx_http_idem_store_watch(ngx_http_idem_store_t *store)
+{
+    int                fd;
+    ngx_connection_t  *c;
+
+    fd = idem_queue_fd(store->queue);
+    if (fd < 0) {
+        return NGX_ERROR;
+    }
+
+    c = ngx_get_connection(fd, store->log);
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = store;
+    c->read->handler = ngx_http_idem_queue_handler;
+    c->read->log = store->log;
+    c->write->log = store->log;
+    store->connection = c;
+
+    return ngx_add_event(c->read, NGX_READ_EVENT,
+                         (ngx_event_flags & NGX_USE_CLEAR_EVENT)
+                         ? NGX_CLEAR_EVENT : 0);
+}
+
+
+static void
+ngx_http_idem_store_close(ngx_http_idem_store_t *store)
+{
+    ngx_connection_t  *c = store->connection;
+
+    if (c != NULL) {
+        if (c->read->active) {
+            (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+        }
+
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+        store->connection = NULL;
+    }
+
+    idem_queue_destroy(store->queue);
+    store->queue = NULL;
+
+    idem_close(store->store);
+    store->store = NULL;
+}
+
+
+static void
+ngx_http_idem_again_handler(ngx_event_t *ev)
+{
+    ngx_http_idem_store_t  *store = ev->data;
+
+    if (store->store == NULL) {
+        ngx_http_idem_store_open(store);
+
+    } else {
+        ngx_http_idem_journal_again(store);
+    }
+
+    if (!ngx_exiting) {
+        ngx_add_timer(ev, NGX_HTTP_IDEM_REOPEN_MS);
+    }
+}
+
+
+void
+ngx_http_idem_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_msec_t                   until;
+    ngx_uint_t                   i;
+    struct idem_op              *op;
+    ngx_http_idem_store_t      **stores, *store;
+    ngx_http_idem_flight_t      *flight;
+    ngx_http_idem_main_conf_t   *imcf;
+
+    if (ngx_process != NGX_PROCESS_WORKER
+        && ngx_process != NGX_PROCESS_SINGLE)
+    {
+        return;
+    }
+
+    imcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_idempotency_module);
+    if (imcf == NULL || !imcf->enabled) {
+        return;
+    }
+
+    ngx_time_update();
+    until = ngx_current_msec + NGX_HTTP_IDEM_EXIT_MS;
+    stores = imcf->stores.elts;
+
+    for (i = 0; i < imcf->stores.nelts; i++) {
+        store = stores[i];
+
+        if (store->queue != NULL) {
+            ngx_http_idem_turn_handler(&store->submit);
+        }
+
+        /* Nobody is served any more; only what is detached still counts. */
+
+        while (store->queue != NULL && idem_queue_len(store->queue) > 0) {
+            ngx_time_update();
+
+            if ((ngx_msec_int_t) (until - ngx_current_msec) <= 0) {
+                ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                              "idempotency store \"%V\" does not answer; %uz "
+                              "operations are left", &store->url,
+                              idem_queue_len(store->queue));
+                break;
+            }
+
+            op = idem_queue_reap(store->queue, until - ngx_current_msec);
+            if (op == NULL) {
+                continue;
+            }
+
+            flight = idem_op_user(op);
+            flight->code = idem_op_code(op);
+            ngx_queue_remove(&flight->queue);
+
+            if (flight->ctx == NULL) {
+                ngx_http_idem_land(flight, flight->code);
+                ngx_http_idem_turn_handler(&store->submit);
+            }
+        }
+
+        ngx_http_idem_journal_close(store);
+        ngx_http_idem_store_close(store);
+    }
+}

@@ -1,0 +1,603 @@
+
+/*
+ * What a request asks: its key, its scope, its fingerprint, and the headers that
+ * tell the upstream of the attempt.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+/* So much of a body in a file is hashed in one turn of the loop. */
+#define NGX_HTTP_IDEM_HASH_TURN  (256 * 1024)
+
+/* So much of a request is kept with its record. */
+#define NGX_HTTP_IDEM_INPUT_MAX  (1024 * 1024)
+
+
+static ngx_int_t ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx,
+    ngx_array_t *parts);
+static ngx_int_t ngx_http_idem_remove_header(ngx_http_request_t *r,
+    ngx_list_part_t *part, ngx_uint_t i);
+
+
+/* What only we may say to an upstream. */
+
+static ngx_str_t  ngx_http_idem_ours[] = {
+    ngx_string("idempotency-fence"),
+    ngx_string("idempotency-attempts"),
+    ngx_string("idempotency-takeover"),
+    ngx_string("idempotency-recorded"),
+    ngx_string("idempotency-expires"),
+    ngx_string("idempotent-replayed"),
+    ngx_null_string
+};
+
+
+/* ---- Key and scope ---- */
+
+
+/*
+ * NGX_OK and the key; or NGX_DECLINED, and which problem it is: -1, none, the
+ * request is not ours.
+ */
+
+ngx_int_t
+ngx_http_idem_request_key(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem)
+{
+    size_t             len;
+    ngx_str_t          value;
+    ngx_uint_t         i, n;
+    ngx_list_part_t   *part;
+    ngx_table_elt_t   *h;
+    struct idem_error  error;
+
+    n = 0;
+    ngx_str_null(&value);
+
+    if (conf->key_value != NULL) {
+        if (ngx_http_complex_value(r, conf->key_value, &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        n = value.len > 0;
+
+    } else {
+
+        /* A variable would show the first of two lines and hide the other. */
+
+        part = &r->headers_in.headers.part;
+        h = part->elts;
+
+        for (i = 0; /* void */ ; i++) {
+
+            if (i >= part->nelts) {
+                if (part->next == NULL) {
+                    break;
+                }
+
+                part = part->next;
+                h = part->elts;
+                i = 0;
+            }
+
+            if (i < part->nelts
+                && h[i].key.len == conf->key_name.len
+                && ngx_strncasecmp(h[i].key.data, conf->key_name.data,
+                                   conf->key_name.len)
+                   == 0)
+            {
+                value = h[i].value;
+                n++;
+            }
+        }
+    }
+
+    if (n == 0) {
+        *problem = conf->enable == NGX_HTTP_IDEM_REQUIRED
+                   ? IDEM_HTTP_KEY_MISSING : -1;
+        return NGX_DECLINED;
+    }
+
+    if (r->headers_in.upgrade != NULL
+        && ngx_strncasecmp(r->headers_in.upgrade->value.data,
+                           (u_char *) "h2c", sizeof("h2c"))
+           != 0)
+    {
+        *problem = IDEM_HTTP_UPGRADE;
+        return NGX_DECLINED;
+    }
+
+    key->data = ngx_pnalloc(r->pool, IDEM_KEY_MAX);
+    if (key->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (n > 1
+        || idem_http_key(ngx_http_idem_slice(&value), (char *) key->data, &len,
+                         &error)
+           != 0)
+    {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "client sent an invalid idempotency key: %s",
+                      n > 1 ? "there are several" : error.text);
+        *problem = IDEM_HTTP_KEY_INVALID;
+        return NGX_DECLINED;
+    }
+
+    key->len = len;
+    return NGX_OK;
+}
+
+
+/* An empty scope is no scope: it must never come to be the global one. */
+
+ngx_int_t
+ngx_http_idem_request_scope(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope)
+{
+    ngx_str_null(scope);
+
+    if (conf->scope_global) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_complex_value(r, conf->scope, scope) != NGX_OK
+        || scope->len == 0 || scope->len > IDEM_SCOPE_MAX)
+    {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "an idempotency key has no scope, or one of more than "
+                      "%d bytes", IDEM_SCOPE_MAX);
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+/* ---- Headers for the upstream ---- */
+
+
+ngx_int_t
+ngx_http_idem_request_strip(ngx_http_request_t *r)
+{
+    ngx_str_t        *name;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+again:
+
+    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len < sizeof("idempot") - 1
+                || (h[i].key.data[0] | 0x20) != 'i'
+                || (h[i].key.data[6] | 0x20) != 't')
+            {
+                continue;
+            }
+
+            for (name = ngx_http_idem_ours; name->len != 0; name++) {
+
+                if (h[i].key.len != name->len
+                    || ngx_strncasecmp(h[i].key.data, name->data, name->len)
+                       != 0)
+                {
+                    continue;
+                }
+
+                if (ngx_http_idem_remove_header(r, part, i) != NGX_OK) {
+                    return NGX_ERROR;
+                }
+
+                goto again;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* Others point to the elements of the list: none of them may be moved. */
+
+static ngx_int_t
+ngx_http_idem_remove_header(ngx_http_request_t *r, ngx_list_part_t *part,
+    ngx_uint_t i)
+{
+    ngx_list_t       *list = &r->headers_in.headers;
+    ngx_list_part_t  *rest, *prev;
+    ngx_table_elt_t  *h;
+
+    h = part->elts;
+
+    if (part->nelts == 1 && part != &list->part) {
+
+        /* Whoever goes through a list expects no empty part behind the first. */
+
+        for (prev = &list->part; prev->next != part; prev = prev->next) {
+            /* void */
+        }
+
+        prev->next = part->next;
+
+        if (list->last == part) {
+            list->last = prev;
+            list->nalloc = ngx_max(prev->nelts, 1);
+        }
+
+        return NGX_OK;
+    }
+
+    if (i == part->nelts - 1) {
+        part->nelts--;
+        return NGX_OK;
+    }
+
+    if (i == 0) {
+        part->elts = &h[1];
+        part->nelts--;
+
+        if (list->last == part) {
+            list->nalloc = part->nelts;
+        }
+
+        return NGX_OK;
+    }
+
+    rest = ngx_palloc(r->pool, sizeof(ngx_list_part_t));
+    if (rest == NULL) {
+        return NGX_ERROR;
+    }
+
+    rest->elts = &h[i + 1];
+    rest->nelts = part->nelts - i - 1;
+    rest->next = part->next;
+
+    part->nelts = i;
+    part->next = rest;
+
+    if (list->last == part) {
+
+        /* It begins in the middle of its memory, so nothing is added to it. */
+
+        list->last = rest;
+        list->nalloc = rest->nelts;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_push_header(ngx_http_request_t *r, const char *name,
+    u_char *value, size_t len)
+{
+    size_t            name_len;
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_in.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    name_len = ngx_strlen(name);
+
+    h->key.len = name_len;
+    h->key.data = (u_char *) name;
+    h->value.len = len;
+    h->value.data = value;
+
+    h->lowcase_key = ngx_pnalloc(r->pool, name_len);
+    if (h->lowcase_key == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = ngx_hash_strlow(h->lowcase_key, h->key.data, name_len);
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx)
+{
+    u_char              *p;
+    ngx_http_request_t  *r = ctx->request;
+
+    p = ngx_pnalloc(r->pool, 2 * NGX_INT64_LEN);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_idem_push_header(r, "Idempotency-Fence", p,
+                                  ngx_sprintf(p, "%uL", ctx->fence) - p)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    p += NGX_INT64_LEN;
+
+    if (ngx_http_idem_push_header(r, "Idempotency-Attempts", p,
+                                  ngx_sprintf(p, "%ui", ctx->attempts) - p)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (!ctx->takeover) {
+        return NGX_OK;
+    }
+
+    return ngx_http_idem_push_header(r, "Idempotency-Takeover",
+                                     (u_char *) "true", sizeof("true") - 1);
+}
+
+
+/* ---- The fingerprint ---- */
+
+
+/* NGX_OK: it is in ctx->fingerprint.  NGX_AGAIN: call it again, a turn later. */
+
+ngx_int_t
+ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
+{
+    int                        rc;
+    off_t                      left;
+    size_t                     size, turn;
+    ssize_t                    n;
+    u_char                    *piece;
+    ngx_buf_t                 *b;
+    ngx_uint_t                 body;
+    ngx_array_t                parts;
+    ngx_http_request_t        *r = ctx->request;
+    ngx_http_idem_loc_conf_t  *conf = ctx->conf;
+
+    if (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF) {
+        return NGX_OK;
+    }
+
+    body = conf->fingerprint & NGX_HTTP_IDEM_FP_BODY;
+
+    if (ctx->print == NULL) {
+        if (ngx_array_init(&parts, r->pool, 16, sizeof(struct idem_slice))
+            != NGX_OK
+            || ngx_http_idem_request_parts(ctx, &parts) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
+                                          body ? ctx->body_len : 0,
+                                   ngx_http_idem_slice(&conf->fingerprint_secret),
+                                          &ctx->print);
+        if (rc != 0) {
+            return NGX_ERROR;
+        }
+    }
+
+    turn = 0;
+    piece = NULL;
+
+    while (body && ctx->print_chain != NULL) {
+        b = ctx->print_chain->buf;
+
+        if (ngx_buf_in_memory(b)) {
+            idem_http_fingerprint_add(ctx->print,
+                                      idem_bytes(b->pos, b->last - b->pos));
+            ctx->print_chain = ctx->print_chain->next;
+            continue;
+        }
+
+        left = b->file_last - b->file_pos - ctx->print_pos;
+
+        if (left <= 0) {
+            ctx->print_chain = ctx->print_chain->next;
+            ctx->print_pos = 0;
+            continue;
+        }
+
+        if (turn >= NGX_HTTP_IDEM_HASH_TURN) {
+            return NGX_AGAIN;
+        }
+
+        size = left < 65536 ? (size_t) left : 65536;
+
+        if (piece == NULL) {
+            piece = ngx_palloc(r->pool, 65536);
+            if (piece == NULL) {
+                return NGX_ERROR;
+            }
+        }
+
+        n = ngx_read_file(b->file, piece, size, b->file_pos + ctx->print_pos);
+
+        if (n != (ssize_t) size) {
+            return NGX_ERROR;
+        }
+
+        idem_http_fingerprint_add(ctx->print, idem_bytes(piece, size));
+        ctx->print_pos += n;
+        turn += n;
+    }
+
+    if (piece != NULL) {
+        (void) ngx_pfree(r->pool, piece);
+    }
+
+    rc = idem_http_fingerprint_end(ctx->print, ctx->fingerprint);
+    ctx->print = NULL;
+
+    if (rc != 0) {
+        return NGX_ERROR;
+    }
+
+    ctx->has_fingerprint = 1;
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_add_part(ngx_array_t *parts, const char *name,
+    const ngx_str_t *value)
+{
+    struct idem_slice  *part;
+
+    part = ngx_array_push_n(parts, 2);
+    if (part == NULL) {
+        return NGX_ERROR;
+    }
+
+    part[0] = idem_str(name);
+    part[1] = ngx_http_idem_slice(value);
+
+    return NGX_OK;
+}
+
+
+/* Each part stands behind its name, so that other rules give another print. */
+
+static ngx_int_t
+ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
+{
+    u_char                     *p;
+    ngx_str_t                   path, query, value;
+    ngx_uint_t                  i;
+    ngx_http_request_t         *r = ctx->request;
+    ngx_http_idem_loc_conf_t   *conf = ctx->conf;
+    ngx_http_complex_value_t  **values;
+
+    ngx_str_null(&value);
+    ngx_str_null(&query);
+    path = r->unparsed_uri;
+
+    p = ngx_strlchr(path.data, path.data + path.len, '?');
+
+    if (p != NULL) {
+        query.data = p + 1;
+        query.len = path.data + path.len - query.data;
+        path.len = p - path.data;
+    }
+
+    if (ngx_http_idem_add_part(parts, "idem-http1", &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_METHOD)
+        && ngx_http_idem_add_part(parts, "method", &r->method_name) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_HOST)
+        && ngx_http_idem_add_part(parts, "host", &r->headers_in.server)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_PATH)
+        && ngx_http_idem_add_part(parts, "path", &path) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_QUERY)
+        && ngx_http_idem_add_part(parts, p ? "query" : "no query", &query)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (conf->fingerprint & NGX_HTTP_IDEM_FP_CONTENT_TYPE) {
+        if (r->headers_in.content_type != NULL) {
+            value = r->headers_in.content_type->value;
+        }
+
+        if (ngx_http_idem_add_part(parts, "content-type", &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (conf->fingerprint_values == NULL) {
+        return NGX_OK;
+    }
+
+    values = conf->fingerprint_values->elts;
+
+    for (i = 0; i < conf->fingerprint_values->nelts; i++) {
+        if (ngx_http_complex_value(r, values[i], &value) != NGX_OK
+            || ngx_http_idem_add_part(parts, "value", &value) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+/* ---- The request as it is kept ---- */
+
+
+ngx_int_t
+ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx, ngx_str_t *input)
+{
+    off_t                size;
+    ssize_t              n;
+    size_t               len;
+    u_char              *p;
+    ngx_str_t            type;
+    ngx_chain_t         *cl;
+    ngx_http_request_t  *r = ctx->request;
+
+    ngx_str_null(input);
+    ngx_str_set(&type, "-");
+
+    if (r->headers_in.content_type != NULL) {
+        type = r->headers_in.content_type->value;
+    }
+
+    len = r->method_name.len + r->unparsed_uri.len + r->headers_in.server.len
+          + type.len + sizeof("  HTTP/1.1\r\nHost: \r\nContent-Type: \r\n\r\n");
+
+    if (ctx->body_len > NGX_HTTP_IDEM_INPUT_MAX) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "a request is too large to be kept with its record");
+        return NGX_OK;
+    }
+
+    input->data = ngx_pnalloc(r->pool, len + ctx->body_len);
+    if (input->data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(input->data,
+                    "%V %V HTTP/1.1\r\nHost: %V\r\nContent-Type: %V\r\n\r\n",
+                    &r->method_name, &r->unparsed_uri, &r->headers_in.server,
+                    &type);
+
+    for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
+        if (ngx_buf_in_memory(cl->buf)) {
+            p = ngx_cpymem(p, cl->buf->pos, cl->buf->last - cl->buf->pos);
+            continue;
+        }
+
+        size = cl->buf->file_last - cl->buf->file_pos;
+        n = ngx_read_file(cl->buf->file, p, size, cl->buf->file_pos);
+
+        if (n != size) {
+            return NGX_ERROR;
+        }
+
+        p += n;
+    }
+
+    input->len = p - input->data;
+    return NGX_OK;
+}

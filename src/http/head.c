@@ -1,0 +1,125 @@
+/* Status and headers of an answer as the metadata of a result, and back. */
+#include <idem/http.h>
+
+#include <stdio.h>
+
+#define OPENING "HTTP "
+
+enum {
+    OPENING_LEN = sizeof(OPENING) - 1,
+    STATUS_LINE_LEN = OPENING_LEN + 4,
+    STATUS_MIN = 200,
+    STATUS_MAX = 599,
+};
+
+int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
+                        int status)
+{
+    if (status < STATUS_MIN || status > STATUS_MAX) {
+        return IDEM_EINVALID;
+    }
+    if (cap < STATUS_LINE_LEN + 1) {
+        return IDEM_EFULL;
+    }
+    head->base = base;
+    head->cap = cap < IDEM_META_MAX ? cap : IDEM_META_MAX;
+    head->len = (size_t)snprintf(base, cap, OPENING "%d\n", status);
+    return 0;
+}
+
+int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
+                       struct idem_slice value)
+{
+    size_t room = head->cap - head->len;
+    char *p = head->base + head->len;
+
+    if (!idem_http_header_valid(name, value)) {
+        return IDEM_EINVALID;
+    }
+    if (idem_http_header_never(name)) {
+        return 0;
+    }
+    if (room < name.len + 3 || room - name.len - 3 < value.len) {
+        return IDEM_EFULL;
+    }
+    memcpy(p, name.base, name.len);
+    p += name.len;
+    *p++ = ':';
+    *p++ = ' ';
+    if (value.len > 0) {
+        memcpy(p, value.base, value.len);
+    }
+    p[value.len] = '\n';
+    head->len += name.len + value.len + 3;
+    return 0;
+}
+
+int idem_http_head_read(struct idem_slice meta, int *ret_status,
+                        struct idem_slice *ret_rest)
+{
+    const char *p = meta.base;
+    int status = 0;
+    int i;
+
+    if (meta.len == 0) {
+        *ret_status = STATUS_MIN;
+        *ret_rest = meta;
+        return 0;
+    }
+    if (meta.len < STATUS_LINE_LEN || memcmp(p, OPENING, OPENING_LEN) != 0 ||
+        p[STATUS_LINE_LEN - 1] != '\n') {
+        return IDEM_ECORRUPT;
+    }
+    for (i = 0; i < 3; i++) {
+        char c = p[OPENING_LEN + i];
+
+        if (c < '0' || c > '9') {
+            return IDEM_ECORRUPT;
+        }
+        status = status * 10 + (c - '0');
+    }
+    if (status < STATUS_MIN || status > STATUS_MAX) {
+        return IDEM_ECORRUPT;
+    }
+    *ret_status = status;
+    *ret_rest = idem_bytes(p + STATUS_LINE_LEN, meta.len - STATUS_LINE_LEN);
+    return 0;
+}
+
+/* Takes one line off @rest. */
+static bool take_line(struct idem_slice *rest, struct idem_slice *ret_name,
+                      struct idem_slice *ret_value)
+{
+    const char *p = rest->base;
+    const char *end = memchr(p, '\n', rest->len);
+    const char *colon = end == NULL ? NULL : memchr(p, ':', (size_t)(end - p));
+
+    if (colon == NULL || colon + 1 == end || colon[1] != ' ') {
+        return false;
+    }
+    *ret_name = idem_bytes(p, (size_t)(colon - p));
+    *ret_value = idem_bytes(colon + 2, (size_t)(end - colon - 2));
+    *rest = idem_bytes(end + 1, rest->len - (size_t)(end + 1 - p));
+    return idem_http_header_valid(*ret_name, *ret_value);
+}
+
+bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
+                         struct idem_slice *ret_value, int *ret_code)
+{
+    struct idem_slice name;
+    struct idem_slice value;
+
+    while (rest->len > 0) {
+        if (!take_line(rest, &name, &value)) {
+            *ret_code = IDEM_ECORRUPT;
+            return false;
+        }
+        if (!idem_http_header_never(name)) {
+            *ret_name = name;
+            *ret_value = value;
+            return true;
+        }
+    }
+    *ret_code = 0;
+    return false;
+}

@@ -1,0 +1,84 @@
+/* Which headers of an answer may be given to somebody else, later. */
+#include <idem/http.h>
+
+#include <strings.h>
+
+/* Of one caller, one connection or one moment. A star stands for any end. */
+static const char *const never[] = {
+    "Access-Control-*",
+    "Age",
+    "Alt-Svc",
+    "Authentication-Info",
+    "Authorization",
+    "Connection",
+    "Content-Length",
+    "Content-Range",
+    "Cookie",
+    "Date",
+    "Idempotency-*",
+    "Idempotent-*",
+    "Keep-Alive",
+    "Proxy-*",
+    "Server",
+    "Set-Cookie",
+    "Set-Cookie2",
+    "Strict-Transport-Security",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "WWW-Authenticate",
+    "X-Accel-*",
+    "X-CSRF-*",
+    "X-XSRF-*",
+};
+
+static bool is_token(unsigned char c)
+{
+    return c > 0x20 && c < 0x7f && strchr("\"(),/:;<=>?@[\\]{}", c) == NULL;
+}
+
+bool idem_http_header_valid(struct idem_slice name, struct idem_slice value)
+{
+    const unsigned char *p = name.base;
+    size_t i;
+
+    if (name.len == 0 || name.len > 255) {
+        return false;
+    }
+    for (i = 0; i < name.len; i++) {
+        if (!is_token(p[i])) {
+            return false;
+        }
+    }
+    p = value.base;
+    for (i = 0; i < value.len; i++) {
+        if ((p[i] < 0x20 && p[i] != '\t') || p[i] == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool matches(struct idem_slice name, const char *pattern)
+{
+    size_t len = strlen(pattern);
+
+    if (pattern[len - 1] == '*') {
+        return name.len >= len - 1 &&
+               strncasecmp(name.base, pattern, len - 1) == 0;
+    }
+    return name.len == len && strncasecmp(name.base, pattern, len) == 0;
+}
+
+bool idem_http_header_never(struct idem_slice name)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
+        if (name.len > 0 && matches(name, never[i])) {
+            return true;
+        }
+    }
+    return false;
+}

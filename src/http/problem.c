@@ -1,0 +1,58 @@
+/* The answers that are the server's own: problems of RFC 9457. */
+#include <idem/http.h>
+
+#include <assert.h>
+#include <stdio.h>
+
+/* What the client can do, by kind. */
+static const char *const details[] = {
+    [IDEM_HTTP_KEY_MISSING] =
+        "Send the header with a key of your own, such as a random UUID.",
+    [IDEM_HTTP_KEY_INVALID] =
+        "Send one key of 1 to 255 visible ASCII characters, best in quotes.",
+    [IDEM_HTTP_SCOPE_MISSING] = "Authenticate, and send the request again.",
+    [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
+    [IDEM_HTTP_NOT_ACCEPTABLE] =
+        "Send the request again with the Accept-Encoding of the first one.",
+    [IDEM_HTTP_IN_PROGRESS] =
+        "Send the same request again later; Retry-After says when.",
+    [IDEM_HTTP_OUTCOME_UNKNOWN] =
+        "It may have been done, and is not done again. A person must look.",
+    [IDEM_HTTP_FAILED] = "It is not done again. A person must look.",
+    [IDEM_HTTP_NOT_KEPT] =
+        "It was done once, and is not done again. Look for its effect.",
+    [IDEM_HTTP_TOO_LARGE] = "Send a smaller request.",
+    [IDEM_HTTP_MISMATCH] =
+        "The key belongs to a request that was different. Use a new key.",
+    [IDEM_HTTP_CORRUPT] = "Nothing was done. A person must look.",
+    [IDEM_HTTP_UPSTREAM] = "It is not done again. A person must look.",
+    [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",
+};
+
+static const struct idem_http_problem problems[] = {
+#define IDEM__X(name, status, type, title)                                     \
+    [IDEM_HTTP_##name] = {status, type, title},
+    IDEM_HTTP_PROBLEM_MAP(IDEM__X)
+#undef IDEM__X
+};
+
+const struct idem_http_problem *idem_http_problem_of(
+    enum idem_http_problem_kind kind)
+{
+    assert((size_t)kind < sizeof(problems) / sizeof(problems[0]));
+    return &problems[kind];
+}
+
+size_t idem_http_problem_body(enum idem_http_problem_kind kind,
+                              char buf[IDEM_HTTP_PROBLEM_MAX])
+{
+    const struct idem_http_problem *problem = idem_http_problem_of(kind);
+    int len =
+        snprintf(buf, IDEM_HTTP_PROBLEM_MAX,
+                 "{\"type\":\"" IDEM_HTTP_PROBLEM_TYPE "%s\","
+                 "\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}\n",
+                 problem->type, problem->title, problem->status, details[kind]);
+
+    assert(len > 0 && len < IDEM_HTTP_PROBLEM_MAX);
+    return (size_t)len;
+}

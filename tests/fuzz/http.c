@@ -1,0 +1,110 @@
+/* The HTTP room. The first byte of the input says what the rest is:
+ *
+ * - the value of an Idempotency-Key header. A key that is read is 1 to 255 bytes
+ *   of visible ASCII and spaces, and is read again when it is quoted anew.
+ * - the head of an answer that somebody put into the store. What is read is valid,
+ *   is nothing that must never be given out, and is written again as it was read.
+ * - codes of statuses, which change what they name and nothing else.
+ */
+#include "fuzz.h"
+
+#include <idem/http.h>
+
+#include <strings.h>
+
+static void read_key(struct idem_slice value)
+{
+    char key[IDEM_KEY_MAX];
+    char again[IDEM_KEY_MAX];
+    char quoted[2 * IDEM_KEY_MAX + 2];
+    size_t quoted_len = 0;
+    size_t len;
+    size_t again_len;
+    size_t i;
+
+    if (idem_http_key(value, key, &len, NULL) != 0) {
+        return;
+    }
+    must(len >= 1 && len <= IDEM_KEY_MAX);
+    quoted[quoted_len++] = '"';
+    for (i = 0; i < len; i++) {
+        must(key[i] >= ' ' && key[i] < 0x7f);
+        if (key[i] == '"' || key[i] == '\\') {
+            quoted[quoted_len++] = '\\';
+        }
+        quoted[quoted_len++] = key[i];
+    }
+    quoted[quoted_len++] = '"';
+    must(idem_http_key(idem_bytes(quoted, quoted_len), again, &again_len,
+                       NULL) == 0);
+    must(same_bytes(idem_bytes(key, len), idem_bytes(again, again_len)));
+}
+
+static void read_head(struct idem_slice meta)
+{
+    static char buf[IDEM_META_MAX];
+    struct idem_http_head head;
+    struct idem_slice rest;
+    struct idem_slice name;
+    struct idem_slice value;
+    const char *start;
+    int status;
+    int rc = 1;
+
+    if (meta.len > sizeof(buf) ||
+        idem_http_head_read(meta, &status, &rest) != 0) {
+        return;
+    }
+    must(idem_http_head_open(&head, buf, sizeof(buf), status) == 0);
+    start = rest.base;
+    while (idem_http_head_next(&rest, &name, &value, &rc)) {
+        must(idem_http_header_valid(name, value));
+        must(!idem_http_header_never(name));
+        must(name.len != 10 || strncasecmp(name.base, "set-cookie", 10) != 0);
+        must(memchr(value.base, '\n', value.len) == NULL);
+        must((const char *)name.base >= start);
+        must(idem_http_head_add(&head, name, value) == 0);
+        start = name.base;
+    }
+    must(rc == 0 || rc == IDEM_ECORRUPT);
+    must(head.len <= meta.len || meta.len == 0);
+}
+
+static void set_codes(struct tape *tape)
+{
+    enum idem_http_outcome outcome =
+        (enum idem_http_outcome)take_up_to(tape, 4);
+    struct idem_slice codes = take_rest(tape);
+    struct idem_http_outcomes before;
+    struct idem_http_outcomes after;
+    int rc;
+    int i;
+
+    idem_http_outcomes_init(&before);
+    after = before;
+    rc = idem_http_outcomes_set(&after, codes, outcome);
+    for (i = 0; i < 700; i++) {
+        enum idem_http_outcome o = idem_http_outcome(&after, i);
+
+        must(o == idem_http_outcome(&before, i) || (rc == 0 && o == outcome));
+        must(i >= 200 || o == IDEM_HTTP_UNKNOWN);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    struct tape tape = tape_of(data, len);
+
+    switch (take_up_to(&tape, 2)) {
+    case 0:
+        read_key(take_rest(&tape));
+        break;
+    case 1:
+        read_head(take_rest(&tape));
+        break;
+    default:
+        set_codes(&tape);
+        break;
+    }
+    return 0;
+}

@@ -1,0 +1,162 @@
+/* Statuses, problems and fingerprints of the HTTP room. */
+#include <idem/http.h>
+
+#include "test.h"
+
+static enum idem_http_outcome of(int status)
+{
+    struct idem_http_outcomes outcomes;
+
+    idem_http_outcomes_init(&outcomes);
+    return idem_http_outcome(&outcomes, status);
+}
+
+/* By default what asks to come again releases, what a gateway says is unknown,
+ * and all else is an answer. ROW(52, 53) */
+TEST(http_outcome, hasADefaultForEveryStatus)
+{
+    int status;
+
+    for (status = -1; status < 700; status++) {
+        enum idem_http_outcome want = IDEM_HTTP_STORE;
+
+        if (status == 408 || status == 425 || status == 429 || status == 503) {
+            want = IDEM_HTTP_RELEASE;
+        } else if (status < 200 || status > 599 || status == 502 ||
+                   status == 504) {
+            want = IDEM_HTTP_UNKNOWN;
+        }
+        assert_int_equal(of(status), want);
+    }
+}
+
+/* A status, a range and a class can be set, and nothing else is touched. */
+TEST(http_outcome, canBeSet)
+{
+    struct idem_http_outcomes outcomes;
+
+    idem_http_outcomes_init(&outcomes);
+    assert_ok(
+        idem_http_outcomes_set(&outcomes, idem_str("5xx"), IDEM_HTTP_UNKNOWN));
+    assert_ok(
+        idem_http_outcomes_set(&outcomes, idem_str("503"), IDEM_HTTP_STORE));
+    assert_ok(idem_http_outcomes_set(&outcomes, idem_str("400-404"),
+                                     IDEM_HTTP_RELEASE));
+    assert_int_equal(idem_http_outcome(&outcomes, 500), IDEM_HTTP_UNKNOWN);
+    assert_int_equal(idem_http_outcome(&outcomes, 599), IDEM_HTTP_UNKNOWN);
+    assert_int_equal(idem_http_outcome(&outcomes, 503), IDEM_HTTP_STORE);
+    assert_int_equal(idem_http_outcome(&outcomes, 399), IDEM_HTTP_STORE);
+    assert_int_equal(idem_http_outcome(&outcomes, 400), IDEM_HTTP_RELEASE);
+    assert_int_equal(idem_http_outcome(&outcomes, 404), IDEM_HTTP_RELEASE);
+    assert_int_equal(idem_http_outcome(&outcomes, 405), IDEM_HTTP_STORE);
+}
+
+/* What names no status is refused and changes nothing. */
+TEST(http_outcome, refusesOtherWords)
+{
+    static const char *const words[] = {
+        "",    "5",    "50",      "5000",    "1xx",     "101",     "600",
+        "6xx", "xxx",  "500-",    "500-499", "500-600", "199-200", "5xX",
+        "4x4", " 500", "500 501", "50a-503", "500-50b", "-500-50",
+    };
+    struct idem_http_outcomes before;
+    struct idem_http_outcomes outcomes;
+    size_t i;
+
+    idem_http_outcomes_init(&before);
+    outcomes = before;
+    for (i = 0; i < COUNT(words); i++) {
+        assert_code(IDEM_EINVALID,
+                    idem_http_outcomes_set(&outcomes, idem_str(words[i]),
+                                           IDEM_HTTP_RELEASE));
+    }
+    assert_code(IDEM_EINVALID,
+                idem_http_outcomes_set(&outcomes, idem_str("500"),
+                                       (enum idem_http_outcome)0));
+    assert_memory_equal(&before, &outcomes, sizeof(before));
+    assert_int_equal(idem_http_outcome_of(idem_str("store")), IDEM_HTTP_STORE);
+    assert_int_equal(idem_http_outcome_of(idem_str("release")),
+                     IDEM_HTTP_RELEASE);
+    assert_int_equal(idem_http_outcome_of(idem_str("unknown")),
+                     IDEM_HTTP_UNKNOWN);
+    assert_int_equal(idem_http_outcome_of(idem_str("stor")), 0);
+}
+
+/* Every problem is one line of JSON that fits, with a type of its own. */
+TEST(http_problem, hasABody)
+{
+    char seen[IDEM_HTTP_UNAVAILABLE + 1][64];
+    int kind;
+    int i;
+
+    for (kind = 0; kind <= IDEM_HTTP_UNAVAILABLE; kind++) {
+        enum idem_http_problem_kind k = (enum idem_http_problem_kind)kind;
+        const struct idem_http_problem *problem = idem_http_problem_of(k);
+        char buf[IDEM_HTTP_PROBLEM_MAX];
+        char want[128];
+        size_t len = idem_http_problem_body(k, buf);
+
+        assert_true(len < sizeof(buf));
+        assert_int_equal(buf[0], '{');
+        assert_memory_equal(buf + len - 3, "\"}\n", 3);
+        (void)snprintf(want, sizeof(want), "\"type\":\"urn:idem:problem:%s\",",
+                       problem->type);
+        assert_non_null(strstr(buf, want));
+        (void)snprintf(want, sizeof(want), "\"status\":%d,", problem->status);
+        assert_non_null(strstr(buf, want));
+        assert_null(strchr(buf, '\\'));
+        (void)snprintf(seen[kind], sizeof(seen[kind]), "%s", problem->type);
+        for (i = 0; i < kind; i++) {
+            assert_string_not_equal(seen[i], seen[kind]);
+        }
+    }
+}
+
+/* However the body is cut up, it is idem_fingerprint() of the parts and it. */
+TEST(http_fingerprint, isThatOfTheWhole)
+{
+    static const char body[] = "0123456789abcdef0123456789";
+    const size_t body_len = sizeof(body) - 1;
+    struct idem_slice parts[3] = {{"POST", 4},
+                                  {"/pay", 4},
+                                  {body, sizeof(body) - 1}};
+    struct idem_slice secrets[2] = {{NULL, 0}, {"secret", 6}};
+    size_t i;
+    size_t cut;
+
+    for (i = 0; i < 2; i++) {
+        uint8_t want[IDEM_FINGERPRINT_LEN];
+
+        assert_ok(idem_fingerprint(parts, 3, secrets[i], want));
+        for (cut = 0; cut <= body_len; cut++) {
+            struct idem_http_fingerprint *print;
+            uint8_t got[IDEM_FINGERPRINT_LEN];
+
+            assert_ok(idem_http_fingerprint_create(parts, 2, body_len,
+                                                   secrets[i], &print));
+            idem_http_fingerprint_add(print, idem_bytes(body, cut));
+            idem_http_fingerprint_add(print,
+                                      idem_bytes(body + cut, body_len - cut));
+            assert_ok(idem_http_fingerprint_end(print, got));
+            assert_memory_equal(want, got, sizeof(want));
+        }
+    }
+}
+
+/* A body that is longer or shorter than announced has none. */
+TEST(http_fingerprint, wantsWhatWasAnnounced)
+{
+    struct idem_http_fingerprint *print;
+    uint8_t got[IDEM_FINGERPRINT_LEN];
+
+    assert_ok(idem_http_fingerprint_create(NULL, 0, 3, idem_str(""), &print));
+    idem_http_fingerprint_add(print, idem_str("ab"));
+    assert_code(IDEM_EINVALID, idem_http_fingerprint_end(print, got));
+    assert_ok(idem_http_fingerprint_create(NULL, 0, 3, idem_str(""), &print));
+    idem_http_fingerprint_add(print, idem_str("abcd"));
+    assert_code(IDEM_EINVALID, idem_http_fingerprint_end(print, got));
+    assert_code(IDEM_EINVALID,
+                idem_http_fingerprint_create(NULL, 65535, 0, idem_str(""),
+                                             &print));
+    idem_http_fingerprint_destroy(NULL);
+}
