@@ -139,7 +139,7 @@ int gateway_serve(const char *nginx, const char *directory, int fd,
 {
     const struct timespec short_time = {.tv_nsec = 5000000};
     const struct timespec long_time = {.tv_sec = 3600};
-    const char *const argv[] = {nginx,     "-e", "stderr",     "-p",
+    const char *const argv[] = {nginx,     "-e", "start.log",  "-p",
                                 directory, "-c", "nginx.conf", NULL};
     struct serve serve = {.nginx = nginx, .directory = directory, .fd = fd};
     bool begun = false;

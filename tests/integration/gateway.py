@@ -248,7 +248,7 @@ def nginx_is_started_in_a_directory_of_its_own():
             [
                 f"check -t -q -e stderr -p {path} -c nginx.conf",
                 "mode 700",
-                f"start -e stderr -p {path} -c nginx.conf",
+                f"start -e start.log -p {path} -c nginx.conf",
                 "group True",
                 "SIGQUIT",
             ],
