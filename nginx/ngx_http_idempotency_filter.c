@@ -107,6 +107,20 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
 
     ngx_http_idem_decide(ctx);
 
+    if (r->http_version < NGX_HTTP_VERSION_10) {
+
+        /*
+         * What came was no HTTP.  nginx takes it for HTTP/0.9 and would pass it
+         * on without a header, on a connection that then goes on.  No request
+         * of such a version has a key.
+         */
+
+        r->http_version = r->http_protocol.len == sizeof("HTTP/1.0") - 1
+                          && r->http_protocol.data[7] == '0'
+                          ? NGX_HTTP_VERSION_10 : NGX_HTTP_VERSION_11;
+        ngx_http_idem_broken(ctx);
+    }
+
     if (ctx->outcome.status == IDEM_STATUS_COMPLETED
         && !ctx->outcome.result.not_kept
         && ngx_http_idem_record_head(ctx) != NGX_OK)

@@ -1,0 +1,413 @@
+/* idem gateway: nginx with our module in front of an HTTP service. */
+#include "cli.h"
+#include "gateway/address.h"
+#include "gateway/config.h"
+#include "gateway/directory.h"
+#include "gateway/listen.h"
+#include "gateway/nginx.h"
+#include "gateway/user.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 60000
+
+static const char *const policies[] = {"hold", "rerun", NULL};
+
+static struct {
+    struct gateway_config config;
+    bool global_scope;
+    bool print_config;
+    int on_expired_lease;
+    const char *listen;
+    const char *module;
+    const char *nginx;
+    const char *store;
+    const char *upstream;
+} args = {
+    .config = {.timeout_ms = TIMEOUT_MS, .workers = 1},
+    .on_expired_lease = -1, /* As the module has it. */
+    .listen = "127.0.0.1:8080",
+};
+
+/* ---- The command line -------------------------------------------------- */
+
+static int refuse(const struct cli_command *command, const char *option,
+                  const char *given, const char *why)
+{
+    char shown[300];
+
+    return cli_usage(command, "--%s: \"%s\": %s", option,
+                     cli_escape(idem_str(given), shown, sizeof(shown)), why);
+}
+
+/* POST,PATCH and so on. */
+static const char *check_methods(const char *text)
+{
+    static const char *const known[] = {"POST", "PATCH", "PUT", "DELETE"};
+    size_t i;
+
+    for (;;) {
+        size_t len = strcspn(text, ",");
+
+        for (i = 0; i < 4; i++) {
+            if (len == strlen(known[i]) && memcmp(text, known[i], len) == 0) {
+                break;
+            }
+        }
+        if (i == 4) {
+            return "methods are some of POST,PATCH,PUT,DELETE";
+        }
+        if (text[len] == '\0') {
+            return NULL;
+        }
+        text += len + 1;
+    }
+}
+
+/* What may be said in one word only, and is checked by itself. */
+static int check_words(const struct cli_command *command)
+{
+    const struct {
+        const char *option;
+        const char *given;
+        const char *(*check)(const char *text);
+    } words[] = {
+        {"scope-header", args.config.scope_header, gateway_header_check},
+        {"methods", args.config.methods, check_methods},
+        {"tls-cert", args.config.tls_cert, gateway_path_check},
+        {"tls-key", args.config.tls_key, gateway_path_check},
+        {"module", args.module, gateway_path_check},
+        {"user", args.config.user, gateway_user_check},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const char *why =
+            words[i].given != NULL ? words[i].check(words[i].given) : NULL;
+
+        if (why != NULL) {
+            return refuse(command, words[i].option, words[i].given, why);
+        }
+    }
+    return 0;
+}
+
+static int check(const struct cli_command *command, int argc, char **argv,
+                 struct gateway_address *ret_address)
+{
+    const char *why;
+
+    if (argc > 0) {
+        return refuse(command, "upstream", argv[0],
+                      "say the service with this option");
+    }
+    if (args.upstream == NULL) {
+        return cli_usage(command, "say which service: --upstream URL");
+    }
+    if ((args.config.scope_header != NULL) == args.global_scope) {
+        return cli_usage(command,
+                         "say whose a key is: --scope-header NAME, where a "
+                         "header names the client, or --global-scope");
+    }
+    if ((args.config.tls_cert != NULL) != (args.config.tls_key != NULL)) {
+        return cli_usage(command, "--tls-cert and --tls-key belong together");
+    }
+    why = gateway_upstream_parse(args.upstream, &args.config.upstream);
+    if (why != NULL) {
+        return refuse(command, "upstream", args.upstream, why);
+    }
+    why = gateway_address_parse(args.listen, ret_address);
+    if (why != NULL) {
+        return refuse(command, "listen", args.listen, why);
+    }
+    return check_words(command);
+}
+
+/* ---- What nginx is told ------------------------------------------------ */
+
+/* The URL of the store with a path that does not depend on where nginx runs. */
+static int store_url(bool make, char **ret_url)
+{
+    char *url;
+    char *path;
+    char *whole;
+    int status = cli_store_url(args.store, make, &url);
+
+    if (status != 0 || strncmp(url, "sqlite:", 7) != 0 || url[7] == '/') {
+        *ret_url = status == 0 ? url : NULL;
+        return status;
+    }
+    path = getcwd(NULL, 0);
+    if (path == NULL || asprintf(&whole, "sqlite:%s/%s", path, url + 7) < 0) {
+        cli_say("the directory that --store is in is not known: %s",
+                strerror(errno));
+        status = CLI_CONFIG;
+    } else {
+        *ret_url = whole;
+    }
+    free(path);
+    free(url);
+    return status;
+}
+
+/* Whatever is wrong with the store is said before nginx starts, by us. */
+static int try_store(const char *url)
+{
+    struct idem_store *store;
+    int status = cli_open_store(url, /* flags= */ 0, &store);
+
+    if (status == 0) {
+        idem_close(store);
+    }
+    return status;
+}
+
+/* Prints the configuration, as good as it is known without starting anything. */
+static int print_config(const struct gateway_address *address)
+{
+    char listen[GATEWAY_ADDRESS_MAX];
+    char *module = NULL;
+    char *url = NULL;
+    int status = gateway_listen_text(address, listen);
+
+    if (status == 0) {
+        status =
+            gateway_find_module(args.module, /* must_be= */ false, &module);
+    }
+    if (status == 0) {
+        status = store_url(/* make= */ false, &url);
+    }
+    if (status == 0) {
+        args.config.listen = listen;
+        args.config.module = module;
+        args.config.store = url;
+        gateway_config_print(stdout, &args.config);
+    }
+    free(module);
+    free(url);
+    return status;
+}
+
+/* ---- Running it -------------------------------------------------------- */
+
+/* The address is the one thing that a script may want to know. */
+static void tell(void *ctx)
+{
+    const struct gateway_socket *socket = ctx;
+
+    (void)printf("%s%s\n",
+                 socket->path[0] != '\0'        ? ""
+                 : args.config.tls_cert != NULL ? "https://"
+                                                : "http://",
+                 socket->text);
+    (void)fflush(stdout);
+    cli_say("in front of %s; records in %s", args.upstream, args.config.store);
+    if (!socket->is_loopback) {
+        cli_say("other machines can reach it%s",
+                args.config.tls_cert != NULL ? "" : ", and it speaks no TLS");
+    }
+}
+
+static int serve_in(const char *directory, const char *nginx,
+                    struct gateway_socket *socket)
+{
+    int status = gateway_check(nginx, directory);
+
+    return status != 0
+               ? status
+               : gateway_serve(nginx, directory, socket->fd, tell, socket);
+}
+
+/* Everything that is done as the user who nginx runs as. */
+static int serve_as_user(const char *nginx, struct gateway_socket *socket)
+{
+    char *directory;
+    char *url;
+    int status = store_url(/* make= */ true, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    args.config.store = url;
+    args.config.listen = socket->text;
+    status = try_store(url);
+    if (status == 0) {
+        status = gateway_directory_make(&args.config, &directory);
+    }
+    if (status == 0) {
+        status = serve_in(directory, nginx, socket);
+        gateway_directory_remove(directory);
+        free(directory);
+    }
+    free(url);
+    return status;
+}
+
+static int serve(const struct gateway_address *address)
+{
+    struct gateway_socket socket;
+    char *module = NULL;
+    char *nginx = NULL;
+    int status;
+
+    status = gateway_find_nginx(args.nginx, &nginx);
+    if (status == 0) {
+        status = gateway_find_module(args.module, /* must_be= */ true, &module);
+    }
+    if (status == 0) {
+        status = gateway_listen(address, &socket);
+    }
+    if (status == 0) {
+        args.config.module = module;
+        status = gateway_become(args.config.user);
+        status = status == 0 ? serve_as_user(nginx, &socket) : status;
+        gateway_listen_close(&socket);
+    }
+    free(module);
+    free(nginx);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct gateway_address address;
+    int status = check(command, argc, argv, &address);
+
+    if (status != 0) {
+        return status;
+    }
+    if (args.on_expired_lease >= 0) {
+        args.config.on_expired_lease = policies[args.on_expired_lease];
+    }
+    return args.print_config ? print_config(&address) : serve(&address);
+}
+
+static struct cli_option options[] = {
+    {.name = "upstream",
+     .letter = 'u',
+     .kind = CLI_TEXT,
+     .target = &args.upstream,
+     .arg = "URL",
+     .help = "the service: http[s]://HOST[:PORT] or http://unix:/PATH"},
+    {.name = "listen",
+     .letter = 'l',
+     .kind = CLI_TEXT,
+     .target = &args.listen,
+     .arg = "ADDR",
+     .help = "PORT, HOST:PORT or unix:/PATH (default: 127.0.0.1:8080); port 0: "
+             "any that is free"},
+    {.name = "scope-header",
+     .kind = CLI_TEXT,
+     .target = &args.config.scope_header,
+     .arg = "NAME",
+     .help =
+         "keys belong to the client that this header names; whoever sets it "
+         "must be trusted"},
+    {.name = "global-scope",
+     .kind = CLI_FLAG,
+     .target = &args.global_scope,
+     .help = "all clients share their keys"},
+    {.name = "required",
+     .kind = CLI_FLAG,
+     .target = &args.config.required,
+     .help = "refuse a request that should have a key and has none"},
+    {.name = "methods",
+     .kind = CLI_TEXT,
+     .target = &args.config.methods,
+     .arg = "LIST",
+     .help = "which requests have keys (default: POST,PATCH)"},
+    {.name = "lease",
+     .kind = CLI_DURATION,
+     .target = &args.config.lease_ms,
+     .arg = "TIME",
+     .help = "how long work is taken for alive without a word (default: 60s)",
+     .min = 2000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "retention",
+     .kind = CLI_DURATION,
+     .target = &args.config.retention_ms,
+     .arg = "TIME",
+     .help = "how long an answer is replayed (default: 24h)",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "on-expired-lease",
+     .kind = CLI_CHOICE,
+     .target = &args.on_expired_lease,
+     .arg = "POLICY",
+     .help = "hold: a person must look; rerun: start again (default: hold)",
+     .choices = policies},
+    {.name = "wait",
+     .kind = CLI_DURATION,
+     .target = &args.config.wait_ms,
+     .arg = "TIME",
+     .help = "let a duplicate wait for the answer before it is refused",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "timeout",
+     .kind = CLI_DURATION,
+     .target = &args.config.timeout_ms,
+     .arg = "TIME",
+     .help = "how long the service may take (default: 60s)",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "tls-cert",
+     .kind = CLI_TEXT,
+     .target = &args.config.tls_cert,
+     .arg = "FILE",
+     .help = "speak TLS, and HTTP/2, with this certificate"},
+    {.name = "tls-key",
+     .kind = CLI_TEXT,
+     .target = &args.config.tls_key,
+     .arg = "FILE",
+     .help = "its private key"},
+    {.name = "workers",
+     .kind = CLI_COUNT,
+     .target = &args.config.workers,
+     .arg = "N",
+     .help = "processes of nginx that work (default: 1)",
+     .min = 1,
+     .max = 64},
+    {.name = "user",
+     .kind = CLI_TEXT,
+     .target = &args.config.user,
+     .arg = "NAME",
+     .help = "as root: run as this user",
+     .max = 64},
+    {.name = "nginx",
+     .kind = CLI_TEXT,
+     .target = &args.nginx,
+     .arg = "FILE",
+     .help = "the program (default: where it is installed)"},
+    {.name = "module",
+     .kind = CLI_TEXT,
+     .target = &args.module,
+     .arg = "FILE",
+     .help = "its module (default: likewise)"},
+    {.name = "print-config",
+     .kind = CLI_FLAG,
+     .target = &args.print_config,
+     .help = "print the configuration and start nothing"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem gateway --upstream http://127.0.0.1:3000 --global-scope",
+    "curl -H 'Idempotency-Key: order-42' -d amount=42 localhost:8080/charge",
+    "",
+    "idem gateway -u http://unix:/run/app.sock -l 8081 --scope-header X-Tenant",
+    "idem gateway -u http://127.0.0.1:3000 --global-scope --print-config",
+    NULL,
+};
+
+const struct cli_command cli_gateway = {
+    .name = "gateway",
+    .summary = "put Idempotency-Key in front of an HTTP service",
+    .usage = "idem gateway [OPTION...] --upstream URL "
+             "(--scope-header NAME|--global-scope)",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,270 @@
+/* The configuration that nginx is given. */
+#include "gateway/config.h"
+
+#include "cli.h"
+
+#include <ctype.h>
+
+#define HEADER_MAX 64
+
+/* What the stores and their libraries read from the environment, of which nginx
+ * hands its workers only what is named. */
+static const char *const variables[] = {
+    "AWS_ACCESS_KEY_ID",
+    "AWS_CA_BUNDLE",
+    "AWS_CONFIG_FILE",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_USE_FIPS_ENDPOINT",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "HOME",
+    "HTTPS_PROXY",
+    "IDEM_JOURNAL",
+    "IDEM_JOURNAL_DIR",
+    "NO_PROXY",
+    "XDG_STATE_HOME",
+};
+
+const char *gateway_header_check(const char *name)
+{
+    size_t len = strlen(name);
+    size_t i;
+
+    if (len == 0 || len > HEADER_MAX) {
+        return "a header's name has 1 to 64 characters";
+    }
+    for (i = 0; i < len; i++) {
+        if (!isalnum((unsigned char)name[i]) && name[i] != '-') {
+            return "a header's name has letters, digits and dashes";
+        }
+    }
+    if (strcasecmp(name, "Idempotency-Key") == 0) {
+        return "the scope says whose a key is, and so is not the key itself";
+    }
+    return NULL;
+}
+
+const char *gateway_path_check(const char *path)
+{
+    for (; *path != '\0'; path++) {
+        if (iscntrl((unsigned char)*path) || *path == '$') {
+            return "its path has a character that nginx cannot take";
+        }
+    }
+    return NULL;
+}
+
+/* @text as one word of nginx. */
+static void print_quoted(FILE *f, const char *text)
+{
+    (void)fputc('"', f);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') {
+            (void)fputc('\\', f);
+        }
+        (void)fputc(*text, f);
+    }
+    (void)fputc('"', f);
+}
+
+static void print_path(FILE *f, const char *directive, const char *path)
+{
+    (void)fprintf(f, "%s ", directive);
+    print_quoted(f, path);
+    (void)fputs(";\n", f);
+}
+
+static void print_time(FILE *f, const char *directive, int64_t ms)
+{
+    char text[32];
+
+    if (ms != 0) {
+        cli_duration_text(ms, text);
+        (void)fprintf(f, "%s %s;\n", directive, text);
+    }
+}
+
+static void print_main(FILE *f, const struct gateway_config *config)
+{
+    size_t i;
+
+    print_path(f, "load_module", config->module);
+    (void)fputs("daemon off;\n"
+                "pid nginx.pid;\n"
+                "error_log stderr warn;\n",
+                f);
+    if (config->user != NULL) {
+        (void)fprintf(f, "user %s;\n", config->user);
+    }
+    (void)fprintf(f, "worker_processes %llu;\n",
+                  (unsigned long long)config->workers);
+    /* Work that is under way when the gateway is told to stop may end. */
+    print_time(f, "worker_shutdown_timeout", config->timeout_ms);
+    (void)fputs("worker_rlimit_nofile 8192;\n", f);
+    if (strncmp(config->store, "sqlite:", 7) != 0) {
+        for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+            (void)fprintf(f, "env %s;\n", variables[i]);
+        }
+    }
+    (void)fputs("\n"
+                "events {\n"
+                "    worker_connections 4000;\n"
+                "}\n"
+                "\n",
+                f);
+}
+
+/* Who has no rights can write neither to the system's log nor to its folders. */
+static void print_files(FILE *f)
+{
+    static const char *const kinds[] = {"client_body", "proxy", "fastcgi",
+                                        "uwsgi", "scgi"};
+    size_t i;
+
+    (void)fputs("    access_log off;\n", f);
+    for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        (void)fprintf(f, "    %s_temp_path %s;\n", kinds[i], kinds[i]);
+    }
+}
+
+static void print_header_variable(FILE *f, const char *name)
+{
+    (void)fputs("$http_", f);
+    for (; *name != '\0'; name++) {
+        (void)fputc(*name == '-' ? '_' : tolower((unsigned char)*name), f);
+    }
+}
+
+static void print_idempotency(FILE *f, const struct gateway_config *config)
+{
+    print_path(f, "    idempotency_store", config->store);
+    (void)fputs("    idempotency_scope ", f);
+    if (config->scope_header != NULL) {
+        print_header_variable(f, config->scope_header);
+    } else {
+        (void)fputs("global", f);
+    }
+    (void)fprintf(f, ";\n    idempotency %s;\n",
+                  config->required ? "required" : "on");
+    if (config->methods != NULL) {
+        const char *p;
+
+        (void)fputs("    idempotency_methods ", f);
+        for (p = config->methods; *p != '\0'; p++) {
+            (void)fputc(*p == ',' ? ' ' : *p, f);
+        }
+        (void)fputs(";\n", f);
+    }
+    print_time(f, "    idempotency_lease", config->lease_ms);
+    print_time(f, "    idempotency_retention", config->retention_ms);
+    if (config->on_expired_lease != NULL) {
+        (void)fprintf(f, "    idempotency_on_expired_lease %s;\n",
+                      config->on_expired_lease);
+    }
+    print_time(f, "    idempotency_wait", config->wait_ms);
+}
+
+/* A connection that the service is about to close may take a request with it,
+ * of which nobody knows then whether it was done: so an idle one is not kept for
+ * long. */
+static void print_upstream(FILE *f, const struct gateway_config *config)
+{
+    (void)fprintf(f,
+                  "    upstream service {\n"
+                  "        server %s;\n"
+                  "        keepalive 64;\n"
+                  "        keepalive_timeout 1s;\n"
+                  "    }\n"
+                  "\n"
+                  "    map $http_upgrade $connection_out {\n"
+                  "        \"\" \"\";\n"
+                  "        default upgrade;\n"
+                  "    }\n"
+                  "\n",
+                  config->upstream.server);
+}
+
+static void print_location(FILE *f, const struct gateway_config *config)
+{
+    bool tls = config->upstream.tls;
+
+    (void)fprintf(f,
+                  "        location / {\n"
+                  "            proxy_pass %s://service;\n"
+                  "            proxy_http_version 1.1;\n"
+                  "            proxy_next_upstream off;\n"
+                  "            proxy_request_buffering off;\n"
+                  "            proxy_redirect off;\n"
+                  "            proxy_set_header Connection $connection_out;\n"
+                  "            proxy_set_header Upgrade $http_upgrade;\n"
+                  "            proxy_set_header Host %s;\n"
+                  "            proxy_set_header X-Forwarded-For "
+                  "$proxy_add_x_forwarded_for;\n",
+                  tls ? "https" : "http",
+                  tls ? config->upstream.name : "$http_host");
+    print_time(f, "            proxy_read_timeout", config->timeout_ms);
+    if (tls) {
+        (void)fprintf(f,
+                      "            proxy_ssl_name %s;\n"
+                      "            proxy_ssl_server_name on;\n"
+                      "            proxy_ssl_verify on;\n"
+                      "            proxy_ssl_verify_depth 4;\n"
+                      "            proxy_ssl_trusted_certificate "
+                      "/etc/ssl/certs/ca-certificates.crt;\n",
+                      config->upstream.name);
+    }
+    (void)fputs("        }\n", f);
+}
+
+static void print_server(FILE *f, const struct gateway_config *config)
+{
+    bool tls = config->tls_cert != NULL;
+
+    (void)fprintf(f,
+                  "    server {\n"
+                  "        listen %s%s;\n"
+                  "        client_max_body_size 0;\n",
+                  config->listen, tls ? " ssl http2" : "");
+    if (tls) {
+        print_path(f, "        ssl_certificate", config->tls_cert);
+        print_path(f, "        ssl_certificate_key", config->tls_key);
+        (void)fputs("        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
+    }
+    print_location(f, config);
+    (void)fputs("    }\n", f);
+}
+
+void gateway_config_print(FILE *f, const struct gateway_config *config)
+{
+    (void)fputs("# Written by idem gateway.\n", f);
+    print_main(f, config);
+    (void)fputs("http {\n", f);
+    print_files(f);
+    (void)fputs("    server_tokens off;\n"
+                "\n",
+                f);
+    print_idempotency(f, config);
+    (void)fputc('\n', f);
+    print_upstream(f, config);
+    print_server(f, config);
+    (void)fputs("}\n", f);
+}

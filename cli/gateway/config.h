@@ -1,0 +1,40 @@
+/* config.h: the configuration that nginx is given. */
+#ifndef IDEM_CLI_GATEWAY_CONFIG_H
+#define IDEM_CLI_GATEWAY_CONFIG_H
+
+#include "gateway/address.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* What is 0 or NULL is left out, and so as the module or nginx has it. */
+struct gateway_config {
+    const char *module; /* The path of the module. */
+    const char *store;  /* Its URL, with an absolute path. */
+    const char *listen; /* As nginx writes it: "127.0.0.1:8080". */
+    struct gateway_upstream upstream;
+    const char *scope_header; /* NULL: one scope for all. */
+    const char *methods;      /* "POST,PATCH" */
+    const char *user;         /* Whom the workers run as; of root only. */
+    const char *tls_cert;     /* Both files, or neither. */
+    const char *tls_key;
+    const char *on_expired_lease; /* "hold", "rerun" */
+    bool required;                /* A request without a key is refused. */
+    int64_t lease_ms;
+    int64_t retention_ms;
+    int64_t wait_ms;
+    int64_t timeout_ms; /* For the service's answer. */
+    uint64_t workers;
+};
+
+/* Writes the configuration. Its own paths are relative: it is for
+ * `nginx -p DIRECTORY -c nginx.conf`, in a directory of its own. */
+void gateway_config_print(FILE *f, const struct gateway_config *config);
+
+/* NULL, or why @name cannot be the header that names the scope. */
+const char *gateway_header_check(const char *name);
+
+/* NULL, or why @path cannot stand in a configuration. */
+const char *gateway_path_check(const char *path);
+
+#endif

@@ -1,0 +1,111 @@
+/* Where nginx and its module are. */
+#include "gateway/nginx.h"
+
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MODULE "ngx_http_idempotency_module.so"
+
+static const char *const folders[] = {"/usr/sbin", "/usr/local/sbin",
+                                      "/usr/local/nginx/sbin"};
+static const char debian_module[] = "/usr/lib/nginx/modules/" MODULE;
+
+/* A copy of the path DIRECTORY/NAME if that can be used (@mode as of access()),
+ * else NULL. */
+static char *usable(const char *directory, int len, const char *name, int mode)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%.*s/%s", len, directory, name);
+
+    if (len == 0 || n >= (int)sizeof(path) || access(path, mode) != 0) {
+        return NULL;
+    }
+    return realpath(path, NULL);
+}
+
+static char *find_in_path(const char *name)
+{
+    const char *path = secure_getenv("PATH");
+    char *found = NULL;
+
+    while (path != NULL && found == NULL) {
+        int len = (int)strcspn(path, ":");
+
+        found = path[0] == '/' ? usable(path, len, name, X_OK) : NULL;
+        path = path[len] == ':' ? path + len + 1 : NULL;
+    }
+    return found;
+}
+
+static int use_given(const char *option, const char *given, int mode,
+                     char **ret_path)
+{
+    *ret_path = access(given, mode) == 0 ? realpath(given, NULL) : NULL;
+    if (*ret_path == NULL) {
+        char shown[256];
+
+        cli_say("%s: \"%s\" cannot be used: %s", option,
+                cli_escape(idem_str(given), shown, sizeof(shown)),
+                strerror(errno));
+        return CLI_CONFIG;
+    }
+    return 0;
+}
+
+int gateway_find_nginx(const char *given, char **ret_path)
+{
+    char *path;
+    size_t i;
+
+    if (given != NULL) {
+        return use_given("--nginx", given, X_OK, ret_path);
+    }
+    path = find_in_path("nginx");
+    for (i = 0; path == NULL && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        path = usable(folders[i], (int)strlen(folders[i]), "nginx", X_OK);
+    }
+    if (path == NULL) {
+        cli_say("nginx is not installed: apt install nginx-light (or say where "
+                "it is: --nginx PATH)");
+        return CLI_CONFIG;
+    }
+    *ret_path = path;
+    return 0;
+}
+
+/* The module of the build that this program is of. */
+static char *beside_us(void)
+{
+    char path[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+
+    while (len > 0 && path[len - 1] != '/') {
+        len--;
+    }
+    return len > 0 ? usable(path, (int)len - 1, "nginx/" MODULE, R_OK) : NULL;
+}
+
+int gateway_find_module(const char *given, bool must_be, char **ret_path)
+{
+    char *path;
+
+    if (given != NULL) {
+        return use_given("--module", given, R_OK, ret_path);
+    }
+    path = beside_us();
+    if (path == NULL && (!must_be || access(debian_module, R_OK) == 0)) {
+        path = strdup(debian_module);
+    }
+    if (path == NULL) {
+        cli_say("the module for nginx is not installed: apt install "
+                "libnginx-mod-http-idempotency (or say where it is: --module "
+                "PATH)");
+        return CLI_CONFIG;
+    }
+    *ret_path = path;
+    return 0;
+}

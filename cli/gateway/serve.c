@@ -1,0 +1,167 @@
+/* Running nginx, in the foreground. */
+#include "gateway/nginx.h"
+
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGCHLD};
+
+struct serve {
+    const char *nginx;
+    const char *directory;
+    int fd; /* The socket; negative: none is handed over. */
+    pid_t pid;
+    sigset_t before;
+    sigset_t signals;
+};
+
+/* In the child: nginx's master, which ends with us, and in a group of its own, so
+ * that Ctrl-C at a terminal is for us to pass on. Returns only if it cannot. */
+static void become(const struct serve *serve, const char *const *argv,
+                   pid_t parent)
+{
+    char sockets[32];
+
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGQUIT);
+    if (getppid() != parent) {
+        _exit(128 + SIGQUIT);
+    }
+    if (serve->fd >= 0) {
+        (void)snprintf(sockets, sizeof(sockets), "%d;", serve->fd);
+        (void)fcntl(serve->fd, F_SETFD, 0);
+        (void)setenv("NGINX", sockets, /* overwrite= */ 1);
+    } else {
+        (void)unsetenv("NGINX");
+    }
+    (void)sigprocmask(SIG_SETMASK, &serve->before, NULL);
+    (void)execv(serve->nginx, (char *const *)(uintptr_t)argv);
+}
+
+static int start(struct serve *serve, const char *const *argv)
+{
+    pid_t parent = getpid();
+
+    serve->pid = fork();
+    if (serve->pid == 0) {
+        become(serve, argv, parent);
+        cli_say("%s cannot be executed: %s", serve->nginx, strerror(errno));
+        _exit(CLI_CANNOT_EXECUTE);
+    }
+    if (serve->pid < 0) {
+        cli_say("nginx cannot be started: %s", strerror(errno));
+        return CLI_INTERNAL;
+    }
+    return 0;
+}
+
+static void take_signals(struct serve *serve)
+{
+    size_t i;
+
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)sigemptyset(&serve->signals);
+    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        (void)sigaddset(&serve->signals, taken[i]);
+    }
+    (void)sigprocmask(SIG_BLOCK, &serve->signals, &serve->before);
+}
+
+/* nginx writes its process number when it listens. */
+static bool has_begun(const struct serve *serve)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof(path), "%s/nginx.pid", serve->directory);
+
+    return n < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* Passes @signo on; @asked counts how often we were told to stop. A terminal that
+ * is closed tells us so, too. */
+static void pass_on(const struct serve *serve, int signo, int *asked)
+{
+    if (signo == SIGINT || signo == SIGTERM ||
+        (signo == SIGHUP && cli_stderr_is_tty())) {
+        (*asked)++;
+        signo = *asked == 1 ? SIGQUIT : SIGTERM;
+    }
+    (void)kill(serve->pid, signo);
+}
+
+/* True when nginx has ended: *@ret_how as of waitpid(). */
+static bool has_ended(const struct serve *serve, int *ret_how)
+{
+    return waitpid(serve->pid, ret_how, WNOHANG) == serve->pid;
+}
+
+static int exit_status(const struct serve *serve, int how)
+{
+    if (WIFSIGNALED(how)) {
+        cli_say("nginx was killed by signal %d", WTERMSIG(how));
+        /* Its workers finish what they are at. */
+        (void)kill(-serve->pid, SIGQUIT);
+        return CLI_INTERNAL;
+    }
+    return WEXITSTATUS(how);
+}
+
+int gateway_check(const char *nginx, const char *directory)
+{
+    const char *const argv[] = {nginx, "-t",      "-q", "-e",         "stderr",
+                                "-p",  directory, "-c", "nginx.conf", NULL};
+    struct serve serve = {.nginx = nginx, .directory = directory, .fd = -1};
+    int status;
+    int how = 0;
+
+    (void)sigprocmask(SIG_BLOCK, NULL, &serve.before);
+    status = start(&serve, argv);
+    if (status != 0) {
+        return status;
+    }
+    while (waitpid(serve.pid, &how, 0) < 0 && errno == EINTR) {
+    }
+    if (how != 0) {
+        cli_say("nginx refuses the configuration; see it with --print-config");
+        return CLI_CONFIG;
+    }
+    return 0;
+}
+
+int gateway_serve(const char *nginx, const char *directory, int fd,
+                  void (*started)(void *ctx), void *ctx)
+{
+    const struct timespec short_time = {.tv_nsec = 5000000};
+    const struct timespec long_time = {.tv_sec = 3600};
+    const char *const argv[] = {nginx,     "-e", "start.log",  "-p",
+                                directory, "-c", "nginx.conf", NULL};
+    struct serve serve = {.nginx = nginx, .directory = directory, .fd = fd};
+    bool begun = false;
+    int asked = 0;
+    int how = 0;
+    int status;
+
+    take_signals(&serve);
+    status = start(&serve, argv);
+    while (status == 0 && !has_ended(&serve, &how)) {
+        int signo;
+
+        if (!begun && has_begun(&serve)) {
+            begun = true;
+            started(ctx);
+        }
+        signo = sigtimedwait(&serve.signals, NULL,
+                             begun ? &long_time : &short_time);
+        if (signo > 0 && signo != SIGCHLD) {
+            pass_on(&serve, signo, &asked);
+        }
+    }
+    (void)sigprocmask(SIG_SETMASK, &serve.before, NULL);
+    return status != 0 ? status : exit_status(&serve, how);
+}

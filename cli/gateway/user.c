@@ -1,0 +1,59 @@
+/* As whom nginx runs. */
+#include "gateway/user.h"
+
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *gateway_user_check(const char *name)
+{
+    for (; *name != '\0'; name++) {
+        if (!isalnum((unsigned char)*name) && strchr("-_.", *name) == NULL) {
+            return "it has a character that no user has";
+        }
+    }
+    return NULL;
+}
+
+static int drop_to(const struct passwd *user)
+{
+    if (initgroups(user->pw_name, user->pw_gid) != 0 ||
+        setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0) {
+        cli_say("--user: cannot become \"%s\": %s", user->pw_name,
+                strerror(errno));
+        return CLI_DENIED;
+    }
+    (void)setenv("HOME", user->pw_dir, /* overwrite= */ 1);
+    return 0;
+}
+
+int gateway_become(const char *name)
+{
+    const struct passwd *user = name != NULL ? getpwnam(name) : NULL;
+
+    if (name == NULL && geteuid() == 0) {
+        cli_say("nginx is not run as root unasked; say as whom: --user "
+                "www-data, with --store where that user may write");
+        return CLI_DENIED;
+    }
+    if (name == NULL) {
+        return 0;
+    }
+    if (user == NULL) {
+        cli_say("--user: there is no user \"%s\"", name);
+        return CLI_USAGE;
+    }
+    if (geteuid() == user->pw_uid) {
+        return 0;
+    }
+    if (geteuid() != 0) {
+        cli_say("--user: only root can become \"%s\"", name);
+        return CLI_DENIED;
+    }
+    return drop_to(user);
+}

@@ -1,0 +1,12 @@
+/* user.h: as whom nginx runs. */
+#ifndef IDEM_CLI_GATEWAY_USER_H
+#define IDEM_CLI_GATEWAY_USER_H
+
+/* NULL, or why @name is no user that nginx can be told of. */
+const char *gateway_user_check(const char *name);
+
+/* Becomes @name (NULL: --user was not given); only root can become another, and
+ * must say whom. 0 or an exit status, after saying why. */
+int gateway_become(const char *name);
+
+#endif

@@ -1,0 +1,370 @@
+"""idem gateway: what it makes of its command line, of sockets and of signals, with a
+program in the place of nginx that says how it was started. tests/nginx has the real
+one."""
+
+import glob
+import os
+import shutil
+import signal
+import socket
+import time
+
+from tap import PROGRAM, Idem, Result, equal, kill_session, main, run, skip, test
+
+# As root, nginx's user must be named.
+AS_USER = ["--user", "root"] if os.getuid() == 0 else []
+SERVICE = ["--upstream", "http://127.0.0.1:3000"]
+USUAL = [*SERVICE, "--global-scope", "--listen", "0", *AS_USER]
+
+# It says into $LOG what it was given and which signals it gets, and answers one
+# connection after the other; $STAND_IN makes it misbehave.
+STAND_IN = """#!/usr/bin/env python3
+import os, signal, socket, sys
+
+def say(text):
+    with open(os.environ["LOG"], "a") as f:
+        f.write(text + "\\n")
+
+how = os.environ.get("STAND_IN", "")
+where = sys.argv[sys.argv.index("-p") + 1]
+if "-t" in sys.argv:
+    say("check " + " ".join(sys.argv[1:]))
+    say("mode " + oct(os.stat(where).st_mode)[-3:])
+    sys.exit(1 if how == "refuse" else 0)
+
+def told(number, frame):
+    say(signal.Signals(number).name)
+    if number in (signal.SIGTERM, signal.SIGQUIT) and how != f"ignore {number}":
+        sys.exit(0)
+
+for number in (signal.SIGQUIT, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(number, told)
+if how == "fail":
+    sys.exit(3)
+say("start " + " ".join(sys.argv[1:]))
+say("group " + str(os.getpgrp() == os.getpid()))
+fd = int(os.environ["NGINX"].rstrip(";"))
+listening = socket.socket(fileno=fd)
+listening.setblocking(True)
+open(os.path.join(where, "nginx.pid"), "w").close()
+if how == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+while True:
+    connection, _ = listening.accept()
+    with connection:
+        try:
+            connection.sendall(b"hello\\n")
+        except OSError:
+            pass  # Somebody only looked whether we are there.
+"""
+
+
+class Gateway:
+    """A gateway in this directory, with a stand-in for nginx."""
+
+    def __init__(self, *args, how=""):
+        with open("stand-in", "w", encoding="ascii") as f:
+            f.write(STAND_IN)
+        os.chmod("stand-in", 0o755)
+        os.makedirs("tmp", exist_ok=True)
+        open("module.so", "w", encoding="ascii").close()
+        there = ["--nginx", os.path.abspath("stand-in"), "--module", "module.so"]
+        self.env = {"LOG": os.path.abspath("log"), "STAND_IN": how}
+        self.env["TMPDIR"] = os.path.abspath("tmp")
+        self.args = ["gateway", *there, *(args or USUAL)]
+
+    def start(self):
+        self.process = Idem().start(*self.args, env=self.env)
+        return self
+
+    def __enter__(self):
+        self.start()
+        self.url = self.process.stdout.readline().decode().strip()
+        return self
+
+    def __exit__(self, *error):
+        kill_session(self.process)
+
+    def run(self):
+        return Idem()(*self.args, env=self.env)
+
+    def end(self, *signals):
+        """Send @signals, wait, and return the result."""
+        for number in signals:
+            before = len(self.log())
+            os.kill(self.process.pid, number)
+            until(lambda: len(self.log()) > before)
+        out, err = self.process.communicate(timeout=20)
+        return Result(self.process.returncode, out, err)
+
+    def log(self):
+        if not os.path.exists("log"):
+            return []
+        with open("log", encoding="ascii") as f:
+            return f.read().splitlines()
+
+    def connect(self):
+        host, port = self.url[len("http://") :].rsplit(":", 1)
+        with socket.create_connection((host.strip("[]"), int(port)), 5) as s:
+            return s.recv(100)
+
+
+def until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end, "it never came to it"
+        time.sleep(0.01)
+
+
+def says(result, status, *words):
+    equal(result.status, status)
+    for word in words:
+        assert word in result.stderr.decode(), result
+
+
+# ---- The command line ----
+
+BAD = (
+    (64, "which service", []),
+    (64, "whose a key is", SERVICE),
+    (64, "whose a key is", [*SERVICE, "--global-scope", "--scope-header", "X-A"]),
+    (64, "begin with http://", ["--upstream", "127.0.0.1:3000", "--global-scope"]),
+    (64, "1 to 65535", ["--upstream", "http://a:0", "--global-scope"]),
+    (64, "1 to 65535", ["--upstream", "http://a:65536", "--global-scope"]),
+    (64, "user or a password", ["--upstream", "http://a:b@c", "--global-scope"]),
+    (64, "as they are", ["--upstream", "http://a/api", "--global-scope"]),
+    (64, "names no port", [*SERVICE, "--global-scope", "--listen", "localhost"]),
+    (64, "with this option", [*SERVICE, "--global-scope", "http://other"]),
+    (64, "not the key itself", [*SERVICE, "--scope-header", "Idempotency-Key"]),
+    (64, "letters, digits", [*SERVICE, "--scope-header", "X; evil"]),
+    (64, "belong together", [*SERVICE, "--global-scope", "--tls-cert", "a.pem"]),
+    (64, "some of POST", [*SERVICE, "--global-scope", "--methods", "POST,GET"]),
+    (64, "some of POST", [*SERVICE, "--global-scope", "--methods", "POST,"]),
+    (64, "--lease", [*SERVICE, "--global-scope", "--lease", "1s"]),
+    (64, "hold", [*SERVICE, "--global-scope", "--on-expired-lease", "retry"]),
+    (64, "no user has", [*SERVICE, "--global-scope", "--user", "a;b"]),
+    (64, "no kind of store", [*SERVICE, "--global-scope", "--store", "idem.db"]),
+    (64, "no option", [*SERVICE, "--global-scope", "--port", "80"]),
+    (78, "--nginx", [*SERVICE, "--global-scope", "--nginx", "./none"]),
+    (78, "--module", [*SERVICE, "--global-scope", "--nginx", "/bin/true"]
+     + ["--module", "./none"]),
+    (64, "no address of the name", [*SERVICE, "--global-scope"]
+     + ["--listen", "no.such.invalid:1"]),
+)
+
+
+@test
+def bad_command_lines_are_refused():
+    """What cannot be is refused with a sentence that says what, and nothing starts."""
+    gateway = Gateway()
+    for status, word, args in BAD:
+        if "--nginx" not in args:
+            args = [*gateway.args[1:5], *args]
+        if AS_USER and "--user" not in args:
+            args = [*AS_USER, *args]
+        result = Idem()("gateway", *args, env=gateway.env)
+        assert result.status == status and word in result.stderr.decode(), (args, result)
+        equal(result.stdout, b"")
+        equal(gateway.log(), [])
+
+
+def without(path, *command):
+    """Run @command where the file @path, if it is there, cannot be used."""
+    if os.getuid() != 0:
+        skip("it takes root to hide a file")
+    script = f'[ ! -e {path} ] || mount --bind /dev/null {path}; exec "$@"'
+    return run(["unshare", "--mount", "sh", "-c", script, "sh", *command])
+
+
+@test
+def what_is_missing_is_named():
+    """Without nginx, or without the module, it says which package has it."""
+    shutil.copy(PROGRAM, "idem")  # Beside which there is no module.
+    idem = [os.path.abspath("idem"), "gateway", *USUAL]
+    got = without("/usr/sbin/nginx", *idem)
+    says(got, 78, "nginx is not installed: apt install nginx-light")
+    module = "/usr/lib/nginx/modules/ngx_http_idempotency_module.so"
+    script = f"rm -f {module}; exec \"$@\""
+    if os.path.exists(module):
+        script = f"mount -t tmpfs none {os.path.dirname(module)}; exec \"$@\""
+    got = run(["unshare", "--mount", "sh", "-c", script, "sh", *idem, "--nginx", "/bin/true"])
+    says(got, 78, "apt install libnginx-mod-http-idempotency")
+
+
+@test
+def root_must_name_a_user():
+    """As root it starts only for a user that is named, whom nginx runs as."""
+    if os.getuid() != 0:
+        skip("it needs root")
+    gateway = Gateway(*SERVICE, "--global-scope", "--listen", "0")
+    says(gateway.run(), 77, "--user www-data")
+    gateway.args += ["--user", "nobody"]
+    says(gateway.run(), 77, "Permission denied")  # The store is root's.
+    gateway.args[-1] = "no-such-user"
+    says(gateway.run(), 64, "no user")
+
+
+# ---- What nginx is given ----
+
+
+@test
+def the_configuration_can_be_printed():
+    """--print-config prints what nginx would be given, and makes nothing."""
+    gateway = Gateway()
+    got = Idem()(*gateway.args, "--print-config", env=gateway.env)
+    text = got.stdout.decode()
+    equal((got.status, got.stderr), (0, b""))
+    assert f'load_module "{os.path.abspath("module.so")}";' in text, text
+    assert f'idempotency_store "sqlite:{os.path.abspath("idem.db")}";' in text, text
+    assert "listen 127.0.0.1:0;" in text, text
+    equal(gateway.log(), [])
+    assert not os.path.exists("idem.db") and not os.listdir("tmp")
+
+
+@test
+def a_relative_store_is_found_by_nginx():
+    """The path of a store does not depend on the directory that nginx runs in."""
+    gateway = Gateway(*USUAL, "--store", "sqlite:here.db")
+    got = Idem()(*gateway.args, "--print-config", env=gateway.env).stdout.decode()
+    assert f'"sqlite:{os.path.abspath("here.db")}"' in got, got
+
+
+@test
+def nginx_is_started_in_a_directory_of_its_own():
+    """nginx gets a private directory with its configuration, checks it first, has the
+    socket handed over, and is told to end gracefully; the directory is gone then."""
+    with Gateway() as gateway:
+        (path,) = glob.glob("tmp/*")
+        path = os.path.abspath(path)
+        with open(path + "/nginx.conf", encoding="ascii") as f:
+            text = f.read()
+        assert f"listen {gateway.url[len('http://'):]};" in text, text
+        equal(gateway.connect(), b"hello\n")
+        got = gateway.end(signal.SIGTERM)
+        equal(got.status, 0)
+        assert b"in front of http://127.0.0.1:3000; records in sqlite:" in got.stderr, got
+        equal(
+            gateway.log(),
+            [
+                f"check -t -q -e stderr -p {path} -c nginx.conf",
+                "mode 700",
+                f"start -e start.log -p {path} -c nginx.conf",
+                "group True",
+                "SIGQUIT",
+            ],
+        )
+        equal(os.listdir("tmp"), [])
+
+
+@test
+def a_configuration_that_nginx_refuses_is_not_run():
+    """If nginx finds fault with the configuration, nothing is started."""
+    gateway = Gateway(how="refuse")
+    says(gateway.run(), 78, "nginx refuses the configuration")
+    equal([line.split()[0] for line in gateway.log()], ["check", "mode"])
+    equal(os.listdir("tmp"), [])
+
+
+@test
+def the_end_of_nginx_is_told():
+    """If nginx ends by itself, so does the gateway, with a status that says so."""
+    equal(Gateway(how="fail").run().status, 3)
+    says(Gateway(how="die").run(), 70, "killed by signal 9")
+    equal(os.listdir("tmp"), [])
+
+
+# ---- Signals ----
+
+
+@test
+def signals_are_passed_on():
+    """Ctrl-C and SIGTERM let nginx finish what is under way; the second time they do
+    not. What else nginx knows is passed on as it is."""
+    for number in signal.SIGINT, signal.SIGTERM:
+        with Gateway(how=f"ignore {signal.SIGQUIT}") as gateway:
+            equal(gateway.end(number, number).status, 0)
+            equal(gateway.log()[-2:], ["SIGQUIT", "SIGTERM"])
+        os.unlink("log")
+    with Gateway() as gateway:
+        got = gateway.end(signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT)
+        equal(got.status, 0)
+        equal(gateway.log()[-3:], ["SIGHUP", "SIGUSR1", "SIGQUIT"])
+
+
+@test
+def nginx_does_not_outlive_the_gateway():
+    """A gateway that is killed takes nginx with it, gracefully."""
+    with Gateway() as gateway:
+        os.kill(gateway.process.pid, signal.SIGKILL)
+        until(lambda: gateway.log()[-1] == "SIGQUIT")
+
+
+# ---- Sockets ----
+
+
+def listening_on(address):
+    return Gateway(*SERVICE, "--global-scope", *AS_USER, "--listen", address)
+
+
+@test
+def an_address_in_use_is_said_at_once():
+    """A port that somebody has is named, before nginx is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        gateway = listening_on(str(port))
+        says(gateway.run(), 78, f"127.0.0.1:{port} is in use by another program")
+        equal(gateway.log(), [])
+
+
+@test
+def it_listens_on_loopback_by_default():
+    """Only loopback is silent: where other machines can reach it, it says so."""
+    with listening_on("0") as gateway:
+        assert gateway.url.startswith("http://127.0.0.1:"), gateway.url
+        assert b"other machines" not in gateway.end(signal.SIGTERM).stderr
+    with listening_on("*:0") as gateway:
+        assert gateway.url.startswith("http://0.0.0.0:"), gateway.url
+        assert b"other machines can reach it" in gateway.end(signal.SIGTERM).stderr
+    if os.path.exists("/proc/net/if_inet6"):
+        with listening_on("[::1]:0") as gateway:
+            assert gateway.url.startswith("http://[::1]:"), gateway.url
+            equal(gateway.connect(), b"hello\n")
+            assert b"other machines" not in gateway.end(signal.SIGTERM).stderr
+
+
+@test
+def it_listens_on_unix_sockets():
+    """A unix socket is made, taken over where it was left behind, refused where
+    somebody listens, and removed at the end."""
+    path = os.path.abspath("here.sock")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(path)
+    with listening_on(f"unix:{path}") as gateway:
+        equal(gateway.url, f"unix:{path}")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(path)
+            equal(s.recv(10), b"hello\n")
+        second = listening_on(f"unix:{path}")
+        says(second.run(), 78, "is in use by another program")
+        equal(gateway.end(signal.SIGTERM).status, 0)
+    assert not os.path.exists(path)
+    with open(path, "w", encoding="ascii") as f:
+        f.write("a file")
+    says(listening_on(f"unix:{path}").run(), 78, "is in use")
+    assert os.path.exists(path)
+
+
+@test
+def a_store_that_cannot_be_used_is_said():
+    """What is wrong with the store is said by idem, and nginx is not asked."""
+    with open("text", "w", encoding="ascii") as f:
+        f.write("this is no database, whatever its name says\n" * 100)
+    gateway = Gateway(*USUAL, "--store", "sqlite:text")
+    assert gateway.run().status in (74, 78)
+    gateway = Gateway(*USUAL, "--store", "sqlite:none/idem.db")
+    assert gateway.run().status in (77, 78)
+    equal(gateway.log(), [])
+
+
+if __name__ == "__main__":
+    main()

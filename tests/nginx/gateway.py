@@ -1,0 +1,521 @@
+"""idem gateway with the real nginx and the module of this build."""
+
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from typing import NamedTuple
+
+from tap import PROGRAM, Idem, environment, equal, kill_session, main, note, run, skip, start, test
+
+MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
+AS_USER = ["--user", "root"] if os.getuid() == 0 else []
+
+
+# ---- The service, and a client ----
+
+
+class Service(http.server.ThreadingHTTPServer):
+    """It counts what it does: one line of @effects for each request with a body."""
+
+    daemon_threads = True
+
+    def __init__(self, path=None):
+        self.effects = []
+        self.heads = []
+        self.gate = threading.Event()
+        self.gate.set()
+        if path:
+            self.address_family = socket.AF_UNIX
+        super().__init__(path or ("127.0.0.1", 0), Handler)
+        self.url = f"http://unix:{path}" if path else f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def server_bind(self):
+        if self.address_family == socket.AF_UNIX:
+            self.socket.bind(self.server_address)
+            self.server_port = 0
+        else:
+            super().server_bind()
+
+    def get_request(self):
+        connection, address = super().get_request()
+        return connection, address or ("unix", 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.gate.set()
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def body(self):
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            whole = b""
+            while size := int(self.rfile.readline(), 16):
+                whole += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+            return whole
+        return self.rfile.read(int(self.headers.get("Content-Length", "0")))
+
+    def work(self):
+        body = self.body()
+        self.server.effects.append(body)
+        self.server.heads.append(dict(self.headers))
+        self.server.gate.wait(30)
+        self.answer(201, b"receipt %d\n" % (1000 + len(self.server.effects)))
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Set-Cookie", "secret=1")
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_PUT = work
+
+    def do_GET(self):
+        self.server.heads.append(dict(self.headers))
+        if self.headers.get("Upgrade"):
+            self.wfile.write(
+                b"HTTP/1.1 101 Switching Protocols\r\n"
+                b"Connection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+            )
+            self.wfile.write(b"echo " + self.rfile.readline())
+            self.close_connection = True
+        else:
+            self.answer(200, self.path.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict
+    body: bytes
+
+    @property
+    def replayed(self):
+        return self.headers.get("Idempotent-Replayed")
+
+
+class Gateway:
+    """A gateway in front of @service, for the length of a with block."""
+
+    def __init__(self, service, *args, listen="0", scope="--global-scope", user=AS_USER):
+        if shutil.which("nginx", path="/usr/sbin:" + os.environ["PATH"]) is None:
+            skip("nginx is not installed: tools/deps test")
+        if not os.path.exists(MODULE):
+            skip("the module was not built")
+        url = service if isinstance(service, str) else service.url
+        scope = [scope] if isinstance(scope, str) else scope
+        self.args = ["gateway", "-u", url, "-l", listen, *scope, *user, *args]
+        self.env = {"TMPDIR": os.getcwd()}
+
+    def __enter__(self):
+        self.process = Idem().start(*self.args, env=self.env)
+        self.url = self.process.stdout.readline().decode().strip()
+        if not self.url:
+            raise AssertionError(self.process.communicate()[1].decode())
+        return self
+
+    def __exit__(self, *error):
+        if self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+        kill_session(self.process)
+
+    def end(self, number=signal.SIGTERM):
+        os.kill(self.process.pid, number)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+    def connection(self):
+        host, port = self.url.split("//")[1].rsplit(":", 1)
+        return http.client.HTTPConnection(host, int(port), timeout=30)
+
+    def __call__(self, method="POST", path="/charge", body=b"amount=42", **headers):
+        """Send one request on a connection of its own."""
+        connection = self.connection()
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, names)
+        got = connection.getresponse()
+        answer = Answer(got.status, dict(got.getheaders()), got.read())
+        connection.close()
+        return answer
+
+
+# ---- It must show ----
+
+
+@test
+def one_command_makes_retries_safe():
+    """One command in front of a service: curl gets 201, and for a retry the same 201,
+    marked as a replay; the service worked once. Without it, it works twice."""
+    curl = ["curl", "-si", "-H", "Idempotency-Key: order-42", "-d", "amount=42"]
+    with Service() as service:
+        for _ in range(2):
+            equal(run([*curl, service.url + "/charge"]).stdout[:12], b"HTTP/1.1 201")
+        equal(service.effects, [b"amount=42"] * 2)
+        note("without the gateway: 2 requests, 2 executions")
+    with Service() as service, Gateway(service) as gateway:
+        first, second = (run([*curl, gateway.url + "/charge"]).stdout for _ in range(2))
+        head, _, body = first.partition(b"\r\n\r\n")
+        equal((head[:12], body), (b"HTTP/1.1 201", b"receipt 1001\n"))
+        assert b"\r\nIdempotent-Replayed: true\r\n" in second, second
+        assert b"\r\nIdempotent-Replayed:" not in first, first
+        equal((second[:12], second.partition(b"\r\n\r\n")[2]), (head[:12], body))
+        assert b"\r\nSet-Cookie" in first and b"\r\nSet-Cookie" not in second
+        equal(service.effects, [b"amount=42"])
+        note("with it: 2 requests, 1 execution, the same answer")
+        equal(gateway.end(), (0, b"", gateway_says(service)))
+
+
+def gateway_says(service):
+    store = "sqlite:" + os.path.abspath("idem.db")
+    return f"idem: in front of {service.url}; records in {store}\n".encode()
+
+
+@test
+def the_record_can_be_looked_at():
+    """The records of the gateway are those that idem list and idem show show."""
+    with Service() as service, Gateway(service) as gateway:
+        equal(gateway(Idempotency_Key="a").status, 201)
+    shown = json.loads(Idem()("show", "--json", "a").stdout)
+    equal((shown["status"], shown["attempts"]), ("completed", 1))
+
+
+# ---- Its options ----
+
+
+@test
+def scopes_keep_clients_apart():
+    """One key of two clients is two operations; without a client there is none."""
+    with Service() as service, Gateway(service, scope=["--scope-header", "X-Tenant"]) as gateway:
+        for tenant in "a", "b", "a":
+            equal(gateway(Idempotency_Key="k", X_Tenant=tenant).status, 201)
+        equal(len(service.effects), 2)
+        got = gateway(Idempotency_Key="k")
+        assert 400 <= got.status < 500, got
+        equal(len(service.effects), 2)
+
+
+@test
+def a_key_can_be_required():
+    """With --required a POST without a key is refused, and a GET is not."""
+    with Service() as service, Gateway(service, "--required") as gateway:
+        got = gateway()
+        equal((got.status, got.headers["Content-Type"]), (400, "application/problem+json"))
+        equal(gateway("GET", body=None).status, 200)
+        equal(service.effects, [])
+
+
+@test
+def methods_can_be_chosen():
+    """--methods says which requests have keys; the others are passed on."""
+    with Service() as service, Gateway(service, "--methods", "PUT") as gateway:
+        for method, replayed in ("PUT", None), ("PUT", "true"), ("POST", None), ("POST", None):
+            equal(gateway(method, Idempotency_Key="k").replayed, replayed)
+        equal(len(service.effects), 3)
+
+
+@test
+def duplicates_can_wait():
+    """A duplicate of work that is under way is refused at once, or with --wait gets
+    its answer."""
+    with Service() as service, Gateway(service, "--wait", "20s") as gateway:
+        service.gate.clear()
+        with ask_later(gateway, Idempotency_Key="k") as first:
+            until(lambda: service.effects)
+            with ask_later(gateway, Idempotency_Key="k") as second:
+                time.sleep(0.2)
+                service.gate.set()
+        equal((first[0].body, first[0].replayed), (b"receipt 1001\n", None))
+        equal((second[0].body, second[0].replayed), (b"receipt 1001\n", "true"))
+    os.unlink("idem.db")
+    with Service() as service, Gateway(service) as gateway:
+        service.gate.clear()
+        with ask_later(gateway, Idempotency_Key="k") as first:
+            until(lambda: service.effects)
+            got = gateway(Idempotency_Key="k")
+            equal((got.status, "Retry-After" in got.headers), (409, True))
+            service.gate.set()
+        equal(first[0].status, 201)
+
+
+@contextlib.contextmanager
+def ask_later(gateway, **headers):
+    """Send a request beside the block; its answer is in the list at the end."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(gateway(**headers)))
+    thread.start()
+    yield answers
+    thread.join(30)
+
+
+def until(holds):
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end, "it never came to it"
+        time.sleep(0.01)
+
+
+# ---- What it is in front of, and where ----
+
+
+@test
+def everything_else_passes():
+    """Without a key all is as it was: paths, hosts, large bodies, upgrades."""
+    with Service() as service, Gateway(service) as gateway:
+        got = gateway("GET", "/a%20b/../c?x=%2f&y=+", None, Host="shop.example:81")
+        equal((got.status, got.body), (200, b"/a%20b/../c?x=%2f&y=+"))
+        equal(service.heads[-1]["Host"], "shop.example:81")
+        equal(service.heads[-1]["X-Forwarded-For"], "127.0.0.1")
+        large = os.urandom(3_000_000)
+        equal(gateway(body=large).status, 201)
+        equal(service.effects, [large])
+        host, port = gateway.url.split("//")[1].rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 10) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            s.sendall(b"hello\n")
+            got = b""
+            while more := s.recv(1000):
+                got += more
+        assert got.startswith(b"HTTP/1.1 101 ") and got.endswith(b"echo hello\n"), got
+
+
+@test
+def it_speaks_through_unix_sockets():
+    """Service and gateway can both be on unix sockets."""
+    ours = "unix:" + os.path.abspath("gateway.sock")
+    with Service(os.path.abspath("app.sock")) as service:
+        with Gateway(service, listen=ours) as gateway:
+            equal(gateway.url, ours)
+            curl = ["curl", "-s", "--unix-socket", ours[5:], "-H", "Idempotency-Key: k"]
+            for _ in range(2):
+                equal(run([*curl, "-d", "a=1", "http://here/"]).stdout, b"receipt 1001\n")
+            equal(service.effects, [b"a=1"])
+        assert not os.path.exists(ours[5:])
+
+
+@test
+def a_service_that_is_away_does_no_harm():
+    """While nobody listens there the answer is 502, and a retry works once it does."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    with Gateway(f"http://127.0.0.1:{port}") as gateway:
+        equal(gateway(Idempotency_Key="k").status, 502)
+        http.server.ThreadingHTTPServer.allow_reuse_address = True
+        with ServiceAt(port) as service:
+            equal(gateway(Idempotency_Key="k").status, 201)
+            equal(len(service.effects), 1)
+
+
+class ServiceAt(Service):
+    def __init__(self, port):
+        self.wanted = port
+        super().__init__()
+
+    def server_bind(self):
+        self.server_address = ("127.0.0.1", self.wanted)
+        super().server_bind()
+
+
+@test
+def a_service_without_an_address_is_said():
+    """If the name of the service has no address, nginx says so and nothing starts."""
+    with contextlib.suppress(AssertionError):
+        with Gateway("http://no.such.invalid"):
+            raise SystemExit("it started")
+    got = Idem()(*Gateway("http://no.such.invalid").args)
+    equal(got.status, 78)
+    assert b"host not found in upstream" in got.stderr, got
+
+
+@test
+def the_printed_configuration_works():
+    """What --print-config prints runs as it stands, in a directory of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        port = s.getsockname()[1]
+    with Service() as service:
+        gateway = Gateway(service, listen=str(port))
+        got = Idem()(*gateway.args, "--print-config")
+        equal((got.status, got.stderr), (0, b""))
+        os.mkdir("own")
+        with open("own/nginx.conf", "wb") as f:
+            f.write(got.stdout)
+        command = ["nginx", "-e", "stderr", "-p", os.path.abspath("own"), "-c", "nginx.conf"]
+        path = "/usr/sbin:" + os.environ["PATH"]
+        with start(command, {"PATH": path}, stderr=subprocess.DEVNULL) as process:
+            try:
+                until(lambda: os.path.exists("own/nginx.pid"))
+                gateway.url = f"http://127.0.0.1:{port}"
+                replayed = [gateway(Idempotency_Key="k").replayed for _ in range(2)]
+                equal(replayed, [None, "true"])
+            finally:
+                kill_session(process)
+
+
+# ---- Users and ends ----
+
+
+@test
+def nginx_is_an_ordinary_user():
+    """All processes of nginx run as the user that was named, on a port that was opened
+    before."""
+    if os.getuid() != 0:
+        skip("it needs root to be another")
+    nobody = pwd.getpwnam("nobody")
+    os.makedirs("theirs")
+    for path in (".", "theirs"):
+        os.chmod(path, 0o755)
+    os.chown("theirs", nobody.pw_uid, nobody.pw_gid)
+    theirs = os.path.abspath("theirs")
+    with Service() as service:
+        gateway = Gateway(service, "--store", f"sqlite:{theirs}/i.db", user=["--user", "nobody"])
+        gateway.env = {"TMPDIR": theirs}
+        with gateway:
+            equal(gateway(Idempotency_Key="k").status, 201)
+            users = set()
+            for pid in [gateway.process.pid, *children(gateway.process.pid)]:
+                with open(f"/proc/{pid}/status", encoding="ascii") as f:
+                    users.add(re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)", f.read(), re.M).groups())
+            equal(users, {(str(nobody.pw_uid),) * 3})
+            equal(os.stat("theirs/i.db").st_uid, nobody.pw_uid)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        own = [int(word) for word in f.read().split()]
+    return own + [grandchild for child in own for grandchild in children(child)]
+
+
+@test
+def work_is_finished_before_the_end():
+    """Told to end while a request is under way, the gateway takes no more, waits for
+    the answer, records it and hands it out."""
+    with Service() as service, Gateway(service) as gateway:
+        service.gate.clear()
+        with ask_later(gateway, Idempotency_Key="k") as answers:
+            until(lambda: service.effects)
+            gateway.process.terminate()
+            time.sleep(0.3)
+            equal(gateway.process.poll(), None)
+            service.gate.set()
+        equal(answers[0].status, 201)
+        equal(gateway.process.wait(20), 0)
+    with Service() as service, Gateway(service) as gateway:
+        equal(gateway(Idempotency_Key="k").replayed, "true")
+        equal(service.effects, [])
+
+
+@test
+def nothing_is_left_behind():
+    """After a gateway that was killed no nginx runs, and a new one takes over: what
+    was recorded is replayed."""
+    with Service() as service:
+        with Gateway(service) as gateway:
+            equal(gateway(Idempotency_Key="k").status, 201)
+            left = children(gateway.process.pid)
+            assert len(left) >= 2, left
+            os.kill(gateway.process.pid, signal.SIGKILL)
+            until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in left))
+        with Gateway(service) as gateway:
+            equal(gateway(Idempotency_Key="k").replayed, "true")
+        equal(len(service.effects), 1)
+
+
+# ---- TLS and HTTP/2 ----
+
+
+def certificate():
+    """Make a certificate for localhost; return what the gateway is told."""
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    make += " -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    equal(run([*make.split(), "-keyout", "key.pem", "-out", "cert.pem"]).status, 0)
+    return ["--tls-cert", os.path.abspath("cert.pem"), "--tls-key", os.path.abspath("key.pem")]
+
+
+@test
+def tls_and_http2_are_spoken():
+    """With a certificate it is TLS: a retry is replayed over HTTP/2 and HTTP/1.1, to
+    whoever asks in whichever way."""
+    with Service() as service, Gateway(service, *certificate()) as gateway:
+        assert gateway.url.startswith("https://127.0.0.1:"), gateway.url
+        curl = ["curl", "-si", "--cacert", "cert.pem", "-H", "Idempotency-Key: k", "-d", "a=1"]
+        first = run([*curl, "--http2", gateway.url]).stdout
+        second = run([*curl, "--http2", gateway.url]).stdout
+        third = run([*curl, "--http1.1", gateway.url]).stdout
+        equal((first[:10], second[:10], third[:12]), (b"HTTP/2 201",) * 2 + (b"HTTP/1.1 201",))
+        bodies = {said.partition(b"\r\n\r\n")[2] for said in (first, second, third)}
+        equal(bodies, {b"receipt 1001\n"})
+        assert b"idempotent-replayed" not in first, first
+        assert b"\r\nidempotent-replayed: true\r\n" in second, second
+        assert b"\r\nIdempotent-Replayed: true\r\n" in third, third
+        equal(len(service.effects), 1)
+
+
+def h2_python():
+    """Return a Python that has h2."""
+    for program in sys.executable, "/usr/bin/python3":
+        if run([program, "-c", "import h2"]).status == 0:
+            return program
+    return skip("python3-h2 is not installed: tools/deps test")
+
+
+@test
+def streams_of_one_connection_are_requests_like_others():
+    """Over one HTTP/2 connection: duplicates on streams at the same time are one
+    execution, keys that are none are refused on their stream alone, and a stream that
+    is reset does not end its work."""
+    python = h2_python()
+    client = os.path.join(os.path.dirname(os.path.abspath(__file__)), "h2_client.py")
+    with Service() as service, Gateway(service, *certificate()) as gateway:
+        port = gateway.url.rsplit(":", 1)[1]
+        done = run([python, client, port, "cert.pem"])
+        assert done.status == 0, done
+        got = json.loads(done.stdout)
+        equal(got["duplicates"].count("201"), 1)
+        equal(got["duplicates"].count("409"), 19)
+        equal(got["after"], ["201 true"])
+        equal(got["bad"], ["400", "400", "400", "400", "201"])
+        note(f"20 streams with one key: {sorted(got['duplicates'])}")
+        equal(got["reset"], "201 true")
+        equal(len(service.effects), 3)
+
+
+@test
+def a_service_behind_tls_must_be_who_it_says():
+    """A service is reached by https only if its certificate is one that is trusted."""
+    certificate()
+    with Service() as service:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain("cert.pem", "key.pem")
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        with Gateway(f"https://localhost:{service.server_port}") as gateway:
+            equal(gateway(Idempotency_Key="k").status, 502)
+            equal(service.effects, [])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""The Debian packages: each file is in one of them, and they work where nothing else
+of ours is."""
+
+import fnmatch
+import glob
+import os
+import re
+
+from root import Root, fields
+from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
+
+BUILD = os.path.dirname(PROGRAM)
+DEBIAN = os.path.join(TOP, "packaging", "debian")
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as f:
+        return f.read()
+
+
+# ---- What is in which package ----
+
+
+def patterns():
+    """Return {package: the patterns of its files}."""
+    found = {}
+    for path in glob.glob(f"{DEBIAN}/*.install"):
+        package = os.path.basename(path)[: -len(".install")]
+        lines = read(path).splitlines()
+        found[package] = [line.split()[0] for line in lines if line.strip()]
+    return found
+
+
+def packages_of(path, of):
+    """Return the packages that the installed file @path is in."""
+    return [
+        package
+        for package, lines in of.items()
+        if any(fnmatch.fnmatch(path, p) or path.startswith(p + "/") for p in lines)
+    ]
+
+
+def complaints(paths, of):
+    """Return what is wrong with the lists of @of for these installed files."""
+    bad = []
+    for path in paths:
+        found = packages_of(path, of)
+        if len(found) != 1:
+            bad.append(f"{path}: in {' and '.join(found) or 'no package'}")
+    for package, lines in of.items():
+        for pattern in lines:
+            if not any(package in packages_of(p, {package: [pattern]}) for p in paths):
+                bad.append(f"{package}: there is nothing like {pattern}")
+    return bad
+
+
+def installed_files():
+    """Return what `meson install` installs, as paths without the first slash."""
+    install = ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"]
+    equal(run([*install, "--destdir", os.path.abspath("root")]).status, 0)
+    found = []
+    for folder, _, names in os.walk("root"):
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), "root")
+            found.append(re.sub(r"^(usr/)local/", r"\1", path))
+    return found
+
+
+@test
+def each_file_is_in_one_package():
+    """Each installed file is in one package, and no list names one that is not."""
+    paths = installed_files()
+    equal(complaints(paths, patterns()), [])
+    note(f"{len(paths)} files in {len(patterns())} packages")
+
+
+@test
+def a_file_that_is_forgotten_is_seen():
+    """The control: a file in no package, in two, and a list that names nothing."""
+    of = patterns()
+    first = "usr/bin/idem"
+    (owner,) = packages_of(first, of)
+    other = next(package for package in of if package != owner)
+    paths = installed_files()
+    assert complaints([*paths, "usr/bin/forgotten"], of)
+    assert complaints(paths, {**of, other: [*of[other], first]})
+    assert complaints(paths, {**of, owner: [*of[owner], "usr/bin/never"]})
+
+
+@test
+def versions_agree():
+    """The version of the packages is that of the program, and what they are built
+    with is what tools/deps installs."""
+    version = re.search(r"^  version: '(.*)',$", read(TOP, "meson.build"), re.M)[1]
+    assert read(DEBIAN, "changelog").startswith(f"idem ({version}-"), version
+    source = fields(read(DEBIAN, "control").split("\n\n")[0])
+    needed = set(re.findall(r"[\w.+-]+-dev\b", source["Build-Depends"]))
+    here = read(TOP, "tools", "deps")
+    equal(sorted(name for name in needed if not re.search(rf"\b{name}\b", here)), [])
+
+
+# ---- Built and installed ----
+
+# What lintian says of them and is meant so: the packages are not part of Debian, and
+# no bug of Debian's is closed by their first release.
+MEANT = {
+    "initial-upload-closes-no-bugs",
+}
+
+_built = None
+
+
+def built():
+    """Build the packages, once; return the folder that they are in."""
+    global _built
+    if not LONG:
+        skip("packages are built with --long: tools/test --long packaging")
+    if _built is None:
+        _built = os.path.join(BUILD, "packages")
+        done = run([os.path.join(TOP, "tools", "package"), _built], timeout=1800)
+        equal((done.status, done.stderr), (0, b""))
+    return _built
+
+
+def debs(folder):
+    """Return {package: its file}, without debugging symbols."""
+    found = {os.path.basename(p).split("_")[0]: p for p in glob.glob(folder + "/*.deb")}
+    return {name: path for name, path in found.items() if not name.endswith("-dbgsym")}
+
+
+@test
+def lintian_finds_nothing():
+    """lintian has nothing to say against the packages and their source."""
+    (changes,) = glob.glob(built() + "/*.changes")
+    done = run(["lintian", "--no-cfg", "--allow-root", changes], timeout=300)
+    said = done.stdout.decode().splitlines()
+    equal([line for line in said if line.split()[2] not in MEANT], [])
+    note(f"{len(debs(built()))} packages")
+
+
+@test
+def they_work_in_a_clean_root():
+    """In a root that has nothing else of ours, dpkg -i gives a program that works,
+    man pages, completion, a library to build with and run with; purging takes all
+    away again."""
+    folder = built()
+    found = debs(folder)
+    root = Root("root", ["gcc", "libc6-dev", "man-db", "pkgconf", *depends(found)])
+    note(f"a clean root of {len(root.packages)} packages")
+    before = set(files(root))
+    for path in found.values():
+        os.link(path, root.file("tmp/" + os.path.basename(path)))
+    dpkg(root, "-i", *(f"/tmp/{os.path.basename(p)}" for p in found.values()))
+    note(f"installed {', '.join(sorted(found))}: {len(set(files(root)) - before)} files")
+
+    work(root)
+    pages(root)
+    completion(root)
+    library(root)
+
+    dpkg(root, "-P", *found)
+    left = {p for p in set(files(root)) - before if "idem" in os.path.basename(p)}
+    equal({p for p in left if not p.startswith("/tmp/")}, set())
+
+
+def depends(found):
+    """Return the packages of Debian that these need, at any version."""
+    names = set()
+    for path in found.values():
+        said = run(["dpkg-deb", "-f", path, "Depends"]).stdout.decode()
+        names |= {part.split()[0] for part in said.replace("|", ",").split(",")}
+    return {n for n in names if n not in found and not n.startswith("nginx-abi")}
+
+
+def files(root):
+    for folder, _, names in os.walk(root.path):
+        if not folder.startswith((root.file("dev"), root.file("proc"))):
+            for name in names:
+                yield os.path.join(folder, name)[len(root.path) :]
+
+
+def dpkg(root, *args):
+    done = root("dpkg", *args)
+    assert done.status == 0, (done.stdout + done.stderr).decode()
+
+
+def work(root):
+    """The program does work once, as an ordinary user."""
+    script = "idem run -k a -- sh -c 'echo $$; echo x >>/tmp/ledger'"
+    done = root("sh", "-c", f"{script}; {script}; cat /tmp/ledger", user="nobody")
+    first, second, *ledger = done.stdout.decode().split()
+    equal((done.status, done.stderr, first, ledger), (0, b"", second, ["x"]))
+
+
+def pages(root):
+    """man shows each page of idem's."""
+    there = run(["dpkg", "--root", root.path, "-L", "idem", "libidem-dev"])
+    shown = re.findall(r"/man/man\d/([^/]+)\.(\d)(?:\.gz)?$", there.stdout.decode(), re.M)
+    assert len(shown) > 50, shown
+    script = 'for page; do man -w "${page%%.*}.${page#*.}" >/dev/null || echo $page; done'
+    done = root("sh", "-c", script, "sh", *(f"{name}.{n}" for name, n in shown))
+    equal((done.status, done.stdout, done.stderr), (0, b"", b""))
+    done = root("sh", "-c", "MANWIDTH=70 man 1 idem-run")
+    assert b"EXIT STATUS" in done.stdout, done
+    note(f"{len(shown)} man pages")
+
+
+def completion(root):
+    """The file for bash completes commands and options where bash looks for it."""
+    done = root(
+        "bash",
+        "-c",
+        "source /usr/share/bash-completion/completions/idem\n"
+        "COMP_WORDS=(idem ru) COMP_CWORD=1; _idem; echo ${COMPREPLY[*]}\n"
+        "COMP_WORDS=(idem run --lea) COMP_CWORD=2; _idem; echo ${COMPREPLY[*]}",
+    )
+    equal((done.status, done.stdout), (0, b"run\n--lease\n"))
+    assert os.path.exists(root.file("usr/share/zsh/vendor-completions/_idem"))
+
+
+def library(root):
+    """An example builds with what pkg-config says, and runs."""
+    script = (
+        "cd /tmp && cp /usr/share/doc/libidem-dev/examples/minimal.c . && "
+        "gcc minimal.c -o minimal $(pkg-config --cflags --libs idem) && "
+        "./minimal sqlite:/tmp/minimal.db order-1 && ldd ./minimal"
+    )
+    done = root("sh", "-c", script)
+    equal((done.status, done.stderr), (0, b""))
+    assert b"libidem.so.0 => " in done.stdout, done.stdout
+
+
+if __name__ == "__main__":
+    main()

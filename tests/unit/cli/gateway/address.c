@@ -1,0 +1,191 @@
+/* Where a service is reached, and where the gateway listens: from text. */
+#include "gateway/address.h"
+
+#include "test.h"
+
+#include <string.h>
+
+/* What nginx is told of each form of URL. */
+TEST(upstream, hasItsForms)
+{
+    static const struct {
+        const char *url;
+        bool tls;
+        const char *server;
+        const char *name;
+    } rows[] = {
+        {"http://127.0.0.1:3000", false, "127.0.0.1:3000", "127.0.0.1"},
+        {"http://127.0.0.1:3000/", false, "127.0.0.1:3000", "127.0.0.1"},
+        {"http://app", false, "app:80", "app"},
+        {"HTTP://app_1.internal:080", false, "app_1.internal:80",
+         "app_1.internal"},
+        {"https://api.example.com", true, "api.example.com:443",
+         "api.example.com"},
+        {"https://api.example.com:8443/", true, "api.example.com:8443",
+         "api.example.com"},
+        {"http://[::1]:3000", false, "[::1]:3000", "[::1]"},
+        {"http://[::ffff:1.2.3.4]", false, "[::ffff:1.2.3.4]:80",
+         "[::ffff:1.2.3.4]"},
+        {"http://unix:/run/app.sock", false, "unix:/run/app.sock", "localhost"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct gateway_upstream got = {0};
+        const char *why_not = gateway_upstream_parse(rows[i].url, &got);
+
+        if (why_not != NULL) {
+            fail_with("%s: %s", rows[i].url, why_not);
+        }
+        assert_int_equal(got.tls, rows[i].tls);
+        assert_string_equal(got.server, rows[i].server);
+        assert_string_equal(got.name, rows[i].name);
+    }
+}
+
+/* What is wrong with a URL is said, and nothing of it is taken. */
+TEST(upstream, saysWhatIsWrong)
+{
+    static const struct {
+        const char *url;
+        const char *why;
+    } rows[] = {
+        {"", "begin with http://"},
+        {"127.0.0.1:3000", "begin with http://"},
+        {"ftp://app", "begin with http://"},
+        {"http:/app", "begin with http://"},
+        {"http://", "names no host"},
+        {"http:///path", "names no host"},
+        {"http://:3000", "names no host"},
+        {"http://*:3000", "names no host"},
+        {"http://[]:3000", "names no host"},
+        {"http://[::1", "not closed"},
+        {"http://[::g]", "no host has"},
+        {"http://user:secret@app", "user or a password"},
+        {"http://user@app", "user or a password"},
+        {"http://app:0", "1 to 65535"},
+        {"http://app:65536", "1 to 65535"},
+        {"http://app:123456789012345678901", "1 to 65535"},
+        {"http://app:", "1 to 65535"},
+        {"http://app:-1", "1 to 65535"},
+        {"http://app:80x", "must end behind"},
+        {"http://app/api", "must end behind"},
+        {"http://app?a=1", "must end behind"},
+        {"http://app#top", "must end behind"},
+        {"http://a;b", "no host has"},
+        {"http://a b", "no host has"},
+        {"http://a}b", "no host has"},
+        {"http://$host", "no host has"},
+        {"http://a\nb", "no host has"},
+        {"http://\xc3\xa4pp", "no host has"},
+        {"http://unix:run/app.sock", "begins with a slash"},
+        {"http://unix:", "begins with a slash"},
+        {"http://unix:/run/a:b", "cannot take"},
+        {"http://unix:/run/a b", "cannot take"},
+        {"http://unix:/run/a;b", "cannot take"},
+        {"https://unix:/run/app.sock", "reached by http://"},
+    };
+    struct gateway_upstream got = {.server = "untouched"};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        const char *why_not = gateway_upstream_parse(rows[i].url, &got);
+
+        if (why_not == NULL || strstr(why_not, rows[i].why) == NULL) {
+            fail_with("%s: %s", rows[i].url,
+                      why_not != NULL ? why_not : "taken");
+        }
+        assert_string_equal(got.server, "untouched");
+    }
+}
+
+/* The longest names fit, and one byte more is refused. */
+TEST(upstream, isBounded)
+{
+    char url[600] = "http://";
+    struct gateway_upstream got;
+
+    memset(url + 7, 'a', GATEWAY_NAME_MAX);
+    (void)strcpy(url + 7 + GATEWAY_NAME_MAX, ":65535");
+    assert_null(gateway_upstream_parse(url, &got));
+    assert_int_equal(strlen(got.server), GATEWAY_NAME_MAX + 6);
+    memset(url + 7, 'a', GATEWAY_NAME_MAX + 1);
+    (void)strcpy(url + 7 + GATEWAY_NAME_MAX + 1, ":65535");
+    assert_non_null(gateway_upstream_parse(url, &got));
+
+    (void)strcpy(url, "http://unix:/");
+    memset(url + 13, 'a', GATEWAY_PATH_MAX - 1);
+    url[13 + GATEWAY_PATH_MAX - 1] = '\0';
+    assert_null(gateway_upstream_parse(url, &got));
+    assert_int_equal(strlen(got.server), 5 + GATEWAY_PATH_MAX);
+    (void)strcat(url, "a");
+    assert_non_null(gateway_upstream_parse(url, &got));
+}
+
+/* Every form of an address to listen on. */
+TEST(address, hasItsForms)
+{
+    static const struct {
+        const char *text;
+        const char *host;
+        const char *port;
+        const char *path;
+    } rows[] = {
+        {"8080", "127.0.0.1", "8080", ""},
+        {"0", "127.0.0.1", "0", ""},
+        {"localhost:8080", "localhost", "8080", ""},
+        {"0.0.0.0:65535", "0.0.0.0", "65535", ""},
+        {"*:8080", "*", "8080", ""},
+        {"[::]:8080", "::", "8080", ""},
+        {"unix:/run/idem.sock", "", "", "/run/idem.sock"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct gateway_address got = {.path = "x"};
+        const char *why_not = gateway_address_parse(rows[i].text, &got);
+
+        if (why_not != NULL) {
+            fail_with("%s: %s", rows[i].text, why_not);
+        }
+        assert_string_equal(got.host, rows[i].host);
+        assert_string_equal(got.port, rows[i].port);
+        assert_string_equal(got.path, rows[i].path);
+    }
+}
+
+/* What is wrong with an address is said. */
+TEST(address, saysWhatIsWrong)
+{
+    static const struct {
+        const char *text;
+        const char *why;
+    } rows[] = {
+        {"", "0 to 65535"},
+        {"65536", "0 to 65535"},
+        {"123456", "0 to 65535"},
+        {"localhost", "names no port"},
+        {"localhost:", "0 to 65535"},
+        {"localhost:http", "0 to 65535"},
+        {"localhost:80/", "follows its port"},
+        {"http://localhost:80", "0 to 65535"},
+        {":8080", "names no host"},
+        {"[::1]8080", "names no port"},
+        {"::1:8080", "names no host"},
+        {"*x:80", "no host has"},
+        {"unix:idem.sock", "begins with a slash"},
+        {"unix:/run/{}", "cannot take"},
+    };
+    struct gateway_address got = {.port = "1"};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        const char *why_not = gateway_address_parse(rows[i].text, &got);
+
+        if (why_not == NULL || strstr(why_not, rows[i].why) == NULL) {
+            fail_with("%s: %s", rows[i].text,
+                      why_not != NULL ? why_not : "taken");
+        }
+        assert_string_equal(got.port, "1");
+    }
+}
