@@ -25,7 +25,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
-    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "key", "completion",
+    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "watch",
+    "key", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
