@@ -360,7 +360,7 @@ BAD_USAGE = [
     (["resolve", "--fail", "--reason", "r"], "which key"),
     (["purge", "a"], "no key"),
     (["purge", "--max", "0"], "from 1 to"),
-    (["reconcile", "a"], "no key"),
+    (["reconcile", "a", "--drop", "e"], "name no others"),
     (["reconcile", "--list", "--drop", "e"], "choose one"),
     (["reconcile", "--output", "e", "--drop", "e"], "choose one"),
     (["reconcile", "--list", "-n"], "--dry-run"),
