@@ -130,9 +130,13 @@ int cli_metrics_emf(const struct idem_metrics *metrics,
                     const struct idem_metrics *before)
 {
     static char text[IDEM_METRICS_TEXT_MAX];
+    struct idem_metrics shown = *metrics;
     size_t len;
 
-    if (idem_metrics_emf(metrics, before, "idem", text, sizeof(text), &len) !=
+    /* CloudWatch adds up what it is told: sums since ever are not for it. */
+    shown.has_counters = shown.has_counters && before != NULL;
+    shown.has_calls = shown.has_calls && before != NULL;
+    if (idem_metrics_emf(&shown, before, "idem", text, sizeof(text), &len) !=
         0) {
         cli_say("the metrics do not fit");
         return CLI_INTERNAL;

@@ -23,7 +23,7 @@ int cli_metrics(struct idem_store *store, const struct cli_look *look,
 int cli_metrics_write(const struct idem_metrics *metrics, const char *path);
 
 /* Writes them to stdout as a line in CloudWatch's embedded metric format, with
- * what is counted since @before (may be NULL). Likewise. */
+ * what was counted since @before; NULL: with nothing that is counted. Likewise. */
 int cli_metrics_emf(const struct idem_metrics *metrics,
                     const struct idem_metrics *before);
 
