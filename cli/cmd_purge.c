@@ -3,10 +3,15 @@
 #include "journal.h"
 #include "json.h"
 
-#define SLICE 1000 /* Records between two reports of progress. */
+#include <errno.h>
+#include <time.h>
+
+#define SLICE 1000            /* Records between two reports of progress. */
+#define SLICES_EACH_SECOND 10 /* With --rate: pauses are short. */
 
 static struct {
     uint64_t max;
+    uint64_t rate;
     bool json;
     bool verbose;
     const char *store;
@@ -20,22 +25,62 @@ static void report(uint64_t purged)
     }
 }
 
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits until @purged records since @from_ms are no more than --rate. */
+static void hold_back(uint64_t purged, int64_t from_ms)
+{
+    int64_t left_ms;
+    struct timespec left;
+
+    if (args.rate == 0) {
+        return;
+    }
+    left_ms = from_ms + (int64_t)(purged * 1000 / args.rate) - mono_ms();
+    if (left_ms > 0) {
+        left = (struct timespec){(time_t)(left_ms / 1000),
+                                 (long)(left_ms % 1000) * 1000000L};
+        while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+        }
+    }
+}
+
+static uint64_t slice_max(void)
+{
+    uint64_t slice = args.rate / SLICES_EACH_SECOND;
+
+    if (args.rate == 0 || slice > SLICE) {
+        return SLICE;
+    }
+    return slice == 0 ? 1 : slice;
+}
+
 /* Deletes until nothing is left to delete or --max is reached. */
 static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
 {
     struct idem_error error = {0};
+    int64_t from_ms = mono_ms();
     uint64_t purged = 0;
     uint64_t slice;
     uint64_t got;
 
     do {
-        slice = args.max == 0 || args.max - purged > SLICE ? SLICE
-                                                           : args.max - purged;
+        slice = slice_max();
+        if (args.max != 0 && args.max - purged < slice) {
+            slice = args.max - purged;
+        }
         got = 0;
         error.code = idem_purge(store, slice, &got, &error);
         purged += got;
         if (got > 0) {
             report(purged);
+            hold_back(purged, from_ms);
         }
     } while (error.code == 0 && got == slice && purged != args.max);
     cli_progress_end();
@@ -93,6 +138,13 @@ static struct cli_option options[] = {
      .min = 1,
      .max = INT64_MAX,
      .help = "at most so many (default: all)"},
+    {.name = "rate",
+     .kind = CLI_COUNT,
+     .target = &args.rate,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "at most so many each second (default: no limit)"},
     CLI_OPTION_JSON(&args.json),
     {.name = "verbose",
      .letter = 'v',

@@ -1,11 +1,16 @@
 /* idem reconcile: records the outcomes that wait on this host for their store. */
 #include "cli.h"
+#include "harvest.h"
 #include "journal.h"
 #include "json.h"
 
 #include <idem/journal.h>
 #include <idem/store.h>
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct {
     bool list;
@@ -464,9 +469,10 @@ static int check(const struct cli_command *command, int argc)
 {
     bool replays = !args.list && args.output == NULL && args.drop == NULL;
 
-    if (argc > 0) {
-        return cli_usage(command, "reconcile takes no key; an entry is named "
-                                  "with --output or --drop");
+    if (argc > 0 &&
+        (args.output != NULL || args.drop != NULL || args.directory != NULL)) {
+        return cli_usage(command, "--output, --drop and --dir are for the "
+                                  "journal of this host: name no others");
     }
     if (args.list + (args.output != NULL) + (args.drop != NULL) > 1) {
         return cli_usage(command, "choose one: --list, --output or --drop");
@@ -489,17 +495,14 @@ static int act(struct idem_journal *journal)
     return args.drop != NULL ? drop(journal) : reconcile(journal);
 }
 
-static int run(const struct cli_command *command, int argc, char **argv)
+/* The journal of this host, or the one of --dir. */
+static int act_here(void)
 {
     struct idem_error error = {0};
     struct idem_journal *journal;
     char *directory;
-    int status = check(command, argc);
+    int status;
 
-    (void)argv;
-    if (status != 0) {
-        return status;
-    }
     error.code = cli_journal_open(args.directory, /* make= */ false, &journal,
                                   &directory, &error);
     free(directory);
@@ -518,6 +521,133 @@ static int run(const struct cli_command *command, int argc, char **argv)
     status = act(journal);
     idem_journal_close(journal);
     return status;
+}
+
+/* ---- Journals and logs that are named ---- */
+
+static void empty(const char *directory)
+{
+    DIR *dir = opendir(directory);
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    (void)rmdir(directory);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What @paths have, but for the directories, is gathered in @journal. */
+static int gather(struct idem_journal *journal, int argc, char **argv)
+{
+    struct cli_harvest harvest = {.journal = journal};
+    int status = 0;
+    int i;
+
+    for (i = 0; i < argc && status == 0; i++) {
+        if (!is_directory(argv[i])) {
+            uint64_t before = harvest.found + harvest.damaged;
+
+            status = cli_harvest_file(&harvest, argv[i]);
+            if (status == 0 && harvest.found + harvest.damaged == before) {
+                cli_say("there is no outcome in %s", argv[i]);
+            }
+        }
+    }
+    if (harvest.damaged > 0) {
+        cli_say("%llu outcome%s cannot be trusted: cut, or changed",
+                (unsigned long long)harvest.damaged,
+                harvest.damaged == 1 ? "" : "s");
+    }
+    return status == 0 && harvest.damaged > 0 ? CLI_CORRUPT : status;
+}
+
+/* The worse of two. */
+static int worse(int a, int b)
+{
+    return rank(b) > rank(a) ? b : a;
+}
+
+static int act_on_files(int argc, char **argv, const char *temp)
+{
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    int status;
+
+    error.code = idem_journal_open(temp, NULL, &journal, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = gather(journal, argc, argv);
+    if (status == 0 || status == CLI_CORRUPT) {
+        status = worse(status, act(journal));
+    }
+    idem_journal_close(journal);
+    return status;
+}
+
+static int act_on_directory(const char *path)
+{
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    int status;
+
+    error.code = idem_journal_open(path, NULL, &journal, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = act(journal);
+    idem_journal_close(journal);
+    return status;
+}
+
+/* Directories are journals, where what was recorded is removed. Files are only
+ * read: what is in them goes through a journal that is gone afterwards. */
+static int act_on(int argc, char **argv)
+{
+    const char *where = secure_getenv("TMPDIR");
+    char *temp = NULL;
+    int status;
+    int i;
+
+    if (asprintf(&temp, "%s/idem-XXXXXX",
+                 where != NULL && *where != '\0' ? where : "/tmp") < 0) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    if (mkdtemp(temp) == NULL) {
+        cli_say("cannot make the directory %s: %s", temp, strerror(errno));
+        free(temp);
+        return CLI_DENIED;
+    }
+    status = act_on_files(argc, argv, temp);
+    empty(temp);
+    free(temp);
+    for (i = 0; i < argc; i++) {
+        if (is_directory(argv[i])) {
+            status = worse(status, act_on_directory(argv[i]));
+        }
+    }
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    int status = check(command, argc);
+
+    if (status != 0) {
+        return status;
+    }
+    return argc > 0 ? act_on(argc, argv) : act_here();
 }
 
 static struct cli_option options[] = {
@@ -565,13 +695,14 @@ static const char *const examples[] = {
     "idem reconcile --list             # see what waits, was lost, is damaged",
     "idem reconcile --output ENTRY     # what a lost outcome was",
     "idem reconcile --drop ENTRY       # it was dealt with",
+    "idem reconcile -n lambda.log      # what a log has that the store has not",
     NULL,
 };
 
 const struct cli_command cli_reconcile = {
     .name = "reconcile",
-    .summary = "record outcomes that wait on this host",
-    .usage = "idem reconcile [OPTION...]",
+    .summary = "record outcomes that were kept or logged, and not recorded",
+    .usage = "idem reconcile [OPTION...] [JOURNAL|LOG...]",
     .examples = examples,
     .options = options,
     .run = run,

@@ -1,7 +1,9 @@
 /* idem resolve: a person decides how work ended. */
+#include "audit.h"
 #include "cli.h"
 #include "journal.h"
 #include "result.h"
+#include "selection.h"
 
 static struct {
     const char *key_file;
@@ -15,8 +17,19 @@ static struct {
     bool fence_given;
     const char *who;
     bool dry_run;
+    bool overdue;
+    const char *statuses;
+    int64_t older_ms;
+    uint64_t count;
+    bool yes;
     const char *store;
 } args;
+
+/* What the decision is about: the records that are alike, and not one key. */
+static bool is_selection(void)
+{
+    return args.overdue || args.statuses != NULL;
+}
 
 static enum idem_status decision(void)
 {
@@ -34,6 +47,18 @@ static int check_args(const struct cli_command *command)
     }
     if (args.reason == NULL) {
         return cli_usage(command, "say why, for those who ask later: --reason");
+    }
+    if (!is_selection() &&
+        (args.yes || args.older_ms != 0 || args.count != 0)) {
+        return cli_usage(command, "--yes, --older and --count belong to "
+                                  "--overdue and --status");
+    }
+    if (is_selection() && (args.fence_given || args.key_file != NULL)) {
+        return cli_usage(command, "--overdue and --status choose the records: "
+                                  "leave out the key and --fence");
+    }
+    if (args.yes && args.dry_run) {
+        return cli_usage(command, "choose one: --yes or --dry-run");
     }
     if (args.complete == NULL &&
         (args.spec.exit_given || args.spec.content_type != NULL)) {
@@ -65,21 +90,33 @@ static int check_record(const struct idem_record *r, uint64_t fence)
     return CLI_USAGE;
 }
 
+static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
+                                         const struct idem_result *result)
+{
+    cli_who(args.who, who);
+    return (struct cli_decision){
+        .status = decision(),
+        .result = args.complete != NULL ? result : NULL,
+        .who = who,
+        .why = args.reason,
+    };
+}
+
 static int change(struct idem_store *store, const struct idem_record *r,
                   uint64_t fence, const struct idem_result *result)
 {
-    struct idem_outcome outcome = {.status = decision()};
     struct idem_error error = {0};
     char who[IDEM_OWNER_MAX + 1];
+    struct cli_decision made = decision_made(who, result);
+    struct cli_audit audit;
+    int status = cli_audit_open(&audit);
 
-    outcome.text = idem_str(args.reason);
-    if (args.complete != NULL) {
-        outcome.result = *result;
+    if (status == 0) {
+        error.code = cli_decide(store, &audit, r, fence, &made, &error);
+        cli_audit_close(&audit);
+        status = error.code == 0 ? 0 : cli_fail_with(&error);
     }
-    cli_who(args.who, who);
-    error.code = idem_resolve(store, r->scope, r->key, fence, idem_str(who),
-                              &outcome, &error);
-    return error.code == 0 ? 0 : cli_fail_with(&error);
+    return status;
 }
 
 /* order-42: unknown -> released (fence 17) */
@@ -132,19 +169,86 @@ static int resolve(struct idem_slice scope, struct idem_slice key,
     return status;
 }
 
-static int run(const struct cli_command *command, int argc, char **argv)
+/* 0, or an exit status after saying why. */
+static int read_selection(const struct cli_command *command,
+                          struct idem_slice *scope,
+                          struct cli_selection *selection)
 {
-    struct cli_result result;
+    const unsigned may = 1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN;
+    int status;
+
+    *selection = (struct cli_selection){
+        .overdue = args.overdue,
+        .older_ms = args.older_ms,
+        .count = args.count,
+    };
+    if (args.scope != NULL) {
+        *scope = idem_str(args.scope);
+        selection->scope = scope;
+    }
+    if (args.statuses == NULL) {
+        return 0;
+    }
+    status = cli_statuses(command, args.statuses, &selection->statuses);
+    if (status == 0 && (selection->statuses & ~may) != 0) {
+        return cli_usage(command, "--status: only what is failed or unknown "
+                                  "can be resolved, and with --overdue what "
+                                  "is late");
+    }
+    return status;
+}
+
+static int resolve_all(const struct cli_command *command,
+                       const struct idem_result *result)
+{
+    unsigned flags = args.yes ? IDEM_OPEN_NO_CREATE : IDEM_OPEN_READONLY;
+    struct cli_audit audit = {.fd = -1};
+    char who[IDEM_OWNER_MAX + 1];
+    struct cli_decision made = decision_made(who, result);
+    struct cli_selection selection;
+    struct idem_store *store;
+    struct idem_slice scope;
+    int status = read_selection(command, &scope, &selection);
+
+    if (status == 0 && args.yes) {
+        status = cli_audit_open(&audit);
+    }
+    if (status == 0) {
+        status = cli_open_store(args.store, flags, &store);
+    }
+    if (status == 0) {
+        status =
+            cli_resolve_selected(store, &audit, &selection, &made, args.yes);
+        idem_close(store);
+    }
+    cli_audit_close(&audit);
+    return status;
+}
+
+static int resolve_key(const struct cli_command *command, int argc, char **argv,
+                       const struct idem_result *result)
+{
     struct idem_slice scope;
     struct cli_key_text key;
     int status;
 
-    status = check_args(command);
-    if (status == 0) {
-        status = cli_operand_key(command, argc, argv, args.key_file, &key);
-    }
+    status = cli_operand_key(command, argc, argv, args.key_file, &key);
     if (status == 0) {
         status = cli_scope(args.scope, &scope);
+    }
+    return status != 0 ? status
+                       : resolve(scope, idem_bytes(key.bytes, key.len), result);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_result result;
+    int status;
+
+    status = check_args(command);
+    if (status == 0 && is_selection() && argc > 0) {
+        return cli_usage(command, "--overdue and --status choose the records: "
+                                  "leave out the key");
     }
     if (status == 0) {
         status =
@@ -154,7 +258,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
 
-    status = resolve(scope, idem_bytes(key.bytes, key.len), &result.result);
+    status = is_selection() ? resolve_all(command, &result.result)
+                            : resolve_key(command, argc, argv, &result.result);
 
     cli_result_finish(&result);
     return status;
@@ -199,6 +304,34 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.dry_run,
      .help = "say what would change, and change nothing"},
+    {.name = "overdue",
+     .kind = CLI_FLAG,
+     .target = &args.overdue,
+     .help = "instead of a key: all that should have ended by now"},
+    {.name = "status",
+     .kind = CLI_TEXT,
+     .target = &args.statuses,
+     .arg = "STATUS",
+     .help = "instead of a key: all that is failed, unknown"},
+    {.name = "older",
+     .kind = CLI_DURATION,
+     .target = &args.older_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "of these, only what was started so long ago"},
+    {.name = "count",
+     .kind = CLI_COUNT,
+     .target = &args.count,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "only if it is about so many records"},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = CLI_FLAG,
+     .target = &args.yes,
+     .help = "decide for all of these; without, they are only shown"},
     CLI_RESULT_OPTIONS(&args.spec),
     CLI_OPTION_KEY_FILE(&args.key_file),
     CLI_OPTION_SCOPE(&args.scope),
@@ -210,13 +343,15 @@ static const char *const examples[] = {
     "idem show order-42                # look first",
     "idem resolve order-42 --complete @receipt --reason \"the bank has it\"",
     "idem resolve order-42 --release --reason \"the bank never saw it\"",
+    "idem resolve --overdue --status unknown --scope eu --release --reason \"..\"",
     NULL,
 };
 
 const struct cli_command cli_resolve = {
     .name = "resolve",
     .summary = "decide how failed, unknown or overdue work ended",
-    .usage = "idem resolve [OPTION...] KEY --reason TEXT",
+    .usage =
+        "idem resolve [OPTION...] KEY|--overdue|--status STATUS --reason TEXT",
     .examples = examples,
     .options = options,
     .run = run,

@@ -2,59 +2,16 @@
 #include "cli.h"
 #include "journal.h"
 #include "json.h"
+#include "look.h"
+#include "metrics.h"
 
 static struct {
     bool json;
+    bool prometheus;
+    bool emf;
+    const char *output;
     const char *store;
 } args;
-
-/* What is on record and may need somebody. */
-struct gauges {
-    uint64_t in_progress;
-    uint64_t overdue;
-    uint64_t failed;
-    uint64_t unknown;
-    uint64_t corrupt;
-};
-
-static int gauge(void *ctx, int code, const struct idem_record *record)
-{
-    struct gauges *g = ctx;
-
-    g->corrupt += code != 0;
-    g->in_progress += code == 0 && record->status == IDEM_STATUS_IN_PROGRESS;
-    g->failed += code == 0 && record->status == IDEM_STATUS_FAILED;
-    g->unknown += code == 0 && record->status == IDEM_STATUS_UNKNOWN;
-    return 0;
-}
-
-/* The store says what is overdue: by its own clock. */
-static int gauge_overdue(void *ctx, int code, const struct idem_record *record)
-{
-    struct gauges *g = ctx;
-
-    (void)record;
-    g->overdue += code == 0;
-    return 0;
-}
-
-static int read_gauges(struct idem_store *store, struct gauges *g,
-                       struct idem_error *error)
-{
-    struct idem_filter filter = IDEM_FILTER_INIT;
-    int rc;
-
-    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
-                      1u << IDEM_STATUS_UNKNOWN;
-    rc = idem_list(store, &filter, gauge, g, /* ret_now_ms= */ NULL, error);
-    if (rc == 0) {
-        filter.statuses = 0;
-        filter.overdue = true;
-        rc = idem_list(store, &filter, gauge_overdue, g, /* ret_now_ms= */ NULL,
-                       error);
-    }
-    return rc;
-}
 
 /* One member on a line of its own, or in an object. */
 struct printer {
@@ -86,16 +43,18 @@ static void put_counters(struct printer *p, const struct idem_counters *c)
     put(p, "purged", c->purged);
 }
 
-static void put_gauges(struct printer *p, const struct gauges *g)
+static void put_gauges(struct printer *p, const struct cli_look *look)
 {
-    put(p, "in_progress", g->in_progress);
-    put(p, "overdue", g->overdue);
-    put(p, "failed", g->failed);
-    put(p, "unknown", g->unknown);
-    put(p, "corrupt", g->corrupt);
+    put(p, "in_progress", look->in_progress);
+    put(p, "overdue", look->overdue);
+    put(p, "missing", look->missing);
+    put(p, "failed", look->failed_len);
+    put(p, "unknown", look->unknown);
+    put(p, "corrupt", look->unreadable);
 }
 
-static int print_json(const struct idem_counters *c, const struct gauges *g)
+static int print_json(const struct idem_counters *c,
+                      const struct cli_look *look)
 {
     struct printer p;
     struct cli_json json;
@@ -108,43 +67,88 @@ static int print_json(const struct idem_counters *c, const struct gauges *g)
     put_counters(&p, c);
     cli_json_object(&json, "counters", &child);
     cli_json_init(&child);
-    put_gauges(&p, g);
+    put_gauges(&p, look);
     cli_json_object(&json, "records", &child);
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
 }
 
-static int print(const struct idem_counters *c, const struct gauges *g)
+static int print(const struct idem_counters *c, const struct cli_look *look)
 {
     struct printer p = {.json = NULL};
 
     if (args.json) {
-        return print_json(c, g);
+        return print_json(c, look);
     }
     (void)puts("Since the store was made:");
     put_counters(&p, c);
     (void)puts("On record now:");
-    put_gauges(&p, g);
+    put_gauges(&p, look);
     return 0;
+}
+
+/* For people: what the store itself has counted. */
+static int print_stats(struct idem_store *store, const struct cli_look *look)
+{
+    struct idem_counters counters = IDEM_COUNTERS_INIT;
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    error.code = cli_metrics(store, look, &metrics, &error);
+    if (error.code == 0 && !metrics.has_counters) {
+        error.code = idem_count(store, &counters, &error);
+        metrics.counters = counters;
+    }
+    return error.code != 0 ? cli_fail_with(&error)
+                           : print(&metrics.counters, look);
+}
+
+static int print_metrics(struct idem_store *store, const struct cli_look *look)
+{
+    const char *to = args.output != NULL ? args.output : "-";
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    error.code = cli_metrics(store, look, &metrics, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    return args.emf ? cli_metrics_emf(&metrics, /* before= */ NULL)
+                    : cli_metrics_write(&metrics, to);
 }
 
 static int stats(struct idem_store *store)
 {
-    struct idem_counters counters = IDEM_COUNTERS_INIT;
     struct idem_error error = {0};
-    struct gauges gauges = {0};
+    struct cli_look look;
     int status;
 
-    error.code = idem_count(store, &counters, &error);
-    if (error.code == 0) {
-        error.code = read_gauges(store, &gauges, &error);
-    }
+    error.code = cli_look(store, /* scope= */ NULL, &look, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    status = print(&counters, &gauges);
-    return status == 0 && gauges.corrupt > 0 ? CLI_CORRUPT : status;
+    status = args.prometheus || args.emf ? print_metrics(store, &look)
+                                         : print_stats(store, &look);
+    if (status == 0 && look.unreadable > 0) {
+        status = CLI_CORRUPT;
+    }
+    cli_look_finish(&look);
+    return status;
+}
+
+/* Whoever collects metrics is told that the store is away, too. */
+static int away(int status)
+{
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    if (args.prometheus && cli_metrics(/* store= */ NULL, /* look= */ NULL,
+                                       &metrics, &error) == 0) {
+        (void)cli_metrics_write(&metrics,
+                                args.output != NULL ? args.output : "-");
+    }
+    return status;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -156,17 +160,39 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "stats takes no key; see idem show");
     }
-    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
-    if (status == 0) {
-        status = stats(store);
-        cli_journal_note(store);
-        idem_close(store);
+    if (args.json + args.prometheus + args.emf > 1) {
+        return cli_usage(command, "choose one: --json, --prometheus or --emf");
     }
+    if (args.output != NULL && !args.prometheus) {
+        return cli_usage(command, "--output belongs to --prometheus");
+    }
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return away(status);
+    }
+    status = stats(store);
+    cli_journal_note(store);
+    idem_close(store);
     return status;
 }
 
 static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
+    {.name = "prometheus",
+     .letter = 'p',
+     .kind = CLI_FLAG,
+     .target = &args.prometheus,
+     .help = "answer in the text format of Prometheus"},
+    {.name = "emf",
+     .kind = CLI_FLAG,
+     .target = &args.emf,
+     .help = "answer in CloudWatch's embedded metric format"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXT,
+     .target = &args.output,
+     .arg = "FILE",
+     .help = "write it there, all of it or nothing (default: stdout)"},
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -174,6 +200,7 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem stats",
     "idem stats --json | jq .counters.replayed",
+    "idem stats -p -o /var/lib/prometheus/node-exporter/idem.prom",
     NULL,
 };
 

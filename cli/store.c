@@ -1,6 +1,7 @@
 /* The store of a command: which one, and opening it. */
 #include "cli.h"
 #include "descriptors.h"
+#include "metrics.h"
 #include "state.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ static int open_url(const char *url, unsigned flags,
         options.host = *host;
     }
     options.result_max = IDEM_RESULT_MAX; /* --max-output is the limit. */
+    cli_metered(&options);
     error.code = idem_open(url, &options, ret_store, &error);
     if (!is_file) {
         cli_descriptors_keep(&noted);

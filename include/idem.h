@@ -251,6 +251,8 @@ struct idem_record {
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
     size_t history_len;
+    bool overdue; /* Of idem_list(): in progress, and late by the store's own
+                     clock. Else false. */
 
     /* For stores: who may end this attempt, and proofs of the parts. */
     uint8_t nonce[16];
@@ -318,6 +320,14 @@ enum idem_open_flag {
     IDEM_OPEN_NO_CREATE = 4, /* Fail where the store does not exist. */
 };
 
+struct idem_op;
+
+/* Told of an op that was answered, or that was given up: on the thread that reaps
+ * it, from which nothing may be called that takes an op or a store. @took_us is
+ * how long that took since it was submitted. */
+typedef void idem_observe_fn(void *ctx, const struct idem_op *op,
+                             int64_t took_us);
+
 struct idem_open_options {
     size_t size;        /* sizeof, set by IDEM_OPEN_OPTIONS_INIT. */
     unsigned flags;     /* enum idem_open_flag, or-ed. */
@@ -325,14 +335,14 @@ struct idem_open_options {
     size_t queue_max;   /* Operations queued at most; 4,096. */
     size_t result_max;  /* Longer results become tombstones; 16 MiB. */
     struct idem_host host;
+    idem_observe_fn *observe; /* NULL: nobody is told. */
+    void *observe_ctx;
 };
 
 #define IDEM_OPEN_OPTIONS_INIT                                                 \
     {                                                                          \
         sizeof(struct idem_open_options), 0, 10000, 4096, (size_t)16 << 20,    \
-        {                                                                      \
-            NULL, NULL, NULL, NULL                                             \
-        }                                                                      \
+            {NULL, NULL, NULL, NULL}, NULL, NULL                               \
     }
 
 /* Opens the store that @url names and creates it if it is not there:
@@ -756,7 +766,6 @@ int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
  * submitted since the last call runs together, with one flush to the disk.
  */
 struct idem_queue;
-struct idem_op;
 
 /* IDEM_EINVALID, IDEM_ENOMEM */
 int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,

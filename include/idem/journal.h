@@ -211,6 +211,18 @@ int idem_journal_list(struct idem_journal *journal,
                       idem_journal_fn *each, void *ctx,
                       struct idem_error *ret_error);
 
+/* Takes up the entry whose file has the content @bytes: from a journal of another
+ * host, or from a log (a program that cannot keep files writes it there, in
+ * base64). Durable when it answers 0; one that is there already is no error.
+ *
+ * IDEM_ECORRUPT      It is torn or changed, or no entry.
+ * IDEM_ECONFIG       It was written by a newer version.
+ * IDEM_EFULL         The disk or the journal is full.
+ * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
+                       struct idem_error *ret_error);
+
 /* Deletes the entry in the file @name, for good: a person has seen it.
  *
  * IDEM_ENOTFOUND     There is no such entry.

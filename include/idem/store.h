@@ -186,6 +186,7 @@ struct idem_op {
     int state;           /* enum idem_op_state; atomic from submit to answer. */
     int64_t deadline_ms; /* CLOCK_MONOTONIC. */
     int64_t asked_boot_ms; /* First submitted; leases count from here. */
+    int64_t submitted_ns;  /* CLOCK_MONOTONIC; where somebody observes. */
     void *user;
     uint8_t *args; /* One block: the arguments. */
     size_t args_len;

@@ -19,10 +19,12 @@ static int give_up(struct idem_queue *queue, struct idem_op **op,
 
     switch (idem__queue_cancel(queue, *op)) {
     case IDEM_CANCEL_TAKEN_BACK:
-        return idem_op_fail(*op, IDEM_EUNAVAILABLE,
-                            "%s: no answer within %lld ms; nothing was done",
-                            store->ops->name,
-                            (long long)store->options.timeout_ms);
+        (void)idem_op_fail(*op, IDEM_EUNAVAILABLE,
+                           "%s: no answer within %lld ms; nothing was done",
+                           store->ops->name,
+                           (long long)store->options.timeout_ms);
+        idem__queue_observe(store, *op);
+        return IDEM_EUNAVAILABLE;
     case IDEM_CANCEL_DETACHED:
         *op = NULL;
         if (reads) {

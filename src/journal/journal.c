@@ -502,6 +502,49 @@ int idem_journal_put(struct idem_journal *journal,
     return 0;
 }
 
+/* Encodes what was decoded: the file is one of ours, whatever wrote @bytes. */
+static int adopt(const struct idem_journal *journal, struct idem_slice bytes,
+                 struct idem__entry_file *file, struct idem_error *error)
+{
+    struct idem_journal_entry held = {.fd = -1};
+    char name[IDEM__ENTRY_NAME_LEN + 1];
+    struct idem__entry entry;
+    int rc = idem__entry_decode(bytes, &entry, name, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__entry_encode(&entry, file);
+    if (rc != 0) {
+        return idem__error_plain(error, rc);
+    }
+    rc = put(journal, file, &held, error);
+    if (rc == 0) {
+        (void)close(held.fd);
+        (void)close(held.directory);
+    }
+    return rc;
+}
+
+int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
+                       struct idem_error *ret_error)
+{
+    struct idem__entry_file *file;
+    int rc = idem__journal_check(journal, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    file = idem__alloc(sizeof(*file));
+    if (file == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    rc = adopt(journal, bytes, file, ret_error);
+    explicit_bzero(file, sizeof(*file));
+    idem__free(file);
+    return rc;
+}
+
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 {
     return entry->name;

@@ -313,6 +313,17 @@ size_t idem_queue_len(struct idem_queue *queue)
     return len;
 }
 
+void idem__queue_observe(const struct idem_store *store,
+                         const struct idem_op *op)
+{
+    const struct idem_open_options *options = &store->options;
+
+    if (options->observe != NULL) {
+        options->observe(options->observe_ctx, op,
+                         (idem__mono_ns() - op->submitted_ns) / 1000);
+    }
+}
+
 /* What every op gets before the store sees it: a nonce of its own, the moment
  * from which a lease counts, a deadline. The first two are kept when the op is
  * submitted again. */
@@ -321,6 +332,9 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
     const struct idem_open_options *options = &queue->store->options;
     struct idem_clock_reading reading;
 
+    if (options->observe != NULL) {
+        op->submitted_ns = idem__mono_ns();
+    }
     memset(&op->error, 0, sizeof(op->error));
     op->has_record = false;
     op->verdict = (enum idem_verdict)0;
@@ -378,6 +392,9 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
         }
     }
     IDEM__CRASH_POINT("queue/submitted");
+    if (rc != 0) {
+        idem__queue_observe(store, op);
+    }
     if (rc != 0 && ret_error != NULL) {
         *ret_error = op->error;
     }
@@ -399,6 +416,9 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
         size_t submitted;
         struct idem_op *op = pop(queue, &submitted);
 
+        if (op != NULL) {
+            idem__queue_observe(store, op);
+        }
         if (op != NULL || submitted == 0 ||
             (!first && idem__mono_ms() >= deadline_ms)) {
             IDEM__CRASH_POINT("queue/reaped");

@@ -37,6 +37,10 @@ void idem__queue_forget(struct idem_queue *queue, struct idem_op *op);
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op);
 
+/* Tells who observes the store of @op, which was answered or given up. */
+void idem__queue_observe(const struct idem_store *store,
+                         const struct idem_op *op);
+
 /* IDEM_EINVALID, with a sentence, if the process is not the one that opened
  * @store. */
 int idem__store_check(const struct idem_store *store, struct idem_error *error);

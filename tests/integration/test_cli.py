@@ -25,7 +25,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
-    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "key", "completion",
+    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "watch",
+    "key", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -359,7 +360,7 @@ BAD_USAGE = [
     (["resolve", "--fail", "--reason", "r"], "which key"),
     (["purge", "a"], "no key"),
     (["purge", "--max", "0"], "from 1 to"),
-    (["reconcile", "a"], "no key"),
+    (["reconcile", "a", "--drop", "e"], "name no others"),
     (["reconcile", "--list", "--drop", "e"], "choose one"),
     (["reconcile", "--output", "e", "--drop", "e"], "choose one"),
     (["reconcile", "--list", "-n"], "--dry-run"),

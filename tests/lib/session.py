@@ -139,6 +139,7 @@ HEADERS = """#include <idem.h>
 #include <idem/journal.h>
 #include <idem/key.h>
 #include <idem/memory.h>
+#include <idem/metrics.h>
 #include <idem/sqlite.h>
 #include <idem/store.h>
 #include <poll.h>

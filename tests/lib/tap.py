@@ -96,6 +96,7 @@ def environment(extra=None):
     }
     env.update(HOME=os.getcwd(), LC_ALL="C")
     env.update(IDEM_JOURNAL_DIR=os.path.join(os.getcwd(), "journal"))
+    env.update(IDEM_AUDIT_LOG=os.path.join(os.getcwd(), "audit.log"))
     for name, value in (extra or {}).items():
         if value is None:
             env.pop(name, None)

@@ -165,10 +165,14 @@ bool idem__verb_list_row(struct idem_op *op, int code,
                          const struct idem_record *record,
                          const struct idem_now *now)
 {
-    const struct idem_filter *filter = &op->u.list.filter;
+    struct idem_record shown;
 
-    if (passes(filter, code, record, now) &&
-        op->u.list.each(op->u.list.ctx, code, record) != 0) {
+    if (!passes(&op->u.list.filter, code, record, now)) {
+        return true;
+    }
+    shown = *record;
+    shown.overdue = code == 0 && idem_decide_overdue(record, now);
+    if (op->u.list.each(op->u.list.ctx, code, &shown) != 0) {
         op->u.list.stopped = true;
         return false;
     }

@@ -1,0 +1,437 @@
+/* idem watch: tells an operator of work that needs one. */
+#include "alert.h"
+#include "cli.h"
+#include "log.h"
+#include "metrics.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct {
+    bool once;
+    int64_t every_ms;
+    const char *warn;
+    const char *critical;
+    const char *hook;
+    int64_t hook_timeout_ms;
+    int64_t again_ms;
+    const char *scope;
+    const char *metrics;
+    bool emf;
+    bool json;
+    const char *store;
+} args = {
+    .hook_timeout_ms = 60000,
+    .again_ms = 30LL * 86400000,
+};
+
+struct watch {
+    struct cli_limits limits;
+    struct idem_store *store; /* NULL: it could not be opened yet. */
+    struct cli_look look;
+    struct cli_look last;        /* Of the look before it; empty at first. */
+    bool many;                   /* in_progress was over its limit then. */
+    struct idem_metrics metrics; /* Likewise. */
+    bool measured;               /* There are such. */
+    int status;                  /* Of the output. */
+};
+
+/* ---- One alert ---- */
+
+static int compare(const void *a, const void *b)
+{
+    return memcmp(((const struct cli_open *)a)->record.id,
+                  ((const struct cli_open *)b)->record.id, IDEM_ID_LEN);
+}
+
+/* The same alert was up at the last look. @last is in the order of ids. */
+static bool is_in(const struct cli_look *look, const struct cli_open *open)
+{
+    enum cli_alert_kind kind;
+    enum cli_alert_kind was;
+    const struct cli_open *found =
+        look->len == 0 ? NULL
+                       : bsearch(open, look->open, look->len,
+                                 sizeof(look->open[0]), compare);
+
+    return found != NULL && found->record.fence == open->record.fence &&
+           cli_alert_of(found, &was) && cli_alert_of(open, &kind) &&
+           was == kind;
+}
+
+/* Raises it where there is a hook, and prints it where it is news. */
+static void tell(struct watch *watch, const char *name, struct cli_json *line,
+                 bool is_new)
+{
+    struct cli_raise raise = {watch->store, args.hook, args.hook_timeout_ms,
+                              args.again_ms};
+    enum cli_raised raised = CLI_RAISED_BEFORE;
+
+    if (args.hook != NULL) {
+        raised = cli_alert_raise(&raise, name, line);
+        cli_json_text(line, "raised", cli_raised_names[raised]);
+    }
+    if (args.once || is_new || raised == CLI_RAISED_NOW) {
+        watch->status |= cli_log_end(line, stdout);
+    } else {
+        cli_json_finish(line);
+    }
+}
+
+static void tell_record(struct watch *watch, const struct cli_open *open)
+{
+    enum cli_alert_kind kind;
+    enum cli_level level;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+
+    if (!cli_alert_of(open, &kind)) {
+        return;
+    }
+    level = cli_alert_level(&watch->limits, &watch->look, kind);
+    if (level == CLI_LEVEL_OK) {
+        return;
+    }
+    cli_log_begin(&line, cli_levels[level], cli_alert_kinds[kind]);
+    if (open->unreadable) {
+        cli_log_identity(&line, &open->record);
+    } else {
+        cli_log_record(&line, &open->record);
+    }
+    cli_alert_name(&open->record, kind, name);
+    tell(watch, name, &line, !is_in(&watch->last, open));
+}
+
+/* About no record: raised once an hour for as long as it lasts. */
+static void tell_many(struct watch *watch)
+{
+    enum cli_level level =
+        cli_alert_level(&watch->limits, &watch->look, CLI_ALERT_IN_PROGRESS);
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+
+    if (level != CLI_LEVEL_OK) {
+        cli_log_begin(&line, cli_levels[level], "in_progress");
+        cli_json_count(&line, "in_progress", watch->look.in_progress);
+        (void)snprintf(name, sizeof(name), "in_progress/%s/%lld",
+                       cli_levels[level],
+                       (long long)(watch->look.now_ms / 3600000));
+        tell(watch, name, &line, !watch->many);
+    }
+    watch->many = level != CLI_LEVEL_OK;
+}
+
+/* What was up at the last look and is not any more. */
+static void tell_cleared(struct watch *watch)
+{
+    enum cli_alert_kind kind;
+    struct cli_json line;
+    size_t i;
+
+    for (i = 0; i < watch->last.len; i++) {
+        const struct cli_open *open = &watch->last.open[i];
+
+        if (cli_alert_of(open, &kind) && !is_in(&watch->look, open)) {
+            cli_log_begin(&line, "ok", "cleared");
+            cli_json_text(&line, "kind", cli_alert_kinds[kind]);
+            cli_log_identity(&line, &open->record);
+            cli_json_count(&line, "fence", open->record.fence);
+            watch->status |= cli_log_end(&line, stdout);
+        }
+    }
+}
+
+/* ---- The sum ---- */
+
+static void print_limit(int64_t limit)
+{
+    if (limit != IDEM_NEVER) {
+        (void)printf("%lld", (long long)limit);
+    }
+    (void)putchar(';');
+}
+
+/* IDEM CRITICAL - 1 overdue, 0 failed ... | overdue=1;;0;0 ... */
+static void print_plugin_line(const struct watch *watch, enum cli_level level)
+{
+    static const char *const words[] = {"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+    int kind;
+
+    (void)printf("IDEM %s -", words[level]);
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        (void)printf("%s %llu %s", kind == 0 ? "" : ",",
+                     (unsigned long long)cli_alert_count(
+                         &watch->look, (enum cli_alert_kind)kind),
+                     kind == CLI_ALERT_IN_PROGRESS ? "in progress"
+                                                   : cli_alert_kinds[kind]);
+    }
+    (void)fputs(" |", stdout);
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        (void)printf(" %s=%llu;", cli_alert_kinds[kind],
+                     (unsigned long long)cli_alert_count(
+                         &watch->look, (enum cli_alert_kind)kind));
+        print_limit(watch->limits.warn[kind]);
+        print_limit(watch->limits.critical[kind]);
+        (void)putchar('0');
+    }
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
+static void print_look_line(struct watch *watch, enum cli_level level)
+{
+    struct cli_json line;
+    int kind;
+
+    cli_log_begin(&line, cli_levels[level], "look");
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        cli_json_count(&line, cli_alert_kinds[kind],
+                       cli_alert_count(&watch->look,
+                                       (enum cli_alert_kind)kind));
+    }
+    if (watch->look.oldest_ms != 0) {
+        cli_json_ms(&line, "oldest_ms", watch->look.oldest_ms);
+    }
+    watch->status |= cli_log_end(&line, stdout);
+}
+
+/* The metrics of this look, or that the store is away. */
+static void measure(struct watch *watch, const struct cli_look *look)
+{
+    struct idem_metrics metrics;
+    struct idem_error error = {0};
+
+    if (args.metrics == NULL && !args.emf) {
+        return;
+    }
+    error.code = cli_metrics(watch->store, look, &metrics, &error);
+    if (error.code != 0) {
+        watch->status |= cli_fail_with(&error);
+    }
+    if (args.metrics != NULL) {
+        watch->status |= cli_metrics_write(&metrics, args.metrics);
+    }
+    if (args.emf) {
+        watch->status |=
+            cli_metrics_emf(&metrics, watch->measured ? &watch->metrics : NULL);
+    }
+    metrics.store = NULL; /* The store's, which may be closed. */
+    watch->metrics = metrics;
+    watch->measured = true;
+}
+
+/* ---- One look ---- */
+
+static enum cli_level cannot_look(struct watch *watch)
+{
+    struct cli_json line;
+
+    if (args.once && !args.json) {
+        (void)puts("IDEM UNKNOWN - the store cannot be read");
+    } else {
+        cli_log_begin(&line, cli_levels[CLI_LEVEL_UNKNOWN], "away");
+        watch->status |= cli_log_end(&line, stdout);
+    }
+    idem_close(watch->store);
+    watch->store = NULL;
+    measure(watch, /* look= */ NULL);
+    return CLI_LEVEL_UNKNOWN;
+}
+
+/* A hook is run under a claim, so it takes a store that can be written. */
+static int read_store(struct watch *watch)
+{
+    unsigned flags =
+        args.hook != NULL ? IDEM_OPEN_NO_CREATE : IDEM_OPEN_READONLY;
+    struct idem_slice scope = idem_str(args.scope);
+    struct idem_error error = {0};
+    int status = 0;
+
+    if (watch->store == NULL) {
+        status = cli_open_store(args.store, flags, &watch->store);
+    }
+    if (status != 0) {
+        return status;
+    }
+    error.code = cli_look(watch->store, args.scope != NULL ? &scope : NULL,
+                          &watch->look, &error);
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static enum cli_level look(struct watch *watch)
+{
+    enum cli_level level;
+    size_t i;
+
+    if (read_store(watch) != 0) {
+        return cannot_look(watch);
+    }
+    level = cli_alert_worst(&watch->limits, &watch->look);
+    if (args.once && !args.json) {
+        print_plugin_line(watch, level);
+    } else {
+        print_look_line(watch, level);
+    }
+    qsort(watch->look.open, watch->look.len, sizeof(watch->look.open[0]),
+          compare);
+    for (i = 0; i < watch->look.len; i++) {
+        tell_record(watch, &watch->look.open[i]);
+    }
+    tell_many(watch);
+    tell_cleared(watch);
+    measure(watch, &watch->look);
+    cli_look_finish(&watch->last);
+    watch->last = watch->look;
+    memset(&watch->look, 0, sizeof(watch->look));
+    return level;
+}
+
+/* ---- Again and again ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* Without SA_RESTART, so that the pause ends. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop};
+
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000L};
+
+    while (!stopped && nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
+static int watch(struct watch *w)
+{
+    enum cli_level level = look(w);
+
+    if (!args.once) {
+        catch_signals();
+        while (!stopped && w->status == 0 && !ferror(stdout)) {
+            pause_ms(args.every_ms);
+            if (!stopped) {
+                level = look(w);
+            }
+        }
+        level = CLI_LEVEL_OK;
+    }
+    cli_look_finish(&w->last);
+    idem_close(w->store);
+    return w->status != 0 ? w->status : (int)level;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct watch w = {.status = 0};
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "watch takes no key; see idem show");
+    }
+    if (args.once == (args.every_ms != 0)) {
+        return cli_usage(command, "say how often: --once or --every TIME");
+    }
+    cli_limits_init(&w.limits);
+    status = cli_limits_read(command, "warn", args.warn, w.limits.warn);
+    if (status == 0) {
+        status = cli_limits_read(command, "critical", args.critical,
+                                 w.limits.critical);
+    }
+    if (status == 0) {
+        status = cli_log_init();
+    }
+    return status != 0 ? status : watch(&w);
+}
+
+static struct cli_option options[] = {
+    {.name = "once",
+     .kind = CLI_FLAG,
+     .target = &args.once,
+     .help = "look once; exit as a monitoring plugin does"},
+    {.name = "every",
+     .kind = CLI_DURATION,
+     .target = &args.every_ms,
+     .arg = "TIME",
+     .min = 100,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "look again and again, until a signal ends it"},
+    {.name = "warn",
+     .kind = CLI_TEXT,
+     .target = &args.warn,
+     .arg = "LIMITS",
+     .help = "more than this is a warning: failed=0"},
+    {.name = "critical",
+     .kind = CLI_TEXT,
+     .target = &args.critical,
+     .arg = "LIMITS",
+     .help = "more than this is critical: overdue=0,unknown=0,unreadable=0"},
+    {.name = "hook",
+     .kind = CLI_TEXT,
+     .target = &args.hook,
+     .arg = "COMMAND",
+     .help = "run it once for each alert, which is JSON on its stdin"},
+    {.name = "hook-timeout",
+     .kind = CLI_DURATION,
+     .target = &args.hook_timeout_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = 86400000,
+     .help = "how long the hook may take (60s)"},
+    {.name = "again",
+     .kind = CLI_DURATION,
+     .target = &args.again_ms,
+     .arg = "TIME",
+     .min = CLI_OR_NEVER(1),
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "raise an alert anew that still stands after this long (30d)"},
+    {.name = "scope",
+     .letter = 's',
+     .kind = CLI_ANY_TEXT,
+     .target = &args.scope,
+     .arg = "SCOPE",
+     .max = IDEM_SCOPE_MAX,
+     .help = "only this scope (default: all)"},
+    {.name = "metrics",
+     .kind = CLI_TEXT,
+     .target = &args.metrics,
+     .arg = "FILE",
+     .help = "write them for Prometheus at each look"},
+    {.name = "emf",
+     .kind = CLI_FLAG,
+     .target = &args.emf,
+     .help = "print them for CloudWatch at each look"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem watch --once                 # for Nagios, Icinga, cron",
+    "idem watch --every 5m --hook 'mail -s idem ops@example.com'",
+    "idem watch --once --critical in_progress=500,overdue=3",
+    NULL,
+};
+
+const struct cli_command cli_watch = {
+    .name = "watch",
+    .summary = "tell of work that is overdue, failed or unknown",
+    .usage = "idem watch [OPTION...] --once | --every TIME",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,120 @@
+/* Somebody else's command, which is told something in JSON. */
+#include "hook.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+    TOO_LONG = 124,
+    NOT_STARTED = 127,
+    LOOK_MS = 10
+};
+
+/* A file in memory, at its beginning: unlike a pipe it can be read late, or not
+ * at all. -1 with errno. */
+static int text_file(const struct cli_json *json)
+{
+    int fd = memfd_create("idem-hook", MFD_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
+    bool written;
+
+    if (f == NULL) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return -1;
+    }
+    written = cli_json_write(json, f) == 0;
+    if (fclose(f) != 0 || !written || lseek(fd, 0, SEEK_SET) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int start(const char *command, int input, pid_t *ret_pid)
+{
+    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t none;
+    int rc;
+
+    argv[2] = strdup(command);
+    if (argv[2] == NULL) {
+        return ENOMEM;
+    }
+    (void)sigemptyset(&none);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+                                           STDOUT_FILENO);
+    rc = posix_spawn(ret_pid, "/bin/sh", &actions, &attr, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attr);
+    free(argv[2]);
+    return rc;
+}
+
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int await(pid_t pid, int64_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    int64_t until_ms = mono_ms() + timeout_ms;
+    bool late = false;
+    int how = 0;
+    pid_t got;
+
+    while ((got = waitpid(pid, &how, WNOHANG)) == 0 ||
+           (got < 0 && errno == EINTR)) {
+        if (!late && mono_ms() >= until_ms) {
+            late = true;
+            (void)kill(-pid, SIGKILL);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    if (late) {
+        return TOO_LONG;
+    }
+    return got == pid && WIFEXITED(how) ? WEXITSTATUS(how)
+                                        : 128 + WTERMSIG(how);
+}
+
+int cli_hook(const char *command, const struct cli_json *json,
+             int64_t timeout_ms)
+{
+    int input = text_file(json);
+    pid_t pid;
+    int rc;
+
+    if (input < 0) {
+        cli_say("cannot tell the hook: %s", strerror(errno));
+        return NOT_STARTED;
+    }
+    rc = start(command, input, &pid);
+    (void)close(input);
+    if (rc != 0) {
+        cli_say("cannot start the hook: %s", strerror(rc));
+        return NOT_STARTED;
+    }
+    return await(pid, timeout_ms);
+}

@@ -1,0 +1,169 @@
+/* What is open in a store, read once. */
+#include "look.h"
+
+#include "alert.h"
+
+#include <stdlib.h>
+
+static bool same(struct idem_slice a, struct idem_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.base, b.base, a.len) == 0);
+}
+
+/* Moves what @slice points to into @to. */
+static char *keep(char *to, struct idem_slice *slice)
+{
+    if (slice->len > 0) {
+        memcpy(to, slice->base, slice->len);
+    }
+    slice->base = to;
+    return to + slice->len;
+}
+
+/* The texts share one block, which the scope begins. */
+static bool keep_texts(struct idem_record *copy,
+                       const struct idem_record *record)
+{
+    struct idem_slice *slices[] = {&copy->scope, &copy->key, &copy->owner,
+                                   &copy->error, &copy->note};
+    size_t len = 1;
+    char *block;
+    size_t i;
+
+    memset(copy, 0, sizeof(*copy));
+    copy->scope = record->scope;
+    copy->key = record->key;
+    copy->owner = record->owner;
+    copy->error = record->error;
+    copy->note = record->note;
+    for (i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+        len += slices[i]->len;
+    }
+    block = malloc(len);
+    if (block == NULL) {
+        return false;
+    }
+    for (i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+        block = keep(block, slices[i]);
+    }
+    return true;
+}
+
+static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
+{
+    copy->status = r->status;
+    copy->on_expired_lease = r->on_expired_lease;
+    copy->fence = r->fence;
+    copy->attempts = r->attempts;
+    copy->created_ms = r->created_ms;
+    copy->started_ms = r->started_ms;
+    copy->lease_ms = r->lease_ms;
+    copy->lease_end_ms = r->lease_end_ms;
+    copy->expected_ms = r->expected_ms;
+    copy->ended_ms = r->ended_ms;
+    copy->expires_ms = r->expires_ms;
+    copy->retention_ms = r->retention_ms;
+    copy->by_lease = r->by_lease;
+    copy->overdue = r->overdue;
+}
+
+static struct cli_open *make_room(struct cli_look *look)
+{
+    size_t room = look->room == 0 ? 64 : 2 * look->room;
+    struct cli_open *more;
+
+    if (look->len < look->room) {
+        return &look->open[look->len];
+    }
+    more = realloc(look->open, room * sizeof(*more));
+    if (more == NULL) {
+        return NULL;
+    }
+    look->open = more;
+    look->room = room;
+    return &look->open[look->len];
+}
+
+static bool add(struct cli_look *look, int code, const struct idem_record *r)
+{
+    struct cli_open *open = make_room(look);
+
+    if (open == NULL || !keep_texts(&open->record, r)) {
+        look->failed = true;
+        return false;
+    }
+    memcpy(open->record.id, r->id, sizeof(open->record.id));
+    open->unreadable = code != 0;
+    if (code == 0) {
+        copy_numbers(&open->record, r);
+    }
+    look->len++;
+    return true;
+}
+
+static void count(struct cli_look *look, int code, const struct idem_record *r)
+{
+    if (code != 0) {
+        look->unreadable++;
+    } else if (r->status == IDEM_STATUS_FAILED) {
+        look->failed_len++;
+    } else if (r->status == IDEM_STATUS_UNKNOWN) {
+        look->unknown++;
+        look->missing += r->by_lease;
+    } else {
+        look->in_progress++;
+        look->overdue += r->overdue;
+        look->missing += r->overdue;
+        if (look->oldest_ms == 0 || r->started_ms < look->oldest_ms) {
+            look->oldest_ms = r->started_ms;
+        }
+    }
+}
+
+static int see(void *ctx, int code, const struct idem_record *record)
+{
+    struct cli_look *look = ctx;
+
+    if (same(record->scope, idem_str(CLI_ALERT_SCOPE))) {
+        return 0;
+    }
+    count(look, code, record);
+    return !add(look, code, record);
+}
+
+int cli_look(struct idem_store *store, const struct idem_slice *scope,
+             struct cli_look *ret_look, struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int rc;
+
+    memset(ret_look, 0, sizeof(*ret_look));
+    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
+                      1u << IDEM_STATUS_UNKNOWN;
+    if (scope != NULL) {
+        filter.any_scope = false;
+        filter.scope = *scope;
+    }
+    rc = idem_list(store, &filter, see, ret_look, &ret_look->now_ms, ret_error);
+    if (rc == 0 && ret_look->failed) {
+        rc = IDEM_ENOMEM;
+        ret_error->code = rc;
+        (void)snprintf(ret_error->text, sizeof(ret_error->text), "%s",
+                       idem_error_text(rc));
+    }
+    if (rc != 0) {
+        cli_look_finish(ret_look);
+    }
+    return rc;
+}
+
+void cli_look_finish(struct cli_look *look)
+{
+    size_t i;
+
+    for (i = 0; i < look->len; i++) {
+        free((char *)(uintptr_t)look->open[i].record.scope.base);
+    }
+    free(look->open);
+    memset(look, 0, sizeof(*look));
+}

@@ -1,0 +1,38 @@
+/* look.h: what is open in a store, read once. */
+#ifndef IDEM_CLI_LOOK_H
+#define IDEM_CLI_LOOK_H
+
+#include <idem.h>
+
+/* A record that is in progress, failed or unknown. */
+struct cli_open {
+    struct idem_record record; /* Only scope, key, owner, error and note of its
+                                  slices; the look owns them. */
+    bool unreadable;           /* Only id, scope and key are set. */
+};
+
+struct cli_look {
+    struct cli_open *open; /* In the order in which the store told them. */
+    size_t len;
+    size_t room;
+    bool failed; /* Out of memory. */
+
+    int64_t now_ms; /* By the store's clock. */
+    uint64_t in_progress;
+    uint64_t overdue; /* Of these. */
+    uint64_t missing; /* These, and what is unknown because its lease ended. */
+    uint64_t failed_len;
+    uint64_t unknown;
+    uint64_t unreadable;
+    int64_t oldest_ms; /* Start of the attempt in progress that has gone on for
+                          longest; 0: there is none. */
+};
+
+/* Reads what is open in @scope (NULL: in every scope) and not in the scope of
+ * alerts (CLI_ALERT_SCOPE). A store with an index reads nothing else. The caller
+ * calls cli_look_finish(). An enum idem_code. */
+int cli_look(struct idem_store *store, const struct idem_slice *scope,
+             struct cli_look *ret_look, struct idem_error *ret_error);
+void cli_look_finish(struct cli_look *look);
+
+#endif

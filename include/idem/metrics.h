@@ -1,0 +1,146 @@
+/* idem/metrics.h: what happened, in the forms that monitoring reads.
+ *
+ * A meter counts what a process is answered by its stores: verdicts and ends,
+ * errors by their code, and how long each call took. With a file it counts for all
+ * processes of this host together, however short they live, and for any kind of
+ * store:
+ *
+ *     idem_meter_open("/var/lib/idem/meter", IDEM_METER_CREATE, &meter, &error)
+ *     options.observe = idem_meter_observe;
+ *     options.observe_ctx = meter;
+ *     idem_open(url, &options, &store, &error)
+ *     |
+ *     |   ... work ...
+ *     |
+ *     idem_close(store)
+ *     idem_meter_close(meter)
+ *
+ * Its numbers, the store's own counters, and what is on record make a struct
+ * idem_metrics, which is written as Prometheus text or in CloudWatch's embedded
+ * metric format.
+ *
+ * The file is one page, shared by all who map it; each number is added to by one
+ * atomic instruction, and flushed by nobody: after a power cut the last ones may
+ * be missing. All numbers are 8 bytes in the order of the host:
+ *
+ *        0  8  "IDEMMTR1"
+ *       64  .  the counters of struct idem_counters, in its order; 32 places
+ *      320  .  errors by the negative of their code; 32 places
+ *      576  .  calls: 8 times 32 places, for each enum idem_call: 20 buckets, the
+ *              sum in microseconds
+ *     4096     the end
+ */
+#ifndef IDEM_METRICS_H
+#define IDEM_METRICS_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum idem_call {
+    IDEM_CALL_BEGIN,
+    IDEM_CALL_END, /* complete, fail, release, unknown. */
+    IDEM_CALL_RENEW,
+    IDEM_CALL_OTHER, /* Looks, lists, decisions by persons, purges ... */
+    IDEM_CALLS,
+};
+
+#define IDEM_METRICS_ERRORS 11  /* enum idem_code, negated; 0 stays empty. */
+#define IDEM_METRICS_BUCKETS 16 /* The last one has no upper bound. */
+
+struct idem_metrics {
+    size_t size;       /* sizeof, set by IDEM_METRICS_INIT. */
+    const char *store; /* The label of all of them; NULL: none. */
+
+    bool has_counters;
+    struct idem_counters counters;
+
+    bool has_calls; /* The store was asked through a meter. */
+    uint64_t errors[IDEM_METRICS_ERRORS];
+    uint64_t buckets[IDEM_CALLS][IDEM_METRICS_BUCKETS]; /* Each call once. */
+    uint64_t sum_us[IDEM_CALLS];
+
+    bool up;          /* The store could be read: what follows is known. */
+    int64_t now_ms;   /* When. */
+    uint64_t missing; /* Should have ended by now: overdue, or unknown because
+                         the lease ended without a word. */
+    uint64_t overdue;
+    uint64_t in_progress;
+    uint64_t failed;
+    uint64_t unknown;
+    uint64_t unreadable;
+    int64_t
+        oldest_ms; /* How long the oldest attempt in progress has gone on. */
+};
+
+#define IDEM_METRICS_INIT                                                      \
+    {                                                                          \
+        .size = sizeof(struct idem_metrics), .counters = IDEM_COUNTERS_INIT    \
+    }
+
+/* Whatever is in @metrics fits into so many bytes. */
+#define IDEM_METRICS_TEXT_MAX 32768
+
+/* Writes @metrics as Prometheus text into @buf of @cap bytes, with a NUL. *@ret_len
+ * is without it.
+ *
+ * IDEM_EINVALID  It does not fit, or the size is not set.
+ */
+int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
+                            size_t cap, size_t *ret_len);
+
+/* Writes one line in CloudWatch's embedded metric format likewise, for the
+ * namespace @space: what is counted as what was added since @before (NULL: since
+ * the beginning), what is on record as it is. Nothing but numbers, @space and the
+ * label are in it.
+ *
+ * IDEM_EINVALID  It does not fit, or a size is not set.
+ */
+int idem_metrics_emf(const struct idem_metrics *metrics,
+                     const struct idem_metrics *before, const char *space,
+                     char *buf, size_t cap, size_t *ret_len);
+
+/* ---- Meters ------------------------------------------------------------ */
+
+/* May be used from many threads and by many stores at once, and after fork(). */
+struct idem_meter;
+
+enum idem_meter_flag {
+    IDEM_METER_CREATE =
+        1, /* Make the file, with mode 0600, if it is not there. */
+    IDEM_METER_READONLY = 2,
+};
+
+/* Opens the meter in the file @path; NULL: one of this process alone.
+ *
+ * IDEM_ENOTFOUND     There is no such file, and it may not be made.
+ * IDEM_EDENIED       It may not be used, or is no regular file.
+ * IDEM_ECONFIG       It is no meter, or one of a newer version.
+ * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_meter_open(const char *path, unsigned flags,
+                    struct idem_meter **ret_meter,
+                    struct idem_error *ret_error);
+
+/* No store may use it any more. NULL is allowed. */
+void idem_meter_close(struct idem_meter *meter);
+
+/* Counts an op; for observe of struct idem_open_options. */
+void idem_meter_observe(void *meter, const struct idem_op *op, int64_t took_us);
+
+/* Adds to @metrics what was counted: errors and calls, and the counters where
+ * has_counters is not set already by whoever asked the store itself. */
+void idem_meter_read(const struct idem_meter *meter,
+                     struct idem_metrics *metrics);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,44 @@
+/* What the metrics are called, and what is said of them: one table for both
+ * forms. */
+#ifndef IDEM_METRICS_NAMES_H
+#define IDEM_METRICS_NAMES_H
+
+#include <idem/metrics.h>
+
+/* Member of struct idem_counters, name in CloudWatch, help. */
+#define IDEM__COUNTED_MAP(IDEM__X)                                             \
+    IDEM__X(started, "started", "Claims that started work")                    \
+    IDEM__X(takeovers, "takeovers",                                            \
+            "Of these, after an attempt that stopped without a word")          \
+    IDEM__X(completed, "completed", "Attempts that were completed")            \
+    IDEM__X(failed, "failed", "Attempts that failed, and need a person")       \
+    IDEM__X(unknown, "unknown", "Attempts that may have happened")             \
+    IDEM__X(released, "released", "Attempts that were given back")             \
+    IDEM__X(replayed, "replayed", "Callers that were given what is on record") \
+    IDEM__X(busy, "busy", "Callers that found another at work")                \
+    IDEM__X(mismatch, "mismatch", "Callers that used a key anew")              \
+    IDEM__X(lost, "lost", "Owners whose attempt was no longer theirs")         \
+    IDEM__X(resolved, "resolved", "Decisions by persons")                      \
+    IDEM__X(purged, "purged", "Records that were deleted")
+
+/* Member of struct idem_metrics, name for Prometheus, in CloudWatch, help. */
+#define IDEM__GAUGE_MAP(IDEM__X)                                               \
+    IDEM__X(missing, "missing_tasks", "missingTasks",                          \
+            "Operations that should have ended by now")                        \
+    IDEM__X(overdue, "overdue", "overdue",                                     \
+            "Attempts in progress that are late")                              \
+    IDEM__X(in_progress, "in_progress", "inProgress", "Attempts in progress")  \
+    IDEM__X(failed, "failed_records", "failedRecords",                         \
+            "Records that are failed and wait for a person")                   \
+    IDEM__X(unknown, "unknown_records", "unknownRecords",                      \
+            "Records that are unknown and wait for a person")                  \
+    IDEM__X(unreadable, "unreadable_records", "unreadableRecords",             \
+            "Records that cannot be trusted")
+
+/* "begin" ... */
+extern const char *const idem__call_names[IDEM_CALLS];
+
+/* Upper bounds of all buckets but the last. */
+extern const int64_t idem__bucket_us[IDEM_METRICS_BUCKETS - 1];
+
+#endif

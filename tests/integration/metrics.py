@@ -1,0 +1,293 @@
+"""Metrics: right across short processes, accepted by promtool, and all that rules,
+alarms and dashboards name is there."""
+
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+import time
+
+import dynamo
+from checks import server
+from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
+
+AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
+METER = {**AWS, "IDEM_METER": "meter"}
+PACKAGING = os.path.join(TOP, "packaging")
+RULES = os.path.join(PACKAGING, "prometheus", "idem.rules.yml")
+
+
+def promtool():
+    found = shutil.which("promtool")
+    return found or skip("promtool (Debian's package prometheus) is not installed")
+
+
+def read(*path):
+    with open(os.path.join(PACKAGING, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def work(store, env):
+    """Eleven processes, one operation each."""
+    equal(store("run", "-k", "a", "--", "true", env=env).status, 0)
+    for _ in range(3):
+        equal(store("run", "-k", "a", "--", "true", env=env).status, 0)
+    equal(store("run", "-k", "a", "--", "false", env=env).status, 65)
+    token = store("begin", "-k", "b", "--lease", "1h", env=env).stdout
+    equal(store("begin", "-k", "b", env=env).status, 75)
+    equal(store("fail", "--token", "-", "--error", "no", input=token, env=env).status, 0)
+    equal(store("release", "--token", "-", input=token, env=env).status, 80)
+    equal(store("begin", "-k", "c", "--lease", "1h", env=env).status, 0)
+    equal(store("resolve", "b", "--release", "--reason", "x", env=env).status, 0)
+
+
+def prometheus(text):
+    """{name or name{labels but the store's}: value}"""
+    found = {}
+    for line in text.decode().splitlines():
+        if not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            name = re.sub(r'store="[^"]*",?', "", name).replace("{}", "")
+            found[name] = float(value)
+    return found
+
+
+WANTED = {"started": 3, "completed": 1, "replayed": 3, "mismatch": 1, "busy": 1, "failed": 1,
+          "lost": 1, "resolved": 1, "takeovers": 0, "unknown": 0, "released": 0}
+
+
+def counted(store, env=None):
+    done = store("stats", "--prometheus", env=env or METER)
+    equal(done.status, 0)
+    return prometheus(done.stdout)
+
+
+@test
+def short_processes_are_counted_in_a_file():
+    """What eleven processes did is counted once each, by the store and by the meter."""
+    store = Idem()
+    work(store, METER)
+    got = counted(store)
+    equal({name: got[f"idem_{name}_total"] for name in WANTED}, WANTED)
+    equal((got["idem_in_progress"], got["idem_missing_tasks"], got["idem_up"]), (1, 0, 1))
+    equal(got['idem_store_errors_total{kind="lost"}'], 1)
+    calls = {c: got[f'idem_store_call_seconds_count{{call="{c}"}}'] for c in ("begin", "end")}
+    equal(calls, {"begin": 8, "end": 3})
+    note(f"11 processes: {sum(WANTED.values())} counted, {int(sum(calls.values()))} calls timed")
+
+
+@test
+def short_processes_are_counted_with_a_table():
+    """The same on DynamoDB Local, by the meter; without one nothing is counted; an
+    error of the store is counted by its kind."""
+    with server("local") as (_, url):
+        store = Idem(url)
+        gone = store("stats", env=METER)
+        assert gone.status != 0, gone
+        equal(store("store", "create", env=AWS).status, 0)
+        work(store, METER)
+        got = counted(store)
+        equal({name: got[f"idem_{name}_total"] for name in WANTED}, WANTED)
+        equal((got["idem_in_progress"], got['idem_store_errors_total{kind="config"}']), (1, 1))
+        plain = counted(store, AWS)
+        assert "idem_started_total" not in plain and plain["idem_in_progress"] == 1, plain
+
+
+@test
+def a_bad_meter_is_no_reason_not_to_work():
+    """Where the meter cannot be used that is said, and the work is done."""
+    with open("letter", "w", encoding="ascii") as f:
+        f.write("dear aunt")
+    for path in ("letter", "none/meter", "."):
+        done = Idem()("run", "-k", path, "--", "echo", "done", env={"IDEM_METER": path})
+        equal((done.status, done.stdout), (0, b"done\n"))
+        assert b"IDEM_METER" in done.stderr, done
+    with open("letter", encoding="ascii") as f:
+        equal(f.read(), "dear aunt")
+
+
+# ---- What is shipped ----
+
+
+def all_metrics():
+    """The text of every metric there is."""
+    store = Idem()
+    work(store, METER)
+    return store("stats", "--prometheus", env=METER).stdout
+
+
+def exported(text):
+    """The names that a query may use."""
+    names = set()
+    for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text.decode(), re.M):
+        parts = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
+        names |= {name + part for part in parts}
+    return names
+
+
+def queried(text, rules=""):
+    """Names of metrics in @text; those of recording rules in @rules are given."""
+    recorded = set(re.findall(r"record: (\S+)", rules))
+    names = set(re.findall(r"\bidem[_:][a-z0-9_:]+", text))
+    return {name for name in names if name not in recorded}
+
+
+@test
+def promtool_accepts_them():
+    """promtool finds nothing to say of the metrics and of the rules, and the rules
+    raise their alarms when they should; a defect of each is found."""
+    tool = promtool()
+    text = all_metrics()
+    done = run([tool, "check", "metrics"], input=text)
+    equal((done.status, done.stdout, done.stderr), (0, b"", b""))
+    equal(run([tool, "check", "rules", RULES]).status, 0)
+    tests = os.path.join(PACKAGING, "prometheus", "idem.rules.test.yml")
+    equal(run([tool, "test", "rules", tests], timeout=60).status, 0)
+
+    bad = run([tool, "check", "metrics"], input=text.replace(b"_total counter", b"_total gauge"))
+    assert bad.status != 0, bad
+    shutil.copy(tests, "idem.rules.test.yml")
+    with open("idem.rules.yml", "w", encoding="utf-8") as f:
+        f.write(read("prometheus", "idem.rules.yml").replace("idem_missing_tasks) > 0", "idem_missing_tasks) > 2"))
+    assert run([tool, "test", "rules", "idem.rules.test.yml"], timeout=60).status != 0
+
+
+@test
+def rules_and_dashboard_name_what_is_there():
+    """Each metric in the rules and in the Grafana dashboard is exported, and each
+    that is exported is in one of them."""
+    names = exported(all_metrics())
+    rules = read("prometheus", "idem.rules.yml")
+    grafana = read("grafana", "idem.json")
+    board = json.loads(grafana)
+    queries = "\n".join(t["expr"] for p in board["panels"] for t in p["targets"])
+    used = queried("\n".join(re.findall(r"expr: (?:>-)?((?:.*\n)(?:          .*\n)*)", rules)), rules)
+    shown = queried(queries, rules)
+    assert len(used) > 12 and len(shown) > 20, (used, shown)
+    equal((used - names, shown - names), (set(), set()))
+    histogram = {"idem_store_call_seconds_sum", "idem_store_call_seconds_count"}
+    equal(names - used - shown - histogram, set())
+    equal(queried("rate(idem_no_such_total[5m])") - names, {"idem_no_such_total"})
+    note(f"{len(names)} names, {len(used)} in {rules.count('alert:')} alerts, {len(shown)} in {len(board['panels'])} panels")
+
+
+def emf_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith(b'{"_aws"')]
+
+
+def emf_of(store, looks=2):
+    """The lines of a watcher that looks so often."""
+    process = store.start("watch", "--every", "100ms", "--emf", env=METER)
+    found = []
+    try:
+        for line in process.stdout:
+            found += emf_lines(line)
+            if len(found) == 1:
+                equal(store("run", "-k", "new", "--", "true", env=METER).status, 0)
+            if len(found) >= looks and any(f.get("started") for f in found):
+                break
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+    finally:
+        kill_session(process)
+        process.stdout.close()
+        process.stderr.close()
+    return found
+
+
+def check_emf(line):
+    """The names of a line in the embedded metric format, which is as it should be."""
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    equal((directive["Namespace"], directive["Dimensions"]), ("idem", [["store"]]))
+    assert abs(line["_aws"]["Timestamp"] / 1000 - time.time()) < 60
+    names = [metric["Name"] for metric in directive["Metrics"]]
+    assert len(set(names)) == len(names) <= 100 and set(names) <= set(line), names
+    units = {metric["Unit"] for metric in directive["Metrics"]}
+    assert units <= {"Count", "Milliseconds", "Microseconds"}, units
+    assert all(isinstance(line[name], int) for name in names) and isinstance(line["store"], str)
+    equal(set(line) - set(names), {"_aws", "store"})
+    return set(names)
+
+
+@test
+def alarms_name_what_is_there():
+    """The line for CloudWatch has the form that it must have, gives what was added
+    since the last, and has each metric that an alarm or the dashboard names."""
+    store = Idem()
+    work(store, METER)
+    first, *more = emf_of(store)
+    gauges = check_emf(first)
+    assert "missingTasks" in gauges and "started" not in gauges, gauges
+    names = check_emf(more[-1])
+    equal(sum(line["started"] for line in more), 1)
+
+    template = read("cloudwatch", "alarms.yaml")
+    alarms = re.findall(r"MetricName: (\S+)", template)
+    body = json.loads(template.partition("DashboardBody: !Sub |\n")[2])
+    shown = [m[1] for w in body["widgets"] for m in w["properties"]["metrics"] if len(m) > 1]
+    assert len(alarms) == 12 and len(shown) > 20, (alarms, shown)
+    equal((set(alarms) - names, set(shown) - names), (set(), set()))
+    equal(names - set(alarms) - set(shown), set())
+    equal({"missingTask"} - names, {"missingTask"})
+    note(f"{len(names)} names, {len(set(alarms))} in alarms, {len(set(shown))} in {len(body['widgets'])} widgets")
+
+
+@test
+def a_scheduled_function_looks():
+    """The function in packaging/cloudwatch looks at each event, and fails only if it
+    cannot."""
+    if shutil.which("curl") is None:
+        skip("curl is not installed")
+    told = []
+
+    class Runtime(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+        def do_GET(self):
+            if len(told) >= 2:
+                self.send_error(500)
+                return
+            if told:
+                os.rename("idem.db", "gone.db")
+            self.send_response(200)
+            self.send_header("Lambda-Runtime-Aws-Request-Id", f"id-{len(told)}")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            told.append((self.path.split("/")[-2:], json.loads(body)))
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            if len(told) == 2:
+                process.kill()
+
+    store = Idem()
+    equal(store("begin", "-k", "k", "--expect", "1ms", "--lease", "1h").status, 0)
+    time.sleep(0.05)
+    os.symlink(PROGRAM, "idem")
+    runtime = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Runtime)
+    threading.Thread(target=runtime.serve_forever, daemon=True).start()
+    env = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime.server_port}", "IDEM_STORE": store.store,
+           "LAMBDA_TASK_ROOT": os.getcwd()}
+    process = start([os.path.join(PACKAGING, "cloudwatch", "bootstrap")], env)
+    try:
+        out, _ = process.communicate(timeout=30)
+    finally:
+        kill_session(process)
+        runtime.shutdown()
+        runtime.server_close()
+    equal(told[0], (["id-0", "response"], {"status": 2}))
+    equal(told[1][0], ["id-1", "error"])
+    assert b'"event":"overdue"' in out, out
+    equal(emf_lines(out)[0]["missingTasks"], 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Who looks for what is open reads what is open, however much is on record.
+
+A store with many records and the same store with few of them, 50 of them open in
+both, are looked at by the same commands: what they read is counted, and is the same.
+"""
+
+import contextlib
+import json
+import os
+import time
+
+import counting
+import dynamo
+from checks import server
+from records import HEADER, NEVER, NOW, line_of
+from tap import LONG, Idem, equal, main, note, test
+
+AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
+LATE, LIVE, FAILED, UNKNOWN = 10, 20, 10, 10
+OPEN = LATE + LIVE + FAILED + UNKNOWN
+FEW, MANY = (1000, 1_000_000) if LONG else (100, 3000)
+FEW_ITEMS, MANY_ITEMS = (500, 30_000) if LONG else (100, 800)
+OVERDUE = ("list", "--overdue", "--json")
+WATCH = ("watch", "--once", "--json")
+ALL = ("list", "--json")
+
+
+def record(n):
+    return {
+        "status": 2, "policy": 2, "flags": 0, "fence": n + 10, "attempts": 1,
+        "lease_end": NOW + 3600_000, "expires": NEVER, "nonce": bytes(16), "owner": b"w",
+        "fingerprint": b"", "content_type": b"", "meta": b"", "error": b"", "note": b"",
+        "history": [], "later": b"", "result": b"ok", "input": b"",
+    }  # fmt: skip
+
+
+def open_record(i):
+    r = record(i)
+    r["result"] = b""
+    if i < LATE + LIVE:
+        r.update(status=1, lease_end=NOW - 3600_000 if i < LATE else NOW + 3600_000)
+    else:
+        r.update(status=3 if i < LATE + LIVE + FAILED else 4)
+    return r
+
+
+def write(path, many):
+    """@many records; the open ones have the same keys in every store, and are spread
+    over all of it."""
+    every = many // OPEN
+    with open(path, "w", encoding="ascii") as f:
+        f.write(HEADER)
+        for n in range(many):
+            i = n // every
+            if n % every == 0 and i < OPEN:
+                f.write(line_of(b"", b"open-%d" % i, open_record(i)) + "\n")
+            else:
+                f.write(line_of(b"", b"order-%d" % n, record(n)) + "\n")
+
+
+def fill(store, many):
+    write("records.jsonl", many)
+    done = store("import", "--json", "records.jsonl", env=AWS, timeout=1500)
+    equal((done.status, json.loads(done.stdout)["added"]), (0, many))
+    os.unlink("records.jsonl")
+
+
+def answered(command, done):
+    """How many records the command told of; they are the right ones."""
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    if command == WATCH:
+        equal(done.status, 2)
+        equal((told[0]["overdue"], told[0]["in_progress"]), (LATE, LATE + LIVE))
+        equal((told[0]["failed"], told[0]["unknown"]), (FAILED, UNKNOWN))
+        return OPEN - LIVE
+    equal(done.status, 0)
+    if command == OVERDUE:
+        equal(len(told), LATE)
+    return len(told)
+
+
+# ---- SQLite: rows, and steps of its machine ----
+
+
+def rows_of(store, command):
+    env = {"LD_PRELOAD": os.environ["IDEM_ROWS"], "ROWS": os.path.abspath("rows")}
+    begun = time.monotonic()
+    done = store(*command, env=env, timeout=120)
+    took = time.monotonic() - begun
+    answered(command, done)
+    with open("rows", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()], took
+
+
+@test
+def a_file_is_read_where_it_is_open():
+    """list --overdue and watch read the open rows of a file, and no others."""
+    seen = {}
+    for many in (FEW, MANY):
+        store = Idem("sqlite:" + os.path.abspath(f"{many}.db"))
+        fill(store, many)
+        for command in (OVERDUE, WATCH):
+            (rows, scanned, steps), took = rows_of(store, command)
+            seen[many, command] = rows, scanned, steps
+            note(f"{many} records, {' '.join(command)}: {rows} rows, {steps} steps, {took * 1000:.0f} ms")
+        equal(seen[many, OVERDUE][:2], (LATE + LIVE, 0))
+        equal(seen[many, WATCH][:2], (OPEN, 0))
+    for command in (OVERDUE, WATCH):
+        equal(seen[FEW, command], seen[MANY, command])
+
+    # The control: who lists everything reads everything, and the counter sees it.
+    (rows, _, steps), _ = rows_of(Idem("sqlite:" + os.path.abspath(f"{FEW}.db")), ALL)
+    assert rows >= FEW and steps > seen[FEW, WATCH][2], (rows, steps)
+
+
+# ---- DynamoDB: requests and units ----
+
+
+def units_of(name, counted, command):
+    counted.take()
+    store = Idem(f"dynamodb://{name}?endpoint={counted.url}")
+    answered(command, store(*command, env=AWS, timeout=120))
+    asked = counted.take()
+    return sorted((op, units) for op, written, units in asked), sum(a[2] for a in asked)
+
+
+@test
+def a_table_is_read_where_it_is_open():
+    """list --overdue and watch read the index of a table and the open items."""
+    with server("local") as (endpoint, _), counting.proxy(endpoint) as counted:
+        seen = {}
+        for many in (FEW_ITEMS, MANY_ITEMS):
+            name = f"orders{many}"
+            store = Idem(f"dynamodb://{name}?endpoint={endpoint}")
+            equal(store("store", "create", env=AWS).status, 0)
+            fill(store, many)
+            for command in (OVERDUE, WATCH):
+                asked, units = units_of(name, counted, command)
+                seen[many, command] = len(asked), units
+                equal({op for op, _ in asked} - {"Query", "BatchGetItem"}, set())
+                note(f"{many} items, {' '.join(command)}: {len(asked)} requests, {units} units")
+        for command in (OVERDUE, WATCH):
+            equal(seen[FEW_ITEMS, command], seen[MANY_ITEMS, command])
+            assert seen[MANY_ITEMS, command][1] <= 2 * OPEN, seen
+
+        # The control: who lists everything pays for everything.
+        _, few = units_of(f"orders{FEW_ITEMS}", counted, ALL)
+        _, many = units_of(f"orders{MANY_ITEMS}", counted, ALL)
+        assert many > 2 * few, (few, many)
+        note(f"list of all: {few} and {many} units")
+
+
+if __name__ == "__main__":
+    main()

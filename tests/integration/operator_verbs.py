@@ -1,0 +1,284 @@
+"""What an operator decides: for many records at once, from logs, and kept on paper."""
+
+import base64
+import concurrent.futures
+import contextlib
+import glob
+import json
+import os
+import sqlite3
+import stat
+import time
+
+import dynamo
+from checks import server
+from tap import Idem, equal, main, note, test
+
+AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
+
+
+def begin(store, key, *options, scope=""):
+    done = store("begin", "-k", key, "-s", scope, "--owner", "worker/7", *options, env=AWS)
+    equal((done.status, done.stderr), (0, b""))
+    return done.stdout.decode().strip()
+
+
+def status_of(store, key, scope=""):
+    return json.loads(store("show", "--json", key, "-s", scope, env=AWS).stdout)["status"]
+
+
+def audit():
+    with contextlib.suppress(FileNotFoundError):
+        with open("audit.log", encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+    return []
+
+
+# ---- resolve ----
+
+
+def fill(store):
+    """Records of every kind, in two scopes."""
+    for scope in ("eu", "us"):
+        begin(store, "late", "--expect", "1ms", "--lease", "1h", scope=scope)
+        begin(store, "live", "--lease", "1h", scope=scope)
+        for key, verb, text in (("unknown", "unknown", "--note"), ("failed", "fail", "--error")):
+            token = begin(store, key, "--lease", "1h", scope=scope)
+            done = store(verb, "--token", "-", text, "hm", input=token.encode(), env=AWS)
+            equal(done.status, 0)
+    time.sleep(0.05)
+
+
+WHY = ("--release", "--reason", "the bank never saw them", "--who", "ada@ops")
+
+
+def decides_for_many(store):
+    fill(store)
+    some = ("--overdue", "--status", "unknown", "--scope", "eu")
+    shown = store("resolve", *some, *WHY, env=AWS)
+    equal(shown.status, 0)
+    equal(len(shown.stdout.splitlines()), 2)
+    assert b"; nothing was changed" in shown.stdout and b"--count 2 --yes" in shown.stderr, shown
+    equal((status_of(store, "late", "eu"), audit()), ("in_progress", []))
+
+    refused = store("resolve", *some, *WHY, "--count", "3", "--yes", env=AWS)
+    equal((refused.status, status_of(store, "unknown", "eu"), audit()), (80, "unknown", []))
+
+    done = store("resolve", *some, *WHY, "--count", "2", "--yes", env=AWS)
+    equal((done.status, done.stderr), (0, b""))
+    for key in ("late", "unknown"):
+        equal(status_of(store, key, "eu"), "released")
+        assert status_of(store, key, "us") != "released"
+    equal((status_of(store, "live", "eu"), status_of(store, "failed", "eu")), ("in_progress", "failed"))
+    lines = audit()
+    equal(sorted((e["key"], e["before"], e["after"]) for e in lines),
+          [("late", "in_progress", "released"), ("unknown", "unknown", "released")])
+    for line in lines:
+        equal((line["event"], line["who"], line["why"], line["scope"], line["answer"]),
+              ("resolve", "ada@ops", "the bank never saw them", "eu", "OK"))
+        assert line["fence"] > 0 and line["time"].endswith("Z"), line
+    again = store("resolve", *some, *WHY, "--yes", env=AWS)
+    equal((again.status, again.stdout, len(audit())), (0, b"", 2))
+
+
+@test
+def a_selection_is_decided_in_a_file():
+    """A selection is shown first; with --yes it is decided, and no other record; each
+    decision is in the audit log."""
+    decides_for_many(Idem())
+    equal(stat.S_IMODE(os.stat("audit.log").st_mode), 0o600)
+
+
+@test
+def a_selection_is_decided_in_a_table():
+    """The same on DynamoDB Local."""
+    with server("local") as (_, url):
+        store = Idem(url)
+        equal(store("store", "create", env=AWS).status, 0)
+        decides_for_many(store)
+
+
+@test
+def the_audit_log_comes_first():
+    """One key is audited too, also where the answer is no; and where no line can be
+    kept, nothing is decided."""
+    store = Idem()
+    fill(store)
+    done = store("resolve", "unknown", "-s", "eu", "--fail", "--reason", "x", "--fence", "7")
+    equal(done.status, 80)
+    equal([(e["answer"], e["fence"], e["level"]) for e in audit()], [("LOST", 7, "warning")])
+    for where, status in (("none/audit.log", 77), (".", 77)):
+        done = store("resolve", "unknown", "-s", "eu", *WHY, env={"IDEM_AUDIT_LOG": where})
+        equal((done.status, status_of(store, "unknown", "eu")), (status, "unknown"))
+        done = store("resolve", "--status", "unknown", *WHY, "--yes", env={"IDEM_AUDIT_LOG": where})
+        equal((done.status, status_of(store, "unknown", "eu")), (status, "unknown"))
+    done = store("resolve", "unknown", "-s", "eu", *WHY, env={"IDEM_LOG_KEYS": "hashed"})
+    equal(done.status, 0)
+    assert "key" not in audit()[-1] and len(audit()[-1]["id"]) == 64, audit()
+    equal(store("resolve", "unknown", "-s", "us", *WHY, env={"IDEM_AUDIT_LOG": "off"}).status, 0)
+    equal(len(audit()), 2)
+
+
+@test
+def slips_in_a_selection_are_refused():
+    """What makes no sense is a usage error, and nothing is decided."""
+    store = Idem()
+    fill(store)
+    for options in (
+        ("late", "--overdue"),
+        ("--status", "completed"),
+        ("--status", "in_progress"),
+        ("--overdue", "--fence", "7"),
+        ("--overdue", "--yes", "-n"),
+        ("late", "--yes"),
+        ("late", "--older", "1h"),
+        ("late", "--count", "1"),
+    ):
+        equal((options, store("resolve", *options, *WHY).status), (options, 64))
+    none = store("resolve", "--overdue", "--older", "1h", *WHY, "--yes")
+    equal((none.status, none.stdout, audit()), (0, b"", []))
+
+
+# ---- purge ----
+
+
+@test
+def a_purge_keeps_to_its_rate():
+    """--rate bounds how many records are deleted each second; without it is faster."""
+    def filled(name):
+        store = Idem("sqlite:" + os.path.abspath(name))
+        for i in range(30):
+            begin(store, f"k{i}", "--retention", "2s", "--lease", "2s", "--on-expired-lease", "rerun")
+        return store
+
+    fast, slow = filled("fast.db"), filled("slow.db")
+    time.sleep(4.2)
+    took = {}
+    for name, store, options in (("fast", fast, ()), ("slow", slow, ("--rate", "20"))):
+        begun = time.monotonic()
+        equal(json.loads(store("purge", "--json", *options).stdout), {"purged": 30})
+        took[name] = time.monotonic() - begun
+    assert took["slow"] >= 1.4 > took["fast"], took
+    note(f"30 records: {took['fast']:.2f} s, at 20 a second {took['slow']:.2f} s")
+
+
+# ---- reconcile ----
+
+
+def outcomes(store, results):
+    """Outcomes that the store could not be told: {key: bytes of its entry}."""
+    tokens = {key: begin(store, key, "--lease", "1h") for key in results}
+    db = sqlite3.connect(store.store.partition(":")[2], isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+
+    def complete(key):
+        return store("complete", "--token", "-", "--result", results[key],
+                     input=tokens[key].encode(), timeout=60).status
+
+    with concurrent.futures.ThreadPoolExecutor(len(results)) as pool:
+        equal(list(pool.map(complete, results)), [80] * len(results))
+    db.execute("ROLLBACK")
+    db.close()
+    found = {}
+    for path in glob.glob("journal/*.idj"):
+        with open(path, "rb") as f:
+            entry = f.read()
+        found[next(key for key in results if key.encode() in entry)] = entry
+        os.rename(path, "entry." + next(key for key in results if key.encode() in entry))
+    return found
+
+
+@test
+def outcomes_are_read_from_logs_and_journals():
+    """Outcomes in exported logs, in files and in a journal's directory are reported,
+    recorded once, recognised afterwards, and lost where somebody decided first."""
+    store = Idem()
+    results = {f"order-{i}": "/??>" * 20 + f"receipt {i}" for i in range(6)}
+    entries = outcomes(store, results)
+    equal(len(entries), 6)
+    line = {
+        key: json.dumps({"level": "INFO", "message": "outcome", "entry": base64.b64encode(entry).decode()})
+        for key, entry in entries.items()
+    }
+    with open("plain.log", "w", encoding="utf-8") as f:  # As the function printed it.
+        f.write("START RequestId: 1\n" + line["order-0"] + "\nEND\n")
+    with open("events.json", "w", encoding="utf-8") as f:  # aws logs filter-log-events
+        json.dump({"events": [{"message": "2026-11-21 " + line["order-1"] + "\n"}]}, f)
+    with open("twice.json", "w", encoding="utf-8") as f:  # JSON in JSON, slashes escaped
+        f.write(json.dumps({"Results": [json.dumps({"@message": line["order-2"].replace("/", "\\/")})] * 2})
+                .replace("/", "\\/"))
+    with open("cut.log", "w", encoding="utf-8") as f:
+        f.write(line["order-3"][:-40] + "\n")
+    os.mkdir("other", 0o700)
+    files = ("plain.log", "events.json", "twice.json", "entry.order-4")
+    names = {"order-0", "order-1", "order-2", "order-4"}
+
+    def reconcile(*args, status=0, input=None):
+        done = store("reconcile", "--json", *args, input=input, timeout=60)
+        equal((args, done.status), (args, status))
+        return [json.loads(text) for text in done.stdout.splitlines()], done.stderr
+
+    shown, _ = reconcile("-n", *files)
+    equal({e["key"]: e["would_be"] for e in shown}, dict.fromkeys(names, "recorded"))
+    equal({status_of(store, key) for key in results}, {"in_progress"})
+
+    told, _ = reconcile(*files)
+    equal({e["key"]: e["state"] for e in told}, dict.fromkeys(names, "recorded"))
+    for key in names:
+        equal(store("show", key, "--output").stdout.decode(), results[key])
+    again, _ = reconcile(*files)
+    equal({e["state"] for e in again}, {"recorded"})
+
+    # What is cut is told and never recorded.
+    _, said = reconcile("cut.log", status=74)
+    assert b"1 outcome cannot be trusted" in said, said
+    equal(status_of(store, "order-3"), "in_progress")
+
+    # From a pipe.
+    told, _ = reconcile("-", input=line["order-3"].encode())
+    equal([(e["key"], e["state"]) for e in told], [("order-3", "recorded")])
+
+    # A journal's directory from another host: what was recorded leaves it.
+    name = glob.glob("journal/*")
+    equal(name, [])
+    with open("other/x.idj", "wb") as f:
+        f.write(entries["order-5"])
+    told, _ = reconcile("other", status=74)
+    equal(told[0]["state"], "damaged")  # Its name is not its own.
+    told, _ = reconcile("entry.order-5")
+    equal([(e["key"], e["state"]) for e in told], [("order-5", "recorded")])
+    nothing, said = reconcile("audit-none.log", status=1)
+    equal(nothing, [])
+    with open("empty.log", "w", encoding="utf-8") as f:
+        f.write("nothing of ours\n")
+    _, said = reconcile("empty.log")
+    assert b"there is no outcome in empty.log" in said, said
+    equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/*.idj"), [])
+    note("6 outcomes in 5 forms, 6 recorded once; 1 cut, refused")
+
+
+@test
+def a_decision_beats_a_log():
+    """An outcome in a log whose record a person has decided is lost, and changes
+    nothing."""
+    store = Idem()
+    token = begin(store, "order-9", "--expect", "1ms", "--lease", "1h")
+    time.sleep(0.05)
+    db = sqlite3.connect("idem.db", isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    done = store("complete", "--token", "-", "--result", "late word", input=token.encode(), timeout=60)
+    db.execute("ROLLBACK")
+    db.close()
+    equal(done.status, 80)
+    (path,) = glob.glob("journal/*.idj")
+    os.rename(path, "entry")
+    done = store("resolve", "order-9", "--complete", "by hand", "--reason", "seen")
+    equal((done.status, done.stderr), (0, b""))
+    for _ in range(2):
+        told = store("reconcile", "--json", "entry")
+        equal((told.status, json.loads(told.stdout)["state"]), (80, "lost"))
+        equal(store("show", "order-9", "--output").stdout, b"by hand")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""idem watch: what should have ended by now is told, and each alert is raised once."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import dynamo
+from checks import server
+from tap import LONG, PROGRAM, Idem, add, environment, equal, kill_session, main, note, run, start, test
+
+AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
+HOOK = "cat >>alerts"
+
+
+class Store(Idem):
+    def __call__(self, *args, env=None, **rest):
+        return super().__call__(*args, env={**AWS, **(env or {})}, **rest)
+
+
+@contextlib.contextmanager
+def place(kind):
+    if kind == "sqlite":
+        yield Store()
+        return
+    with server(kind) as (_, url):
+        store = Store(url)
+        equal(store("store", "create").status, 0)
+        yield store
+
+
+def begin(store, key, *options):
+    done = store("begin", "-k", key, "--owner", "worker/7", *options)
+    equal((done.status, done.stderr), (0, b""))
+    return done.stdout.decode().strip()
+
+
+def lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith(b"{")]
+
+
+def alerts():
+    with contextlib.suppress(FileNotFoundError):
+        with open("alerts", "rb") as f:
+            return lines(f.read())
+    return []
+
+
+def metrics(path="metrics.prom"):
+    """{name: value} of what has no label but the store's."""
+    with open(path, encoding="ascii") as f:
+        found = [line.rstrip().rpartition(" ") for line in f if not line.startswith("#")]
+    return {name.partition("{")[0]: float(value) for name, _, value in found}
+
+
+def watch(store, *options, **rest):
+    return store("watch", "--once", "--metrics", "metrics.prom", *options, **rest)
+
+
+def killed_worker(store, key, expect):
+    """A worker that claims the key and is killed before it says how it ended."""
+    script = f'"$0" begin -k {key} --owner worker/7 --expect {expect} --lease 1h >token && sleep 1000'
+    worker = start(["sh", "-c", script, PROGRAM], {**AWS, "IDEM_STORE": store.store})
+    try:
+        until = time.monotonic() + 20
+        while not os.path.exists("token") or not os.path.getsize("token"):
+            assert time.monotonic() < until and worker.poll() is None
+            time.sleep(0.01)
+    finally:
+        kill_session(worker)
+        worker.stdout.close()
+        worker.stderr.close()
+    equal(worker.returncode, -signal.SIGKILL)
+
+
+def tells_of_a_killed_worker(kind):
+    with place(kind) as store:
+        killed_worker(store, "order-42", "3s" if kind == "sqlite" else "12s")
+        alive = begin(store, "order-43", "--expect", "1h", "--lease", "1h")
+
+        early = watch(store, "--hook", HOOK)
+        equal((early.status, alerts()), (0, []))
+        equal(metrics()["idem_missing_tasks"], 0)
+        equal(metrics()["idem_in_progress"], 2)
+
+        record = json.loads(store("show", "--json", "order-42").stdout)
+        time.sleep(max(0, record["expected_ms"] / 1000 - time.time()) + 1.2)
+        late = watch(store, "--hook", HOOK)
+        equal(late.status, 2)
+        assert late.stdout.startswith(b"IDEM CRITICAL - 1 overdue, 0 failed,"), late
+        (line,) = lines(late.stdout)
+        told = {name: line[name] for name in ("event", "level", "scope", "key", "owner", "raised")}
+        equal(told, {"event": "overdue", "level": "critical", "scope": "", "key": "order-42",
+                     "owner": "worker/7", "raised": "now"})
+        equal((line["fence"], line["created_ms"]), (record["fence"], record["created_ms"]))
+        equal(metrics()["idem_missing_tasks"], 1)
+        equal([(a["key"], a["event"]) for a in alerts()], [("order-42", "overdue")])
+
+        # It stands, and nobody is told again.
+        for _ in range(2):
+            again = watch(store, "--hook", HOOK)
+            equal((again.status, lines(again.stdout)[0]["raised"]), (2, "before"))
+        equal(len(alerts()), 1)
+
+        done = store("resolve", "order-42", "--complete", "paid", "--reason", "the bank has it",
+                     "--who", "ada@ops", "--fence", str(record["fence"]))
+        equal((done.status, done.stderr), (0, b""))
+        clear = watch(store, "--hook", HOOK)
+        equal((clear.status, lines(clear.stdout), len(alerts())), (0, [], 1))
+        equal(metrics()["idem_missing_tasks"], 0)
+        shown = json.loads(store("show", "--json", "order-42").stdout)
+        equal(shown["note"], "the bank has it")
+        assert "ada@ops" in json.dumps(shown), shown
+        equal(store("complete", "--token", "-", input=alive.encode()).status, 0)
+        equal(metrics()["idem_up"], 1)
+        note(f"{kind}: 5 looks, 1 alert")
+
+
+for _kind in ("sqlite", "local"):
+
+    def _case(kind=_kind):
+        tells_of_a_killed_worker(kind)
+
+    _case.__name__ = f"a_killed_worker_is_told_{_kind}"
+    add(f"a worker killed after begin is told once it is late, and once only: {_kind}", _case)
+
+
+@test
+def many_watchers_raise_an_alert_once():
+    """Of eight watchers at a time one raises an alert; without idem all of them do."""
+    store = Store()
+    for i in range(3):
+        begin(store, f"k{i}", "--expect", "1ms", "--lease", "1h")
+    time.sleep(0.05)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda _: watch(store, "--json", "--hook", HOOK), range(8)))
+    equal([each.status for each in done], [2] * 8)
+    raised = [line["raised"] for each in done for line in lines(each.stdout) if "raised" in line]
+    equal((len(raised), raised.count("now"), raised.count("failed")), (24, 3, 0))
+    equal(sorted(a["key"] for a in alerts()), ["k0", "k1", "k2"])
+
+    # The control: the same hook for what each look found.
+    plain = [a for _ in range(8) for a in lines(store("watch", "--once").stdout)]
+    equal(len(plain), 24)
+    note("8 watchers, 3 alerts: 3 hooks; without a claim 24")
+
+
+@test
+def a_hook_that_fails_is_run_again():
+    """An alert whose hook fails, hangs or is killed is raised at the next look."""
+    store = Store()
+    begin(store, "k", "--expect", "1ms", "--lease", "1h")
+    time.sleep(0.05)
+    for hook, word in (
+        ("exit 3", b"status 3"),
+        ("kill -9 $$", b"status 137"),
+        ("sleep 100 & sleep 100", b"status 124"),
+        ("/nonexistent/pager", b"status 127"),
+    ):
+        done = watch(store, "--hook", hook, "--hook-timeout", "200ms")
+        equal((done.status, lines(done.stdout)[0]["raised"]), (2, "failed"))
+        assert word in done.stderr, done
+    equal(lines(watch(store, "--hook", HOOK).stdout)[0]["raised"], "now")
+    equal(len(alerts()), 1)
+
+
+@test
+def levels_follow_the_limits():
+    """--warn and --critical say from which number on an alert is one, for each kind."""
+    store = Store()
+    for i in range(3):
+        begin(store, f"live{i}", "--lease", "1h")
+    token = begin(store, "bad", "--lease", "1h")
+    equal(store("fail", "--error", "no", "--token", "-", input=token.encode()).status, 0)
+    for options, status, events in (
+        ((), 1, ["failed"]),
+        (("--warn", "failed=1"), 0, []),
+        (("--critical", "failed=0"), 2, ["failed"]),
+        (("--warn", "failed=never"), 0, []),
+        (("--warn", "failed=never,in_progress=2"), 1, ["in_progress"]),
+        (("--warn", "failed=never,in_progress=3"), 0, []),
+        (("--warn", "in_progress=1", "--critical", "in_progress=2"), 2, ["failed", "in_progress"]),
+    ):
+        done = watch(store, *options)
+        got = [line["event"] for line in lines(done.stdout)]
+        equal((options, done.status, got), (options, status, events))
+    for bad in ("failed", "failed=", "failed=x", "none=1", "failed=-1", "failed=1,", "=1",
+                "failed=99999999999999999999"):
+        equal((bad, store("watch", "--once", "--warn", bad).status), (bad, 64))
+    equal(store("watch").status, 64)
+    equal(store("watch", "--once", "--every", "1s").status, 64)
+
+
+@test
+def a_store_that_is_away_is_unknown():
+    """Where the store cannot be read the plugin says UNKNOWN and the metrics say so."""
+    store = Store("sqlite:" + os.path.abspath("none.db"))
+    done = watch(store)
+    equal((done.status, done.stdout), (3, b"IDEM UNKNOWN - the store cannot be read\n"))
+    assert done.stderr, "it says why"
+    equal(metrics(), {"idem_up": 0.0, "idem_look_timestamp_seconds": metrics()["idem_look_timestamp_seconds"]})
+
+
+@test
+def every_look_tells_what_is_new_and_what_is_over():
+    """With --every an alert is a line when it comes up, and one when it is over."""
+    store = Store()
+    begin(store, "k", "--expect", "300ms", "--lease", "1h")
+    process = store.start("watch", "--every", "100ms", env=AWS)
+    seen = []
+    try:
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] != "look":
+                seen.append(event["event"])
+            if event["event"] == "overdue":
+                equal(store("resolve", "k", "--release", "--reason", "dead").status, 0)
+            if event["event"] == "cleared":
+                equal((event["kind"], event["key"]), ("overdue", "k"))
+                process.send_signal(signal.SIGTERM)
+        equal((process.wait(10), process.stderr.read()), (0, b""))
+    finally:
+        kill_session(process)
+        process.stdout.close()
+        process.stderr.close()
+    equal(seen, ["overdue", "cleared"])
+
+
+@test
+def keys_are_hashed_on_request():
+    """With IDEM_LOG_KEYS=hashed neither key nor scope is told: the id is."""
+    store = Store()
+    begin(store, "secret-key", "--scope", "secret-tenant", "--expect", "1ms", "--lease", "1h")
+    time.sleep(0.05)
+    env = {"IDEM_LOG_KEYS": "hashed"}
+    done = watch(store, "--json", "--hook", HOOK, env=env)
+    equal(done.status, 2)
+    with open("alerts", "rb") as f:
+        told = done.stdout + f.read()
+    assert b"secret" not in told, told
+    shown = json.loads(store("show", "--json", "secret-key", "-s", "secret-tenant").stdout)
+    equal(alerts()[0]["id"], shown["id"])
+    assert b"secret-key" in watch(store, "--json").stdout
+    equal(watch(store, env={"IDEM_LOG_KEYS": "rot13"}).status, 64)
+
+
+if __name__ == "__main__":
+    main()
