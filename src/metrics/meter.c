@@ -170,6 +170,7 @@ static enum idem_call call_of(enum idem_verb verb)
     case IDEM_OP_RESOLVE:
     case IDEM_OP_PURGE:
     case IDEM_OP_COUNT:
+    case IDEM_OP_LIMIT:
         break;
     }
     return IDEM_CALL_OTHER;
