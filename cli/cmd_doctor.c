@@ -96,20 +96,10 @@ static void check_limit(struct cli_check *check, int what, rlim_t least,
 
 static void check_limits(struct cli_check *check)
 {
-    struct rlimit core;
-
     check_limit(check, RLIMIT_NOFILE, FILES_FEW, "ulimit -n 1024",
                 "few files may be open at a time");
     check_limit(check, RLIMIT_FSIZE, RLIM_INFINITY, "ulimit -f unlimited",
                 "files, and so the store, may only grow to so many bytes");
-    if (getrlimit(RLIMIT_CORE, &core) != 0 || core.rlim_cur != 0) {
-        found(check, IDEM_GRADE_WARN, "cores", "ulimit -c 0",
-              "a crash may write memory, with keys and results in it, into a "
-              "file");
-    } else {
-        found(check, IDEM_GRADE_OK, "cores", NULL,
-              "a crash writes no memory into a file");
-    }
 }
 
 /* ---- The environment ---- */

@@ -11,12 +11,12 @@ from checks import grades, server
 from tap import PROGRAM, Idem, environment, equal, main, note, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
-HOST = {"clock", "limits"}  # Of the machine that runs the tests.
+HOST = {"clock"}  # Of the machine that runs the tests.
 
 
 def doctor(store, env=None, limits=()):
     def limit():
-        for what, value in ((resource.RLIMIT_CORE, 0), *limits):
+        for what, value in limits:
             resource.setrlimit(what, (value, resource.getrlimit(what)[1]))
 
     done = subprocess.run(
@@ -42,7 +42,7 @@ def nothing_is_wrong_with_a_sound_store():
     equal(store("run", "-k", "a", "--", "true").status, 0)
     status, wrong, found = doctor(store)
     equal((status, wrong), (0, {}))
-    assert {"version", "clock", "cores", "environment", "journal", "audit", "file", "time", "work"} <= set(found)
+    assert {"version", "clock", "environment", "journal", "audit", "file", "time", "work"} <= set(found)
 
 
 @test
@@ -61,14 +61,13 @@ def what_is_wrong_is_found():
     os.chmod("idem.db", 0o600)
     plants = [
         ({"IDEM_STROE": "x"}, (), {"environment": ["warn"]}, 0),
+        ({}, ((resource.RLIMIT_FSIZE, 1 << 40),), {"limits": ["warn"]}, 0),
         ({"IDEM_AUDIT_LOG": "letter/audit.log"}, (), {"audit": ["bad"]}, 78),
         ({"IDEM_AUDIT_LOG": "off"}, (), {"audit": ["warn"]}, 0),
         ({"IDEM_METER": "letter"}, (), {"meter": ["warn"]}, 0),
         ({"IDEM_JOURNAL_DIR": "letter"}, (), {"journal": ["bad"]}, 78),
         ({"IDEM_JOURNAL_DIR": "torn"}, (), {"journal": ["warn"]}, 0),
     ]
-    if resource.getrlimit(resource.RLIMIT_CORE)[1] != 0:
-        plants.append(({}, ((resource.RLIMIT_CORE, 4096),), {"cores": ["warn"]}, 0))
     with open("letter", "w", encoding="ascii") as f:
         f.write("dear aunt")
     os.mkdir("torn", 0o700)
