@@ -56,72 +56,130 @@ static void facts(FILE *f, const struct idem_record *r)
 
 /* ---- The story ---- */
 
-static void event(FILE *f, int64_t ms, int64_t now_ms, const char *paint,
-                  const char *what, struct idem_slice who)
+/* What happened, or will. */
+struct event {
+    int64_t ms;
+    const char *paint;
+    const char *what;
+    struct idem_slice who;
+};
+
+struct story {
+    struct event events[2 * IDEM_HISTORY_MAX + 8];
+    size_t len;
+};
+
+/* In the order of time; of the same moment, in the order they are told. */
+static void tell(struct story *story, int64_t ms, const char *paint,
+                 const char *what, struct idem_slice who)
 {
+    size_t i = story->len;
+
     if (ms == 0) {
         return;
     }
-    (void)fprintf(f, "<li class=\"%s\"><span>", paint);
-    html_text(f, idem_str(what));
-    if (who.len > 0) {
-        (void)fputs(": ", f);
-        html_text(f, who);
+    while (i > 0 && story->events[i - 1].ms > ms) {
+        story->events[i] = story->events[i - 1];
+        i--;
     }
-    (void)fputs("</span><br>", f);
-    html_time(f, ms, now_ms);
-    (void)fputs("</li>\n", f);
+    story->events[i] = (struct event){ms, paint, what, who};
+    story->len++;
 }
 
-static void past(FILE *f, const struct idem_past *p, int64_t now_ms)
+/* A person who gives an attempt back decides, and that is told already. */
+static bool was_decided(const struct idem_record *r, int64_t ms)
+{
+    size_t i;
+
+    for (i = 0; i < r->history_len; i++) {
+        if (r->history[i].end == IDEM_PAST_RESOLVED &&
+            r->history[i].ended_ms == ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell_past(struct story *story, const struct idem_record *r,
+                      const struct idem_past *p)
 {
     static const struct idem_slice nobody;
 
     if (p->end == IDEM_PAST_RESOLVED) {
-        event(f, p->ended_ms, now_ms, "good", "A person decided", p->owner);
+        tell(story, p->ended_ms, "good", "A person decided", p->owner);
         return;
     }
-    event(f, p->started_ms, now_ms, "", "Started", p->owner);
-    event(f, p->ended_ms, now_ms, p->end == IDEM_PAST_RELEASED ? "" : "warn",
-          p->end == IDEM_PAST_RELEASED ? "Given back"
-                                       : "Stopped without a word, taken over",
-          nobody);
+    tell(story, p->started_ms, "", "Started", p->owner);
+    if (p->end == IDEM_PAST_TAKEN_OVER) {
+        tell(story, p->ended_ms, "warn", "Stopped without a word, taken over",
+             nobody);
+    } else if (!was_decided(r, p->ended_ms)) {
+        tell(story, p->ended_ms, "", "Given back", nobody);
+    }
 }
 
-static void present(FILE *f, const struct idem_record *r, int64_t now_ms)
+static void tell_end(struct story *story, const struct idem_record *r)
+{
+    const char *paint = "bad";
+
+    if (r->status == IDEM_STATUS_COMPLETED) {
+        paint = "good";
+    } else if (r->status == IDEM_STATUS_RELEASED) {
+        paint = "";
+    }
+    tell(story, r->ended_ms, paint, "On record as",
+         idem_str(idem_status_name(r->status)));
+}
+
+static void tell_present(struct story *story, const struct idem_record *r,
+                         int64_t now_ms)
 {
     static const struct idem_slice nobody;
     bool open = r->status == IDEM_STATUS_IN_PROGRESS;
 
-    event(f, r->started_ms, now_ms, "", "Started", r->owner);
-    event(f, r->expected_ms, now_ms,
-          open && r->expected_ms < now_ms ? "bad" : "", "Expected to end by",
-          nobody);
+    tell(story, r->started_ms, "", "Started", r->owner);
+    tell(story, r->expected_ms, open && r->expected_ms < now_ms ? "bad" : "",
+         "Expected to end by", nobody);
     if (open) {
-        event(f, r->lease_end_ms, now_ms, r->lease_end_ms < now_ms ? "bad" : "",
-              "Its lease ends", nobody);
-        (void)fputs("<li class=\"warn\">Nobody has said how it ended.</li>\n",
-                    f);
-        return;
+        tell(story, r->lease_end_ms, r->lease_end_ms < now_ms ? "bad" : "",
+             "Its lease ends", nobody);
+    } else {
+        tell_end(story, r);
     }
-    event(f, r->ended_ms, now_ms,
-          r->status == IDEM_STATUS_COMPLETED  ? "good"
-          : r->status == IDEM_STATUS_RELEASED ? ""
-                                              : "bad",
-          "On record as", idem_str(idem_status_name(r->status)));
 }
 
-static void story(FILE *f, const struct idem_record *r, int64_t now_ms)
+static void print_event(FILE *f, const struct event *event, int64_t now_ms)
+{
+    (void)fprintf(f, "<li class=\"%s\"><span>", event->paint);
+    html_text(f, idem_str(event->what));
+    if (event->who.len > 0) {
+        (void)fputs(": ", f);
+        html_text(f, event->who);
+    }
+    (void)fputs("</span><br>", f);
+    html_time(f, event->ms, now_ms);
+    (void)fputs("</li>\n", f);
+}
+
+static void print_story(FILE *f, const struct idem_record *r, int64_t now_ms)
 {
     static const struct idem_slice nobody;
+    struct story story = {.len = 0};
     size_t i;
 
-    (void)fputs("<h2>Its story</h2>\n<ol class=\"story\">\n", f);
-    event(f, r->created_ms, now_ms, "", "First asked for", nobody);
+    tell(&story, r->created_ms, "", "First asked for", nobody);
     for (i = r->history_len; i > 0; i--) {
-        past(f, &r->history[i - 1], now_ms);
+        tell_past(&story, r, &r->history[i - 1]);
     }
-    present(f, r, now_ms);
+    tell_present(&story, r, now_ms);
+    (void)fputs("<h2>Its story</h2>\n<ol class=\"story\">\n", f);
+    for (i = 0; i < story.len; i++) {
+        print_event(f, &story.events[i], now_ms);
+    }
+    if (r->status == IDEM_STATUS_IN_PROGRESS) {
+        (void)fputs("<li class=\"warn\">Nobody has said how it ended.</li>\n",
+                    f);
+    }
     (void)fputs("</ol>\n", f);
 }
 
@@ -191,7 +249,7 @@ void page_record(FILE *f, const struct idem_record *record, int64_t now_ms,
         (void)fputs("</p>\n", f);
     }
     facts(f, record);
-    story(f, record, now_ms);
+    print_story(f, record, now_ms);
     if (may_decide(record)) {
         form(f, record, seal);
     }

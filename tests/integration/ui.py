@@ -203,6 +203,11 @@ def records_are_searched_and_released(page):
         page.click("button")
         assert page.text(".said").startswith("Nothing was decided:"), page.text()
         equal(record(store, "order-44")["status"], "in_progress")
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.story li")]
+        equal(told, ["First asked for", "Started", "A person decided", "A person decided", "Started",
+                     "Its lease ends", "Nobody has said how it ended."])
+        times = page.eval("[...document.querySelectorAll('ol.story time')].map(e => e.dateTime)")
+        equal(times, sorted(times))
         keep(page, "7-too-late")
         page.open(s.url + "record?s=&k=" + b"order-45".hex())
         equal(page.texts("button"), [])  # Not late: there is nothing to decide.
