@@ -2,17 +2,8 @@
 #include "check.h"
 
 #include "cli.h"
-#include "json.h"
 
-#include <idem/check.h>
 #include <stdlib.h>
-
-/* The first thing that is bad says how this ends. */
-struct checking {
-    int code;
-    bool json;
-    struct cli_json object;
-};
 
 static const char *grade_name(enum idem_grade grade)
 {
@@ -53,9 +44,16 @@ static void add_finding(struct cli_json *to, const struct idem_finding *finding)
     cli_json_append(to, "findings", &json);
 }
 
-static void take(void *ctx, const struct idem_finding *finding)
+void cli_check_init(struct cli_check *check, bool json)
 {
-    struct checking *c = ctx;
+    check->code = 0;
+    check->json = json;
+    cli_json_init(&check->object);
+}
+
+void cli_check_take(void *ctx, const struct idem_finding *finding)
+{
+    struct cli_check *c = ctx;
 
     cli_progress_end();
     if (finding->grade == IDEM_GRADE_BAD && c->code == 0) {
@@ -86,17 +84,17 @@ static const char *behind(const char *url, const char *scheme)
     return strncmp(url, scheme, len) == 0 ? url + len : NULL;
 }
 
-/* 0, or an exit status after saying why. */
-static int check_url(const char *url, struct checking *c)
+int cli_check_url(struct cli_check *check, const char *url)
 {
     const char *table = behind(url, "dynamodb:");
     const char *file = behind(url, "sqlite:");
     struct idem_error error = {0};
 
     if (table != NULL) {
-        error.code = idem_dynamodb_check(table, take, c, &error);
+        error.code = idem_dynamodb_check(table, cli_check_take, check, &error);
     } else if (file != NULL) {
-        error.code = idem_sqlite_check(file, take, report, c, &error);
+        error.code =
+            idem_sqlite_check(file, cli_check_take, report, check, &error);
     } else {
         cli_say("only sqlite: and dynamodb: stores can be checked");
         return CLI_USAGE;
@@ -104,33 +102,33 @@ static int check_url(const char *url, struct checking *c)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-static int finish(const char *url, struct checking *c)
+int cli_check_finish(struct cli_check *check, const char *url)
 {
     int printed = 0;
 
-    if (c->json) {
-        cli_json_bytes(&c->object, "store", idem_str(url));
-        cli_json_bool(&c->object, "usable", c->code == 0);
-        printed = cli_json_print(&c->object);
+    if (check->json) {
+        cli_json_bytes(&check->object, "store", idem_str(url));
+        cli_json_bool(&check->object, "usable", check->code == 0);
+        printed = cli_json_print(&check->object);
     }
-    return c->code != 0 ? cli_exit_of(c->code) : printed;
+    return check->code != 0 ? cli_exit_of(check->code) : printed;
 }
 
 int cli_check(const char *store_url, bool json)
 {
-    struct checking c = {.json = json};
+    struct cli_check check;
     char *url;
     int status = cli_store_url(store_url, /* make= */ false, &url);
 
     if (status != 0) {
         return status;
     }
-    cli_json_init(&c.object);
-    status = check_url(url, &c);
+    cli_check_init(&check, json);
+    status = cli_check_url(&check, url);
     if (status == 0) {
-        status = finish(url, &c);
+        status = cli_check_finish(&check, url);
     }
-    cli_json_finish(&c.object);
+    cli_json_finish(&check.object);
     free(url);
     return status;
 }

@@ -1,5 +1,6 @@
 /* The idem program: finds the command and runs it. */
 #include "cli.h"
+#include "cores.h"
 #include "help.h"
 #include "nearest.h"
 
@@ -82,5 +83,6 @@ int main(int argc, char **argv)
     int skip = argc > 0 ? 1 : 0;
 
     cli_open_std_fds();
+    cli_cores_off();
     return cli_finish_output(dispatch(argc - skip, argv + skip));
 }

@@ -1,6 +1,7 @@
 /* Starts the command: vfork, exec, and the news of whether the exec worked. */
 #include "run/child.h"
 
+#include "cores.h"
 #include "crash.h"
 #include "run/io.h"
 #include "run/signals.h"
@@ -39,6 +40,7 @@ static void become(const struct child_plan *plan, pid_t keeper)
     }
     signals_reset();
     CLI_CRASH_POINT("run/child/before-exec");
+    cli_cores_back();
     (void)execvpe(plan->argv[0], plan->argv, plan->env);
 }
 

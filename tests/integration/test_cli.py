@@ -26,7 +26,7 @@ REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
     "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "watch",
-    "key", "completion",
+    "doctor", "ui", "top", "key", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.

@@ -114,6 +114,10 @@ def tells_of_a_killed_worker(kind):
         shown = json.loads(store("show", "--json", "order-42").stdout)
         equal(shown["note"], "the bank has it")
         assert "ada@ops" in json.dumps(shown), shown
+        with open("audit.log", encoding="utf-8") as f:
+            (kept,) = [json.loads(text) for text in f]
+        equal((kept["who"], kept["why"], kept["before"], kept["after"], kept["fence"]),
+              ("ada@ops", "the bank has it", "in_progress", "completed", record["fence"]))
         equal(store("complete", "--token", "-", input=alive.encode()).status, 0)
         equal(metrics()["idem_up"], 1)
         note(f"{kind}: 5 looks, 1 alert")

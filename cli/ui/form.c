@@ -1,0 +1,75 @@
+/* What came with a request. */
+#include "ui/form.h"
+
+struct ui_field *ui_form_field(struct ui_form *form, const char *name)
+{
+    const struct {
+        const char *name;
+        struct ui_field *field;
+    } fields[] = {
+        {"decision", &form->decision}, {"result", &form->result},
+        {"reason", &form->reason},     {"fence", &form->fence},
+        {"seal", &form->seal},         {"token", &form->token},
+        {"s", &form->scope},           {"k", &form->key},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (strcmp(fields[i].name, name) == 0) {
+            return fields[i].field;
+        }
+    }
+    return NULL;
+}
+
+void ui_field_add(struct ui_field *field, const char *bytes, size_t len)
+{
+    if (len > UI_TEXT_MAX - field->len) {
+        field->too_long = true;
+        return;
+    }
+    memcpy(field->text + field->len, bytes, len);
+    field->len += len;
+    field->text[field->len] = '\0';
+}
+
+static int digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool ui_field_unhex(const struct ui_field *field, uint8_t *buf, size_t max,
+                    size_t *ret_len)
+{
+    size_t i;
+
+    if (field->too_long || field->len % 2 != 0 || field->len / 2 > max) {
+        return false;
+    }
+    for (i = 0; i < field->len; i += 2) {
+        int high = digit(field->text[i]);
+        int low = digit(field->text[i + 1]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        buf[i / 2] = (uint8_t)(high * 16 + low);
+    }
+    *ret_len = field->len / 2;
+    return true;
+}
+
+bool ui_same(const char *given, size_t len, const char *right)
+{
+    size_t right_len = strlen(right);
+    unsigned char differ = len != right_len;
+    size_t i;
+
+    for (i = 0; i < right_len; i++) {
+        differ |= (unsigned char)(right[i] ^ (i < len ? given[i] : '\0'));
+    }
+    return differ == 0;
+}

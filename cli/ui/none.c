@@ -1,0 +1,18 @@
+/* Where libmicrohttpd was not there when this was built. */
+#include "cli.h"
+#include "ui/server.h"
+
+int ui_server_start(const struct ui_options *options,
+                    struct ui_server **ret_server, unsigned *ret_port)
+{
+    (void)options;
+    (void)ret_server;
+    (void)ret_port;
+    cli_say("this idem was built without libmicrohttpd: there is no page");
+    return CLI_CONFIG;
+}
+
+void ui_server_stop(struct ui_server *server)
+{
+    (void)server;
+}

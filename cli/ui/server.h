@@ -1,0 +1,29 @@
+/* server.h: the page of a store, for one person on this host. */
+#ifndef IDEM_CLI_UI_SERVER_H
+#define IDEM_CLI_UI_SERVER_H
+
+#include <idem.h>
+#include <sys/socket.h>
+
+enum {
+    UI_TOKEN_LEN = 32 /* Hex digits of a token that is made here. */
+};
+
+struct ui_options {
+    const struct sockaddr *address; /* Of this host alone. */
+    const char *host;               /* As a browser writes it: "127.0.0.1". */
+    const char *token;              /* Who has it may do everything. */
+    const char *seal;               /* In every form of ours. */
+    const char *who;                /* Who decides. */
+    struct idem_store *store;
+};
+
+struct ui_server;
+
+/* Listens, and answers on a thread of its own. @options must stay. *@ret_port is
+ * where. 0, or an exit status after saying why. */
+int ui_server_start(const struct ui_options *options,
+                    struct ui_server **ret_server, unsigned *ret_port);
+void ui_server_stop(struct ui_server *server);
+
+#endif

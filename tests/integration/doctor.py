@@ -1,0 +1,101 @@
+"""idem doctor: each thing that is wrong is found, with what to do; mended, it is gone."""
+
+import json
+import os
+import resource
+import subprocess
+import time
+
+import dynamo
+from checks import grades, server
+from tap import PROGRAM, Idem, environment, equal, main, note, test
+
+AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
+HOST = {"clock"}  # Of the machine that runs the tests.
+
+
+def doctor(store, env=None, limits=()):
+    def limit():
+        for what, value in limits:
+            resource.setrlimit(what, (value, resource.getrlimit(what)[1]))
+
+    done = subprocess.run(
+        [PROGRAM, "doctor", "--json"],
+        env=environment({"IDEM_STORE": store.store, **AWS, **(env or {})}),
+        capture_output=True,
+        preexec_fn=limit,
+    )
+    answer = json.loads(done.stdout)
+    equal(answer["usable"], done.returncode == 0)
+    found = {}
+    for each in answer["findings"]:
+        found.setdefault(each["about"], []).append((each["grade"], each["text"], each.get("mend", "")))
+        assert each["grade"] == "ok" or each["about"] in ("audit", "backups") or each.get("mend"), each
+    wrong = {about: each for about, each in grades(found).items() if about not in HOST}
+    return done.returncode, wrong, found
+
+
+@test
+def nothing_is_wrong_with_a_sound_store():
+    """A store that is as it should be has no complaint but the host's own."""
+    store = Idem()
+    equal(store("run", "-k", "a", "--", "true").status, 0)
+    status, wrong, found = doctor(store)
+    equal((status, wrong), (0, {}))
+    assert {"version", "clock", "environment", "journal", "audit", "file", "time", "work"} <= set(found)
+
+
+@test
+def what_is_wrong_is_found():
+    """Each planted defect is found, in the place it is in, and nothing else."""
+    store = Idem()
+    equal(store("run", "-k", "a", "--", "true").status, 0)
+    equal(store("begin", "-k", "late", "--expect", "1ms", "--lease", "1h").status, 0)
+    time.sleep(0.05)
+    late = {"work": ["warn"]}
+    equal(doctor(store)[:2], (0, late))
+    equal(store("resolve", "late", "--release", "--reason", "x").status, 0)
+
+    os.chmod("idem.db", 0o644)
+    equal(doctor(store)[:2], (0, {"mode": ["warn"]}))
+    os.chmod("idem.db", 0o600)
+    plants = [
+        ({"IDEM_STROE": "x"}, (), {"environment": ["warn"]}, 0),
+        ({}, ((resource.RLIMIT_FSIZE, 1 << 40),), {"limits": ["warn"]}, 0),
+        ({"IDEM_AUDIT_LOG": "letter/audit.log"}, (), {"audit": ["bad"]}, 78),
+        ({"IDEM_AUDIT_LOG": "off"}, (), {"audit": ["warn"]}, 0),
+        ({"IDEM_METER": "letter"}, (), {"meter": ["warn"]}, 0),
+        ({"IDEM_JOURNAL_DIR": "letter"}, (), {"journal": ["bad"]}, 78),
+        ({"IDEM_JOURNAL_DIR": "torn"}, (), {"journal": ["warn"]}, 0),
+    ]
+    with open("letter", "w", encoding="ascii") as f:
+        f.write("dear aunt")
+    os.mkdir("torn", 0o700)
+    with open("torn/x.idj", "w", encoding="ascii") as f:
+        f.write("torn")
+    for env, limits, wanted, status in plants:
+        got = doctor(store, env, limits)
+        equal((env, got[0], got[1]), (env, status, wanted))
+    _, _, found = doctor(store, {"IDEM_STROE": "x"})
+    equal(found["environment"][0][2], "Did you mean IDEM_STORE.")
+    equal(doctor(store)[:2], (0, {}))
+    os.rename("idem.db", "gone.db")
+    status, wrong, _ = doctor(store)
+    equal((status, wrong), (78, {"file": ["bad"]}))
+    note(f"{len(plants) + 3} defects, each found and nothing else")
+
+
+@test
+def a_table_is_looked_at_too():
+    """On DynamoDB Local it looks at table and rights as well as at this host."""
+    with server("local") as (_, url):
+        store = Idem(url)
+        status, wrong, _ = doctor(store)
+        assert status != 0 and wrong["table"] == ["bad"], wrong
+        equal(store("store", "create", env=AWS).status, 0)
+        status, _, found = doctor(store)
+        equal((status, found["work"][0][0], found["journal"][0][0]), (0, "ok", "ok"))
+
+
+if __name__ == "__main__":
+    main()
