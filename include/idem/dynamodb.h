@@ -19,6 +19,8 @@ extern "C" {
  *                this instance
  *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
  *                profile's, or the service's own for the region
+ *     layout     powertools-python, -typescript, -java, -dotnet, or locker: the
+ *                table is one of that library's; no scopes, results up to 120 KiB
  *     index      off: the table has no index "open"; a list scans the table
  *     pack       off: large results are not packed with zstd
  *     clock      host: the store's time is this machine's clock, which is known

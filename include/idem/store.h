@@ -107,7 +107,7 @@ struct idem_commit {
     char text[252]; /* What was said of it. */
 };
 
-#define IDEM_CURSOR_LEN 20
+#define IDEM_CURSOR_LEN 40
 
 /* One request to a store and its answer. Made by the idem_op_*() functions; all
  * slices of the arguments point into memory that the op owns. */

@@ -225,7 +225,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 
 /* ---- Values ---- */
 
-static int read_value(struct reader *r, uint32_t name, uint32_t name_len);
+static int read_value(struct reader *r, const struct idem__tree_node *member);
 
 static bool skip_digits(struct reader *r)
 {
@@ -360,7 +360,7 @@ static int read_member_name(struct reader *r, uint32_t *ret_name,
 static int read_inside(struct reader *r, uint32_t number, char close)
 {
     bool object = close == '}';
-    uint32_t name = 0, name_len = 0;
+    struct idem__tree_node member = {.named = object};
     int rc = 0;
 
     if (++r->depth > IDEM__TREE_DEPTH_MAX) {
@@ -379,10 +379,10 @@ static int read_inside(struct reader *r, uint32_t number, char close)
             skip_blanks(r);
         }
         if (object) {
-            rc = read_member_name(r, &name, &name_len);
+            rc = read_member_name(r, &member.name, &member.name_len);
         }
         if (rc == 0) {
-            rc = read_value(r, name, name_len);
+            rc = read_value(r, &member);
         }
         if (rc != 0) {
             return rc;
@@ -431,9 +431,9 @@ static int read_scalar(struct reader *r, uint32_t number,
     }
 }
 
-static int read_value(struct reader *r, uint32_t name, uint32_t name_len)
+static int read_value(struct reader *r, const struct idem__tree_node *member)
 {
-    struct idem__tree_node fresh = {.name = name, .name_len = name_len};
+    struct idem__tree_node fresh = *member;
     uint32_t number = idem__tree_len(r->tree);
     enum idem__tree_kind kind = IDEM__TREE_ARRAY;
     int rc;
@@ -465,6 +465,7 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
                        .text = json.base,
                        .len = json.len,
                        .error = ret_error};
+    const struct idem__tree_node top = {0};
     int rc;
 
     tree->json = json;
@@ -477,7 +478,7 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
                            "taken",
                            json.len, IDEM__TREE_LEN_MAX);
     }
-    rc = read_value(&r, 0, 0);
+    rc = read_value(&r, &top);
     if (rc != 0) {
         return rc;
     }

@@ -37,6 +37,7 @@ struct idem__tree_node {
     uint32_t text_len;
     uint32_t name; /* A member's name: likewise. */
     uint32_t name_len;
+    bool named; /* It is a member. */
 };
 
 struct idem__tree {

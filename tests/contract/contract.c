@@ -20,6 +20,18 @@ static const struct traits all_traits[] = {
      .forgets_fences = true,
      .purge_lag_ms = (int64_t)2 * 3600 * 1000,
      .other_boot_ms = 2000},
+#define LAYOUT(word)                                                           \
+    {                                                                          \
+        .name = "dynamodb-" word, .layout = word, .durable = true,             \
+        .forgets_fences = true, .purge_lag_ms = (int64_t)2 * 3600 * 1000,      \
+        .other_boot_ms = 2000                                                  \
+    }
+    LAYOUT("powertools-python"),
+    LAYOUT("powertools-typescript"),
+    LAYOUT("powertools-java"),
+    LAYOUT("powertools-dotnet"),
+    LAYOUT("locker"),
+#undef LAYOUT
 };
 
 const struct traits *traits(void)
@@ -31,7 +43,7 @@ const struct traits *traits(void)
             return &all_traits[i];
         }
     }
-    fail_with("name a store: memory, sqlite or dynamodb");
+    fail_with("name a store: memory, sqlite, dynamodb, dynamodb-LAYOUT");
     return NULL;
 }
 
@@ -52,7 +64,8 @@ const char *url_of(const struct fixture *f)
 {
     static char url[600];
 
-    (void)snprintf(url, sizeof(url), "%s:%s", test_argument,
+    (void)snprintf(url, sizeof(url), "%s:%s",
+                   traits()->layout == NULL ? test_argument : "dynamodb",
                    f->path == NULL ? "" : f->path);
     return url;
 }

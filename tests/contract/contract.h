@@ -30,6 +30,7 @@ const char *url_of(const struct fixture *f);
 /* What stores may differ in. */
 struct traits {
     const char *name;
+    const char *layout;   /* Of a table that is not ours; NULL: none. */
     bool durable;         /* It outlives its handle, and so can have several. */
     bool file;            /* It is an SQLite file. */
     bool forgets_fences;  /* Of what was purged, or deleted by its ttl. */

@@ -3,6 +3,7 @@
 
 #include "base/base64_padded.h"
 #include "store/dynamodb/admin.h"
+#include "store/dynamodb/layout.h"
 
 #include <idem/dynamodb.h>
 #include <unistd.h>
@@ -16,6 +17,12 @@ static void call(struct idem__admin *admin, const char *target,
     }
 }
 
+static enum idem__layout layout(void)
+{
+    return traits()->layout == NULL ? IDEM__LAYOUT_OWN
+                                    : idem__layout_find(traits()->layout);
+}
+
 /* The time of these tests lies in the past, and some servers delete by theirs. */
 static void keep_for_ever(const char *place)
 {
@@ -26,7 +33,9 @@ static void keep_for_ever(const char *place)
     idem__admin_begin(&admin);
     idem__buffer_str(&admin.out, ",\"TimeToLiveSpecification\":{"
                                  "\"Enabled\":false,"
-                                 "\"AttributeName\":\"ttl\"}}");
+                                 "\"AttributeName\":\"");
+    idem__buffer_str(&admin.out, idem__layout_ttl(layout()));
+    idem__buffer_str(&admin.out, "\"}}");
     call(&admin, IDEM__TARGET("UpdateTimeToLive"), &answer);
     idem__answer_finish(&answer);
     idem__admin_close(&admin);
@@ -43,8 +52,10 @@ const char *table_new(void)
         fail_with("IDEM_TEST_DYNAMODB names no server");
     }
     (void)snprintf(place, sizeof(places[0]),
-                   "//idem-%ld-%u?clock=host&region=local&endpoint=%s",
-                   (long)getpid(), made++, endpoint);
+                   "//idem-%ld-%u?clock=host&region=local&endpoint=%s%s%s",
+                   (long)getpid(), made++, endpoint,
+                   traits()->layout == NULL ? "" : "&layout=",
+                   traits()->layout == NULL ? "" : traits()->layout);
     assert_ok(idem_dynamodb_create(place, NULL, &why));
     keep_for_ever(place);
     return place;
@@ -52,7 +63,9 @@ const char *table_new(void)
 
 static void add_key(struct idem__admin *admin, const char *id)
 {
-    idem__buffer_str(&admin->out, ",\"Key\":{\"id\":");
+    idem__buffer_str(&admin->out, ",\"Key\":{\"");
+    idem__buffer_str(&admin->out, idem__layout_key(layout()));
+    idem__buffer_str(&admin->out, "\":");
     idem__json_s(&admin->out, id);
     idem__buffer_str(&admin->out, "}");
 }
@@ -76,6 +89,13 @@ static void find(struct idem__admin *admin, const char *key, enum part part,
     assert_ok(idem_id(idem_str(""), idem_str(key), id));
     idem__item_id(id, ret_spot->id);
     ret_spot->attribute = "rec";
+    if (layout() != IDEM__LAYOUT_OWN) {
+        (void)strcpy(ret_spot->id, key);
+        ret_spot->attribute = part == HEAD     ? "idem"
+                              : part == RESULT ? "idem_result"
+                                               : "idem_input";
+        return;
+    }
     if (part == HEAD) {
         return;
     }

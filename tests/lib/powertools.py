@@ -38,7 +38,7 @@ def process(env=None):
         text=True,
         encoding="utf-8",
         preexec_fn=dynamo.die_with_parent,
-        env={**dynamo.environment(), **(env or {})},
+        env={**dynamo.environment(), "NODE_NO_WARNINGS": "1", **(env or {})},
     )
 
     def do(what, **rest):

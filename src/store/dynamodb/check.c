@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "store/dynamodb/admin.h"
 #include "store/dynamodb/judge.h"
+#include "store/dynamodb/layout.h"
 
 #include <idem/dynamodb.h>
 #include <stdio.h>
@@ -233,10 +234,35 @@ static void tell_right(struct check *check, const struct right *right,
     }
 }
 
+/* Names the key of the table as its layout does. */
+static void name_key(const struct check *check, const char *rest, char to[512])
+{
+    static const char own[] = "\"id\"";
+    const char *at = strstr(rest, own);
+
+    (void)snprintf(to, 512, "%s", rest);
+    if (at != NULL) {
+        (void)snprintf(to + (at - rest), 512 - (size_t)(at - rest), "\"%s\"%s",
+                       idem__layout_key(check->judge.place->table.layout),
+                       at + strlen(own));
+    }
+}
+
+/* What another layout has no use for. */
+static bool is_needed(const struct check *check, const struct right *right)
+{
+    const struct idem__table_conf *table = &check->judge.place->table;
+
+    return right->needs_index
+               ? table->index
+               : right->keys == NULL || table->layout == IDEM__LAYOUT_OWN;
+}
+
 /* False: asking on leads nowhere. */
 static bool check_right(struct check *check, const struct right *right)
 {
     struct idem__answer answer;
+    char rest[512];
     char name[96];
     bool found;
 
@@ -245,7 +271,8 @@ static bool check_right(struct check *check, const struct right *right)
         idem__admin_call(&check->admin, right->target, /* safe= */ true,
                          &answer);
     } else {
-        ask(check, right->target, right->rest, &answer);
+        name_key(check, right->rest, rest);
+        ask(check, right->target, rest, &answer);
     }
     name_of_refusal(check, name);
     found = strcmp(name, "ResourceNotFoundException") != 0;
@@ -264,7 +291,7 @@ static void check_rights(struct check *check)
     size_t i;
 
     for (i = 0; more && i < sizeof(rights) / sizeof(rights[0]); i++) {
-        if (!rights[i].needs_index || check->judge.place->table.index) {
+        if (is_needed(check, &rights[i])) {
             more = check_right(check, &rights[i]);
         }
     }

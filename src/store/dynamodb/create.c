@@ -2,6 +2,7 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "store/dynamodb/admin.h"
+#include "store/dynamodb/layout.h"
 
 #include <idem/dynamodb.h>
 
@@ -10,11 +11,16 @@ enum {
     POLL_MS = 500,
 };
 
-static const char key_schema[] =
-    ",\"BillingMode\":\"PAY_PER_REQUEST\","
-    "\"KeySchema\":[{\"AttributeName\":\"id\",\"KeyType\":\"HASH\"}],"
-    "\"AttributeDefinitions\":["
-    "{\"AttributeName\":\"id\",\"AttributeType\":\"S\"}";
+static void add_key_schema(struct idem__buffer *out, const char *key)
+{
+    idem__buffer_str(out, ",\"BillingMode\":\"PAY_PER_REQUEST\","
+                          "\"KeySchema\":[{\"AttributeName\":\"");
+    idem__buffer_str(out, key);
+    idem__buffer_str(out, "\",\"KeyType\":\"HASH\"}],"
+                          "\"AttributeDefinitions\":[{\"AttributeName\":\"");
+    idem__buffer_str(out, key);
+    idem__buffer_str(out, "\",\"AttributeType\":\"S\"}");
+}
 
 static const char index_schema[] =
     ",{\"AttributeName\":\"open\",\"AttributeType\":\"S\"},"
@@ -24,16 +30,27 @@ static const char index_schema[] =
     "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"
     "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]}";
 
+/* What Locker asks for what is in progress, or failed. */
+static const char locker_schema[] =
+    ",{\"AttributeName\":\"status\",\"AttributeType\":\"S\"}],"
+    "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"byStatus\",\"KeySchema\":["
+    "{\"AttributeName\":\"status\",\"KeyType\":\"HASH\"},"
+    "{\"AttributeName\":\"token\",\"KeyType\":\"RANGE\"}],"
+    "\"Projection\":{\"ProjectionType\":\"ALL\"}}]}";
+
 /* 1: made; 0: it is there already; or a code. */
 static int create(struct idem__admin *admin, struct idem_error *error)
 {
+    const struct idem__table_conf *table = &admin->store->env.table;
     struct idem__answer answer;
     int rc = 1;
 
     idem__admin_begin(admin);
-    idem__buffer_str(&admin->out, key_schema);
-    idem__buffer_str(&admin->out,
-                     admin->store->env.table.index ? index_schema : "]}");
+    add_key_schema(&admin->out, idem__layout_key(table->layout));
+    idem__buffer_str(&admin->out, table->layout == IDEM__LAYOUT_LOCKER
+                                      ? locker_schema
+                                  : table->index ? index_schema
+                                                 : "]}");
     idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {
         rc = strstr(answer.error.text, "ResourceInUseException") != NULL
@@ -106,7 +123,10 @@ static int enable_ttl(struct idem__admin *admin, struct idem_error *error)
     idem__admin_begin(admin);
     idem__buffer_str(&admin->out, ",\"TimeToLiveSpecification\":{"
                                   "\"Enabled\":true,"
-                                  "\"AttributeName\":\"ttl\"}}");
+                                  "\"AttributeName\":\"");
+    idem__buffer_str(&admin->out,
+                     idem__layout_ttl(admin->store->env.table.layout));
+    idem__buffer_str(&admin->out, "\"}}");
     idem__admin_call(admin, IDEM__TARGET("UpdateTimeToLive"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {
         rc = idem__error(error, answer.error.code,

@@ -103,11 +103,17 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
 {
     store->env.table = store->place.table;
     store->env.host = store->base.options.host;
-    store->env.claims = idem__claims_create();
     store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
-    if (store->env.claims == NULL || store->env.limits == NULL ||
-        store->env.scratch == NULL) {
+    if (store->env.limits == NULL || store->env.scratch == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    /* Where others write, what was written says nothing of what is there. */
+    if (store->env.table.layout != IDEM__LAYOUT_OWN) {
+        return 0;
+    }
+    store->env.claims = idem__claims_create();
+    if (store->env.claims == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     return 0;
@@ -119,7 +125,8 @@ static int set_up(struct idem__dynamodb_store *store,
                   struct idem_error *error)
 {
     enum {
-        OWNER_MARGIN_MS = 2000
+        OWNER_MARGIN_MS = 2000,
+        LAYOUT_RESULT_MAX = 120 * 1024,
     };
     int rc = idem_store_init(&store->base, &dynamodb_ops, options, error);
 
@@ -127,6 +134,11 @@ static int set_up(struct idem__dynamodb_store *store,
         return rc;
     }
     store->base.margin_ms = OWNER_MARGIN_MS;
+    /* One item holds all of it, and the result twice. */
+    if (store->place.table.layout != IDEM__LAYOUT_OWN &&
+        store->base.options.result_max > LAYOUT_RESULT_MAX) {
+        store->base.options.result_max = LAYOUT_RESULT_MAX;
+    }
     store->watch = -1;
     store->timer = -1;
     if (pthread_mutex_init(&store->mutex, NULL) != 0) {

@@ -4,8 +4,7 @@
 #include "base/base64_padded.h"
 
 enum {
-    DEPTH_MAX = 32,
-    LIST_DEPTH_MAX = 80, /* Items are 32 deep, twice that in JSON. */
+    DEPTH_MAX = 80, /* Items are 32 deep, twice that in JSON. */
 };
 
 /* ---- UTF-8 ---- */
@@ -160,7 +159,7 @@ json_object *idem__json_parse(struct idem_slice text, int *ret_code)
 
 json_object *idem__json_parse_list(struct idem_slice text, int *ret_code)
 {
-    return parse(text, json_type_array, LIST_DEPTH_MAX, ret_code);
+    return parse(text, json_type_array, DEPTH_MAX, ret_code);
 }
 
 int idem__json_attribute(json_object *item, const char *name, const char *type,

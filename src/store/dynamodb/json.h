@@ -17,7 +17,7 @@ void idem__json_s(struct idem__buffer *out, const char *text);
 void idem__json_b(struct idem__buffer *out, struct idem_slice bytes);
 void idem__json_n(struct idem__buffer *out, uint64_t number);
 
-/* Parses a whole answer: an object, nested 32 deep at most, with nothing behind
+/* Parses a whole answer: an object, nested 80 deep at most, with nothing behind
  * it. NULL: it is none (or there is no memory: *@ret_code is IDEM_ENOMEM then,
  * else IDEM_ECORRUPT). The caller puts it back with json_object_put(). */
 json_object *idem__json_parse(struct idem_slice text, int *ret_code);

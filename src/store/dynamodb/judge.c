@@ -1,6 +1,8 @@
 /* What the description of a table says about its use as a store. */
 #include "store/dynamodb/judge.h"
 
+#include "store/dynamodb/layout.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -155,16 +157,19 @@ static bool has_key(json_object *holder, json_object *table,
 
 static void judge_key(const struct idem__judge *judge, json_object *table)
 {
-    static const struct part key = {"id", "HASH", "S"};
+    enum idem__layout layout = judge->place->table.layout;
+    const struct part key = {idem__layout_key(layout), "HASH", "S"};
 
     if (has_key(table, table, &key, 1)) {
-        good(judge, "key", "the key is \"id\", a string");
+        idem__found(&judge->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
+                    "the key is \"%s\", a string", key.name);
         return;
     }
     idem__found(&judge->to, IDEM_GRADE_BAD, "key",
                 "Name another table: this one is not idem's, and the key of a "
                 "table cannot be changed.",
-                "the key of the table is not \"id\" (a string) alone");
+                "the key of the table is not \"%s\" (a string) alone",
+                key.name);
 }
 
 #define INDEX_MEND                                                             \
@@ -360,22 +365,24 @@ void idem__judge_ttl(const struct idem__judge *judge, json_object *ttl)
     bool on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
     char rest[512];
     char mend[MEND_MAX];
+    const char *own = idem__layout_ttl(judge->place->table.layout);
 
-    if (on && strcmp(attribute, "ttl") == 0) {
-        good(judge, "ttl",
-             "records past their retention are deleted by their \"ttl\"");
+    if (on && strcmp(attribute, own) == 0) {
+        idem__found(&judge->to, IDEM_GRADE_OK, "ttl", /* mend= */ NULL,
+                    "records past their retention are deleted by their "
+                    "\"%s\"",
+                    own);
     } else if (on) {
         (void)snprintf(rest, sizeof(rest),
                        "--time-to-live-specification "
                        "Enabled=false,AttributeName='%.255s'",
                        attribute);
-        idem__found(
-            &judge->to, IDEM_GRADE_WARN, "ttl",
-            aws_line(judge, "update-time-to-live", rest, mend),
-            "TTL is on \"%.255s\" and not on \"ttl\", so that no record "
-            "is deleted: switch that off, and an hour later make it "
-            "right with \"idem store create\"",
-            attribute);
+        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl",
+                    aws_line(judge, "update-time-to-live", rest, mend),
+                    "TTL is on \"%.255s\" and not on \"%s\", so that no record "
+                    "is deleted: switch that off, and an hour later make it "
+                    "right with \"idem store create\"",
+                    attribute, own);
     } else if (strcmp(status, "DISABLING") == 0) {
         idem__found(&judge->to, IDEM_GRADE_WARN, "ttl",
                     "Wait an hour and check again.",

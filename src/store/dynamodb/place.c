@@ -2,6 +2,7 @@
 #include "store/dynamodb/place.h"
 
 #include "core/error.h"
+#include "store/dynamodb/layout.h"
 
 #include <stdio.h>
 
@@ -99,6 +100,20 @@ static int read_region(const char *value, char to[64], struct idem_error *error)
     return 0;
 }
 
+static int read_layout(const char *value, struct idem__place_conf *conf,
+                       struct idem_error *error)
+{
+    conf->table.layout = idem__layout_find(value);
+    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "store: there is no layout \"%.60s\"; there are "
+                       "powertools-python, powertools-typescript, "
+                       "powertools-java, powertools-dotnet and locker",
+                       value);
+}
+
 static int read_setting(const char *name, const char *value,
                         struct idem__place_conf *conf, struct idem_error *error)
 {
@@ -118,6 +133,9 @@ static int read_setting(const char *name, const char *value,
     if (strcmp(name, "pack") == 0) {
         return read_word(name, value, "on", "off", &conf->table.pack, error);
     }
+    if (strcmp(name, "layout") == 0) {
+        return read_layout(value, conf, error);
+    }
     if (strcmp(name, "clock") == 0) {
         return read_word(name, value, "host", "service", &conf->host_clock,
                          error);
@@ -128,7 +146,7 @@ static int read_setting(const char *name, const char *value,
     return idem__error(
         error, IDEM_EINVALID,
         "store: there is no setting \"%.60s\"; there are region, "
-        "endpoint, index, pack, clock, writer and insecure",
+        "endpoint, layout, index, pack, clock, writer and insecure",
         name);
 }
 
@@ -175,6 +193,10 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
         len = at == NULL ? strlen(start) : (size_t)(at - start);
         rc = read_pair(idem_bytes(start, len), ret_conf, ret_error);
     }
+    if (ret_conf->table.layout != IDEM__LAYOUT_OWN) {
+        ret_conf->table.index = false;
+        ret_conf->table.pack = false;
+    }
     return rc;
 }
 
@@ -196,12 +218,16 @@ void idem__place_write(const struct idem__place_conf *conf,
                        const struct idem__aws_endpoint *endpoint,
                        char buf[IDEM_STORE_URL_MAX + 1])
 {
-    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url)];
+    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url) + 64];
 
     (void)snprintf(url, sizeof(url), "dynamodb://%s?region=", conf->table.name);
     append_value(url, endpoint->region);
     (void)strcat(url, "&endpoint=");
     append_value(url, endpoint->url);
+    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+        (void)strcat(url, "&layout=");
+        (void)strcat(url, idem__layout_name(conf->table.layout));
+    }
     if (!endpoint->tls && !endpoint->local) {
         (void)strcat(url, "&insecure=yes");
     }

@@ -2,6 +2,7 @@
 #include "store/dynamodb/request.h"
 
 #include "base/sha256.h"
+#include "store/dynamodb/layout.h"
 
 #include <stdio.h>
 
@@ -20,6 +21,25 @@ static void add_key(struct idem__buffer *out, struct idem_slice id)
 {
     idem__buffer_str(out, "{\"id\":{\"S\":");
     idem__json_string(out, id);
+    idem__buffer_str(out, "}}");
+}
+
+/* The key of an item of the table's own layout, or of its name in another. */
+static void add_item_key(struct idem__buffer *out,
+                         const struct idem__table_conf *table,
+                         const uint8_t id[IDEM_ID_LEN], struct idem_slice key)
+{
+    char text[IDEM__ITEM_ID_LEN + 1];
+
+    if (table->layout == IDEM__LAYOUT_OWN) {
+        idem__item_id(id, text);
+        add_key(out, idem_str(text));
+        return;
+    }
+    idem__buffer_str(out, "{\"");
+    idem__buffer_str(out, idem__layout_key(table->layout));
+    idem__buffer_str(out, "\":{\"S\":");
+    idem__json_string(out, key);
     idem__buffer_str(out, "}}");
 }
 
@@ -43,6 +63,11 @@ void idem__request_put(struct idem__buffer *out,
                        const struct idem_slice *old)
 {
     add_table(out, table);
+    if (table->layout != IDEM__LAYOUT_OWN) {
+        idem__layout_put(out, table->layout, item, head, old);
+        add_return_old(out);
+        return;
+    }
     idem__buffer_str(out, ",\"Item\":");
     idem__item_write(out, item, head, table->index);
     if (old == NULL) {
@@ -89,28 +114,27 @@ void idem__request_transact(struct idem__buffer *out,
 
 void idem__request_get(struct idem__buffer *out,
                        const struct idem__table_conf *table,
-                       const uint8_t id[IDEM_ID_LEN])
+                       const uint8_t id[IDEM_ID_LEN], struct idem_slice key)
 {
-    char text[IDEM__ITEM_ID_LEN + 1];
-
-    idem__item_id(id, text);
     add_table(out, table);
     idem__buffer_str(out, ",\"Key\":");
-    add_key(out, idem_str(text));
+    add_item_key(out, table, id, key);
     idem__buffer_str(out, ",\"ConsistentRead\":true}");
 }
 
 void idem__request_delete(struct idem__buffer *out,
                           const struct idem__table_conf *table,
-                          const uint8_t id[IDEM_ID_LEN], struct idem_slice old)
+                          const uint8_t id[IDEM_ID_LEN], struct idem_slice key,
+                          struct idem_slice old)
 {
-    char text[IDEM__ITEM_ID_LEN + 1];
-
-    idem__item_id(id, text);
     add_table(out, table);
     idem__buffer_str(out, ",\"Key\":");
-    add_key(out, idem_str(text));
-    add_old(out, old);
+    add_item_key(out, table, id, key);
+    if (table->layout == IDEM__LAYOUT_OWN) {
+        add_old(out, old);
+    } else {
+        idem__buffer_add(out, old.base, old.len);
+    }
     idem__buffer_str(out, "}");
 }
 
@@ -241,7 +265,11 @@ void idem__request_scan(struct idem__buffer *out,
                      "attribute_not_exists(lim)\"");
     if (after.len > 0) {
         idem__buffer_str(out, ",\"ExclusiveStartKey\":");
-        add_key(out, after);
+        if (table->layout == IDEM__LAYOUT_OWN) {
+            add_key(out, after);
+        } else {
+            add_item_key(out, table, NULL, after);
+        }
     }
     idem__buffer_str(out, "}");
 }

@@ -6,9 +6,20 @@
 
 #define IDEM__TARGET(name) "DynamoDB_20120810." name
 
+/* Whose items there are in the table. */
+enum idem__layout {
+    IDEM__LAYOUT_OWN = 0,
+    IDEM__LAYOUT_PYTHON,
+    IDEM__LAYOUT_TYPESCRIPT,
+    IDEM__LAYOUT_JAVA,
+    IDEM__LAYOUT_DOTNET,
+    IDEM__LAYOUT_LOCKER,
+};
+
 /* What a store knows of its table. */
 struct idem__table_conf {
     char name[256];
+    enum idem__layout layout;
     bool index; /* Open records are in the index "open". */
     bool pack;  /* Large results are packed. */
 };
@@ -47,10 +58,11 @@ void idem__request_transact(struct idem__buffer *out,
                             const struct idem_slice *old,
                             struct idem_slice writes);
 
-/* Reads one item, strongly. */
+/* Reads one item, strongly. @key is its key in the clear, which another layout
+ * wants. */
 void idem__request_get(struct idem__buffer *out,
                        const struct idem__table_conf *table,
-                       const uint8_t id[IDEM_ID_LEN]);
+                       const uint8_t id[IDEM_ID_LEN], struct idem_slice key);
 
 /* Writes, or reads, the next parts; at most IDEM__PARTS_PUT or _GET of them. */
 void idem__request_parts_put(struct idem__buffer *out,
@@ -77,10 +89,11 @@ void idem__request_query(struct idem__buffer *out,
                          struct idem_slice after, uint64_t since,
                          uint64_t limit);
 
-/* Deletes the item if its head is @old. */
+/* Deletes the item if its head is @old; @key as above. */
 void idem__request_delete(struct idem__buffer *out,
                           const struct idem__table_conf *table,
-                          const uint8_t id[IDEM_ID_LEN], struct idem_slice old);
+                          const uint8_t id[IDEM_ID_LEN], struct idem_slice key,
+                          struct idem_slice old);
 
 /* Deletes the next parts that are not done; at most 25. */
 void idem__request_parts_delete(struct idem__buffer *out,

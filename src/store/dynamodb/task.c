@@ -159,6 +159,18 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
 
 /* ---- What is there ---- */
 
+int idem__task_read(struct idem__task *task, json_object *object,
+                    const uint8_t *id, struct idem_error *ret_error)
+{
+    enum idem__layout layout = task->env->table.layout;
+
+    return layout == IDEM__LAYOUT_OWN
+               ? idem__item_read(object, id, &task->found_memory, &task->found,
+                                 ret_error)
+               : idem__layout_read(layout, object, id, &task->found_memory,
+                                   &task->scratch, &task->found, ret_error);
+}
+
 /* Takes @object (NULL: none) as what is there, and decides on it. */
 static void found(struct idem__task *task, json_object *object,
                   const struct idem_now *now)
@@ -168,8 +180,7 @@ static void found(struct idem__task *task, json_object *object,
     task->remembered = false;
     task->has_found = object != NULL;
     if (object != NULL &&
-        idem__item_read(object, task->op->id, &task->found_memory, &task->found,
-                        &error) != 0) {
+        idem__task_read(task, object, task->op->id, &error) != 0) {
         idem__task_fail(task, &error);
         return;
     }
@@ -208,7 +219,8 @@ static void look(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
     idem__buffer_reset(&task->out, KEEP_BYTES);
-    idem__request_get(&task->out, &task->env->table, task->op->id);
+    idem__request_get(&task->out, &task->env->table, task->op->id,
+                      task->op->key);
     idem__task_send(task, IDEM__TARGET("GetItem"), looked);
 }
 
@@ -450,6 +462,9 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     }
     body->place = IDEM__PLACE_INLINE;
     body->stored = bytes;
+    if (task->env->table.layout != IDEM__LAYOUT_OWN) {
+        return; /* There is one item, and it is not packed. */
+    }
     if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
         return;
     }
@@ -722,7 +737,10 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         remember(task);
         if (!task->extending &&
             claimed_too_short(task, &task->item.record, now)) {
-            if (find_written(task)) {
+            if (task->env->table.layout != IDEM__LAYOUT_OWN) {
+                task->maybe = true;
+                look(task, now); /* What it is conditional on is read. */
+            } else if (find_written(task)) {
                 extend(task, now);
             }
             return;
@@ -787,7 +805,12 @@ static void put_head(struct idem__task *task, const struct idem_now *now)
         return;
     }
     idem__request_put(&task->out, &task->env->table, &task->item, head, old);
-    idem__task_send(task, IDEM__TARGET("PutItem"), wrote_head);
+    idem__task_send(task,
+                    idem__layout_deletes(task->env->table.layout,
+                                         &task->item.record)
+                        ? IDEM__TARGET("DeleteItem")
+                        : IDEM__TARGET("PutItem"),
+                    wrote_head);
 }
 
 /* ---- Deciding ---- */
@@ -804,6 +827,27 @@ static void own_import(struct idem__task *task)
     }
 }
 
+/* A release that deletes, whose answer was lost: there is nothing, which is what
+ * was asked for. */
+static bool deleted_before(const struct idem__task *task)
+{
+    return task->maybe && !task->has_found && task->op->verb == IDEM_OP_END &&
+           idem__layout_deletes(task->env->table.layout, &task->item.record);
+}
+
+/* False: the op failed, the layout has no room for what is to be written. */
+static bool fits(struct idem__task *task)
+{
+    struct idem_error error;
+
+    if (task->env->table.layout == IDEM__LAYOUT_OWN ||
+        idem__layout_fits(&task->item, task->head.len, &error) == 0) {
+        return true;
+    }
+    idem__task_fail(task, &error);
+    return false;
+}
+
 static void decide(struct idem__task *task, const struct idem_now *now)
 {
     const struct idem_record *there =
@@ -811,6 +855,12 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     struct idem_decision *decision = &task->decision;
     bool wants;
 
+    if (deleted_before(task)) {
+        idem__verb_answer(task->op, decision, &task->given);
+        task->op->changed = true;
+        idem__task_done(task);
+        return;
+    }
     if (task->rounds++ == ROUNDS_MAX) {
         fail(task, IDEM_EUNAVAILABLE,
              "DynamoDB: the record changes faster than it can be read");
@@ -862,6 +912,9 @@ static void decide(struct idem__task *task, const struct idem_now *now)
             memcpy(task->item.writes, task->op->commit->digest, IDEM__TAG_LEN);
         }
         place_bodies(task);
+        if (!fits(task)) {
+            return;
+        }
     }
     if (wants) {
         load_bodies(task, now);
@@ -900,6 +953,8 @@ static bool looks_first(const struct idem_op *op)
 void idem__task_start(struct idem__task *task, struct idem_op *op,
                       const struct idem_now *now)
 {
+    struct idem_error error;
+
     task->op = op;
     op->changed = false;
     task->tries = 0;
@@ -911,6 +966,10 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->remembered = false;
     task->transacts = false;
     task->theirs = 0;
+    if (idem__layout_check(task->env->table.layout, op, &error) != 0) {
+        idem__task_fail(task, &error);
+        return;
+    }
     if (op->commit != NULL && idem__commit_check(op->commit, &op->error) != 0) {
         idem__task_done(task);
         return;
@@ -989,6 +1048,7 @@ void idem__task_reset(struct idem__task *task)
 void idem__task_free(struct idem__task *task)
 {
     for_all_buffers(task, idem__buffer_free);
+    idem__scratch_free(&task->scratch);
     idem__walk_free(task->walk);
     idem__limiter_free(task->limiter);
     idem__aws_request_finish(&task->request);

@@ -19,6 +19,7 @@
 
 #include "store/dynamodb/answer.h"
 #include "store/dynamodb/claims.h"
+#include "store/dynamodb/layout.h"
 #include "store/dynamodb/request.h"
 
 enum idem__task_next {
@@ -82,6 +83,7 @@ struct idem__task {
     struct idem__buffer out;
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
     struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
+    struct idem__scratch scratch;
 
     struct idem__task *link;      /* The store's. */
     struct idem__task *link_back; /* Of those that run. */
@@ -118,6 +120,10 @@ void idem__walk_free(struct idem__walk *walk);
 /* Likewise of limit_task.c. */
 void idem__limit_start(struct idem__task *task, const struct idem_now *now);
 void idem__limiter_free(struct idem__limiter *limiter);
+
+/* Reads an item of the table into task->found; see idem__item_read(). */
+int idem__task_read(struct idem__task *task, json_object *object,
+                    const uint8_t *id, struct idem_error *ret_error);
 
 /* Sends @target with what is in task->out. */
 void idem__task_send(struct idem__task *task, const char *target,

@@ -21,8 +21,9 @@ enum {
 /* An item that a purge is to delete. */
 struct victim {
     uint8_t id[IDEM_ID_LEN];
-    size_t head_at; /* Its head, in walk->memory. */
+    size_t head_at; /* Its head, in walk->memory ... */
     size_t head_len;
+    size_t key_len; /* ... and behind it its key. */
     struct idem__body result;
     struct idem__body input;
 };
@@ -77,8 +78,10 @@ static struct idem_slice cursor_name(const uint64_t *cursor)
 
 /* Remembers the LastEvaluatedKey of @body. 1: there is more; 0: that was all; or
  * a code. */
-static int set_cursor(uint64_t *cursor, json_object *body)
+static int set_cursor(const struct idem__task *task, uint64_t *cursor,
+                      json_object *body)
 {
+    const char *key = idem__layout_key(task->env->table.layout);
     const size_t cap = (IDEM_CURSOR_LEN - CURSOR_NAME) * sizeof(*cursor);
     json_object *last;
     struct idem_slice text;
@@ -88,7 +91,7 @@ static int set_cursor(uint64_t *cursor, json_object *body)
     if (!json_object_object_get_ex(body, "LastEvaluatedKey", &last)) {
         return 0;
     }
-    if (idem__json_attribute(last, "id", "S", &text) != 1 || text.len == 0 ||
+    if (idem__json_attribute(last, key, "S", &text) != 1 || text.len == 0 ||
         text.len > cap) {
         return IDEM_ECORRUPT;
     }
@@ -138,8 +141,8 @@ static void show_items(struct idem__task *task, json_object *list,
     op->u.list.now_ms = now->store_ms;
     for (i = 0; i < n && !op->u.list.stopped; i++) {
         struct idem_error error;
-        int rc = idem__item_read(json_object_array_get_idx(list, i), NULL,
-                                 &task->found_memory, &task->found, &error);
+        int rc = idem__task_read(task, json_object_array_get_idx(list, i), NULL,
+                                 &error);
 
         if (rc == IDEM_ENOMEM) {
             idem__task_fail(task, &error);
@@ -159,7 +162,7 @@ static void scanned(struct idem__task *task, const struct idem_now *now,
         idem__task_retry(task, answer, idem__walk_list);
         return;
     }
-    more = set_cursor(op->u.list.cursor, answer->body);
+    more = set_cursor(task, op->u.list.cursor, answer->body);
     if (more < 0) {
         strange(task);
         return;
@@ -233,7 +236,7 @@ static void queried(struct idem__task *task, const struct idem_now *now,
     list = array_of(answer->body, "Items");
     n = list == NULL ? 0 : json_object_array_length(list);
     if (n > IDEM__HEADS_GET ||
-        set_cursor(task->op->u.list.cursor, answer->body) < 0) {
+        set_cursor(task, task->op->u.list.cursor, answer->body) < 0) {
         strange(task);
         return;
     }
@@ -330,9 +333,12 @@ static void delete_next(struct idem__task *task, const struct idem_now *now)
     }
     task->out.len = 0;
     if (walk->kind == '\0') {
+        const uint8_t *head = walk->memory.base + victim->head_at;
+
         idem__request_delete(&task->out, &task->env->table, victim->id,
-                             idem_bytes(walk->memory.base + victim->head_at,
-                                        victim->head_len));
+                             idem_bytes(head + victim->head_len,
+                                        victim->key_len),
+                             idem_bytes(head, victim->head_len));
         idem__task_send(task, IDEM__TARGET("DeleteItem"), deleted);
         return;
     }
@@ -372,16 +378,20 @@ static void purge_scanned(struct idem__task *task, const struct idem_now *now,
     list = array_of(answer->body, "Items");
     n = list == NULL ? 0 : json_object_array_length(list);
     if (n > IDEM__HEADS_GET ||
-        set_cursor(task->op->u.purge.cursor, answer->body) < 0) {
+        set_cursor(task, task->op->u.purge.cursor, answer->body) < 0) {
         strange(task);
         return;
     }
     for (i = 0; i < n && walk->len < task->op->u.purge.max; i++) {
         struct idem_error error;
+        int rc = idem__task_read(task, json_object_array_get_idx(list, i), NULL,
+                                 &error);
 
-        if (idem__item_read(json_object_array_get_idx(list, i), NULL,
-                            &task->found_memory, &task->found, &error) == 0 &&
-            may_go(&task->found.record, now)) {
+        if (rc == IDEM_ENOMEM) {
+            no_memory(task);
+            return;
+        }
+        if (rc == 0 && may_go(&task->found.record, now)) {
             struct victim *victim = &walk->victims[walk->len++];
 
             memcpy(victim->id, task->found.record.id, IDEM_ID_LEN);
@@ -389,6 +399,9 @@ static void purge_scanned(struct idem__task *task, const struct idem_now *now,
             victim->head_len = task->found.head.len;
             idem__buffer_add(&walk->memory, task->found.head.base,
                              task->found.head.len);
+            victim->key_len = task->found.record.key.len;
+            idem__buffer_add(&walk->memory, task->found.record.key.base,
+                             victim->key_len);
             victim->result = task->found.result;
             victim->input = task->found.input;
         }

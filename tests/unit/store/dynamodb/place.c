@@ -34,6 +34,21 @@ TEST(place, isRead)
     assert_ok(idem__place_read("//orders?", &conf, &why));
 }
 
+/* A layout has no index and packs nothing, and is part of where the table is. */
+TEST(place, hasALayout)
+{
+    struct idem__aws_endpoint endpoint = {.tls = true};
+    struct idem__place_conf conf;
+    char url[IDEM_STORE_URL_MAX + 1];
+
+    assert_ok(idem__place_read("//orders?layout=locker&index=on", &conf, &why));
+    assert_int_equal(conf.table.layout, IDEM__LAYOUT_LOCKER);
+    assert_true(!conf.table.index && !conf.table.pack);
+    idem__place_write(&conf, &endpoint, url);
+    assert_string_equal(url,
+                        "dynamodb://orders?region=&endpoint=&layout=locker");
+}
+
 /* What is not of the form is refused, and the sentence says what. */
 TEST(place, isRefused)
 {
@@ -62,6 +77,7 @@ TEST(place, isRefused)
         {"//orders?index=maybe", "index"},
         {"//orders?pack=yes", "pack"},
         {"//orders?clock=mine", "clock"},
+        {"//orders?layout=powertools", "powertools-python"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="
          "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",

@@ -1,0 +1,560 @@
+/* A record as an item of a table that another library has, and back. */
+#include "store/dynamodb/layout.h"
+
+#include "core/digest.h"
+#include "core/error.h"
+#include "store/dynamodb/foreign.h"
+#include "store/dynamodb/value.h"
+
+#include <stdlib.h>
+
+#define HEAD "idem"
+#define RESULT "idem_result"
+#define INPUT "idem_input"
+
+/* ---- Names ---- */
+
+static const struct {
+    const char *name;
+    const struct idem__foreign *foreign;
+} layouts[] = {
+    [IDEM__LAYOUT_OWN] = {"", NULL},
+    [IDEM__LAYOUT_PYTHON] = {"powertools-python", &idem__foreign_powertools},
+    [IDEM__LAYOUT_TYPESCRIPT] = {"powertools-typescript",
+                                 &idem__foreign_powertools_native},
+    [IDEM__LAYOUT_JAVA] = {"powertools-java", &idem__foreign_powertools},
+    [IDEM__LAYOUT_DOTNET] = {"powertools-dotnet", &idem__foreign_powertools},
+    [IDEM__LAYOUT_LOCKER] = {"locker", &idem__foreign_locker},
+};
+
+void idem__scratch_free(struct idem__scratch *scratch)
+{
+    idem__tree_free(&scratch->tree);
+    idem__buffer_free(&scratch->text);
+}
+
+enum idem__layout idem__layout_find(const char *name)
+{
+    size_t i;
+
+    for (i = 1; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        if (strcmp(layouts[i].name, name) == 0) {
+            return (enum idem__layout)i;
+        }
+    }
+    return IDEM__LAYOUT_OWN;
+}
+
+const char *idem__layout_name(enum idem__layout layout)
+{
+    return layouts[layout].name;
+}
+
+const char *idem__layout_key(enum idem__layout layout)
+{
+    return layout == IDEM__LAYOUT_OWN ? "id" : layouts[layout].foreign->key;
+}
+
+const char *idem__layout_ttl(enum idem__layout layout)
+{
+    return layout == IDEM__LAYOUT_OWN ? "ttl" : layouts[layout].foreign->ttl;
+}
+
+bool idem__layout_deletes(enum idem__layout layout,
+                          const struct idem_record *record)
+{
+    return layout != IDEM__LAYOUT_OWN && layouts[layout].foreign->deletes &&
+           record->status == IDEM_STATUS_RELEASED;
+}
+
+/* ---- What a table can hold ---- */
+
+int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
+                       struct idem_error *ret_error)
+{
+    bool one = op->verb != IDEM_OP_LIST && op->verb != IDEM_OP_PURGE;
+
+    if (layout == IDEM__LAYOUT_OWN || !one) {
+        return 0;
+    }
+    if (op->verb == IDEM_OP_LIMIT || op->commit != NULL) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "layout %s has %s: use a table of idem's own",
+                           layouts[layout].name,
+                           op->commit == NULL
+                               ? "no rate limits"
+                               : "no place for writes of a caller's own");
+    }
+    if (op->scope.len > 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "layout %s has no scopes: leave the scope empty",
+                           layouts[layout].name);
+    }
+    if (!idem__json_is_utf8(op->key)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "layout %s has keys of text only: this one is no "
+                           "UTF-8",
+                           layouts[layout].name);
+    }
+    return 0;
+}
+
+int idem__layout_fits(const struct idem__item *item, size_t head_len,
+                      struct idem_error *ret_error)
+{
+    /* A result may be there twice: as ours, and as theirs. */
+    size_t total = idem__item_size(item, head_len) + item->result.stored.len;
+
+    if (total <= IDEM__FOREIGN_MAX) {
+        return 0;
+    }
+    return idem__error(ret_error, IDEM_EINVALID,
+                       "the record would have %zu bytes, and one item of this "
+                       "layout holds %d",
+                       total, IDEM__FOREIGN_MAX);
+}
+
+/* ---- Helpers ---- */
+
+void idem__foreign_name(struct idem__buffer *out, const char *name)
+{
+    idem__buffer_str(out, ",\"");
+    idem__buffer_str(out, name);
+    idem__buffer_str(out, "\":");
+}
+
+int idem__foreign_corrupt(struct idem_error *error, const char *what)
+{
+    return idem__error(error, IDEM_ECORRUPT, "the record cannot be trusted: %s",
+                       what);
+}
+
+int idem__foreign_number(json_object *object, const char *name,
+                         int64_t *ret_number)
+{
+    struct idem_slice text;
+    int rc = idem__json_attribute(object, name, "N", &text);
+    const char *p = text.base;
+    int64_t number = 0;
+    size_t i;
+
+    if (rc != 1) {
+        return rc;
+    }
+    for (i = 0; i < text.len && p[i] != '.'; i++) {
+        if (p[i] < '0' || p[i] > '9' || i == 15) {
+            return IDEM_ECORRUPT;
+        }
+        number = number * 10 + (p[i] - '0');
+    }
+    *ret_number = number;
+    return i > 0 ? 1 : IDEM_ECORRUPT;
+}
+
+bool idem__foreign_is(json_object *object, const char *name, const char *text)
+{
+    struct idem_slice there;
+    json_object *value = NULL;
+
+    if (text == NULL) {
+        return !json_object_object_get_ex(object, name, &value) ||
+               json_object_object_get_ex(value, "NULL", NULL);
+    }
+    return idem__json_attribute(object, name, "S", &there) == 1 &&
+           there.len == strlen(text) &&
+           memcmp(there.base, text, there.len) == 0;
+}
+
+int idem__foreign_text(json_object *object, const char *name, size_t max,
+                       struct idem__buffer *memory, struct idem_slice *ret)
+{
+    struct idem_slice text;
+    int rc = idem__foreign_is(object, name, NULL)
+                 ? 0
+                 : idem__json_attribute(object, name, "S", &text);
+
+    *ret = idem_bytes(NULL, 0);
+    if (rc != 1) {
+        return rc;
+    }
+    text.len = text.len < max ? text.len : max;
+    *ret = idem_bytes(memory->base + memory->len, text.len);
+    idem__buffer_add(memory, text.base, text.len);
+    return 0;
+}
+
+/* ---- Writing ---- */
+
+static void add_key(struct idem__buffer *out, const struct idem__foreign *f,
+                    struct idem_slice key)
+{
+    idem__buffer_str(out, "{\"");
+    idem__buffer_str(out, f->key);
+    idem__buffer_str(out, "\":{\"S\":");
+    idem__json_string(out, key);
+    idem__buffer_str(out, "}");
+}
+
+static void add_bytes(struct idem__buffer *out, const char *name,
+                      struct idem_slice bytes)
+{
+    if (bytes.len > 0) {
+        idem__foreign_name(out, name);
+        idem__json_b(out, bytes);
+    }
+}
+
+/* The library's own attribute has the result of completed work. */
+static void add_result(struct idem__buffer *out, const struct idem__foreign *f,
+                       const struct idem__item *item)
+{
+    struct idem__tree scratch = {0};
+    bool plain = false;
+
+    if (item->record.status == IDEM_STATUS_COMPLETED &&
+        item->record.result_len > 0) {
+        idem__foreign_name(out, f->result);
+        (void)idem__value_write(out, item->result.stored, f->native, &scratch,
+                                &plain);
+        idem__tree_free(&scratch);
+    }
+    if (!plain) {
+        add_bytes(out, RESULT, item->result.stored);
+    }
+}
+
+void idem__layout_put(struct idem__buffer *out, enum idem__layout layout,
+                      const struct idem__item *item, struct idem_slice head,
+                      const struct idem_slice *old)
+{
+    const struct idem__foreign *f = layouts[layout].foreign;
+
+    if (idem__layout_deletes(layout, &item->record)) {
+        idem__buffer_str(out, ",\"Key\":");
+        add_key(out, f, item->record.key);
+    } else {
+        idem__buffer_str(out, ",\"Item\":");
+        add_key(out, f, item->record.key);
+        f->write(out, &item->record);
+        add_result(out, f, item);
+        add_bytes(out, HEAD, head);
+        add_bytes(out, INPUT, item->input.stored);
+    }
+    idem__buffer_str(out, "}");
+    if (old != NULL) {
+        idem__buffer_add(out, old->base, old->len);
+        return;
+    }
+    idem__buffer_str(out, ",\"ConditionExpression\":\"attribute_not_exists(#k)"
+                          "\",\"ExpressionAttributeNames\":{\"#k\":\"");
+    idem__buffer_str(out, f->key);
+    idem__buffer_str(out, "\"}");
+}
+
+/* ---- The condition ---- */
+
+static const char *json_text(json_object *value, size_t *ret_len)
+{
+    return json_object_to_json_string_length(value,
+                                             JSON_C_TO_STRING_PLAIN |
+                                                 JSON_C_TO_STRING_NOSLASHESCAPE,
+                                             ret_len);
+}
+
+/* The name of part @i of a condition, what it is now (NULL: not there), and its
+ * letter. False: there are no more. */
+static bool part_of(const struct idem__foreign *f, json_object *object,
+                    size_t i, const char **ret_name, json_object **ret_value,
+                    char ret_letter[2])
+{
+    if (i > 0 && f->control[i - 1] == NULL) {
+        return false;
+    }
+    *ret_name = f->control[i] == NULL ? HEAD : f->control[i];
+    *ret_value = NULL;
+    (void)json_object_object_get_ex(object, *ret_name, ret_value);
+    ret_letter[0] = (char)('a' + i);
+    return true;
+}
+
+static void add_all(struct idem__buffer *out, const char *const *texts)
+{
+    for (; *texts != NULL; texts++) {
+        idem__buffer_str(out, *texts);
+    }
+}
+
+/* "#a = :a AND attribute_not_exists(#b) ...", and what the names stand for. */
+static void add_condition(struct idem__buffer *out,
+                          const struct idem__foreign *f, json_object *object)
+{
+    char letter[2] = "";
+    json_object *value;
+    const char *name;
+    bool any = false;
+    size_t i;
+
+    idem__buffer_str(out, ",\"ConditionExpression\":\"");
+    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+        const char *gone[] = {"attribute_not_exists(#", letter, ")", NULL};
+        const char *same[] = {"#", letter, " = :", letter, NULL};
+
+        idem__buffer_str(out, i == 0 ? "" : " AND ");
+        add_all(out, value == NULL ? gone : same);
+    }
+    idem__buffer_str(out, "\",\"ExpressionAttributeNames\":{");
+    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+        const char *entry[] = {
+            i == 0 ? "\"#" : ",\"#", letter, "\":\"", name, "\"", NULL};
+
+        add_all(out, entry);
+    }
+    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+        const char *entry[] = {any ? ",\":"
+                                   : "},\"ExpressionAttributeValues\":{\":",
+                               letter, "\":", NULL};
+        const char *text;
+        size_t len;
+
+        if (value != NULL) {
+            add_all(out, entry);
+            text = json_text(value, &len);
+            idem__buffer_add(out, text, len);
+            any = true;
+        }
+    }
+    idem__buffer_str(out, "}");
+}
+
+/* ---- Reading ---- */
+
+static int read_identity(json_object *object, const struct idem__foreign *f,
+                         const uint8_t *id, struct idem__buffer *memory,
+                         struct idem_record *record, struct idem_error *error)
+{
+    int rc = idem__foreign_text(object, f->key, IDEM_KEY_MAX + 1, memory,
+                                &record->key);
+
+    record->scope = idem_bytes(NULL, 0);
+    if (rc == 0) {
+        rc = idem_id(record->scope, record->key, record->id);
+    }
+    if (rc == IDEM_ENOMEM) {
+        return idem__error_plain(error, rc);
+    }
+    if (rc != 0 || (id != NULL && memcmp(id, record->id, IDEM_ID_LEN) != 0)) {
+        return idem__foreign_corrupt(error,
+                                     "its key is not one that was asked for, "
+                                     "or has more than 255 bytes");
+    }
+    return 0;
+}
+
+/* Bytes of ours: 1; 0: there are none. */
+static int read_bytes(json_object *object, const char *name,
+                      struct idem__buffer *memory, struct idem_slice *ret)
+{
+    struct idem_slice text;
+    int rc = idem__json_attribute(object, name, "B", &text);
+
+    *ret = idem_bytes(NULL, 0);
+    if (rc == 1 && idem__json_bytes(text, memory, ret) != 0) {
+        return IDEM_ECORRUPT;
+    }
+    return rc;
+}
+
+static void set_body(struct idem__body *body, struct idem_slice bytes)
+{
+    memset(body, 0, sizeof(*body));
+    if (bytes.len > 0) {
+        body->place = IDEM__PLACE_INLINE;
+        body->stored = bytes;
+    }
+}
+
+/* 1: the library's attribute is what we would write for @bytes; 0; IDEM_ENOMEM. */
+static int same_result(json_object *object, const struct idem__foreign *f,
+                       struct idem_slice bytes, struct idem__scratch *scratch)
+{
+    struct idem__buffer *text = &scratch->text;
+    json_object *there = NULL;
+    json_object *own = NULL;
+    bool plain, same;
+    int rc = IDEM_ENOMEM;
+
+    if (!json_object_object_get_ex(object, f->result, &there)) {
+        return 0;
+    }
+    idem__buffer_reset(text, 64 * 1024);
+    if (idem__value_write(text, bytes, f->native, &scratch->tree, &plain)) {
+        own = idem__json_parse(idem__buffer_slice(text), &rc);
+    }
+    same = own != NULL && idem__value_same(own, there);
+    (void)json_object_put(own);
+    return own == NULL && rc == IDEM_ENOMEM ? rc : same;
+}
+
+/* The bytes of our record's result: ours, or just theirs. 1: they go with what the
+ * library has; 0: they do not; or a code. */
+static int read_own_result(json_object *object, const struct idem__foreign *f,
+                           struct idem__item *item, struct idem__buffer *memory,
+                           struct idem__scratch *scratch)
+{
+    const struct idem_record *record = &item->record;
+    bool shown =
+        record->status == IDEM_STATUS_COMPLETED && record->result_len > 0;
+    struct idem_slice bytes;
+    int ours = read_bytes(object, RESULT, memory, &bytes);
+
+    if (ours < 0) {
+        return ours;
+    }
+    if (ours == 0 && shown &&
+        idem__foreign_text(object, f->result, SIZE_MAX, memory, &bytes) != 0) {
+        return 0;
+    }
+    if (idem_record_check_body(bytes, record->result_len,
+                               record->result_digest) != 0) {
+        return ours == 1 ? IDEM_ECORRUPT : 0;
+    }
+    set_body(&item->result, bytes);
+    return ours == 1 && shown ? same_result(object, f, bytes, scratch) : 1;
+}
+
+/* Our record, if it is there and still goes with the rest. 1; 0; or a code. */
+static int read_own(json_object *object, const struct idem__foreign *f,
+                    struct idem__buffer *memory, struct idem__scratch *scratch,
+                    struct idem__item *item, struct idem_error *error)
+{
+    struct idem_slice scope = item->record.scope;
+    struct idem_slice key = item->record.key;
+    struct idem_slice head, input;
+    int rc = read_bytes(object, HEAD, memory, &head);
+
+    if (rc < 0) {
+        return idem__foreign_corrupt(error, "its head is no bytes");
+    }
+    if (rc == 1) {
+        rc = idem_record_decode(item->record.id, head, &item->record, error);
+        item->record.scope = scope;
+        item->record.key = key;
+        rc = rc == 0 ? 1 : rc;
+    }
+    if (rc != 1 || !f->agrees(object, &item->record)) {
+        return rc < 0 ? rc : 0;
+    }
+    rc = read_own_result(object, f, item, memory, scratch);
+    if (rc == 1 && read_bytes(object, INPUT, memory, &input) >= 0 &&
+        idem_record_check_body(input, item->record.input_len,
+                               item->record.input_digest) == 0) {
+        set_body(&item->input, input);
+        return 1;
+    }
+    if (rc == 0 || rc == IDEM_ENOMEM) {
+        return rc == 0 ? 0 : idem__error_plain(error, rc);
+    }
+    return idem__foreign_corrupt(error, "its head and its bodies do not agree");
+}
+
+/* The library's result, as JSON. */
+static int read_result(json_object *object, const struct idem__foreign *f,
+                       struct idem__buffer *memory, struct idem__item *item,
+                       struct idem_error *error)
+{
+    struct idem_record *record = &item->record;
+    size_t from = memory->len;
+    struct idem_slice bytes;
+    json_object *value = NULL;
+
+    if (!json_object_object_get_ex(object, f->result, &value) ||
+        (!f->native && idem__foreign_is(object, f->result, NULL))) {
+        record->result.not_kept = true;
+        return 0;
+    }
+    if (f->native) {
+        if (!idem__value_read(value, memory)) {
+            return idem__foreign_corrupt(error, "its result is no value");
+        }
+        bytes = idem_bytes(memory->base + from, memory->len - from);
+    } else if (idem__foreign_text(object, f->result, SIZE_MAX, memory,
+                                  &bytes) != 0) {
+        return idem__error(error, IDEM_ECORRUPT,
+                           "the record cannot be trusted: its result is no "
+                           "text: another library than that of this layout "
+                           "wrote it");
+    }
+    record->result.content_type = idem_str("application/json");
+    record->result_len = bytes.len;
+    set_body(&item->result, bytes);
+    return idem__body_digest(bytes, record->result_digest);
+}
+
+/* The record that the library's attributes stand for. */
+static int make_up(json_object *object, const struct idem__foreign *f,
+                   struct idem__buffer *memory, struct idem__item *item,
+                   struct idem_error *error)
+{
+    struct idem_record *record = &item->record;
+    struct idem_record fresh = {.scope = record->scope,
+                                .key = record->key,
+                                .fence = record->fence,
+                                .attempts = 1};
+    bool has_result = false;
+    uint8_t digest[16];
+    int rc;
+
+    memcpy(fresh.id, record->id, sizeof(fresh.id));
+    memset(&item->result, 0, sizeof(item->result));
+    memset(&item->input, 0, sizeof(item->input));
+    *record = fresh;
+    rc = f->read(object, record, memory, &has_result, error);
+    if (rc == 0 && has_result) {
+        rc = read_result(object, f, memory, item, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    /* Nobody has this nonce, and it is the same at each reading. */
+    rc = idem__body_digest(item->head, digest);
+    memcpy(record->nonce, digest, sizeof(record->nonce));
+    return rc == 0 ? 0 : idem__error_plain(error, rc);
+}
+
+int idem__layout_read(enum idem__layout layout, json_object *object,
+                      const uint8_t *id, struct idem__buffer *memory,
+                      struct idem__scratch *scratch,
+                      struct idem__item *ret_item, struct idem_error *ret_error)
+{
+    const struct idem__foreign *f = layouts[layout].foreign;
+    size_t len = 0;
+    size_t from;
+    int rc;
+
+    memset(ret_item, 0, sizeof(*ret_item));
+    if (!json_object_is_type(object, json_type_object)) {
+        return idem__foreign_corrupt(ret_error, "it is no item");
+    }
+    memory->len = 0;
+    /* Slices point into it: it must not move. */
+    if (json_text(object, &len) == NULL ||
+        idem__buffer_room(memory, 4 * len + 4096) == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    rc = read_identity(object, f, id, memory, &ret_item->record, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    from = memory->len;
+    add_condition(memory, f, object);
+    if (memory->failed) {
+        memory->failed = false;
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    ret_item->head = idem_bytes(memory->base + from, memory->len - from);
+    rc = read_own(object, f, memory, scratch, ret_item, ret_error);
+    if (rc == 0) {
+        rc = make_up(object, f, memory, ret_item, ret_error);
+    }
+    return rc == 1 ? 0 : rc;
+}

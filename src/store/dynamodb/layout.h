@@ -1,0 +1,65 @@
+/* A record as an item of a table that another library has, and back. Pure.
+ *
+ * layout=NAME in the store's URL. The item is one that the library understands: its
+ * attributes, words and units. Beside them stands the whole record in an attribute
+ * that the library does not know and leaves alone:
+ *
+ *     idem         B  the head of the record, as idem_record_encode() writes it
+ *     idem_result  B  its bytes, where the library's own attribute does not hold
+ *     idem_input   B  just these; likewise
+ *
+ * A write of the library's own replaces the item, and with it our record, or changes
+ * its attributes under our record. So the record counts only where the library's
+ * attributes are still those that go with it; else the item is what the library
+ * says, and the record that it stands for is made up of that.
+ *
+ * Every write of ours is conditional on all that was seen: ours and theirs. What is
+ * here called the head of an item that was read is that condition, as JSON.
+ */
+#ifndef IDEM_STORE_DYNAMODB_LAYOUT_H
+#define IDEM_STORE_DYNAMODB_LAYOUT_H
+
+#include "key/tree.h"
+#include "store/dynamodb/request.h"
+
+/* 0: there is none of this name. */
+enum idem__layout idem__layout_find(const char *name);
+const char *idem__layout_name(enum idem__layout layout);
+
+/* Attributes: the key of the table, and the one that DynamoDB deletes by. */
+const char *idem__layout_key(enum idem__layout layout);
+const char *idem__layout_ttl(enum idem__layout layout);
+
+/* IDEM_EINVALID: the table cannot hold this record's scope or key. */
+int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
+                       struct idem_error *ret_error);
+
+/* IDEM_EINVALID: nor what is to be written, because it is too long. */
+int idem__layout_fits(const struct idem__item *item, size_t head_len,
+                      struct idem_error *ret_error);
+
+/* The rest of a PutItem, whose table stands in @out; @old is the head of the item
+ * that was read, NULL: there was none. */
+void idem__layout_put(struct idem__buffer *out, enum idem__layout layout,
+                      const struct idem__item *item, struct idem_slice head,
+                      const struct idem_slice *old);
+
+/* True: the library knows such a record only as one that is not there. */
+bool idem__layout_deletes(enum idem__layout layout,
+                          const struct idem_record *record);
+
+/* Memory that readings share. */
+struct idem__scratch {
+    struct idem__tree tree;
+    struct idem__buffer text;
+};
+void idem__scratch_free(struct idem__scratch *scratch);
+
+/* Like idem__item_read(); @ret_item->head is what a write over it depends on. */
+int idem__layout_read(enum idem__layout layout, json_object *object,
+                      const uint8_t *id, struct idem__buffer *memory,
+                      struct idem__scratch *scratch,
+                      struct idem__item *ret_item,
+                      struct idem_error *ret_error);
+
+#endif

@@ -1,0 +1,22 @@
+/* Results as values of DynamoDB, and back. Pure. */
+#ifndef IDEM_STORE_DYNAMODB_VALUE_H
+#define IDEM_STORE_DYNAMODB_VALUE_H
+
+#include "key/tree.h"
+#include "store/dynamodb/json.h"
+
+/* Appends the attribute value for the result @bytes, which are best JSON. Without
+ * @native it is a string with that JSON. What is no JSON becomes a string of JSON's:
+ * the text, or base64 where it is no text. *@ret_plain: it is a string with just
+ * these bytes. @scratch is memory for it. False: there is none. */
+bool idem__value_write(struct idem__buffer *out, struct idem_slice bytes,
+                       bool native, struct idem__tree *scratch,
+                       bool *ret_plain);
+
+/* Appends the JSON text of an attribute value. False: it is none. */
+bool idem__value_read(json_object *value, struct idem__buffer *out);
+
+/* True: they say the same, numbers by their value. */
+bool idem__value_same(json_object *a, json_object *b);
+
+#endif

@@ -1,0 +1,333 @@
+"""One table, two libraries: idem and the real Powertools for TypeScript, on Amazon's
+DynamoDB Local.
+
+What each does to keys of the other, both ways round; and, as controls, what Powertools
+does to attempts of ours because it writes without a condition.
+"""
+
+import contextlib
+import json
+import os
+import time
+
+import dynamo
+import powertools
+from tap import Idem, add, equal, main, note, skip
+
+TABLE = "shared"
+LAYOUT = "powertools-typescript"
+# The shortest lease, what a taker of ours waits beyond the end of one, and what
+# Powertools is told to wait beyond one of ours.
+LEASE, MARGIN, CLOCKS = 2, 2, 2
+
+
+class Sides:
+    """Both libraries on one table."""
+
+    def __init__(self, url, do):
+        self.url, self.do = url, do
+        self.store = (
+            f"dynamodb://{TABLE}?endpoint={url}&region=eu-west-1&clock=host&layout={LAYOUT}"
+        )
+        self.idem = Idem(self.store)
+        self.env = dynamo.environment()
+
+    def ours(self, *args, **rest):
+        return self.idem(*args, env=self.env, **rest)
+
+    def key(self, payload_id):
+        done = self.ours(
+            *("key", "--flavour", "typescript", "--prefix", "pay", "--select", ".id", "-"),
+            input=json.dumps({"id": payload_id}).encode(),
+        )
+        equal(done.status, 0)
+        return done.stdout.decode().rstrip("\n")
+
+    def begin(self, payload_id, *options, policy="rerun"):
+        """(exit status, answer) of idem begin."""
+        done = self.ours(
+            *("begin", "--json", "-k", self.key(payload_id)),
+            *("--on-expired-lease", policy, *options),
+        )
+        assert done.stdout, done.stderr
+        return done.status, json.loads(done.stdout)
+
+    def started(self, payload_id, *options, **rest):
+        status, answer = self.begin(payload_id, *options, **rest)
+        equal((status, answer["verdict"]), (0, "STARTED"))
+        return answer
+
+    def end(self, verb, answer, *options):
+        return self.ours(verb, "--token", answer["token"], "--journal", "off", *options)
+
+    def theirs(self, payload_id, remaining_ms=60000, **rest):
+        return self.do(
+            "begin",
+            url=self.url,
+            tableName=TABLE,
+            id=payload_id,
+            remainingMs=remaining_ms,
+            **rest,
+        )
+
+    def item(self, payload_id):
+        answer = dynamo.call(
+            self.url,
+            "GetItem",
+            {
+                "TableName": TABLE,
+                "Key": {"id": {"S": self.key(payload_id)}},
+                "ConsistentRead": True,
+            },
+        )
+        return answer.get("Item")
+
+
+def our_attempt_blocks_theirs(both):
+    """What idem has in progress Powertools does not run."""
+    answer = both.started("a1")
+    theirs = both.theirs("a1")
+    equal((theirs["executed"], theirs["error"]), (False, "IdempotencyAlreadyInProgressError"))
+    equal(both.end("complete", answer, "--result", "1").status, 0)
+
+
+def their_attempt_blocks_ours(both):
+    """What Powertools has in progress is busy for idem."""
+    theirs = both.theirs("b1")
+    equal(theirs["executed"], True)
+    status, answer = both.begin("b1")
+    equal((status, answer["verdict"], answer["owner"]), (75, "BUSY", "Powertools"))
+    equal(both.do("finish", number=theirs["number"], result={"ok": True})["result"], {"ok": True})
+
+
+RESULTS = [
+    {"status": "paid", "n": [1, 2.5, -3, 9007199254740991], "deep": {"a": {"b": None}}, "t": True},
+    ["\u00e9", "\U0001f600", "", "line\nline", 'say "no"'],
+    "text",
+    12345,
+    0,
+    False,
+    [],
+    {},
+]
+
+
+def our_result_is_replayed_by_them(both):
+    """What idem completed Powertools answers with, and does not run."""
+    for number, result in enumerate(RESULTS):
+        answer = both.started(f"c{number}")
+        done = both.end("complete", answer, "--result", json.dumps(result))
+        equal((done.status, done.stderr), (0, b""))
+        theirs = both.theirs(f"c{number}")
+        equal((theirs["executed"], theirs["result"]), (False, result))
+    note(f"{len(RESULTS)} results")
+
+
+def their_result_is_replayed_by_us(both):
+    """What Powertools completed idem replays, as JSON; undefined is a tombstone."""
+    for number, result in enumerate(RESULTS):
+        theirs = both.theirs(f"d{number}")
+        both.do("finish", number=theirs["number"], result=result)
+        status, answer = both.begin(f"d{number}")
+        equal((status, answer["verdict"]), (10, "REPLAY"))
+        equal(json.loads(answer["result"]), result)
+        equal(answer["content_type"], "application/json")
+    theirs = both.theirs("d-none")
+    both.do("finish", number=theirs["number"])
+    status, answer = both.begin("d-none")
+    equal((status, answer["verdict"], answer["not_kept"]), (10, "REPLAY", True))
+    note(f"{len(RESULTS)} results")
+
+
+def our_result_keeps_its_bytes(both):
+    """Powertools reads the value; we replay the very bytes, spaces and digits too."""
+    result = ' {"b": 1.50, "a": [1e2]} '
+    answer = both.started("e1")
+    equal(both.end("complete", answer, "--result", result).status, 0)
+    equal(both.theirs("e1")["result"], {"b": 1.5, "a": [100]})
+    equal(both.begin("e1")[1]["result"], result)
+
+
+def what_we_release_they_run(both):
+    """What idem released Powertools runs at once, and the other way round."""
+    answer = both.started("f1")
+    equal(both.end("release", answer).status, 0)
+    theirs = both.theirs("f1")
+    equal(theirs["executed"], True)
+    equal(both.do("fail", number=theirs["number"])["error"], "RangeError")
+    both.started("f1")
+
+
+def what_a_person_must_see_they_leave(both):
+    """What failed, is unknown or held Powertools never runs, whatever time it is."""
+    failed, unknown = both.started("g1"), both.started("g2")
+    equal(both.end("fail", failed, "--error", "card refused").status, 0)
+    equal(both.end("unknown", unknown, "--note", "cut off").status, 0)
+    both.started("g3", "--lease", f"{LEASE}s", policy="hold")
+    time.sleep(LEASE + CLOCKS + 0.5)
+    for payload_id in ("g1", "g2", "g3"):
+        theirs = both.theirs(payload_id)
+        equal(
+            (theirs["executed"], theirs["error"]), (False, "IdempotencyAlreadyInProgressError")
+        )
+    verdicts = [both.begin(i)[1]["verdict"] for i in ("g1", "g2", "g3")]
+    equal(verdicts, ["FAILED", "UNKNOWN", "UNKNOWN"])
+
+
+def what_is_over_is_retaken(both):
+    """A lease that is over is taken over, a retention that is over begins anew: by them
+    from us, and by us from them; the loser is told."""
+    ours = both.started("h1", "--lease", f"{LEASE}s")
+    kept = both.started("h2", "--lease", "2s", "--retention", "2s")
+    equal(both.end("complete", kept, "--result", "1").status, 0)
+    both.theirs("h3", remaining_ms=300)
+    old = both.theirs("h4", expiresAfterSeconds=1)
+    both.do("finish", number=old["number"], result=1)
+    equal(both.theirs("h1")["executed"], False)
+    equal(both.begin("h3")[0], 75)
+    time.sleep(LEASE + max(CLOCKS, MARGIN) + 1.5)
+
+    taken = both.theirs("h1")
+    equal(taken["executed"], True)
+    equal(both.end("complete", ours, "--result", "late").status, 80)
+    equal(both.theirs("h2")["executed"], True)
+    answer = both.started("h3")
+    equal((answer["takeover"], answer["attempts"]), (True, 2))
+    equal(both.started("h4")["attempts"], 1)
+    equal(both.do("finish", number=taken["number"], result="theirs")["result"], "theirs")
+    equal(json.loads(both.begin("h1")[1]["result"]), "theirs")
+
+
+def a_margin_is_left_to_clocks(both):
+    """Powertools may take over only two seconds after the end of our lease."""
+    answer = both.started("i1", "--lease", "60s")
+    until = int(both.item("i1")["in_progress_expiration"]["N"])
+    equal(until, answer["lease_end_ms"] + CLOCKS * 1000)
+
+
+def a_stale_completion_of_theirs_overwrites_ours(both):
+    """Control: an invocation that was paused past its lease writes over our attempt.
+    We cannot keep it from that; our owner is told that it lost."""
+    stale = both.theirs("j1", remaining_ms=300)
+    time.sleep(0.3 + MARGIN + 0.5)
+    ours = both.started("j1")
+    equal(both.do("finish", number=stale["number"], result="stale")["result"], "stale")
+    equal(both.end("complete", ours, "--result", "ours").status, 80)
+    status, answer = both.begin("j1")
+    equal((status, json.loads(answer["result"])), (10, "stale"))
+
+    # And over what we completed, in whatever second.
+    stale = both.theirs("j2", remaining_ms=300)
+    time.sleep(0.3 + MARGIN + 0.5)
+    ours = both.started("j2")
+    equal(both.end("complete", ours, "--result", "ours").status, 0)
+    both.do("finish", number=stale["number"], result="stale")
+    equal(json.loads(both.begin("j2")[1]["result"]), "stale")
+
+
+def a_stale_deletion_of_theirs_frees_ours(both):
+    """Control: one that throws deletes our attempt, and a third begins; ours is LOST."""
+    stale = both.theirs("k1", remaining_ms=300)
+    time.sleep(0.3 + MARGIN + 0.5)
+    ours = both.started("k1")
+    equal(both.do("fail", number=stale["number"])["error"], "RangeError")
+    equal(both.item("k1"), None)
+    third = both.started("k1")
+    equal(both.end("complete", ours, "--result", "ours").status, 80)
+    equal(both.end("complete", third, "--result", "third").status, 0)
+
+
+def a_stale_owner_of_ours_harms_nobody(both):
+    """The other way round nothing is lost: an owner of ours whose lease is over can end
+    nothing that Powertools has since begun, completed or deleted."""
+    ours = [both.started(f"l{n}", "--lease", f"{LEASE}s") for n in range(2)]
+    time.sleep(LEASE + CLOCKS + 0.5)
+    first, second = both.theirs("l0"), both.theirs("l1")
+    equal((first["executed"], second["executed"]), (True, True))
+    both.do("finish", number=second["number"], result="theirs")
+    for verb, answer in (("complete", ours[0]), ("release", ours[0]), ("fail", ours[1])):
+        equal(both.end(verb, answer).status, 80)
+    equal(both.item("l0")["status"], {"S": "INPROGRESS"})
+    equal(both.do("finish", number=first["number"], result="theirs")["result"], "theirs")
+    equal(json.loads(both.begin("l1")[1]["result"]), "theirs")
+
+
+def without_the_layout_both_run(both):
+    """Control: with a table each, one key is run twice."""
+    own = f"dynamodb://own-table?endpoint={both.url}&region=eu-west-1"
+    equal(both.ours("store", "create", "--store", own).status, 0)
+    done = both.ours("run", "-k", both.key("m1"), "--store", own, "--", "true")
+    equal((done.status, both.theirs("m1")["executed"]), (0, True))
+
+
+def a_copy_moves_their_records(both):
+    """idem store copy brings what Powertools completed to our own layout: keys, results,
+    retention; again and again."""
+    to = f"dynamodb://moved?endpoint={both.url}&region=eu-west-1&clock=host"
+    equal(both.ours("store", "create", "--store", to).status, 0)
+    for number in range(20):
+        theirs = both.theirs(f"n{number}")
+        both.do("finish", number=theirs["number"], result={"n": number})
+    copies = []
+    for _ in range(2):
+        done = both.ours("store", "copy", "--from", both.store, "--to", to)
+        assert done.status in (75, 76), done  # Others are in progress here.
+        copies.append(both.ours("list", "--json", "--store", to).stdout)
+    equal(copies[0], copies[1])
+    for number in range(20):
+        done = both.ours(
+            *("begin", "--json", "-k", both.key(f"n{number}"), "--store", to),
+            *("--on-expired-lease", "rerun"),
+        )
+        answer = json.loads(done.stdout)
+        equal((done.status, json.loads(answer["result"])), (10, {"n": number}))
+        expires_s = int(both.item(f"n{number}")["expiration"]["N"])
+        equal(answer["expires_ms"], expires_s * 1000)
+    note("20 records, twice")
+
+
+TESTS = [
+    our_attempt_blocks_theirs,
+    their_attempt_blocks_ours,
+    our_result_is_replayed_by_them,
+    their_result_is_replayed_by_us,
+    our_result_keeps_its_bytes,
+    what_we_release_they_run,
+    what_a_person_must_see_they_leave,
+    what_is_over_is_retaken,
+    a_margin_is_left_to_clocks,
+    a_stale_completion_of_theirs_overwrites_ours,
+    a_stale_deletion_of_theirs_frees_ours,
+    a_stale_owner_of_ours_harms_nobody,
+    without_the_layout_both_run,
+    a_copy_moves_their_records,
+]
+
+
+def add_case(function, sides):
+    def case():
+        if isinstance(sides, str):
+            skip(sides)
+        function(sides)
+
+    case.__name__ = function.__name__
+    add(f"{function.__name__}: {' '.join(function.__doc__.split())}", case)
+
+
+def run_on(stack):
+    """Both libraries on a new server, or why they cannot be."""
+    reason = dynamo.missing("local") or powertools.missing()
+    if reason is not None:
+        return reason
+    url = stack.enter_context(dynamo.server("local"))
+    sides = Sides(url, stack.enter_context(powertools.process()))
+    equal(sides.ours("store", "create").status, 0)
+    return sides
+
+
+if __name__ == "__main__":
+    with contextlib.ExitStack() as stack:
+        both_sides = run_on(stack)
+        for test in TESTS:
+            add_case(test, both_sides)
+        main()
