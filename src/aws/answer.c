@@ -7,7 +7,6 @@
 
 #include <strings.h>
 
-#define HEADERS_MAX ((size_t)64 << 10)
 #define GROW_MIN ((size_t)4096)
 #define TRUST_MAX ((uint64_t)1 << 20)
 
@@ -52,18 +51,17 @@ static bool reserve(struct idem__aws_slot *slot, size_t len)
     return true;
 }
 
-size_t idem__aws_on_body(char *bytes, size_t size, size_t n, void *ctx)
+bool idem__aws_on_body(void *ctx, struct idem_slice bytes)
 {
     struct idem__aws_slot *slot = ctx;
     struct idem__aws_request *request = slot->request;
-    size_t len = size * n;
 
-    if (!reserve(slot, len)) {
-        return 0;
+    if (!reserve(slot, bytes.len)) {
+        return false;
     }
-    memcpy(request->answer + request->answer_len, bytes, len);
-    request->answer_len += len;
-    return len;
+    memcpy(request->answer + request->answer_len, bytes.base, bytes.len);
+    request->answer_len += bytes.len;
+    return true;
 }
 
 /* ---- Headers ----------------------------------------------------------- */
@@ -178,38 +176,27 @@ static struct idem_slice trimmed(const char *p, const char *end)
     return idem_bytes(p, (size_t)(end - p));
 }
 
-size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
+bool idem__aws_on_line(void *ctx, struct idem_slice line)
 {
     struct idem__aws_slot *slot = ctx;
-    size_t len = size * n;
-    const char *colon = memchr(line, ':', len);
-    size_t name_len = colon == NULL ? 0 : (size_t)(colon - line);
+    const char *p = line.base;
+    const char *colon = memchr(p, ':', line.len);
+    size_t name_len = colon == NULL ? 0 : (size_t)(colon - p);
     size_t i;
 
-    slot->arrival.header_bytes += len;
-    if (slot->arrival.header_bytes > HEADERS_MAX) {
-        slot->arrival.too_long = true;
-        return 0;
-    }
     /* A new status line: what came before was a 1xx. */
-    if (len > 5 && memcmp(line, "HTTP/", 5) == 0) {
-        size_t bytes = slot->arrival.header_bytes;
-
+    if (line.len > 5 && memcmp(p, "HTTP/", 5) == 0) {
         idem__aws_answer_reset(slot);
-        slot->arrival.header_bytes = bytes;
-        return len;
+        return true;
     }
     for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         if (name_len == headers[i].len &&
-            strncasecmp(line, headers[i].name, name_len) == 0) {
-            headers[i].take(slot, trimmed(colon + 1, line + len));
+            strncasecmp(p, headers[i].name, name_len) == 0) {
+            headers[i].take(slot, trimmed(colon + 1, p + line.len));
             break;
         }
     }
-    if (slot->arrival.no_memory) {
-        return 0;
-    }
-    return len;
+    return !slot->arrival.no_memory;
 }
 
 const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)

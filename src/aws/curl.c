@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#define OLDEST 0x075000 /* 7.80: CURLOPT_PREREQFUNCTION. */
+#define OLDEST 0x075000 /* 7.80: no older one was ever tried. */
 
 static struct {
     pthread_once_t once;

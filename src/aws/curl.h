@@ -18,6 +18,8 @@
     IDEM__X(void, easy_cleanup, (CURL *))                                      \
     IDEM__X(CURLcode, easy_setopt, (CURL *, CURLoption, ...))                  \
     IDEM__X(CURLcode, easy_getinfo, (CURL *, CURLINFO, ...))                   \
+    IDEM__X(CURLcode, easy_recv, (CURL *, void *, size_t, size_t *))           \
+    IDEM__X(CURLcode, easy_send, (CURL *, const void *, size_t, size_t *))     \
     IDEM__X(const char *, easy_strerror, (CURLcode))                           \
     IDEM__X(CURLM *, multi_init, (void))                                       \
     IDEM__X(CURLMcode, multi_cleanup, (CURLM *))                               \

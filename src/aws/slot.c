@@ -1,14 +1,19 @@
-/* Making a request: its header lines, its signature, the options of libcurl. */
+/* One connection and the request that is on it. */
 #include "aws/slot.h"
 
 #include "base/heap.h"
+#include "base/host.h"
 #include "core/error.h"
 
-#include <assert.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+enum {
+    SHORT_BODY = 16 * 1024, /* Sent together with the head. */
+    NAME_MAX_LEN = 128,     /* Of a target, of a content type. */
+    RECEIVE = 16 * 1024,
+};
 
 /* ---- libcurl's callbacks ----------------------------------------------- */
 
@@ -16,87 +21,106 @@
 static curl_socket_t on_open(void *ctx, curlsocktype purpose,
                              struct curl_sockaddr *address)
 {
+    struct idem__aws_slot *slot = ctx;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
                     address->protocol);
 
     (void)purpose;
     if (fd >= 0) {
-        idem__sockets_opened(ctx, fd);
+        idem__sockets_opened(slot->sockets, fd);
     }
     return fd;
 }
 
 static int on_close(void *ctx, curl_socket_t fd)
 {
-    idem__sockets_closing(ctx, fd);
+    struct idem__aws_slot *slot = ctx;
+
+    idem__sockets_closing(slot->sockets, fd);
     return close(fd);
 }
 
-/* Called each time the request is about to be written to a connection. */
-static int on_send(void *ctx, char *remote, char *local, int remote_port,
-                   int local_port)
+/* What libcurl waits for, while it connects. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
+                     void *known)
 {
     struct idem__aws_slot *slot = ctx;
-    struct idem__aws_request *request = slot->request;
+    uint32_t wanted = 0;
 
-    (void)remote;
-    (void)local;
-    (void)remote_port;
-    (void)local_port;
-    if (request->once && request->sends > 0) {
-        return CURL_PREREQFUNC_ABORT;
+    (void)easy;
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLIN;
     }
-    request->sends++;
-    return CURL_PREREQFUNC_OK;
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLOUT;
+    }
+    if (wanted != 0 && known == NULL) {
+        (void)slot->curl->multi_assign(slot->multi, fd, slot);
+    }
+    return idem__sockets_want(slot->sockets, fd, wanted, known == NULL);
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct idem__aws_slot *slot = ctx;
+
+    (void)multi;
+    slot->curl_due_ms = timeout_ms < 0
+                            ? IDEM_NEVER
+                            : idem__time_add(idem__mono_ms(), timeout_ms);
+    return 0;
 }
 
 /* ---- Life -------------------------------------------------------------- */
 
+static bool set_up_multi(struct idem__aws_slot *slot)
+{
+    CURLMcode (*set)(CURLM *, CURLMoption, ...) = slot->curl->multi_setopt;
+    int bad = 0;
+
+    bad |= set(slot->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    bad |= set(slot->multi, CURLMOPT_SOCKETDATA, slot);
+    bad |= set(slot->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    bad |= set(slot->multi, CURLMOPT_TIMERDATA, slot);
+    return bad == 0;
+}
+
 /* Options that stay for the life of the handle. */
-static CURLcode set_up(struct idem__aws_slot *slot,
-                       const struct idem__aws_options *options)
+static bool set_up_easy(struct idem__aws_slot *slot,
+                        const struct idem__aws_options *options)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
     CURL *easy = slot->easy;
     long connect_ms =
         options->connect_ms == 0 ? 3000 : (long)options->connect_ms;
-    long idle_ms = options->idle_ms == 0 ? 20000 : (long)options->idle_ms;
     int bad = 0;
 
-    bad |= set(easy, CURLOPT_POST, 1L);
+    bad |= set(easy, CURLOPT_CONNECT_ONLY, 1L);
+    bad |= set(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
     bad |= set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     bad |= set(easy, CURLOPT_NOSIGNAL, 1L);
     bad |= set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     bad |= set(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms);
-    bad |= set(easy, CURLOPT_MAXAGE_CONN, (idle_ms + 999) / 1000);
     bad |= set(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    bad |= set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     bad |= set(easy, CURLOPT_USERAGENT, "idem/" IDEM_VERSION);
-    bad |= set(easy, CURLOPT_HTTPHEADER, slot->lines);
     bad |= set(easy, CURLOPT_ERRORBUFFER, slot->why);
-    bad |= set(easy, CURLOPT_PRIVATE, slot);
-    bad |= set(easy, CURLOPT_HEADERFUNCTION, idem__aws_on_header);
-    bad |= set(easy, CURLOPT_HEADERDATA, slot);
-    bad |= set(easy, CURLOPT_WRITEFUNCTION, idem__aws_on_body);
-    bad |= set(easy, CURLOPT_WRITEDATA, slot);
     bad |= set(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
-    bad |= set(easy, CURLOPT_OPENSOCKETDATA, slot->sockets);
+    bad |= set(easy, CURLOPT_OPENSOCKETDATA, slot);
     bad |= set(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
-    bad |= set(easy, CURLOPT_CLOSESOCKETDATA, slot->sockets);
-    bad |= set(easy, CURLOPT_PREREQFUNCTION, on_send);
-    bad |= set(easy, CURLOPT_PREREQDATA, slot);
+    bad |= set(easy, CURLOPT_CLOSESOCKETDATA, slot);
     if (options->ca_file != NULL) {
         bad |= set(easy, CURLOPT_CAINFO, options->ca_file);
     }
     /* From 7.87: a deadline does not wait for a name that is being looked up. */
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
-    return bad == 0 ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+    return bad == 0;
 }
 
 int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
                           struct idem__aws_clock *clock,
+                          struct idem__aws_news *news,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error)
 {
@@ -108,9 +132,18 @@ int idem__aws_slot_create(const struct idem__curl *curl,
     slot->curl = curl;
     slot->sockets = sockets;
     slot->clock = clock;
+    slot->news = news;
     slot->host = &options->host;
-    slot->easy = curl->easy_init();
-    if (slot->easy == NULL || set_up(slot, options) != CURLE_OK) {
+    slot->fd = -1;
+    slot->curl_due_ms = IDEM_NEVER;
+    slot->idle_ms = options->idle_ms == 0 ? 20000 : options->idle_ms;
+    slot->http.on_line = idem__aws_on_line;
+    slot->http.on_body = idem__aws_on_body;
+    slot->http.ctx = slot;
+    slot->multi = curl->multi_init();
+    slot->easy = slot->multi == NULL ? NULL : curl->easy_init();
+    if (slot->easy == NULL || !set_up_multi(slot) ||
+        !set_up_easy(slot, options)) {
         idem__aws_slot_destroy(slot);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
@@ -118,161 +151,241 @@ int idem__aws_slot_create(const struct idem__curl *curl,
     return 0;
 }
 
+/* libcurl closes a connection that was made for a handle alone when the handle is
+ * taken out. */
+static void close_line(struct idem__aws_slot *slot)
+{
+    if (slot->line == IDEM__AWS_LINE_CLOSED) {
+        return;
+    }
+    (void)slot->curl->multi_remove_handle(slot->multi, slot->easy);
+    slot->news->opening -= slot->line == IDEM__AWS_LINE_OPENING;
+    slot->line = IDEM__AWS_LINE_CLOSED;
+    slot->fd = -1;
+    slot->curl_due_ms = IDEM_NEVER;
+}
+
+static void free_out(struct idem__aws_slot *slot)
+{
+    if (slot->out != NULL) {
+        explicit_bzero(slot->out, slot->out_cap);
+        idem__free(slot->out);
+    }
+    slot->out = NULL;
+    slot->out_cap = 0;
+}
+
 void idem__aws_slot_destroy(struct idem__aws_slot *slot)
 {
     if (slot == NULL) {
         return;
     }
+    close_line(slot);
     if (slot->easy != NULL) {
         slot->curl->easy_cleanup(slot->easy);
     }
-    if (slot->token_line != NULL) {
-        explicit_bzero(slot->token_line, slot->token_cap);
-        idem__free(slot->token_line);
+    if (slot->multi != NULL) {
+        (void)slot->curl->multi_cleanup(slot->multi);
     }
+    idem__http_free(&slot->http);
+    free_out(slot);
     explicit_bzero(slot, sizeof(*slot));
     idem__free(slot);
 }
 
-/* ---- Header lines ------------------------------------------------------ */
+/* ---- What is sent ------------------------------------------------------ */
 
-struct lines {
-    struct idem__aws_slot *slot;
+struct head {
+    char *base;
     size_t len;
-    struct idem__sigv4_header signed_ones[5];
-    size_t signed_len;
 };
 
-static void add_line(struct lines *lines, char *line)
+static void put(struct head *head, const char *text, size_t len)
 {
-    struct curl_slist *all = lines->slot->lines;
-
-    assert(lines->len < sizeof(lines->slot->lines) / sizeof(all[0]));
-    all[lines->len].data = line;
-    all[lines->len].next = NULL;
-    if (lines->len > 0) {
-        all[lines->len - 1].next = &all[lines->len];
-    }
-    lines->len++;
+    memcpy(head->base + head->len, text, len);
+    head->len += len;
 }
 
-/* Writes "@title: @value" to @line and has it sent and signed as @name. False: it
- * does not fit. */
-static bool add_signed(struct lines *lines, char *line, size_t cap,
-                       const char *title, const char *name, const char *value)
+static void put_str(struct head *head, const char *text)
 {
-    struct idem__sigv4_header *header = &lines->signed_ones[lines->signed_len];
-    size_t title_len = strlen(title);
-    size_t value_len = strlen(value);
-
-    if (title_len + 2 + value_len >= cap) {
-        return false;
-    }
-    memcpy(line, title, title_len);
-    memcpy(line + title_len, ": ", 2);
-    memcpy(line + title_len + 2, value, value_len + 1);
-    header->name = idem_str(name);
-    header->value = idem_bytes(line + title_len + 2, value_len);
-    lines->signed_len++;
-    add_line(lines, line);
-    return true;
+    put(head, text, strlen(text));
 }
 
-static bool reserve_token(struct idem__aws_slot *slot, const char *token)
+static void put_header(struct head *head, const char *title,
+                       struct idem_slice value)
 {
-    size_t cap = sizeof("X-Amz-Security-Token: ") + strlen(token);
-    char *line;
-
-    if (cap <= slot->token_cap) {
-        return true;
-    }
-    line = idem__alloc(cap);
-    if (line == NULL) {
-        return false;
-    }
-    if (slot->token_line != NULL) {
-        explicit_bzero(slot->token_line, slot->token_cap);
-        idem__free(slot->token_line);
-    }
-    slot->token_line = line;
-    slot->token_cap = cap;
-    return true;
+    put_str(head, title);
+    put(head, ": ", 2);
+    put(head, value.base, value.len);
+    put(head, "\r\n", 2);
 }
 
-/* The lines that are signed, in the order in which they are signed. */
-static int add_signed_lines(struct lines *lines,
-                            const struct idem__aws_request *request,
-                            const char *token, const char *stamp)
+/* What a header's value may be: nothing in it ends the line. */
+static bool is_value(const char *text, size_t len_max)
 {
-    struct idem__aws_slot *slot = lines->slot;
+    size_t len = strlen(text);
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
+            return false;
+        }
+    }
+    return len <= len_max;
+}
+
+/* A header that is sent and signed; in the order in which they are signed. */
+struct header {
+    const char *title;
+    struct idem__sigv4_header header;
+};
+
+struct headers {
+    struct header all[5];
+    size_t len;
+};
+
+static void add(struct headers *headers, const char *title, const char *name,
+                const char *value)
+{
+    struct header *header = &headers->all[headers->len++];
+
+    header->title = title;
+    header->header.name = idem_str(name);
+    header->header.value = idem_str(value);
+}
+
+static int collect_headers(const struct idem__aws_request *request,
+                           const char *token, const char *stamp,
+                           struct headers *headers)
+{
     const char *type = request->content_type != NULL
                            ? request->content_type
                            : "application/x-amz-json-1.0";
-    bool fits = add_signed(lines, slot->type_line, sizeof(slot->type_line),
-                           "Content-Type", "content-type", type) &&
-                add_signed(lines, slot->host_line, sizeof(slot->host_line),
-                           "Host", "host", request->endpoint->host) &&
-                add_signed(lines, slot->stamp_line, sizeof(slot->stamp_line),
-                           "X-Amz-Date", "x-amz-date", stamp);
 
-    if (fits && token[0] != '\0') {
-        if (!reserve_token(slot, token)) {
-            return IDEM_ENOMEM;
-        }
-        fits =
-            add_signed(lines, slot->token_line, slot->token_cap,
-                       "X-Amz-Security-Token", "x-amz-security-token", token);
+    if (!is_value(type, NAME_MAX_LEN) ||
+        !is_value(request->endpoint->host, IDEM__AWS_HOST_MAX) ||
+        !is_value(request->endpoint->path, SIZE_MAX) ||
+        !is_value(token, SIZE_MAX) ||
+        (request->target != NULL && !is_value(request->target, NAME_MAX_LEN))) {
+        return IDEM_EINVALID;
     }
-    if (fits && request->target != NULL) {
-        fits = add_signed(lines, slot->target_line, sizeof(slot->target_line),
-                          "X-Amz-Target", "x-amz-target", request->target);
+    headers->len = 0;
+    add(headers, "Content-Type", "content-type", type);
+    add(headers, "Host", "host", request->endpoint->host);
+    add(headers, "X-Amz-Date", "x-amz-date", stamp);
+    if (token[0] != '\0') {
+        add(headers, "X-Amz-Security-Token", "x-amz-security-token", token);
     }
-    return fits ? 0 : IDEM_EINVALID;
-}
-
-static int make_lines(struct idem__aws_slot *slot,
-                      const struct idem__aws_request *request,
-                      struct idem__sigv4 *signer,
-                      const struct idem__aws_credentials *credentials,
-                      int64_t now_ms)
-{
-    static const char title[] = "Authorization: ";
-    static char no_accept[] = "Accept:";
-    static char no_expect[] = "Expect:";
-    struct lines lines = {.slot = slot};
-    struct idem__sigv4_request parts = {
-        .method = idem_str("POST"),
-        .path = idem_str(request->endpoint->path),
-        .body = request->body,
-    };
-    char stamp[IDEM__AWS_STAMP_LEN + 1];
-    size_t len;
-    int rc;
-
-    idem__aws_stamp(now_ms, stamp);
-    rc = add_signed_lines(&lines, request, credentials->token, stamp);
-    if (rc != 0) {
-        return rc;
+    if (request->target != NULL) {
+        add(headers, "X-Amz-Target", "x-amz-target", request->target);
     }
-    parts.headers = lines.signed_ones;
-    parts.headers_len = lines.signed_len;
-    memcpy(slot->authorization_line, title, sizeof(title));
-    rc = idem__sigv4_sign(signer, credentials, request->endpoint->region,
-                          request->endpoint->service, stamp, &parts,
-                          slot->authorization_line + sizeof(title) - 1,
-                          sizeof(slot->authorization_line) - sizeof(title) + 1,
-                          &len);
-    if (rc != 0) {
-        return rc;
-    }
-    add_line(&lines, slot->authorization_line);
-    /* These two libcurl would add by itself; neither is signed. */
-    add_line(&lines, no_accept);
-    add_line(&lines, no_expect);
     return 0;
 }
 
-/* ---- One request ------------------------------------------------------- */
+static int sign(const struct idem__aws_request *request,
+                struct idem__sigv4 *signer,
+                const struct idem__aws_credentials *credentials,
+                const char *stamp, const struct headers *headers,
+                char authorization[IDEM__SIGV4_LEN_MAX], size_t *ret_len)
+{
+    struct idem__sigv4_header signed_ones[5];
+    struct idem__sigv4_request parts = {
+        .method = idem_str("POST"),
+        .path = idem_str(request->endpoint->path),
+        .headers = signed_ones,
+        .headers_len = headers->len,
+        .body = request->body,
+    };
+    size_t i;
+
+    for (i = 0; i < headers->len; i++) {
+        signed_ones[i] = headers->all[i].header;
+    }
+    return idem__sigv4_sign(signer, credentials, request->endpoint->region,
+                            request->endpoint->service, stamp, &parts,
+                            authorization, IDEM__SIGV4_LEN_MAX, ret_len);
+}
+
+/* What was in it is a secret. */
+static bool reserve_out(struct idem__aws_slot *slot, size_t len)
+{
+    if (len <= slot->out_cap) {
+        return true;
+    }
+    free_out(slot);
+    slot->out = idem__alloc(len);
+    if (slot->out == NULL) {
+        return false;
+    }
+    slot->out_cap = len;
+    return true;
+}
+
+/* The head, and a short body behind it. */
+static int write_out(struct idem__aws_slot *slot,
+                     const struct idem__aws_request *request,
+                     const struct headers *headers,
+                     struct idem_slice authorization)
+{
+    static const char agent[] = "idem/" IDEM_VERSION;
+    const char *path = request->endpoint->path;
+    bool is_short = request->body.len <= SHORT_BODY;
+    struct head head = {.len = 0};
+    char length[24];
+    size_t room = 256 + sizeof(agent) + strlen(path) + authorization.len +
+                  (is_short ? request->body.len : 0);
+    size_t i;
+
+    for (i = 0; i < headers->len; i++) {
+        room += 32 + headers->all[i].header.value.len;
+    }
+    if (!reserve_out(slot, room)) {
+        return IDEM_ENOMEM;
+    }
+    head.base = slot->out;
+    put_str(&head, "POST ");
+    put_str(&head, path);
+    put_str(&head, " HTTP/1.1\r\n");
+    for (i = 0; i < headers->len; i++) {
+        put_header(&head, headers->all[i].title, headers->all[i].header.value);
+    }
+    put_header(&head, "Authorization", authorization);
+    put_header(&head, "User-Agent", idem_bytes(agent, sizeof(agent) - 1));
+    (void)snprintf(length, sizeof(length), "%zu", request->body.len);
+    put_header(&head, "Content-Length", idem_str(length));
+    put(&head, "\r\n", 2);
+    slot->head_len = head.len;
+    if (is_short && request->body.len > 0) {
+        put(&head, request->body.base, request->body.len);
+    }
+    slot->out_len = head.len;
+    return 0;
+}
+
+static int make_out(struct idem__aws_slot *slot,
+                    const struct idem__aws_request *request,
+                    struct idem__sigv4 *signer,
+                    const struct idem__aws_credentials *credentials,
+                    int64_t now_ms)
+{
+    char authorization[IDEM__SIGV4_LEN_MAX];
+    char stamp[IDEM__AWS_STAMP_LEN + 1];
+    struct headers headers;
+    size_t len = 0;
+    int rc;
+
+    idem__aws_stamp(now_ms, stamp);
+    rc = collect_headers(request, credentials->token, stamp, &headers);
+    if (rc == 0) {
+        rc = sign(request, signer, credentials, stamp, &headers, authorization,
+                  &len);
+    }
+    if (rc == 0) {
+        rc = write_out(slot, request, &headers, idem_bytes(authorization, len));
+    }
+    return rc;
+}
 
 /* Points the handle at another endpoint. */
 static int set_endpoint(struct idem__aws_slot *slot,
@@ -284,6 +397,7 @@ static int set_endpoint(struct idem__aws_slot *slot,
     if (strcmp(slot->url, endpoint->url) == 0) {
         return 0;
     }
+    close_line(slot);
     slot->url[0] = '\0';
     bad |= set(slot->easy, CURLOPT_URL, endpoint->url);
     /* NULL: as the usual variables say; "": none. */
@@ -295,90 +409,311 @@ static int set_endpoint(struct idem__aws_slot *slot,
     return 0;
 }
 
+static void forget_answer(struct idem__aws_slot *slot)
+{
+    slot->sent = 0;
+    slot->begun = false;
+    slot->why[0] = '\0';
+    idem__http_start(&slot->http);
+    idem__aws_answer_reset(slot);
+}
+
 int idem__aws_slot_load(struct idem__aws_slot *slot,
                         struct idem__aws_request *request,
                         struct idem__sigv4 *signer,
                         const struct idem__aws_credentials *credentials,
-                        int64_t now_ms, int64_t timeout_ms,
-                        struct idem_error *ret_error)
+                        int64_t now_ms, struct idem_error *ret_error)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
-    const void *body = request->body.len == 0 ? "" : request->body.base;
-    /* Where the deadline has passed since it was looked at: 0 would be no limit at
-     * all, and less than that is refused. */
-    int64_t at_least_ms = timeout_ms > 0 ? timeout_ms : 1;
-    long timeout = at_least_ms > 1000000000 ? 1000000000 : (long)at_least_ms;
-    int bad = 0;
     int rc;
 
     slot->request = request;
-    slot->why[0] = '\0';
+    slot->ended = false;
+    slot->code = CURLE_OK;
     request->sends = 0;
     request->status = 0;
-    idem__aws_answer_reset(slot);
-    rc = make_lines(slot, request, signer, credentials, now_ms);
+    forget_answer(slot);
+    rc = make_out(slot, request, signer, credentials, now_ms);
     if (rc == 0) {
         rc = set_endpoint(slot, request->endpoint);
-    }
-    bad |= set(slot->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-               (curl_off_t)request->body.len);
-    bad |= set(slot->easy, CURLOPT_POSTFIELDS, body);
-    bad |= set(slot->easy, CURLOPT_TIMEOUT_MS, timeout);
-    if (rc == 0 && bad != 0) {
-        rc = IDEM_ENOMEM;
     }
     if (rc != 0) {
         slot->request = NULL;
         return rc == IDEM_EINVALID
                    ? idem__error(ret_error, rc,
-                                 "the request's host, target or type is too "
-                                 "long")
+                                 "the request's host, target, type or token is "
+                                 "too long, or cannot be sent in a header")
                    : idem__error_plain(ret_error, rc);
     }
     return 0;
 }
 
+/* ---- On its way -------------------------------------------------------- */
+
+static void end(struct idem__aws_slot *slot, CURLcode code)
+{
+    struct idem__aws_news *news = slot->news;
+
+    slot->ended = true;
+    slot->code = code;
+    slot->since_ms = idem__mono_ms();
+    slot->next = NULL;
+    if (news->first == NULL) {
+        news->first = slot;
+    } else {
+        news->last->next = slot;
+    }
+    news->last = slot;
+}
+
+void idem__aws_slot_end(struct idem__aws_slot *slot, CURLcode code,
+                        const char *why)
+{
+    close_line(slot);
+    if (why != NULL) {
+        (void)snprintf(slot->why, sizeof(slot->why), "%s", why);
+    }
+    end(slot, code);
+}
+
+static void open_line(struct idem__aws_slot *slot)
+{
+    int64_t left_ms = slot->request->deadline_ms - idem__mono_ms();
+
+    slot->kept = false;
+    left_ms = left_ms < 1 ? 1 : left_ms > 1000000000 ? 1000000000 : left_ms;
+    if (slot->curl->easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS,
+                                (long)left_ms) != CURLE_OK) {
+        idem__aws_slot_end(slot, CURLE_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    if (slot->curl->multi_add_handle(slot->multi, slot->easy) != CURLM_OK) {
+        idem__aws_slot_end(slot, CURLE_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    slot->line = IDEM__AWS_LINE_OPENING;
+    slot->news->opening++;
+}
+
+/* The connection ended, or what came on it is no HTTP. A connection that was kept
+ * may have been dead before the request was sent, which nobody can know: where no
+ * line of an answer came, the request is sent once more, on a new one. */
+static void broke(struct idem__aws_slot *slot, CURLcode code, const char *why)
+{
+    struct idem__aws_request *request = slot->request;
+
+    if (!slot->kept || slot->http.begun || request->once ||
+        request->deadline_ms <= idem__mono_ms()) {
+        idem__aws_slot_end(slot, code, why);
+        return;
+    }
+    close_line(slot);
+    forget_answer(slot);
+    open_line(slot);
+}
+
+static void want(struct idem__aws_slot *slot, uint32_t events)
+{
+    (void)idem__sockets_want(slot->sockets, slot->fd, events, false);
+}
+
+/* Sends what is left, as far as that goes without waiting. */
+static void send_out(struct idem__aws_slot *slot)
+{
+    struct idem__aws_request *request = slot->request;
+    size_t total = slot->head_len + request->body.len;
+    CURLcode code = CURLE_OK;
+
+    request->sends += !slot->begun;
+    slot->begun = true;
+    while (code == CURLE_OK && slot->sent < total) {
+        bool of_out = slot->sent < slot->out_len;
+        const char *from = of_out ? slot->out + slot->sent
+                                  : (const char *)request->body.base +
+                                        (slot->sent - slot->head_len);
+        size_t len = (of_out ? slot->out_len : total) - slot->sent;
+        size_t n = 0;
+
+        code = slot->curl->easy_send(slot->easy, from, len, &n);
+        slot->sent += n;
+    }
+    if (code == CURLE_AGAIN) {
+        want(slot, EPOLLIN | EPOLLOUT);
+    } else if (code != CURLE_OK) {
+        broke(slot, code, "the connection broke before an answer came");
+    } else {
+        want(slot, EPOLLIN);
+    }
+}
+
+/* The answer is whole. What it left behind, or the request, makes the connection
+ * useless. */
+static void answered(struct idem__aws_slot *slot, bool clean)
+{
+    bool whole_sent = slot->sent == slot->head_len + slot->request->body.len;
+
+    if (!clean || !slot->http.keeps || !whole_sent) {
+        close_line(slot);
+    }
+    end(slot, CURLE_OK);
+}
+
+static void lost(struct idem__aws_slot *slot, CURLcode code)
+{
+    bool begun = slot->http.begun;
+
+    if (code == CURLE_OK && idem__http_end(&slot->http) == IDEM__HTTP_DONE) {
+        answered(slot, /* clean= */ false);
+        return;
+    }
+    broke(slot, code == CURLE_OK ? CURLE_GOT_NOTHING : code,
+          begun ? "the connection broke before the answer was whole"
+                : "the connection broke before an answer came");
+}
+
+static void receive(struct idem__aws_slot *slot)
+{
+    char bytes[RECEIVE];
+
+    while (!slot->ended && slot->line == IDEM__AWS_LINE_OPEN) {
+        size_t len = 0;
+        size_t used;
+        CURLcode code =
+            slot->curl->easy_recv(slot->easy, bytes, sizeof(bytes), &len);
+
+        if (code == CURLE_AGAIN) {
+            return;
+        }
+        if (code != CURLE_OK || len == 0) {
+            lost(slot, code);
+            return;
+        }
+        switch (idem__http_feed(&slot->http, idem_bytes(bytes, len), &used)) {
+        case IDEM__HTTP_DONE:
+            answered(slot, /* clean= */ used == len);
+            break;
+        case IDEM__HTTP_BAD:
+            idem__aws_slot_end(slot, CURLE_WEIRD_SERVER_REPLY, slot->http.flaw);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* True if nothing has come on a kept connection, not even its end. */
+static bool is_quiet(struct idem__aws_slot *slot)
+{
+    char byte;
+    size_t n;
+
+    return slot->curl->easy_recv(slot->easy, &byte, 1, &n) == CURLE_AGAIN;
+}
+
+void idem__aws_slot_start(struct idem__aws_slot *slot)
+{
+    if (slot->line == IDEM__AWS_LINE_OPEN &&
+        (idem__mono_ms() - slot->since_ms > slot->idle_ms || !is_quiet(slot))) {
+        close_line(slot);
+    }
+    if (slot->line == IDEM__AWS_LINE_OPEN) {
+        slot->kept = true;
+        send_out(slot);
+    } else {
+        open_line(slot);
+    }
+}
+
+/* libcurl is done with connecting. */
+static void connected(struct idem__aws_slot *slot, CURLcode code)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+
+    if (code == CURLE_OK) {
+        (void)slot->curl->easy_getinfo(slot->easy, CURLINFO_ACTIVESOCKET, &fd);
+        code = fd == CURL_SOCKET_BAD ? CURLE_COULDNT_CONNECT : CURLE_OK;
+    }
+    if (code != CURLE_OK) {
+        idem__aws_slot_end(slot, code, NULL);
+        return;
+    }
+    slot->line = IDEM__AWS_LINE_OPEN;
+    slot->news->opening--;
+    slot->fd = fd;
+    slot->curl_due_ms = IDEM_NEVER;
+    slot->opened++;
+    idem__sockets_own(slot->sockets, fd, slot);
+    (void)idem__sockets_want(slot->sockets, fd, EPOLLIN, /* is_new= */ true);
+    send_out(slot);
+}
+
+void idem__aws_slot_curl(struct idem__aws_slot *slot, int fd, int what)
+{
+    CURLMsg *message;
+    int left;
+
+    if (fd == CURL_SOCKET_TIMEOUT) {
+        slot->curl_due_ms = IDEM_NEVER;
+    }
+    (void)slot->curl->multi_socket_action(slot->multi, fd, what, &left);
+    message = slot->curl->multi_info_read(slot->multi, &left);
+    if (message != NULL && message->msg == CURLMSG_DONE) {
+        connected(slot, message->data.result);
+    }
+}
+
+void idem__aws_slot_ready(struct idem__aws_slot *slot)
+{
+    if (slot->ended) {
+        if (!is_quiet(slot)) {
+            close_line(slot);
+        }
+        return;
+    }
+    if (slot->sent < slot->head_len + slot->request->body.len) {
+        send_out(slot);
+    }
+    receive(slot);
+}
+
 /* ---- Its end ----------------------------------------------------------- */
 
-static const char *reason(const struct idem__aws_slot *slot, CURLcode code)
+static const char *reason(const struct idem__aws_slot *slot)
 {
-    if (slot->arrival.no_memory) {
+    if (slot->arrival.no_memory || slot->http.no_memory) {
         return "there was no memory for the answer";
     }
     if (slot->arrival.too_long) {
         return "the answer is longer than it may be";
     }
-    if (code == CURLE_ABORTED_BY_CALLBACK) {
-        return "the connection broke before an answer came";
-    }
-    return slot->why[0] != '\0' ? slot->why : slot->curl->easy_strerror(code);
+    return slot->why[0] != '\0' ? slot->why
+                                : slot->curl->easy_strerror(slot->code);
 }
 
-void idem__aws_slot_judge(struct idem__aws_slot *slot, CURLcode code)
+void idem__aws_slot_judge(struct idem__aws_slot *slot)
 {
     struct idem__aws_request *request = slot->request;
+    bool no_memory = slot->arrival.no_memory || slot->http.no_memory;
     const char *host = request->endpoint->host;
     const char *flaw;
-    long status = 0;
 
-    (void)slot->curl->easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &status);
-    request->status = (int)status;
+    request->status = slot->http.status;
     request->error.code = 0;
     request->error.text[0] = '\0';
-    flaw = code == CURLE_OK ? idem__aws_answer_flaw(slot) : reason(slot, code);
+    flaw = slot->code == CURLE_OK ? idem__aws_answer_flaw(slot) : reason(slot);
     if (flaw == NULL) {
         request->outcome = IDEM__AWS_ANSWERED;
     } else if (request->sends > 0) {
         request->outcome = IDEM__AWS_NO_ANSWER;
         (void)idem__error(&request->error,
-                          slot->arrival.no_memory ? IDEM_ENOMEM : IDEM_EUNKNOWN,
+                          no_memory ? IDEM_ENOMEM : IDEM_EUNKNOWN,
                           "%.80s gave no whole answer: %s", host, flaw);
     } else {
         request->outcome = IDEM__AWS_NOT_SENT;
         (void)idem__error(&request->error,
-                          code == CURLE_SSL_CACERT_BADFILE ? IDEM_ECONFIG
-                          : code == CURLE_OUT_OF_MEMORY    ? IDEM_ENOMEM
-                                                           : IDEM_EUNAVAILABLE,
+                          slot->code == CURLE_SSL_CACERT_BADFILE ? IDEM_ECONFIG
+                          : slot->code == CURLE_OUT_OF_MEMORY
+                              ? IDEM_ENOMEM
+                              : IDEM_EUNAVAILABLE,
                           "%.80s cannot be reached: %s", host, flaw);
     }
 }

@@ -1,15 +1,27 @@
-/* One easy handle of libcurl and the request that it carries. */
+/* One connection, which libcurl makes (names, proxies, TLS), and the request that
+ * is on it. HTTP is spoken here: libcurl would take as long to write the head of a
+ * request as the kernel takes to send it.
+ *
+ *     idem__aws_slot_load(slot, request, ...)     the bytes that will be sent
+ *     idem__aws_slot_start(slot)                  connects, or sends at once
+ *     idem__aws_slot_curl(slot, fd, what)         while it connects
+ *     idem__aws_slot_ready(slot)                  once it is connected
+ *     idem__aws_slot_end(slot, code, why)         it is given up
+ *
+ * A request that has come to its end is news, with slot->code. A connection is
+ * kept for the next request if this one left it clean.
+ */
 #ifndef IDEM_AWS_SLOT_H
 #define IDEM_AWS_SLOT_H
 
 #include "aws/curl.h"
+#include "aws/http.h"
 #include "aws/sigv4.h"
 #include "aws/sockets.h"
 #include "aws/transport.h"
 
 /* What arrived of an answer, beside its body. */
 struct idem__aws_arrival {
-    size_t header_bytes;
     bool framed;  /* A length or chunks: a cut would show. */
     bool encoded; /* In a way that was not asked for. */
     bool too_long;
@@ -19,28 +31,54 @@ struct idem__aws_arrival {
     int64_t date_ms; /* Of a Date that the clock took in; 0: none. */
 };
 
+enum idem__aws_line {
+    IDEM__AWS_LINE_CLOSED = 0,
+    IDEM__AWS_LINE_OPENING, /* libcurl works on it. */
+    IDEM__AWS_LINE_OPEN,
+};
+
+/* What the slots of a client tell it. */
+struct idem__aws_news {
+    size_t opening; /* Slots whose line is OPENING. */
+    struct idem__aws_slot
+        *first;                  /* Those that have ended, linked by next, in */
+    struct idem__aws_slot *last; /* that order. The client takes them out. */
+};
+
 struct idem__aws_slot {
     const struct idem__curl *curl;
+    CURLM *multi; /* Of this connection alone: libcurl would look after idle
+                     ones that it shares, and take an answer on its way for
+                     the sign of a dead one. */
     CURL *easy;
-    struct idem__aws_slot *next; /* Of the free ones. */
+    struct idem__aws_slot *next; /* Of the free ones, or of those that ended. */
+    struct idem__aws_news *news;
     struct idem__aws_request *request;
     struct idem__sockets *sockets;
     struct idem__aws_clock *clock;
     const struct idem_host *host;
-    int64_t sent_boot_ms; /* Read before the request was handed over. */
-    struct idem__aws_arrival arrival;
-    char why[CURL_ERROR_SIZE]; /* libcurl's sentence. */
 
-    /* The header lines, which libcurl reads where they are. */
-    struct curl_slist lines[9];
+    enum idem__aws_line line;
+    int fd;              /* OPEN; else -1. */
+    int64_t curl_due_ms; /* OPENING. */
+    int64_t idle_ms;     /* The longest time to be idle ... */
+    int64_t since_ms;    /* ... and since when it is. */
+    uint64_t opened;     /* How often. */
     char url[sizeof(((struct idem__aws_endpoint *)0)->url)]; /* As it is set. */
-    char host_line[IDEM__AWS_HOST_MAX + 8];
-    char type_line[160];
-    char stamp_line[40];
-    char target_line[160];
-    char authorization_line[IDEM__SIGV4_LEN_MAX + 16];
-    char *token_line;
-    size_t token_cap;
+
+    int64_t sent_boot_ms; /* Read before the request was handed over. */
+    bool kept; /* The request went over a connection that was kept. */
+    bool ended;
+    CURLcode code;
+    char *out; /* What is sent: the head, and a short body. */
+    size_t out_cap;
+    size_t head_len;
+    size_t out_len;
+    size_t sent; /* Of out and a long body. */
+    bool begun;  /* This copy of it was handed over, or a part of it. */
+    struct idem__http http;
+    struct idem__aws_arrival arrival;
+    char why[CURL_ERROR_SIZE]; /* libcurl's sentence, or ours. */
 };
 
 /* IDEM_ENOMEM, or IDEM_ECONFIG when the certificates of options->ca_file cannot
@@ -49,33 +87,46 @@ int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
                           struct idem__aws_clock *clock,
+                          struct idem__aws_news *news,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error);
 
 /* NULL is allowed. */
 void idem__aws_slot_destroy(struct idem__aws_slot *slot);
 
-/* Signs @request with @now_ms and sets up the easy handle, which the caller adds
- * to its multi handle.
+/* Signs @request with @now_ms and makes what is to be sent.
  *
- * IDEM_EINVALID  Endpoint, target or content type are too long.
+ * IDEM_EINVALID  Endpoint, target, type or token are too long, or no header's.
  * IDEM_ENOMEM
  */
 int idem__aws_slot_load(struct idem__aws_slot *slot,
                         struct idem__aws_request *request,
                         struct idem__sigv4 *signer,
                         const struct idem__aws_credentials *credentials,
-                        int64_t now_ms, int64_t timeout_ms,
-                        struct idem_error *ret_error);
+                        int64_t now_ms, struct idem_error *ret_error);
 
-/* Sets the outcome of the request from how its transfer ended. */
-void idem__aws_slot_judge(struct idem__aws_slot *slot, CURLcode code);
+/* Sends what was loaded; connects before that where it has to. */
+void idem__aws_slot_start(struct idem__aws_slot *slot);
+
+/* For a socket of libcurl's that is ready, or CURL_SOCKET_TIMEOUT when
+ * slot->curl_due_ms has come. */
+void idem__aws_slot_curl(struct idem__aws_slot *slot, int fd, int what);
+
+/* For the socket of an open connection, with or without a request on it. */
+void idem__aws_slot_ready(struct idem__aws_slot *slot);
+
+/* Ends the request where it is, and its connection. @why may be NULL. */
+void idem__aws_slot_end(struct idem__aws_slot *slot, CURLcode code,
+                        const char *why);
+
+/* Sets the outcome of the request, which has ended. */
+void idem__aws_slot_judge(struct idem__aws_slot *slot);
 
 /* ---- answer.c ---------------------------------------------------------- */
 
-/* Callbacks of libcurl; @slot is the struct idem__aws_slot. */
-size_t idem__aws_on_header(char *line, size_t size, size_t n, void *slot);
-size_t idem__aws_on_body(char *bytes, size_t size, size_t n, void *slot);
+/* What arrives; @slot is the struct idem__aws_slot. */
+bool idem__aws_on_line(void *slot, struct idem_slice line);
+bool idem__aws_on_body(void *slot, struct idem_slice bytes);
 
 /* Forgets what arrived. */
 void idem__aws_answer_reset(struct idem__aws_slot *slot);

@@ -55,6 +55,7 @@ void idem__sockets_opened(struct idem__sockets *sockets, int fd)
         kept->fd = fd;
         kept->wanted = 0;
         kept->registered = 0;
+        kept->owner = NULL;
         sockets->kept_len++;
     }
 }
@@ -72,6 +73,22 @@ void idem__sockets_closing(struct idem__sockets *sockets, int fd)
     }
     *kept = sockets->kept[sockets->kept_len - 1];
     sockets->kept_len--;
+}
+
+void idem__sockets_own(struct idem__sockets *sockets, int fd, void *owner)
+{
+    struct idem__socket *kept = find(sockets, fd);
+
+    if (kept != NULL) {
+        kept->owner = owner;
+    }
+}
+
+void *idem__sockets_owner(struct idem__sockets *sockets, int fd)
+{
+    struct idem__socket *kept = find(sockets, fd);
+
+    return kept == NULL ? NULL : kept->owner;
 }
 
 static int control(struct idem__sockets *sockets, int how, int fd,

@@ -1,4 +1,5 @@
-/* The sockets that libcurl waits for, in one epoll descriptor. */
+/* The sockets of connections, and those that libcurl waits for while it makes one,
+ * in one epoll descriptor. */
 #ifndef IDEM_AWS_SOCKETS_H
 #define IDEM_AWS_SOCKETS_H
 
@@ -12,8 +13,9 @@
  * registered as they are asked for. */
 struct idem__socket {
     int fd;
-    uint32_t wanted;     /* What libcurl waits for; 0: nothing. */
+    uint32_t wanted;     /* What is waited for; 0: nothing. */
     uint32_t registered; /* What epoll reports; 0: nothing. */
+    void *owner;         /* See idem__sockets_own(). */
 };
 
 struct idem__sockets {
@@ -32,6 +34,10 @@ void idem__sockets_close(struct idem__sockets *sockets);
 /* @fd was just opened, or is about to be closed. */
 void idem__sockets_opened(struct idem__sockets *sockets, int fd);
 void idem__sockets_closing(struct idem__sockets *sockets, int fd);
+
+/* Says whose @fd is, until it is closed; NULL: nobody's. */
+void idem__sockets_own(struct idem__sockets *sockets, int fd, void *owner);
+void *idem__sockets_owner(struct idem__sockets *sockets, int fd);
 
 /* From now on @fd is waited for with @wanted of EPOLLIN and EPOLLOUT; 0: not any
  * more; @is_new: it was not waited for before. 0 or -1. */

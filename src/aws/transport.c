@@ -1,5 +1,5 @@
-/* The client: requests that wait their turn, libcurl's multi handle, and one
- * epoll descriptor that sees all its sockets. */
+/* The client: requests that wait their turn, connections that carry them, and one
+ * epoll descriptor that sees all their sockets. */
 #include "aws/transport.h"
 
 #include "aws/error.h"
@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -39,17 +38,18 @@ struct idem__aws_client {
     const struct idem__curl *curl;
     struct idem__aws_options options;
     char *ca_file;
-    CURLM *multi;
     struct idem__sockets sockets;
     struct idem__aws_clock clock;
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
 
+    struct idem__aws_news news;
     struct idem__aws_slot *free_slots;
     size_t slots; /* Created. */
     struct list queued;
     int64_t queued_due_ms; /* No later than the first deadline among them. */
     struct list running;
+    int64_t running_due_ms; /* Likewise. */
     struct list done;
     size_t in_flight;
 
@@ -57,7 +57,6 @@ struct idem__aws_client {
     bool working;
     bool unsigned_yet; /* Credentials are being fetched. */
     bool looked;       /* At the sockets, by the last work(). */
-    int64_t curl_due_ms;
     /* Atomic: wait() and wake() use them without the lock. */
     int64_t due_ms;
     int64_t
@@ -106,57 +105,7 @@ static void unlink_from(struct list *list, struct idem__aws_request *request)
     }
 }
 
-/* ---- libcurl's callbacks ----------------------------------------------- */
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
-                     void *known)
-{
-    struct idem__aws_client *client = ctx;
-    uint32_t wanted = 0;
-
-    (void)easy;
-    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
-        wanted |= EPOLLIN;
-    }
-    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
-        wanted |= EPOLLOUT;
-    }
-    if (wanted != 0 && known == NULL) {
-        (void)client->curl->multi_assign(client->multi, fd, client);
-    }
-    return idem__sockets_want(&client->sockets, fd, wanted, known == NULL);
-}
-
-static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
-{
-    struct idem__aws_client *client = ctx;
-
-    (void)multi;
-    client->curl_due_ms = timeout_ms < 0
-                              ? IDEM_NEVER
-                              : idem__time_add(idem__mono_ms(), timeout_ms);
-    return 0;
-}
-
 /* ---- Open and close ---------------------------------------------------- */
-
-static int set_up_multi(struct idem__aws_client *client)
-{
-    CURLMcode (*set)(CURLM *, CURLMoption, ...) = client->curl->multi_setopt;
-    long connections = (long)client->options.connections_max;
-    int bad = 0;
-
-    client->multi = client->curl->multi_init();
-    if (client->multi == NULL) {
-        return -1;
-    }
-    bad |= set(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    bad |= set(client->multi, CURLMOPT_SOCKETDATA, client);
-    bad |= set(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    bad |= set(client->multi, CURLMOPT_TIMERDATA, client);
-    bad |= set(client->multi, CURLMOPT_MAXCONNECTS, connections);
-    return bad == 0 ? 0 : -1;
-}
 
 static int copy_ca_file(struct idem__aws_client *client,
                         struct idem_error *error)
@@ -203,13 +152,12 @@ int idem__aws_client_open(const struct idem__aws_options *options,
     if (client->options.connections_max == 0) {
         client->options.connections_max = CONNECTIONS;
     }
-    client->curl_due_ms = IDEM_NEVER;
     client->due_ms = IDEM_NEVER;
     client->queued_due_ms = IDEM_NEVER;
+    client->running_due_ms = IDEM_NEVER;
     client->sleep_until_ms = -1;
     if (idem__sockets_open(&client->sockets, client->options.connections_max) !=
-            0 ||
-        set_up_multi(client) != 0) {
+        0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     } else {
         rc = copy_ca_file(client, ret_error);
@@ -236,9 +184,6 @@ void idem__aws_client_close(struct idem__aws_client *client)
 
         client->free_slots = slot->next;
         idem__aws_slot_destroy(slot);
-    }
-    if (client->multi != NULL) {
-        (void)client->curl->multi_cleanup(client->multi);
     }
     idem__quiet_end(&quiet);
     idem__sockets_close(&client->sockets);
@@ -314,7 +259,8 @@ static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
         return slot;
     }
     if (idem__aws_slot_create(client->curl, &client->options, &client->sockets,
-                              &client->clock, &slot, error) != 0) {
+                              &client->clock, &client->news, &slot,
+                              error) != 0) {
         return NULL;
     }
     client->slots++;
@@ -330,7 +276,7 @@ static void give_slot(struct idem__aws_client *client,
     client->free_slots = slot;
 }
 
-/* Signs @request, which is in no list, and hands it to libcurl. At @now_ms if
+/* Signs @request, which is in no list, and sends it on its way. At @now_ms if
  * that is not 0, else at the service's time. 0; 1: credentials are being fetched;
  * or a code. */
 static int launch(struct idem__aws_client *client,
@@ -361,23 +307,22 @@ static int launch(struct idem__aws_client *client,
     if (slot == NULL) {
         return IDEM_ENOMEM;
     }
-    rc =
-        idem__aws_slot_load(slot, request, &client->signer, credentials, now_ms,
-                            request->deadline_ms - idem__mono_ms(), error);
-    if (rc == 0) {
-        slot->sent_boot_ms = reading.boot_ms;
-        request->slot = slot;
-        if (client->curl->multi_add_handle(client->multi, slot->easy) ==
-            CURLM_OK) {
-            request->state = RUNNING;
-            append(&client->running, request);
-            return 0;
-        }
-        rc = idem__error_plain(error, IDEM_ENOMEM);
+    slot->sent_boot_ms = reading.boot_ms;
+    rc = idem__aws_slot_load(slot, request, &client->signer, credentials,
+                             now_ms, error);
+    if (rc != 0) {
+        slot->request = request;
+        give_slot(client, slot);
+        return rc;
     }
-    slot->request = request;
-    give_slot(client, slot);
-    return rc;
+    request->slot = slot;
+    request->state = RUNNING;
+    append(&client->running, request);
+    if (request->deadline_ms < client->running_due_ms) {
+        client->running_due_ms = request->deadline_ms;
+    }
+    idem__aws_slot_start(slot);
+    return 0;
 }
 
 static void enqueue(struct idem__aws_client *client,
@@ -435,19 +380,15 @@ static bool launch_anew(struct idem__aws_client *client,
     return true;
 }
 
-/* Takes the transfer of @slot, which has ended, or ends it. */
-static void land(struct idem__aws_client *client, struct idem__aws_slot *slot,
-                 CURLcode code)
+/* Takes the request of @slot, which has ended. */
+static void land(struct idem__aws_client *client, struct idem__aws_slot *slot)
 {
     struct idem__aws_request *request = slot->request;
     int64_t date_ms = slot->arrival.date_ms;
-    long connects = 0;
 
-    idem__aws_slot_judge(slot, code);
-    (void)client->curl->easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS,
-                                     &connects);
-    (void)client->curl->multi_remove_handle(client->multi, slot->easy);
-    client->counters.connections += (uint64_t)connects;
+    idem__aws_slot_judge(slot);
+    client->counters.connections += slot->opened;
+    slot->opened = 0;
     client->counters.sends += request->sends;
     unlink_from(&client->running, request);
     give_slot(client, slot);
@@ -493,18 +434,10 @@ static bool start_queued(struct idem__aws_client *client)
 }
 
 /* Ends what waited past its deadline. */
-static void end_late(struct idem__aws_client *client)
+static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
 {
     struct idem__aws_request *request = client->queued.first;
-    int64_t now_ms;
 
-    if (request == NULL) {
-        return;
-    }
-    now_ms = idem__mono_ms();
-    if (client->queued_due_ms > now_ms) {
-        return;
-    }
     client->queued_due_ms = IDEM_NEVER;
     while (request != NULL) {
         struct idem__aws_request *next = request->next;
@@ -519,36 +452,68 @@ static void end_late(struct idem__aws_client *client)
     }
 }
 
-/* Takes what libcurl has finished. */
-static void collect(struct idem__aws_client *client)
+/* Ends what was not answered by its deadline. */
+static void end_late_running(struct idem__aws_client *client, int64_t now_ms)
 {
-    CURLMsg *message;
-    int left;
+    struct idem__aws_request *request = client->running.first;
 
-    while ((message = client->curl->multi_info_read(client->multi, &left)) !=
-           NULL) {
-        CURLcode code = message->data.result;
-        char *slot = NULL;
-
-        (void)client->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
-                                         &slot);
-        land(client, (struct idem__aws_slot *)(void *)slot, code);
+    client->running_due_ms = IDEM_NEVER;
+    for (; request != NULL; request = request->next) {
+        if (request->deadline_ms <= now_ms && !request->slot->ended) {
+            idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
+                               "its time was over");
+        } else if (request->deadline_ms < client->running_due_ms) {
+            client->running_due_ms = request->deadline_ms;
+        }
     }
 }
 
+static void end_late(struct idem__aws_client *client)
+{
+    int64_t now_ms;
+
+    if (client->queued.first == NULL && client->running.first == NULL) {
+        return;
+    }
+    now_ms = idem__mono_ms();
+    if (client->queued_due_ms <= now_ms) {
+        end_late_queued(client, now_ms);
+    }
+    if (client->running_due_ms <= now_ms) {
+        end_late_running(client, now_ms);
+    }
+}
+
+/* Takes what has ended. True if anything had. */
+static bool collect(struct idem__aws_client *client)
+{
+    struct idem__aws_slot *slot;
+    bool some = false;
+
+    while ((slot = client->news.first) != NULL) {
+        client->news.first = slot->next;
+        land(client, slot);
+        some = true;
+    }
+    return some;
+}
+
+/* Those that libcurl still connects. */
 static void run_timers(struct idem__aws_client *client)
 {
-    int running;
-    unsigned turns = 0;
+    struct idem__aws_request *request = client->running.first;
 
-    /* A request that begins needs a turn or two; more would be for another
-     * call. */
-    while (client->curl_due_ms <= idem__mono_ms() && turns < 8) {
-        client->curl_due_ms = IDEM_NEVER;
-        (void)client->curl->multi_socket_action(client->multi,
-                                                CURL_SOCKET_TIMEOUT, 0,
-                                                &running);
-        turns++;
+    for (; client->news.opening > 0 && request != NULL;
+         request = request->next) {
+        struct idem__aws_slot *slot = request->slot;
+        unsigned turns = 0;
+
+        /* One that begins needs a turn or two; more would be for another call. */
+        while (slot->line == IDEM__AWS_LINE_OPENING &&
+               slot->curl_due_ms <= idem__mono_ms() && turns < 8) {
+            idem__aws_slot_curl(slot, CURL_SOCKET_TIMEOUT, 0);
+            turns++;
+        }
     }
 }
 
@@ -571,25 +536,42 @@ static void take_wake(struct idem__aws_client *client)
     }
 }
 
+/* A socket of libcurl's, which knows whose it is. */
+static void run_opening(struct idem__aws_client *client, int fd, uint32_t seen)
+{
+    int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+               ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+               ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+    struct idem__aws_request *request = client->running.first;
+
+    for (; request != NULL; request = request->next) {
+        if (request->slot->line == IDEM__AWS_LINE_OPENING) {
+            idem__aws_slot_curl(request->slot, fd, what);
+        } else if (request->slot->fd == fd) {
+            idem__aws_slot_ready(request->slot);
+        }
+    }
+}
+
 static void run_sockets(struct idem__aws_client *client)
 {
     struct epoll_event events[EVENTS];
     int n = idem__sockets_ready(&client->sockets, events, EVENTS);
-    int running;
     int i;
 
     for (i = 0; i < n; i++) {
-        uint32_t seen = events[i].events;
-        int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-                   ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
-                   ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+        int fd = events[i].data.fd;
+        struct idem__aws_slot *slot;
 
-        if (events[i].data.fd == client->sockets.wake) {
+        if (fd == client->sockets.wake) {
             take_wake(client);
+            continue;
+        }
+        slot = idem__sockets_owner(&client->sockets, fd);
+        if (slot != NULL) {
+            idem__aws_slot_ready(slot);
         } else {
-            (void)client->curl->multi_socket_action(client->multi,
-                                                    events[i].data.fd, what,
-                                                    &running);
+            run_opening(client, fd, events[i].events);
         }
     }
 }
@@ -605,10 +587,17 @@ static void say_due(struct idem__aws_client *client, int64_t due_ms)
 
 static void set_due(struct idem__aws_client *client)
 {
-    int64_t due_ms = client->curl_due_ms;
+    struct idem__aws_request *request = client->running.first;
+    int64_t due_ms = client->queued_due_ms;
 
-    if (client->queued_due_ms < due_ms) {
-        due_ms = client->queued_due_ms;
+    if (client->running_due_ms < due_ms) {
+        due_ms = client->running_due_ms;
+    }
+    for (; client->news.opening > 0 && request != NULL;
+         request = request->next) {
+        if (request->slot->curl_due_ms < due_ms) {
+            due_ms = request->slot->curl_due_ms;
+        }
     }
     if (client->queued.first != NULL &&
         (client->free_slots != NULL ||
@@ -638,14 +627,12 @@ void idem__aws_work(struct idem__aws_client *client)
     if (client->looked) {
         run_sockets(client);
     }
-    collect(client);
-    /* What ended made room. */
-    if (client->queued.first != NULL) {
-        (void)start_queued(client);
-    }
-    run_timers(client);
-    collect(client);
     end_late(client);
+    /* What ended made room. */
+    while (collect(client) && client->queued.first != NULL) {
+        (void)start_queued(client);
+        run_timers(client);
+    }
     set_due(client);
     if (client->guarded) {
         idem__quiet_end(&quiet);
@@ -695,9 +682,9 @@ void idem__aws_abort(struct idem__aws_client *client,
     case RUNNING:
         idem__quiet_begin(&quiet);
         request->deadline_ms = 0; /* Not to be signed anew. */
-        (void)snprintf(request->slot->why, sizeof(request->slot->why),
-                       "it was not waited for");
-        land(client, request->slot, CURLE_OPERATION_TIMEDOUT);
+        idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
+                           "it was not waited for");
+        (void)collect(client);
         idem__quiet_end(&quiet);
         set_due(client);
         break;

@@ -1,4 +1,5 @@
-/* Signed requests to AWS services, many at once, over libcurl.
+/* Signed requests to AWS services, many at once. libcurl makes the connections, with
+ * names, proxies and TLS; HTTP is spoken over them here.
  *
  *     idem__aws_client_open(&options, &client, &error)
  *     |
@@ -31,15 +32,15 @@
  * What is sent again, and by whom
  * -------------------------------
  *
- * 1. libcurl, by itself: when a kept-alive connection turns out to be dead
- *    before the first whole line of an answer, it sends the same bytes on another
- *    connection (up to five times; never when the connection was new, nor after
- *    a deadline). It cannot know whether the service got the first copy, so two
- *    copies of one request (same body, same signature; same nonce and rev) may
- *    arrive, in either order. For our conditional writes that is harmless: the
- *    copy that comes second is refused and shows our own nonce. request.sends
- *    counts the copies. With request.once set there is never a second one: the
- *    request ends as NO_ANSWER instead. Set it where a copy could do harm.
+ * 1. The same bytes, on a new connection, at most once: when a kept-alive
+ *    connection turns out to be dead before the first whole line of an answer
+ *    (never when the connection was new, nor after a deadline). Nobody can know
+ *    whether the service got the first copy, so two copies of one request (same
+ *    body, same signature; same nonce and rev) may arrive, in either order. For
+ *    our conditional writes that is harmless: the copy that comes second is
+ *    refused and shows our own nonce. request.sends counts the copies. With
+ *    request.once set there is never a second one: the request ends as NO_ANSWER
+ *    instead. Set it where a copy could do harm.
  * 2. This client, signed anew, at most once per request: when the service
  *    refused it because of its time (SKEWED: the Date of that very answer tells
  *    the offset) or of expired credentials that the provider can renew. Both

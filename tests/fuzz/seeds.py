@@ -309,6 +309,17 @@ def http():
         yield b"\x02\x01" + codes
 
 
+def reply():
+    ok = b"HTTP/1.1 200 OK\r\n"
+    chunked = ok + b"Transfer-Encoding: chunked\r\n\r\n"
+    for cuts in b"\x00" * 6, b"\x01" * 6, b"\x11\x03\x02\x01\x02\x01":
+        yield cuts + ok + b"Content-Length: 2\r\nConnection: close\r\n\r\n{}more"
+        yield cuts + ok + b"\r\nto the end"
+        yield cuts + chunked + b"2;x\r\n{}\r\n0A\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
+        yield cuts + b"HTTP/1.0 204 No\nConnection: keep-alive\n\n"
+        yield cuts + b"HTTP/1.1 100 Go\r\n\r\n" + ok + b"Content-Length: 0\r\n\r\n"
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -325,6 +336,7 @@ SEEDS = {
     "obituary": obituary,
     "options": options,
     "record": record,
+    "reply": reply,
     "story": story,
     "text": text,
     "token": token,
