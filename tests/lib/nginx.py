@@ -329,6 +329,7 @@ _MODES = {
         _head(n, q, "Content-Length: 3", "Content-Length: 2") + b"abc", "close"),
     "manyheaders": lambda n, b, q: _plain(
         n, b, q, *(f"X-Kept: {'v' * 100}" for _ in range(400))),
+    "accel": lambda n, b, q: _plain(n, b, q, "X-Accel-Redirect: /file.txt"),
     "gzip": lambda n, b, q: _plain(n, b, q, "Content-Encoding: gzip"),
     "noend": lambda n, b, q: (_head(n, q, "Transfer-Encoding: chunked"), "stream"),
     "switch": lambda n, b, q: (

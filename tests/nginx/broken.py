@@ -320,6 +320,25 @@ def no_byte_goes_out_before_the_record():
         equal(up.executions(), 5)
 
 
+@test
+def a_reload_while_the_store_is_asked_loses_nothing():
+    """The old worker waits for its claim, executes it, and answers."""
+    with Upstream() as up, Nginx(up) as nginx:
+        equal(nginx.post("/warm", "warm").status, 201)
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            with held(nginx.home + "/idem.db"):
+                s.sendall(request_bytes("/pay", "k", b"x"))
+                old = set(nginx.workers())
+                time.sleep(0.1)
+                nginx.reload()
+                until(lambda: set(nginx.workers()) - old)
+                time.sleep(0.5)
+                equal(up.executions("k"), 0)
+            equal(read_answer(stream).status, 201)
+        equal(up.executions("k"), 1)
+        assert nginx.post("/pay", "k", b"x").replayed
+
+
 @test(rows=[39])
 def a_store_that_is_locked_refuses_new_keys_only():
     """Its lock is held too long: 503 for a new key, replays go on, nothing is executed."""

@@ -154,6 +154,11 @@ def only_harmless_headers_are_replayed():
         range_ = [("Range", "bytes=0-1"), ("If-None-Match", '"e1"')]
         got = nginx.request("/pay?mode=secrets", "k", b"x", headers=range_)
         equal((got.status, got.body), (201, first.body))
+        compared = [("If-None-Match", '"e1"')]
+        path = "/pay?mode=secrets&status=200"
+        for i in range(2):
+            got = nginx.request(path, "etag", b"x", headers=compared)
+            equal((got.status, got.replayed, len(got.body) > 0), (200, i == 1, True))
         raw = run([PROGRAM, "show", "--json", "--store",
                    f"sqlite:{nginx.home}/idem.db", "k"]).stdout
         assert b"session=" not in raw and b"X-Kept: kept" in raw, raw
@@ -215,6 +220,31 @@ def a_response_above_the_cap_is_passed_and_not_kept():
             equal(nginx.post(f"/pay?status={status}", key, b"x").status, status)
             equal(nginx.post(f"/pay?status={status}", key, b"x").problem,
                   "response-not-kept")
+
+
+@test
+def internal_redirects_are_one_request():
+    """error_page and X-Accel-Redirect: what the client saw is what is replayed."""
+    server = (
+        "location = /gone.html { internal; return 404 'gone\\n'; }"
+        "location = /file.txt { internal; root .; }"
+        "location /stopped { return 410 'stopped\\n'; }"
+    )
+    location = "proxy_intercept_errors on; error_page 404 410 /gone.html;"
+    with Upstream() as up, Nginx(up, server=server, location=location) as nginx:
+        with open(nginx.home + "/file.txt", "w", encoding="ascii") as f:
+            f.write("from a file\n")
+        for path, status, body in (
+            ("/pay?status=404", 404, b"gone\n"),
+            ("/pay?mode=accel", 200, b"from a file\n"),
+        ):
+            key = path[-3:]
+            for i in range(2):
+                got = nginx.post(path, key, b"x")
+                equal((got.status, got.body, got.replayed), (status, body, i == 1))
+            equal(up.executions(key), 1)
+        for _ in range(2):
+            equal(nginx.post("/stopped", "r", b"x").replayed, False)
 
 
 @test
