@@ -7,7 +7,7 @@ import os
 import time
 
 from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, request_bytes
-from tap import PROGRAM, equal, main, note, run, test
+from tap import PROGRAM, TOP, equal, main, note, run, test
 
 SCOPED = STORE + "idempotency on;"
 
@@ -40,6 +40,7 @@ def refused():
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
+    yield "must be 1", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
     yield "duplicate", on + STORE, {}
     yield "duplicate", on + "idempotency_scope global;", {}
     yield "other parameters", on, {
@@ -63,7 +64,7 @@ def what_cannot_be_safe_does_not_start():
     with Upstream() as up:
         nginx = Nginx(up)
         for word, http, more in refused():
-            text = dict(server="", location="", main="")
+            text = dict(server="", location="", main="", workers=1)
             text.update(more)
             got = nginx.check(http=http, **text)
             errors = got.stderr.decode() + nginx.errors()
@@ -87,6 +88,25 @@ def what_cannot_be_safe_does_not_start():
         got = nginx.check(http=everything, server=STATUS, location="", main="")
         equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
     note(f"{count} configurations")
+
+
+@test
+def each_directive_is_documented():
+    """idem-nginx(7) has every directive and variable of the module, and no other."""
+    import re
+
+    def read(*path):
+        with open(os.path.join(TOP, *path), encoding="utf-8") as f:
+            return f.read()
+
+    page = read("man", "idem-nginx.7")
+    source = read("nginx", "ngx_http_idempotency_module.c")
+    directives = re.findall(r'{ ngx_string\("(idempotency\w*)"\),\n', source)
+    assert len(directives) > 15, directives
+    equal(re.findall(r"^\.It Ic (\w+)", page, re.M), directives)
+    source = read("nginx", "ngx_http_idempotency_status.c")
+    variables = re.findall(r'{ ngx_string\("(idempotency\w*)"\)', source)
+    equal(re.findall(r"^\.It Li \$(\w+)", page, re.M), variables)
 
 
 @test
@@ -134,6 +154,11 @@ def only_harmless_headers_are_replayed():
         range_ = [("Range", "bytes=0-1"), ("If-None-Match", '"e1"')]
         got = nginx.request("/pay?mode=secrets", "k", b"x", headers=range_)
         equal((got.status, got.body), (201, first.body))
+        compared = [("If-None-Match", '"e1"')]
+        path = "/pay?mode=secrets&status=200"
+        for i in range(2):
+            got = nginx.request(path, "etag", b"x", headers=compared)
+            equal((got.status, got.replayed, len(got.body) > 0), (200, i == 1, True))
         raw = run([PROGRAM, "show", "--json", "--store",
                    f"sqlite:{nginx.home}/idem.db", "k"]).stdout
         assert b"session=" not in raw and b"X-Kept: kept" in raw, raw
@@ -195,6 +220,31 @@ def a_response_above_the_cap_is_passed_and_not_kept():
             equal(nginx.post(f"/pay?status={status}", key, b"x").status, status)
             equal(nginx.post(f"/pay?status={status}", key, b"x").problem,
                   "response-not-kept")
+
+
+@test
+def internal_redirects_are_one_request():
+    """error_page and X-Accel-Redirect: what the client saw is what is replayed."""
+    server = (
+        "location = /gone.html { internal; return 404 'gone\\n'; }"
+        "location = /file.txt { internal; root .; }"
+        "location /stopped { return 410 'stopped\\n'; }"
+    )
+    location = "proxy_intercept_errors on; error_page 404 410 /gone.html;"
+    with Upstream() as up, Nginx(up, server=server, location=location) as nginx:
+        with open(nginx.home + "/file.txt", "w", encoding="ascii") as f:
+            f.write("from a file\n")
+        for path, status, body in (
+            ("/pay?status=404", 404, b"gone\n"),
+            ("/pay?mode=accel", 200, b"from a file\n"),
+        ):
+            key = path[-3:]
+            for i in range(2):
+                got = nginx.post(path, key, b"x")
+                equal((got.status, got.body, got.replayed), (status, body, i == 1))
+            equal(up.executions(key), 1)
+        for _ in range(2):
+            equal(nginx.post("/stopped", "r", b"x").replayed, False)
 
 
 @test
