@@ -270,11 +270,19 @@ typedef struct {
 #define X(name, help)  ngx_atomic_t name;
     NGX_HTTP_IDEM_COUNTERS(X)
 #undef X
-    ngx_atomic_t                  inflight;
-    ngx_atomic_t                  waiting;
+
+
+    /* What there is now, by process: one that is killed takes it with it. */
+    struct {
+        ngx_atomic_t              inflight;
+        ngx_atomic_t              waiting;
+    } now[NGX_MAX_PROCESSES];
 } ngx_http_idem_counters_t;
 
 extern ngx_http_idem_counters_t  *ngx_http_idem_counters;
+
+#define ngx_http_idem_now(name)                                               \
+    ngx_http_idem_counters->now[ngx_process_slot].name
 
 #define ngx_http_idem_count(name)                                             \
     (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->name, 1)

@@ -74,7 +74,7 @@ ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx)
     if (ctx->owns) {
         ctx->owns = 0;
         ngx_queue_remove(&ctx->owner);
-        (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->inflight, -1);
+        ngx_http_idem_now(inflight)--;
     }
 
     if (ctx->renew.timer_set) {
@@ -115,7 +115,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
         ngx_http_idem_count(takeovers);
     }
 
-    (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->inflight, 1);
+    ngx_http_idem_now(inflight)++;
     ngx_queue_insert_tail(ngx_http_idem_owner_bucket(ctx->id), &ctx->owner);
     ctx->owns = 1;
 
