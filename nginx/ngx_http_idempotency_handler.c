@@ -43,6 +43,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         case NGX_HTTP_IDEM_HASH:
         case NGX_HTTP_IDEM_BEGIN:
         case NGX_HTTP_IDEM_WAIT:
+        case NGX_HTTP_IDEM_FETCH:
             return NGX_DONE;
 
         case NGX_HTTP_IDEM_BEGUN:
@@ -385,6 +386,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.retention_ms = conf->retention == -2
                            ? IDEM_NEVER : (int64_t) conf->retention * 1000;
     request.join_fence = ctx->join_fence;
+    request.bodies_max = NGX_HTTP_IDEM_MEMORY;
 
     if (ctx->has_fingerprint) {
         request.fingerprint = idem_bytes(ctx->fingerprint,

@@ -1,6 +1,7 @@
 """Large answers: they wait in files, and few of them are in memory at a time."""
 
 import os
+import socket
 import threading
 import time
 
@@ -92,7 +93,7 @@ def a_slow_reader_gets_all_of_it():
         bodies = []
         for _ in range(2):
             with nginx.connect() as s:
-                s.setsockopt(1, 8, 4096)  # SO_RCVBUF
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
                 s.sendall(request_bytes("/a?size=3000000", "k", b"x"))
                 time.sleep(0.3)
                 with s.makefile("rb") as stream:
