@@ -375,7 +375,11 @@ class Nginx:
         need()
         self.port = free_port()
         self.home = os.path.abspath("ngx")
-        self.env = env or {}
+        self.env = dict(env or {})
+        if "IDEM_NGINX_PRELOAD" in os.environ:
+            # A module with a sanitizer wants its library first.
+            self.env["LD_PRELOAD"] = os.environ["IDEM_NGINX_PRELOAD"]
+            self.env["ASAN_OPTIONS"] = "detect_leaks=0"
         self.upstream = getattr(upstream, "port", upstream)
         self.text = dict(http=http, level=level, **conf)
         self.module = module
