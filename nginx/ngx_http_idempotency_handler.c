@@ -217,6 +217,13 @@ ngx_http_idem_cleanup(void *data)
         ngx_queue_remove(&ctx->large);
     }
 
+    if (ctx->begun != NULL && ctx->verdict == IDEM_STARTED) {
+
+        /* The claim came back to a request that was about to end. */
+
+        (void) idem_op_take_attempt(ctx->begun, &ctx->attempt);
+    }
+
     if (ctx->attempt != NULL) {
         if (ngx_http_idem_sent(ctx->request)) {
             ngx_http_idem_end_detached(ctx->store, ctx->attempt,

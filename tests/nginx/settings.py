@@ -40,6 +40,7 @@ def refused():
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
+    yield "must be 1", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
     yield "duplicate", on + STORE, {}
     yield "duplicate", on + "idempotency_scope global;", {}
     yield "other parameters", on, {
@@ -63,7 +64,7 @@ def what_cannot_be_safe_does_not_start():
     with Upstream() as up:
         nginx = Nginx(up)
         for word, http, more in refused():
-            text = dict(server="", location="", main="")
+            text = dict(server="", location="", main="", workers=1)
             text.update(more)
             got = nginx.check(http=http, **text)
             errors = got.stderr.decode() + nginx.errors()
