@@ -39,6 +39,12 @@ def need():
         tap.skip("the module was not built: nginx-dev is not installed")
 
 
+def need_plain_memory():
+    """Skip what measures memory where a sanitizer keeps what was freed."""
+    if "IDEM_NGINX_PRELOAD" in os.environ:
+        tap.skip("a sanitizer keeps memory that was freed")
+
+
 # ---- Messages ----
 
 

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from nginx import ON, STATUS, Nginx, Upstream
+from nginx import ON, STATUS, Nginx, Upstream, need_plain_memory
 from tap import LONG, equal, main, note, test
 
 COUNT = 256 if LONG else 24
@@ -59,6 +59,7 @@ def drain(nginx, path, key, wrong):
 @test
 def many_large_answers_fit_into_little_memory():
     """So many answers of 10 MB at once, first and again: below 256 MB of memory."""
+    need_plain_memory()
     http = ON.replace("sqlite:idem.db;", AWAY)
     with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
         worker = nginx.workers()[0]

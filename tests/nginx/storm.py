@@ -13,7 +13,9 @@ import struct
 import threading
 import time
 
-from nginx import ON, STATUS, Answer, Nginx, Upstream, read_answer, request_bytes
+from nginx import (
+    ON, STATUS, Answer, Nginx, Upstream, need_plain_memory, read_answer, request_bytes,
+)  # fmt: skip
 from tap import LONG, equal, main, note, test
 
 REQUESTS = 10_000 if LONG else 900
@@ -211,6 +213,7 @@ def without_the_module_it_is_a_mess():
 @test
 def memory_stays_flat():
     """Random keys without end: the worker is as large after as it was before."""
+    need_plain_memory()
     rounds = 20 if LONG else 4
     each = 50_000 if LONG else 300
     with Upstream() as up, Nginx(up, server=STATUS) as nginx:
