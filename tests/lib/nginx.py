@@ -198,6 +198,9 @@ class Upstream:
     def let_go(self, name):
         self._held[name].set()
 
+    def hold_again(self, name):
+        self._held[name].clear()
+
     def wait_for(self, count, key=None, seconds=10):
         """Wait until work was done @count times."""
         until = time.monotonic() + seconds

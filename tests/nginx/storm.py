@@ -5,6 +5,7 @@ The upstream is the judge: it has counted every execution.
 """
 
 import collections
+import contextlib
 import os
 import random
 import signal
@@ -101,7 +102,8 @@ def disturb(nginx, pool, reloads, kills, chance):
         if what == "reload":
             nginx.reload()
         elif workers := nginx.workers():
-            os.kill(chance.choice(workers), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # It was leaving.
+                os.kill(chance.choice(workers), signal.SIGKILL)
         done[what] += 1
     for thread in pool:
         thread.join()
