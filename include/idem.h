@@ -437,13 +437,17 @@ struct idem_request {
     uint64_t join_fence;   /* 0. For waiters on a queue: the fence that was
                                 seen. The answer is about that attempt and
                                 nothing is ever started. */
+    uint64_t bodies_max;   /* 0: no limit. REPLAY and FAILED come without the
+                                bytes of result and input where these are
+                                longer together; result_len and input_len say
+                                how long, and idem_get() has them. */
 };
 
 #define IDEM_REQUEST_INIT                                                      \
     {                                                                          \
         sizeof(struct idem_request), {NULL, 0}, {NULL, 0},                     \
             IDEM_ON_EXPIRED_UNSET, {NULL, 0}, {NULL, 0}, {NULL, 0}, 60000,     \
-            86400000, 0, 5, 0, 0, 0                                            \
+            86400000, 0, 5, 0, 0, 0, 0                                         \
     }
 
 /* Where a verdict and a status share a word they share its number. */

@@ -7,7 +7,7 @@
  *
  *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
- *     BEGUN --> REPLY                                  reply.c
+ *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c
  *     BEGUN --> OWNER                                  owner.c
  *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, body.c
  *
@@ -42,6 +42,7 @@ typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
 typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
 
 typedef void (*ngx_http_idem_done_pt)(ngx_http_idem_flight_t *flight);
+typedef void (*ngx_http_idem_large_pt)(ngx_http_idem_ctx_t *ctx);
 
 
 /* ---- Configuration ---- */
@@ -128,6 +129,7 @@ typedef enum {
     NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key */
     NGX_HTTP_IDEM_BEGUN,     /* it has answered */
     NGX_HTTP_IDEM_WAIT,      /* for the end of another attempt */
+    NGX_HTTP_IDEM_FETCH,     /* a large result is read */
     NGX_HTTP_IDEM_OWNER,     /* the work is going on */
     NGX_HTTP_IDEM_CAPTURE,   /* the answer is coming in */
     NGX_HTTP_IDEM_COMMIT,    /* the store is told */
@@ -206,6 +208,7 @@ struct ngx_http_idem_ctx_s {
     ngx_http_idem_body_t          body;
     ngx_queue_t                   large;
     size_t                        large_bytes;
+    ngx_http_idem_large_pt        large_start;
     ngx_chain_t                  *held;       /* behind what is in body */
     ngx_int_t                     problem;    /* in place of it; -1: none */
     int64_t                       expires_ms;
@@ -270,11 +273,19 @@ typedef struct {
 #define X(name, help)  ngx_atomic_t name;
     NGX_HTTP_IDEM_COUNTERS(X)
 #undef X
-    ngx_atomic_t                  inflight;
-    ngx_atomic_t                  waiting;
+
+
+    /* What there is now, by process: one that is killed takes it with it. */
+    struct {
+        ngx_atomic_t              inflight;
+        ngx_atomic_t              waiting;
+    } now[NGX_MAX_PROCESSES];
 } ngx_http_idem_counters_t;
 
 extern ngx_http_idem_counters_t  *ngx_http_idem_counters;
+
+#define ngx_http_idem_now(name)                                               \
+    ngx_http_idem_counters->now[ngx_process_slot].name
 
 #define ngx_http_idem_count(name)                                             \
     (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->name, 1)
@@ -355,6 +366,15 @@ void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
 void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
     ngx_msec_t pause);
 void ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight);
+
+
+/*
+ * Calls @start now, or when so many bytes have room in memory.  They are given
+ * back by _release().
+ */
+void ngx_http_idem_large_acquire(ngx_http_idem_ctx_t *ctx, size_t bytes,
+    ngx_http_idem_large_pt start);
+void ngx_http_idem_large_release(ngx_http_idem_store_t *store, size_t bytes);
 
 
 /* journal.c: outcomes that the store did not take. */

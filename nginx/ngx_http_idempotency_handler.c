@@ -43,6 +43,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         case NGX_HTTP_IDEM_HASH:
         case NGX_HTTP_IDEM_BEGIN:
         case NGX_HTTP_IDEM_WAIT:
+        case NGX_HTTP_IDEM_FETCH:
             return NGX_DONE;
 
         case NGX_HTTP_IDEM_BEGUN:
@@ -216,6 +217,13 @@ ngx_http_idem_cleanup(void *data)
         ngx_queue_remove(&ctx->large);
     }
 
+    if (ctx->begun != NULL && ctx->verdict == IDEM_STARTED) {
+
+        /* The claim came back to a request that was about to end. */
+
+        (void) idem_op_take_attempt(ctx->begun, &ctx->attempt);
+    }
+
     if (ctx->attempt != NULL) {
         if (ngx_http_idem_sent(ctx->request)) {
             ngx_http_idem_end_detached(ctx->store, ctx->attempt,
@@ -385,6 +393,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.retention_ms = conf->retention == -2
                            ? IDEM_NEVER : (int64_t) conf->retention * 1000;
     request.join_fence = ctx->join_fence;
+    request.bodies_max = NGX_HTTP_IDEM_MEMORY;
 
     if (ctx->has_fingerprint) {
         request.fingerprint = idem_bytes(ctx->fingerprint,

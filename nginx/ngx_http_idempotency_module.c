@@ -34,6 +34,7 @@ static char *ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static char *ngx_http_idem_check(ngx_conf_t *cf,
     ngx_http_idem_loc_conf_t *conf);
+static ngx_int_t ngx_http_idem_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_http_idem_preconfiguration(ngx_conf_t *cf);
 static ngx_int_t ngx_http_idem_postconfiguration(ngx_conf_t *cf);
 
@@ -226,7 +227,7 @@ ngx_module_t  ngx_http_idempotency_module = {
     ngx_http_idem_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_idem_init_module,             /* init module */
     ngx_http_idem_init_process,            /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -1039,4 +1040,37 @@ ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Two workers with a memory of their own would each do the work once. */
+
+static ngx_int_t
+ngx_http_idem_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                   i;
+    ngx_core_conf_t             *ccf;
+    ngx_http_idem_store_t      **stores;
+    ngx_http_idem_main_conf_t   *imcf;
+
+    imcf = ngx_http_cycle_get_module_main_conf(cycle,
+                                               ngx_http_idempotency_module);
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (imcf == NULL || ccf->worker_processes < 2) {
+        return NGX_OK;
+    }
+
+    stores = imcf->stores.elts;
+
+    for (i = 0; i < imcf->stores.nelts; i++) {
+        if (ngx_strncmp(stores[i]->url.data, "memory:", 7) == 0) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "\"idempotency_store memory:\" is of one worker: "
+                          "\"worker_processes\" must be 1");
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }

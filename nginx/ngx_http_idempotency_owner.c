@@ -74,7 +74,7 @@ ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx)
     if (ctx->owns) {
         ctx->owns = 0;
         ngx_queue_remove(&ctx->owner);
-        (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->inflight, -1);
+        ngx_http_idem_now(inflight)--;
     }
 
     if (ctx->renew.timer_set) {
@@ -115,7 +115,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
         ngx_http_idem_count(takeovers);
     }
 
-    (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->inflight, 1);
+    ngx_http_idem_now(inflight)++;
     ngx_queue_insert_tail(ngx_http_idem_owner_bucket(ctx->id), &ctx->owner);
     ctx->owns = 1;
 
@@ -287,50 +287,42 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
 void
 ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 {
-    ngx_http_idem_store_t  *store = ctx->store;
+    size_t  bytes;
 
     ctx->state = NGX_HTTP_IDEM_COMMIT;
     ctx->ended = 1;
-    ctx->end_until = ngx_current_msec + store->timeout;
 
     ngx_http_idem_hold(ctx);
 
     /* Large results go one after the other, so that few are in memory. */
 
-    ctx->large_bytes = 0;
+    bytes = 0;
 
     if (ctx->outcome.status == IDEM_STATUS_COMPLETED
         && !ctx->outcome.result.not_kept
         && ctx->body.len > NGX_HTTP_IDEM_MEMORY)
     {
-        ctx->large_bytes = ctx->body.len;
-
-        if (store->large_bytes > 0
-            && store->large_bytes + ctx->large_bytes > NGX_HTTP_IDEM_LARGE)
-        {
-            ctx->in_large = 1;
-            ngx_queue_insert_tail(&store->large, &ctx->large);
-            return;
-        }
-
-        store->large_bytes += ctx->large_bytes;
+        bytes = ctx->body.len;
     }
 
-    ngx_http_idem_end_submit(ctx);
+    ngx_http_idem_large_acquire(ctx, bytes, ngx_http_idem_end_submit);
 }
 
 
 static void
 ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
 {
-    int                   rc;
-    void                 *map;
-    struct idem_op       *op;
-    struct idem_error     error;
-    struct idem_outcome  *outcome = &ctx->outcome;
+    int                     rc;
+    void                   *map;
+    size_t                  bytes;
+    struct idem_op         *op;
+    struct idem_error       error;
+    struct idem_outcome    *outcome = &ctx->outcome;
+    ngx_http_idem_store_t  *store;
 
     map = NULL;
     op = NULL;
+    ctx->end_until = ngx_current_msec + ctx->store->timeout;
 
     if (outcome->status == IDEM_STATUS_COMPLETED && !outcome->result.not_kept
         && ngx_http_idem_body_slice(&ctx->body, &outcome->result.bytes, &map,
@@ -360,35 +352,11 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
                   "an outcome cannot be told to the idempotency store: %s",
                   rc == IDEM_ENOMEM ? "no memory" : error.text);
 
-    ctx->store->large_bytes -= ctx->large_bytes;
+    store = ctx->store;
+    bytes = ctx->large_bytes;
+
     ngx_http_idem_end_finish(ctx, rc);
-}
-
-
-/* What waited for room in memory. */
-
-static void
-ngx_http_idem_end_large(ngx_http_idem_store_t *store)
-{
-    ngx_queue_t          *q;
-    ngx_http_idem_ctx_t  *ctx;
-
-    while (!ngx_queue_empty(&store->large)) {
-        q = ngx_queue_head(&store->large);
-        ctx = ngx_queue_data(q, ngx_http_idem_ctx_t, large);
-
-        if (store->large_bytes > 0
-            && store->large_bytes + ctx->large_bytes > NGX_HTTP_IDEM_LARGE)
-        {
-            return;
-        }
-
-        ngx_queue_remove(q);
-        ctx->in_large = 0;
-        ctx->end_until = ngx_current_msec + store->timeout;
-        store->large_bytes += ctx->large_bytes;
-        ngx_http_idem_end_submit(ctx);
-    }
+    ngx_http_idem_large_release(store, bytes);
 }
 
 
@@ -396,14 +364,16 @@ static void
 ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
 {
     int                        code = flight->code;
+    size_t                     bytes;
     ngx_http_idem_ctx_t       *ctx = flight->ctx;
     const struct idem_record  *record;
     ngx_http_idem_store_t     *store = flight->store;
 
+    bytes = flight->large_bytes;
+
     if (ctx == NULL) {
-        store->large_bytes -= flight->large_bytes;
         ngx_http_idem_flight_free(flight);
-        ngx_http_idem_end_large(store);
+        ngx_http_idem_large_release(store, bytes);
         return;
     }
 
@@ -426,13 +396,13 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
         }
     }
 
-    if (!flight->late) {
-        store->large_bytes -= flight->large_bytes;
+    if (flight->late) {
+        bytes = 0;
     }
 
     ngx_http_idem_flight_free(flight);
     ngx_http_idem_end_finish(ctx, code);
-    ngx_http_idem_end_large(store);
+    ngx_http_idem_large_release(store, bytes);
 }
 
 

@@ -224,6 +224,57 @@ ngx_http_idem_guard_handler(ngx_event_t *ev)
 }
 
 
+/* ---- Room for what is large ---- */
+
+
+void
+ngx_http_idem_large_acquire(ngx_http_idem_ctx_t *ctx, size_t bytes,
+    ngx_http_idem_large_pt start)
+{
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    ctx->large_bytes = bytes;
+    ctx->large_start = start;
+
+    if (bytes > 0 && store->large_bytes > 0
+        && store->large_bytes + bytes > NGX_HTTP_IDEM_LARGE)
+    {
+        ctx->in_large = 1;
+        ngx_queue_insert_tail(&store->large, &ctx->large);
+        return;
+    }
+
+    store->large_bytes += bytes;
+    start(ctx);
+}
+
+
+void
+ngx_http_idem_large_release(ngx_http_idem_store_t *store, size_t bytes)
+{
+    ngx_queue_t          *q;
+    ngx_http_idem_ctx_t  *ctx;
+
+    store->large_bytes -= bytes;
+
+    while (bytes > 0 && !ngx_queue_empty(&store->large)) {
+        q = ngx_queue_head(&store->large);
+        ctx = ngx_queue_data(q, ngx_http_idem_ctx_t, large);
+
+        if (store->large_bytes > 0
+            && store->large_bytes + ctx->large_bytes > NGX_HTTP_IDEM_LARGE)
+        {
+            return;
+        }
+
+        ngx_queue_remove(q);
+        ctx->in_large = 0;
+        store->large_bytes += ctx->large_bytes;
+        ctx->large_start(ctx);
+    }
+}
+
+
 /* ---- Stores ---- */
 
 
@@ -247,6 +298,8 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
     }
 
     ngx_http_idem_wait_init();
+    ngx_http_idem_now(inflight) = 0;
+    ngx_http_idem_now(waiting) = 0;
 
     stores = imcf->stores.elts;
 

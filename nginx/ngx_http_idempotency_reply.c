@@ -10,6 +10,8 @@
 static ngx_int_t ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight);
 static ngx_int_t ngx_http_idem_replay_headers(ngx_http_request_t *r,
     const struct idem_result *result);
 static ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);
@@ -133,6 +135,15 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_KEPT, -1);
     }
 
+    if (result->bytes.len < record->result_len) {
+        ctx->state = NGX_HTTP_IDEM_FETCH;
+        ngx_http_idem_hold(ctx);
+        ngx_http_idem_large_acquire(ctx,
+                             (size_t) (record->result_len + record->input_len),
+                             ngx_http_idem_fetch);
+        return NGX_DONE;
+    }
+
     rc = ngx_http_idem_replay_headers(r, result);
 
     if (rc == NGX_DECLINED) {
@@ -197,6 +208,82 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
     r->buffered |= NGX_HTTP_IDEM_BUFFERED;
     ngx_http_finalize_request(r, ngx_http_output_filter(r, NULL));
     return NGX_DONE;
+}
+
+
+/* Reads a record that is too large to come unasked. */
+
+static void
+ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx)
+{
+    size_t                  bytes = ctx->large_bytes;
+    struct idem_op         *op;
+    struct idem_error       error;
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    if (idem_op_get(ngx_http_idem_slice(&ctx->scope),
+                    ngx_http_idem_slice(&ctx->key), &op, &error)
+        == 0)
+    {
+        ctx->flight = ngx_http_idem_submit(store, op, ctx,
+                                           ngx_http_idem_fetch_done, NULL);
+        if (ctx->flight != NULL) {
+            ctx->flight->large_bytes = bytes;
+            return;
+        }
+    }
+
+    ctx->code = IDEM_ENOMEM;
+    ctx->state = NGX_HTTP_IDEM_BEGUN;
+    ngx_http_idem_resume(ctx);
+    ngx_http_idem_large_release(store, bytes);
+}
+
+
+static void
+ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight)
+{
+    size_t                     bytes = flight->large_bytes;
+    struct idem_op            *op;
+    ngx_http_idem_ctx_t       *ctx = flight->ctx;
+    const struct idem_record  *record;
+    ngx_http_idem_store_t     *store = flight->store;
+
+    if (flight->late) {
+        bytes = 0;
+    }
+
+    if (ctx != NULL) {
+        ctx->flight = NULL;
+        ctx->code = flight->code;
+
+        if (flight->code == 0) {
+            op = flight->op;
+            flight->op = NULL;
+
+            /* A completed record does not change; but it may have expired. */
+
+            record = idem_op_record(op);
+
+            if (record->status == IDEM_STATUS_COMPLETED
+                && record->fence == ctx->fence
+                && record->result.bytes.len == record->result_len)
+            {
+                idem_op_destroy(ctx->begun);
+                ctx->begun = op;
+
+            } else {
+                idem_op_destroy(op);
+                ctx->code = IDEM_EUNAVAILABLE;
+            }
+        }
+
+        ctx->state = NGX_HTTP_IDEM_BEGUN;
+        ngx_http_idem_resume(ctx);
+    }
+
+    ngx_http_idem_flight_free(flight);
+    ngx_http_idem_large_release(store, bytes);
 }
 
 

@@ -54,7 +54,7 @@ ngx_http_idem_add_zone(ngx_conf_t *cf, ngx_http_idem_main_conf_t *imcf)
 {
     ngx_str_t  name = ngx_string("idempotency_counters");
 
-    imcf->zone = ngx_shared_memory_add(cf, &name, 8 * ngx_pagesize,
+    imcf->zone = ngx_shared_memory_add(cf, &name, 16 * ngx_pagesize,
                                        &ngx_http_idempotency_module);
     if (imcf->zone == NULL) {
         return NGX_ERROR;
@@ -156,7 +156,9 @@ ngx_http_idem_status_handler(ngx_http_request_t *r)
     u_char                    *p;
     ngx_int_t                  rc;
     ngx_buf_t                 *b;
+    ngx_uint_t                 i;
     ngx_chain_t                out;
+    ngx_atomic_uint_t          inflight, waiting;
     ngx_http_idem_counters_t  *n = ngx_http_idem_counters;
     ngx_http_idem_loc_conf_t  *conf;
 
@@ -191,15 +193,22 @@ ngx_http_idem_status_handler(ngx_http_request_t *r)
     NGX_HTTP_IDEM_COUNTERS(X)
 #undef X
 
+    inflight = 0;
+    waiting = 0;
+
+    for (i = 0; i < NGX_MAX_PROCESSES; i++) {
+        inflight += n->now[i].inflight;
+        waiting += n->now[i].waiting;
+    }
+
     p = ngx_slprintf(p, b->end,
                      "# HELP idem_http_inflight requests being executed\n"
                      "# TYPE idem_http_inflight gauge\n"
-                     "idem_http_inflight %A\n"
+                     "idem_http_inflight %uA\n"
                      "# HELP idem_http_waiting requests waiting for others\n"
                      "# TYPE idem_http_waiting gauge\n"
-                     "idem_http_waiting %A\n",
-                     (ngx_atomic_int_t) n->inflight,
-                     (ngx_atomic_int_t) n->waiting);
+                     "idem_http_waiting %uA\n",
+                     inflight, waiting);
 
     b->last = p;
     b->last_buf = 1;

@@ -81,7 +81,7 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     ctx->waiting = 1;
     ngx_queue_insert_tail(&ngx_http_idem_waiters, &ctx->waiter);
     ngx_http_idem_waiters_n++;
-    (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->waiting, 1);
+    ngx_http_idem_now(waiting)++;
 
     /* Half of it by chance, so that many do not come at once. */
 
@@ -113,7 +113,7 @@ ngx_http_idem_wait_stop(ngx_http_idem_ctx_t *ctx)
         ctx->waiting = 0;
         ngx_queue_remove(&ctx->waiter);
         ngx_http_idem_waiters_n--;
-        (void) ngx_atomic_fetch_add(&ngx_http_idem_counters->waiting, -1);
+        ngx_http_idem_now(waiting)--;
     }
 }
 

@@ -68,6 +68,49 @@ TEST(result, isReplayedByteForByte)
     finish(&f);
 }
 
+/* A caller with little memory is told of long bodies, and fetches them later. */
+TEST(result, isLeftOutAboveTheCallersLimit)
+{
+    static const size_t lens[] = {1, 600, 1000, 1001, 5000, 300000};
+    struct fixture f;
+    size_t i;
+
+    open_virtual(&f);
+    for (i = 0; i < 2 * COUNT(lens); i++) {
+        size_t len = lens[i / 2];
+        size_t given = len <= 1000 ? len : 0;
+        bool failed = i % 2 == 1;
+        uint8_t *bytes = random_bytes(len);
+        struct idem_result result = {.bytes = idem_bytes(bytes, len)};
+        struct idem_request request;
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        request.input = idem_str("asked");
+        request.bodies_max = 1005;
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(failed ? idem_fail(attempt, idem_str("why"), &result, &why)
+                         : idem_complete(attempt, &result, &why));
+        idem_attempt_destroy(attempt);
+
+        attempt = begin(f.store, &request, failed ? IDEM_FAILED : IDEM_REPLAY);
+        assert_int_equal(attempt->record->result_len, len);
+        assert_int_equal(attempt->record->result.bytes.len, given);
+        assert_int_equal(attempt->record->input_len, 5);
+        assert_int_equal(attempt->record->input.len, given > 0 ? 5 : 0);
+        idem_attempt_destroy(attempt);
+
+        answer = get(f.store, key);
+        assert_slice(idem_answer_record(answer)->result.bytes, result.bytes);
+        idem_answer_destroy(answer);
+        free(bytes);
+    }
+    finish(&f);
+}
+
 /* A result as long as the store keeps is kept; one byte more, and it is known
  * that the work is done, and not what came of it. It is never done again. */
 TEST(result, becomesATombstoneAboveTheCap)

@@ -39,6 +39,12 @@ def need():
         tap.skip("the module was not built: nginx-dev is not installed")
 
 
+def need_plain_memory():
+    """Skip what measures memory where a sanitizer keeps what was freed."""
+    if "IDEM_NGINX_PRELOAD" in os.environ:
+        tap.skip("a sanitizer keeps memory that was freed")
+
+
 # ---- Messages ----
 
 
@@ -191,6 +197,9 @@ class Upstream:
 
     def let_go(self, name):
         self._held[name].set()
+
+    def hold_again(self, name):
+        self._held[name].clear()
 
     def wait_for(self, count, key=None, seconds=10):
         """Wait until work was done @count times."""
@@ -375,7 +384,11 @@ class Nginx:
         need()
         self.port = free_port()
         self.home = os.path.abspath("ngx")
-        self.env = env or {}
+        self.env = dict(env or {})
+        if "IDEM_NGINX_PRELOAD" in os.environ:
+            # A module with a sanitizer wants its library first.
+            self.env["LD_PRELOAD"] = os.environ["IDEM_NGINX_PRELOAD"]
+            self.env["ASAN_OPTIONS"] = "detect_leaks=0"
         self.upstream = getattr(upstream, "port", upstream)
         self.text = dict(http=http, level=level, **conf)
         self.module = module

@@ -1,12 +1,26 @@
 """Upstreams, clients and workers that break off: no effect is lost or doubled."""
 
+import contextlib
+import json
 import os
+import select
 import signal
 import socket
+import subprocess
+import sys
 import time
 
-from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, free_port, request_bytes
-from tap import PROGRAM, Result, equal, main, note, run, test
+from nginx import (
+    ON,
+    STATUS,
+    STORE,
+    Nginx,
+    Upstream,
+    free_port,
+    read_answer,
+    request_bytes,
+)
+from tap import PROGRAM, equal, main, note, run, test
 
 SHORT = ON + "idempotency_lease 2s;"
 
@@ -14,8 +28,6 @@ SHORT = ON + "idempotency_lease 2s;"
 def record(nginx, key="k"):
     """The record as `idem show` tells it."""
     store = f"sqlite:{nginx.home}/idem.db"
-    import json
-
     got = run([PROGRAM, "show", "--json", "--store", store, key])
     return json.loads(got.stdout) if got.status == 0 else None
 
@@ -217,8 +229,6 @@ def a_reload_loses_nothing():
             busy = nginx.post("/pay?hold=h", "k", b"x")
             equal((busy.status, busy.problem), (409, "in-progress"))
             up.let_go("h")
-            from nginx import read_answer
-
             equal(read_answer(stream).status, 201)
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
@@ -238,8 +248,6 @@ def the_lease_of_long_work_is_renewed():
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 time.sleep(0.3)
             up.let_go("h")
-            from nginx import read_answer
-
             equal(read_answer(stream).status, 201)
         renewals = nginx.status()["renewals"]
         assert renewals >= 5, renewals
@@ -277,8 +285,6 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
             up.wait_for(1, "k")
             with held(nginx.home + "/idem.db"):
                 up.let_go("h")
-                from nginx import read_answer
-
                 got = read_answer(stream)
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
             assert b"order" in got.body
@@ -290,33 +296,60 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
         equal(up.executions("k"), 1)
 
 
+@test
+def no_byte_goes_out_before_the_record():
+    """The upstream has answered, the store has not: the client sees nothing, and a
+    reload in that moment loses nothing."""
+    with Upstream() as up, Nginx(up, workers=1) as nginx:
+        equal(nginx.post("/warm", "warm").status, 201)
+        for path in "/pay", "/pay?size=200000", "/pay?status=204", "/pay?mode=chunked":
+            with nginx.connect() as s, s.makefile("rb") as stream:
+                s.sendall(request_bytes(path + "&hold=h" if "?" in path else
+                                        path + "?hold=h", path, b"x"))
+                up.wait_for(1, path)
+                old = set(nginx.workers())
+                with held(nginx.home + "/idem.db"):
+                    up.let_go("h")
+                    equal(select.select([s], [], [], 0.2)[0], [])
+                    if path == "/pay":
+                        nginx.reload()
+                        until(lambda: set(nginx.workers()) - old)
+                        equal(select.select([s], [], [], 0.2)[0], [])
+                assert read_answer(stream).status in (201, 204)
+            up.hold_again("h")
+        equal(up.executions(), 5)
+
+
+@test(rows=[39])
+def a_store_that_is_locked_refuses_new_keys_only():
+    """Its lock is held too long: 503 for a new key, replays go on, nothing is executed."""
+    http = ON.replace("idem.db;", "idem.db timeout=300ms;")
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        equal(nginx.post("/pay", "old", b"x").status, 201)
+        with held(nginx.home + "/idem.db"):
+            got = nginx.post("/pay", "new", b"x")
+            equal((got.status, got.problem), (503, "store-unavailable"))
+            assert nginx.post("/pay", "old", b"x").replayed
+        equal(up.executions(), 1)
+        equal(nginx.post("/pay", "new", b"x").status, 201)
+
+
+@contextlib.contextmanager
 def held(path):
-    """The store's lock, held by another process, which stops in mid-work."""
-    import contextlib
-    import subprocess
-
-    @contextlib.contextmanager
-    def hold():
-        code = (
-            "import fcntl,os,sys,time\n"
-            "f=os.open(sys.argv[1],os.O_RDWR)\n"
-            "fcntl.lockf(f,fcntl.LOCK_EX)\n"
-            "print('held',flush=True)\ntime.sleep(60)\n"
-        )
-        import glob
-
-        locks = glob.glob(path + "*lock*")
-        assert len(locks) == 1, locks
-        with subprocess.Popen(
-            ["python3", "-c", code, locks[0]], stdout=subprocess.PIPE
-        ) as process:
-            process.stdout.readline()
-            try:
-                yield
-            finally:
-                process.kill()
-
-    return hold()
+    """The store's lock, held by another process that does not go on."""
+    code = (
+        "import fcntl,os,sys,time\n"
+        "f=os.open(sys.argv[1],os.O_RDWR)\n"
+        "fcntl.lockf(f,fcntl.LOCK_EX)\n"
+        "print('held',flush=True)\ntime.sleep(60)\n"
+    )
+    cmd = [sys.executable, "-c", code, path + "-lock"]
+    with subprocess.Popen(cmd, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import time
 
 from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, request_bytes
-from tap import PROGRAM, equal, main, note, run, test
+from tap import PROGRAM, TOP, equal, main, note, run, test
 
 SCOPED = STORE + "idempotency on;"
 
@@ -40,6 +40,7 @@ def refused():
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
+    yield "must be 1", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
     yield "duplicate", on + STORE, {}
     yield "duplicate", on + "idempotency_scope global;", {}
     yield "other parameters", on, {
@@ -63,7 +64,7 @@ def what_cannot_be_safe_does_not_start():
     with Upstream() as up:
         nginx = Nginx(up)
         for word, http, more in refused():
-            text = dict(server="", location="", main="")
+            text = dict(server="", location="", main="", workers=1)
             text.update(more)
             got = nginx.check(http=http, **text)
             errors = got.stderr.decode() + nginx.errors()
@@ -87,6 +88,25 @@ def what_cannot_be_safe_does_not_start():
         got = nginx.check(http=everything, server=STATUS, location="", main="")
         equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
     note(f"{count} configurations")
+
+
+@test
+def each_directive_is_documented():
+    """idem-nginx(7) has every directive and variable of the module, and no other."""
+    import re
+
+    def read(*path):
+        with open(os.path.join(TOP, *path), encoding="utf-8") as f:
+            return f.read()
+
+    page = read("man", "idem-nginx.7")
+    source = read("nginx", "ngx_http_idempotency_module.c")
+    directives = re.findall(r'{ ngx_string\("(idempotency\w*)"\),\n', source)
+    assert len(directives) > 15, directives
+    equal(re.findall(r"^\.It Ic (\w+)", page, re.M), directives)
+    source = read("nginx", "ngx_http_idempotency_status.c")
+    variables = re.findall(r'{ ngx_string\("(idempotency\w*)"\)', source)
+    equal(re.findall(r"^\.It Li \$(\w+)", page, re.M), variables)
 
 
 @test

@@ -41,6 +41,17 @@ void idem__verb_decide(const struct idem_record *found,
     }
 }
 
+/* A caller that would rather fetch large ones itself, when it has room. */
+static bool leaves_out(const struct idem_op *op,
+                       const struct idem_record *record,
+                       const struct idem_decision *decision)
+{
+    uint64_t max = op->u.begin.bodies_max;
+
+    return op->verb == IDEM_OP_BEGIN && decision->verdict != IDEM_STARTED &&
+           max > 0 && record->result_len + record->input_len > max;
+}
+
 /* Bodies are read only for those who are given them: a replay, what is stored
  * with a failure, an input that the next owner inherits. */
 static bool needs_bodies(const struct idem_op *op,
@@ -53,8 +64,9 @@ static bool needs_bodies(const struct idem_op *op,
                                        decision->verdict == IDEM_REPLAY ||
                                        decision->verdict == IDEM_FAILED));
 
-    return given && ((record->result_len > 0 && !decision->set_result) ||
-                     (record->input_len > 0 && !decision->set_input));
+    return given && !leaves_out(op, record, decision) &&
+           ((record->result_len > 0 && !decision->set_result) ||
+            (record->input_len > 0 && !decision->set_input));
 }
 
 /* Another request is not told what this one was and what came of it. */

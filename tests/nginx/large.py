@@ -1,0 +1,107 @@
+"""Large answers: they wait in files, and few of them are in memory at a time."""
+
+import os
+import socket
+import threading
+import time
+
+from nginx import ON, STATUS, Nginx, Upstream, need_plain_memory
+from tap import LONG, equal, main, note, test
+
+COUNT = 256 if LONG else 24
+SIZE = 10_000_000
+AWAY = "sqlite:idem.db timeout=120s;"
+
+
+def anonymous(pid):
+    """Megabytes that @pid has for itself."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        for line in f:
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) // 1024
+    raise AssertionError("no RssAnon")
+
+
+class Watch(threading.Thread):
+    """The most memory that a process had meanwhile."""
+
+    def __init__(self, pid):
+        super().__init__()
+        self.pid, self.peak, self.stop = pid, 0, threading.Event()
+
+    def run(self):
+        while not self.stop.wait(0.005):
+            self.peak = max(self.peak, anonymous(self.pid))
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.join()
+
+
+def drain(nginx, path, key, wrong):
+    """One request whose body is counted and not kept."""
+    from nginx import _lines, request_bytes
+
+    with nginx.connect(120) as s, s.makefile("rb") as stream:
+        s.sendall(request_bytes(path, key, b"x", headers=[("Connection", "close")]))
+        first, _ = _lines(stream)
+        left = SIZE
+        while left > 0 and (piece := stream.read(min(left, 1 << 20))):
+            left -= len(piece)
+        if left or " 201 " not in first:
+            wrong.append((first, left))
+
+
+@test
+def many_large_answers_fit_into_little_memory():
+    """So many answers of 10 MB at once, first and again: below 256 MB of memory."""
+    need_plain_memory()
+    http = ON.replace("sqlite:idem.db;", AWAY)
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        worker = nginx.workers()[0]
+        for turn in "first", "again":
+            wrong = []
+            with Watch(worker) as watch:
+                threads = [
+                    threading.Thread(
+                        target=drain, args=[nginx, f"/a?size={SIZE}", f"k{i}", wrong]
+                    )
+                    for i in range(COUNT)
+                ]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+            equal(wrong, [])
+            assert watch.peak < 256, f"{watch.peak} MB"
+            note(f"{turn}: {COUNT} of 10 MB at once, {watch.peak} MB at most")
+        equal(up.executions(), COUNT)
+        equal(nginx.status()["replayed"], COUNT)
+        left = [f for _, _, files in os.walk(nginx.home + "/tmp") for f in files]
+        equal(left, [])
+
+
+@test
+def a_slow_reader_gets_all_of_it():
+    """A client that reads little by little gets the same bytes, first and again."""
+    from nginx import read_answer, request_bytes
+
+    with Upstream() as up, Nginx(up) as nginx:
+        bodies = []
+        for _ in range(2):
+            with nginx.connect() as s:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+                s.sendall(request_bytes("/a?size=3000000", "k", b"x"))
+                time.sleep(0.3)
+                with s.makefile("rb") as stream:
+                    bodies.append(read_answer(stream).body)
+        equal(bodies[0] == bodies[1], True)
+        equal((len(bodies[0]), up.executions()), (3_000_000, 1))
+
+
+if __name__ == "__main__":
+    main()

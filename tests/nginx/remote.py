@@ -1,0 +1,94 @@
+"""The module on a DynamoDB table: the same answers, and a table that goes away."""
+
+import contextlib
+import os
+import threading
+
+import dynamo
+from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
+from tap import LONG, PROGRAM, add, equal, main, note, run, skip
+
+NAMES = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"]
+NAMES += ["AWS_EC2_METADATA_DISABLED", "AWS_CONFIG_FILE"]
+NAMES += ["AWS_SHARED_CREDENTIALS_FILE"]
+
+
+@contextlib.contextmanager
+def gateway(up, url, timeout="5s", **more):
+    """An nginx on the table; it takes only named variables from its environment."""
+    env = {name: dynamo.environment()[name] for name in NAMES}
+    place = f"dynamodb://idem?endpoint={url}"
+    http = f"idempotency_store '{place}' timeout={timeout} journal=journal;"
+    http += "idempotency on; idempotency_scope global;" + more.pop("http", "")
+    with Nginx(
+        up, http=http, env=env, server=STATUS,
+        main="".join(f"env {name};" for name in NAMES), **more
+    ) as nginx:
+        yield nginx, place, env
+
+
+def create(url):
+    env = {name: dynamo.environment()[name] for name in NAMES}
+    place = f"dynamodb://idem?endpoint={url}"
+    done = run([PROGRAM, "store", "create", "--store", place], env)
+    equal((done.status, done.stderr), (0, done.stderr))
+
+
+def the_same_answers(kind):
+    with dynamo.server(kind) as url, Upstream() as up:
+        create(url)
+        with gateway(up, url, workers=2) as (nginx, _, _):
+            for path in "/pay", "/pay?size=300000", "/pay?status=404":
+                first = nginx.post(path, path.strip("/"), b"x")
+                again = nginx.post(path, path.strip("/"), b"x")
+                equal((again.status, again.body), (first.status, first.body))
+                assert again.replayed and not first.replayed
+            equal(nginx.post("/pay", "pay", b"y").problem, "request-mismatch")
+            equal(nginx.post("/pay?mode=drop", "d", b"x").status, 502)
+            equal(nginx.post("/pay?mode=drop", "d", b"x").problem, "outcome-unknown")
+            threading.Timer(1, up.let_go, ["h"]).start()
+            answers = nginx.many([("/pay?hold=h", "k", b"x")] * 50)
+            equal(sorted(a.status for a in answers), [201] + [409] * 49)
+            equal(up.executions("k"), 1)
+    note(f"{kind}: {up.executions()} executions")
+
+
+def a_table_that_goes_away(kind):
+    with Upstream() as up, contextlib.ExitStack() as stack:
+        url = stack.enter_context(dynamo.server(kind))
+        create(url)
+        with gateway(up, url, timeout="1s") as (nginx, _, _):
+            equal(nginx.post("/pay", "warm", b"x").status, 201)
+            with nginx.connect() as s, s.makefile("rb") as stream:
+                s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+                up.wait_for(1, "k")
+                stack.close()
+                up.let_go("h")
+                got = read_answer(stream)
+            equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
+            equal(len(os.listdir(nginx.home + "/journal")), 1)
+            late = nginx.post("/pay", "other", b"x")
+            equal((late.status, late.problem), (503, "store-unavailable"))
+            equal(up.executions("other"), 0)
+
+
+def on(kind, check, what):
+    def one():
+        reason = dynamo.missing(kind)
+        if kind == "local" and not LONG:
+            reason = "with IDEM_TEST_LONG only: it takes its time to start"
+        if reason:
+            skip(reason)
+        check(kind)
+
+    one.__name__ = f"{check.__name__}_{kind}"
+    add(f"{one.__name__}: {what}", one)
+
+
+for each in dynamo.KINDS:
+    on(each, the_same_answers, "Replay, mismatch, unknown, 50 duplicates at once.")
+on("dynoxide", a_table_that_goes_away,
+   "503 at begin; the real answer and the journal at the end.")  # fmt: skip
+
+if __name__ == "__main__":
+    main()
