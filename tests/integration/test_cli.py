@@ -26,7 +26,7 @@ REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
     "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "watch",
-    "key", "completion",
+    "key", "lambda", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -372,6 +372,11 @@ BAD_USAGE = [
     (["key", "--key-from-args"], "no command line"),
     (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
     (["key", "-k", "a", "b"], "put -- before"),
+    (["lambda"], "AWS_LAMBDA_RUNTIME_API"),
+    (["lambda", "invoke"], "EVENT.json"),
+    (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
+    (["lambda", "invoke", "/no/such"], "No such file"),
+    (["lambda", "telex"], "sources"),
     (["completion"], "bash or zsh"),
     (["completion", "fish"], "bash or zsh"),
 ] + [
