@@ -1,6 +1,7 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
 #include "cli.h"
 #include "json.h"
+#include "lambda_package.h"
 
 #include <idem/lambda.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@ static struct {
     const char *store;
     const char *request_id;
     const char *arn;
+    const char *output;
+    const char *program;
     int64_t time_ms;
     bool json;
 } args = {.time_ms = 30000};
@@ -189,8 +192,13 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 2 && strcmp(argv[0], "invoke") == 0) {
         return invoke(argv[1]);
     }
+    if (argc >= 1 && strcmp(argv[0], "package") == 0) {
+        return cli_lambda_package(args.output == NULL ? "function.zip"
+                                                      : args.output,
+                                  args.program, argc - 1, argv + 1);
+    }
     return cli_usage(command, "say nothing (the runtime), or: sources, "
-                              "invoke EVENT.json");
+                              "invoke EVENT.json, package FILE...");
 }
 
 static struct cli_option options[] = {
@@ -217,6 +225,17 @@ static struct cli_option options[] = {
      .target = &args.arn,
      .arg = "ARN",
      .help = "invoke: what the handler is told of itself"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXT,
+     .target = &args.output,
+     .arg = "ZIP",
+     .help = "package: the file to write (default: function.zip)"},
+    {.name = "program",
+     .kind = CLI_TEXT,
+     .target = &args.program,
+     .arg = "PROGRAM",
+     .help = "package: a function that is linked with libidem"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -224,16 +243,18 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem lambda invoke --handler ./charge event.json   # try it here",
+    "idem lambda package -o charge.zip ./charge   # for provided.al2023",
     "idem lambda sources               # where keys come from",
     NULL,
 };
 
-static const char *const what[] = {"invoke", "sources", NULL};
+static const char *const what[] = {"invoke", "package", "sources", NULL};
 
 const struct cli_command cli_lambda = {
     .name = "lambda",
     .summary = "run an AWS Lambda function once for each event",
-    .usage = "idem lambda [OPTION...] [sources|invoke EVENT.json]",
+    .usage =
+        "idem lambda [OPTION...] [sources|invoke EVENT.json|package FILE...]",
     .examples = examples,
     .options = options,
     .run = run,

@@ -1,6 +1,7 @@
 /* Making a request: its header lines, its signature, the options of libcurl. */
 #include "aws/slot.h"
 
+#include "aws/ca.h"
 #include "base/heap.h"
 #include "core/error.h"
 
@@ -60,6 +61,9 @@ static CURLcode set_up(struct idem__aws_slot *slot,
     CURL *easy = slot->easy;
     long connect_ms =
         options->connect_ms == 0 ? 3000 : (long)options->connect_ms;
+    const char *ca_file =
+        idem__aws_ca_file(options->ca_file,
+                          slot->curl->version_info(CURLVERSION_NOW)->cainfo);
     long idle_ms = options->idle_ms == 0 ? 20000 : (long)options->idle_ms;
     int bad = 0;
 
@@ -85,8 +89,8 @@ static CURLcode set_up(struct idem__aws_slot *slot,
     bad |= set(easy, CURLOPT_CLOSESOCKETDATA, slot->sockets);
     bad |= set(easy, CURLOPT_PREREQFUNCTION, on_send);
     bad |= set(easy, CURLOPT_PREREQDATA, slot);
-    if (options->ca_file != NULL) {
-        bad |= set(easy, CURLOPT_CAINFO, options->ca_file);
+    if (ca_file != NULL) {
+        bad |= set(easy, CURLOPT_CAINFO, ca_file);
     }
     /* From 7.87: a deadline does not wait for a name that is being looked up. */
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);

@@ -187,6 +187,10 @@ class Sandbox:
         """The exit status of a runtime that ends by itself."""
         return self.process.wait(seconds)
 
+    def said(self):
+        with open(self.log, "rb") as log:
+            return log.read()[-2000:]
+
     def lines(self):
         """What it logged, as objects; what is no JSON is left out."""
         found = []
@@ -283,7 +287,7 @@ class Sandbox:
         until = time.monotonic() + 30
         while not self.idle.wait(0.02):
             if not self.alive():
-                return Answer("exit", b"", None, None)
+                return Answer("exit", self.said(), None, None)
             assert time.monotonic() < until, "the runtime never asked for an event"
         delivery = Delivery(event, seconds, headers, request_id)
         if self.freeze:
@@ -291,7 +295,7 @@ class Sandbox:
         self.waiting.put(delivery)
         while not delivery.done.wait(0.005):
             if not self.alive():
-                return Answer("exit", b"", None, delivery.request_id)
+                return Answer("exit", self.said(), None, delivery.request_id)
             if time.time() >= delivery.deadline:
                 self.kills += 1
                 self.end()
