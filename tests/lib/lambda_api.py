@@ -82,7 +82,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if delivery.headers.get("chunked"):
             self.send_chunked(delivery)
             return
-        headers = [(n, v) for n, v in delivery.headers.items() if v is not None]
+        headers = [("Content-Type", "application/json")]
+        headers += [(n, v) for n, v in delivery.headers.items() if v is not None]
         self.say(delivery.headers.get(":status", 200), delivery.body, headers)
 
     def send_chunked(self, delivery):
@@ -97,9 +98,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.wfile.write(b"0\r\n\r\n")
 
+    def body(self):
+        if "Content-Length" in self.headers:
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
     def do_POST(self):
         box = self.server.box
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.body()
         status = box.posted(
             self.path, body, self.headers.get("Lambda-Runtime-Function-Error-Type")
         )
