@@ -366,6 +366,8 @@ BAD_USAGE = [
     (["reconcile", "--list", "-n"], "--dry-run"),
     (["reconcile", "--drop", "e", "--store", "memory:"], "--store"),
     (["reconcile", "--output", ""], "must not be empty"),
+    (["reconcile", "--log", "f", "--list"], "--log"),
+    (["reconcile", "--log", "f", "--dir", "d"], "--dir"),
     (["complete", "--journal", "x"] + TOKEN, "on-failure"),
     (["release", "--journal", ""] + TOKEN, "on-failure"),
     (["key"], "--key KEY"),

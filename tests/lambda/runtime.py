@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import stat
 import threading
 import time
 
 from lambda_api import Sandbox
-from tap import LONG, Idem, equal, main, note, test
+from tap import LONG, PROGRAM, Idem, equal, main, note, skip, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
 LINKED = os.environ["IDEM_TEST_LAMBDA_LINKED"]
@@ -457,6 +458,63 @@ def without_the_store_nothing_runs():
         os.rename("away.db", "idem.db")
         equal(box.invoke(event("b")).kind, "response")
         equal(effects(), 2)
+
+
+STORE_GOES = """cat >event.json
+echo effect >>ledger
+mv idem.db away.db
+echo 'not a database' >idem.db
+echo '"done"'
+"""
+
+
+@test
+def the_log_has_what_the_store_was_not_told():
+    """With the store gone while the handler is at work the caller gets the response, the log has the outcome, and idem reconcile --log records it; a second delivery replays it."""
+    handler = script(STORE_GOES)
+    env = {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
+    with Sandbox(handler, env) as box:
+        answer = box.invoke(event("a"), seconds=3)
+        equal((answer.kind, answer.body), ("response", b'"done"\n'))
+        said = [line for line in box.lines() if line["requestId"] == answer.request_id]
+        log = box.log
+    equal([line["message"].split(":")[0] for line in said], ["outcome", "the outcome is not on record"])
+    os.rename("away.db", "idem.db")
+    idem = Idem()
+    shown = json.loads(idem("show", "--json", "-s", "pay", "a").stdout)
+    equal(shown["status"], "in_progress")
+    with open(log, "rb") as f:
+        text = b"no JSON\n" + b'{"entry": "AAAA"}\n{"entry": 1}\n'
+        text += b"2026-11-21T18:00:00Z " + f.read().replace(b"\n{", b"\n2026 {")
+    told = idem("reconcile", "--log", "-", input=text)
+    equal((told.status, told.stdout.split()[:2]), (0, [b"recorded", b"completed"]))
+    assert b"line 2: " in told.stderr, told.stderr
+    told = idem("reconcile", "--log", log)
+    equal((told.status, told.stdout.split()[:2]), (0, [b"recorded", b"completed"]))
+    equal([n for n in os.listdir(os.environ.get("TMPDIR", "/tmp")) if n.startswith("idem-log-")], [])
+    with Sandbox(handler, env) as box:
+        equal(box.invoke(event("a")).body, b'"done"\n')
+    equal(effects(), 1)
+
+
+@test
+def the_log_comes_before_the_record():
+    """When the store is told how work ended, the log has said so already."""
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
+    traced = ["strace", "-f", "-y", "-s", "400", "-e", "trace=write,pwrite64", "-o", "trace"]
+    with Sandbox(OBJECT, program=[*traced, PROGRAM, "lambda"], freeze=False) as box:
+        equal(box.invoke(event("a")).kind, "response")
+    with open("trace", encoding="utf-8", errors="replace") as f:
+        lines = f.read().splitlines()
+    said = next(n for n, line in enumerate(lines) if "outcome" in line and "lambda-" in line)
+    stored = [n for n, line in enumerate(lines) if "idem.db-wal" in line]
+    ledger = next(n for n, line in enumerate(lines) if "ledger>" in line)
+    before = [n for n in stored if n < ledger]
+    after = [n for n in stored if n > ledger]
+    assert before and after, (stored, ledger)
+    assert ledger < said < after[0], (ledger, said, after[0])
+    note(f"{len(before)} writes of the claim, {len(after)} of the outcome")
 
 
 @test
