@@ -17,6 +17,7 @@
     IDEM__X(CURL *, easy_init, (void))                                         \
     IDEM__X(void, easy_cleanup, (CURL *))                                      \
     IDEM__X(CURLcode, easy_setopt, (CURL *, CURLoption, ...))                  \
+    IDEM__X(CURLcode, easy_perform, (CURL *))                                  \
     IDEM__X(CURLcode, easy_getinfo, (CURL *, CURLINFO, ...))                   \
     IDEM__X(CURLcode, easy_recv, (CURL *, void *, size_t, size_t *))           \
     IDEM__X(CURLcode, easy_send, (CURL *, const void *, size_t, size_t *))     \

@@ -1,6 +1,7 @@
 /* One request to where credentials come from. */
 #include "aws/fetch.h"
 
+#include "aws/ca.h"
 #include "aws/clock.h"
 #include "aws/curl.h"
 #include "base/host.h"
@@ -90,6 +91,7 @@ static int set_up(struct transfer *transfer)
     CURLcode (*set)(CURL *, CURLoption, ...) = transfer->curl->easy_setopt;
     struct idem__aws_fetch *fetch = transfer->fetch;
     CURL *easy = transfer->easy;
+    const char *ca_file;
     int bad = 0;
 
     link_lines(transfer);
@@ -119,8 +121,10 @@ static int set_up(struct transfer *transfer)
     if (fetch->local) {
         bad |= set(easy, CURLOPT_PROXY, "");
     }
-    if (fetch->ca_file != NULL) {
-        bad |= set(easy, CURLOPT_CAINFO, fetch->ca_file);
+    ca_file = idem__aws_ca_file(
+        fetch->ca_file, transfer->curl->version_info(CURLVERSION_NOW)->cainfo);
+    if (ca_file != NULL) {
+        bad |= set(easy, CURLOPT_CAINFO, ca_file);
     }
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
     return bad == 0 ? 0 : IDEM_ENOMEM;

@@ -1,6 +1,7 @@
 /* One connection and the request that is on it. */
 #include "aws/slot.h"
 
+#include "aws/ca.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -93,6 +94,9 @@ static bool set_up_easy(struct idem__aws_slot *slot,
     CURL *easy = slot->easy;
     long connect_ms =
         options->connect_ms == 0 ? 3000 : (long)options->connect_ms;
+    const char *ca_file =
+        idem__aws_ca_file(options->ca_file,
+                          slot->curl->version_info(CURLVERSION_NOW)->cainfo);
     int bad = 0;
 
     bad |= set(easy, CURLOPT_CONNECT_ONLY, 1L);
@@ -108,8 +112,8 @@ static bool set_up_easy(struct idem__aws_slot *slot,
     bad |= set(easy, CURLOPT_OPENSOCKETDATA, slot);
     bad |= set(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
     bad |= set(easy, CURLOPT_CLOSESOCKETDATA, slot);
-    if (options->ca_file != NULL) {
-        bad |= set(easy, CURLOPT_CAINFO, options->ca_file);
+    if (ca_file != NULL) {
+        bad |= set(easy, CURLOPT_CAINFO, ca_file);
     }
     /* From 7.87: a deadline does not wait for a name that is being looked up. */
     (void)set(easy, CURLOPT_QUICK_EXIT, 1L);

@@ -25,8 +25,9 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
     "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
-    "list", "resolve", "stats", "reconcile", "store", "export", "import", "purge", "watch",
-    "doctor", "ui", "top", "key", "completion",
+    "list", "resolve", "stats", "watch", "doctor", "top", "ui", "reconcile", "store",
+    "export", "import", "purge", "limit", "key", "gateway", "lambda",
+    "consume", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
@@ -366,12 +367,19 @@ BAD_USAGE = [
     (["reconcile", "--list", "-n"], "--dry-run"),
     (["reconcile", "--drop", "e", "--store", "memory:"], "--store"),
     (["reconcile", "--output", ""], "must not be empty"),
+    (["reconcile", "--log", "f", "--list"], "--log"),
+    (["reconcile", "--log", "f", "--dir", "d"], "--dir"),
     (["complete", "--journal", "x"] + TOKEN, "on-failure"),
     (["release", "--journal", ""] + TOKEN, "on-failure"),
     (["key"], "--key KEY"),
     (["key", "--key-from-args"], "no command line"),
     (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
     (["key", "-k", "a", "b"], "put -- before"),
+    (["lambda"], "AWS_LAMBDA_RUNTIME_API"),
+    (["lambda", "invoke"], "EVENT.json"),
+    (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
+    (["lambda", "invoke", "/no/such"], "No such file"),
+    (["lambda", "telex"], "sources"),
     (["completion"], "bash or zsh"),
     (["completion", "fish"], "bash or zsh"),
 ] + [

@@ -246,6 +246,54 @@ TEST(put, keepsEachOutcomeOnce)
     place_close(&p);
 }
 
+/* An entry that was kept elsewhere is the one that was put, and is told likewise; a
+ * damaged one is not taken; without memory nothing is. */
+TEST(add, takesWhatWasPutElsewhere)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    uint8_t bytes[1024];
+    char path[800];
+    char name[64];
+    struct place p;
+    ssize_t len;
+    bool hit = true;
+    long n;
+    int fd;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)snprintf(name, sizeof(name), "%s", put(&p, attempt, &outcome));
+    idem_attempt_destroy(attempt);
+    (void)snprintf(path, sizeof(path), "%s/%s", p.directory, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    len = read(fd, bytes, sizeof(bytes));
+    assert_true(len > 0 && close(fd) == 0);
+    assert_ok(idem_journal_drop(p.journal, name, &why));
+
+    bytes[len / 2] ^= 1;
+    assert_code(IDEM_ECORRUPT,
+                idem_journal_add(p.journal, idem_bytes(bytes, (size_t)len),
+                                 &why));
+    bytes[len / 2] ^= 1;
+    assert_int_equal(files(p.directory, ""), 0);
+    for (n = 0; hit; n++) {
+        int rc;
+
+        heap_fail(n, /* on= */ false);
+        rc = idem_journal_add(p.journal, idem_bytes(bytes, (size_t)len), &why);
+        hit = heap_fail_never();
+        assert_int_equal(rc, hit ? IDEM_ENOMEM : IDEM_OK);
+        assert_int_equal(files(p.directory, ""), hit ? 0 : 1);
+    }
+    assert_true(n > 2);
+    assert_string_equal(list(&p, NULL).of[0].name, name);
+    assert_int_equal(replay(&p, NULL).of[0].state, IDEM_JOURNAL_RECORDED);
+    assert_int_equal(status_of(&p, "k", name), IDEM_STATUS_COMPLETED);
+    assert_string_equal(name, "receipt 7");
+    place_close(&p);
+}
+
 /* What would not fit into the store does not stop an outcome from being kept. */
 TEST(put, cutsWhereAStoreCuts)
 {

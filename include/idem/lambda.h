@@ -1,0 +1,244 @@
+/* idem/lambda.h: AWS Lambda functions that may be invoked twice.
+ *
+ * Every source that invokes a function may deliver an event again. This is a
+ * runtime for Lambda (provided.al2023) that keeps one record for each event: an
+ * event that comes again gets the recorded response, and the function does not run.
+ *
+ *     static int handle(struct idem_lambda_call *call)
+ *     {
+ *         if (charge(call->event) != 0) {
+ *             return idem_lambda_error(call, "CardDeclined", "no money");
+ *         }
+ *         return idem_lambda_answer(call, idem_str("{\"charged\": true}"));
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         return idem_lambda_main(handle);
+ *     }
+ *
+ * The same function in a shared object, or any executable that reads an event on
+ * stdin and writes its response to stdout, is run by `idem lambda`: idem-lambda(1),
+ * which also has the settings, all of them environment variables.
+ *
+ * What becomes of an event
+ * ------------------------
+ *
+ *     event --> its source --> for each unit (the event, or a record of a batch):
+ *     |                        key, scope, fingerprint
+ *     |
+ *     +-- STARTED            the handler runs; its outcome goes to the log, then
+ *     |                      on record; then the response is sent
+ *     +-- REPLAY             the recorded response
+ *     +-- BUSY               HTTP 409, an item failure, or an error: try again later
+ *     +-- MISMATCH           HTTP 422, an item failure, or an error
+ *     +-- FAILED, UNKNOWN    HTTP 500, an item failure, or an error: a person looks
+ */
+#ifndef IDEM_LAMBDA_H
+#define IDEM_LAMBDA_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+#define IDEM_LAMBDA_RESPONSE_MAX (6L << 20) /* Bytes that Lambda takes. */
+
+/* ---- Handlers ---------------------------------------------------------- */
+
+/* What a handler is given. All of it is valid until it returns. */
+struct idem_lambda_call {
+    size_t size;
+    const char *request_id;       /* Of this delivery, not of the event. */
+    const char *function_arn;     /* These four: empty where not known. */
+    const char *trace_id;         /* X-Ray's. */
+    const char *client_context;   /* Of AWS's mobile SDK. */
+    const char *cognito_identity; /* Likewise. */
+    int64_t deadline_ms;          /* When Lambda stops the function, by the wall
+                                     clock. */
+    struct idem_slice event; /* JSON text with a NUL behind it. Of a batch: its
+                                     envelope with one record in it. */
+    const struct idem_attempt *attempt; /* fence, attempts, takeover; NULL: this
+                                           event is not protected. */
+    void *ctx;                          /* Of the options. */
+};
+
+/* 0: it is done. Else: it failed, and idem_lambda_error() has said how. */
+typedef int idem_lambda_fn(struct idem_lambda_call *call);
+
+/* Sets the response: @json is copied. Without one it is "null". Returns 0, or
+ * IDEM_ENOMEM. */
+int idem_lambda_answer(struct idem_lambda_call *call, struct idem_slice json);
+
+/* Sets the error: @type is its class, which the policies go by (letters, digits and
+ * ._- only, at most 127). Returns IDEM_EINVALID, for the handler to return. */
+int idem_lambda_error(struct idem_lambda_call *call, const char *type,
+                      const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* How long the handler may still work, in ms, never negative. */
+int64_t idem_lambda_remaining_ms(const struct idem_lambda_call *call);
+
+/* ---- The runtime ------------------------------------------------------- */
+
+struct idem_lambda_options {
+    size_t size;         /* sizeof, set by IDEM_LAMBDA_OPTIONS_INIT. */
+    const char *store;   /* IDEM_STORE: URL of the store. */
+    idem_lambda_fn *run; /* The handler; NULL: what handler names. */
+    void *ctx;
+    const char *handler;   /* _HANDLER: "PROGRAM", or "OBJECT.so:FUNCTION". */
+    const char *directory; /* LAMBDA_TASK_ROOT: where handler is; NULL: here. */
+    const char *function;  /* IDEM_SCOPE_NAME, else AWS_LAMBDA_FUNCTION_NAME:
+                              begins the scope of every key. */
+    const char
+        *source;       /* IDEM_LAMBDA_SOURCE: a name of idem_lambda_source_at();
+                           NULL: found from each event. */
+    const char *key;   /* IDEM_LAMBDA_KEY: a jq program on the event, or on
+                           each record of a batch; NULL: the source's rule. */
+    const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result follows the
+                           function in the scope. */
+    const char *fingerprint; /* IDEM_LAMBDA_FINGERPRINT: likewise; "none": not
+                                checked; NULL: the source's rule. */
+    const char *keep;        /* IDEM_LAMBDA_KEEP: classes of errors that are the
+                                outcome and are replayed, "Declined,Bad*". */
+    const char *fail;    /* IDEM_LAMBDA_FAIL: ... that a person must look at.
+                                All others release the key. */
+    const char *methods; /* IDEM_LAMBDA_METHODS: HTTP methods that are
+                                protected and need a key; "POST,PATCH". */
+    enum idem_on_expired_lease
+        on_expired_lease;    /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
+                                rerun, hold. */
+    uint32_t attempts_max;   /* IDEM_LAMBDA_ATTEMPTS: 5. */
+    int64_t retention_ms;    /* IDEM_LAMBDA_RETENTION: 24 hours. */
+    int64_t lease_margin_ms; /* IDEM_LAMBDA_LEASE_MARGIN: the lease ends so long
+                                after the deadline; 2,000. */
+    int64_t start_min_ms;    /* IDEM_LAMBDA_START_MIN: with less time than this
+                                nothing is started; 500. */
+    int64_t stop_margin_ms;  /* IDEM_LAMBDA_STOP_MARGIN: a program is stopped so
+                                long before the deadline; 500. */
+    int64_t
+        store_timeout_ms; /* IDEM_LAMBDA_STORE_TIMEOUT: how long the store may
+                                 take to answer; 2,000. */
+    bool credentials;     /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
+                                function's AWS credentials. */
+};
+
+#define IDEM_LAMBDA_OPTIONS_INIT                                               \
+    {                                                                          \
+        sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
+            86400000, 2000, 500, 500, 2000, false                              \
+    }
+
+/* Sets from the environment what is named above. The texts are the environment's.
+ *
+ * IDEM_EINVALID  A variable has no value of its kind; the sentence names it.
+ */
+int idem_lambda_options_env(struct idem_lambda_options *options,
+                            struct idem_error *ret_error);
+
+/* A function that is ready for events; used by one thread. */
+struct idem_lambda;
+
+/* Opens the store, compiles the programs and finds the handler. @options and what
+ * it points to must stay.
+ *
+ * IDEM_EINVALID  An option is missing or not valid, or a jq program does not
+ *                compile.
+ * IDEM_ECONFIG   The handler is not there or cannot be used.
+ * The errors of idem_open().
+ */
+int idem_lambda_open(const struct idem_lambda_options *options,
+                     struct idem_lambda **ret_lambda,
+                     struct idem_error *ret_error);
+
+void idem_lambda_close(struct idem_lambda *lambda);
+
+/* One delivery of an event. The texts may be NULL, but for request_id. */
+struct idem_lambda_invocation {
+    size_t size; /* sizeof, set by IDEM_LAMBDA_INVOCATION_INIT. */
+    const char *request_id;
+    const char *function_arn;
+    const char *trace_id;
+    const char *client_context;
+    const char *cognito_identity;
+    int64_t deadline_ms; /* By the wall clock. */
+    struct idem_slice event;
+};
+#define IDEM_LAMBDA_INVOCATION_INIT                                            \
+    {                                                                          \
+        sizeof(struct idem_lambda_invocation), NULL, NULL, NULL, NULL, NULL,   \
+            0,                                                                 \
+        {                                                                      \
+            NULL, 0                                                            \
+        }                                                                      \
+    }
+
+/* What Lambda is to be told; valid until the next call. */
+struct idem_lambda_response {
+    bool is_error;          /* json is {"errorType", "errorMessage"}. */
+    const char *error_type; /* Empty where it is none. */
+    struct idem_slice json;
+    unsigned ran; /* How many times the handler ran for it. */
+};
+
+/* Handles one event. 0 whatever became of it, or IDEM_EINVALID for an invocation
+ * without a request id. Log lines go to stderr. */
+int idem_lambda_handle(struct idem_lambda *lambda,
+                       const struct idem_lambda_invocation *invocation,
+                       struct idem_lambda_response *ret_response);
+
+/* Serves the Runtime API at @api, "HOST:PORT" of this machine (AWS_LAMBDA_RUNTIME_API),
+ * and returns only when it cannot go on.
+ *
+ * IDEM_EINVALID      @api is no such address.
+ * IDEM_ECONFIG       There is no libcurl.
+ * IDEM_EUNAVAILABLE  The API does not answer, or refuses what it is told.
+ */
+int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
+                      struct idem_error *ret_error);
+
+/* All of it, for a main(): reads the environment, reports what cannot be set up,
+ * serves. @run may be NULL: what _HANDLER names. Returns an exit status. */
+int idem_lambda_main(idem_lambda_fn *run);
+
+/* ---- The sources ------------------------------------------------------- */
+
+/* What the ready key of a source is good for. */
+enum idem_lambda_strength {
+    IDEM_LAMBDA_REDRIVE_SAFE = 1, /* Chosen by who asks: the same however
+                                        often it is sent. */
+    IDEM_LAMBDA_REDELIVERY_SAFE =
+        2,                        /* The same in every delivery of one message,
+                                        another one when it is sent anew. */
+    IDEM_LAMBDA_PER_DELIVERY = 3, /* The same only while Lambda itself tries
+                                        again. */
+};
+
+/* A row of the table of sources. */
+struct idem_lambda_source {
+    const char *name; /* "sqs" */
+    const char *key;  /* Where the ready key is: "Records[].messageId". */
+    enum idem_lambda_strength strength;
+    const char *busy;    /* The answer while another delivery is at work. */
+    const char *failure; /* The answer when the handler failed. */
+    const char
+        *sample; /* The file of a sample event, in tests/lambda/events. */
+};
+
+/* Row @index, from 0; NULL behind the last one. */
+const struct idem_lambda_source *idem_lambda_source_at(size_t index);
+
+/* "redrive-safe", "redelivery-safe", "per-delivery"; NULL if there is none. */
+const char *idem_lambda_strength_name(enum idem_lambda_strength strength);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

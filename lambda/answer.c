@@ -1,0 +1,131 @@
+/* What Lambda is told. */
+#include "lambda/answer.h"
+
+#include "core/slice.h"
+#include "lambda/http.h"
+#include "lambda/outcome.h"
+#include "lambda/serve.h"
+
+#include <stdio.h>
+
+/* ---- Refusals ---------------------------------------------------------- */
+
+const struct idem__lambda_refusal idem__lambda_invalid = {
+    "Idem.Invalid", "The request has no usable idempotency key", 400, false};
+const struct idem__lambda_refusal idem__lambda_no_store = {
+    "Idem.StoreUnavailable", "The record of requests is away", 503, true};
+const struct idem__lambda_refusal idem__lambda_too_late = {
+    "Idem.TooLate", "There is too little time left to start", 503, true};
+const struct idem__lambda_refusal idem__lambda_not_kept = {
+    "Idem.ResultNotKept", "It was done; its response was not kept", 409, false};
+
+static const struct idem__lambda_refusal busy = {
+    "Idem.InProgress", "A request is outstanding for this Idempotency-Key", 409,
+    true};
+static const struct idem__lambda_refusal mismatch = {
+    "Idem.Mismatch", "Idempotency-Key is already used", 422, false};
+static const struct idem__lambda_refusal failed = {
+    "Idem.Failed", "It failed, and a person must look at it", 500, false};
+static const struct idem__lambda_refusal unknown = {
+    "Idem.Unknown", "It may have happened, and a person must look at it", 500,
+    false};
+
+const struct idem__lambda_refusal *idem__lambda_refusal_of(
+    enum idem_verdict verdict)
+{
+    switch (verdict) {
+    case IDEM_MISMATCH:
+        return &mismatch;
+    case IDEM_FAILED:
+        return &failed;
+    case IDEM_UNKNOWN:
+        return &unknown;
+    case IDEM_BUSY:
+    case IDEM_RELEASED:
+    case IDEM_STARTED:
+    case IDEM_REPLAY:
+        break;
+    }
+    return &busy;
+}
+
+/* ---- Responses --------------------------------------------------------- */
+
+void idem__lambda_answer_error(struct idem_lambda *lambda, const char *type,
+                               const char *text)
+{
+    (void)snprintf(lambda->error_type, sizeof(lambda->error_type), "%s", type);
+    idem__lambda_error_body(&lambda->response, type, text);
+}
+
+void idem__lambda_answer_json(struct idem_lambda *lambda,
+                              struct idem_slice json)
+{
+    lambda->error_type[0] = '\0';
+    idem__buffer_reset(&lambda->response, lambda->response.cap);
+    idem__buffer_add(&lambda->response, json.base, json.len);
+}
+
+void idem__lambda_answer_work(struct idem_lambda *lambda)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+
+    if (run->end == IDEM__LAMBDA_DONE) {
+        idem__lambda_answer_json(lambda, idem__buffer_slice(&run->answer));
+    } else {
+        idem__lambda_answer_error(lambda, run->type, run->text);
+    }
+}
+
+void idem__lambda_answer_refusal(struct idem_lambda *lambda,
+                                 const struct idem__lambda_rule *rule,
+                                 struct json_object *event,
+                                 const struct idem__lambda_refusal *refusal,
+                                 const char *detail)
+{
+    if (rule != NULL && rule->shape == IDEM__LAMBDA_HTTP) {
+        lambda->error_type[0] = '\0';
+        idem__lambda_problem(&lambda->response, event, refusal->status,
+                             refusal->title, detail, refusal->retry);
+    } else {
+        idem__lambda_answer_error(lambda, refusal->type, detail);
+    }
+}
+
+/* An error that is the outcome is the same error again. */
+static void answer_kept_error(struct idem_lambda *lambda,
+                              struct idem_slice bytes)
+{
+    struct json_object *body = idem__lambda_parse(bytes);
+    struct idem_slice type = idem__lambda_text(body, "errorType");
+
+    idem__lambda_answer_json(lambda, bytes);
+    (void)snprintf(lambda->error_type, sizeof(lambda->error_type), "%.*s",
+                   (int)type.len, type.len == 0 ? "" : (const char *)type.base);
+    if (lambda->error_type[0] == '\0') {
+        (void)snprintf(lambda->error_type, sizeof(lambda->error_type),
+                       "Handler.Error");
+    }
+    (void)json_object_put(body);
+}
+
+void idem__lambda_answer_replay(struct idem_lambda *lambda,
+                                const struct idem__lambda_rule *rule,
+                                struct json_object *event,
+                                const struct idem_record *record)
+{
+    const struct idem_result *result = &record->result;
+
+    if (result->not_kept) {
+        idem__lambda_answer_refusal(lambda, rule, event, &idem__lambda_not_kept,
+                                    "the response was too long to be kept");
+    } else if (idem__slice_equal(result->content_type,
+                                 idem_str(IDEM__LAMBDA_ERROR_TYPE))) {
+        answer_kept_error(lambda, result->bytes);
+    } else if (rule->shape == IDEM__LAMBDA_HTTP) {
+        lambda->error_type[0] = '\0';
+        idem__lambda_mark_replay(&lambda->response, result->bytes);
+    } else {
+        idem__lambda_answer_json(lambda, result->bytes);
+    }
+}

@@ -1,0 +1,45 @@
+/* What Lambda is told: from an end, or from a verdict, to a response. */
+#ifndef IDEM_LAMBDA_ANSWER_H
+#define IDEM_LAMBDA_ANSWER_H
+
+#include "lambda/lambda.h"
+#include "lambda/source.h"
+
+/* Why there is no result: a class of errors, and the words for HTTP. */
+struct idem__lambda_refusal {
+    const char *type;
+    const char *title;
+    int status;
+    bool retry; /* It is worth another try later. */
+};
+
+/* The refusal of @verdict, which is none of STARTED and REPLAY. */
+const struct idem__lambda_refusal *idem__lambda_refusal_of(
+    enum idem_verdict verdict);
+
+extern const struct idem__lambda_refusal idem__lambda_invalid,
+    idem__lambda_no_store, idem__lambda_too_late, idem__lambda_not_kept;
+
+/* lambda->response becomes ... */
+void idem__lambda_answer_error(struct idem_lambda *lambda, const char *type,
+                               const char *text);
+void idem__lambda_answer_json(struct idem_lambda *lambda,
+                              struct idem_slice json);
+
+/* ... what lambda->work ended with. */
+void idem__lambda_answer_work(struct idem_lambda *lambda);
+
+/* ... @refusal: HTTP's own answer where @event, which may be NULL, is of HTTP. */
+void idem__lambda_answer_refusal(struct idem_lambda *lambda,
+                                 const struct idem__lambda_rule *rule,
+                                 struct json_object *event,
+                                 const struct idem__lambda_refusal *refusal,
+                                 const char *detail);
+
+/* ... the outcome on record. */
+void idem__lambda_answer_replay(struct idem_lambda *lambda,
+                                const struct idem__lambda_rule *rule,
+                                struct json_object *event,
+                                const struct idem_record *record);
+
+#endif

@@ -1,0 +1,461 @@
+/* An event that is a batch: all its records are claimed in one round, run one after
+ * the other, and recorded while the next ones run. */
+#include "lambda/work.h"
+
+#include "base/heap.h"
+#include "lambda/answer.h"
+#include "lambda/batch.h"
+#include "lambda/handler.h"
+#include "lambda/log.h"
+#include "lambda/outcome.h"
+#include "lambda/text.h"
+
+#include <stdlib.h>
+
+/* ---- Reading the records ----------------------------------------------- */
+
+static void say(const struct batch *b, const struct item *item,
+                const char *level, const char *what)
+{
+    struct idem__lambda_field fields[] = {
+        {"key", idem__buffer_slice(&item->unit.key), 0},
+        {"item", item->name, 0},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    if (fields[1].text.base == NULL) {
+        fields[1].name = NULL;
+    }
+    if (fields[0].text.base == NULL) {
+        fields[0] = fields[1];
+        fields[1].name = NULL;
+    }
+    idem__lambda_log(b->lambda->now, level, fields, "%s", what);
+}
+
+/* NULL, or why the whole event cannot be handled. */
+static const char *read_item(struct batch *b, struct item *item,
+                             struct json_object *record, uint32_t *at)
+{
+    struct idem_error error = {0};
+
+    if (!json_object_is_type(record, json_type_object)) {
+        return "a record is no object";
+    }
+    item->unit.rule = b->rule;
+    item->unit.json = record;
+    item->unit.text = idem__lambda_record_text(&b->lambda->tree, at);
+    if (b->rule->item != NULL) {
+        item->name = b->rule->item(record);
+        if (item->name.len == 0) {
+            return "a record has no name by which it could be reported";
+        }
+    }
+    if (b->rule->group != NULL) {
+        item->group = b->rule->group(record);
+    }
+    if (idem__lambda_unit_init(b->lambda, &item->unit, &error) != 0) {
+        say(b, item, "ERROR", error.text);
+        item->state = ITEM_INVALID;
+    } else if (idem_id(idem__buffer_slice(&item->unit.scope),
+                       idem__buffer_slice(&item->unit.key), item->id) != 0) {
+        item->state = ITEM_FAILED;
+    }
+    return NULL;
+}
+
+static const char *read_items(struct batch *b, struct json_object *records)
+{
+    const char *why = NULL;
+    uint32_t at = 0;
+    size_t i;
+
+    for (i = 0; why == NULL && i < b->len; i++) {
+        why = read_item(b, &b->items[i], json_object_array_get_idx(records, i),
+                        &at);
+    }
+    return why;
+}
+
+/* ---- One key twice ----------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct item *x = *(const struct item *const *)a;
+    const struct item *y = *(const struct item *const *)b;
+    int order = memcmp(x->id, y->id, sizeof(x->id));
+
+    return order != 0 ? order : x < y ? -1 : 1;
+}
+
+/* The second record of a key goes by what becomes of the first. */
+static bool find_twins(struct batch *b)
+{
+    struct item **sorted = idem__alloc(b->len * sizeof(struct item *));
+    size_t i;
+
+    if (sorted == NULL) {
+        return false;
+    }
+    for (i = 0; i < b->len; i++) {
+        sorted[i] = &b->items[i];
+    }
+    qsort(sorted, b->len, sizeof(struct item *), compare);
+    for (i = 1; i < b->len; i++) {
+        struct item *before = sorted[i - 1];
+        struct item *first = before->first == NULL ? before : before->first;
+
+        if (sorted[i]->state == ITEM_OPEN && first->state == ITEM_OPEN &&
+            memcmp(first->id, sorted[i]->id, sizeof(first->id)) == 0) {
+            sorted[i]->first = first;
+        }
+    }
+    idem__free(sorted);
+    return true;
+}
+
+/* ---- The claims -------------------------------------------------------- */
+
+static void submit_claim(struct batch *b, struct item *item)
+{
+    char owner[IDEM__LAMBDA_OWNER_MAX];
+    struct idem_request request;
+    struct idem_error error = {0};
+    struct idem_op *op;
+
+    idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
+    if (idem_op_begin(&request, &op, &error) != 0) {
+        say(b, item, "ERROR", error.text);
+        item->state = ITEM_FAILED;
+        return;
+    }
+    idem_op_set_user(op, item);
+    if (idem_queue_submit(b->queue, op, &error) != 0) {
+        say(b, item, "ERROR", error.text);
+        item->state = ITEM_FAILED;
+        idem_op_destroy(op);
+    }
+}
+
+static void take_claim(struct batch *b, struct idem_op *op)
+{
+    struct item *item = idem_op_user(op);
+
+    if (idem_op_code(op) != 0 ||
+        idem_op_take_attempt(op, &item->attempt) != 0) {
+        say(b, item, "ERROR", idem_op_error(op)->text);
+        item->state = ITEM_FAILED;
+    }
+    idem_op_destroy(op);
+}
+
+static void claim_all(struct batch *b)
+{
+    struct idem_op *op;
+    size_t i;
+
+    for (i = 0; i < b->len; i++) {
+        if (b->items[i].state == ITEM_OPEN && b->items[i].first == NULL) {
+            submit_claim(b, &b->items[i]);
+        }
+    }
+    while ((op = idem_queue_reap(b->queue, /* timeout_ms= */ -1)) != NULL) {
+        take_claim(b, op);
+    }
+}
+
+/* ---- The ends ---------------------------------------------------------- */
+
+static void take_end(struct batch *b, struct idem_op *op)
+{
+    const struct item *item = idem_op_user(op);
+    const struct idem_error *error = idem_op_error(op);
+    struct idem_error again = {0};
+
+    if (idem_op_code(op) != 0 &&
+        idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY &&
+        idem__lambda_left_ms(b->lambda->now) >
+            b->lambda->options->store_timeout_ms &&
+        idem_queue_submit(b->queue, op, &again) == 0) {
+        return;
+    }
+    if (idem_op_code(op) != 0) {
+        idem__lambda_not_recorded(b->lambda,
+                                  idem__buffer_slice(&item->unit.key), error);
+    }
+    idem_op_destroy(op);
+}
+
+static void take_ends(struct batch *b, int64_t timeout_ms)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(b->queue, timeout_ms)) != NULL) {
+        take_end(b, op);
+    }
+}
+
+static void submit_end(struct batch *b, struct item *item,
+                       const struct idem_outcome *outcome)
+{
+    struct idem_error error = {0};
+    struct idem_op *op;
+    int rc = idem_op_end(item->attempt, outcome, &op, &error);
+
+    if (rc == 0) {
+        idem_op_set_user(op, item);
+        rc = idem_queue_submit(b->queue, op, &error);
+        if (rc != 0) {
+            idem_op_destroy(op);
+            rc = idem__lambda_end(b->lambda, item->attempt, outcome, &error);
+        }
+    }
+    if (rc != 0) {
+        idem__lambda_not_recorded(b->lambda,
+                                  idem__buffer_slice(&item->unit.key), &error);
+    }
+}
+
+/* Nothing happened: another delivery may try. */
+static void give_back(struct batch *b, struct item *item, const char *why)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_RELEASED,
+                                   .text = idem_str(why)};
+
+    if (item->attempt != NULL && item->attempt->verdict == IDEM_STARTED) {
+        submit_end(b, item, &outcome);
+    }
+}
+
+/* ---- One record -------------------------------------------------------- */
+
+static bool make_event(struct idem_lambda *lambda, const struct item *item)
+{
+    struct idem__buffer *event = &lambda->event;
+
+    idem__buffer_reset(event, /* keep= */ 1 << 20);
+    idem__buffer_str(event, "{\"Records\":[");
+    idem__buffer_add(event, item->unit.text.base, item->unit.text.len);
+    idem__buffer_add(event, "]}", 3);
+    if (!event->failed) {
+        event->len--;
+    }
+    return !event->failed;
+}
+
+static void record(struct batch *b, struct item *item)
+{
+    struct idem__buffer scratch = {0};
+    struct idem_outcome outcome;
+
+    if (!idem__lambda_outcome(b->lambda, b->rule->shape, &scratch, &outcome)) {
+        idem__lambda_stopped(b->lambda, item->attempt);
+        item->state = ITEM_FAILED;
+    } else {
+        idem__lambda_outcome_log(b->lambda, item->attempt, &outcome);
+        submit_end(b, item, &outcome);
+        item->state =
+            outcome.status == IDEM_STATUS_COMPLETED ? ITEM_DONE : ITEM_FAILED;
+    }
+    idem__buffer_free(&scratch);
+}
+
+static void run(struct batch *b, struct item *item)
+{
+    struct idem_lambda *lambda = b->lambda;
+
+    idem__lambda_log_start(lambda, item->attempt);
+    if (!make_event(lambda, item)) {
+        give_back(b, item, "there was no memory for the event");
+        item->state = ITEM_FAILED;
+        return;
+    }
+    idem__lambda_handler_run(lambda, idem__buffer_slice(&lambda->event),
+                             item->attempt);
+    record(b, item);
+    if (lambda->work.end != IDEM__LAMBDA_DONE) {
+        say(b, item, "ERROR", lambda->work.text);
+    }
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_work(lambda);
+    }
+    take_ends(b, /* timeout_ms= */ 0);
+}
+
+static void refuse(struct batch *b, struct item *item,
+                   const struct idem__lambda_refusal *refusal)
+{
+    item->state = ITEM_FAILED;
+    say(b, item, "WARN", refusal->title);
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_refusal(b->lambda, b->rule, NULL, refusal,
+                                    refusal->title);
+    }
+}
+
+/* The first one's outcome is on record, or is about to be. */
+static void follow(struct batch *b, struct item *item)
+{
+    const struct idem__lambda_unit *first = &item->first->unit;
+
+    if (first->has_fingerprint && item->unit.has_fingerprint &&
+        memcmp(first->fingerprint, item->unit.fingerprint,
+               sizeof(first->fingerprint)) != 0) {
+        refuse(b, item, idem__lambda_refusal_of(IDEM_MISMATCH));
+    } else {
+        item->state = item->first->state;
+    }
+}
+
+static void judge(struct batch *b, struct item *item)
+{
+    switch (item->attempt->verdict) {
+    case IDEM_STARTED:
+        run(b, item);
+        break;
+    case IDEM_REPLAY:
+        item->state = ITEM_DONE;
+        if (batch_answers(b, item)) {
+            idem__lambda_answer_replay(b->lambda, b->rule, NULL,
+                                       item->attempt->record);
+        }
+        break;
+    case IDEM_BUSY:
+    case IDEM_MISMATCH:
+    case IDEM_FAILED:
+    case IDEM_UNKNOWN:
+    case IDEM_RELEASED:
+        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        break;
+    }
+}
+
+/* One of its group failed: what follows has to wait for it. */
+static bool has_to_wait(const struct batch *b, const struct item *item)
+{
+    const struct item *other;
+
+    for (other = b->items; b->rule->group != NULL && other < item; other++) {
+        if (other->state != ITEM_DONE && other->group.len == item->group.len &&
+            (item->group.len == 0 || memcmp(other->group.base, item->group.base,
+                                            item->group.len) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void work_on(struct batch *b, struct item *item)
+{
+    const struct idem_lambda *lambda = b->lambda;
+
+    if (item->state != ITEM_OPEN) {
+        if (batch_answers(b, item)) {
+            idem__lambda_answer_refusal(
+                b->lambda, b->rule, NULL,
+                item->state == ITEM_INVALID ? &idem__lambda_invalid
+                                            : &idem__lambda_no_store,
+                "a record could not be claimed; the log says why");
+        }
+    } else if (b->failures > 0 && has_to_wait(b, item)) {
+        give_back(b, item, "one before it in its group failed");
+        item->state = ITEM_WAITS;
+    } else if (item->first != NULL) {
+        follow(b, item);
+    } else if (item->attempt->verdict == IDEM_STARTED &&
+               idem__lambda_left_ms(lambda->now) <
+                   lambda->options->start_min_ms +
+                       lambda->options->stop_margin_ms) {
+        give_back(b, item, "there was too little time left");
+        refuse(b, item, &idem__lambda_too_late);
+        b->cut_off++;
+    } else {
+        judge(b, item);
+    }
+    b->failures += item->state != ITEM_DONE;
+}
+
+/* ---- The batch --------------------------------------------------------- */
+
+static void work(struct batch *b)
+{
+    struct idem__lambda_field fields[] = {{"records", {NULL, 0}, 0},
+                                          {NULL, {NULL, 0}, 0}};
+    size_t i;
+
+    claim_all(b);
+    for (i = 0; i < b->len; i++) {
+        work_on(b, &b->items[i]);
+    }
+    take_ends(b, /* timeout_ms= */ -1);
+    if (b->cut_off > 0) {
+        fields[0].number = b->cut_off;
+        idem__lambda_log(b->lambda->now, "WARN", fields,
+                         "the deadline cut records off");
+    }
+    if (b->rule->item != NULL) {
+        batch_report(b);
+    }
+}
+
+static void finish(struct batch *b)
+{
+    size_t i;
+
+    for (i = 0; i < b->len; i++) {
+        idem_attempt_destroy(b->items[i].attempt);
+        idem__lambda_unit_finish(&b->items[i].unit);
+    }
+    idem_queue_destroy(b->queue);
+    idem__free(b->items);
+}
+
+/* False: the store, or the memory for it, cannot be had. */
+static bool init(struct batch *b)
+{
+    struct idem_error error = {0};
+
+    if (idem_queue_create(b->lambda->store, &b->queue, &error) != 0 ||
+        (b->items = idem__zalloc((b->len + 1) * sizeof(*b->items))) == NULL) {
+        idem__lambda_log(b->lambda->now, "ERROR", NULL,
+                         "nothing was started: %s", error.text);
+        idem_queue_destroy(b->queue);
+        return false;
+    }
+    return true;
+}
+
+void idem__lambda_batch(struct idem_lambda *lambda,
+                        const struct idem__lambda_rule *rule,
+                        struct json_object *event)
+{
+    struct batch b = {.lambda = lambda, .rule = rule};
+    struct json_object *records;
+    const char *why;
+
+    if (!json_object_object_get_ex(event, "Records", &records) ||
+        !json_object_is_type(records, json_type_array) ||
+        json_object_array_length(records) > IDEM__LAMBDA_RECORDS_MAX) {
+        idem__lambda_answer_error(lambda, idem__lambda_invalid.type,
+                                  "\"Records\" is no list of at most 10,000");
+        return;
+    }
+    b.len = json_object_array_length(records);
+    if (!init(&b)) {
+        idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
+                                  "nothing was started");
+        return;
+    }
+    idem__lambda_answer_json(lambda, idem_str("null"));
+    why = read_items(&b, records);
+    if (why != NULL) {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "%s", why);
+        idem__lambda_answer_error(lambda, idem__lambda_invalid.type, why);
+    } else if (!find_twins(&b)) {
+        idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
+                                  "there is no memory");
+    } else {
+        work(&b);
+    }
+    finish(&b);
+}

@@ -1,0 +1,13 @@
+/* What a handler that is a program finds in its environment. */
+#ifndef IDEM_LAMBDA_ENVIRONMENT_H
+#define IDEM_LAMBDA_ENVIRONMENT_H
+
+#include "lambda/lambda.h"
+
+/* Ours, without the Runtime API's address and (unless the options say so) without
+ * credentials, and with what lambda->work.call says; NULL: no memory. */
+char **idem__lambda_environment(const struct idem_lambda *lambda);
+
+void idem__lambda_environment_free(char **env);
+
+#endif

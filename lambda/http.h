@@ -1,0 +1,41 @@
+/* What the sources that speak HTTP share: the key's header, the answers. */
+#ifndef IDEM_LAMBDA_HTTP_H
+#define IDEM_LAMBDA_HTTP_H
+
+#include "lambda/source.h"
+
+/* The key in the header Idempotency-Key, in whatever case, form and map it came:
+ * a plain word, or text in quotes as structured headers have it. NULL, or why not;
+ * idem__lambda_no_header where there is none. */
+const char *idem__lambda_header_key(struct json_object *event,
+                                    const struct idem_lambda_invocation *now,
+                                    struct idem__buffer *key);
+extern const char idem__lambda_no_header[];
+
+/* The body as it was sent, as a part. NULL, or why not. */
+const char *idem__lambda_body_part(struct json_object *event,
+                                   struct idem__lambda_parts *parts);
+
+/* Method, path, query and body of the older form (REST, ALB), and of version 2. */
+struct idem_slice idem__lambda_method_1(struct json_object *event);
+const char *idem__lambda_parts_1(struct json_object *event,
+                                 struct idem__lambda_parts *parts);
+struct idem_slice idem__lambda_method_2(struct json_object *event);
+const char *idem__lambda_parts_2(struct json_object *event,
+                                 struct idem__lambda_parts *parts);
+
+/* Writes the emptied @to as a response of ours. @event says which form the headers
+ * must have; it may be NULL. @retry: it is worth another try later. */
+void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
+                          int status, const char *title, const char *detail,
+                          bool retry);
+
+/* Writes @response, a handler's, into the emptied @to with the header that marks a
+ * replay. One that is no response of HTTP stays as it is. */
+void idem__lambda_mark_replay(struct idem__buffer *to,
+                              struct idem_slice response);
+
+/* The status in @response, a handler's; 200 where there is none. */
+int idem__lambda_status_of(struct idem_slice response);
+
+#endif

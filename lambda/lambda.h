@@ -1,0 +1,57 @@
+/* What the files of the runtime share: the function, and one delivery to it. */
+#ifndef IDEM_LAMBDA_LAMBDA_H
+#define IDEM_LAMBDA_LAMBDA_H
+
+#include <idem/lambda.h>
+
+#include "key/tree.h"
+
+#define IDEM__LAMBDA_TYPE_MAX 128 /* Bytes of an error's class, with its NUL. */
+#define IDEM__LAMBDA_TEXT_MAX 1024 /* Bytes of an error's message. */
+
+/* How a handler ended. */
+enum idem__lambda_end {
+    IDEM__LAMBDA_DONE = 1,
+    IDEM__LAMBDA_ERROR,   /* It said so: type and text. */
+    IDEM__LAMBDA_STOPPED, /* It was stopped, or died, midway; likewise. */
+    IDEM__LAMBDA_USELESS, /* Done, but its response cannot be sent; likewise. */
+};
+
+/* One run of a handler. call is the first member: the public functions find the
+ * run by it. */
+struct idem__lambda_run {
+    struct idem_lambda_call call;
+    enum idem__lambda_end end;
+    struct idem__buffer answer;
+    char type[IDEM__LAMBDA_TYPE_MAX];
+    char text[IDEM__LAMBDA_TEXT_MAX];
+    bool no_memory;
+    bool too_long; /* The answer: it was not kept. */
+};
+
+struct idem__lambda_object;
+struct idem__lambda_selects;
+
+struct idem_lambda {
+    const struct idem_lambda_options *options;
+    struct idem_store *store;
+    char *program;                      /* NULL: no executable. */
+    struct idem__lambda_object *object; /* NULL: no shared object. */
+    idem_lambda_fn *run;
+    struct idem__lambda_selects *selects;
+
+    /* This delivery. */
+    const struct idem_lambda_invocation *now;
+    struct idem__lambda_run work;
+    struct idem__tree tree;    /* Of the event. */
+    struct idem__buffer event; /* Of one record. */
+    struct idem__buffer response;
+    char error_type[IDEM__LAMBDA_TYPE_MAX];
+    unsigned ran;
+    bool warned; /* That the key is a weak one. */
+};
+
+/* How long this delivery may still take, in ms; negative: its time is over. */
+int64_t idem__lambda_left_ms(const struct idem_lambda_invocation *now);
+
+#endif

@@ -1,0 +1,85 @@
+/* The jq programs of the options. */
+#include "lambda/select.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <idem/key.h>
+
+struct idem__lambda_selects {
+    struct idem_select *programs[IDEM__LAMBDA_WHATS_LEN];
+};
+
+static const char *const names[] = {"IDEM_LAMBDA_KEY", "IDEM_LAMBDA_SCOPE",
+                                    "IDEM_LAMBDA_FINGERPRINT"};
+
+static int compile(struct idem__lambda_selects *selects,
+                   enum idem__lambda_what what, const char *program,
+                   struct idem_error *error)
+{
+    struct idem_select_options options = IDEM_SELECT_OPTIONS_INIT;
+    struct idem_error why = {0};
+    int rc;
+
+    if (program == NULL || program[0] == '\0') {
+        return 0;
+    }
+    rc = idem_select_create(program, &options, &selects->programs[what], &why);
+    return rc == 0 ? 0
+                   : idem__error(error, rc, "%s: %s", names[what], why.text);
+}
+
+int idem__lambda_selects_init(struct idem_lambda *lambda,
+                              struct idem_error *ret_error)
+{
+    const struct idem_lambda_options *o = lambda->options;
+    bool none = o->fingerprint != NULL && strcmp(o->fingerprint, "none") == 0;
+    struct idem__lambda_selects *selects = idem__zalloc(sizeof(*selects));
+    int rc;
+
+    if (selects == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    lambda->selects = selects;
+    rc = compile(selects, IDEM__LAMBDA_KEY, o->key, ret_error);
+    if (rc == 0) {
+        rc = compile(selects, IDEM__LAMBDA_SCOPE, o->scope, ret_error);
+    }
+    if (rc == 0) {
+        rc = compile(selects, IDEM__LAMBDA_FINGERPRINT,
+                     none ? NULL : o->fingerprint, ret_error);
+    }
+    return rc;
+}
+
+void idem__lambda_selects_finish(struct idem_lambda *lambda)
+{
+    size_t i;
+
+    for (i = 0; lambda->selects != NULL && i < IDEM__LAMBDA_WHATS_LEN; i++) {
+        idem_select_destroy(lambda->selects->programs[i]);
+    }
+    idem__free(lambda->selects);
+    lambda->selects = NULL;
+}
+
+bool idem__lambda_selects_has(const struct idem_lambda *lambda,
+                              enum idem__lambda_what what)
+{
+    return lambda->selects->programs[what] != NULL;
+}
+
+int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
+                        struct idem_slice json, struct idem__buffer *to,
+                        struct idem_error *ret_error)
+{
+    struct idem_select *program = lambda->selects->programs[what];
+    struct idem_slice output;
+    int rc = idem_select_run(program, json, &output, ret_error);
+
+    if (rc == 0) {
+        output = idem_select_text(program, output);
+        idem__buffer_add(to, output.base, output.len);
+    }
+    return rc;
+}

@@ -1,0 +1,169 @@
+/* An event that is one unit. */
+#include "lambda/work.h"
+
+#include "lambda/answer.h"
+#include "lambda/handler.h"
+#include "lambda/log.h"
+#include "lambda/outcome.h"
+#include "lambda/unit.h"
+
+/* ---- Ends -------------------------------------------------------------- */
+
+int idem__lambda_end(const struct idem_lambda *lambda,
+                     struct idem_attempt *attempt,
+                     const struct idem_outcome *outcome,
+                     struct idem_error *ret_error)
+{
+    int rc;
+
+    do {
+        rc = idem_end(attempt, outcome, ret_error);
+    } while (rc != 0 && idem_error_kind(rc) == IDEM_KIND_RETRY &&
+             idem__lambda_left_ms(lambda->now) >
+                 lambda->options->store_timeout_ms);
+    return rc;
+}
+
+void idem__lambda_stopped(const struct idem_lambda *lambda,
+                          struct idem_attempt *attempt)
+{
+    struct idem_error error = {0};
+
+    idem__lambda_outcome_log(lambda, attempt, /* outcome= */ NULL);
+    error.code = idem_expire(attempt, &error);
+    if (error.code != 0) {
+        idem__lambda_log(lambda->now, "WARN", NULL,
+                         "the lease goes on until it ends by itself: %s",
+                         error.text);
+    }
+}
+
+void idem__lambda_log_start(const struct idem_lambda *lambda,
+                            const struct idem_attempt *attempt)
+{
+    struct idem__lambda_field fields[] = {
+        {"key", attempt->record->key, 0},
+        {"fence", {NULL, 0}, attempt->fence},
+        {"attempts", {NULL, 0}, attempt->attempts},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    if (attempt->takeover) {
+        idem__lambda_log(lambda->now, "WARN", fields,
+                         "takeover: an attempt before this one stopped without "
+                         "a word");
+    }
+}
+
+/* ---- One unit ---------------------------------------------------------- */
+
+static void record(struct idem_lambda *lambda,
+                   const struct idem__lambda_unit *unit,
+                   struct idem_attempt *attempt)
+{
+    struct idem__buffer scratch = {0};
+    struct idem_outcome outcome;
+    struct idem_error error = {0};
+
+    if (!idem__lambda_outcome(lambda, unit->rule->shape, &scratch, &outcome)) {
+        idem__lambda_stopped(lambda, attempt);
+    } else {
+        idem__lambda_outcome_log(lambda, attempt, &outcome);
+        error.code = idem__lambda_end(lambda, attempt, &outcome, &error);
+        if (error.code != 0) {
+            idem__lambda_not_recorded(lambda, attempt->record->key, &error);
+        }
+    }
+    idem__buffer_free(&scratch);
+}
+
+static void started(struct idem_lambda *lambda,
+                    const struct idem__lambda_unit *unit,
+                    struct idem_attempt *attempt)
+{
+    idem__lambda_log_start(lambda, attempt);
+    idem__lambda_handler_run(lambda, unit->text, attempt);
+    record(lambda, unit, attempt);
+    idem__lambda_answer_work(lambda);
+}
+
+static void refused(struct idem_lambda *lambda,
+                    const struct idem__lambda_unit *unit,
+                    const struct idem_attempt *attempt)
+{
+    const struct idem__lambda_refusal *refusal =
+        idem__lambda_refusal_of(attempt->verdict);
+    struct idem__lambda_field fields[] = {
+        {"key", idem__buffer_slice(&unit->key), 0},
+        {"fence", {NULL, 0}, attempt->fence},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    idem__lambda_log(lambda->now,
+                     attempt->verdict == IDEM_BUSY ? "INFO" : "WARN", fields,
+                     "%s", idem_verdict_name(attempt->verdict));
+    idem__lambda_answer_refusal(lambda, unit->rule, unit->json, refusal,
+                                refusal->title);
+}
+
+static void claim(struct idem_lambda *lambda,
+                  const struct idem__lambda_unit *unit)
+{
+    char owner[IDEM__LAMBDA_OWNER_MAX];
+    struct idem_attempt *attempt;
+    struct idem_request request;
+    struct idem_error error = {0};
+
+    idem__lambda_unit_request(lambda, unit, owner, &request);
+    if (idem_begin(lambda->store, &request, &attempt, &error) != 0) {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "nothing was started: %s",
+                         error.text);
+        idem__lambda_answer_refusal(lambda, unit->rule, unit->json,
+                                    &idem__lambda_no_store,
+                                    idem_error_text(error.code));
+        return;
+    }
+    switch (attempt->verdict) {
+    case IDEM_STARTED:
+        started(lambda, unit, attempt);
+        break;
+    case IDEM_REPLAY:
+        idem__lambda_answer_replay(lambda, unit->rule, unit->json,
+                                   attempt->record);
+        break;
+    case IDEM_BUSY:
+    case IDEM_MISMATCH:
+    case IDEM_FAILED:
+    case IDEM_UNKNOWN:
+    case IDEM_RELEASED:
+        refused(lambda, unit, attempt);
+        break;
+    }
+    idem_attempt_destroy(attempt);
+}
+
+void idem__lambda_single(struct idem_lambda *lambda,
+                         const struct idem__lambda_rule *rule,
+                         struct json_object *event)
+{
+    struct idem__lambda_unit unit = {.rule = rule,
+                                     .json = event,
+                                     .text = lambda->now->event};
+    struct idem_error error = {0};
+    int rc = idem__lambda_unit_init(lambda, &unit, &error);
+
+    if (rc != 0) {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "%s", error.text);
+        idem__lambda_answer_refusal(lambda, rule, event,
+                                    rc == IDEM_EINVALID
+                                        ? &idem__lambda_invalid
+                                        : &idem__lambda_no_store,
+                                    error.text);
+    } else if (unit.is_open) {
+        idem__lambda_handler_run(lambda, unit.text, /* attempt= */ NULL);
+        idem__lambda_answer_work(lambda);
+    } else {
+        claim(lambda, &unit);
+    }
+    idem__lambda_unit_finish(&unit);
+}

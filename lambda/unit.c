@@ -1,0 +1,237 @@
+/* Identity and fingerprint of a unit, and the request for its key. */
+#include "lambda/unit.h"
+
+#include "base/sha256.h"
+#include "core/error.h"
+#include "lambda/http.h"
+#include "lambda/log.h"
+#include "lambda/select.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+/* True if @word is one of @list, "POST,PATCH". */
+static bool is_in_list(const char *list, struct idem_slice word)
+{
+    while (*list != '\0') {
+        size_t len = strcspn(list, ",");
+
+        if (len == word.len && strncasecmp(list, word.base, len) == 0) {
+            return true;
+        }
+        list += len;
+        list += *list == ',' ? 1 : 0;
+    }
+    return false;
+}
+
+static bool needs_no_key(const struct idem_lambda *lambda,
+                         const struct idem__lambda_unit *unit)
+{
+    const char *methods = lambda->options->methods;
+
+    return unit->rule->shape == IDEM__LAMBDA_HTTP &&
+           !is_in_list(methods == NULL ? "POST,PATCH" : methods,
+                       unit->rule->method(unit->json));
+}
+
+/* ---- The key ----------------------------------------------------------- */
+
+/* One that is too long is its hash. */
+static int shorten(struct idem__buffer *key, struct idem_error *error)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct idem_slice whole = idem__buffer_slice(key);
+    uint8_t digest[IDEM__SHA256_LEN];
+    char hex[2 * IDEM__SHA256_LEN];
+    size_t i;
+
+    if (key->len <= IDEM_KEY_MAX) {
+        return 0;
+    }
+    if (idem__sha256(&whole, 1, digest) != 0) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    for (i = 0; i < sizeof(digest); i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    key->len = 0;
+    idem__buffer_str(key, "sha256:");
+    idem__buffer_add(key, hex, sizeof(hex));
+    return 0;
+}
+
+/* Said once: it is the same for every event. */
+static void warn_of_weakness(struct idem_lambda *lambda,
+                             const struct idem__lambda_unit *unit)
+{
+    struct idem_slice id = idem_str(lambda->now->request_id);
+
+    if (!lambda->warned && unit->key.len == id.len &&
+        memcmp(unit->key.base, id.base, id.len) == 0) {
+        idem__lambda_log(lambda->now, "WARN", NULL,
+                         "the key is the id of the request: only what Lambda "
+                         "itself sends again is recognised; set "
+                         "IDEM_LAMBDA_KEY");
+        lambda->warned = true;
+    }
+}
+
+static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
+                    struct idem_error *error)
+{
+    const char *why;
+    int rc;
+
+    if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_KEY)) {
+        rc = idem__lambda_select(lambda, IDEM__LAMBDA_KEY, unit->text,
+                                 &unit->key, error);
+        if (rc != 0) {
+            return rc;
+        }
+        why =
+            unit->key.len == 0 ? "IDEM_LAMBDA_KEY selects an empty text" : NULL;
+    } else {
+        why = unit->rule->key(unit->json, lambda->now, &unit->key);
+        if (unit->rule->row.strength == IDEM_LAMBDA_PER_DELIVERY) {
+            warn_of_weakness(lambda, unit);
+        }
+    }
+    if (why != NULL) {
+        return idem__error(error, IDEM_EINVALID, "%s", why);
+    }
+    return unit->key.failed ? idem__error_plain(error, IDEM_ENOMEM)
+                            : shorten(&unit->key, error);
+}
+
+/* Two functions never share a record by accident. */
+static int find_scope(struct idem_lambda *lambda,
+                      struct idem__lambda_unit *unit, struct idem_error *error)
+{
+    int rc;
+
+    idem__buffer_str(&unit->scope, lambda->options->function);
+    if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_SCOPE)) {
+        idem__buffer_str(&unit->scope, "/");
+        rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE, unit->text,
+                                 &unit->scope, error);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    if (unit->scope.failed) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    return unit->scope.len > IDEM_SCOPE_MAX
+               ? idem__error(error, IDEM_EINVALID,
+                             "the scope is longer than %d bytes",
+                             IDEM_SCOPE_MAX)
+               : 0;
+}
+
+/* ---- The fingerprint --------------------------------------------------- */
+
+static int make_fingerprint(struct idem__lambda_unit *unit,
+                            const struct idem__lambda_parts *parts,
+                            struct idem_error *error)
+{
+    int rc = idem_fingerprint(parts->part, parts->len, idem_bytes(NULL, 0),
+                              unit->fingerprint);
+
+    unit->has_fingerprint = rc == 0;
+    return rc == 0 ? 0 : idem__error_plain(error, rc);
+}
+
+static int find_fingerprint(struct idem_lambda *lambda,
+                            struct idem__lambda_unit *unit,
+                            struct idem_error *error)
+{
+    const char *option = lambda->options->fingerprint;
+    struct idem__lambda_parts parts = {.len = 0};
+    const char *why = NULL;
+    int rc = 0;
+
+    if (option != NULL && strcmp(option, "none") == 0) {
+        return 0;
+    }
+    if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_FINGERPRINT)) {
+        rc = idem__lambda_select(lambda, IDEM__LAMBDA_FINGERPRINT, unit->text,
+                                 &parts.decoded, error);
+        idem__lambda_part(&parts, idem__buffer_slice(&parts.decoded));
+    } else {
+        why = unit->rule->parts(unit->json, &parts);
+    }
+    if (rc == 0 && why != NULL) {
+        rc = idem__error(error, IDEM_EINVALID, "%s", why);
+    }
+    if (rc == 0) {
+        rc = make_fingerprint(unit, &parts, error);
+    }
+    idem__buffer_free(&parts.decoded);
+    return rc;
+}
+
+/* ---- All of it --------------------------------------------------------- */
+
+int idem__lambda_unit_init(struct idem_lambda *lambda,
+                           struct idem__lambda_unit *unit,
+                           struct idem_error *ret_error)
+{
+    int rc;
+
+    unit->is_open = needs_no_key(lambda, unit);
+    if (unit->is_open) {
+        return 0;
+    }
+    rc = find_key(lambda, unit, ret_error);
+    if (rc == 0) {
+        rc = find_scope(lambda, unit, ret_error);
+    }
+    return rc == 0 ? find_fingerprint(lambda, unit, ret_error) : rc;
+}
+
+void idem__lambda_unit_finish(struct idem__lambda_unit *unit)
+{
+    idem__buffer_free(&unit->scope);
+    idem__buffer_free(&unit->key);
+}
+
+/* Never shorter than the function can live. */
+static int64_t lease_of(const struct idem_lambda *lambda)
+{
+    int64_t left = idem__lambda_left_ms(lambda->now);
+    int64_t lease = (left < 0 ? 0 : left) + lambda->options->lease_margin_ms;
+
+    return lease < IDEM_LEASE_MIN_MS ? IDEM_LEASE_MIN_MS : lease;
+}
+
+void idem__lambda_unit_request(const struct idem_lambda *lambda,
+                               const struct idem__lambda_unit *unit,
+                               char owner[IDEM__LAMBDA_OWNER_MAX],
+                               struct idem_request *ret_request)
+{
+    const struct idem_lambda_options *options = lambda->options;
+
+    (void)snprintf(owner, IDEM__LAMBDA_OWNER_MAX, "%.*s/%s",
+                   IDEM_OWNER_MAX - 130, options->function,
+                   lambda->now->request_id);
+    *ret_request = (struct idem_request)IDEM_REQUEST_INIT;
+    ret_request->scope = idem__buffer_slice(&unit->scope);
+    ret_request->key = idem__buffer_slice(&unit->key);
+    ret_request->owner = idem_str(owner);
+    ret_request->on_expired_lease = options->on_expired_lease;
+    ret_request->attempts_max = options->attempts_max;
+    ret_request->lease_ms = lease_of(lambda);
+    ret_request->retention_ms = options->retention_ms < ret_request->lease_ms
+                                    ? ret_request->lease_ms
+                                    : options->retention_ms;
+    ret_request->expect_ms = idem__lambda_left_ms(lambda->now);
+    if (ret_request->expect_ms < 0) {
+        ret_request->expect_ms = 0;
+    }
+    if (unit->has_fingerprint) {
+        ret_request->fingerprint =
+            idem_bytes(unit->fingerprint, sizeof(unit->fingerprint));
+    }
+}

@@ -1,0 +1,35 @@
+/* What one record of idempotency is for: an event, or one record of a batch. */
+#ifndef IDEM_LAMBDA_UNIT_H
+#define IDEM_LAMBDA_UNIT_H
+
+#include "lambda/lambda.h"
+#include "lambda/source.h"
+
+struct idem__lambda_unit {
+    const struct idem__lambda_rule *rule;
+    struct json_object *json; /* These two are the event's. */
+    struct idem_slice text;
+    bool is_open; /* Not protected: a method that changes nothing. */
+    bool has_fingerprint;
+    struct idem__buffer scope;
+    struct idem__buffer key;
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+};
+
+/* Sets @unit, whose rule, json and text are set already: its identity and what is
+ * compared. IDEM_EINVALID: the event does not say; IDEM_EUNAVAILABLE, IDEM_ENOMEM:
+ * it could not be found out. */
+int idem__lambda_unit_init(struct idem_lambda *lambda,
+                           struct idem__lambda_unit *unit,
+                           struct idem_error *ret_error);
+void idem__lambda_unit_finish(struct idem__lambda_unit *unit);
+
+#define IDEM__LAMBDA_OWNER_MAX (IDEM_OWNER_MAX + 1)
+
+/* The request for the key of @unit. @owner is filled in and must stay with it. */
+void idem__lambda_unit_request(const struct idem_lambda *lambda,
+                               const struct idem__lambda_unit *unit,
+                               char owner[IDEM__LAMBDA_OWNER_MAX],
+                               struct idem_request *ret_request);
+
+#endif

@@ -1,0 +1,31 @@
+/* The work on an event: one unit, or a batch of them. */
+#ifndef IDEM_LAMBDA_WORK_H
+#define IDEM_LAMBDA_WORK_H
+
+#include "lambda/lambda.h"
+#include "lambda/source.h"
+
+/* Handle @event, of the source of @rule; the response is in @lambda. */
+void idem__lambda_single(struct idem_lambda *lambda,
+                         const struct idem__lambda_rule *rule,
+                         struct json_object *event);
+void idem__lambda_batch(struct idem_lambda *lambda,
+                        const struct idem__lambda_rule *rule,
+                        struct json_object *event);
+
+/* Ends @attempt with @outcome, and tries again while there is time. */
+int idem__lambda_end(const struct idem_lambda *lambda,
+                     struct idem_attempt *attempt,
+                     const struct idem_outcome *outcome,
+                     struct idem_error *ret_error);
+
+/* The handler of @attempt was stopped: its lease ends now, and the policy
+ * decides. */
+void idem__lambda_stopped(const struct idem_lambda *lambda,
+                          struct idem_attempt *attempt);
+
+/* Says that an attempt is not the first one. */
+void idem__lambda_log_start(const struct idem_lambda *lambda,
+                            const struct idem_attempt *attempt);
+
+#endif

@@ -1,0 +1,189 @@
+"""The examples for Lambda, run as they stand."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from lambda_api import Sandbox
+from tap import PROGRAM, TOP, equal, main, note, run, skip, test
+
+EXAMPLES = os.path.join(TOP, "examples", "lambda")
+CHARGE = os.environ["IDEM_TEST_LAMBDA_CHARGE"] + ":handle"
+LIMIT = os.environ["IDEM_TEST_LAMBDA_LIMIT"]
+
+
+def sample(name):
+    path = os.path.join(TOP, "tests", "lambda", "events", name + ".json")
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def lines(name):
+    if not os.path.exists(name):
+        return []
+    with open(name, encoding="utf-8") as f:
+        return f.read().splitlines()
+
+
+def settings(name):
+    """The settings in the comment of an example."""
+    with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
+        found = re.findall(r"^#  *(IDEM_\w+)=('[^']*'|\S+)", f.read(), re.M)
+    assert found, name
+    return {key: value.strip("'") for key, value in found}
+
+
+@test
+def charge_charges_once():
+    """charge.c: a retry gets the first response, and one charge is made for each key."""
+    event = sample("api-gateway-rest")
+    with Sandbox(CHARGE) as box:
+        first = box.invoke(event).json()
+        equal((first["statusCode"], len(lines("charges"))), (201, 1))
+        again = box.invoke(event).json()
+        equal((again["statusCode"], again["body"]), (201, first["body"]))
+        equal(again["headers"], {"Idempotent-Replayed": "true"})
+        equal(lines("charges"), ["42 order-42"])
+        event["body"] = '{"amount": 43}'
+        equal(box.invoke(event).json()["statusCode"], 422)
+        event["headers"] = event["multiValueHeaders"] = {}
+        equal(box.invoke(event).json()["statusCode"], 400)
+        event["httpMethod"] = "GET"
+        equal(box.invoke(event).json()["statusCode"], 405)
+        equal(len(lines("charges")), 1)
+
+
+@test
+def limit_counts_a_request_once():
+    """limit.c: eight requests of a user pass on a day, however often each is sent; the ninth does not."""
+    day = 1510067704370
+    env = {"IDEM_LAMBDA_KEY": ".request"}
+    asked = 0
+
+    def limited(box, request, user="u1", at=day):
+        nonlocal asked
+        asked += 1
+        event = {"user": user, "request": request, "timestamp": at}
+        return box.invoke(event).json()["limited"]
+
+    with Sandbox("", env, program=[LIMIT]) as box:
+        for n in range(1, 9):
+            equal([limited(box, f"r{n}") for _ in range(3)], [False] * 3)
+        equal(limited(box, "r9"), True)
+        equal(limited(box, "r1"), False)
+        equal(limited(box, "r10", user="u2"), False)
+        equal(limited(box, "r11", at=day + 86400000), False)
+    # Without the record of the request it still finds the place that it has.
+    with Sandbox("", {**env, "IDEM_LAMBDA_SCOPE_NAME": "other"}, program=[LIMIT]) as box:
+        equal(limited(box, "r8"), False)
+        equal(limited(box, "r12"), True)
+    note(f"{asked} requests")
+
+
+@test
+def consume_processes_each_order_once():
+    """consume.sh: a batch with an order twice, under two messages, processes it once."""
+    shutil.copy(os.path.join(EXAMPLES, "consume.sh"), ".")
+    event = sample("sqs")
+    event["Records"] = [
+        {
+            **event["Records"][0],
+            "messageId": f"m{n}",
+            "body": json.dumps({"orderId": order}),
+        }
+        for n, order in enumerate(["41", "42", "41"])
+    ]
+    env = {**settings("consume.sh"), "ORDERS": "orders"}
+    with Sandbox("consume.sh", env) as box:
+        for _ in range(2):
+            equal(box.invoke(event).json(), {"batchItemFailures": []})
+    equal(lines("orders"), ["processed 41", "processed 42"])
+
+
+@test
+def order_tells_three_failures_apart():
+    """order.sh: not reached is tried again, rejected is the outcome, unclear waits for a person."""
+    shutil.copy(os.path.join(EXAMPLES, "order.sh"), ".")
+    os.mkdir("bin")
+    with open("bin/curl", "w", encoding="utf-8") as f:
+        f.write(
+            "#!/bin/sh\necho call >>calls\n"
+            'while [ "$1" != --output ]; do shift; done\n'
+            'echo \'{"id": 1}\' >"$2"\n. ./behave\n'
+        )
+    os.chmod("bin/curl", 0o755)
+    env = {
+        **settings("order.sh"),
+        "API_URL": "http://api.example",
+        "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"],
+    }
+    rows = [
+        ("exit 7", "NotReached", "NotReached", 2),
+        ("printf 503", "NotReached", "NotReached", 2),
+        ("printf 402", "Rejected", "Rejected", 1),
+        ("exit 28", "Unclear", "Idem.Failed", 1),
+        ("printf 500", "Unclear", "Idem.Failed", 1),
+        ("printf 201", None, None, 1),
+    ]
+    with Sandbox("order.sh", env) as box:
+        for number, (behave, first, second, calls) in enumerate(rows):
+            with open("behave", "w", encoding="utf-8") as f:
+                f.write(behave + "\n")
+            before = len(lines("calls"))
+            event = {"orderId": str(number)}
+            equal((behave, box.invoke(event).type), (behave, first))
+            equal((behave, box.invoke(event).type), (behave, second))
+            equal((behave, len(lines("calls")) - before), (behave, calls))
+
+
+@test
+def the_template_has_the_table():
+    """template.yaml makes the table and grants the rights that idem store template has, and knows the example's settings."""
+    try:
+        import yaml
+    except ImportError:
+        skip("there is no PyYAML")
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_multi_constructor("!", lambda loader, tag, node: node.value)
+    with open(os.path.join(EXAMPLES, "template.yaml"), encoding="utf-8") as f:
+        ours = yaml.load(f, Loader)["Resources"]
+    told = run([PROGRAM, "store", "template", "--json", "--store", "dynamodb://idem"])
+    equal(told.status, 0)
+    theirs = json.loads(told.stdout)["Resources"]
+    table, wanted = (
+        {**r["Properties"]} for r in (ours["Records"], theirs["IdemTable"])
+    )
+    for name in ("TableName", "DeletionProtectionEnabled"):
+        wanted.pop(name, None)
+    equal(table, wanted)
+    use = theirs["IdemUse"]["Properties"]["PolicyDocument"]["Statement"][0]
+    granted = ours["Consumer"]["Properties"]["Policies"][0]["Statement"][0]
+    equal(granted["Action"], use["Action"])
+    variables = ours["Consumer"]["Properties"]["Environment"]["Variables"]
+    equal(variables["IDEM_LAMBDA_KEY"], settings("consume.sh")["IDEM_LAMBDA_KEY"])
+    mapping = ours["Consumer"]["Properties"]["Events"]["Orders"]["Properties"]
+    equal(mapping["FunctionResponseTypes"], ["ReportBatchItemFailures"])
+    queue = ours["Orders"]["Properties"]
+    assert queue["VisibilityTimeout"] >= 6 * 30
+    assert queue["RedrivePolicy"]["maxReceiveCount"] > 5
+
+
+@test
+def the_commands_in_the_examples_work():
+    """What the comments of the examples say packs them."""
+    for name in ("consume.sh", "order.sh"):
+        with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
+            command = re.search(r"^#  *(idem lambda package .*)$", f.read(), re.M)[1]
+        equal(command.split()[:5], ["idem", "lambda", "package", "-o", name[:-3] + ".zip"])
+        equal(command.split()[5], name)
+    for name in ("consume.sh", "order.sh"):
+        equal(subprocess.run(["sh", "-n", os.path.join(EXAMPLES, name)]).returncode, 0)
+
+
+if __name__ == "__main__":
+    main()

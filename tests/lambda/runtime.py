@@ -1,0 +1,536 @@
+"""The runtime on Lambda's own API: what it asks, what it says, how it ends."""
+
+import json
+import os
+import shutil
+import stat
+import threading
+import time
+
+from lambda_api import Sandbox
+from tap import LONG, PROGRAM, Idem, equal, main, note, skip, test
+
+OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
+LINKED = os.environ["IDEM_TEST_LAMBDA_LINKED"]
+
+# Lambda stops a function; ours must not stop itself before that.
+TO_THE_END = {
+    "IDEM_LAMBDA_STOP_MARGIN": "0ms",
+    "IDEM_LAMBDA_START_MIN": "0ms",
+    "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
+}
+
+
+def script(text, name="handler"):
+    """A handler that is a program."""
+    with open(name, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\n" + text)
+    os.chmod(name, 0o755)
+    return name
+
+
+def effects():
+    """How many times a handler ran."""
+    if not os.path.exists("ledger"):
+        return 0
+    with open("ledger", encoding="utf-8") as f:
+        return len(f.readlines())
+
+
+def event(key="a", **more):
+    return {"idempotencyKey": key, **more}
+
+
+EFFECT = "cat >event.json\necho effect >>ledger\n"
+
+
+@test
+def handlers_of_all_three_kinds_run():
+    """A program, a function in a shared object and a linked function get the event and give the response."""
+    sent = event(text='Grüße, "x"', n=12345678901234567890)
+    with Sandbox(script("cat")) as box:
+        answer = box.invoke(sent)
+        equal((answer.kind, answer.json()), ("response", sent))
+    with Sandbox(OBJECT) as box:
+        answer = box.invoke(event("b"))
+        equal((answer.kind, answer.json()["left"]), ("response", 1))
+    with Sandbox("unused", program=[LINKED]) as box:
+        answer = box.invoke(event("c"))
+        equal((answer.kind, answer.json()), ("response", event("c")))
+
+
+@test(rows=[62])
+def next_waits_as_long_as_it_takes():
+    """No time-out and no second request while the runtime is frozen between two events."""
+    rest = 60 if LONG else 3
+    with Sandbox(OBJECT) as box:
+        for key in "ab":
+            equal(box.invoke(event(key)).kind, "response")
+            time.sleep(rest)
+        equal(box.invoke(event("c")).kind, "response")
+        equal((box.starts, box.kills), (1, 0))
+        while box.asked < 4:
+            time.sleep(0.01)
+        note(f"{box.asked} requests for 3 events, {box.stops} freezes, {rest} s each")
+        equal(box.asked, 4)
+
+
+@test
+def a_program_is_told_what_it_may_know():
+    """A program has the key, the fence and the trace id; no API address, no credentials."""
+    env = {"AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "secret"}
+    handler = script("cat >/dev/null; env >environment; echo 1")
+    with Sandbox(handler, env) as box:
+        equal(box.invoke(event("k1")).body, b"1\n")
+    with open("environment", encoding="utf-8") as f:
+        seen = dict(line.rstrip("\n").split("=", 1) for line in f if "=" in line)
+    equal(seen["IDEM_KEY"], "k1")
+    equal(seen["IDEM_SCOPE"], "pay")
+    equal(seen["IDEM_TAKEOVER"], "0")
+    assert int(seen["IDEM_FENCE"]) > 0 and seen["IDEM_TOKEN"]
+    assert seen["_X_AMZN_TRACE_ID"].startswith("Root=1-5bef")
+    equal("AWS_LAMBDA_RUNTIME_API" in seen, False)
+    equal([k for k, v in seen.items() if v == "secret"], [])
+
+    # The control: they are passed where that is asked for.
+    with Sandbox(handler, {**env, "IDEM_LAMBDA_CREDENTIALS": "pass"}) as box:
+        box.invoke(event("k2"))
+    with open("environment", encoding="utf-8") as f:
+        equal(f.read().count("secret"), 2)
+
+
+@test
+def log_lines_are_json_with_the_request():
+    """Each line of the log is an object that names the request and the trace."""
+    with Sandbox(OBJECT) as box:
+        answer = box.invoke(event("a"))
+        equal(box.invoke(event("a", x=1)).type, "Idem.Mismatch")
+        lines = box.lines()
+    equal([line["message"] for line in lines], ["outcome", "MISMATCH"])
+    equal(lines[0]["requestId"], answer.request_id)
+    equal(lines[0]["status"], "completed")
+    assert lines[0]["traceId"].startswith("Root=") and lines[0]["entry"]
+
+
+@test
+def nothing_is_left_running_into_a_freeze():
+    """What a program started and left behind is gone when the runtime is frozen."""
+    handler = script(
+        "cat >/dev/null\nsleep 1000 &\necho $! >pids\n"
+        "setsid sh -c 'echo $$ >>pids; exec sleep 1000' &\n"
+        "until [ $(wc -l <pids) = 2 ]; do sleep 0.01; done\necho 1\n"
+    )
+    with Sandbox(handler) as box:
+        equal(box.invoke(event()).body, b"1\n")
+        with open("pids", encoding="utf-8") as f:
+            pids = [int(line) for line in f]
+        left = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+        equal((len(pids), left), (2, []))
+        equal(box.invoke(event("b")).body, b"1\n")
+
+
+@test
+def what_cannot_be_set_up_is_an_init_error():
+    """Each thing that is missing at the start is reported by its name, and the process ends."""
+    good = script(EFFECT)
+    script(EFFECT, "no-program")
+    os.chmod("no-program", stat.S_IRUSR)
+    cases = [
+        ("", {}, "Idem.Init.INVALID"),
+        ("nothing", {}, "Idem.Init.CONFIG"),
+        ("no-such.so:handle", {}, "Idem.Init.CONFIG"),
+        (OBJECT.replace(":handle", ":nothing"), {}, "Idem.Init.CONFIG"),
+        (good, {"IDEM_STORE": ""}, "Idem.Init.INVALID"),
+        (good, {"IDEM_STORE": "floppy:a"}, "Idem.Init.INVALID"),
+        (good, {"AWS_LAMBDA_FUNCTION_NAME": ""}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_KEY": ".a | nonsense"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_SOURCE": "telex"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_RETENTION": "soon"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "pray"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_ATTEMPTS": "0"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
+    ]
+    if os.geteuid() != 0:
+        cases.append(("no-program", {}, "Idem.Init.CONFIG"))
+    for handler, env, wanted in cases:
+        with Sandbox(handler, env) as box:
+            box.start()
+            equal((env, box.wait_exit()), (env, 1))
+            equal((handler, env, box.init_error[0]), (handler, env, wanted))
+            equal(box.init_error[1]["errorType"], wanted)
+    note(f"{len(cases)} settings")
+
+
+@test
+def the_api_is_on_this_machine():
+    """An address of the API that is absent, foreign, or more than host and port is refused."""
+    bad = [
+        *("", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:99999"),
+        *("http://127.0.0.1:1", "127.0.0.1:1/x", "u@127.0.0.1:1", "u:p@127.0.0.1:1"),
+        *("192.0.2.1:80", "example.com:80", "127.0.0.1.example.com:80", "1270.0.0.1:80"),
+        *("127.0.0.1:1#", "127.0.0.1:1?", "127.0.0.1 :1", "[::2]:1"),
+    ]
+    for address in bad:
+        env = {
+            "AWS_LAMBDA_RUNTIME_API": address,
+            "AWS_LAMBDA_FUNCTION_NAME": "pay",
+            "_HANDLER": script(EFFECT),
+            "LAMBDA_TASK_ROOT": os.getcwd(),
+        }
+        result = Idem()("lambda", env=env)
+        equal((address, result.status), (address, 1))
+        assert b"AWS_LAMBDA_RUNTIME_API" in result.stderr, result.stderr
+    note(f"{len(bad)} addresses")
+
+
+@test
+def a_handler_that_fails_is_an_error():
+    """Each way of a handler to fail is an error of its class; the loop goes on."""
+    cases = [
+        ("exit 3", "Exit.3"),
+        ('echo \'{"errorType": "Card.Declined", "errorMessage": "no"}\'; exit 1', "Card.Declined"),
+        ("printf '%s' '{\"errorType\": \"a\\r\\nb/c\"}'; exit 1", "abc"),
+        ("kill -9 $$", "Idem.Killed"),
+        ("echo words", "Idem.BadResponse"),
+        ("printf '\"\\377\"'", "Idem.BadResponse"),
+        ("printf '{} {}'", "Idem.BadResponse"),
+        ("head -c 7000000 /dev/zero", "Function.ResponseSizeTooLarge"),
+    ]
+    handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
+    with Sandbox(handler) as box:
+        for number, (line, wanted) in enumerate(cases):
+            script(line, "do")
+            answer = box.invoke(event(f"k{number}"))
+            equal((line, answer.kind, answer.type), (line, "error", wanted))
+            equal(answer.json()["errorType"], wanted)
+        equal((box.starts, effects()), (1, len(cases)))
+    for word, wanted in [
+        ("do-fail", "Poison"),
+        ("do-silent-fail", "Handler.Error"),
+        ("do-words", "Idem.BadResponse"),
+        ("do-big", "Function.ResponseSizeTooLarge"),
+    ]:
+        with Sandbox(OBJECT) as box:
+            answer = box.invoke(event(word))
+            equal((word, answer.kind, answer.type), (word, "error", wanted))
+
+
+@test
+def a_response_that_cannot_be_sent_was_work_all_the_same():
+    """After a response that is too long, or is no JSON, the handler does not run again."""
+    with Sandbox(OBJECT) as box:
+        equal(box.invoke(event("do-big")).type, "Function.ResponseSizeTooLarge")
+        equal(box.invoke(event("do-big")).type, "Idem.ResultNotKept")
+        equal(box.invoke(event("do-words")).type, "Idem.BadResponse")
+        equal(box.invoke(event("do-words")).type, "Idem.BadResponse")
+        equal(box.invoke(event("do-nothing")).body, b"null")
+        equal(effects(), 3)
+
+
+@test
+def a_handler_that_exits_takes_the_runtime_along():
+    """A function that ends the process: the same event is a takeover in the next one."""
+    with Sandbox(OBJECT, TO_THE_END) as box:
+        equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
+        equal(box.invoke(event("do-exit")).type, "Idem.InProgress")
+        time.sleep(2.5)
+        equal(box.invoke(event("do-exit"), seconds=2).kind, "exit")
+        equal((box.starts, effects()), (2 + 0, 2))
+
+
+@test
+def deliveries_that_make_no_sense():
+    """A delivery without a good deadline or with headers that are none gets its error; one without a request id ends the process."""
+    bad = [
+        {"Lambda-Runtime-Deadline-Ms": None},
+        {"Lambda-Runtime-Deadline-Ms": "soon"},
+        {"Lambda-Runtime-Deadline-Ms": "-1"},
+        {"Lambda-Runtime-Deadline-Ms": "99999999999999999999"},
+        {"Lambda-Runtime-Trace-Id": "a\x01b"},
+        {"Lambda-Runtime-Client-Context": "x" * 9000},
+    ]
+    with Sandbox(OBJECT) as box:
+        for headers in bad:
+            answer = box.invoke(event("a"), headers=headers)
+            equal((headers, answer.type), (headers, "Idem.BadInvocation"))
+        past = {"Lambda-Runtime-Deadline-Ms": "1542409706888"}
+        equal(box.invoke(event("a"), headers=past).type, "Idem.TooLate")
+        equal((box.starts, effects()), (1, 0))
+        equal(box.invoke(event("a"), headers={"chunked": "yes"}).kind, "response")
+    for request_id in (None, "../../init/error", "a b", "a" * 200):
+        headers = {"Lambda-Runtime-Aws-Request-Id": request_id}
+        with Sandbox(OBJECT) as box:
+            equal(box.invoke(event("b"), headers=headers).kind, "exit")
+    with Sandbox(OBJECT) as box:
+        equal(box.invoke(event("b"), headers={":status": 500}).kind, "exit")
+    equal(effects(), 1)
+    note(f"{len(bad) + 7} kinds")
+
+
+@test
+def events_that_make_no_sense():
+    """What is no JSON object, nests without end or has a member twice is Invalid, and the handler is not called."""
+    bad = [
+        *(b"", b" ", b"x", b"{", b"[]", b"[1]", b"1", b'"a"', b"null", b"{} x"),
+        *(b'{"a":1,"a":1}', b'{"a":{"b":1,"b":2}}', b'{"\\u0061":1,"a":2}'),
+        *(b'{"a":"\xff"}', b"{'a':1}", b'{"a":NaN}', b'{"a":1,}', b"{}\0"),
+        *(b"[" * 100000, b'{"a":' * 300 + b"1" + b"}" * 300),
+        *(b'{"Records": [{"eventSource": "aws:telex"}]}', b'{"Records": 1}'),
+    ]
+    with Sandbox(OBJECT) as box:
+        for body in bad:
+            answer = box.invoke(body)
+            equal((body[:40], answer.type), (body[:40], "Idem.Invalid"))
+        equal(effects(), 0)
+        deep = b'{"idempotencyKey":"d","a":' + b"[" * 90 + b"]" * 90 + b"}"
+        equal(box.invoke(deep).kind, "response")
+        long = b'{"idempotencyKey":"l","a":"' + b"x" * (6 << 20) + b'"}'
+        equal(box.invoke(long).kind, "response")
+        equal(box.starts, 1)
+    note(f"{len(bad)} events")
+
+
+@test(rows=[61])
+def a_response_that_is_refused():
+    """After a response that was refused or cut off the record stays, and Lambda is told; after a 500 the process ends."""
+    statuses = (413, 400, 403, None)
+    with Sandbox(OBJECT) as box:
+        for number, status in enumerate(statuses):
+            box.answer_with = {"response": [status]}
+            key = event(f"k{number}")
+            wanted = "Function.ResponseSizeTooLarge" if status == 413 else "Idem.ResponseNotSent"
+            answer = box.invoke(key)
+            equal((status, answer.kind, answer.type), (status, "error", wanted))
+            again = box.invoke(key)
+            equal((status, again.kind), (status, "response"))
+        equal((box.starts, effects()), (1, len(statuses)))
+        box.answer_with = {"response": [500]}
+        equal(box.invoke(event("broken")).kind, "exit")
+        equal(box.invoke(event("broken")).kind, "response")
+        equal((box.starts, effects()), (2, len(statuses) + 1))
+
+
+@test(rows=[60])
+def killed_between_record_and_response():
+    """A runtime that is killed when it sends the response: the next delivery replays."""
+    with Sandbox(OBJECT) as box:
+        box.answer_with = {"response": ["kill"]}
+        equal(box.invoke(event("a")).kind, "exit")
+        answer = box.invoke(event("a"))
+        equal((answer.kind, answer.json()["attempts"]), ("response", 1))
+        equal((box.starts, effects()), (2, 1))
+
+
+@test(rows=[59])
+def a_timeout_after_the_effect_under_rerun():
+    """A function that Lambda kills at its deadline runs again, as a takeover with a higher fence, at most 5 times; then it has failed."""
+    with Sandbox(OBJECT, TO_THE_END) as box:
+        equal(box.invoke(event("do-sleep"), seconds=1).kind, "timeout")
+        equal(box.invoke(event("do-sleep")).type, "Idem.InProgress")
+        equal((box.kills, effects()), (1, 1))
+    idem = Idem()
+    shown = json.loads(idem("show", "--json", "-s", "pay", "do-sleep").stdout)
+    equal(shown["status"], "in_progress")
+    assert shown["lease_ms"] >= 1100, shown
+
+    # A program is stopped before its deadline, so that its lease ends at once.
+    handler = script(EFFECT + 'echo "$IDEM_FENCE $IDEM_TAKEOVER" >>fences\nsleep 60\n')
+    env = {"IDEM_LAMBDA_STOP_MARGIN": "700ms", "IDEM_LAMBDA_START_MIN": "100ms"}
+    with Sandbox(handler, env) as box:
+        for _ in range(5):
+            equal(box.invoke(event("slow"), seconds=1.5).type, "Idem.TimedOut")
+        equal(box.invoke(event("slow")).type, "Idem.Failed")
+        equal((box.starts, box.kills, effects()), (1, 0, 1 + 5))
+    with open("fences", encoding="utf-8") as f:
+        seen = [tuple(map(int, line.split())) for line in f]
+    first = seen[0][0]
+    equal(seen, [(first + n, int(n > 0)) for n in range(5)])
+    listed = idem("list", "--status", "failed").stdout.decode()
+    assert "slow" in listed, listed
+
+
+@test(rows=[59])
+def a_killed_function_is_taken_over_after_its_lease():
+    """A function that was killed at its deadline is taken over when its lease is over."""
+    with Sandbox(OBJECT, TO_THE_END) as box:
+        started = time.monotonic()
+        equal(box.invoke(event("do-exit"), seconds=1).kind, "exit")
+        until = time.monotonic() + 30
+        while box.invoke(event("do-exit"), seconds=1).kind != "exit":
+            assert time.monotonic() < until, "it was never taken over"
+            time.sleep(0.1)
+        took = time.monotonic() - started
+        equal(effects(), 2)
+        assert took >= 2, took
+        shown = json.loads(Idem()("show", "--json", "-s", "pay", "do-exit").stdout)
+        equal(shown["attempts"], 2)
+        note(f"taken over after {took:.1f} s")
+
+
+@test(rows=[59])
+def a_timeout_after_the_effect_under_hold():
+    """Under hold it does not run again: the answer is Unknown, and idem list shows it."""
+    handler = script(EFFECT + "sleep 60\n")
+    env = {
+        "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold",
+        "IDEM_LAMBDA_STOP_MARGIN": "700ms",
+        "IDEM_LAMBDA_START_MIN": "100ms",
+    }
+    with Sandbox(handler, env) as box:
+        equal(box.invoke(event("slow"), seconds=1.5).type, "Idem.TimedOut")
+        equal(box.invoke(event("slow")).type, "Idem.Unknown")
+        equal(box.invoke(event("slow")).type, "Idem.Unknown")
+        equal(effects(), 1)
+    listed = Idem()("list", "--status", "unknown").stdout.decode()
+    assert "slow" in listed, listed
+
+
+@test
+def the_control_runs_each_time():
+    """The control: without a key that stays the same, a second delivery is a second effect."""
+    with Sandbox(OBJECT) as box:
+        for _ in range(2):
+            equal(box.invoke({"no": "key"}).kind, "response")
+        warnings = [line for line in box.lines() if line["level"] == "WARN"]
+    equal((effects(), len(warnings)), (2, 1))
+
+
+@test(rows=[63])
+def two_sandboxes_at_once():
+    """One event in two sandboxes at the same time: one runs, the other is told that it is in progress."""
+    handler = script(EFFECT + "until [ -e gate ]; do sleep 0.02; done\necho 1\n")
+    answers = {}
+
+    with Sandbox(handler) as one, Sandbox(handler) as two:
+        first = threading.Thread(
+            target=lambda: answers.update(one=one.invoke(event(), 60))
+        )
+        first.start()
+        while effects() == 0:
+            time.sleep(0.01)
+        equal(two.invoke(event()).type, "Idem.InProgress")
+        with open("gate", "w", encoding="utf-8"):
+            pass
+        first.join()
+        equal(answers["one"].body, b"1\n")
+        equal(two.invoke(event()).body, b"1\n")
+        equal(effects(), 1)
+
+
+@test
+def classes_of_errors_have_policies():
+    """An error releases the key; one of a class to keep is replayed; one of a class to fail waits for a person."""
+    env = {"IDEM_LAMBDA_KEEP": "Declined,Exit.4*", "IDEM_LAMBDA_FAIL": "Broken"}
+    handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
+    with Sandbox(handler, env) as box:
+        for line, wanted, second, runs in [
+            ("exit 3", "Exit.3", "Exit.3", 2),
+            ("exit 42", "Exit.42", "Exit.42", 1),
+            ('echo \'{"errorType": "Declined"}\'; exit 1', "Declined", "Declined", 1),
+            ('echo \'{"errorType": "Broken"}\'; exit 1', "Broken", "Idem.Failed", 1),
+        ]:
+            script(line, "do")
+            before = effects()
+            equal(box.invoke(event(line)).type, wanted)
+            equal(box.invoke(event(line)).type, second)
+            equal((line, effects() - before), (line, runs))
+
+
+@test
+def too_little_time_starts_nothing():
+    """With less time left than a start needs the handler does not run, and no key is taken."""
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_START_MIN": "5s"}) as box:
+        equal(box.invoke(event("a"), seconds=3).type, "Idem.TooLate")
+        equal(effects(), 0)
+        equal(box.invoke(event("a"), seconds=60).kind, "response")
+
+
+@test
+def without_the_store_nothing_runs():
+    """With the store away the event is an error and the handler does not run; with it back it does."""
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms"}) as box:
+        equal(box.invoke(event("a")).kind, "response")
+        os.rename("idem.db", "away.db")
+        with open("idem.db", "wb") as f:
+            f.write(b"not a database" * 100)
+        equal(box.invoke(event("b")).type, "Idem.StoreUnavailable")
+        equal(effects(), 1)
+        os.rename("away.db", "idem.db")
+        equal(box.invoke(event("b")).kind, "response")
+        equal(effects(), 2)
+
+
+STORE_GOES = """cat >event.json
+echo effect >>ledger
+mv idem.db away.db
+echo 'not a database' >idem.db
+echo '"done"'
+"""
+
+
+@test
+def the_log_has_what_the_store_was_not_told():
+    """With the store gone while the handler is at work the caller gets the response, the log has the outcome, and idem reconcile --log records it; a second delivery replays it."""
+    handler = script(STORE_GOES)
+    env = {"IDEM_LAMBDA_STORE_TIMEOUT": "300ms", "IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
+    with Sandbox(handler, env) as box:
+        answer = box.invoke(event("a"), seconds=3)
+        equal((answer.kind, answer.body), ("response", b'"done"\n'))
+        said = [line for line in box.lines() if line["requestId"] == answer.request_id]
+        log = box.log
+    equal([line["message"].split(":")[0] for line in said], ["outcome", "the outcome is not on record"])
+    os.rename("away.db", "idem.db")
+    idem = Idem()
+    shown = json.loads(idem("show", "--json", "-s", "pay", "a").stdout)
+    equal(shown["status"], "in_progress")
+    with open(log, "rb") as f:
+        text = b"no JSON\n" + b'{"entry": "AAAA"}\n{"entry": 1}\n'
+        text += b"2026-11-21T18:00:00Z " + f.read().replace(b"\n{", b"\n2026 {")
+    told = idem("reconcile", "--log", "-", input=text)
+    equal((told.status, told.stdout.split()[:2]), (0, [b"recorded", b"completed"]))
+    assert b"line 2: " in told.stderr, told.stderr
+    told = idem("reconcile", "--log", log)
+    equal((told.status, told.stdout.split()[:2]), (0, [b"recorded", b"completed"]))
+    equal([n for n in os.listdir(os.environ.get("TMPDIR", "/tmp")) if n.startswith("idem-log-")], [])
+    with Sandbox(handler, env) as box:
+        equal(box.invoke(event("a")).body, b'"done"\n')
+    equal(effects(), 1)
+
+
+@test
+def the_log_comes_before_the_record():
+    """When the store is told how work ended, the log has said so already."""
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
+    traced = ["strace", "-f", "-y", "-s", "400", "-e", "trace=write,pwrite64", "-o", "trace"]
+    with Sandbox(OBJECT, program=[*traced, PROGRAM, "lambda"], freeze=False) as box:
+        equal(box.invoke(event("a")).kind, "response")
+    with open("trace", encoding="utf-8", errors="replace") as f:
+        lines = f.read().splitlines()
+    said = next(n for n, line in enumerate(lines) if "outcome" in line and "lambda-" in line)
+    stored = [n for n, line in enumerate(lines) if "idem.db-wal" in line]
+    ledger = next(n for n, line in enumerate(lines) if "ledger>" in line)
+    before = [n for n in stored if n < ledger]
+    after = [n for n in stored if n > ledger]
+    assert before and after, (stored, ledger)
+    assert ledger < said < after[0], (ledger, said, after[0])
+    note(f"{len(before)} writes of the claim, {len(after)} of the outcome")
+
+
+@test
+def an_event_runs_here_too():
+    """idem lambda invoke runs a handler on an event, and replays it the second time."""
+    idem = Idem()
+    handler = script(EFFECT + 'echo "{\\"fence\\": $IDEM_FENCE}"\n')
+    with open("event.in", "w", encoding="utf-8") as f:
+        json.dump(event("a"), f)
+    first = idem("lambda", "invoke", "--handler", "./" + handler, "event.in")
+    again = idem("lambda", "invoke", "--handler", "./" + handler, "event.in")
+    equal((first.status, first.stdout, effects()), (0, again.stdout, 1))
+    failing = "./" + script("exit 3", "failing")
+    failed = idem("lambda", "invoke", "--handler", failing, "-", input=b"{}")
+    equal((failed.status, json.loads(failed.stdout)["errorType"]), (1, "Exit.3"))
+
+
+if __name__ == "__main__":
+    main()

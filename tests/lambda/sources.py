@@ -1,0 +1,479 @@
+"""The table of sources: every row is tried with its sample event."""
+
+import base64
+import copy
+import json
+import os
+import subprocess
+import time
+
+from lambda_api import Sandbox
+from tap import PROGRAM, TOP, Idem, add, equal, main, note, test
+
+OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
+SAMPLES = os.path.join(TOP, "tests", "lambda", "events")
+
+
+def table():
+    told = subprocess.run(
+        [PROGRAM, "lambda", "sources", "--json"], check=True, capture_output=True
+    )
+    return [json.loads(line) for line in told.stdout.splitlines()]
+
+
+TABLE = table()
+HTTP = ("api-gateway-rest", "api-gateway-http", "function-url", "alb")
+BATCHES = ("sqs", "sqs-fifo", "kinesis", "dynamodb")
+
+
+def sample(name):
+    """The sample event of a source; a row without one fails."""
+    row = next(row for row in TABLE if row["name"] == name)
+    with open(os.path.join(SAMPLES, row["sample"]), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def effects():
+    if not os.path.exists("ledger"):
+        return 0
+    with open("ledger", encoding="utf-8") as f:
+        return len(f.readlines())
+
+
+def redelivered(event):
+    """The same event as it comes a second time: what is new in each delivery."""
+    event = copy.deepcopy(event)
+    for record in event.get("Records", []):
+        record.get("attributes", {})["ApproximateReceiveCount"] = "2"
+        if "receiptHandle" in record:
+            record["receiptHandle"] = "AQEBanother"
+        if "eventTime" in record:
+            record["eventTime"] = "2026-09-03T19:37:29.000Z"
+    context = event.get("requestContext", {})
+    for name in ("requestId", "time", "timeEpoch", "requestTimeEpoch"):
+        if name in context:
+            context[name] = "another" if name == "requestId" else 1
+    if event.get("detail-type") == "Scheduled Event":
+        event["id"] = "another"  # A rule that fires twice for one time.
+    if "State" in event:
+        event["State"].update(RetryCount=1, EnteredTime="2026-10-08T16:54:00Z")
+    return event
+
+
+def unmarked(body):
+    """A response without the mark of a replay, and whether it had it."""
+    found = json.loads(body)
+    marked = False
+    if isinstance(found, dict):
+        for name in ("headers", "multiValueHeaders"):
+            marked = bool(found.get(name, {}).pop("Idempotent-Replayed", "")) or marked
+            if found.get(name) == {}:
+                del found[name]
+    return found, marked
+
+
+def add_row(row):
+    name = row["name"]
+
+    def twice():
+        event = sample(name)
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": name}) as box:
+            first = box.invoke(event)
+            again = box.invoke(redelivered(event))
+            equal((first.kind, again.kind, effects()), ("response", "response", 1))
+            equal(unmarked(again.body)[0], unmarked(first.body)[0])
+            equal(unmarked(again.body)[1], name in HTTP)
+            equal(unmarked(first.body)[1], False)
+            if name in BATCHES:
+                equal(first.json(), {"batchItemFailures": []})
+
+    def found():
+        with Sandbox(OBJECT) as box:
+            equal(box.invoke(sample(name)).kind, "response")
+            equal(box.invoke(sample(name)).kind, "response")
+            equal(effects(), 1)
+        # All pairs are in tests/unit/lambda/source.c.
+        other = "s3" if name != "s3" else "sns"
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": other}) as box:
+            equal(box.invoke(sample(name)).type, "Idem.Invalid")
+
+    def control():
+        """Without idem: what the handler alone does with two deliveries."""
+        with open("event.json", "w", encoding="utf-8") as f:
+            json.dump(sample(name), f)
+        for _ in range(2):
+            with open("event.json", encoding="utf-8") as f:
+                subprocess.run(
+                    ["sh", "-c", "cat >/dev/null; echo effect >>ledger"],
+                    stdin=f,
+                    check=True,
+                )
+        equal(effects(), 2)
+
+    def busy():
+        with open("slow", "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\n")
+            f.write("until [ -e gate ]; do sleep 0.02; done\necho 1\n")
+        os.chmod("slow", 0o755)
+        event = sample(name)
+        with Sandbox("slow") as one, Sandbox("slow") as two:
+            holder = subprocess.Popen(
+                [PROGRAM, "lambda", "invoke", "--handler", "./slow", "-"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **one.env, "IDEM_LAMBDA_START_MIN": "0ms"},
+            )
+            holder.stdin.write(json.dumps(event).encode())
+            holder.stdin.close()
+            until = time.monotonic() + 20
+            while effects() == 0 and time.monotonic() < until:
+                time.sleep(0.01)
+            answer = two.invoke(event)
+            with open("gate", "w", encoding="utf-8"):
+                pass
+            equal(holder.wait(20), 0)
+            holder.stdout.close()
+            equal(effects(), 1)
+        if name in HTTP:
+            told = answer.json()
+            headers = told.get("headers") or told["multiValueHeaders"]
+            equal((told["statusCode"], "Retry-After" in headers), (409, True))
+        elif name in BATCHES:
+            equal(len(answer.json()["batchItemFailures"]), 1)
+        else:
+            equal((answer.kind, answer.type), ("error", "Idem.InProgress"))
+
+    def failing():
+        event = sample(name)
+        with Sandbox("/bin/false") as box:
+            answer = box.invoke(event)
+        if name in BATCHES:
+            equal(len(answer.json()["batchItemFailures"]), 1)
+        else:
+            equal((answer.kind, answer.type), ("error", "Exit.1"))
+
+    for case, words in (
+        (twice, "two deliveries, one execution, the same response"),
+        (found, "its events are recognised, and others are not taken for them"),
+        (control, "the control: without idem two deliveries are two executions"),
+        (busy, f"while another delivery is at work: {row['busy']}"),
+        (failing, f"when the handler fails: {row['failure']}"),
+    ):
+        case.__name__ = f"{name}_{case.__name__}"
+        add(f"{case.__name__}: {words}", case)
+
+
+for _row in TABLE:
+    add_row(_row)
+
+
+@test
+def every_row_has_a_sample():
+    """Each row has a sample event, each sample a row, and each row all of its words."""
+    equal({row["sample"] for row in TABLE}, set(os.listdir(SAMPLES)))
+    for row in TABLE:
+        assert all(row.values()), row
+    note(f"{len(TABLE)} sources")
+    equal(len(TABLE), 14)
+
+
+# ---- Batches ----
+
+
+def batch(name, keys, group=None):
+    """A batch with one record for each of @keys; the key "poison..." never works."""
+    records = []
+    for number, key in enumerate(keys):
+        record = copy.deepcopy(sample(name)["Records"][0])
+        own = group(number) if group else f"group of {key}"
+        text = "do-fail" if key.startswith("poison") else f"work {key}"
+        if name.startswith("sqs"):
+            record.update(messageId=key, body=text)
+            if name == "sqs-fifo":
+                record["attributes"]["MessageGroupId"] = own
+        elif name == "kinesis":
+            data = text if key.startswith("poison") else base64.b64encode(text.encode())
+            record["eventID"] = f"shard-1:{key}"
+            record["kinesis"].update(
+                data=data if isinstance(data, str) else data.decode(),
+                sequenceNumber=key,
+                partitionKey=own,
+            )
+        else:
+            record["eventID"] = key
+            record["dynamodb"].update(
+                SequenceNumber=key,
+                Keys={"Id": {"S": own}},
+                NewImage={"Text": {"S": text}},
+            )
+        records.append(record)
+    return {"Records": records}
+
+
+def failures(answer):
+    equal(answer.kind, "response")
+    return [item["itemIdentifier"] for item in answer.json()["batchItemFailures"]]
+
+
+def add_batch(name):
+    def case():
+        done = ["d1", "d2", "d3"]
+        fresh = ["n1", "n2", "n3", "n4", "n5", "n6"]
+        with Sandbox(OBJECT) as box:
+            equal(failures(box.invoke(batch(name, done))), [])
+            equal(effects(), 3)
+            keys = ["d1", "n1", "n2", "poison", "d2", "n3", "n4", "d3", "n5", "n6"]
+            equal(failures(box.invoke(batch(name, keys))), ["poison"])
+            equal(effects(), 3 + len(fresh) + 1)
+            equal(failures(box.invoke(batch(name, keys))), ["poison"])
+            equal(effects(), 3 + len(fresh) + 2)
+
+    case.__name__ = f"{name}_batch"
+    add(
+        f"{case.__name__}: of 10 records with 3 duplicates and 1 poison record only "
+        "the poison record is reported",
+        case,
+    )
+
+
+for _name in BATCHES:
+    add_batch(_name)
+
+
+@test
+def a_group_stops_at_its_first_failure():
+    """In a FIFO queue all that follows a failure in its group is reported and does not run; other groups go on."""
+    group = {0: "x", 1: "x", 2: "x", 3: "y", 4: "x"}.get
+    keys = ["a", "poison", "b", "c", "d"]
+    with Sandbox(OBJECT) as box:
+        equal(failures(box.invoke(batch("sqs-fifo", keys, group))), ["poison", "b", "d"])
+        equal(effects(), 3)
+        again = ["b", "d"]
+        equal(failures(box.invoke(batch("sqs-fifo", again, lambda n: "x"))), [])
+        equal(effects(), 5)
+
+
+@test
+def a_stream_stays_in_order():
+    """In a stream what follows a failure with its partition key does not run, and comes again by itself."""
+    group = {0: "x", 1: "x", 2: "x", 3: "y"}.get
+    keys = ["a", "poison", "b", "c"]
+    with Sandbox(OBJECT) as box:
+        equal(failures(box.invoke(batch("kinesis", keys, group))), ["poison"])
+        equal(effects(), 3)
+
+
+@test(rows=[65])
+def two_records_of_one_key():
+    """The second record of a key in a batch goes by what becomes of the first, and one that differs is a failure."""
+    keys = ["a", "a", "b", "poison", "poison"]
+    with Sandbox(OBJECT) as box:
+        equal(failures(box.invoke(batch("sqs", keys))), ["poison"])
+        equal(effects(), 3)
+    mine = {"IDEM_LAMBDA_KEY": ".body[:5]"}
+    event = batch("sqs", ["m1", "m2", "m3"])
+    for record, body in zip(event["Records"], ["order 1", "order 1", "order 2"]):
+        record["body"] = body
+    with Sandbox(OBJECT, mine) as box:
+        equal(failures(box.invoke(event)), ["m3"])
+        equal(effects(), 4)
+
+
+@test
+def the_deadline_cuts_a_batch_off():
+    """What the time does not suffice for is reported, was not run, and runs when it comes again."""
+    with open("slow", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\nsleep 0.5\n")
+    os.chmod("slow", 0o755)
+    env = {"IDEM_LAMBDA_START_MIN": "600ms", "IDEM_LAMBDA_STOP_MARGIN": "200ms"}
+    keys = [f"m{n}" for n in range(10)]
+    with Sandbox("slow", env) as box:
+        cut = failures(box.invoke(batch("sqs", keys), seconds=3))
+        equal(cut, keys[10 - len(cut) :])
+        assert 1 <= len(cut) <= 9, cut
+        equal(effects(), 10 - len(cut))
+        said = [line for line in box.lines() if "cut records off" in line["message"]]
+        equal(said[0]["records"], len(cut))
+        note(f"{len(cut)} of 10 cut off")
+        equal(failures(box.invoke(batch("sqs", cut), seconds=60)), [])
+        equal(effects(), 10)
+
+
+@test
+def batches_that_make_no_sense():
+    """Records that are missing, of no source, without a name, or too many; an empty batch is fine."""
+    nameless = batch("sqs", ["a", "b"])
+    del nameless["Records"][1]["messageId"]
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_SOURCE": "sqs"}) as box:
+        for event in (
+            *({}, {"Records": None}, {"Records": {}}, {"Records": [1]}),
+            *(nameless, {"Records": [{}]}, {"Records": [None]}),
+        ):
+            equal((event, box.invoke(event).type), (event, "Idem.Invalid"))
+        equal(effects(), 0)
+        equal(failures(box.invoke({"Records": []})), [])
+        many = {"Records": [{**batch("sqs", ["a"])["Records"][0], "body": ""}] * 10001}
+        equal(box.invoke(many).type, "Idem.Invalid")
+    poor = batch("sqs", ["a", "b", "c"])
+    for record in poor["Records"]:
+        record["body"] = '{"order": "%s"}' % record["messageId"]
+    poor["Records"][1]["body"] = "no JSON"
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEY": ".body | fromjson | .order"}) as box:
+        equal(failures(box.invoke(poor)), ["b"])
+        equal(effects(), 2)
+
+
+@test
+def ten_thousand_records():
+    """A batch of 10,000 records is one round of claims."""
+    keys = [f"m{n}" for n in range(10000)]
+    with Sandbox("/bin/true") as box:
+        event = {"Records": [r for r in batch("sqs", keys[:1])["Records"]] * 10000}
+        equal(failures(box.invoke(event, seconds=60)), [])
+        outcomes = [line for line in box.lines() if line["message"] == "outcome"]
+        equal(len(outcomes), 1)
+
+
+# ---- HTTP ----
+
+
+def http(key_headers, name="api-gateway-rest", **more):
+    event = sample(name)
+    event["headers"] = {"Host": "a", **key_headers}
+    event.pop("multiValueHeaders", None)
+    event.update(more)
+    return event
+
+
+@test
+def one_rule_finds_the_header():
+    """The key is found in any case, in quotes or not, in one map or two; two values, none, or a bad one are 400."""
+    same = [
+        *({"Idempotency-Key": "k"}, {"IDEMPOTENCY-KEY": '"k"'}),
+        *({"idempotency-key": " k\t"}, {"a": "b", "Idempotency-key": "k"}),
+        *({"Idempotency-Key": "k", "idempotency-key": "k"},),
+    ]
+    bad = [
+        *({}, {"Idempotency-Key": ""}, {"Idempotency-Key": '""'}),
+        *({"Idempotency-Key": "a,b"}, {"Idempotency-Key": "a b"}),
+        *({"Idempotency-Key": '"a'}, {"Idempotency-Key": 'a"b"'}),
+        *({"Idempotency-Key": "a", "idempotency-key": "b"},),
+        *({"Idempotency-Key": "é"}, {"Idempotency-Key": "a\r\nb"}),
+        *({"Idempotency-Key": None}, {"Idempotency-Key": 1}),
+        *({"Idempotency-Key": "x" * 256}, {"Idempotency-Key": '"a"b"'}),
+    ]
+    with Sandbox(OBJECT) as box:
+        for headers in same:
+            equal((headers, box.invoke(http(headers)).json()["statusCode"]), (headers, 200))
+        equal(effects(), 1)
+        for headers in bad:
+            told = box.invoke(http(headers)).json()
+            equal((headers, told["statusCode"]), (headers, 400))
+            equal(json.loads(told["body"])["status"], 400)
+        many = http({}, multiValueHeaders={"Idempotency-Key": ["a", "b"]})
+        equal(box.invoke(many).json()["statusCode"], 400)
+        null = http({}, headers=None)
+        equal(box.invoke(null).json()["statusCode"], 400)
+        broken = http({"Idempotency-Key": "c"}, body="!", isBase64Encoded=True)
+        equal(box.invoke(broken).json()["statusCode"], 400)
+        equal(effects(), 1)
+        bare = http({"Idempotency-Key": "k"})
+        del bare["requestContext"]
+        equal(box.invoke(bare).json()["statusCode"], 200)
+        equal(effects(), 1)
+    note(f"{len(same)} good forms, {len(bad) + 3} bad ones")
+
+
+@test
+def another_request_under_the_key():
+    """The same key with another body, path, query or method is 422, in flight and after."""
+    with Sandbox(OBJECT) as box:
+        key = {"Idempotency-Key": "k"}
+        equal(box.invoke(http(key)).json()["statusCode"], 200)
+        for more in (
+            *({"body": "other"}, {"path": "/other"}, {"httpMethod": "PATCH"}),
+            {"queryStringParameters": {"a": "b"}},
+        ):
+            equal((more, box.invoke(http(key, **more)).json()["statusCode"]), (more, 422))
+        coded = base64.b64encode(http(key)["body"].encode()).decode()
+        same = http(key, body=coded, isBase64Encoded=True)
+        equal(box.invoke(same).json()["statusCode"], 200)
+        equal(effects(), 1)
+
+
+@test
+def methods_that_change_nothing():
+    """GET runs each time and needs no key; POST without one is refused; the list can be chosen."""
+    with Sandbox(OBJECT) as box:
+        for _ in range(2):
+            equal(box.invoke(http({}, httpMethod="GET")).json()["fence"], 0)
+        equal(effects(), 2)
+        equal(box.invoke(http({}, httpMethod="POST")).json()["statusCode"], 400)
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_METHODS": "GET,PUT"}) as box:
+        equal(box.invoke(http({}, httpMethod="GET")).json()["statusCode"], 400)
+        equal(box.invoke(http({}, httpMethod="POST")).json()["fence"], 0)
+
+
+@test
+def a_response_that_asks_for_another_try():
+    """A response 429 or 503 releases the key; 500 and 402 are outcomes."""
+    with open("say", "w", encoding="utf-8") as f:
+        f.write('#!/bin/sh\necho effect >>ledger\ncat status\n')
+    os.chmod("say", 0o755)
+    with Sandbox("say") as box:
+        for status, runs in ((429, 2), (503, 2), (500, 1), (402, 1)):
+            with open("status", "w", encoding="utf-8") as f:
+                json.dump({"statusCode": status, "body": ""}, f)
+            before = effects()
+            for _ in range(2):
+                answer = box.invoke(http({"Idempotency-Key": f"s{status}"}))
+                equal(answer.json()["statusCode"], status)
+            equal((status, effects() - before), (status, runs))
+
+
+# ---- Keys ----
+
+
+@test
+def keys_and_scopes_by_jq():
+    """Key, scope and fingerprint by jq programs; what they do not find is Invalid."""
+    env = {
+        "IDEM_LAMBDA_KEY": ".order.id",
+        "IDEM_LAMBDA_SCOPE": ".tenant",
+        "IDEM_LAMBDA_FINGERPRINT": "[.amount]",
+    }
+    with Sandbox(OBJECT, env) as box:
+        one = {"order": {"id": 12345678901234567890}, "tenant": "t1", "amount": 1}
+        equal(box.invoke(one).kind, "response")
+        equal(box.invoke({**one, "sent": "now"}).kind, "response")
+        equal(effects(), 1)
+        equal(box.invoke({**one, "amount": 2}).type, "Idem.Mismatch")
+        equal(box.invoke({**one, "tenant": "t2"}).kind, "response")
+        equal(effects(), 2)
+        for order in (None, {}, {"id": None}, {"id": [None]}, {"id": ""}, 1):
+            answer = box.invoke({**one, "order": order})
+            equal((order, answer.type), (order, "Idem.Invalid"))
+        equal(box.invoke({**one, "order": {"id": "x" * 5000}}).kind, "response")
+    listed = Idem()("list").stdout.decode()
+    assert "pay/t1" in listed and "12345678901234567890" in listed, listed
+    assert "sha256:" in listed, listed
+
+
+@test
+def two_functions_share_no_record():
+    """The same event in two functions runs in both, unless they are told to share."""
+    event = {"idempotencyKey": "a"}
+    for name in ("one", "two"):
+        with Sandbox(OBJECT, {"AWS_LAMBDA_FUNCTION_NAME": name}) as box:
+            equal(box.invoke(event).kind, "response")
+    equal(effects(), 2)
+    for name in ("three", "four"):
+        env = {"AWS_LAMBDA_FUNCTION_NAME": name, "IDEM_LAMBDA_SCOPE_NAME": "shop"}
+        with Sandbox(OBJECT, env) as box:
+            equal(box.invoke(event).kind, "response")
+    equal(effects(), 3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""Lambda's Runtime API (2018-06-01) and the sandbox around a runtime, for tests.
+
+    with Sandbox("./handler", env) as box:
+        answer = box.invoke({"key": "a"})      # answer.kind, answer.json(), ...
+
+It holds the runtime to what is published: one "next" at a time, and none before the
+delivery is answered; a known request id, answered once; at most 6 MiB. Breaches are
+kept in box.breaches, and are failures when the sandbox is closed. A runtime that is
+not done at its deadline is killed, and started anew for the next delivery; between
+two deliveries it is stopped (SIGSTOP), and must then be one thread without children.
+"""
+
+import collections
+import contextlib
+import http.server
+import json
+import os
+import queue
+import signal
+import threading
+import time
+import uuid
+
+import tap
+
+RESPONSE_MAX = 6 * 1024 * 1024
+PREFIX = "/2018-06-01/runtime/"
+
+
+
+class Answer(collections.namedtuple("Answer", "kind body type request_id")):
+    """How a delivery ended: "response", "error", "timeout" or "exit"."""
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Delivery:
+    """One event on its way: what the runtime is sent, and what comes back."""
+
+    def __init__(self, event, seconds, headers, request_id):
+        self.body = event if isinstance(event, bytes) else json.dumps(event).encode()
+        self.request_id = request_id or str(uuid.uuid4())
+        self.deadline = time.time() + seconds
+        self.headers = {
+            "Lambda-Runtime-Aws-Request-Id": self.request_id,
+            "Lambda-Runtime-Deadline-Ms": str(int(self.deadline * 1000)),
+            "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:eu-west-1:"
+            "123456789012:function:pay",
+            "Lambda-Runtime-Trace-Id": "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700",
+        }
+        self.headers.update(headers or {})
+        self.answers = []
+        self.done = threading.Event()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_):
+        pass
+
+    def say(self, status, body=b"{}", headers=()):
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        box = self.server.box
+        if self.path != PREFIX + "invocation/next":
+            box.breach(f"GET {self.path}")
+            self.say(404)
+            return
+        delivery = box.next()
+        if delivery is None:
+            self.close_connection = True
+            return
+        if delivery.headers.get("chunked"):
+            self.send_chunked(delivery)
+            return
+        headers = [("Content-Type", "application/json")]
+        headers += [(n, v) for n, v in delivery.headers.items() if v is not None]
+        self.say(delivery.headers.get(":status", 200), delivery.body, headers)
+
+    def send_chunked(self, delivery):
+        self.send_response(200)
+        for name, value in delivery.headers.items():
+            if name != "chunked":
+                self.send_header(name, value)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for at in range(0, len(delivery.body), 7):
+            piece = delivery.body[at : at + 7]
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.wfile.write(b"0\r\n\r\n")
+
+    def body(self):
+        if "Content-Length" in self.headers:
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def do_POST(self):
+        box = self.server.box
+        body = self.body()
+        status = box.posted(
+            self.path, body, self.headers.get("Lambda-Runtime-Function-Error-Type")
+        )
+        if status is None:
+            self.close_connection = True
+            self.connection.close()
+            return
+        with contextlib.suppress(OSError):
+            self.say(status)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, *_):
+        pass  # The runtime was killed in the middle.
+
+
+class Sandbox:
+    """One execution environment, which is started by the first delivery."""
+
+    def __init__(self, handler, env=None, program=None, freeze=True):
+        self.command = program or [tap.PROGRAM, "lambda"]
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.box = self
+        self.address = "127.0.0.1:%d" % self.server.server_address[1]
+        self.thread = threading.Thread(
+            target=self.server.serve_forever, args=(0.02,), daemon=True
+        )
+        self.env = {
+            "AWS_LAMBDA_RUNTIME_API": self.address,
+            "AWS_LAMBDA_FUNCTION_NAME": "pay",
+            "LAMBDA_TASK_ROOT": os.getcwd(),
+            "_HANDLER": handler,
+            "IDEM_STORE": "sqlite:" + os.path.abspath("idem.db"),
+            **(env or {}),
+        }
+        self.freeze = freeze
+        self.waiting = queue.Queue()
+        self.idle = threading.Event()
+        self.lock = threading.Lock()
+        self.current = None
+        self.process = None
+        self.log = os.path.abspath(f"lambda-{uuid.uuid4().hex[:8]}.log")
+        self.breaches = []
+        self.init_error = None
+        # "response" or "error": statuses; None: cut off; "kill": the runtime.
+        self.answer_with = {}
+        self.starts = self.kills = self.stops = self.asked = 0
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *failure):
+        self.end()
+        self.server.shutdown()
+        self.server.server_close()
+        if failure[0] is None:
+            tap.equal(self.breaches, [])
+
+    # ---- The process ----
+
+    def start(self):
+        self.idle.clear()
+        self.current = None
+        self.starts += 1
+        with open(self.log, "ab") as log:
+            self.process = tap.start(self.command, self.env, stdout=log, stderr=log)
+
+    def end(self):
+        if self.process is not None:
+            tap.kill_session(self.process)
+            self.process = None
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def wait_exit(self, seconds=20):
+        """The exit status of a runtime that ends by itself."""
+        return self.process.wait(seconds)
+
+    def said(self):
+        with open(self.log, "rb") as log:
+            return log.read()[-2000:]
+
+    def lines(self):
+        """What it logged, as objects; what is no JSON is left out."""
+        found = []
+        with open(self.log, "rb") as log:
+            for line in log.read().splitlines():
+                with contextlib.suppress(ValueError):
+                    found.append(json.loads(line))
+        return found
+
+    def check_alone(self):
+        """Nothing but one thread may go into a freeze."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            tasks = os.listdir(f"/proc/{self.process.pid}/task")
+            with open(f"/proc/{self.process.pid}/task/{tasks[0]}/children") as f:
+                children = f.read().split()
+            if len(tasks) != 1 or children:
+                self.breach(f"{len(tasks)} threads, children {children} at rest")
+
+    # ---- The API ----
+
+    def breach(self, what):
+        self.breaches.append(what)
+
+    def next(self):
+        with self.lock:
+            self.asked += 1
+            if self.idle.is_set():
+                self.breach("a second next while one waits")
+            if self.current is not None and not self.current.answers:
+                self.breach("next before the delivery was answered")
+            process = self.process
+        if self.command[0] == tap.PROGRAM:
+            self.check_alone()
+        if self.freeze and self.starts > 0 and self.alive():
+            self.stops += 1
+            self.signal(signal.SIGSTOP)
+        self.idle.set()
+        delivery = self.waiting.get()
+        with self.lock:
+            self.idle.clear()
+            if delivery is None or process is not self.process:
+                return None
+            self.current = delivery
+        return delivery
+
+    def posted(self, path, body, error_type):
+        if path == PREFIX + "init/error":
+            self.init_error = (error_type, json.loads(body))
+            return 202
+        parts = path[len(PREFIX) :].split("/")
+        with self.lock:
+            delivery = self.current
+            if len(parts) != 3 or delivery is None or parts[0] != "invocation":
+                self.breach(f"POST {path} out of the blue")
+                return 400
+            if parts[1] != delivery.request_id:
+                self.breach(f"POST {path}: no such request")
+                return 400
+            if parts[2] not in ("response", "error"):
+                self.breach(f"POST {path}")
+                return 404
+            statuses = self.answer_with.get(parts[2])
+            if statuses:
+                status = statuses.pop(0)
+                if status == "kill":
+                    self.signal(signal.SIGKILL)
+                    return None
+                if status is None or status >= 300:
+                    return status
+            if delivery.answers:
+                self.breach(f"{parts[1]} was answered twice")
+                return 400
+            if len(body) > RESPONSE_MAX:
+                return 413
+            if parts[2] == "error" and set(json.loads(body)) < {
+                "errorType",
+                "errorMessage",
+            }:
+                self.breach("an error without type or message")
+            delivery.answers.append(
+                Answer(parts[2], body, error_type, delivery.request_id)
+            )
+        delivery.done.set()
+        return 202
+
+    # ---- Deliveries ----
+
+    def invoke(self, event, seconds=20, headers=None, request_id=None):
+        """Deliver @event and wait for its end: a response, an error, "timeout" (it
+        was killed at its deadline), or "exit" (it ended by itself)."""
+        if not self.alive():
+            self.end()
+            self.start()
+        until = time.monotonic() + 30
+        while not self.idle.wait(0.02):
+            if not self.alive():
+                return Answer("exit", self.said(), None, None)
+            assert time.monotonic() < until, "the runtime never asked for an event"
+        delivery = Delivery(event, seconds, headers, request_id)
+        if self.freeze:
+            self.signal(signal.SIGCONT)
+        self.waiting.put(delivery)
+        while not delivery.done.wait(0.005):
+            if not self.alive():
+                return Answer("exit", self.said(), None, delivery.request_id)
+            if time.time() >= delivery.deadline:
+                self.kills += 1
+                self.end()
+                return Answer("timeout", b"", None, delivery.request_id)
+        return delivery.answers[0]

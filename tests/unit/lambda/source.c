@@ -1,0 +1,193 @@
+/* Tests of the table of sources, on the sample event of each row. */
+#include "lambda/source.h"
+
+#include "lambda/http.h"
+#include "test.h"
+
+#include <stdlib.h>
+
+/* The caller puts it. */
+static struct json_object *sample(const struct idem_lambda_source *row)
+{
+    struct json_object *event;
+    char path[1024];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", getenv("IDEM_TEST_SAMPLES"),
+                   row->sample);
+    event = json_object_from_file(path);
+    assert_non_null(event);
+    return event;
+}
+
+/* The event of each row is found to be of that row, and of no row before it. */
+TEST(table, findsTheRowOfEachSample)
+{
+    const struct idem_lambda_source *row;
+    size_t i;
+
+    for (i = 0; (row = idem_lambda_source_at(i)) != NULL; i++) {
+        struct json_object *event = sample(row);
+
+        assert_ptr_equal(&idem__lambda_rule_of(event)->row, row);
+        assert_ptr_equal(&idem__lambda_rule_named(row->name)->row, row);
+        assert_non_null(idem_lambda_strength_name(row->strength));
+        (void)json_object_put(event);
+    }
+    print_message("# %zu rows\n", i);
+    assert_int_equal(i, 14);
+    assert_null(idem__lambda_rule_named("telex"));
+    assert_null(idem_lambda_strength_name((enum idem_lambda_strength)0));
+}
+
+/* True if every event of @name is of @other too. */
+static bool is_special_case(const char *name, const char *other)
+{
+    static const char *const pairs[][2] = {
+        {"function-url", "api-gateway-http"},
+        {"alb", "api-gateway-rest"},
+        {"sqs-fifo", "sqs"},
+        {"schedule", "eventbridge"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(pairs); i++) {
+        if (strcmp(pairs[i][0], name) == 0 && strcmp(pairs[i][1], other) == 0) {
+            return true;
+        }
+    }
+    return strcmp(name, other) == 0;
+}
+
+/* No row takes the sample of another one for its own. "direct" takes what has no
+ * records, and is asked last. */
+TEST(table, keepsRowsApart)
+{
+    const struct idem_lambda_source *row;
+    const struct idem_lambda_source *other;
+    size_t pairs = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; (row = idem_lambda_source_at(i)) != NULL; i++) {
+        struct json_object *event = sample(row);
+
+        for (j = 0; (other = idem_lambda_source_at(j)) != NULL; j++) {
+            if (strcmp(other->name, "direct") == 0) {
+                continue;
+            }
+            assert_int_equal(
+                idem__lambda_rule_named(other->name)->is_from(event),
+                is_special_case(row->name, other->name));
+            pairs++;
+        }
+        (void)json_object_put(event);
+    }
+    print_message("# %zu pairs\n", pairs);
+}
+
+/* Without the member that its key is made of, an event has no key. */
+TEST(table, missesWhatKeysAreMadeOf)
+{
+    static const struct {
+        const char *source;
+        const char *event;
+    } rows[] = {
+        {"sqs", "{}"},
+        {"sqs", "{\"messageId\": 1}"},
+        {"sns", "{\"Sns\": {}}"},
+        {"sns", "{\"Sns\": \"x\"}"},
+        {"kinesis", "{\"eventID\": \"a\"}"},
+        {"kinesis", "{\"eventSourceARN\": \"a\"}"},
+        {"dynamodb", "{\"eventID\": null}"},
+        {"s3", "{\"s3\": {\"bucket\": {\"name\": \"b\"}}}"},
+        {"s3", "{\"s3\": {\"bucket\": {\"name\": \"b\"}, \"object\": "
+               "{\"key\": \"k\"}}}"},
+        {"schedule", "{\"time\": \"t\", \"resources\": []}"},
+        {"schedule", "{\"time\": \"t\", \"resources\": [1]}"},
+        {"schedule", "{\"resources\": [\"r\"]}"},
+        {"eventbridge", "{\"id\": \"\"}"},
+        {"stepfunctions", "{\"Execution\": {\"Id\": \"e\"}}"},
+        {"direct", "{\"idempotencyKey\": 7}"},
+        {"alb", "{\"headers\": null}"},
+        {"alb", "{}"},
+    };
+    struct idem_lambda_invocation now = IDEM_LAMBDA_INVOCATION_INIT;
+    size_t i;
+
+    now.request_id = "r";
+    for (i = 0; i < COUNT(rows); i++) {
+        struct json_object *event = json_tokener_parse(rows[i].event);
+        struct idem__buffer key = {0};
+
+        assert_non_null(
+            idem__lambda_rule_named(rows[i].source)->key(event, &now, &key));
+        idem__buffer_free(&key);
+        (void)json_object_put(event);
+    }
+}
+
+/* Each row's key is what stands in its sample. */
+TEST(table, makesTheKeys)
+{
+    static const char *const keys[][2] = {
+        {"alb", "order-42"},
+        {"function-url", "order-42"},
+        {"api-gateway-http", "order-42"},
+        {"api-gateway-rest", "order-42"},
+        {"sqs", "059f36b4-87a3-44ab-83d2-661975830a7d"},
+        {"sqs-fifo", "059f36b4-87a3-44ab-83d2-661975830a7d"},
+        {"sns", "95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
+        {"kinesis", "orders/shardId-000000000006:"
+                    "49590338271490256608559692538361571095921575989136588898"},
+        {"dynamodb", "c4ca4238a0b923820dcc509a6f75849b"},
+        {"s3", "invoices/2026/42.pdf//ObjectCreated:Put/0C0F6F405D6ED209E1"},
+        {"schedule", "arn:aws:events:eu-west-1:123456789012:rule/nightly@"
+                     "2026-10-08T16:53:06Z"},
+        {"eventbridge", "17793124-05d4-b198-2fde-7ededc63b103"},
+        {"stepfunctions", "arn:aws:states:eu-west-1:123456789012:execution:"
+                          "orders:order-42/Charge"},
+        {"direct", "order-42"},
+    };
+    struct idem_lambda_invocation now = IDEM_LAMBDA_INVOCATION_INIT;
+    size_t i;
+
+    now.request_id = "r";
+    for (i = 0; i < COUNT(keys); i++) {
+        const struct idem__lambda_rule *rule =
+            idem__lambda_rule_named(keys[i][0]);
+        struct json_object *event = sample(&rule->row);
+        struct json_object *first = idem__lambda_first(event);
+        struct idem__buffer key = {0};
+
+        assert_null(rule->key(first == NULL ? event : first, &now, &key));
+        assert_text(idem__buffer_slice(&key), keys[i][1]);
+        idem__buffer_free(&key);
+        (void)json_object_put(event);
+    }
+}
+
+/* The mark of a replay goes where the response has its headers. */
+TEST(replay, isMarked)
+{
+    static const char *const rows[][2] = {
+        {"{\"statusCode\":201}",
+         "{\"statusCode\":201,\"headers\":{\"Idempotent-Replayed\":\"true\"}}"},
+        {"{\"statusCode\":201,\"headers\":{\"a\":\"b\"}}",
+         "{\"statusCode\":201,\"headers\":{\"a\":\"b\",\"Idempotent-Replayed\":"
+         "\"true\"}}"},
+        {"{\"statusCode\":201,\"multiValueHeaders\":{}}",
+         "{\"statusCode\":201,\"multiValueHeaders\":{\"Idempotent-Replayed\":"
+         "[\"true\"]}}"},
+        {"{\"body\":\"no status\"}", "{\"body\":\"no status\"}"},
+        {"[1]", "[1]"},
+        {"null", "null"},
+    };
+    struct idem__buffer to = {0};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        idem__lambda_mark_replay(&to, idem_str(rows[i][0]));
+        assert_text(idem__buffer_slice(&to), rows[i][1]);
+    }
+    idem__buffer_free(&to);
+}
