@@ -309,6 +309,25 @@ def http():
         yield b"\x02\x01" + codes
 
 
+def sqs():
+    digest = hashlib.md5(b"b").hexdigest()
+    message = {"MessageId": "m", "ReceiptHandle": "r", "Body": "b"}
+    message.update(MD5OfBody=digest, Attributes={"ApproximateReceiveCount": "2"})
+    policy = {"deadLetterTargetArn": "arn:aws:sqs:r:1:d", "maxReceiveCount": 3}
+    numbers = {"VisibilityTimeout": "30", "RedrivePolicy": json.dumps(policy)}
+    failed = {"Id": "1", "Code": "InternalError", "SenderFault": False}
+    batch = {"Successful": [{"Id": "0"}], "Failed": [failed]}
+    for kind, answer in (
+        (0, {"Messages": [message, message]}),
+        (1, {"Attributes": numbers}),
+        (2, {"QueueUrl": "http://h/1/q"}),
+        (5, batch),
+        (6, batch),
+    ):
+        yield bytes([kind]) + json.dumps(answer).encode()
+    yield b"\x03receipt/\"\\\x00="
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -326,6 +345,7 @@ SEEDS = {
     "options": options,
     "record": record,
     "story": story,
+    "sqs": sqs,
     "text": text,
     "token": token,
     "transfer": transfer,
