@@ -3,11 +3,11 @@
 #include "help.h"
 
 const struct cli_command *const cli_commands[] = {
-    &cli_run,        &cli_begin, &cli_complete,  &cli_fail,  &cli_release,
-    &cli_unknown,    &cli_renew, &cli_show,      &cli_list,  &cli_resolve,
-    &cli_stats,      &cli_watch, &cli_reconcile, &cli_store, &cli_export,
-    &cli_import,     &cli_purge, &cli_limit,     &cli_key,   &cli_gateway,
-    &cli_completion, NULL,
+    &cli_run,     &cli_consume,    &cli_begin, &cli_complete,  &cli_fail,
+    &cli_release, &cli_unknown,    &cli_renew, &cli_show,      &cli_list,
+    &cli_resolve, &cli_stats,      &cli_watch, &cli_reconcile, &cli_store,
+    &cli_export,  &cli_import,     &cli_purge, &cli_limit,     &cli_key,
+    &cli_gateway, &cli_completion, NULL,
 };
 
 const struct cli_command *cli_command_find(const char *name)
