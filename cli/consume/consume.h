@@ -76,6 +76,7 @@ struct consume_story {
     bool recorded;
     const char *verdict; /* "": none; both are the line's. */
     const char *status;
+    bool journaled;        /* What was not recorded waits in the journal. */
     int64_t lease_left_ms; /* -1: not said; IDEM_NEVER: it does not end. */
 };
 

@@ -71,9 +71,10 @@ struct consume_verdict consume_judge(const struct consume_story *story,
         return judge_death(given);
     }
     if (story->executed && !story->recorded) {
-        /* The journal may have it: the next run for this key tells the store
-         * first. */
-        return verdict_of(CONSUME_AWAY, "not recorded", pause_ms(given));
+        /* If the store is away, the next run for this key tells it first what
+         * the journal has. Else the key was lost to somebody. */
+        return verdict_of(story->journaled ? CONSUME_AWAY : CONSUME_KEEP,
+                          "not recorded", pause_ms(given));
     }
     /* Damaged output is no reason to doubt that it was done. */
     if (story->executed || is(story->verdict, "REPLAY") ||

@@ -59,6 +59,7 @@ void consume_story_read(struct json_object *line,
         story.recorded = flag_of(line, "recorded");
         story.verdict = text_of(line, "verdict");
         story.status = text_of(line, "status");
+        story.journaled = text_of(line, "journal")[0] != '\0';
         if (json_object_object_get_ex(line, "lease_left_ms", &value)) {
             story.lease_left_ms =
                 value == NULL ? IDEM_NEVER : json_object_get_int64(value);

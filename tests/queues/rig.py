@@ -78,8 +78,8 @@ class Place:
             yield process
         finally:
             kill_session(process)
-            process.stdout.close()
-            process.stderr.close()
+            for pipe in filter(None, (process.stdout, process.stderr)):
+                pipe.close()
 
     def records(self, *options):
         done = self.idem("list", "--json", *options)

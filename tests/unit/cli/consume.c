@@ -22,9 +22,9 @@ TEST(judge, deletesOnlyWhatIsOnRecord)
          CONSUME_DONE, "done"},
         {"'verdict':'STARTED','executed':true,'recorded':false,"
          "'status':'in_progress','idem_status':80",
-         CONSUME_AWAY, "not recorded"},
+         CONSUME_KEEP, "not recorded"},
         {"'verdict':'STARTED','executed':true,'recorded':false,"
-         "'status':'completed','idem_status':80",
+         "'status':'completed','journal':'/x','idem_status':80",
          CONSUME_AWAY, "not recorded"},
         {"'verdict':'STARTED','executed':true,'recorded':true,"
          "'status':'released','idem_status':1",
