@@ -9,7 +9,7 @@ import time
 
 import rig
 from rig import Between, Place, error, ledger, outcomes, until
-from tap import PROGRAM, equal, main, note, start, test
+from tap import equal, main, note, run, skip, test
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
 QUICK = ("--lease", "2s", "--retry-after", "1s", "-q")
@@ -497,6 +497,25 @@ def a_failure_stops_its_group():
     equal(outcomes(lines), ["done"] * 6 + ["failed"] * 2)
     equal((status, p.queue.dead()), (79, []))
     assert ledger().index("b2") < ledger().index("a1"), ledger()
+
+
+# ---- For programs ----
+
+
+@test
+def a_handler_in_c_works_on_many_at_a_time():
+    """The example handles 200 messages of which two fail: each is done once, and what
+    failed is on record and in the dead-letter queue."""
+    program = os.environ.get("EXAMPLE_CONSUME")
+    if program is None:
+        skip("EXAMPLE_CONSUME names no program")
+    p = Place(visibility=30, receives=2)
+    p.queue.send([f"m{i}" for i in range(198)] + ["fail"] * 2)
+    done = run([program, p.queue.url, p.idem.store], env=p.env)
+    equal(done, (0, b"198 done, 0 replayed, 4 failed\n", b""))
+    equal(p.queue.dead(), ["fail", "fail"])
+    statuses = [r["status"] for r in p.records()]
+    equal((statuses.count("completed"), statuses.count("failed")), (198, 2))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ import os
 import random
 import signal
 import subprocess
-import threading
 import time
 
 import rig
 from rig import Between, Place, ledger, outcomes, until
-from tap import LONG, equal, main, note, skip, start, test, kill_session
+from tap import LONG, equal, kill_session, main, note, skip, test
 
 import dynamo
 
