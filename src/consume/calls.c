@@ -13,6 +13,7 @@ enum {
     PAUSE_CAP_MS = 20000, /* ... up to this. */
     RETRY_MS = 500,       /* The same for one message. */
     KEPT_MAX = 1000,      /* More are not received. */
+    ROOM_MS = 20,         /* So long a receive waits for room for more. */
     RECEIPT_MS = 600000,  /* A deletion is not tried for longer than this. */
 };
 
@@ -152,17 +153,39 @@ static bool may_receive(const struct idem_consumer *consumer, int64_t now_ms)
            idem__holds_count(&consumer->holds, IDEM__HOLD_KEPT) < KEPT_MAX;
 }
 
+/* Each receive costs the same, however many messages it brings: while others are
+ * at work, one for the first free place would bring them one by one. */
+static bool is_room_enough(struct idem_consumer *consumer, size_t room,
+                           int64_t now_ms)
+{
+    size_t enough = (consumer->options.hold_max + 1) / 2;
+
+    if (room >= enough || room >= IDEM__SQS_BATCH) {
+        return true;
+    }
+    if (consumer->room_ms == 0) {
+        consumer->room_ms = now_ms;
+    }
+    if (now_ms >= consumer->room_ms + ROOM_MS) {
+        return true;
+    }
+    consumer->receive_ms = consumer->room_ms + ROOM_MS;
+    return false;
+}
+
 static void send_receives(struct idem_consumer *consumer, int64_t now_ms)
 {
     struct idem__consume_call *call;
     size_t max;
 
     while (may_receive(consumer, now_ms) && (max = room(consumer)) > 0 &&
+           is_room_enough(consumer, max, now_ms) &&
            (call = free_call(consumer)) != NULL) {
         bool first =
             idem__consume_under_way(consumer, IDEM__CONSUME_RECEIVE) == 0;
 
         send_receive(consumer, call, max, first, now_ms);
+        consumer->room_ms = 0;
         if (call->kind == IDEM__CONSUME_NONE) {
             return;
         }

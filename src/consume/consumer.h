@@ -40,10 +40,11 @@ struct idem_consumer {
     struct idem_consumer_counters counters;
 
     int64_t receive_ms; /* No receive before then. */
-    unsigned failed;    /* Requests in a row. */
-    bool plenty;        /* The last receive brought all that it asked for. */
-    bool empty;         /* It brought nothing, and nothing will come back. */
-    int64_t back_ms;    /* What was let go of is back in the queue by then. */
+    int64_t room_ms; /* Since when there is room for some; 0: there is none. */
+    unsigned failed; /* Requests in a row. */
+    bool plenty;     /* The last receive brought all that it asked for. */
+    bool empty;      /* It brought nothing, and nothing will come back. */
+    int64_t back_ms; /* What was let go of is back in the queue by then. */
     bool paused;
     bool stopped;
     bool aborted;          /* The receives, after the stop. */
