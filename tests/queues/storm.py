@@ -21,13 +21,13 @@ WORK = """#!/bin/sh
 read -r body
 case $body in *poison*) echo "$IDEM_KEY" >>poison; exit 1;; esac
 echo "$IDEM_KEY $IDEM_FENCE $IDEM_TAKEOVER" >>ledger
-sleep 0.0$(( $$ % 9 ))
+sleep %s
 """
 
 
-def write_work():
+def write_work(seconds):
     with open("work", "w", encoding="ascii") as f:
-        f.write(WORK)
+        f.write(WORK % seconds)
     os.chmod("work", 0o755)
 
 
@@ -153,9 +153,9 @@ class Storm:
                 kill_session(consumer)
 
 
-def weather(policy, count, poison, kills, freezes, seconds):
+def weather(policy, work, count, poison, kills, freezes, seconds):
     rng = random.Random(SEED)
-    write_work()
+    write_work(work)
     p = Place(visibility=6, receives=3)
     sent = bodies(count, poison, rng)
     with Checked(p, 10 if LONG else 4) as between:
@@ -193,7 +193,7 @@ def every_effect_has_one_record():
     count, poison, kills, freezes, seconds = sizes(
         (100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000)
     )
-    p, records = weather("rerun", count, poison, kills, freezes, seconds)
+    p, records = weather("rerun", 0.05, count, poison, kills, freezes, seconds)
     effects = {}
     for line in ledger():
         key, _, takeover = line.split()
@@ -215,9 +215,9 @@ def under_hold_no_effect_comes_twice():
     """The same where a person must look: no effect comes twice; what is not on record
     as completed is unknown, and its message was not acknowledged."""
     count, poison, kills, freezes, seconds = sizes(
-        (50, 2, 6, 2, 100), (2000, 20, 150, 40, 1500)
+        (50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500)
     )
-    p, records = weather("hold", count, poison, kills, freezes, seconds)
+    p, records = weather("hold", 0.4, count, poison, kills, freezes, seconds)
     keys = [line.split()[0] for line in ledger()]
     equal(len(keys), len(set(keys)))
     by_status = {}
@@ -238,7 +238,7 @@ def without_idem_effects_come_twice():
     """The control: a plain consumer, which deletes after the work, has the effects of
     duplicates twice."""
     rng = random.Random(SEED)
-    write_work()
+    write_work(0)
     p = Place(visibility=6)
     count = 40
     p.queue.send(bodies(count, 0, rng))
