@@ -29,6 +29,8 @@ void story_set_attempt(struct story *story, const struct idem_attempt *attempt)
     story->fence = record->fence;
     story->attempts = record->attempts;
     story->takeover = attempt->takeover;
+    story->busy = attempt->verdict == IDEM_BUSY;
+    story->lease_left_ms = attempt->lease_left_ms;
 }
 
 void story_set_error(struct story *story, const char *text)
@@ -90,6 +92,9 @@ static void fill_json(struct cli_json *json, const struct story *s, int status)
     add_number(json, "fence", (int64_t)s->fence, s->fence != 0);
     add_number(json, "attempts", s->attempts, s->fence != 0);
     cli_json_bool(json, "takeover", s->takeover);
+    if (s->busy) {
+        cli_json_ms(json, "lease_left_ms", s->lease_left_ms);
+    }
     add_text(json, "journal", s->journal);
     add_error(json, s->error);
     cli_json_count(json, "idem_status", (uint64_t)status);

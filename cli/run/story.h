@@ -19,7 +19,9 @@ struct story {
     uint64_t fence; /* 0: no record was seen. */
     uint32_t attempts;
     bool takeover;
-    char *journal; /* Where the outcome waits; NULL: it does not. */
+    bool busy;
+    int64_t lease_left_ms; /* BUSY: of the owner's lease. */
+    char *journal;         /* Where the outcome waits; NULL: it does not. */
     char error[sizeof(((struct idem_error *)0)->text)]; /* Empty: none. */
 };
 

@@ -320,6 +320,25 @@ def reply():
         yield cuts + b"HTTP/1.1 100 Go\r\n\r\n" + ok + b"Content-Length: 0\r\n\r\n"
 
 
+def sqs():
+    digest = hashlib.md5(b"b").hexdigest()
+    message = {"MessageId": "m", "ReceiptHandle": "r", "Body": "b"}
+    message.update(MD5OfBody=digest, Attributes={"ApproximateReceiveCount": "2"})
+    policy = {"deadLetterTargetArn": "arn:aws:sqs:r:1:d", "maxReceiveCount": 3}
+    numbers = {"VisibilityTimeout": "30", "RedrivePolicy": json.dumps(policy)}
+    failed = {"Id": "1", "Code": "InternalError", "SenderFault": False}
+    batch = {"Successful": [{"Id": "0"}], "Failed": [failed]}
+    for kind, answer in (
+        (0, {"Messages": [message, message]}),
+        (1, {"Attributes": numbers}),
+        (2, {"QueueUrl": "http://h/1/q"}),
+        (5, batch),
+        (6, batch),
+    ):
+        yield bytes([kind]) + json.dumps(answer).encode()
+    yield b"\x03receipt/\"\\\x00="
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -338,6 +357,7 @@ SEEDS = {
     "record": record,
     "reply": reply,
     "story": story,
+    "sqs": sqs,
     "text": text,
     "token": token,
     "transfer": transfer,

@@ -139,6 +139,7 @@ def compile_complaints(source, flags=()):
 
 
 HEADERS = """#include <idem.h>
+#include <idem/consume.h>
 #include <idem/dynamodb.h>
 #include <idem/http.h>
 #include <idem/journal.h>

@@ -1,0 +1,273 @@
+/* idem consume: one recorded outcome for each message of a queue. */
+#include "consume/consume.h"
+
+const char *const consume_policies[] = {"rerun", "hold", NULL};
+const char *const consume_rules[] = {"release", "keep", "fail", "unknown",
+                                     NULL};
+const char *const consume_captures[] = {"none", "both", NULL};
+
+static const char *const fingerprints[] = {
+    [CONSUME_BODY] = "body",
+    [CONSUME_NO_FINGERPRINT] = "none",
+    NULL,
+};
+
+static struct consume_options options = {
+    .workers = 1,
+    .lease_ms = 60000,
+    .retention_ms = 86400000,
+    .attempts_max = 5,
+    .kill_after_ms = 5000,
+};
+
+static struct cli_option option_table[] = {
+    {.name = "queue",
+     .kind = CLI_TEXT,
+     .target = &options.queue,
+     .arg = "URL",
+     .help = "the queue, by its URL or its name"},
+    {.name = "region",
+     .kind = CLI_TEXT,
+     .target = &options.region,
+     .arg = "REGION",
+     .help = "where it is (default: as its URL says, else AWS's settings)"},
+    {.name = "insecure",
+     .kind = CLI_FLAG,
+     .target = &options.insecure,
+     .help = "allow http:// to another machine"},
+    {.name = "workers",
+     .letter = 'w',
+     .kind = CLI_COUNT,
+     .target = &options.workers,
+     .arg = "N",
+     .min = 1,
+     .max = CONSUME_WORKERS_MAX,
+     .help = "messages at work at the same time (1)"},
+    {.name = "visibility",
+     .kind = CLI_DURATION,
+     .target = &options.visibility_ms,
+     .arg = "TIME",
+     .min = 2000,
+     .max = 43200000,
+     .help = "how long a message is hidden at a time (default: the queue's)"},
+    {.name = "key",
+     .letter = 'k',
+     .kind = CLI_TEXT,
+     .target = &options.key,
+     .arg = "JQ",
+     .help = "make the key from the body (default: the message's id)"},
+    CLI_OPTION_SCOPE(&options.scope),
+    {.name = "lease",
+     .kind = CLI_DURATION,
+     .target = &options.lease_ms,
+     .arg = "TIME",
+     .min = IDEM_LEASE_MIN_MS,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "how long the key is a worker's, unless renewed (60s)"},
+    {.name = "retention",
+     .kind = CLI_DURATION,
+     .target = &options.retention_ms,
+     .arg = "TIME",
+     .min = CLI_OR_NEVER(1),
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "how long a duplicate is known as one (24h)"},
+    {.name = "on-expired-lease",
+     .kind = CLI_CHOICE,
+     .target = &options.on_expired_lease,
+     .arg = "POLICY",
+     .choices = consume_policies,
+     .help = "rerun, or hold (a person must look)"},
+    {.name = "max-attempts",
+     .kind = CLI_COUNT,
+     .target = &options.attempts_max,
+     .arg = "N",
+     .max = UINT32_MAX,
+     .help = "give up after N starts; 0: never (5)"},
+    {.name = "fingerprint",
+     .kind = CLI_CHOICE,
+     .target = &options.fingerprint,
+     .arg = "WHAT",
+     .choices = fingerprints,
+     .help = "what messages of one key must agree in: body, none"},
+    {.name = "keep-input",
+     .kind = CLI_FLAG,
+     .target = &options.keep_input,
+     .help = "keep the body with the record, for people"},
+    {.name = "on-failure",
+     .kind = CLI_CHOICE,
+     .target = &options.on_failure,
+     .arg = "RULE",
+     .choices = consume_rules,
+     .given = &options.on_failure_given,
+     .help = "what a status other than 0 is: release (and at the last receive "
+             "fail), keep, fail, unknown"},
+    {.name = "retry-after",
+     .kind = CLI_DURATION,
+     .target = &options.retry_after_ms,
+     .arg = "TIME",
+     .max = 43200000,
+     .given = &options.retry_after_given,
+     .help = "when a message that failed comes back (default: when its "
+             "visibility ends)"},
+    {.name = "max-time",
+     .kind = CLI_DURATION,
+     .target = &options.max_time_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "stop the command after this long"},
+    {.name = "kill-after",
+     .kind = CLI_DURATION,
+     .target = &options.kill_after_ms,
+     .arg = "TIME",
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "time between SIGTERM and SIGKILL to what must stop (5s)"},
+    {.name = "capture",
+     .kind = CLI_CHOICE,
+     .target = &options.capture,
+     .arg = "WHAT",
+     .choices = consume_captures,
+     .help = "none: leave the output alone; both: record it"},
+    {.name = "until-empty",
+     .kind = CLI_FLAG,
+     .target = &options.until_empty,
+     .help = "end when nothing more comes"},
+    {.name = "max-messages",
+     .kind = CLI_COUNT,
+     .target = &options.max_messages,
+     .arg = "N",
+     .max = INT64_MAX,
+     .help = "end after N messages"},
+    {.name = "strict",
+     .kind = CLI_FLAG,
+     .target = &options.strict,
+     .help = "do not begin if something is wrong with the queue"},
+    CLI_OPTION_JSON(&options.json),
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_FLAG,
+     .target = &options.verbose,
+     .help = "say more on stderr"},
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .target = &options.quiet,
+     .help = "say nothing but errors"},
+    CLI_OPTION_STORE(&options.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem consume --queue orders -- ./handle-order",
+    "idem consume --queue orders -w 8 --lease 30s -- ./handle-order",
+    "idem consume --queue orders --key '[.tenant, .orderId]' -- ./charge",
+    "idem consume --queue orders --until-empty --json -- ./import",
+    NULL,
+};
+
+static int check(const struct cli_command *command, int argc)
+{
+    char lease[32];
+
+    if (argc < 1) {
+        return cli_usage(command, "there is no command; put it behind --");
+    }
+    if (options.queue == NULL) {
+        return cli_usage(command, "which queue? Name it with --queue URL");
+    }
+    if (options.lease_ms > options.retention_ms) {
+        cli_duration_text(options.lease_ms, lease);
+        return cli_usage(command, "--retention is shorter than --lease %s",
+                         lease);
+    }
+    return 0;
+}
+
+/* A store that cannot be opened is told before a message is received. */
+static int check_store(void)
+{
+    struct idem_store *store;
+    int status = cli_open_store(options.store, /* flags= */ 0, &store);
+
+    if (status == 0) {
+        idem_close(store);
+    }
+    return status;
+}
+
+static int open_consumer(struct consume *consume)
+{
+    struct idem_consumer_options to = IDEM_CONSUMER_OPTIONS_INIT;
+    struct idem_error error = {0};
+
+    to.queue = options.queue;
+    to.region = options.region;
+    to.insecure = options.insecure;
+    to.hold_max = (size_t)options.workers;
+    to.visibility_ms = options.visibility_ms / 1000 * 1000;
+    if (options.until_empty) {
+        to.wait_ms = 1000;
+    }
+    if (idem_consumer_open(&to, &consume->consumer, &error) == 0) {
+        return 0;
+    }
+    cli_say("the queue: %s", error.text);
+    return error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
+}
+
+static int open_select(struct consume *consume)
+{
+    struct idem_error error = {0};
+
+    if (options.key == NULL) {
+        return 0;
+    }
+    error.code = idem_select_create(options.key, /* options= */ NULL,
+                                    &consume->select, &error);
+    if (error.code != 0) {
+        cli_say("--key: %s", error.text);
+    }
+    return error.code == 0 ? 0 : cli_exit_of(error.code);
+}
+
+static int act(struct consume *consume)
+{
+    int status = open_select(consume);
+
+    if (status == 0) {
+        status = check_store();
+    }
+    if (status == 0) {
+        status = open_consumer(consume);
+    }
+    if (status == 0) {
+        status = consume_check(consume);
+    }
+    if (status == 0) {
+        status = consume_loop(consume);
+        consume_summary(consume);
+    }
+    idem_consumer_close(consume->consumer);
+    idem_select_destroy(consume->select);
+    return status;
+}
+
+static int consume_main(const struct cli_command *command, int argc,
+                        char **argv)
+{
+    static struct consume consume = {.options = &options};
+    int status = check(command, argc);
+
+    consume.argv = argv;
+    return status != 0 ? status : act(&consume);
+}
+
+const struct cli_command cli_consume = {
+    .name = "consume",
+    .summary = "run a command once for each message of an SQS queue",
+    .usage = "idem consume [OPTION...] --queue URL -- COMMAND [ARG...]",
+    .examples = examples,
+    .options = option_table,
+    .run = consume_main,
+    .takes_command = true,
+};

@@ -1,0 +1,172 @@
+/* consume.h: what the parts of `idem consume` share.
+ *
+ *     consume.c     options; the steps in their order
+ *     check.c       what is wrong with the queue for this use of it
+ *     loop.c        receives, begins, and ends, until it is told to stop
+ *     worker.c      one message: an `idem run` of its own
+ *     story.c       what that says of it
+ *     judge.c       what becomes of the message
+ *     report.c      lines for people and programs
+ *
+ * A message is worked on by a process that is `idem run` itself: its keeper, its
+ * lease, its journal and its rules are those of that command. If this process
+ * dies, they go on to their end; the message comes back, and is replayed.
+ */
+#ifndef IDEM_CLI_CONSUME_CONSUME_H
+#define IDEM_CLI_CONSUME_CONSUME_H
+
+#include "cli.h"
+
+#include <idem/consume.h>
+#include <idem/key.h>
+
+#include <json-c/json.h>
+
+#include <signal.h>
+#include <sys/types.h>
+
+#define CONSUME_WORKERS_MAX 256
+
+enum consume_fingerprint {
+    CONSUME_BODY,
+    CONSUME_NO_FINGERPRINT,
+};
+
+struct consume_options {
+    const char *queue;
+    const char *region;
+    bool insecure;
+    uint64_t workers;
+    int64_t visibility_ms;
+    const char *key; /* A jq program; NULL: the id of the message. */
+    const char *scope;
+    int64_t lease_ms;
+    int64_t retention_ms;
+    int on_expired_lease; /* Index into consume_policies. */
+    uint64_t attempts_max;
+    int fingerprint; /* enum consume_fingerprint */
+    bool keep_input;
+    int on_failure; /* Index into consume_rules. */
+    bool on_failure_given;
+    int64_t retry_after_ms;
+    bool retry_after_given;
+    int64_t max_time_ms;
+    int64_t kill_after_ms;
+    int capture; /* Index into consume_captures. */
+    bool until_empty;
+    uint64_t max_messages;
+    bool strict;
+    bool json;
+    bool verbose;
+    bool quiet;
+    const char *store;
+};
+
+extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
+extern const char *const consume_rules[];    /* "release" ..., NULL. */
+extern const char *const consume_captures[]; /* "none", "both", NULL. */
+
+/* ---- story.c, judge.c ---- */
+
+/* What `idem run` said of a message; zeroed: it said nothing. */
+struct consume_story {
+    bool told;
+    int idem_status;
+    bool executed;
+    bool recorded;
+    const char *verdict; /* "": none; both are the line's. */
+    const char *status;
+    bool journaled;        /* What was not recorded waits in the journal. */
+    int64_t lease_left_ms; /* -1: not said; IDEM_NEVER: it does not end. */
+};
+
+/* The line of JSON in the file @fd; NULL: there is no whole one. The caller puts
+ * it back. */
+struct json_object *consume_story_line(int fd);
+
+/* @line may be NULL. */
+void consume_story_read(struct json_object *line,
+                        struct consume_story *ret_story);
+
+enum consume_fate {
+    CONSUME_DONE = 1, /* On record as completed: it may be deleted. */
+    CONSUME_LEAVE,    /* Its failure is: the redrive policy decides. */
+    CONSUME_KEEP,     /* Its duplicate is at work: again after the lease. */
+    CONSUME_AWAY,     /* The store is, and not the message: all wait. */
+    CONSUME_STOP,     /* Nothing can be done for any message. */
+};
+
+struct consume_verdict {
+    enum consume_fate fate;
+    const char *word; /* "done", "replayed", "failed" ... */
+    int64_t ms;       /* KEEP, AWAY: after how long it is begun again. */
+};
+
+/* @given: how often the message was begun here. */
+struct consume_verdict consume_judge(const struct consume_story *story,
+                                     uint64_t given);
+
+/* ---- worker.c ---- */
+
+struct consume_worker {
+    pid_t pid; /* 0: it is free. */
+    struct idem_message *message;
+    int status_fd; /* Where the story is told. */
+    char key[IDEM_KEY_MAX + 1];
+};
+
+struct consume_counts {
+    uint64_t done;
+    uint64_t replayed;
+    uint64_t failed;
+    uint64_t unknown;
+    uint64_t busy;
+    uint64_t away;
+};
+
+struct consume {
+    const struct consume_options *options;
+    char **argv; /* The command; NULL at its end. */
+    struct idem_consumer *consumer;
+    struct idem_select *select;
+    struct consume_worker workers[CONSUME_WORKERS_MAX];
+    size_t running;
+    int signal_fd;
+    sigset_t before;
+    unsigned told; /* How often we were told to stop. */
+    bool stopping;
+    bool paused;
+    uint64_t begun;
+    int status; /* For the end: the first that is not 0. */
+    int64_t shown_ms;
+    struct consume_counts counts;
+};
+
+/* Starts `idem run` for @message, with its body as input. 0, or -1 with errno. */
+int consume_worker_start(struct consume *consume, struct consume_worker *worker,
+                         struct idem_message *message, const char *key);
+
+/* ---- check.c, loop.c ---- */
+
+/* Says what is wrong with the queue for this use. 0, or (--strict) a status. */
+int consume_check(const struct consume *consume);
+
+/* Until it is told to stop, or has done what it was asked for. The status. */
+int consume_loop(struct consume *consume);
+
+/* ---- report.c ---- */
+
+/* Counts and tells what became of @message. @key NULL: there is none, and @why
+ * says why; @line: what `idem run` said, or NULL. */
+void consume_report(struct consume *consume, const struct idem_message *message,
+                    const char *key, const struct consume_verdict *verdict,
+                    const char *why, struct json_object *line);
+
+/* On a terminal, not too often. */
+void consume_progress(struct consume *consume);
+void consume_summary(const struct consume *consume);
+
+/* CLOCK_MONOTONIC. */
+int64_t consume_now_ms(void);
+
+#endif

@@ -1,0 +1,332 @@
+/* Receives, begins and ends, until it is told to stop. */
+#include "consume/consume.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    LONGEST_MS = 60000,
+    FLUSH_MS = 10000, /* For the last deletions. */
+    AGAIN_MS = 1000,
+};
+
+static void stop(struct consume *consume)
+{
+    consume->stopping = true;
+    idem_consumer_stop(consume->consumer);
+}
+
+/* ---- Ends ---- */
+
+/* While the store is away each receive would count against a message that nobody
+ * can begin. Those that are held find out when it is back. */
+static void note_store(struct consume *consume, enum consume_fate fate)
+{
+    bool away = fate == CONSUME_AWAY;
+
+    if (away != consume->paused) {
+        consume->paused = away;
+        idem_consumer_pause(consume->consumer, away);
+        cli_progress_end();
+        cli_say(away ? "nothing more is received until the store is back"
+                     : "the store is back");
+    }
+}
+
+static void note_failure(struct consume *consume, const char *word)
+{
+    if (consume->status == 0) {
+        consume->status = strcmp(word, "unknown") == 0    ? CLI_UNKNOWN
+                          : strcmp(word, "mismatch") == 0 ? CLI_MISMATCH
+                                                          : CLI_FAILED;
+    }
+}
+
+static void leave(struct consume *consume, struct idem_message *message)
+{
+    const struct consume_options *o = consume->options;
+
+    idem_consumer_leave(consume->consumer, message,
+                        o->retry_after_given ? o->retry_after_ms : -1);
+}
+
+static void apply(struct consume *consume, struct idem_message *message,
+                  const struct consume_verdict *verdict, int idem_status)
+{
+    switch (verdict->fate) {
+    case CONSUME_DONE:
+        idem_consumer_delete(consume->consumer, message);
+        break;
+    case CONSUME_LEAVE:
+        note_failure(consume, verdict->word);
+        leave(consume, message);
+        break;
+    case CONSUME_KEEP:
+    case CONSUME_AWAY:
+        idem_consumer_keep(consume->consumer, message, verdict->ms);
+        break;
+    case CONSUME_STOP:
+        consume->status = idem_status;
+        idem_consumer_leave(consume->consumer, message, 0);
+        stop(consume);
+        break;
+    }
+}
+
+static void take_end(struct consume *consume, struct consume_worker *worker)
+{
+    struct idem_message *message = worker->message;
+    struct json_object *line = consume_story_line(worker->status_fd);
+    struct consume_verdict verdict;
+    struct consume_story story;
+
+    (void)close(worker->status_fd);
+    worker->pid = 0;
+    consume->running--;
+    consume_story_read(line, &story);
+    verdict = consume_judge(&story, message->given);
+    if (story.told) {
+        note_store(consume, verdict.fate);
+    }
+    consume_report(consume, message, worker->key, &verdict, /* why= */ NULL,
+                   line);
+    apply(consume, message, &verdict, story.idem_status);
+    (void)json_object_put(line);
+}
+
+static void take_ends(struct consume *consume)
+{
+    size_t i;
+
+    for (i = 0; i < consume->options->workers; i++) {
+        struct consume_worker *worker = &consume->workers[i];
+        int how;
+
+        if (worker->pid != 0 && waitpid(worker->pid, &how, WNOHANG) > 0) {
+            take_end(consume, worker);
+        }
+    }
+}
+
+/* ---- Starts ---- */
+
+/* The key of @message in @key. 0, or an enum idem_code with a sentence. */
+static int make_key(struct consume *consume, const struct idem_message *message,
+                    char key[IDEM_KEY_MAX + 1], struct idem_error *error)
+{
+    struct idem_slice text = message->id;
+
+    if (consume->select != NULL) {
+        struct idem_slice output;
+        int rc =
+            idem_select_run(consume->select, message->body, &output, error);
+
+        if (rc != 0) {
+            return rc;
+        }
+        text = idem_select_text(consume->select, output);
+    }
+    if (text.len == 0 || text.len > IDEM_KEY_MAX ||
+        memchr(text.base, '\0', text.len) != NULL) {
+        (void)snprintf(error->text, sizeof(error->text),
+                       "it would be empty, longer than %d bytes, or have a "
+                       "NUL in it",
+                       IDEM_KEY_MAX);
+        return IDEM_EINVALID;
+    }
+    memcpy(key, text.base, text.len);
+    key[text.len] = '\0';
+    return 0;
+}
+
+static struct consume_worker *free_worker(struct consume *consume)
+{
+    size_t i;
+
+    for (i = 0; i < consume->options->workers; i++) {
+        if (consume->workers[i].pid == 0) {
+            return &consume->workers[i];
+        }
+    }
+    return NULL;
+}
+
+static void refuse(struct consume *consume, struct idem_message *message,
+                   const struct idem_error *error)
+{
+    static const struct consume_verdict no_key = {.fate = CONSUME_LEAVE,
+                                                  .word = "no key"};
+
+    consume_report(consume, message, /* key= */ NULL, &no_key, error->text,
+                   /* line= */ NULL);
+    note_failure(consume, no_key.word);
+    leave(consume, message);
+}
+
+static void begin(struct consume *consume, struct consume_worker *worker,
+                  struct idem_message *message)
+{
+    struct idem_error error = {0};
+    char key[IDEM_KEY_MAX + 1];
+    int rc = make_key(consume, message, key, &error);
+
+    if (rc == IDEM_EUNAVAILABLE || rc == IDEM_ENOMEM) {
+        idem_consumer_keep(consume->consumer, message, AGAIN_MS);
+    } else if (rc != 0) {
+        refuse(consume, message, &error);
+    } else if (consume_worker_start(consume, worker, message, key) != 0) {
+        cli_say("cannot start a worker: %s", strerror(errno));
+        idem_consumer_keep(consume->consumer, message, AGAIN_MS);
+    } else {
+        consume->running++;
+    }
+}
+
+static void begin_what_can(struct consume *consume)
+{
+    const struct consume_options *o = consume->options;
+    struct idem_message *message;
+    struct consume_worker *worker;
+
+    while (!consume->stopping && (worker = free_worker(consume)) != NULL &&
+           (message = idem_consumer_next(consume->consumer)) != NULL) {
+        consume->begun += message->given == 1;
+        begin(consume, worker, message);
+        if (o->max_messages != 0 && consume->begun >= o->max_messages) {
+            stop(consume);
+        }
+    }
+}
+
+/* ---- The loop ---- */
+
+/* The first time the work goes on to its end; after that it is told to stop too,
+ * and `idem run` says what becomes of it. */
+static void told_to_stop(struct consume *consume, int signo)
+{
+    size_t i;
+
+    if (consume->told++ == 0) {
+        if (!consume->options->quiet && consume->running > 0) {
+            cli_progress_end();
+            cli_say("receives no more; %zu still at work", consume->running);
+        }
+        stop(consume);
+        return;
+    }
+    for (i = 0; i < consume->options->workers; i++) {
+        if (consume->workers[i].pid != 0) {
+            (void)kill(consume->workers[i].pid, signo);
+        }
+    }
+}
+
+static void take_signals(struct consume *consume)
+{
+    struct signalfd_siginfo info;
+
+    while (read(consume->signal_fd, &info, sizeof(info)) ==
+           (ssize_t)sizeof(info)) {
+        if (info.ssi_signo == SIGCHLD) {
+            take_ends(consume);
+        } else {
+            told_to_stop(consume, (int)info.ssi_signo);
+        }
+    }
+}
+
+static void work(struct consume *consume)
+{
+    struct idem_error error = {0};
+
+    if (idem_consumer_work(consume->consumer, &error) != 0 &&
+        !consume->stopping) {
+        cli_progress_end();
+        cli_say("%s; nothing more is received", error.text);
+        consume->status =
+            error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
+        stop(consume);
+    }
+    if (consume->options->until_empty && !consume->stopping &&
+        consume->running == 0 && idem_consumer_is_empty(consume->consumer)) {
+        stop(consume);
+    }
+}
+
+static void wait_for_news(struct consume *consume)
+{
+    struct pollfd news[] = {
+        {.fd = consume->signal_fd, .events = POLLIN},
+        {.fd = idem_consumer_fd(consume->consumer), .events = POLLIN},
+    };
+    int64_t ms = idem_consumer_due_ms(consume->consumer) - consume_now_ms();
+
+    if (ms > 0) {
+        (void)poll(news, 2, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
+    }
+}
+
+/* What is left after the stop: work under way, then the last requests. */
+static bool is_over(struct consume *consume, int64_t *flush_until_ms)
+{
+    if (!consume->stopping || consume->running > 0) {
+        return false;
+    }
+    if (*flush_until_ms == 0) {
+        *flush_until_ms = consume_now_ms() + FLUSH_MS;
+    }
+    return idem_consumer_busy(consume->consumer) == 0 ||
+           consume_now_ms() >= *flush_until_ms;
+}
+
+static int take_over_signals(struct consume *consume)
+{
+    static const int taken[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+    sigset_t set;
+    size_t i;
+
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)sigemptyset(&set);
+    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        (void)sigaddset(&set, taken[i]);
+    }
+    consume->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return consume->signal_fd < 0
+               ? -1
+               : sigprocmask(SIG_BLOCK, &set, &consume->before);
+}
+
+/* Who told us to stop is not told of the messages that failed by then. */
+static int end_status(const struct consume *consume)
+{
+    bool is_about_messages = consume->status == CLI_FAILED ||
+                             consume->status == CLI_UNKNOWN ||
+                             consume->status == CLI_MISMATCH;
+
+    return consume->told > 0 && is_about_messages ? 0 : consume->status;
+}
+
+int consume_loop(struct consume *consume)
+{
+    int64_t flush_until_ms = 0;
+
+    if (take_over_signals(consume) != 0) {
+        cli_say("cannot watch for signals: %s", strerror(errno));
+        return CLI_UNAVAILABLE;
+    }
+    for (;;) {
+        take_signals(consume);
+        work(consume);
+        begin_what_can(consume);
+        if (is_over(consume, &flush_until_ms)) {
+            break;
+        }
+        consume_progress(consume);
+        wait_for_news(consume);
+    }
+    (void)close(consume->signal_fd);
+    return end_status(consume);
+}

@@ -1,0 +1,165 @@
+/* What became of each message, and of all of them: for people and programs. */
+#include "consume/consume.h"
+
+#include "json.h"
+
+#include <time.h>
+
+#define SHOW_MS 200
+
+int64_t consume_now_ms(void)
+{
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void count(struct consume_counts *counts,
+                  const struct consume_verdict *verdict)
+{
+    switch (verdict->fate) {
+    case CONSUME_DONE:
+        if (strcmp(verdict->word, "replayed") == 0) {
+            counts->replayed++;
+        } else {
+            counts->done++;
+        }
+        break;
+    case CONSUME_LEAVE:
+        if (strcmp(verdict->word, "unknown") == 0) {
+            counts->unknown++;
+        } else {
+            counts->failed++;
+        }
+        break;
+    case CONSUME_KEEP:
+        counts->busy++;
+        break;
+    case CONSUME_AWAY:
+    case CONSUME_STOP:
+        counts->away++;
+        break;
+    }
+}
+
+static const char *action_of(enum consume_fate fate)
+{
+    switch (fate) {
+    case CONSUME_DONE:
+        return "delete";
+    case CONSUME_LEAVE:
+        return "leave";
+    case CONSUME_KEEP:
+    case CONSUME_AWAY:
+        return "keep";
+    case CONSUME_STOP:
+        break;
+    }
+    return "stop";
+}
+
+static void print_line(const struct idem_message *message,
+                       const struct consume_verdict *verdict, const char *why,
+                       struct json_object *line)
+{
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "message_id", message->id);
+    cli_json_count(&json, "receives", message->receives);
+    cli_json_text(&json, "outcome", verdict->word);
+    cli_json_text(&json, "action", action_of(verdict->fate));
+    if (why != NULL) {
+        cli_json_text(&json, "error", why);
+    }
+    if (line != NULL && !json.failed) {
+        (void)json_object_object_add(json.object, "run", json_object_get(line));
+    }
+    (void)cli_json_print(&json);
+    (void)fflush(stdout); /* Whoever reads it waits for each line. */
+    cli_json_finish(&json);
+}
+
+/* " of 3": that the queue allows. */
+static void max_text(const struct consume *consume, char text[32])
+{
+    uint64_t max = idem_consumer_info(consume->consumer)->max_receives;
+
+    text[0] = '\0';
+    if (max != 0) {
+        (void)snprintf(text, 32, " of %llu", (unsigned long long)max);
+    }
+}
+
+static void say(const struct consume *consume,
+                const struct idem_message *message, const char *key,
+                const struct consume_verdict *verdict, const char *why)
+{
+    char shown_id[160], shown_key[160], max[32];
+    bool detail =
+        verdict->fate == CONSUME_DONE || verdict->fate == CONSUME_KEEP;
+
+    if (consume->options->quiet || (detail && !consume->options->verbose)) {
+        return;
+    }
+    cli_progress_end();
+    max_text(consume, max);
+    cli_say("message %s (%s%s%sreceive %llu%s): %s%s%s",
+            cli_escape(message->id, shown_id, sizeof(shown_id)),
+            key != NULL ? "key " : "",
+            key != NULL
+                ? cli_escape(idem_str(key), shown_key, sizeof(shown_key))
+                : "",
+            key != NULL ? ", " : "", (unsigned long long)message->receives, max,
+            verdict->word, why != NULL ? ": " : "", why != NULL ? why : "");
+}
+
+void consume_report(struct consume *consume, const struct idem_message *message,
+                    const char *key, const struct consume_verdict *verdict,
+                    const char *why, struct json_object *line)
+{
+    count(&consume->counts, verdict);
+    if (consume->options->json) {
+        print_line(message, verdict, why, line);
+    }
+    say(consume, message, key, verdict, why);
+}
+
+void consume_progress(struct consume *consume)
+{
+    const struct consume_counts *c = &consume->counts;
+    int64_t now_ms = consume_now_ms();
+
+    if (consume->options->quiet || !cli_stderr_is_tty() ||
+        now_ms < consume->shown_ms + SHOW_MS) {
+        return;
+    }
+    consume->shown_ms = now_ms;
+    (void)fprintf(stderr,
+                  "\r\033[K%llu done, %llu replayed, %llu failed, %llu "
+                  "unknown; %zu at work%s",
+                  (unsigned long long)c->done, (unsigned long long)c->replayed,
+                  (unsigned long long)c->failed, (unsigned long long)c->unknown,
+                  consume->running,
+                  consume->paused ? "; the store is away" : "");
+}
+
+void consume_summary(const struct consume *consume)
+{
+    struct idem_consumer_counters n = IDEM_CONSUMER_COUNTERS_INIT;
+    const struct consume_counts *c = &consume->counts;
+
+    if (consume->options->quiet) {
+        return;
+    }
+    cli_progress_end();
+    idem_consumer_count(consume->consumer, &n);
+    cli_say("%llu received: %llu done, %llu replayed, %llu failed, %llu "
+            "unknown, %llu times busy; %llu deleted; %llu requests to SQS",
+            (unsigned long long)n.received, (unsigned long long)c->done,
+            (unsigned long long)c->replayed, (unsigned long long)c->failed,
+            (unsigned long long)c->unknown, (unsigned long long)c->busy,
+            (unsigned long long)n.deleted,
+            (unsigned long long)(n.receives + n.deletes + n.extensions));
+}

@@ -1,0 +1,308 @@
+/* One message: an `idem run` of its own. */
+#include "consume/consume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    STATUS_FD = 3, /* In the worker. */
+    ARGS_MAX = 48,
+    OWN_MAX = 3,
+};
+
+/* ---- The options of `idem run` ---- */
+
+struct args {
+    const char *list[ARGS_MAX];
+    size_t len;
+    char texts[8][40]; /* Of those that are numbers. */
+    size_t texts_len;
+    char fingerprint[2 * IDEM_FINGERPRINT_LEN + 1];
+};
+
+static void add(struct args *args, const char *option, const char *value)
+{
+    args->list[args->len++] = option;
+    if (value != NULL) {
+        args->list[args->len++] = value;
+    }
+}
+
+static void add_ms(struct args *args, const char *option, int64_t ms)
+{
+    char *text = args->texts[args->texts_len++];
+
+    (void)snprintf(text, sizeof(args->texts[0]), "%lldms", (long long)ms);
+    add(args, option, ms == IDEM_NEVER ? "never" : text);
+}
+
+static void add_count(struct args *args, const char *option, uint64_t count)
+{
+    char *text = args->texts[args->texts_len++];
+
+    (void)snprintf(text, sizeof(args->texts[0]), "%llu",
+                   (unsigned long long)count);
+    add(args, option, text);
+}
+
+/* So that another message with the same key is not taken for a duplicate. */
+static int add_fingerprint(struct args *args, const struct consume *consume,
+                           const struct idem_message *message)
+{
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+
+    if (consume->options->fingerprint == CONSUME_NO_FINGERPRINT) {
+        add(args, "--fingerprint", "none");
+        return 0;
+    }
+    if (idem_fingerprint(&message->body, 1, idem_bytes(NULL, 0), fingerprint) !=
+        0) {
+        return -1;
+    }
+    cli_hex(idem_bytes(fingerprint, sizeof(fingerprint)), args->fingerprint);
+    add(args, "--fingerprint", args->fingerprint);
+    return 0;
+}
+
+/* What the queue gives up after this receive is to be found as failed, and not as
+ * something that may be tried again. */
+static const char *failure_rule(const struct consume *consume,
+                                const struct idem_message *message)
+{
+    const struct consume_options *o = consume->options;
+    uint64_t max = idem_consumer_info(consume->consumer)->max_receives;
+
+    if (!o->on_failure_given && max != 0 && message->receives >= max) {
+        return "fail";
+    }
+    return consume_rules[o->on_failure];
+}
+
+static int fill(struct args *args, const struct consume *consume,
+                const struct idem_message *message, const char *key)
+{
+    const struct consume_options *o = consume->options;
+
+    memset(args, 0, sizeof(*args));
+    add(args, "idem", "run");
+    add(args, "--status-fd", "3");
+    add(args, "--key", key);
+    if (o->scope != NULL) {
+        add(args, "--scope", o->scope);
+    }
+    add_ms(args, "--lease", o->lease_ms);
+    add_ms(args, "--retention", o->retention_ms);
+    add(args, "--on-expired-lease", consume_policies[o->on_expired_lease]);
+    add_count(args, "--max-attempts", o->attempts_max);
+    add(args, "--on-failure", failure_rule(consume, message));
+    add(args, "--capture", consume_captures[o->capture]);
+    add_ms(args, "--kill-after", o->kill_after_ms);
+    if (o->max_time_ms != 0) {
+        add_ms(args, "--max-time", o->max_time_ms);
+    }
+    if (o->keep_input) {
+        add(args, "--input", "-");
+    }
+    if (o->store != NULL) {
+        add(args, "--store", o->store);
+    }
+    add(args, o->verbose ? "--verbose" : "--quiet", NULL);
+    return add_fingerprint(args, consume, message);
+}
+
+/* The options, "--" and the command; to be freed. NULL: out of memory. */
+static char **join(const struct args *args, char **command)
+{
+    size_t n = 0;
+    size_t i;
+    char **list;
+
+    while (command[n] != NULL) {
+        n++;
+    }
+    list = calloc(args->len + n + 2, sizeof(*list));
+    if (list == NULL) {
+        return NULL;
+    }
+    for (i = 0; i < args->len; i++) {
+        list[i] = (char *)(uintptr_t)args->list[i];
+    }
+    list[i++] = (char *)(uintptr_t) "--";
+    memcpy(list + i, command, n * sizeof(*list));
+    return list;
+}
+
+/* ---- The environment ---- */
+
+struct own {
+    char *texts[OWN_MAX];
+    char **list;
+};
+
+static void own_finish(struct own *own)
+{
+    size_t i;
+
+    for (i = 0; i < OWN_MAX; i++) {
+        free(own->texts[i]);
+    }
+    free(own->list);
+}
+
+static int set(char **to, const char *name, struct idem_slice value)
+{
+    return asprintf(to, "IDEM_MESSAGE_%s=%.*s", name, (int)value.len,
+                    value.len > 0 ? (const char *)value.base : "") < 0
+               ? -1
+               : 0;
+}
+
+/* Ours, and what the message is called. 0 or -1; finish it in any case. */
+static int own_init(struct own *own, const struct idem_message *message)
+{
+    char receives[24];
+    size_t n = 0;
+    size_t i;
+
+    memset(own, 0, sizeof(*own));
+    (void)snprintf(receives, sizeof(receives), "%llu",
+                   (unsigned long long)message->receives);
+    while (environ[n] != NULL) {
+        n++;
+    }
+    own->list = calloc(n + OWN_MAX + 1, sizeof(*own->list));
+    if (own->list == NULL || set(&own->texts[0], "ID", message->id) != 0 ||
+        set(&own->texts[1], "RECEIVES", idem_str(receives)) != 0 ||
+        set(&own->texts[2], "GROUP", message->group) != 0) {
+        return -1;
+    }
+    memcpy(own->list, own->texts, sizeof(own->texts));
+    for (i = 0, n = OWN_MAX; environ[i] != NULL; i++) {
+        if (strncmp(environ[i], "IDEM_MESSAGE_", 13) != 0) {
+            own->list[n++] = environ[i];
+        }
+    }
+    return 0;
+}
+
+/* ---- Starting ---- */
+
+/* The body as a file without a name; -1 with errno. */
+static int open_body(struct idem_slice body)
+{
+    int fd = memfd_create("message", MFD_CLOEXEC);
+    const char *p = body.base;
+    size_t left = body.len;
+
+    while (fd >= 0 && left > 0) {
+        ssize_t n = write(fd, p, left);
+
+        if (n < 0) {
+            (void)close(fd);
+            return -1;
+        }
+        p += n;
+        left -= (size_t)n;
+    }
+    if (fd >= 0) {
+        (void)lseek(fd, 0, SEEK_SET);
+    }
+    return fd;
+}
+
+/* In a group of its own: what a terminal sends to us is not meant for it. */
+static int spawn(const struct consume *consume, char **argv, char **env,
+                 int body, int status_fd, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int rc;
+
+    if (posix_spawn_file_actions_init(&actions) != 0) {
+        return ENOMEM;
+    }
+    if (posix_spawnattr_init(&attributes) != 0) {
+        (void)posix_spawn_file_actions_destroy(&actions);
+        return ENOMEM;
+    }
+    rc = posix_spawn_file_actions_adddup2(&actions, body, STDIN_FILENO);
+    if (rc == 0) {
+        rc = posix_spawn_file_actions_adddup2(&actions, status_fd, STATUS_FD);
+    }
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
+                                                    POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setpgroup(&attributes, 0);
+    (void)posix_spawnattr_setsigmask(&attributes, &consume->before);
+    if (rc == 0) {
+        rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv,
+                         env);
+    }
+    (void)posix_spawnattr_destroy(&attributes);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return rc;
+}
+
+/* 0 or an errno. */
+static int start(const struct consume *consume, const struct args *args,
+                 const struct idem_message *message, int status_fd,
+                 pid_t *ret_pid)
+{
+    char **argv = join(args, consume->argv);
+    int body = open_body(message->body);
+    struct own own;
+    int rc = ENOMEM;
+
+    if (own_init(&own, message) == 0 && argv != NULL && body >= 0) {
+        rc = spawn(consume, argv, own.list, body, status_fd, ret_pid);
+    }
+    own_finish(&own);
+    free(argv);
+    if (body >= 0) {
+        (void)close(body);
+    }
+    return rc;
+}
+
+/* Above the worker's own: a dup2() to itself would leave it closed on exec. */
+static int open_status(void)
+{
+    int low = memfd_create("status", MFD_CLOEXEC);
+    int fd;
+
+    if (low < 0) {
+        return -1;
+    }
+    fd = fcntl(low, F_DUPFD_CLOEXEC, STATUS_FD + 1);
+    (void)close(low);
+    return fd;
+}
+
+int consume_worker_start(struct consume *consume, struct consume_worker *worker,
+                         struct idem_message *message, const char *key)
+{
+    struct args args;
+    int rc;
+
+    if (fill(&args, consume, message, key) != 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    worker->status_fd = open_status();
+    if (worker->status_fd < 0) {
+        return -1;
+    }
+    rc = start(consume, &args, message, worker->status_fd, &worker->pid);
+    if (rc != 0) {
+        (void)close(worker->status_fd);
+        worker->pid = 0;
+        errno = rc;
+        return -1;
+    }
+    worker->message = message;
+    (void)snprintf(worker->key, sizeof(worker->key), "%s", key);
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* idem/consume.h: messages of an SQS queue, held while they are worked on.
+ *
+ * A queue delivers at least once, and counts how often: a message that was
+ * received too often goes to the dead-letter queue. A consumer holds messages for
+ * its caller: it receives no more of them than the caller can begin, keeps them
+ * invisible to others while they are held, and deletes them, ten at a time, once
+ * the caller has said that their outcome is on record.
+ *
+ * Calling sequence
+ * ----------------
+ *
+ *     idem_consumer_open(&options, &consumer, &error)
+ *     |
+ *     +-- idem_consumer_work(consumer, &error)     never blocks
+ *     +-- idem_consumer_next(consumer)             a message to begin, or NULL
+ *     |     |
+ *     |     |   idem_begin(), the work, idem_complete(); then one of
+ *     |     +-- idem_consumer_delete()  its outcome is on record
+ *     |     +-- idem_consumer_leave()   it failed: the redrive policy decides
+ *     |     +-- idem_consumer_keep()    its duplicate is in flight: again later
+ *     +-- idem_consumer_wait(consumer, ms)
+ *     |
+ *     idem_consumer_close(consumer)
+ *
+ * A message that is kept is not received again, so it is not counted out while
+ * its duplicate is at work elsewhere; if this process dies, it comes back to the
+ * queue when that duplicate's lease is over.
+ *
+ * Of a FIFO queue, next() gives a message only after every earlier one of its
+ * group was deleted; when one is left, those behind it are given back.
+ *
+ * A consumer and its messages are used by one thread at a time; a foreign event
+ * loop watches idem_consumer_fd() and calls work() then and at
+ * idem_consumer_due_ms(). Like a DynamoDB store it reads AWS's variables and files,
+ * and may have a short-lived thread while credentials are fetched.
+ */
+#ifndef IDEM_CONSUME_H
+#define IDEM_CONSUME_H
+
+#include <idem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+struct idem_consumer;
+
+struct idem_consumer_options {
+    size_t size;           /* sizeof, set by IDEM_CONSUMER_OPTIONS_INIT. */
+    const char *queue;     /* Its URL, or its name. */
+    const char *region;    /* NULL: the URL's, else as AWS's settings say. */
+    bool insecure;         /* http:// to another machine is wanted. */
+    size_t hold_max;       /* 1. Messages given and waiting to be, at most. */
+    int64_t visibility_ms; /* 0: the queue's. From 2 s to 12 h. */
+    int64_t wait_ms;       /* 20,000. A long poll; at most that. */
+    int64_t open_ms;       /* 10,000. How long opening may take. */
+};
+
+#define IDEM_CONSUMER_OPTIONS_INIT                                             \
+    {                                                                          \
+        sizeof(struct idem_consumer_options), NULL, NULL, false, 1, 0, 20000,  \
+            10000                                                              \
+    }
+
+/* What the queue said of itself when it was opened. */
+struct idem_consumer_queue {
+    const char *url; /* Until the consumer is closed, as all texts here. */
+    const char *region;
+    int64_t visibility_ms; /* Of the queue, not of the options. */
+    int64_t retention_ms;
+    int64_t waiting;   /* About so many messages; -1: not said. */
+    int64_t in_flight; /* Likewise. */
+    bool fifo;
+    uint64_t max_receives;    /* 0: no dead-letter queue. */
+    const char *dead_letter;  /* Its ARN; "": none. */
+    bool dead_letter_missing; /* SQS says that there is no such queue. */
+};
+
+/* What was done since it was opened. */
+struct idem_consumer_counters {
+    size_t size; /* sizeof, set by IDEM_CONSUMER_COUNTERS_INIT. */
+    uint64_t received;
+    uint64_t again;   /* Of them: held already. */
+    uint64_t damaged; /* Of them: the body was not what its MD5 says. */
+    uint64_t deleted;
+    uint64_t undeleted; /* Could not be: they come back, and are replayed. */
+    uint64_t left;
+    uint64_t kept;
+    uint64_t given_back; /* Never begun. */
+    uint64_t lost;       /* Came back to the queue while they were held. */
+    uint64_t receives;   /* Requests, by kind ... */
+    uint64_t empty;      /* ... of which nothing came ... */
+    uint64_t deletes;
+    uint64_t extensions; /* ... batches of changed visibility. */
+    uint64_t failures;   /* Requests that failed, of all kinds. */
+};
+
+#define IDEM_CONSUMER_COUNTERS_INIT                                            \
+    {                                                                          \
+        sizeof(struct idem_consumer_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,   \
+            0, 0, 0, 0                                                         \
+    }
+
+/* A message. Read-only; its texts stay until it is deleted, left, or given back
+ * by idem_consumer_close(). */
+struct idem_message {
+    struct idem_slice id;
+    struct idem_slice body;
+    struct idem_slice group; /* Of a FIFO queue, else empty. */
+    uint64_t receives;       /* As SQS counts them; about. */
+    uint64_t given;          /* How often next() gave it. */
+    void *user;              /* Yours. */
+};
+
+/* Finds the queue and reads its attributes.
+ *
+ * IDEM_EINVALID      An option is missing or out of range.
+ * IDEM_ENOTFOUND     There is no such queue.
+ * IDEM_EDENIED       The credentials do not allow it.
+ * IDEM_ECONFIG       No region, no libcurl, an endpoint that may not be used.
+ * IDEM_EUNAVAILABLE  No answer in time.
+ * IDEM_ENOMEM
+ */
+int idem_consumer_open(const struct idem_consumer_options *options,
+                       struct idem_consumer **ret_consumer,
+                       struct idem_error *ret_error);
+
+const struct idem_consumer_queue *idem_consumer_info(
+    const struct idem_consumer *consumer);
+
+/* Sends, receives, extends, deletes: whatever can be done without waiting. An
+ * error is one that does not pass by itself; nothing is received any more, and
+ * what is held may still be deleted. One that passes is only counted, and told by
+ * idem_consumer_trouble().
+ *
+ * IDEM_ENOTFOUND, IDEM_EDENIED, IDEM_ECONFIG
+ */
+int idem_consumer_work(struct idem_consumer *consumer,
+                       struct idem_error *ret_error);
+
+/* The next message to begin, oldest first; NULL: none now. It is the caller's
+ * until he calls one of the three that follow. */
+struct idem_message *idem_consumer_next(struct idem_consumer *consumer);
+
+/* Its outcome is on record: it is deleted, together with others. */
+void idem_consumer_delete(struct idem_consumer *consumer,
+                          struct idem_message *message);
+
+/* It is not done: it comes back to the queue after @ms (negative: when its
+ * visibility ends by itself), and is counted when it is received again. */
+void idem_consumer_leave(struct idem_consumer *consumer,
+                         struct idem_message *message, int64_t ms);
+
+/* It cannot be begun yet: it stays held, invisible to others for @ms and a
+ * little more, and next() gives it again after @ms. It is not counted. */
+void idem_consumer_keep(struct idem_consumer *consumer,
+                        struct idem_message *message, int64_t ms);
+
+/* While @paused nothing is received. For times when nothing can be begun: each
+ * receive would count against the messages. */
+void idem_consumer_pause(struct idem_consumer *consumer, bool paused);
+
+/* Nothing is received from now on, and what is not yet begun is given back. */
+void idem_consumer_stop(struct idem_consumer *consumer);
+
+/* The sentence of a failure that has not passed yet; NULL: none. */
+const char *idem_consumer_trouble(const struct idem_consumer *consumer);
+
+/* Messages held in any way, and requests under way that change them. After
+ * idem_consumer_stop(), 0 says that all is done. */
+size_t idem_consumer_busy(const struct idem_consumer *consumer);
+
+/* True if nothing is held, the last receive brought nothing, and no message that
+ * was let go of here is still to come back. */
+bool idem_consumer_is_empty(const struct idem_consumer *consumer);
+
+void idem_consumer_count(const struct idem_consumer *consumer,
+                         struct idem_consumer_counters *ret_counters);
+
+/* Readable when work() has something to do. */
+int idem_consumer_fd(const struct idem_consumer *consumer);
+
+/* CLOCK_MONOTONIC in ms by which work() and next() have something to do even so;
+ * IDEM_NEVER: they do not. */
+int64_t idem_consumer_due_ms(const struct idem_consumer *consumer);
+
+/* Waits until one of the two, at most @ms. */
+void idem_consumer_wait(struct idem_consumer *consumer, int64_t ms);
+
+/* Lets go of everything that is held, as it is: messages come back when their
+ * visibility ends. Takes no time. NULL is allowed. */
+void idem_consumer_close(struct idem_consumer *consumer);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,523 @@
+"""idem consume on a real server of the SQS protocol."""
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+
+import rig
+from rig import Between, Place, error, ledger, outcomes, until
+from tap import equal, main, note, run, skip, test
+
+BODY = 'printf "%s\\n" "$(cat)" >>ledger'
+QUICK = ("--lease", "2s", "--retry-after", "1s", "-q")
+
+
+# ---- One outcome for each message ----
+
+
+@test
+def each_message_is_worked_on_once_and_deleted():
+    """Each message is the input of one command, and is deleted when its outcome is
+    on record; the environment names it."""
+    p = Place()
+    p.queue.send([f"m{i}" for i in range(25)])
+    work = 'printf "%s %s %s\\n" "$(cat)" $IDEM_MESSAGE_RECEIVES "$IDEM_KEY" >>ledger'
+    status, lines, said = p.consume("-w", "5", work=work)
+    equal(status, 0)
+    equal(outcomes(lines), ["done"] * 25)
+    got = sorted(line.split() for line in ledger())
+    equal([line[:2] for line in got], sorted([f"m{i}", "1"] for i in range(25)))
+    equal({line[2] for line in got}, {line["message_id"] for line in lines})
+    equal(p.queue.count(), (0, 0))
+    equal({r["status"] for r in p.records()}, {"completed"})
+    assert "25 received: 25 done" in said, said
+
+
+@test
+def a_duplicate_is_replayed_and_deleted():
+    """A message with the key of one that is done runs nothing and is deleted; the
+    control is a queue without keys, where it runs again."""
+    p = Place()
+    bodies = [json.dumps({"order": i % 3}) for i in range(9)]
+    p.queue.send(bodies)
+    status, lines, _ = p.consume("--key", ".order", work=BODY)
+    equal(status, 0)
+    equal(outcomes(lines), ["done"] * 3 + ["replayed"] * 6)
+    equal(sorted(ledger()), sorted(set(bodies)))
+    equal(sorted(r["key"] for r in p.records()), ["0", "1", "2"])
+
+    p.queue.send(bodies)  # The control: each message is its own operation.
+    p.consume(work=BODY.replace("ledger", "control"))
+    equal(len(ledger("control")), 9)
+
+
+@test
+def messages_of_one_key_that_differ_are_not_duplicates():
+    """Another body under the same key is a mismatch, and is left to the queue;
+    without fingerprints it counts as a duplicate."""
+    p = Place()
+    p.queue.send(['{"order":1,"sent":1}', '{"order":1,"sent":2}'])
+    status, lines, _ = p.consume("--key", ".order", *QUICK, work=BODY)
+    equal(status, 65)
+    equal(outcomes(lines)[:2], ["done", "mismatch"])
+    equal(p.queue.dead(), ['{"order":1,"sent":2}'])
+    p.queue.send(['{"order":2,"sent":1}', '{"order":2,"sent":2}'])
+    _, lines, _ = p.consume("--key", ".order", "--fingerprint", "none", work=BODY)
+    equal(outcomes(lines), ["done", "replayed"])
+
+
+@test
+def a_message_without_a_key_is_left_to_the_queue():
+    """No key can be made of it: nothing runs, it ends in the dead-letter queue."""
+    p = Place()
+    p.queue.send(['{"other":1}', "no JSON", '{"order":7}'])
+    status, lines, said = p.consume("--key", ".order", *QUICK[:-1], work=BODY)
+    equal(status, 79)
+    equal(outcomes(lines), ["done"] + ["no key"] * 6)
+    equal(ledger(), ['{"order":7}'])
+    equal(p.queue.dead(), sorted(["no JSON", '{"other":1}']))
+    assert "no key: " in said, said
+
+
+@test
+def what_is_delivered_while_it_is_held_is_not_begun_again():
+    """A message whose visibility ended too early comes again while it is at work: it
+    is begun once, and deleted with the newer receipt."""
+    p = Place(visibility=30)
+
+    class Early(Between):
+        def answer(self, request, status, text, headers):
+            handles = re.findall(rb'"ReceiptHandle":"([^"]+)"', text)
+            if handles and not released:
+                released.append(handles[0].decode())
+                threading.Timer(1, self.release).start()
+            super().answer(request, status, text, headers)
+
+        def release(self):
+            ask = dict(QueueUrl=p.queue.url, ReceiptHandle=released[0])
+            p.queue.call("ChangeMessageVisibility", VisibilityTimeout=0, **ask)
+
+    released = []
+    with Early(p.at) as between:
+        p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+        p.queue.send(["slow"])
+        work = f"echo x >>begun; sleep 3; {BODY}"
+        status, lines, said = p.consume("-w", "3", work=work)
+    equal((status, outcomes(lines)), (0, ["done"]))
+    equal((ledger(), ledger("begun")), (["slow"], ["x"]))
+    equal(p.queue.count(), (0, 0))
+    assert "2 received: 1 done" in said, said
+
+
+# ---- Failures ----
+
+
+@test
+def poison_ends_in_the_dead_letter_queue_with_its_failure_on_record():
+    """A message that always fails is tried as often as the queue allows, is on record
+    as failed, and is in the dead-letter queue; the others flow on."""
+    p = Place(receives=3)
+    p.queue.send(["good1", "poison", "good2"])
+    work = 'B=$(cat); if [ "$B" = poison ]; then echo x >>tries; exit 3; fi; echo "$B" >>ledger'
+    status, lines, _ = p.consume("-w", "2", *QUICK, work=work)
+    equal(status, 79)
+    equal(sorted(ledger()), ["good1", "good2"])
+    equal(len(ledger("tries")), 3)
+    equal(p.queue.dead(), ["poison"])
+    failed = p.records("--status", "failed")
+    equal(len(failed), 1)
+    equal([l["outcome"] for l in lines].count("failed"), 3)
+    assert "status 3" in failed[0]["error"], failed
+    equal(failed[0]["attempts"], 3)
+
+
+@test
+def one_that_fails_once_is_done_the_next_time():
+    """A failure releases the key: the redelivery runs, and nothing is left over."""
+    p = Place()
+    p.queue.send(["a"])
+    work = f"test -e again || {{ touch again; exit 1; }}; {BODY}"
+    status, lines, _ = p.consume(*QUICK, work=work)
+    equal(outcomes(lines), ["done", "failed"])
+    equal(ledger(), ["a"])
+    equal((status, p.queue.dead(), p.queue.count()), (79, [], (0, 0)))
+
+
+@test
+def a_failure_that_is_the_outcome_is_deleted():
+    """With --on-failure keep a failure is the recorded outcome, and ends the message;
+    with unknown a person must look, and it is not acknowledged."""
+    p = Place()
+    p.queue.send(["a"])
+    status, lines, _ = p.consume("--on-failure", "keep", work="exit 7")
+    equal((status, outcomes(lines)), (0, ["done"]))
+    equal(p.records()[0]["status"], "completed")
+    p.queue.send(["b"])
+    status, lines, _ = p.consume("--on-failure", "unknown", *QUICK, work="exit 7")
+    equal((status, outcomes(lines)), (76, ["unknown"] * 3))
+    equal(p.queue.dead(), ["b"])
+
+
+@test
+def a_command_that_cannot_be_executed_stops_it():
+    """Where the command is not there no message is failed by that: it stops, and the
+    message is in the queue."""
+    p = Place()
+    p.queue.send(["a"])
+    status, lines, _ = p.consume(work=["./nowhere"])
+    equal((status, outcomes(lines)), (127, ["cannot execute"]))
+    equal(p.queue.count(), (1, 0))
+
+
+@test
+def the_body_is_kept_where_it_is_asked_for():
+    """--keep-input keeps the body with the record of a failure, for people."""
+    p = Place(receives=1)
+    p.queue.send(["the order"])
+    p.consume(*QUICK, "--keep-input", work="cat >/dev/null; exit 1")
+    key = p.records()[0]["key"]
+    shown = json.loads(p.idem("show", "--json", key).stdout)
+    equal((shown["status"], shown["input_len"]), ("failed", len("the order")))
+
+
+# ---- Duplicates in flight ----
+
+
+@test(rows=[64])
+def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
+    """While another owner is at work its duplicate is held: it stays in the queue and
+    is received once, although the visibility timeout is shorter than the lease;
+    that is said at the start."""
+    p = Place(visibility=2, receives=2)
+    p.queue.send(['{"order":1}'])
+    with p.idem.start(
+        "run", "-k", "1", "--lease", "3s", "--fingerprint", "none", "--", "sleep", "7"
+    ) as other:
+        until(lambda: p.records(), "the other is at work")
+        with Between(p.at) as between:
+            p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+            status, lines, said = p.consume(
+                "--key", ".order", "--fingerprint", "none", "--lease", "3s", work=BODY
+            )
+            held = between.count("ChangeMessageVisibilityBatch")
+        equal(other.wait(), 0)
+    equal(status, 0)
+    equal(outcomes(lines)[-1], "replayed")
+    equal({line["receives"] for line in lines}, {1})
+    busy = outcomes(lines).count("busy")
+    assert busy >= 2, lines
+    equal(ledger(), [])
+    equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
+    assert "visibility timeout (2s) is shorter than the lease (3s)" in said, said
+    note(f"{busy} times busy, {held} changes of visibility, 1 receive")
+
+
+@test
+def what_dies_with_its_worker_is_taken_over():
+    """The worker of a message is killed: its lease ends, another takes over, and the
+    message is deleted only then."""
+    p = Place()
+    p.queue.send(["a"])
+    work = "echo $PPID >>pids; test -e second || { touch second; sleep 60; }; echo a >>ledger"
+    with p.start("--until-empty", "--lease", "2s", "-q", work=work) as consumer:
+        until(lambda: os.path.exists("second") and ledger("pids"), "it is at work")
+        kill_worker(consumer.pid)
+        equal(consumer.wait(30), 0)
+    equal(len(ledger("pids")), 2)
+    equal(ledger(), ["a"])
+    equal(p.queue.count(), (0, 0))
+    equal(p.records()[0]["attempts"], 2)
+
+
+def children_of(pid):
+    path = f"/proc/{pid}/task/{pid}/children"
+    with open(path, encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def kill_worker(pid):
+    for child in children_of(pid):
+        os.kill(child, signal.SIGKILL)
+
+
+# ---- The queue is checked ----
+
+
+@test(rows=[64])
+def what_is_wrong_with_the_queue_is_said_before_it_begins():
+    """No dead-letter queue, one receive, more receives than attempts, a visibility
+    below the lease: each is said; with --strict nothing is received."""
+    p = Place(visibility=30, receives=None)
+    _, _, said = p.consume("--max-messages", "1", work="true")
+    assert "it has no dead-letter queue" in said, said
+    assert "visibility timeout (30s) is shorter than the lease (1m)" in said, said
+    p = Place(visibility=60, receives=1)
+    _, _, said = p.consume(work="true")
+    assert "after one receive" in said and "lease" not in said, said
+    p = Place(visibility=60, receives=9)
+    _, _, said = p.consume(work="true")
+    assert "after 9 receives, and --max-attempts is 5" in said, said
+    p.queue.send(["a"])
+    status, lines, said = p.consume("--strict", work="true")
+    equal((status, lines), (78, []))
+    equal(p.queue.count(), (1, 0))
+    p = Place(visibility=60, receives=3)
+    p.queue.call("DeleteQueue", QueueUrl=p.queue.dead_url)
+    _, _, said = p.consume(work="true")
+    assert "-dead does not exist" in said, said
+    p = Place(visibility=60, receives=3)
+    _, _, said = p.consume("--strict", work="true")
+    assert "the queue:" not in said, said
+
+
+@test
+def a_queue_may_be_named():
+    """A name is enough where the region is known; a wrong one is a configuration
+    error."""
+    p = Place()
+    p.queue.send(["a"])
+    name = p.queue.url.rpartition("/")[2]
+    args = ("--until-empty", "-q", "--", "sh", "-c", BODY)
+    done = p.idem("consume", "--queue", name, *args, env=p.env)
+    equal((done.status, ledger()), (0, ["a"]))
+    done = p.idem("consume", "--queue", "nowhere", *args, env=p.env)
+    equal(done.status, 78)
+    assert b"QueueDoesNotExist" in done.stderr, done
+    for wrong in ("a b", "arn:aws:sqs:eu-west-1:1:q"):
+        equal(p.idem("consume", "--queue", wrong, *args, env=p.env).status, 64)
+    equal(p.idem("consume", "--", "true", env=p.env).status, 64)
+    equal(p.idem("consume", "--queue", name, env=p.env).status, 64)
+    done = p.idem("consume", "--queue", name, "--key", ".[", "--", "true", env=p.env)
+    equal(done.status, 64)
+
+
+# ---- Back-pressure, stopping ----
+
+
+@test
+def no_more_is_received_than_can_begin():
+    """With two workers no more than two messages are in flight at any time."""
+    p = Place()
+    p.queue.send([f"m{i}" for i in range(12)])
+    most = []
+    with p.start("-w", "2", "--until-empty", "-q", work=f"sleep 0.3; {BODY}") as it:
+        while it.poll() is None:
+            most.append(p.queue.count()[1])
+            time.sleep(0.02)
+    equal(len(ledger()), 12)
+    # Deletions are gathered for a moment: those are in flight, too.
+    assert max(most) <= 2 + 2, max(most)
+    note(f"at most {max(most)} in flight, of which 2 may wait to be deleted")
+
+
+@test
+def it_drains_when_it_is_told_to_stop():
+    """SIGTERM: nothing more is begun, what is at work goes to its end and is
+    deleted, the rest is in the queue at once; the status is 0."""
+    p = Place()
+    p.queue.send([f"m{i}" for i in range(6)])
+    work = f"echo x >>begun; sleep 1; {BODY}"
+    with p.start("-w", "2", work=work) as consumer:
+        until(lambda: len(ledger("begun")) == 2, "two are at work")
+        consumer.terminate()
+        equal(consumer.wait(20), 0)
+    equal((len(ledger("begun")), len(ledger())), (2, 2))
+    equal(p.queue.count(), (4, 0))
+
+
+@test
+def it_ends_the_work_when_it_is_told_twice():
+    """A second SIGTERM is passed on: the command ends, and its message is not
+    acknowledged."""
+    p = Place()
+    p.queue.send(["a"])
+    work = "echo x >>begun; exec sleep 60"
+    with p.start("-q", work=work) as consumer:
+        until(lambda: ledger("begun"), "it is at work")
+        consumer.terminate()
+        time.sleep(0.3)
+        consumer.terminate()
+        equal(consumer.wait(20), 0)
+    equal(p.queue.count(), (0, 1))
+    equal(p.records()[0]["status"], "in_progress")
+
+
+@test
+def a_command_has_a_time():
+    """--max-time stops a command; its message is not acknowledged."""
+    p = Place(receives=1)
+    p.queue.send(["a"])
+    began = time.monotonic()
+    status, lines, _ = p.consume(*QUICK, "--max-time", "1s", work="exec sleep 60")
+    equal((status, outcomes(lines)), (79, ["failed"]))
+    assert time.monotonic() - began < 20
+    equal(p.queue.dead(), ["a"])
+
+
+# ---- SQS in trouble ----
+
+
+@test(rows=[16])
+def a_queue_that_throttles_is_asked_again():
+    """Receives, deletions and extensions that are throttled, refused by a 500, or
+    never answered are tried again: each message is done once and deleted."""
+    p = Place(visibility=4)
+    turns = {}
+
+    def rule(action, _body):
+        turns[action] = turns.get(action, 0) + 1
+        trouble = (error("RequestThrottled"), (500, {}), "drop", "lose", (200, {"x": 1}))
+        if action == "GetQueueAttributes":
+            trouble = trouble[:3]
+        if action == "ReceiveMessage":
+            trouble = (*trouble[:3], (200, {"Messages": 7}))
+        return trouble[turns[action] - 1] if turns[action] <= len(trouble) else None
+
+    with Between(p.at, rule) as between:
+        p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+        p.queue.send(["a", "b"])
+        status, lines, _ = p.consume("-w", "2", work=f"sleep 3; {BODY}")
+        deletes = between.count("DeleteMessageBatch")
+    equal(status, 0)
+    equal(sorted(ledger()), ["a", "b"])
+    equal(set(outcomes(lines)) - {"replayed"}, {"done"})
+    equal(p.queue.count(), (0, 0))
+    note(f"{deletes} deletions asked for, in spite of {sum(turns.values())} requests")
+
+
+@test(rows=[19])
+def a_queue_that_is_gone_or_denied_ends_it():
+    """What does not pass by itself is told, and nothing more is received; what is at
+    work is ended and deleted first."""
+    for name, wanted in (("QueueDoesNotExist", 78), ("AccessDeniedException", 77)):
+        p = Place()
+        turns = []
+
+        def rule(action, _body):
+            if action == "ReceiveMessage":
+                turns.append(action)
+                return error(name) if len(turns) > 1 else None
+            return None
+
+        with Between(p.at, rule) as between:
+            p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+            p.queue.send(["a"])
+            status, lines, said = p.consume("-w", "2", work=f"sleep 0.5; {BODY}")
+        equal((status, outcomes(lines)), (wanted, ["done"]))
+        assert name in said, said
+        equal(p.queue.count(), (0, 0))
+
+
+@test
+def a_body_that_was_damaged_is_not_worked_on():
+    """A body that is not what its MD5 says is not begun: it comes back whole."""
+    p = Place(visibility=2)
+    damaged = []
+
+    class Bad(Between):
+        def answer(self, request, status, text, headers):
+            if b'"Body":"whole"' in text and not damaged:
+                damaged.append(1)
+                text = text.replace(b'"Body":"whole"', b'"Body":"whale"')
+            super().answer(request, status, text, headers)
+
+    with Bad(p.at) as between:
+        p.env["AWS_ENDPOINT_URL_SQS"] = between.url
+        p.queue.send(["whole"])
+        with p.start("-q", "--lease", "2s", work=BODY) as consumer:
+            until(ledger, "it is done")
+            consumer.terminate()
+            equal(consumer.wait(20), 0)
+    equal((damaged, ledger()), ([1], ["whole"]))
+
+
+# ---- The store in trouble ----
+
+
+@test(rows=[24])
+def while_the_store_is_away_nothing_is_received():
+    """The store cannot be reached for a while: what is held waits, nothing more is
+    received, nothing is counted out, and all is done once it is back."""
+    p = Place(visibility=2, receives=2)
+    p.queue.send([f"m{i}" for i in range(8)])
+    os.mkdir("away")
+    # No store: a directory stands where the file was to be.
+    work = f"{BODY}; n=$(wc -l <ledger); if [ $n -eq 2 ]; then mv idem.db kept; for f in wal shm lock; do [ -e idem.db-$f ] && mv idem.db-$f kept-$f; done; mkdir idem.db; fi"
+    with p.start("-w", "1", "--until-empty", "--json", "--lease", "2s", work=work) as it:
+        until(lambda: os.path.isdir("idem.db"), "the store is away")
+        time.sleep(5)
+        before = p.queue.count()
+        os.rmdir("idem.db")
+        os.rename("kept", "idem.db")
+        for f in ("wal", "shm", "lock"):
+            if os.path.exists(f"kept-{f}"):
+                os.rename(f"kept-{f}", f"idem.db-{f}")
+        out, said = it.communicate(timeout=60)
+    lines = [json.loads(line) for line in out.splitlines()]
+    equal(it.returncode, 0)
+    assert before[0] >= 5, before
+    equal(sorted(ledger()), sorted(f"m{i}" for i in range(8)))
+    equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
+    equal({line["receives"] for line in lines}, {1})
+    assert b"nothing more is received until the store is back" in said, said
+    kinds = {kind: outcomes(lines).count(kind) for kind in set(outcomes(lines))}
+    note(f"outcomes: {kinds}")
+
+
+# ---- FIFO ----
+
+
+@test
+def groups_keep_their_order():
+    """Of a FIFO queue each group is worked on in its order, several groups at once."""
+    p = Place(fifo=True)
+    bodies = [f"{'abc'[i % 3]}{i // 3}" for i in range(18)]
+    p.queue.send(bodies, groups=[body[0] for body in bodies])
+    status, lines, _ = p.consume("-w", "6", work=f"sleep 0.0$(shuf -i 0-9 -n1); {BODY}")
+    equal((status, outcomes(lines)), (0, ["done"] * 18))
+    for group in "abc":
+        equal([b for b in ledger() if b[0] == group], [f"{group}{i}" for i in range(6)])
+
+
+@test
+def a_failure_stops_its_group():
+    """A message that fails stops those behind it in its group, and no other group,
+    until it is done or in the dead-letter queue; the order is kept."""
+    p = Place(fifo=True, receives=3)
+    bodies = ["a0", "a1", "b0", "b1", "a2", "b2"]
+    p.queue.send(bodies, groups=[body[0] for body in bodies])
+    work = 'B=$(cat); if [ $B = a1 ] && [ $IDEM_MESSAGE_RECEIVES -lt 3 ]; then exit 1; fi; '
+    work += 'echo $B >>ledger'
+    status, lines, _ = p.consume("-w", "4", *QUICK, work=work)
+    equal([b for b in ledger() if b[0] == "a"], ["a0", "a1", "a2"])
+    equal([b for b in ledger() if b[0] == "b"], ["b0", "b1", "b2"])
+    equal(outcomes(lines), ["done"] * 6 + ["failed"] * 2)
+    equal((status, p.queue.dead()), (79, []))
+    assert ledger().index("b2") < ledger().index("a1"), ledger()
+
+
+# ---- For programs ----
+
+
+@test
+def a_handler_in_c_works_on_many_at_a_time():
+    """The example handles 200 messages of which two fail: each is done once, and what
+    failed is on record and in the dead-letter queue."""
+    program = os.environ.get("EXAMPLE_CONSUME")
+    if program is None:
+        skip("EXAMPLE_CONSUME names no program")
+    p = Place(visibility=30, receives=2)
+    p.queue.send([f"m{i}" for i in range(198)] + ["fail"] * 2)
+    done = run([program, p.queue.url, p.idem.store], env=p.env)
+    equal(done, (0, b"198 done, 0 replayed, 4 failed\n", b""))
+    equal(p.queue.dead(), ["fail", "fail"])
+    statuses = [r["status"] for r in p.records()]
+    equal((statuses.count("completed"), statuses.count("failed")), (198, 2))
+
+
+if __name__ == "__main__":
+    with rig.servers:
+        main()
