@@ -1,7 +1,6 @@
 /* idem reconcile: records the outcomes that wait on this host for their store. */
 #include "cli.h"
 #include "harvest.h"
-#include "from_log.h"
 #include "journal.h"
 #include "json.h"
 
@@ -20,7 +19,6 @@ static struct {
     const char *drop;
     const char *from;
     const char *directory;
-    const char *log;
     bool json;
     const char *store;
 } args;
@@ -479,10 +477,6 @@ static int check(const struct cli_command *command, int argc)
     if (args.list + (args.output != NULL) + (args.drop != NULL) > 1) {
         return cli_usage(command, "choose one: --list, --output or --drop");
     }
-    if (args.log != NULL && (!replays || args.directory != NULL)) {
-        return cli_usage(command, "--log is for outcomes that are to be "
-                                  "recorded, and takes no --dir");
-    }
     if (!replays && (args.dry_run || args.store != NULL || args.from != NULL)) {
         return cli_usage(command, "--dry-run, --store and --from are for "
                                   "outcomes that are to be recorded");
@@ -503,33 +497,12 @@ static int act(struct idem_journal *journal)
 
 /* The journal of this host, or the one of --dir. */
 static int act_here(void)
-static int reconcile_log(void)
-{
-    struct idem_journal *journal;
-    char *directory;
-    int status = cli_from_log_open(args.log, &journal, &directory);
-
-    if (status == 0) {
-        status = reconcile(journal);
-        cli_from_log_close(journal, directory);
-    }
-    return status;
-}
-
-static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct idem_error error = {0};
     struct idem_journal *journal;
     char *directory;
     int status;
 
-    (void)argv;
-    if (status != 0) {
-        return status;
-    }
-    if (args.log != NULL) {
-        return reconcile_log();
-    }
     error.code = cli_journal_open(args.directory, /* make= */ false, &journal,
                                   &directory, &error);
     free(directory);
@@ -708,11 +681,6 @@ static struct cli_option options[] = {
      .target = &args.directory,
      .arg = "FILE",
      .help = "the journal (default: $IDEM_JOURNAL_DIR)"},
-    {.name = "log",
-     .kind = CLI_TEXT,
-     .target = &args.log,
-     .arg = "FILE",
-     .help = "record what the log of a Lambda function says; - is stdin"},
     CLI_OPTION_JSON(&args.json),
     {.name = "store",
      .kind = CLI_TEXT,
@@ -724,7 +692,6 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem reconcile                    # record what waits on this host",
-    "idem reconcile --log function.log # record what the log of a function says",
     "idem reconcile --list             # see what waits, was lost, is damaged",
     "idem reconcile --output ENTRY     # what a lost outcome was",
     "idem reconcile --drop ENTRY       # it was dealt with",

@@ -210,6 +210,6 @@ void idem__lambda_not_recorded(const struct idem_lambda *lambda,
 
     idem__lambda_log(lambda->now, "ERROR", fields,
                      "the outcome is not on record: %s; the line \"outcome\" "
-                     "has it, for idem reconcile --log",
+                     "has it, for idem reconcile FILE",
                      error->text);
 }

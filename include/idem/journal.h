@@ -125,17 +125,6 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* Adds an entry that was kept elsewhere: @file is the content of its file, as it
- * stands in a log of idem-lambda(1). It waits for a replay.
- *
- * IDEM_ECORRUPT      It cannot be trusted.
- * IDEM_ECONFIG       It was written by a newer version of idem.
- * IDEM_EINVALID, IDEM_EFULL, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
- */
-int idem_journal_add(struct idem_journal *journal, struct idem_slice file,
-                     struct idem_error *ret_error)
-    __attribute__((warn_unused_result));
-
 /* The name of its file; valid as long as the entry. */
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
 

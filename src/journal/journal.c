@@ -507,10 +507,6 @@ static int adopt(const struct idem_journal *journal, struct idem_slice bytes,
                  struct idem__entry_file *file, struct idem_error *error)
 {
     struct idem_journal_entry held = {.fd = -1};
-/* Encoded anew it is the same, byte for byte. */
-static int read_added(struct idem_slice bytes, struct idem__entry_file *file,
-                      struct idem_error *error)
-{
     char name[IDEM__ENTRY_NAME_LEN + 1];
     struct idem__entry entry;
     int rc = idem__entry_decode(bytes, &entry, name, error);
@@ -526,11 +522,6 @@ static int read_added(struct idem_slice bytes, struct idem__entry_file *file,
     if (rc == 0) {
         (void)close(held.fd);
         (void)close(held.directory);
-    if (rc == 0) {
-        rc = idem__entry_encode(&entry, file);
-        if (rc != 0) {
-            (void)idem__error_plain(error, rc);
-        }
     }
     return rc;
 }
@@ -539,11 +530,6 @@ int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
                        struct idem_error *ret_error)
 {
     struct idem__entry_file *file;
-int idem_journal_add(struct idem_journal *journal, struct idem_slice file,
-                     struct idem_error *ret_error)
-{
-    struct idem_journal_entry *entry;
-    struct idem__entry_file *copy;
     int rc = idem__journal_check(journal, ret_error);
 
     if (rc != 0) {
@@ -557,24 +543,6 @@ int idem_journal_add(struct idem_journal *journal, struct idem_slice file,
     explicit_bzero(file, sizeof(*file));
     idem__free(file);
     return rc;
-    entry = idem__zalloc(sizeof(*entry));
-    copy = idem__alloc(sizeof(*copy));
-    if (entry == NULL || copy == NULL) {
-        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
-    }
-    if (rc == 0) {
-        rc = read_added(file, copy, ret_error);
-    }
-    if (rc == 0) {
-        rc = put(journal, copy, entry, ret_error);
-    }
-    idem__free(copy);
-    if (rc != 0) {
-        idem__free(entry);
-        return rc;
-    }
-    idem_journal_leave(entry);
-    return 0;
 }
 
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry)

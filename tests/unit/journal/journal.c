@@ -273,15 +273,16 @@ TEST(add, takesWhatWasPutElsewhere)
 
     bytes[len / 2] ^= 1;
     assert_code(IDEM_ECORRUPT,
-                idem_journal_add(p.journal, idem_bytes(bytes, (size_t)len),
-                                 &why));
+                idem_journal_adopt(p.journal, idem_bytes(bytes, (size_t)len),
+                                   &why));
     bytes[len / 2] ^= 1;
     assert_int_equal(files(p.directory, ""), 0);
     for (n = 0; hit; n++) {
         int rc;
 
         heap_fail(n, /* on= */ false);
-        rc = idem_journal_add(p.journal, idem_bytes(bytes, (size_t)len), &why);
+        rc =
+            idem_journal_adopt(p.journal, idem_bytes(bytes, (size_t)len), &why);
         hit = heap_fail_never();
         assert_int_equal(rc, hit ? IDEM_ENOMEM : IDEM_OK);
         assert_int_equal(files(p.directory, ""), hit ? 0 : 1);
