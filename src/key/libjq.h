@@ -12,6 +12,7 @@
     IDEM__X(void, jq_set_attr, (jq_state *, jv, jv))                           \
     IDEM__X(void, jq_set_error_cb, (jq_state *, jq_msg_cb, void *))            \
     IDEM__X(void, jq_set_debug_cb, (jq_state *, jq_msg_cb, void *))            \
+    IDEM__X(void, jq_set_input_cb, (jq_state *, jq_input_cb, void *))          \
     IDEM__X(int, jq_compile, (jq_state *, const char *))                       \
     IDEM__X(void, jq_start, (jq_state *, jv, int))                             \
     IDEM__X(jv, jq_next, (jq_state *))                                         \

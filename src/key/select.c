@@ -70,6 +70,8 @@ static int compile(struct idem_select *select, const char *program,
                     jq->jv_array());
     jq->jq_set_error_cb(select->state, complain, select);
     jq->jq_set_debug_cb(select->state, say_nothing, select);
+    /* jq 1.6 leaves it as it found the memory. */
+    jq->jq_set_input_cb(select->state, /* callback= */ NULL, /* data= */ NULL);
     if (jq->jq_compile(select->state, program) == 0) {
         return idem__error(error, IDEM_EINVALID, "it is no program of jq's: %s",
                            select->complaint[0] == '\0' ? "no reason is given"
