@@ -38,7 +38,7 @@ static int find_prefix(const struct cli_command *command,
 }
 
 static int print(const struct cli_flavour *flavour, enum idem_flavour which,
-                 const struct idem_flavour_key *key)
+                 const struct idem_flavour_text *key)
 {
     struct idem_slice text = {key->text, key->len};
     struct cli_json json;
@@ -74,7 +74,7 @@ static int print_key(const struct cli_flavour *flavour, enum idem_flavour which,
 {
     struct idem_select_options options = IDEM_SELECT_OPTIONS_INIT;
     struct idem_select *select = NULL;
-    struct idem_flavour_key key;
+    struct idem_flavour_text key;
     struct idem_error error;
     int rc = 0;
 

@@ -68,7 +68,8 @@ static bool read_url(const char *url, struct cli_template *t)
         len++;
     }
     if (len < 3 || len > CLI_TEMPLATE_TABLE_MAX ||
-        (name[len] != '\0' && name[len] != '?')) {
+        (name[len] != '\0' && name[len] != '?') ||
+        strstr(name + len, "layout=") != NULL) {
         return false;
     }
     memcpy(t->table, name, len);
@@ -92,8 +93,8 @@ static int find_table(const struct cli_command *command, const char *store_url,
                  : store_url == NULL) {
         return 0;
     }
-    return cli_usage(command, "--store: a template is for a table: "
-                              "dynamodb://TABLE");
+    return cli_usage(command, "--store: a template is for a table of idem's "
+                              "own: dynamodb://TABLE");
 }
 
 int cli_template(const struct cli_command *command, const char *store_url,

@@ -118,7 +118,7 @@ bool idem_flavour_proved(enum idem_flavour flavour);
  * of these libraries give one key for all. */
 #define IDEM_FLAVOUR_NULL 1u
 
-struct idem_flavour_key {
+struct idem_flavour_text {
     char text[IDEM_KEY_MAX + 1]; /* NUL-terminated. */
     size_t len;
 };
@@ -135,7 +135,7 @@ struct idem_flavour_key {
  */
 int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
                      struct idem_slice json, unsigned flags,
-                     struct idem_flavour_key *ret_key,
+                     struct idem_flavour_text *ret_key,
                      struct idem_error *ret_error);
 
 #pragma GCC visibility pop

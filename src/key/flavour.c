@@ -103,7 +103,7 @@ static void add_digest(enum idem_flavour flavour,
 }
 
 static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
-                    struct idem_flavour_key *ret_key, struct idem_error *error)
+                    struct idem_flavour_text *ret_key, struct idem_error *error)
 {
     if (key->failed) {
         return idem__error_plain(error, IDEM_ENOMEM);
@@ -123,7 +123,7 @@ static int take_key(const struct idem__buffer *key, enum idem_flavour flavour,
 /* "PREFIX#DIGEST" of the canonical text, or that text. */
 static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
                     const char *prefix, struct idem__buffer *text,
-                    struct idem_flavour_key *ret_key, struct idem_error *error)
+                    struct idem_flavour_text *ret_key, struct idem_error *error)
 {
     uint8_t digest[IDEM__MD5_LEN];
     int rc = idem__canonical(tree, flavour, text, error);
@@ -140,7 +140,7 @@ static int make_key(const struct idem__tree *tree, enum idem_flavour flavour,
 
 int idem_flavour_key(enum idem_flavour flavour, const char *prefix,
                      struct idem_slice json, unsigned flags,
-                     struct idem_flavour_key *ret_key,
+                     struct idem_flavour_text *ret_key,
                      struct idem_error *ret_error)
 {
     struct idem__tree tree = {0};

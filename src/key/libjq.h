@@ -26,7 +26,6 @@
     IDEM__X(jv_kind, jv_get_kind, (jv))                                        \
     IDEM__X(int, jv_invalid_has_msg, (jv))                                     \
     IDEM__X(jv, jv_invalid_get_msg, (jv))                                      \
-    IDEM__X(jv, jv_invalid_with_msg, (jv))                                     \
     IDEM__X(jv, jv_parse_sized, (const char *, int))                           \
     IDEM__X(jv, jv_string, (const char *))                                     \
     IDEM__X(int, jv_string_length_bytes, (jv))                                 \

@@ -56,17 +56,6 @@ static void say_nothing(void *data, jv message)
     select->jq->jv_free(message);
 }
 
-/* There is one input. libjq looks for who gives more in memory that it does not
- * set. */
-static jv no_more(jq_state *state, void *data)
-{
-    const struct idem_select *select = data;
-
-    (void)state;
-    return select->jq->jv_invalid_with_msg(
-        select->jq->jv_string("No more inputs"));
-}
-
 static int compile(struct idem_select *select, const char *program,
                    struct idem_error *error)
 {
@@ -81,7 +70,8 @@ static int compile(struct idem_select *select, const char *program,
                     jq->jv_array());
     jq->jq_set_error_cb(select->state, complain, select);
     jq->jq_set_debug_cb(select->state, say_nothing, select);
-    jq->jq_set_input_cb(select->state, no_more, select);
+    /* jq 1.6 leaves it as it found the memory. */
+    jq->jq_set_input_cb(select->state, /* callback= */ NULL, /* data= */ NULL);
     if (jq->jq_compile(select->state, program) == 0) {
         return idem__error(error, IDEM_EINVALID, "it is no program of jq's: %s",
                            select->complaint[0] == '\0' ? "no reason is given"

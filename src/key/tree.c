@@ -478,7 +478,9 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
                            "taken",
                            json.len, IDEM__TREE_LEN_MAX);
     }
-    rc = read_value(&r, &top);
+    /* An empty text, too, is somewhere. */
+    rc = idem__buffer_room(&tree->text, 1) == NULL ? no_memory(&r)
+                                                   : read_value(&r, &top);
     if (rc != 0) {
         return rc;
     }

@@ -138,7 +138,7 @@ TEST(select, refusesWhatIsNoProgram)
         {".a +", "syntax error"},
         {"foo", "foo/0 is not defined"},
         {"$x", "x is not defined"},
-        {"\"\\(1", "syntax error"},
+        {".a | (1", "syntax error"},
         {"import \"x\" as x; .", "no program"},
         {"include \"x\"; .", "no program"},
     };
