@@ -122,6 +122,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     /* What is large, or too much, waits on the disk only. */
 
     flight = NULL;
+    op = NULL;
 
     if (n < NGX_HTTP_IDEM_UNRECORDED_MAX
         && outcome->result.bytes.len <= NGX_HTTP_IDEM_MEMORY
