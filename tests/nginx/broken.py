@@ -32,7 +32,7 @@ def record(nginx, key="k"):
     return json.loads(got.stdout) if got.status == 0 else None
 
 
-def until(condition, seconds=10):
+def until(condition, seconds=30):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come about"
@@ -180,7 +180,7 @@ def a_client_that_leaves_in_its_body_claims_nothing():
 def a_killed_worker_leaves_its_keys_in_progress():
     """409 until the lease is over, then unknown under hold, and a takeover under rerun."""
     for policy in "hold", "rerun":
-        http = SHORT + f"idempotency_on_expired_lease {policy};"
+        http = ON + f"idempotency_lease 3s; idempotency_on_expired_lease {policy};"
         with Upstream() as up, Nginx(up, http=http) as nginx:
             with nginx.connect() as s:
                 s.sendall(request_bytes("/pay?hold=h", policy, b"x"))
@@ -191,7 +191,7 @@ def a_killed_worker_leaves_its_keys_in_progress():
             up.let_go("h")
             busy = until(lambda: tried(nginx, policy))
             equal((busy.status, busy.problem), (409, "in-progress"))
-            assert 1 <= int(busy.headers["retry-after"]) <= 2, busy.headers
+            assert 1 <= int(busy.headers["retry-after"]) <= 3, busy.headers
             again = until(lambda: later(nginx, policy))
             if policy == "hold":
                 equal((again.status, again.problem), (409, "outcome-unknown"))
@@ -253,7 +253,7 @@ def the_lease_of_long_work_is_renewed():
             up.let_go("h")
             equal(read_answer(stream).status, 201)
         renewals = nginx.status()["renewals"]
-        assert renewals >= 5, renewals
+        assert renewals >= 3, renewals
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
     note(f"{renewals} renewals")

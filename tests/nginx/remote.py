@@ -104,7 +104,7 @@ def a_worker_that_dies_while_it_tells(kind):
                 os.kill(table, signal.SIGSTOP)
                 try:
                     up.let_go("h")
-                    end = time.monotonic() + 10
+                    end = time.monotonic() + 20
                     while not any(f.endswith(".idj") for f in os.listdir(journal)):
                         assert time.monotonic() < end, os.listdir(journal)
                         time.sleep(0.01)
