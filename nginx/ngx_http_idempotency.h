@@ -337,6 +337,7 @@ ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
 
 /* owner.c: an attempt, from its claim to its end. */
 ngx_int_t ngx_http_idem_own(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx);
 ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_store_t *store,
     const uint8_t *id);
 void ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx);

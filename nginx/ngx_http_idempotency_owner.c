@@ -136,14 +136,28 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
 
     r->disable_not_modified = 1;
     r->allow_ranges = 0;
-    r->main_filter_need_in_memory = 1;
 
-    if (r->content_handler != NULL) {
+    ngx_http_idem_wrap(ctx);
+
+    return NGX_DECLINED;
+}
+
+
+/* Again in each location that the request is sent to before its work is done. */
+
+void
+ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_request_t  *r = ctx->request;
+
+    if (r->content_handler != NULL
+        && r->content_handler != ngx_http_idem_content_handler)
+    {
         ctx->content_handler = r->content_handler;
         r->content_handler = ngx_http_idem_content_handler;
     }
 
-    return NGX_DECLINED;
+    r->main_filter_need_in_memory = 1;
 }
 
 

@@ -152,6 +152,34 @@ def a_client_that_leaves_does_not_stop_the_work():
 
 
 @test
+def it_goes_on_wherever_the_work_is_sent():
+    """Through variables, try_files, a mirror, and a key that is met in a named
+    location: one execution, although the client leaves."""
+    with Upstream() as up:
+        proxy = "proxy_pass http://app;"
+        server = (
+            f"location /variable {{ set $at 127.0.0.1:{up.port};"
+            " proxy_pass http://$at; }"
+            f"location /try {{ try_files /none @app; }} location @app {{ {proxy} }}"
+            f"location /mirrored {{ mirror /mirror; {proxy} }}"
+            f"location /mirror {{ internal; idempotency off; proxy_set_header"
+            f" Idempotency-Key copy; {proxy} }}"
+            f"location /named {{ idempotency off; try_files /none @named; }}"
+            f"location @named {{ {proxy} }}"
+        )
+        with Nginx(up, server=server) as nginx:
+            for path in "/variable", "/try", "/mirrored", "/named":
+                key = path.strip("/")
+                with nginx.connect() as s:
+                    s.sendall(request_bytes(path + "?delay=150", key, b"x"))
+                    up.wait_for(1, key)
+                until(lambda: (record(nginx, key) or {}).get("status") == "completed")
+                assert nginx.post(path + "?delay=150", key, b"x").replayed
+                equal((key, up.executions(key)), (key, 1))
+            equal(up.executions("copy"), 1)
+
+
+@test
 def without_the_module_it_stops_the_work():
     """The control: plain proxy_pass drops its upstream when the client leaves."""
     with Upstream() as up, Nginx(up, http="", module=False) as nginx:
