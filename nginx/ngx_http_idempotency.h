@@ -12,7 +12,7 @@
  *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, body.c
  *
  * What is asked of the store goes through queue.c, and what it refused to
- * record, to journal.c.
+ * record, to journal.c.  A remote store is told after the journal: writer.c.
  */
 
 
@@ -40,6 +40,7 @@
 
 typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
 typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
+typedef struct ngx_http_idem_writer_s  ngx_http_idem_writer_t;
 
 typedef void (*ngx_http_idem_done_pt)(ngx_http_idem_flight_t *flight);
 typedef void (*ngx_http_idem_large_pt)(ngx_http_idem_ctx_t *ctx);
@@ -73,6 +74,7 @@ typedef struct {
     struct idem_store        *store;        /* NULL: it could not be opened */
     struct idem_queue        *queue;
     struct idem_journal      *journal;
+    ngx_http_idem_writer_t   *writer;       /* of a remote store */
     ngx_connection_t         *connection;
     ngx_queue_t               turn;         /* flights of this turn */
     ngx_queue_t               flights;      /* submitted */
@@ -213,6 +215,12 @@ struct ngx_http_idem_ctx_s {
     ngx_int_t                     problem;    /* in place of it; -1: none */
     int64_t                       expires_ms;
     void                         *map;
+    ngx_queue_t                   job;        /* of the journal's thread */
+    ngx_event_t                   job_guard;
+    ngx_http_idem_large_pt        job_done;
+    int                           job_code;
+    struct idem_error             job_error;
+    struct idem_journal_entry    *entry;
     ngx_msec_t                    end_until;
     unsigned                      in_large:1;
     unsigned                      overflow:1;
@@ -329,6 +337,7 @@ ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
 
 /* owner.c: an attempt, from its claim to its end. */
 ngx_int_t ngx_http_idem_own(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx);
 ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_store_t *store,
     const uint8_t *id);
 void ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx);
@@ -379,12 +388,24 @@ void ngx_http_idem_large_release(ngx_http_idem_store_t *store, size_t bytes);
 
 /* journal.c: outcomes that the store did not take. */
 
-/* Keeps the outcome of @attempt, which it takes, with the op that tells it. */
+/*
+ * Keeps the outcome of @attempt, which it takes, with the op that tells it.
+ * @entry, which it takes too, is what was put before; or NULL.
+ */
 void ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, const struct idem_outcome *outcome);
+    struct idem_attempt *attempt, const struct idem_outcome *outcome,
+    struct idem_journal_entry *entry);
 void ngx_http_idem_journal_again(ngx_http_idem_store_t *store);
 void ngx_http_idem_journal_open(ngx_http_idem_store_t *store);
 void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
+
+
+/* writer.c: a thread that puts outcomes into the journal. */
+ngx_http_idem_writer_t *ngx_http_idem_writer_start(
+    ngx_http_idem_store_t *store);
+void ngx_http_idem_writer_stop(ngx_http_idem_writer_t *writer);
+void ngx_http_idem_writer_put(ngx_http_idem_writer_t *writer,
+    ngx_http_idem_ctx_t *ctx, ngx_http_idem_large_pt done);
 
 
 /* filter.c */

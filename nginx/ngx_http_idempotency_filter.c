@@ -419,6 +419,13 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
 
         size = b->last - b->pos;
 
+        if (ctx->problem >= 0) {
+
+            /* Another answer stands in for this one already. */
+
+            size = 0;
+        }
+
         if (ngx_http_idem_body_add(r, &ctx->body, b->pos, size,
                                    r->headers_out.content_length_n)
             != NGX_OK)

@@ -49,10 +49,14 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         case NGX_HTTP_IDEM_BEGUN:
             return ngx_http_idem_reply_verdict(ctx);
 
+        case NGX_HTTP_IDEM_OWNER:
+
+            /* try_files or another redirect */
+
+            ngx_http_idem_wrap(ctx);
+            return NGX_DECLINED;
+
         default:
-
-            /* error_page or another redirect: the work was begun, or never is */
-
             return NGX_DECLINED;
         }
     }

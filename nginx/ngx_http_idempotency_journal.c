@@ -47,6 +47,10 @@ ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
                       "idempotency journal \"%V\" cannot be replayed: %s",
                       &store->journal_dir, error.text);
     }
+
+    if (idem_store_is_remote(store->store)) {
+        store->writer = ngx_http_idem_writer_start(store);
+    }
 }
 
 
@@ -55,6 +59,9 @@ ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
 {
     ngx_queue_t             *q;
     ngx_http_idem_flight_t  *flight;
+
+    ngx_http_idem_writer_stop(store->writer);
+    store->writer = NULL;
 
     while (!ngx_queue_empty(&store->unrecorded)) {
         q = ngx_queue_head(&store->unrecorded);
@@ -72,19 +79,21 @@ ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
 
 void
 ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
-    struct idem_attempt *attempt, const struct idem_outcome *outcome)
+    struct idem_attempt *attempt, const struct idem_outcome *outcome,
+    struct idem_journal_entry *entry)
 {
-    ngx_uint_t                  n;
-    ngx_queue_t                *q;
-    struct idem_op             *op;
-    struct idem_error           error;
-    ngx_http_idem_flight_t     *flight;
-    struct idem_journal_entry  *entry;
+    ngx_uint_t               n;
+    ngx_queue_t             *q;
+    struct idem_op          *op;
+    struct idem_error        error;
+    ngx_http_idem_flight_t  *flight;
 
     ngx_http_idem_count(unrecorded);
-    entry = NULL;
 
-    if (store->journal != NULL) {
+    if (entry != NULL) {
+        ngx_http_idem_count(journaled);
+
+    } else if (store->journal != NULL) {
         if (idem_journal_put(store->journal, store->store, attempt, outcome,
                              &entry, &error)
             == 0)
@@ -113,6 +122,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     /* What is large, or too much, waits on the disk only. */
 
     flight = NULL;
+    op = NULL;
 
     if (n < NGX_HTTP_IDEM_UNRECORDED_MAX
         && outcome->result.bytes.len <= NGX_HTTP_IDEM_MEMORY

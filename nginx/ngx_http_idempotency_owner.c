@@ -13,7 +13,11 @@
 static ngx_int_t ngx_http_idem_content_handler(ngx_http_request_t *r);
 static void ngx_http_idem_renew_handler(ngx_event_t *ev);
 static void ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight);
+static void ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_end_failed(ngx_event_t *ev);
 static void ngx_http_idem_end_done(ngx_http_idem_flight_t *flight);
 static void ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code);
 static void ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight);
@@ -132,14 +136,28 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
 
     r->disable_not_modified = 1;
     r->allow_ranges = 0;
-    r->main_filter_need_in_memory = 1;
 
-    if (r->content_handler != NULL) {
+    ngx_http_idem_wrap(ctx);
+
+    return NGX_DECLINED;
+}
+
+
+/* Again in each location that the request is sent to before its work is done. */
+
+void
+ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_request_t  *r = ctx->request;
+
+    if (r->content_handler != NULL
+        && r->content_handler != ngx_http_idem_content_handler)
+    {
         ctx->content_handler = r->content_handler;
         r->content_handler = ngx_http_idem_content_handler;
     }
 
-    return NGX_DECLINED;
+    r->main_filter_need_in_memory = 1;
 }
 
 
@@ -287,16 +305,28 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
 void
 ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 {
-    size_t  bytes;
-
     ctx->state = NGX_HTTP_IDEM_COMMIT;
     ctx->ended = 1;
 
     ngx_http_idem_hold(ctx);
 
-    /* Large results go one after the other, so that few are in memory. */
+    if (ctx->store->writer == NULL || ngx_http_idem_end_slice(ctx) != NGX_OK) {
+        ngx_http_idem_end_large(ctx);
+        return;
+    }
 
-    bytes = 0;
+    ngx_http_idem_writer_put(ctx->store->writer, ctx, ngx_http_idem_end_large);
+}
+
+
+/* Large results go one after the other, so that few are in memory. */
+
+static void
+ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
+{
+    size_t  bytes = 0;
+
+    ngx_http_idem_end_unslice(ctx);
 
     if (ctx->outcome.status == IDEM_STATUS_COMPLETED
         && !ctx->outcome.result.not_kept
@@ -309,33 +339,53 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 }
 
 
+/* Makes the body that is held the result.  What cannot be read is not kept. */
+
+static ngx_int_t
+ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
+{
+    struct idem_result  *result = &ctx->outcome.result;
+
+    ctx->map = NULL;
+
+    if (ctx->outcome.status != IDEM_STATUS_COMPLETED || result->not_kept) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_idem_body_slice(&ctx->body, &result->bytes, &ctx->map,
+                                 ctx->request->connection->log)
+        == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    ngx_memzero(result, sizeof(struct idem_result));
+    result->not_kept = true;
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_idem_body_unmap(&ctx->body, ctx->map);
+    ctx->map = NULL;
+}
+
+
 static void
 ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
 {
-    int                     rc;
-    void                   *map;
-    size_t                  bytes;
-    struct idem_op         *op;
-    struct idem_error       error;
-    struct idem_outcome    *outcome = &ctx->outcome;
-    ngx_http_idem_store_t  *store;
+    int                rc;
+    struct idem_op    *op;
+    struct idem_error  error;
 
-    map = NULL;
     op = NULL;
     ctx->end_until = ngx_current_msec + ctx->store->timeout;
 
-    if (outcome->status == IDEM_STATUS_COMPLETED && !outcome->result.not_kept
-        && ngx_http_idem_body_slice(&ctx->body, &outcome->result.bytes, &map,
-                                    ctx->request->connection->log)
-           != NGX_OK)
-    {
-        outcome->result.bytes = idem_bytes(NULL, 0);
-        outcome->result.not_kept = true;
-    }
-
-    rc = idem_op_end(ctx->attempt, outcome, &op, &error);
-
-    ngx_http_idem_body_unmap(&ctx->body, map);
+    (void) ngx_http_idem_end_slice(ctx);
+    rc = idem_op_end(ctx->attempt, &ctx->outcome, &op, &error);
+    ngx_http_idem_end_unslice(ctx);
 
     if (rc == 0) {
         ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
@@ -352,10 +402,24 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
                   "an outcome cannot be told to the idempotency store: %s",
                   rc == IDEM_ENOMEM ? "no memory" : error.text);
 
-    store = ctx->store;
-    bytes = ctx->large_bytes;
+    /* Not from here: whoever called may not expect to see the request go on. */
 
-    ngx_http_idem_end_finish(ctx, rc);
+    ctx->code = rc;
+    ctx->turn.data = ctx;
+    ctx->turn.handler = ngx_http_idem_end_failed;
+    ctx->turn.log = ctx->request->connection->log;
+    ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+}
+
+
+static void
+ngx_http_idem_end_failed(ngx_event_t *ev)
+{
+    ngx_http_idem_ctx_t    *ctx = ev->data;
+    size_t                  bytes = ctx->large_bytes;
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    ngx_http_idem_end_finish(ctx, ctx->code);
     ngx_http_idem_large_release(store, bytes);
 }
 
@@ -409,7 +473,6 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
 static void
 ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
 {
-    void                 *map;
     ngx_connection_t     *c = ctx->request->connection;
     struct idem_attempt  *attempt = ctx->attempt;
     struct idem_outcome  *outcome = &ctx->outcome;
@@ -449,21 +512,14 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
                       "the idempotency store did not take an outcome: %s",
                       idem_error_text(code));
 
-        map = NULL;
-
-        if (outcome->status == IDEM_STATUS_COMPLETED
-            && !outcome->result.not_kept
-            && ngx_http_idem_body_slice(&ctx->body, &outcome->result.bytes,
-                                        &map, c->log)
-               != NGX_OK)
-        {
-            outcome->result.bytes = idem_bytes(NULL, 0);
-            outcome->result.not_kept = true;
-        }
-
-        ngx_http_idem_journal_keep(ctx->store, attempt, outcome);
-        ngx_http_idem_body_unmap(&ctx->body, map);
+        (void) ngx_http_idem_end_slice(ctx);
+        ngx_http_idem_journal_keep(ctx->store, attempt, outcome, ctx->entry);
+        ctx->entry = NULL;
+        ngx_http_idem_end_unslice(ctx);
     }
+
+    idem_journal_remove(ctx->entry);
+    ctx->entry = NULL;
 
     ngx_http_idem_disown(ctx);
     ngx_http_idem_wake(ctx->store, ctx->id);
@@ -517,7 +573,7 @@ ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight)
     } else if (flight->code != 0) {
         ngx_memzero(&outcome, sizeof(outcome));
         outcome.status = flight->status;
-        ngx_http_idem_journal_keep(store, flight->attempt, &outcome);
+        ngx_http_idem_journal_keep(store, flight->attempt, &outcome, NULL);
         flight->attempt = NULL;
 
     } else if (flight->status == IDEM_STATUS_RELEASED) {

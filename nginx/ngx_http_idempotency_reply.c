@@ -11,6 +11,7 @@ static ngx_int_t ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_fetch_failed(ngx_event_t *ev);
 static void ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight);
 static ngx_int_t ngx_http_idem_replay_headers(ngx_http_request_t *r,
     const struct idem_result *result);
@@ -234,6 +235,20 @@ ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx)
     }
 
     ctx->code = IDEM_ENOMEM;
+    ctx->turn.data = ctx;
+    ctx->turn.handler = ngx_http_idem_fetch_failed;
+    ctx->turn.log = ctx->request->connection->log;
+    ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+}
+
+
+static void
+ngx_http_idem_fetch_failed(ngx_event_t *ev)
+{
+    ngx_http_idem_ctx_t    *ctx = ev->data;
+    size_t                  bytes = ctx->large_bytes;
+    ngx_http_idem_store_t  *store = ctx->store;
+
     ctx->state = NGX_HTTP_IDEM_BEGUN;
     ngx_http_idem_resume(ctx);
     ngx_http_idem_large_release(store, bytes);

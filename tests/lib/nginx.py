@@ -317,6 +317,7 @@ _MODES = {
     "reset": lambda n, b, q: None,
     "garbage": lambda n, b, q: (b"HTTP/1.1 200 OK\r\nnot a header\x00\r\n\r\n", "close"),
     "halfhead": lambda n, b, q: (b"HTTP/1.1 201 Created\r\nLocation: /o", "close"),
+    "nohttp": lambda n, b, q: (b"this is no HTTP\n" * 20_000, "close"),
     "lying": lambda n, b, q: _plain(
         n, b, q, "Idempotent-Replayed: true", "Idempotency-Expires: never"
     ),

@@ -32,7 +32,7 @@ def record(nginx, key="k"):
     return json.loads(got.stdout) if got.status == 0 else None
 
 
-def until(condition, seconds=10):
+def until(condition, seconds=30):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come about"
@@ -57,7 +57,10 @@ def a_refused_connection_is_not_an_execution():
 def an_answer_that_breaks_off_is_unknown():
     """Sent, and no whole answer: 502 or 504, then 409 outcome-unknown, one execution."""
     modes = ["drop", "reset", "cut", "cutreset", "chunkcut", "garbage", "halfhead"]
-    with Upstream() as up, Nginx(up, location="proxy_read_timeout 300ms;") as nginx:
+    modes += ["nohttp"]
+    http = ON + "idempotency_max_response 100k;"
+    location = "proxy_read_timeout 300ms;"
+    with Upstream() as up, Nginx(up, http=http, location=location) as nginx:
         for mode in modes:
             for size in ("", "&size=100000") if "cut" in mode else ("",):
                 path = f"/pay?mode={mode}{size}"
@@ -149,6 +152,34 @@ def a_client_that_leaves_does_not_stop_the_work():
 
 
 @test
+def it_goes_on_wherever_the_work_is_sent():
+    """Through variables, try_files, a mirror, and a key that is met in a named
+    location: one execution, although the client leaves."""
+    with Upstream() as up:
+        proxy = "proxy_pass http://app;"
+        server = (
+            f"location /variable {{ set $at 127.0.0.1:{up.port};"
+            " proxy_pass http://$at; }"
+            f"location /try {{ try_files /none @app; }} location @app {{ {proxy} }}"
+            f"location /mirrored {{ mirror /mirror; {proxy} }}"
+            f"location /mirror {{ internal; idempotency off; proxy_set_header"
+            f" Idempotency-Key copy; {proxy} }}"
+            f"location /named {{ idempotency off; try_files /none @named; }}"
+            f"location @named {{ {proxy} }}"
+        )
+        with Nginx(up, server=server) as nginx:
+            for path in "/variable", "/try", "/mirrored", "/named":
+                key = path.strip("/")
+                with nginx.connect() as s:
+                    s.sendall(request_bytes(path + "?delay=150", key, b"x"))
+                    up.wait_for(1, key)
+                until(lambda: (record(nginx, key) or {}).get("status") == "completed")
+                assert nginx.post(path + "?delay=150", key, b"x").replayed
+                equal((key, up.executions(key)), (key, 1))
+            equal(up.executions("copy"), 1)
+
+
+@test
 def without_the_module_it_stops_the_work():
     """The control: plain proxy_pass drops its upstream when the client leaves."""
     with Upstream() as up, Nginx(up, http="", module=False) as nginx:
@@ -177,7 +208,7 @@ def a_client_that_leaves_in_its_body_claims_nothing():
 def a_killed_worker_leaves_its_keys_in_progress():
     """409 until the lease is over, then unknown under hold, and a takeover under rerun."""
     for policy in "hold", "rerun":
-        http = SHORT + f"idempotency_on_expired_lease {policy};"
+        http = ON + f"idempotency_lease 3s; idempotency_on_expired_lease {policy};"
         with Upstream() as up, Nginx(up, http=http) as nginx:
             with nginx.connect() as s:
                 s.sendall(request_bytes("/pay?hold=h", policy, b"x"))
@@ -188,7 +219,7 @@ def a_killed_worker_leaves_its_keys_in_progress():
             up.let_go("h")
             busy = until(lambda: tried(nginx, policy))
             equal((busy.status, busy.problem), (409, "in-progress"))
-            assert 1 <= int(busy.headers["retry-after"]) <= 2, busy.headers
+            assert 1 <= int(busy.headers["retry-after"]) <= 3, busy.headers
             again = until(lambda: later(nginx, policy))
             if policy == "hold":
                 equal((again.status, again.problem), (409, "outcome-unknown"))
@@ -250,7 +281,7 @@ def the_lease_of_long_work_is_renewed():
             up.let_go("h")
             equal(read_answer(stream).status, 201)
         renewals = nginx.status()["renewals"]
-        assert renewals >= 5, renewals
+        assert renewals >= 3, renewals
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
     note(f"{renewals} renewals")

@@ -34,7 +34,7 @@ def a_hundred_duplicates_are_one_execution():
             equal(kinds(answers), {"201": 1, "409": 99})
             equal({a.problem for a in answers}, {None, "in-progress"})
             left = {int(a.headers.get("retry-after", 60)) for a in answers}
-            assert left <= {59, 60}, left
+            assert 45 <= min(left) and max(left) <= 60, left
             equal(up.executions(), 1)
             assert nginx.post("/pay?hold=h", "k", b"x").replayed
 
@@ -77,7 +77,7 @@ def waiters_are_bounded():
             answers = nginx.many([("/pay?hold=h", "k", b"x")] * 20)
             took = time.monotonic() - start
             equal(kinds(answers), {"409": 20})
-            assert 0.35 < took < 3, took
+            assert 0.35 < took < 15, took
             equal(nginx.status()["waited"], 5)
             up.let_go("h")
             equal(read_answer(stream).status, 201)
@@ -110,7 +110,7 @@ def a_waiter_that_leaves_is_forgotten():
             gone = [nginx.connect() for _ in range(10)]
             for c in gone:
                 c.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            end = time.monotonic() + 5
+            end = time.monotonic() + 15
             while nginx.status()["waiting"] < 10:
                 assert time.monotonic() < end
             for c in gone:

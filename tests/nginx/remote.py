@@ -1,8 +1,12 @@
 """The module on a DynamoDB table: the same answers, and a table that goes away."""
 
 import contextlib
+import glob
 import os
+import select
+import signal
 import threading
+import time
 
 import dynamo
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
@@ -72,6 +76,53 @@ def a_table_that_goes_away(kind):
             equal(up.executions("other"), 0)
 
 
+def child_named(word):
+    """The pid of a child of this test with @word in its command."""
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            pid = int(path.split("/")[2])
+            with open(path, "rb") as f:
+                command = f.read()
+            with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+                parent = int(f.read().rsplit(")", 1)[1].split()[1])
+            if word in command and parent == os.getpid():
+                return pid
+    raise AssertionError("no such child")
+
+
+def a_worker_that_dies_while_it_tells(kind):
+    with Upstream() as up, dynamo.server(kind) as url:
+        create(url)
+        table = child_named(kind.encode())
+        with gateway(up, url) as (nginx, _, _):
+            equal(nginx.post("/pay", "warm", b"x").status, 201)
+            journal = nginx.home + "/journal"
+            equal(os.listdir(journal), [])
+            with nginx.connect() as s:
+                s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+                up.wait_for(1, "k")
+                os.kill(table, signal.SIGSTOP)
+                try:
+                    up.let_go("h")
+                    end = time.monotonic() + 20
+                    while not any(f.endswith(".idj") for f in os.listdir(journal)):
+                        assert time.monotonic() < end, os.listdir(journal)
+                        time.sleep(0.01)
+                    equal(select.select([s], [], [], 0.2)[0], [])
+                    os.kill(nginx.workers()[0], signal.SIGKILL)
+                finally:
+                    os.kill(table, signal.SIGCONT)
+            while True:
+                with contextlib.suppress(OSError):
+                    got = nginx.post("/pay?hold=h", "k", b"x")
+                    if got.problem != "in-progress":
+                        break
+                assert time.monotonic() < end + 20
+                time.sleep(0.05)
+            equal((got.status, got.replayed), (201, True))
+            equal((up.executions("k"), os.listdir(journal)), (1, []))
+
+
 def on(kind, check, what):
     def one():
         reason = dynamo.missing(kind)
@@ -87,6 +138,8 @@ def on(kind, check, what):
 
 for each in dynamo.KINDS:
     on(each, the_same_answers, "Replay, mismatch, unknown, 50 duplicates at once.")
+on("dynoxide", a_worker_that_dies_while_it_tells,
+   "It told the journal first: the next worker tells the table.")  # fmt: skip
 on("dynoxide", a_table_that_goes_away,
    "503 at begin; the real answer and the journal at the end.")  # fmt: skip
 
