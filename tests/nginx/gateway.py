@@ -17,7 +17,7 @@ import threading
 import time
 from typing import NamedTuple
 
-from tap import PROGRAM, Idem, environment, equal, kill_session, main, note, run, skip, start, test
+from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
 AS_USER = ["--user", "root"] if os.getuid() == 0 else []
@@ -374,6 +374,43 @@ def the_printed_configuration_works():
                 equal(replayed, [None, "true"])
             finally:
                 kill_session(process)
+
+
+@test
+def documented_configurations_are_accepted():
+    """nginx accepts the configurations of docs/gateway.md, with the module of this
+    build; without what a scope is it does not."""
+    Gateway("http://localhost")  # Is all there?
+    with open(os.path.join(TOP, "docs", "gateway.md"), encoding="utf-8") as f:
+        blocks = re.findall(r"^```nginx\n(.*?)^```$", f.read(), re.M | re.S)
+    assert blocks
+    for text in blocks:
+        text, loads = re.subn("/usr/lib/nginx/modules/[a-z_]+.so", MODULE, text)
+        equal(loads, 1)
+        text = text.replace("/var/lib/nginx-idem", os.getcwd())
+        check = ["nginx", "-t", "-e", "stderr", "-p", os.getcwd(), "-c", "nginx.conf"]
+        for scope, status in ("idempotency_scope $remote_user;", 0), ("", 1):
+            with open("nginx.conf", "w", encoding="ascii") as f:
+                f.write("pid nginx.pid;\nerror_log stderr;\n")
+                f.write(text.replace("idempotency_scope $remote_user;", scope))
+            done = run(check, {"PATH": "/usr/sbin:" + os.environ["PATH"]})
+            assert done.status == status, done
+
+
+@test
+def the_unit_of_systemd_starts_it():
+    """What the example for systemd starts is a gateway that works."""
+    with open(os.path.join(TOP, "examples/systemd/idem-gateway.service"), encoding="utf-8") as f:
+        unit = f.read()
+    (line,) = re.findall("^ExecStart=/usr/local/bin/idem (.*)$", unit, re.M)
+    with Service() as service:
+        gateway = Gateway(service)
+        line = line.replace("http://127.0.0.1:3000", service.url)
+        gateway.args = [*line.replace("127.0.0.1:8080", "0").split(), *AS_USER]
+        with gateway:
+            for _ in range(2):
+                equal(gateway(Idempotency_Key="k", X_Client="a").status, 201)
+            equal(len(service.effects), 1)
 
 
 # ---- Users and ends ----

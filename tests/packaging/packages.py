@@ -26,9 +26,10 @@ def patterns():
     found = {}
     for path in glob.glob(f"{DEBIAN}/*.install"):
         package = os.path.basename(path)[: -len(".install")]
-        lines = read(path).splitlines()
-        found[package] = [line.split()[0] for line in lines if line.strip()]
-    return found
+        lines = [line.split()[0] for line in read(path).splitlines() if line.strip()]
+        # The module is taken from where it was built.
+        found[package] = [line for line in lines if not line.startswith("obj-")]
+    return {package: lines for package, lines in found.items() if lines}
 
 
 def packages_of(path, of):
@@ -145,7 +146,8 @@ def they_work_in_a_clean_root():
     away again."""
     folder = built()
     found = debs(folder)
-    root = Root("root", ["gcc", "libc6-dev", "man-db", "pkgconf", *depends(found)])
+    tools = ["curl", "gcc", "libc6-dev", "man-db", "nginx-light", "pkgconf"]
+    root = Root("root", [*tools, *depends(found)])
     note(f"a clean root of {len(root.packages)} packages")
     before = set(files(root))
     for path in found.values():
@@ -157,6 +159,7 @@ def they_work_in_a_clean_root():
     pages(root)
     completion(root)
     library(root)
+    module(root)
 
     dpkg(root, "-P", *found)
     left = {p for p in set(files(root)) - before if "idem" in os.path.basename(p)}
@@ -228,6 +231,30 @@ def library(root):
     done = root("sh", "-c", script)
     equal((done.status, done.stderr), (0, b""))
     assert b"libidem.so.0 => " in done.stdout, done.stdout
+
+
+def module(root):
+    """nginx loads the module as it is installed; the gateway finds both, and replays."""
+    done = root("nginx", "-t")
+    assert done.status == 0, done
+    with open(root.file("tmp/service.conf"), "w", encoding="ascii") as f:
+        # Whoever asks is told another number.
+        f.write("events { } http { server { listen unix:/tmp/service.sock;")
+        f.write("location / { return 201 $request_id; } } }")
+    script = """
+        nginx -c /tmp/service.conf -g "daemon off; pid /tmp/pid;" &
+        mkdir /tmp/theirs && chown nobody /tmp/theirs
+        idem gateway -u http://unix:/tmp/service.sock -l unix:/tmp/theirs/gateway.sock \\
+            --global-scope --user nobody --store sqlite:/tmp/theirs/idem.db >/tmp/log 2>&1 &
+        until grep -q ^unix: /tmp/log; do sleep 0.1; done
+        for key in a a b; do
+            curl -s --unix-socket /tmp/theirs/gateway.sock -H "Idempotency-Key: $key" \\
+                -d x=1 http://localhost/ && echo
+        done"""
+    done = root("bash", "-c", script)
+    said = done.stdout.decode().split()
+    assert len(said) == 3 and said[0] == said[1] != said[2], (done, said)
+    note(f"the gateway answered {said}")
 
 
 if __name__ == "__main__":
