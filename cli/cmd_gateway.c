@@ -6,8 +6,10 @@
 #include "gateway/listen.h"
 #include "gateway/nginx.h"
 #include "gateway/user.h"
+#include "journal.h"
 
 #include <errno.h>
+#include <idem/journal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -127,29 +129,100 @@ static int check(const struct cli_command *command, int argc, char **argv,
 
 /* ---- What nginx is told ------------------------------------------------ */
 
-/* The URL of the store with a path that does not depend on where nginx runs. */
+/* @path as it is from any directory; it is freed. 0 or an exit status, after saying
+ * why it is not known. */
+static int make_absolute(const char *before, char **path)
+{
+    char *here = getcwd(NULL, 0);
+    char *whole = NULL;
+    int status = 0;
+
+    if (here == NULL ||
+        asprintf(&whole, "%s%s/%s", before, here, *path + strlen(before)) < 0) {
+        cli_say("where %s is, is not known: %s", *path, strerror(errno));
+        status = CLI_CONFIG;
+    }
+    free(here);
+    free(*path);
+    *path = whole;
+    return status;
+}
+
+static bool is_file(const char *url)
+{
+    return strncmp(url, "sqlite:", 7) == 0;
+}
+
+/* The URL of the store, whose path does not depend on where nginx runs. */
 static int store_url(bool make, char **ret_url)
 {
-    char *url;
-    char *path;
-    char *whole;
-    int status = cli_store_url(args.store, make, &url);
+    int status = cli_store_url(args.store, make, ret_url);
 
-    if (status != 0 || strncmp(url, "sqlite:", 7) != 0 || url[7] == '/') {
-        *ret_url = status == 0 ? url : NULL;
+    if (status == 0 && is_file(*ret_url) && (*ret_url)[7] != '/') {
+        status = make_absolute("sqlite:", ret_url);
+    }
+    return status;
+}
+
+/* Where outcomes wait that the store at @url did not take: where every command
+ * looks for them. NULL: the module has a place beside a file. */
+static int journal_directory(const char *url, bool make, char **ret_directory)
+{
+    struct cli_journal_choice choice = {0};
+    struct idem_journal *journal;
+    struct idem_error error = {0};
+    char *directory;
+    int status = cli_journal_choose(&cli_gateway, &choice);
+
+    if (status != 0) {
         return status;
     }
-    path = getcwd(NULL, 0);
-    if (path == NULL || asprintf(&whole, "sqlite:%s/%s", path, url + 7) < 0) {
-        cli_say("the directory that --store is in is not known: %s",
-                strerror(errno));
-        status = CLI_CONFIG;
-    } else {
-        *ret_url = whole;
+    if (choice.rule == CLI_JOURNAL_OFF) {
+        *ret_directory = strdup("off");
+        return 0;
     }
-    free(path);
-    free(url);
+    error.code =
+        cli_journal_open(/* given= */ NULL, make, &journal, &directory, &error);
+    if (error.code == 0) {
+        idem_journal_close(journal);
+    } else if (make) {
+        free(directory);
+        directory = NULL;
+        if (!is_file(url)) {
+            return cli_fail_with(&error);
+        }
+    }
+    if (directory != NULL && directory[0] != '/') {
+        status = make_absolute("", &directory);
+    }
+    *ret_directory = directory;
     return status;
+}
+
+/* What of the configuration is known only by whoever runs nginx. */
+struct places {
+    char *url;
+    char *journal;
+};
+
+static int find_places(bool make, struct places *ret_places)
+{
+    struct places places = {0};
+    int status = store_url(make, &places.url);
+
+    if (status == 0) {
+        status = journal_directory(places.url, make, &places.journal);
+    }
+    args.config.store = places.url;
+    args.config.journal = places.journal;
+    *ret_places = places;
+    return status;
+}
+
+static void places_finish(struct places *places)
+{
+    free(places->url);
+    free(places->journal);
 }
 
 /* Whatever is wrong with the store is said before nginx starts, by us. */
@@ -168,8 +241,8 @@ static int try_store(const char *url)
 static int print_config(const struct gateway_address *address)
 {
     char listen[GATEWAY_ADDRESS_MAX];
+    struct places places = {0};
     char *module = NULL;
-    char *url = NULL;
     int status = gateway_listen_text(address, listen);
 
     if (status == 0) {
@@ -177,16 +250,15 @@ static int print_config(const struct gateway_address *address)
             gateway_find_module(args.module, /* must_be= */ false, &module);
     }
     if (status == 0) {
-        status = store_url(/* make= */ false, &url);
+        status = find_places(/* make= */ false, &places);
     }
     if (status == 0) {
         args.config.listen = listen;
         args.config.module = module;
-        args.config.store = url;
         gateway_config_print(stdout, &args.config);
     }
     free(module);
-    free(url);
+    places_finish(&places);
     return status;
 }
 
@@ -223,16 +295,14 @@ static int serve_in(const char *directory, const char *nginx,
 /* Everything that is done as the user who nginx runs as. */
 static int serve_as_user(const char *nginx, struct gateway_socket *socket)
 {
+    struct places places;
     char *directory;
-    char *url;
-    int status = store_url(/* make= */ true, &url);
+    int status = find_places(/* make= */ true, &places);
 
-    if (status != 0) {
-        return status;
-    }
-    args.config.store = url;
     args.config.listen = socket->text;
-    status = try_store(url);
+    if (status == 0) {
+        status = try_store(places.url);
+    }
     if (status == 0) {
         status = gateway_directory_make(&args.config, &directory);
     }
@@ -241,7 +311,7 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
         gateway_directory_remove(directory);
         free(directory);
     }
-    free(url);
+    places_finish(&places);
     return status;
 }
 

@@ -73,10 +73,10 @@ const char *gateway_path_check(const char *path)
     return NULL;
 }
 
-/* @text as one word of nginx. */
-static void print_quoted(FILE *f, const char *text)
+/* @before and @text as one word of nginx. */
+static void print_quoted_as(FILE *f, const char *before, const char *text)
 {
-    (void)fputc('"', f);
+    (void)fprintf(f, "\"%s", before);
     for (; *text != '\0'; text++) {
         if (*text == '"' || *text == '\\') {
             (void)fputc('\\', f);
@@ -84,6 +84,11 @@ static void print_quoted(FILE *f, const char *text)
         (void)fputc(*text, f);
     }
     (void)fputc('"', f);
+}
+
+static void print_quoted(FILE *f, const char *text)
+{
+    print_quoted_as(f, "", text);
 }
 
 static void print_path(FILE *f, const char *directive, const char *path)
@@ -156,8 +161,13 @@ static void print_header_variable(FILE *f, const char *name)
 
 static void print_idempotency(FILE *f, const struct gateway_config *config)
 {
-    print_path(f, "    idempotency_store", config->store);
-    (void)fputs("    idempotency_scope ", f);
+    (void)fputs("    idempotency_store ", f);
+    print_quoted(f, config->store);
+    if (config->journal != NULL) {
+        (void)fputc(' ', f);
+        print_quoted_as(f, "journal=", config->journal);
+    }
+    (void)fputs(";\n    idempotency_scope ", f);
     if (config->scope_header != NULL) {
         print_header_variable(f, config->scope_header);
     } else {

@@ -9,9 +9,10 @@
 
 /* What is 0 or NULL is left out, and so as the module or nginx has it. */
 struct gateway_config {
-    const char *module; /* The path of the module. */
-    const char *store;  /* Its URL, with an absolute path. */
-    const char *listen; /* As nginx writes it: "127.0.0.1:8080". */
+    const char *module;  /* The path of the module. */
+    const char *store;   /* Its URL, with an absolute path. */
+    const char *journal; /* Where outcomes wait for it; "off": nowhere. */
+    const char *listen;  /* As nginx writes it: "127.0.0.1:8080". */
     struct gateway_upstream upstream;
     const char *scope_header; /* NULL: one scope for all. */
     const char *methods;      /* "POST,PATCH" */

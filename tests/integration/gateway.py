@@ -4,6 +4,7 @@ one."""
 
 import glob
 import os
+import re
 import shutil
 import signal
 import socket
@@ -215,10 +216,36 @@ def the_configuration_can_be_printed():
     text = got.stdout.decode()
     equal((got.status, got.stderr), (0, b""))
     assert f'load_module "{os.path.abspath("module.so")}";' in text, text
-    assert f'idempotency_store "sqlite:{os.path.abspath("idem.db")}";' in text, text
+    store = f'"sqlite:{os.path.abspath("idem.db")}" "journal={os.path.abspath("journal")}"'
+    assert f"idempotency_store {store};" in text, text
     assert "listen 127.0.0.1:0;" in text, text
     equal(gateway.log(), [])
     assert not os.path.exists("idem.db") and not os.listdir("tmp")
+    assert not os.path.exists("journal")
+
+
+@test
+def outcomes_wait_where_idem_reconcile_looks():
+    """The journal is that of every other command; where there can be none it is left to
+    the module, for a file, and refused for a table; it can be switched off."""
+    gateway = Gateway()
+
+    def journal(*args, **env):
+        env = {**gateway.env, **env}
+        got = Idem()(*gateway.args, "--print-config", *args, env=env)
+        return b" ".join(re.findall(rb'idempotency_store "\S+"(.*);', got.stdout)).decode()
+
+    equal(journal(IDEM_JOURNAL_DIR="here"), f' "journal={os.path.abspath("here")}"')
+    equal(journal(IDEM_JOURNAL_DIR=None, XDG_STATE_HOME="/s"), ' "journal=/s/idem/journal"')
+    equal(journal(IDEM_JOURNAL="off"), ' "journal=off"')
+    gateway.env["IDEM_JOURNAL_DIR"] = "/dev/null/none"
+    with gateway:
+        (path,) = glob.glob("tmp/*/nginx.conf")
+        with open(path, encoding="ascii") as f:
+            assert f'idempotency_store "sqlite:{os.path.abspath("idem.db")}";' in f.read()
+    gateway.args += ["--store", "dynamodb://idem?endpoint=http://127.0.0.1:1&region=here"]
+    got = gateway.run()
+    assert got.status != 0 and b"/dev/null/none" in got.stderr, got
 
 
 @test
@@ -226,7 +253,7 @@ def a_relative_store_is_found_by_nginx():
     """The path of a store does not depend on the directory that nginx runs in."""
     gateway = Gateway(*USUAL, "--store", "sqlite:here.db")
     got = Idem()(*gateway.args, "--print-config", env=gateway.env).stdout.decode()
-    assert f'"sqlite:{os.path.abspath("here.db")}"' in got, got
+    assert f'"sqlite:{os.path.abspath("here.db")}" ' in got, got
 
 
 @test

@@ -78,6 +78,7 @@ TEST(config, saysWhatWasAsked)
 {
     struct gateway_config config = plain;
 
+    config.journal = "/var/journal";
     config.scope_header = "X-Tenant-ID";
     config.required = true;
     config.methods = "POST,PUT";
@@ -88,6 +89,8 @@ TEST(config, saysWhatWasAsked)
     config.timeout_ms = 120000;
     config.workers = 4;
     config.user = "www-data";
+    assert_has(&config, "    idempotency_store \"sqlite:/var/idem.db\" "
+                        "\"journal=/var/journal\";\n");
     assert_has(&config, "    idempotency_scope $http_x_tenant_id;\n");
     assert_has(&config, "    idempotency required;\n");
     assert_has(&config, "    idempotency_methods POST PUT;\n");
