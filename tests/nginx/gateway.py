@@ -439,6 +439,8 @@ def nginx_is_an_ordinary_user():
                     users.add(re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)", f.read(), re.M).groups())
             equal(users, {(str(nobody.pw_uid),) * 3})
             equal(os.stat("theirs/i.db").st_uid, nobody.pw_uid)
+            status, _, said = gateway.end()
+            equal((status, len(said.splitlines())), (0, 1))  # And nginx warns of nothing.
 
 
 def children(pid):
