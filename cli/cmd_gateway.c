@@ -299,6 +299,9 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
     char *directory;
     int status = find_places(/* make= */ true, &places);
 
+    if (geteuid() != 0) {
+        args.config.user = NULL; /* Who is not root cannot change it. */
+    }
     args.config.listen = socket->text;
     if (status == 0) {
         status = try_store(places.url);

@@ -166,7 +166,11 @@ class Nginx:
         with open(f"{self.path}/nginx.conf", "w", encoding="ascii") as f:
             f.write(CONFIG % {**words, "user": user, "service": service, "port": self.port})
         command = ["nginx", "-e", "stderr", "-p", self.path, "-c", "nginx.conf"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        env = dict(os.environ)
+        if directives is WITH and "IDEM_NGINX_PRELOAD" in env:
+            # A module with a sanitizer wants its library first.
+            env.update(LD_PRELOAD=env["IDEM_NGINX_PRELOAD"], ASAN_OPTIONS="detect_leaks=0")
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=env)
         end = time.monotonic() + 20
         while not self.listens():
             assert self.process.poll() is None, self.process.stderr.read().decode()
@@ -179,7 +183,8 @@ class Nginx:
 
     def close(self):
         self.process.terminate()
-        self.process.communicate(timeout=20)
+        _, said = self.process.communicate(timeout=20)
+        assert b"Sanitizer" not in said and b"runtime error" not in said, said.decode()
         with open(f"{self.path}/error.log", encoding="utf-8", errors="replace") as f:
             alerts = f.read()
         shutil.rmtree(self.path)

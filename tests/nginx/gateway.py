@@ -413,6 +413,17 @@ def the_unit_of_systemd_starts_it():
             equal(len(service.effects), 1)
 
 
+@test
+def the_module_keeps_libidem_to_itself():
+    """What is in the module is not what another module would call: of libidem it
+    exports nothing."""
+    Gateway("http://localhost")  # Is all there?
+    done = run(["nm", "-D", "--defined-only", MODULE])
+    names = [line.split()[-1] for line in done.stdout.decode().splitlines()]
+    assert "ngx_http_idempotency_module" in " ".join(names), names
+    equal([name for name in names if name.startswith("idem")], [])
+
+
 # ---- Users and ends ----
 
 
@@ -439,6 +450,8 @@ def nginx_is_an_ordinary_user():
                     users.add(re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)", f.read(), re.M).groups())
             equal(users, {(str(nobody.pw_uid),) * 3})
             equal(os.stat("theirs/i.db").st_uid, nobody.pw_uid)
+            status, _, said = gateway.end()
+            equal((status, len(said.splitlines())), (0, 1))  # And nginx warns of nothing.
 
 
 def children(pid):
