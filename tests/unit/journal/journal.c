@@ -63,6 +63,62 @@ TEST(replay, recordsWhatWaits)
     }
 }
 
+/* The file @name of the journal @directory, in @buf. */
+static size_t read_file(const char *directory, const char *name, char *buf,
+                        size_t size)
+{
+    char path[1024];
+    size_t len;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    len = fread(buf, 1, size, f);
+    (void)fclose(f);
+    return len;
+}
+
+/* The content of an entry is taken up by another journal, as often as it comes,
+ * and told from there; what was changed in it, anywhere, or cut, is not. */
+TEST(adopt, takesWhatCanBeTrusted)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+    struct idem_journal *other;
+    struct idem_attempt *attempt;
+    char bytes[2048];
+    char name[64];
+    struct place p;
+    size_t len;
+    size_t i;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    (void)snprintf(name, sizeof(name), "%s", put(&p, attempt, &outcome));
+    idem_attempt_destroy(attempt);
+    len = read_file(p.directory, name, bytes, sizeof(bytes));
+    options.flags = IDEM_JOURNAL_CREATE;
+    assert_ok(idem_journal_open(temp_path("other"), &options, &other, &why));
+    for (i = 0; i < len; i++) {
+        bytes[i] ^= 1;
+        assert_code(IDEM_ECORRUPT,
+                    idem_journal_adopt(other, idem_bytes(bytes, len), &why));
+        bytes[i] ^= 1;
+        assert_code(IDEM_ECORRUPT,
+                    idem_journal_adopt(other, idem_bytes(bytes, i), &why));
+    }
+    for (i = 0; i < 3; i++) {
+        assert_ok(idem_journal_adopt(other, idem_bytes(bytes, len), &why));
+    }
+    assert_ok(idem_journal_replay(other, p.store, NULL, NULL, NULL, &why));
+    assert_int_equal(status_of(&p, "k", name), IDEM_STATUS_COMPLETED);
+    assert_string_equal(name, "receipt 7");
+    idem_journal_close(other);
+    assert_int_equal(replay(&p, NULL).len, 1);
+    place_close(&p);
+}
+
 /* What the store knows already is recognised, and nothing is changed. */
 TEST(replay, recognisesWhatIsRecorded)
 {
