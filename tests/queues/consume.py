@@ -380,11 +380,12 @@ def a_queue_that_throttles_is_asked_again():
     with Between(p.at, rule) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(["a", "b"])
-        status, lines, _ = p.consume("-w", "2", work=f"sleep 3; {BODY}")
+        status, lines, said = p.consume("-w", "2", work=f"sleep 3; {BODY}")
         deletes = between.count("DeleteMessageBatch")
     equal(status, 0)
     equal(sorted(ledger()), ["a", "b"])
     equal(set(outcomes(lines)) - {"replayed"}, {"done"})
+    equal(said.count("the queue: SQS answered 400 RequestThrottled: so it is; "), 1)
     equal(p.queue.count(), (0, 0))
     note(f"{deletes} deletions asked for, in spite of {sum(turns.values())} requests")
 
