@@ -1,6 +1,8 @@
 /* idem consume: one recorded outcome for each message of a queue. */
 #include "consume/consume.h"
 
+#include "descriptors.h"
+
 const char *const consume_policies[] = {"rerun", "hold", NULL};
 const char *const consume_rules[] = {"release", "keep", "fail", "unknown",
                                      NULL};
@@ -198,6 +200,7 @@ static int check_store(void)
 static int open_consumer(struct consume *consume)
 {
     struct idem_consumer_options to = IDEM_CONSUMER_OPTIONS_INIT;
+    struct cli_descriptors noted;
     struct idem_error error = {0};
 
     to.queue = options.queue;
@@ -208,7 +211,10 @@ static int open_consumer(struct consume *consume)
     if (options.until_empty) {
         to.wait_ms = 1000;
     }
-    if (idem_consumer_open(&to, &consume->consumer, &error) == 0) {
+    cli_descriptors_note(&noted);
+    error.code = idem_consumer_open(&to, &consume->consumer, &error);
+    cli_descriptors_keep(&noted);
+    if (error.code == 0) {
         return 0;
     }
     cli_say("the queue: %s", error.text);

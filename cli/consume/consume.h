@@ -139,6 +139,7 @@ struct consume {
     uint64_t begun;
     int status; /* For the end: the first that is not 0. */
     int64_t shown_ms;
+    int64_t trouble_ms; /* Not told again before then. */
     struct consume_counts counts;
 };
 

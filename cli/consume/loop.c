@@ -11,6 +11,7 @@ enum {
     LONGEST_MS = 60000,
     FLUSH_MS = 10000, /* For the last deletions. */
     AGAIN_MS = 1000,
+    TROUBLE_MS = 60000, /* Between two lines about it. */
 };
 
 static void stop(struct consume *consume)
@@ -238,6 +239,20 @@ static void take_signals(struct consume *consume)
     }
 }
 
+/* A queue that does not answer is asked again for as long as it takes. */
+static void tell_trouble(struct consume *consume)
+{
+    const char *trouble = idem_consumer_trouble(consume->consumer);
+    int64_t now_ms = consume_now_ms();
+
+    if (trouble != NULL && !consume->stopping && !consume->options->quiet &&
+        now_ms >= consume->trouble_ms) {
+        consume->trouble_ms = now_ms + TROUBLE_MS;
+        cli_progress_end();
+        cli_say("the queue: %s; it is asked again", trouble);
+    }
+}
+
 static void work(struct consume *consume)
 {
     struct idem_error error = {0};
@@ -250,6 +265,7 @@ static void work(struct consume *consume)
             error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
         stop(consume);
     }
+    tell_trouble(consume);
     if (consume->options->until_empty && !consume->stopping &&
         consume->running == 0 && idem_consumer_is_empty(consume->consumer)) {
         stop(consume);

@@ -165,7 +165,7 @@ void idem_consumer_pause(struct idem_consumer *consumer, bool paused);
 /* Nothing is received from now on, and what is not yet begun is given back. */
 void idem_consumer_stop(struct idem_consumer *consumer);
 
-/* The sentence of a failure that has not passed yet; NULL: none. */
+/* Why the last try to receive failed; NULL: it did not. */
 const char *idem_consumer_trouble(const struct idem_consumer *consumer);
 
 /* Messages held in any way, and requests under way that change them. After

@@ -411,11 +411,11 @@ static void note_failure(struct idem_consumer *consumer,
                          const struct idem_error *error, int64_t now_ms)
 {
     consumer->counters.failures++;
-    consumer->trouble = *error;
     if (result != IDEM__SQS_LATER && consumer->why.code == 0) {
         consumer->why = *error;
     }
     if (call->kind == IDEM__CONSUME_RECEIVE) {
+        consumer->trouble = *error;
         consumer->receive_ms =
             now_ms + PAUSE_MS / 2 +
             idem__aws_backoff(consumer->failed, PAUSE_MS, PAUSE_CAP_MS,
@@ -453,10 +453,10 @@ void idem__consume_take(struct idem_consumer *consumer,
                               "the answer of SQS has an unexpected shape");
         }
     }
-    if (result == IDEM__SQS_OK) {
+    if (result == IDEM__SQS_OK && call->kind == IDEM__CONSUME_RECEIVE) {
         consumer->failed = 0;
         consumer->trouble.code = 0;
-    } else if (!was_aborted(consumer, call)) {
+    } else if (result != IDEM__SQS_OK && !was_aborted(consumer, call)) {
         note_failure(consumer, call, result, &error, now_ms);
         retry_batch(consumer, call, now_ms);
     }

@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import shlex
 import signal
 import threading
 import time
 
 import rig
 from rig import Between, Place, error, ledger, outcomes, until
-from tap import equal, main, note, run, skip, test
+from tap import PROGRAM, equal, main, note, run, skip, test
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
 QUICK = ("--lease", "2s", "--retry-after", "1s", "-q")
@@ -191,16 +192,16 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
     """While another owner is at work its duplicate is held: it stays in the queue and
     is received once, although the visibility timeout is shorter than the lease;
     that is said at the start."""
-    p = Place(visibility=2, receives=2)
+    p = Place(visibility=3, receives=2)
     p.queue.send(['{"order":1}'])
     with p.idem.start(
-        "run", "-k", "1", "--lease", "3s", "--fingerprint", "none", "--", "sleep", "7"
+        "run", "-k", "1", "--lease", "5s", "--fingerprint", "none", "--", "sleep", "9"
     ) as other:
         until(lambda: p.records(), "the other is at work")
         with Between(p.at) as between:
             p.env["AWS_ENDPOINT_URL_SQS"] = between.url
             status, lines, said = p.consume(
-                "--key", ".order", "--fingerprint", "none", "--lease", "3s", work=BODY
+                "--key", ".order", "--fingerprint", "none", "--lease", "5s", work=BODY
             )
             held = between.count("ChangeMessageVisibilityBatch")
         equal(other.wait(), 0)
@@ -211,7 +212,7 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
     assert busy >= 2, lines
     equal(ledger(), [])
     equal((p.queue.dead(), p.queue.count()), ([], (0, 0)))
-    assert "visibility timeout (2s) is shorter than the lease (3s)" in said, said
+    assert "visibility timeout (3s) is shorter than the lease (5s)" in said, said
     note(f"{busy} times busy, {held} changes of visibility, 1 receive")
 
 
@@ -379,11 +380,12 @@ def a_queue_that_throttles_is_asked_again():
     with Between(p.at, rule) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(["a", "b"])
-        status, lines, _ = p.consume("-w", "2", work=f"sleep 3; {BODY}")
+        status, lines, said = p.consume("-w", "2", work=f"sleep 3; {BODY}")
         deletes = between.count("DeleteMessageBatch")
     equal(status, 0)
     equal(sorted(ledger()), ["a", "b"])
     equal(set(outcomes(lines)) - {"replayed"}, {"done"})
+    equal(said.count("the queue: SQS answered 400 RequestThrottled: so it is; "), 1)
     equal(p.queue.count(), (0, 0))
     note(f"{deletes} deletions asked for, in spite of {sum(turns.values())} requests")
 
@@ -441,11 +443,12 @@ def a_body_that_was_damaged_is_not_worked_on():
 def while_the_store_is_away_nothing_is_received():
     """The store cannot be reached for a while: what is held waits, nothing more is
     received, nothing is counted out, and all is done once it is back."""
-    p = Place(visibility=2, receives=2)
+    p = Place(visibility=4, receives=2)
     p.queue.send([f"m{i}" for i in range(8)])
-    os.mkdir("away")
     # No store: a directory stands where the file was to be.
-    work = f"{BODY}; n=$(wc -l <ledger); if [ $n -eq 2 ]; then mv idem.db kept; for f in wal shm lock; do [ -e idem.db-$f ] && mv idem.db-$f kept-$f; done; mkdir idem.db; fi"
+    away = "mv idem.db kept; for f in wal shm lock; do "
+    away += "test -e idem.db-$f && mv idem.db-$f kept-$f; done; mkdir idem.db"
+    work = f"{BODY}; if [ $(wc -l <ledger) -eq 2 ]; then {away}; fi"
     with p.start("-w", "1", "--until-empty", "--json", "--lease", "2s", work=work) as it:
         until(lambda: os.path.isdir("idem.db"), "the store is away")
         time.sleep(5)
@@ -499,7 +502,22 @@ def a_failure_stops_its_group():
     assert ledger().index("b2") < ledger().index("a1"), ledger()
 
 
-# ---- For programs ----
+# ---- For people and programs ----
+
+
+@test
+def a_terminal_sees_how_far_it_is():
+    """On a terminal one line says how far it is, again and again; elsewhere not."""
+    p = Place()
+    p.queue.send([f"m{i}" for i in range(6)])
+    args = p.args("--until-empty", "-w", "2", work=["sleep", "0.3"])
+    typed = shlex.join([PROGRAM, *args])
+    done = run(["script", "-qec", typed, "/dev/null"], {**p.env, "IDEM_STORE": p.idem.store})
+    equal(done.status, 0)
+    assert re.search(rb"\r\x1b\[K[1-5] done, 0 replayed, .* at work", done.stdout), done
+    assert b"6 received: 6 done" in done.stdout, done
+    p.queue.send(["again"])
+    equal(b"at work" in p.idem(*args, env=p.env).stderr, False)
 
 
 @test

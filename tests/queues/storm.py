@@ -156,7 +156,7 @@ class Storm:
 def weather(policy, work, count, poison, kills, freezes, seconds):
     rng = random.Random(SEED)
     write_work(work)
-    p = Place(visibility=6, receives=3)
+    p = Place(visibility=12, receives=3)
     sent = bodies(count, poison, rng)
     with Checked(p, 10 if LONG else 4) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
