@@ -5,8 +5,8 @@
  * In each window there are so many requests as IDS says. The process asks about
  * each that is its own, and about others at random, so that three of ten
  * asks are retries. To LOG it adds a line for each answer: window, request,
- * admitted, remaining. HOW is "idem" (PLACE is a store's URL), or one of the
- * controls in an SQLite file: "counter" adds one and looks, "careless" looks and
+ * admitted, remaining, and when, in ms. HOW is "idem" or "approximate" (PLACE is a
+ * store's URL), or one of the controls in an SQLite file: "counter" adds one and looks, "careless" looks and
  * then adds one. */
 #include <fcntl.h>
 #include <idem.h>
@@ -74,9 +74,14 @@ static bool next_ask(struct run *r, struct ask *ret)
 static void heard(const struct run *r, struct ask ask, bool admitted,
                   uint64_t remaining)
 {
-    char line[64];
-    int len = snprintf(line, sizeof(line), "%u %u %d %llu\n", ask.window,
-                       ask.request, admitted, (unsigned long long)remaining);
+    struct timespec now;
+    char line[96];
+    int len;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    len = snprintf(line, sizeof(line), "%u %u %d %llu %lld\n", ask.window,
+                   ask.request, admitted, (unsigned long long)remaining,
+                   (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
 
     if (write(r->log, line, (size_t)len) != len) {
         die("log", "cannot be written");
@@ -102,6 +107,9 @@ static struct idem_op *make_op(const struct run *r, struct ask ask)
     limit.at_ms = r->at_ms;
     limit.per_ms = IDEM_LIMIT_DAY;
     limit.max = r->max;
+    if (strcmp(r->how, "approximate") == 0) {
+        limit.flags = IDEM_LIMIT_APPROXIMATE;
+    }
     if (kept == NULL || idem_op_limit(&limit, &op, &error) != 0) {
         die("limit", "cannot be made");
     }
@@ -231,7 +239,7 @@ int main(int argc, char **argv)
     if (r.log < 0) {
         die("log", "cannot be opened");
     }
-    if (strcmp(r.how, "idem") == 0) {
+    if (strcmp(r.how, "idem") == 0 || strcmp(r.how, "approximate") == 0) {
         ask_with_idem(&r, argv[2]);
     } else {
         ask_control(&r, argv[2], strcmp(r.how, "careless") == 0);

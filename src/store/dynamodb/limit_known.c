@@ -26,7 +26,7 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
 {
     const uint8_t *window = op->u.limit.window;
     struct idem__limit_bounds *bounds = &known->places[window[0] % PLACES];
-    uint64_t max = op->u.limit.limit.max;
+    const struct idem_limit *limit = &op->u.limit.limit;
     unsigned i;
 
     if (bounds->is_used && memcmp(bounds->window, window, IDEM_ID_LEN) == 0) {
@@ -35,8 +35,8 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
     memset(bounds, 0, sizeof(*bounds));
     memcpy(bounds->window, window, IDEM_ID_LEN);
     bounds->is_used = true;
-    for (i = 0; i < idem__limit_shards(max); i++) {
-        bounds->left[i] = idem__limit_share(max, i);
+    for (i = 0; i < idem__limit_shards(limit); i++) {
+        bounds->left[i] = idem__limit_share(limit, i);
     }
     return bounds;
 }

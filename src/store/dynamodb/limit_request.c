@@ -13,19 +13,27 @@ enum {
     SHARDS_FEW_TO = 4096,
 };
 
-unsigned idem__limit_shards(uint64_t max)
+static bool is_approximate(const struct idem_limit *limit)
 {
-    if (max <= IDEM__LIMIT_SMALL) {
-        return 0;
-    }
-    return max <= SHARDS_FEW_TO ? SHARDS_FEW : IDEM__LIMIT_SHARDS_MAX;
+    return (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
 }
 
-uint64_t idem__limit_share(uint64_t max, unsigned i)
+unsigned idem__limit_shards(const struct idem_limit *limit)
 {
-    unsigned shards = idem__limit_shards(max);
+    if (is_approximate(limit)) {
+        return 1;
+    }
+    if (limit->max <= IDEM__LIMIT_SMALL) {
+        return 0;
+    }
+    return limit->max <= SHARDS_FEW_TO ? SHARDS_FEW : IDEM__LIMIT_SHARDS_MAX;
+}
 
-    return max / shards + (i < max % shards);
+uint64_t idem__limit_share(const struct idem_limit *limit, unsigned i)
+{
+    unsigned shards = idem__limit_shards(limit);
+
+    return limit->max / shards + (i < limit->max % shards);
 }
 
 void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
@@ -171,7 +179,7 @@ void idem__limit_request_shards(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op)
 {
-    unsigned shards = idem__limit_shards(op->u.limit.limit.max);
+    unsigned shards = idem__limit_shards(&op->u.limit.limit);
     unsigned i;
 
     idem__buffer_str(out, "{\"RequestItems\":{");
@@ -197,7 +205,7 @@ static void add_take(struct idem__buffer *out,
              "#t = :t\",\"ConditionExpression\":\"attribute_not_exists(lim) OR "
              "lim >= :c\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
              "\"ExpressionAttributeValues\":{\":m\":");
-    idem__json_n(out, idem__limit_share(op->u.limit.limit.max, shard));
+    idem__json_n(out, idem__limit_share(&op->u.limit.limit, shard));
     idem__buffer_str(out, ",\":c\":");
     idem__json_n(out, take);
     add_ttl(out, op, ",\":t\":");
@@ -220,12 +228,51 @@ static void add_refusal(struct idem__buffer *out,
              "refs < :n\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
              "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},"
              "\":o\":{\"N\":\"1\"},\":m\":");
-    idem__json_n(out, idem__limit_share(op->u.limit.limit.max, 0));
+    idem__json_n(out, idem__limit_share(&op->u.limit.limit, 0));
     idem__buffer_str(out, ",\":n\":");
     idem__json_n(out, IDEM_LIMIT_REFUSALS);
     add_ttl(out, op, ",\":t\":");
     idem__buffer_str(out,
                      "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
+}
+
+/* The request with its entry, where it is not there. */
+static void add_request(struct idem__buffer *out,
+                        const struct idem__table_conf *table,
+                        const struct idem_op *op, int64_t entry)
+{
+    const struct idem_limit *limit = &op->u.limit.limit;
+    char text[IDEM__LIMIT_ID_MAX];
+    char window[IDEM__ITEM_ID_LEN + 1];
+
+    idem__limit_item_id(op->u.limit.request, -1, text);
+    idem__buffer_str(out, "{");
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Item\":{\"id\":");
+    idem__json_s(out, text);
+    idem__buffer_str(out, ",\"lim\":");
+    add_entry(out, entry);
+    if (is_approximate(limit)) {
+        idem__item_id(op->u.limit.window, window);
+        idem__buffer_str(out, ",\"win\":");
+        idem__json_s(out, window);
+        idem__buffer_str(out, ",\"max\":");
+        idem__json_n(out, limit->max);
+        idem__buffer_str(out, ",\"cost\":");
+        idem__json_n(out, limit->cost);
+    }
+    add_ttl(out, op, ",\"ttl\":");
+    idem__buffer_str(out,
+                     "},\"ConditionExpression\":\"attribute_not_exists(id)\","
+                     "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}");
+}
+
+void idem__limit_request_put(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem_op *op,
+                             const struct idem__limit_decision *decision)
+{
+    add_request(out, table, op, decision->entry);
 }
 
 void idem__limit_request_transact(struct idem__buffer *out,
@@ -236,19 +283,9 @@ void idem__limit_request_transact(struct idem__buffer *out,
 {
     unsigned i;
 
-    char text[IDEM__LIMIT_ID_MAX];
-
-    idem__limit_item_id(op->u.limit.request, -1, text);
-    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":{");
-    add_table(out, table);
-    idem__buffer_str(out, ",\"Item\":{\"id\":");
-    idem__json_s(out, text);
-    idem__buffer_str(out, ",\"lim\":");
-    add_entry(out, decision->entry);
-    add_ttl(out, op, ",\"ttl\":");
-    idem__buffer_str(out,
-                     "},\"ConditionExpression\":\"attribute_not_exists(id)\","
-                     "\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
+    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
+    add_request(out, table, op, decision->entry);
+    idem__buffer_str(out, "}");
     if (!decision->limited.admitted) {
         add_refusal(out, table, op);
     }
@@ -290,27 +327,28 @@ static int read_number(json_object *item, const char *name, int64_t *ret)
     return 1;
 }
 
-/* The same where it must be there, or @otherwise if it is not, and not negative. */
-static int read_count(json_object *item, const char *name, bool must,
-                      uint64_t *ret)
+static int read_refusals(json_object *item, uint64_t *ret)
 {
     int64_t n = 0;
-    int rc = read_number(item, name, &n);
 
-    if (rc < 0 || n < 0 || (rc == 0 && must)) {
+    if (read_number(item, "refs", &n) < 0 || n < 0) {
         return IDEM_ECORRUPT;
     }
     *ret = (uint64_t)n;
     return 0;
 }
 
-int idem__limit_read_shard(json_object *item, uint64_t *ret_left,
-                           uint64_t *ret_refusals)
+int idem__limit_read_shard(json_object *item, bool is_approximate_limit,
+                           uint64_t *ret_left, uint64_t *ret_refusals)
 {
-    int rc = read_count(item, "lim", /* must= */ true, ret_left);
+    int64_t left;
+    int rc = read_number(item, "lim", &left);
 
-    return rc != 0 ? rc
-                   : read_count(item, "refs", /* must= */ false, ret_refusals);
+    if (rc != 1 || (left < 0 && !is_approximate_limit)) {
+        return IDEM_ECORRUPT;
+    }
+    *ret_left = left < 0 ? 0 : (uint64_t)left;
+    return read_refusals(item, ret_refusals);
 }
 
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
@@ -324,7 +362,8 @@ int idem__limit_read_window(json_object *item, const struct idem_op *op,
         return 0;
     }
     ret_state->has_window = true;
-    rc = idem__limit_read_shard(item, &ret_state->left, &ret_state->refusals);
+    rc = idem__limit_read_shard(item, /* is_approximate_limit= */ false,
+                                &ret_state->left, &ret_state->refusals);
     if (rc != 0) {
         return rc;
     }

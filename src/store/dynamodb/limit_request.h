@@ -21,7 +21,13 @@
  * What is left of a shard only ever becomes less, and nothing is moved between
  * shards: so whatever was read of them, at whatever time, is an upper bound of
  * what is left now, and a request that costs more than the sum of such bounds is
- * refused for good. */
+ * refused for good.
+ *
+ * An approximate limit has an item for each request, too, which also names win (the
+ * window in hex), max and cost, and is written alone. It has one shard, whose count
+ * follows by the table's stream; see limit_sum.h. What was read of that is an upper
+ * bound as well: nothing is refused too early, but more than the limit may be
+ * admitted. */
 #ifndef IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
 #define IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
 
@@ -34,11 +40,11 @@ enum {
     IDEM__LIMIT_ID_MAX = 96, /* With a NUL. */
 };
 
-/* Into how many shards a limit of @max is divided; 0: it is small. */
-unsigned idem__limit_shards(uint64_t max);
+/* Into how many shards a limit is divided; 0: it is small. */
+unsigned idem__limit_shards(const struct idem_limit *limit);
 
-/* How much of @max is shard @i's. */
-uint64_t idem__limit_share(uint64_t max, unsigned i);
+/* How much of it is shard @i's. */
+uint64_t idem__limit_share(const struct idem_limit *limit, unsigned i);
 
 /* The id of a window's item, of a request's, and of a shard (0 or more). */
 void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
@@ -70,13 +76,19 @@ void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem__limit_decision *decision,
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX]);
 
+/* Approximate limits: writes the request with its entry. */
+void idem__limit_request_put(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem_op *op,
+                             const struct idem__limit_decision *decision);
+
 /* What an item says. 0 or IDEM_ECORRUPT. @item NULL: nothing. */
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
                             struct idem__limit_state *ret_state);
 int idem__limit_read_entry(json_object *item,
                            struct idem__limit_state *ret_state);
-int idem__limit_read_shard(json_object *item, uint64_t *ret_left,
-                           uint64_t *ret_refusals);
+int idem__limit_read_shard(json_object *item, bool is_approximate_limit,
+                           uint64_t *ret_left, uint64_t *ret_refusals);
 
 /* The shard that the id of @item names, or -1. */
 int idem__limit_shard_of(json_object *item);

@@ -225,6 +225,11 @@ static struct idem__limit_bounds *bounds_of(struct idem__task *task)
     return idem__limit_known_of(task->env->limits, task->op);
 }
 
+static bool is_approximate(const struct idem__task *task)
+{
+    return (task->op->u.limit.limit.flags & IDEM_LIMIT_APPROXIMATE) != 0;
+}
+
 /* The request's item, which is there. */
 static void found_entry(struct idem__task *task, json_object *item,
                         const struct idem_now *now)
@@ -265,7 +270,8 @@ static bool learn(struct idem__task *task, json_object *reasons)
         learnt = true;
         left = limiter->takes[i] - 1;
         if (item_of(reason) != NULL &&
-            idem__limit_read_shard(item_of(reason), &left, &refusals) != 0) {
+            idem__limit_read_shard(item_of(reason), false, &left, &refusals) !=
+                0) {
             left = limiter->takes[i] - 1;
         }
         idem__limit_bounds_lower(bounds, i, left);
@@ -350,24 +356,31 @@ static void cancelled(struct idem__task *task, json_object *reasons,
     idem__task_retry(task, &busy, plan);
 }
 
-static void transacted(struct idem__task *task, const struct idem_now *now,
-                       struct idem__answer *answer)
+/* The request is counted, or its refusal remembered. */
+static void counted(struct idem__task *task)
 {
     struct idem__limit_bounds *bounds = bounds_of(task);
     const struct idem__limiter *limiter = task->limiter;
+    unsigned i;
+
+    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        idem__limit_bounds_lower(bounds, i,
+                                 limiter->bounds[i] - limiter->takes[i]);
+    }
+    bounds->refusals += !limiter->decision.limited.admitted;
+    answer_with(task, /* changed= */ true);
+}
+
+static void transacted(struct idem__task *task, const struct idem_now *now,
+                       struct idem__answer *answer)
+{
     json_object *body;
     json_object *reasons = reasons_of(&task->request, &body);
-    unsigned i;
 
     if (reasons != NULL) {
         cancelled(task, reasons, now);
     } else if (answer->said == IDEM__SAID_OK) {
-        for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-            idem__limit_bounds_lower(bounds, i,
-                                     limiter->bounds[i] - limiter->takes[i]);
-        }
-        bounds->refusals += !limiter->decision.limited.admitted;
-        answer_with(task, /* changed= */ true);
+        counted(task);
     } else {
         task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
         idem__task_retry(task, answer, plan);
@@ -375,15 +388,37 @@ static void transacted(struct idem__task *task, const struct idem_now *now,
     (void)json_object_put(body);
 }
 
-static void send_transaction(struct idem__task *task)
+static void put(struct idem__task *task, const struct idem_now *now,
+                struct idem__answer *answer)
 {
+    if (answer->said == IDEM__SAID_REFUSED && answer->item != NULL) {
+        found_entry(task, answer->item, now);
+    } else if (answer->said == IDEM__SAID_REFUSED) {
+        look_for_entry(task, now);
+    } else if (answer->said == IDEM__SAID_OK) {
+        counted(task);
+    } else {
+        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        idem__task_retry(task, answer, plan);
+    }
+}
+
+static void send_request(struct idem__task *task)
+{
+    const struct idem__limiter *limiter = task->limiter;
+
     memcpy(task->limiter->bounds, bounds_of(task)->left,
            sizeof(task->limiter->bounds));
     begin_request(task);
-    idem__limit_request_transact(&task->out, &task->env->table, task->op,
-                                 &task->limiter->decision,
-                                 task->limiter->takes);
-    idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
+    if (is_approximate(task)) {
+        idem__limit_request_put(&task->out, &task->env->table, task->op,
+                                &limiter->decision);
+        idem__task_send(task, IDEM__TARGET("PutItem"), put);
+    } else {
+        idem__limit_request_transact(&task->out, &task->env->table, task->op,
+                                     &limiter->decision, limiter->takes);
+        idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
+    }
 }
 
 /* Nothing is known of the request, and there is not enough left. */
@@ -399,9 +434,9 @@ static void not_enough(struct idem__task *task, const struct idem_now *now)
     if (!settle(task, &found, now)) {
         return;
     }
-    if (task->limiter->decision.remember) {
+    if (task->limiter->decision.remember && !is_approximate(task)) {
         memset(task->limiter->takes, 0, sizeof(task->limiter->takes));
-        send_transaction(task);
+        send_request(task);
     } else {
         answer_with(task, /* changed= */ false);
     }
@@ -456,7 +491,8 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
         uint64_t left;
         uint64_t refusals = 0;
 
-        if (shard < 0 || idem__limit_read_shard(item, &left, &refusals) != 0) {
+        if (shard < 0 || idem__limit_read_shard(item, is_approximate(task),
+                                                &left, &refusals) != 0) {
             corrupt(task);
             return;
         }
@@ -495,10 +531,10 @@ static void plan(struct idem__task *task, const struct idem_now *now)
                now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
         read_shards(task, now);
     } else if (settle(task, &found, now)) {
-        idem__limit_bounds_plan(bounds, idem__limit_shards(limit->max),
+        idem__limit_bounds_plan(bounds, idem__limit_shards(limit),
                                 task->op->u.limit.request[0] + limiter->spread,
                                 limit->cost, limiter->takes);
-        send_transaction(task);
+        send_request(task);
     }
 }
 
@@ -520,7 +556,7 @@ void idem__limit_start(struct idem__task *task, const struct idem_now *now)
     limited = &task->limiter->decision.limited;
     idem__limit_window(limit->at_ms, limit->per_ms, &limited->start_ms,
                        &limited->end_ms);
-    if (idem__limit_shards(limit->max) > 0) {
+    if (idem__limit_shards(limit) > 0) {
         plan(task, now);
     } else if (idem__limit_in_time(limit, now, NULL) == 0) {
         admit(task, now);
