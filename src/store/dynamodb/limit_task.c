@@ -327,6 +327,8 @@ static void cancelled(struct idem__task *task, json_object *reasons,
     };
     json_object *first = json_object_array_get_idx(reasons, 0);
 
+    /* What stood in the way before does not any more. */
+    memset(&task->op->error, 0, sizeof(task->op->error));
     if (has_code(first, "ConditionalCheckFailed")) {
         task->tries = 0;
         if (item_of(first) != NULL) {
