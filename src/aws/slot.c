@@ -304,7 +304,10 @@ int idem__aws_slot_load(struct idem__aws_slot *slot,
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
     const void *body = request->body.len == 0 ? "" : request->body.base;
-    long timeout = timeout_ms > 1000000000 ? 1000000000 : (long)timeout_ms;
+    /* Where the deadline has passed since it was looked at: 0 would be no limit at
+     * all, and less than that is refused. */
+    int64_t at_least_ms = timeout_ms > 0 ? timeout_ms : 1;
+    long timeout = at_least_ms > 1000000000 ? 1000000000 : (long)at_least_ms;
     int bad = 0;
     int rc;
 

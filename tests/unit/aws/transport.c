@@ -226,6 +226,49 @@ TEST(client, sendsARequestAgainAndAgain)
     server_close(&server);
 }
 
+/* Credentials that take until the deadline of the request has passed, by @late_ms. */
+static int64_t late_ms;
+static int64_t deadline_ms;
+
+static int provide_late(struct idem__aws_provider *self, int64_t now,
+                        const struct idem__aws_credentials **ret,
+                        struct idem_error *ret_error)
+{
+    while (idem__mono_ms() < deadline_ms + late_ms) {
+        sleep_ms(1);
+    }
+    return provide(self, now, ret, ret_error);
+}
+
+/* A request whose deadline passes while it is made ready ends at once, as one that
+ * had no answer: not without a limit, and not as one for which there is no memory. */
+TEST(client, mindsADeadlineThatPassesMeanwhile)
+{
+    struct server server;
+    struct idem__aws_provider slow = {.name = "a slow one",
+                                      .get = provide_late};
+    struct idem__aws_options options = {.provider = &slow};
+    struct idem__aws_client *client = NULL;
+    struct idem__aws_request request;
+
+    server_open(&server, /* silent= */ true);
+    assert_ok(idem__aws_client_open(&options, &client, &why));
+    for (late_ms = 0; late_ms < 3; late_ms++) {
+        int64_t started_ms = idem__mono_ms();
+
+        request = request_to(&server, "late", 30);
+        deadline_ms = request.deadline_ms;
+        idem__aws_submit(client, &request);
+        drive(client, &request);
+        assert_int_not_equal(request.outcome, IDEM__AWS_ANSWERED);
+        assert_int_not_equal(request.error.code, IDEM_ENOMEM);
+        assert_true(idem__mono_ms() - started_ms < 5000);
+        idem__aws_request_finish(&request);
+    }
+    idem__aws_client_close(client);
+    server_close(&server);
+}
+
 /* What is too long for a header line is refused before it is sent. */
 TEST(client, refusesWhatDoesNotFitALine)
 {
