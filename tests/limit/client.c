@@ -17,6 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+enum {
+    GIVE_UP_S = 250 /* Nobody answers any more. */
+};
+
 struct ask {
     unsigned window;
     unsigned request;
@@ -123,6 +127,7 @@ static void ask_with_idem(struct run *r, const char *url)
     struct idem_error error;
     struct idem_store *store;
     struct idem_queue *queue;
+    time_t until = time(NULL) + GIVE_UP_S;
     struct ask ask;
     bool more = true;
 
@@ -147,7 +152,8 @@ static void ask_with_idem(struct run *r, const char *url)
         }
         limited = idem_op_limited(op);
         if (limited == NULL &&
-            idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY) {
+            idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY &&
+            time(NULL) < until) {
             if (idem_queue_submit(queue, op, &error) != 0) {
                 die("submit", error.text);
             }

@@ -71,12 +71,23 @@ class Crowd:
             ],
             env=dict(dynamo.environment(), AWS_ACCESS_KEY_ID=f"AKID{process}"),
             stderr=subprocess.PIPE,
+            preexec_fn=dynamo.die_with_parent,
         )
 
     def run(self, kills=0, seed=1):
         """Run them all to their end; kill some on the way, and start them again."""
         chance = random.Random(seed)
         running = {n: self.start(n) for n in range(self.processes)}
+        try:
+            self.watch(running, kills, chance)
+        finally:
+            for process in running.values():
+                process.kill()
+                process.wait()
+        self.read()
+
+    def watch(self, running, kills, chance):
+        """Wait until all of them ended by themselves; kill some on the way."""
         while running:
             time.sleep(0.002 if kills else 0.02)
             if self.kills < kills:
@@ -94,7 +105,6 @@ class Crowd:
                     running[n] = self.start(n)
                 else:
                     equal((status, complaint), (0, ""))
-        self.read()
 
     def read(self):
         self.heard = collections.defaultdict(collections.Counter)
