@@ -75,7 +75,7 @@ def first_ask(crowd):
 def killed_processes_change_nothing():
     """Processes that are killed at random and ask all of it again: the same counts."""
     limit, windows, kills = (5000, 4, 1000) if LONG else (500, 2, 60)
-    crowd = Crowd(file_store(), limit, windows)
+    crowd = Crowd(file_store(), limit, windows, depth=1)
     crowd.run(kills)
     crowd.check()
     assert crowd.kills == kills, crowd.kills
@@ -123,7 +123,8 @@ def a_table_admits_exactly_the_limit():
     for kind in tables():
         for limit, windows in sizes:
             store, _ = table(kind, f"limits-{limit}")
-            crowd = Crowd(store, limit, windows, depth=8)
+            # DynamoDB Local stalls under some hundred transactions at a time.
+            crowd = Crowd(store, limit, windows, depth=1 if kind == "local" else 8)
             crowd.run()
             crowd.check(exact_remaining=limit <= 256)
             crowd.say(kind)
