@@ -475,8 +475,8 @@ static const char *const examples[] = {
 const struct cli_command cli_gateway = {
     .name = "gateway",
     .summary = "put Idempotency-Key in front of an HTTP service",
-    .usage = "idem gateway [OPTION...] --upstream URL "
-             "(--scope-header NAME|--global-scope)",
+    .usage = "idem gateway [OPTION...] -u URL "
+             "--scope-header NAME|--global-scope",
     .examples = examples,
     .options = options,
     .run = run,
