@@ -272,12 +272,13 @@ def two_records_of_one_key():
         equal(failures(box.invoke(batch("sqs", keys))), ["poison"])
         equal(effects(), 3)
     mine = {"IDEM_LAMBDA_KEY": ".body[:5]"}
-    event = batch("sqs", ["m1", "m2", "m3"])
-    for record, body in zip(event["Records"], ["order 1", "order 1", "order 2"]):
+    event = batch("sqs", ["m1", "m2", "m3", "m4", "m5"])
+    bodies = ["order 1", "order 1", "order 2", "do-fail", "do-fail"]
+    for record, body in zip(event["Records"], bodies):
         record["body"] = body
     with Sandbox(OBJECT, mine) as box:
-        equal(failures(box.invoke(event)), ["m3"])
-        equal(effects(), 4)
+        equal(failures(box.invoke(event)), ["m3", "m4", "m5"])
+        equal(effects(), 5)
 
 
 @test
