@@ -11,24 +11,34 @@
 /* ---- Refusals ---------------------------------------------------------- */
 
 const struct idem__lambda_refusal idem__lambda_invalid = {
-    "Idem.Invalid", "The request has no usable idempotency key", 400, false};
-const struct idem__lambda_refusal idem__lambda_no_store = {
-    "Idem.StoreUnavailable", "The record of requests is away", 503, true};
-const struct idem__lambda_refusal idem__lambda_too_late = {
-    "Idem.TooLate", "There is too little time left to start", 503, true};
-const struct idem__lambda_refusal idem__lambda_not_kept = {
-    "Idem.ResultNotKept", "It was done; its response was not kept", 409, false};
-
-static const struct idem__lambda_refusal busy = {
-    "Idem.InProgress", "A request is outstanding for this Idempotency-Key", 409,
-    true};
-static const struct idem__lambda_refusal mismatch = {
-    "Idem.Mismatch", "Idempotency-Key is already used", 422, false};
-static const struct idem__lambda_refusal failed = {
-    "Idem.Failed", "It failed, and a person must look at it", 500, false};
-static const struct idem__lambda_refusal unknown = {
-    "Idem.Unknown", "It may have happened, and a person must look at it", 500,
+    "Idem.Invalid", "The event has no usable idempotency key",
+    IDEM_HTTP_KEY_INVALID, false};
+const struct idem__lambda_refusal idem__lambda_keyless = {
+    "Idem.Invalid", "The event has no idempotency key", IDEM_HTTP_KEY_MISSING,
     false};
+const struct idem__lambda_refusal idem__lambda_corrupt = {
+    "Idem.Corrupt", "The record cannot be trusted", IDEM_HTTP_CORRUPT, false};
+const struct idem__lambda_refusal idem__lambda_no_store = {
+    "Idem.StoreUnavailable", "The store is away", IDEM_HTTP_UNAVAILABLE, true};
+const struct idem__lambda_refusal idem__lambda_too_late = {
+    "Idem.TooLate", "There is too little time left to start",
+    IDEM_HTTP_UNAVAILABLE, true};
+const struct idem__lambda_refusal idem__lambda_not_kept = {
+    "Idem.ResultNotKept", "It was done; its response was not kept",
+    IDEM_HTTP_NOT_KEPT, false};
+
+static const struct idem__lambda_refusal busy = {"Idem.InProgress",
+                                                 "Another delivery is at work",
+                                                 IDEM_HTTP_IN_PROGRESS, true};
+static const struct idem__lambda_refusal mismatch = {
+    "Idem.Mismatch", "The key was used for another event", IDEM_HTTP_MISMATCH,
+    false};
+static const struct idem__lambda_refusal failed = {
+    "Idem.Failed", "It failed, and a person must look at it", IDEM_HTTP_FAILED,
+    false};
+static const struct idem__lambda_refusal unknown = {
+    "Idem.Unknown", "It may have happened, and a person must look at it",
+    IDEM_HTTP_OUTCOME_UNKNOWN, false};
 
 const struct idem__lambda_refusal *idem__lambda_refusal_of(
     enum idem_verdict verdict)
@@ -85,8 +95,8 @@ void idem__lambda_answer_refusal(struct idem_lambda *lambda,
 {
     if (rule != NULL && rule->shape == IDEM__LAMBDA_HTTP) {
         lambda->error_type[0] = '\0';
-        idem__lambda_problem(&lambda->response, event, refusal->status,
-                             refusal->title, detail, refusal->retry);
+        idem__lambda_problem(&lambda->response, event, refusal->problem,
+                             refusal->retry);
     } else {
         idem__lambda_answer_error(lambda, refusal->type, detail);
     }

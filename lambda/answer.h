@@ -5,11 +5,13 @@
 #include "lambda/lambda.h"
 #include "lambda/source.h"
 
-/* Why there is no result: a class of errors, and the words for HTTP. */
+#include <idem/http.h>
+
+/* Why there is no result: a class of errors, and the answer of HTTP. */
 struct idem__lambda_refusal {
     const char *type;
     const char *title;
-    int status;
+    enum idem_http_problem_kind problem;
     bool retry; /* It is worth another try later. */
 };
 
@@ -18,7 +20,8 @@ const struct idem__lambda_refusal *idem__lambda_refusal_of(
     enum idem_verdict verdict);
 
 extern const struct idem__lambda_refusal idem__lambda_invalid,
-    idem__lambda_no_store, idem__lambda_too_late, idem__lambda_not_kept;
+    idem__lambda_keyless, idem__lambda_corrupt, idem__lambda_no_store,
+    idem__lambda_too_late, idem__lambda_not_kept;
 
 /* lambda->response becomes ... */
 void idem__lambda_answer_error(struct idem_lambda *lambda, const char *type,

@@ -148,7 +148,7 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
     }
     if (function == NULL) {
         lambda->program = path;
-        (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+        (void)prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
         return find_program(lambda, ret_error);
     }
     rc = idem__lambda_object_init(lambda, path, function, ret_error);

@@ -36,7 +36,7 @@ static void become(const char *path, char **env, int in, int out)
 
     memcpy(&argv[0], &path, sizeof(path));
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {

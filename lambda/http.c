@@ -13,80 +13,17 @@ const char idem__lambda_no_header[] = "the header Idempotency-Key is missing";
 
 /* ---- The key ----------------------------------------------------------- */
 
-static struct idem_slice trim(struct idem_slice s)
-{
-    const char *p = s.base;
-
-    while (s.len > 0 && (*p == ' ' || *p == '\t')) {
-        p++;
-        s.len--;
-    }
-    while (s.len > 0 && (p[s.len - 1] == ' ' || p[s.len - 1] == '\t')) {
-        s.len--;
-    }
-    return idem_bytes(p, s.len);
-}
-
-/* A structured header's string: a backslash stands before quotes and itself. */
-static const char *add_quoted(struct idem__buffer *key, struct idem_slice s)
-{
-    const char *p = s.base;
-    size_t i;
-
-    for (i = 1; i + 1 < s.len; i++) {
-        if (p[i] == '\\') {
-            i++;
-            if (i + 1 >= s.len || (p[i] != '"' && p[i] != '\\')) {
-                return "the Idempotency-Key has a stray backslash";
-            }
-        } else if (p[i] == '"') {
-            return "the Idempotency-Key has something behind its quotes";
-        }
-        if (p[i] < 0x20 || p[i] > 0x7e) {
-            return "the Idempotency-Key has a byte that is not printable";
-        }
-        idem__buffer_add(key, p + i, 1);
-    }
-    return NULL;
-}
-
-static const char *add_plain(struct idem__buffer *key, struct idem_slice s)
-{
-    const char *p = s.base;
-    size_t i;
-
-    for (i = 0; i < s.len; i++) {
-        if (p[i] == ',') {
-            return "there is more than one Idempotency-Key";
-        }
-        if (p[i] <= 0x20 || p[i] > 0x7e || p[i] == '"') {
-            return "the Idempotency-Key has a byte that it must not have";
-        }
-    }
-    idem__buffer_add(key, p, s.len);
-    return NULL;
-}
-
 static const char *add_key(struct idem__buffer *key, struct idem_slice value)
 {
-    struct idem_slice s = trim(value);
-    const char *p = s.base;
-    size_t before = key->len;
-    const char *why;
+    char text[IDEM_KEY_MAX];
+    size_t len;
 
-    if (s.len >= 2 && p[0] == '"' && p[s.len - 1] == '"') {
-        why = add_quoted(key, s);
-    } else {
-        why = add_plain(key, s);
+    if (idem_http_key(value, text, &len, NULL) != 0) {
+        return "the Idempotency-Key is not one: 1 to 255 visible ASCII "
+               "characters, best in quotes";
     }
-    if (why != NULL) {
-        return why;
-    }
-    if (key->len == before) {
-        return "the Idempotency-Key is empty";
-    }
-    return key->len - before > IDEM_KEY_MAX ? "the Idempotency-Key is too long"
-                                            : NULL;
+    idem__buffer_add(key, text, len);
+    return NULL;
 }
 
 /* What was found of the header so far: one value, as often as it is there. */
@@ -231,24 +168,6 @@ static void add_header(struct idem__buffer *to, bool many, const char *name,
     idem__buffer_str(to, many ? "]" : "");
 }
 
-static void add_body(struct idem__buffer *to, int status, const char *title,
-                     const char *detail)
-{
-    struct idem__buffer body = {0};
-    char number[16];
-
-    (void)snprintf(number, sizeof(number), "%d", status);
-    idem__buffer_str(&body, "{");
-    idem__lambda_member(&body, "title", idem_str(title));
-    idem__lambda_member_name(&body, "status");
-    idem__buffer_str(&body, number);
-    idem__lambda_member(&body, "detail", idem_str(detail));
-    idem__buffer_str(&body, "}");
-    idem__lambda_member(to, "body", idem__buffer_slice(&body));
-    to->failed = to->failed || body.failed;
-    idem__buffer_free(&body);
-}
-
 /* A balancer that sends many values takes no others. */
 static bool wants_many(struct json_object *event)
 {
@@ -257,24 +176,26 @@ static bool wants_many(struct json_object *event)
 }
 
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          int status, const char *title, const char *detail,
-                          bool retry)
+                          enum idem_http_problem_kind kind, bool retry)
 {
     bool many = wants_many(event);
-    char number[32];
+    char body[IDEM_HTTP_PROBLEM_MAX];
+    char start[32];
 
     idem__buffer_reset(to, to->cap);
-    (void)snprintf(number, sizeof(number), "{\"statusCode\":%d", status);
-    idem__buffer_str(to, number);
+    (void)snprintf(start, sizeof(start), "{\"statusCode\":%d",
+                   idem_http_problem_of(kind)->status);
+    idem__buffer_str(to, start);
     idem__lambda_member_name(to, many ? "multiValueHeaders" : "headers");
     idem__buffer_str(to, "{");
-    add_header(to, many, "Content-Type", "application/problem+json");
+    add_header(to, many, "Content-Type", IDEM_HTTP_PROBLEM_CONTENT);
     add_header(to, many, "X-Content-Type-Options", "nosniff");
     if (retry) {
         add_header(to, many, "Retry-After", "1");
     }
     idem__buffer_str(to, "}");
-    add_body(to, status, title, detail);
+    idem__lambda_member(to, "body",
+                        idem_bytes(body, idem_http_problem_body(kind, body)));
     idem__lambda_member_name(to, "isBase64Encoded");
     idem__buffer_str(to, "false}");
 }

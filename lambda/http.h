@@ -4,6 +4,8 @@
 
 #include "lambda/source.h"
 
+#include <idem/http.h>
+
 /* The key in the header Idempotency-Key, in whatever case, form and map it came:
  * a plain word, or text in quotes as structured headers have it. NULL, or why not;
  * idem__lambda_no_header where there is none. */
@@ -27,8 +29,7 @@ const char *idem__lambda_parts_2(struct json_object *event,
 /* Writes the emptied @to as a response of ours. @event says which form the headers
  * must have; it may be NULL. @retry: it is worth another try later. */
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          int status, const char *title, const char *detail,
-                          bool retry);
+                          enum idem_http_problem_kind kind, bool retry);
 
 /* Writes @response, a handler's, into the emptied @to with the header that marks a
  * replay. One that is no response of HTTP stays as it is. */

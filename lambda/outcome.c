@@ -61,10 +61,13 @@ static void judge_error(const struct idem_lambda *lambda,
     }
 }
 
-/* Answers that say: nothing happened, try again. */
-static bool is_retry(int status)
+/* What the status of an answer says of the work, as in front of any server. */
+static enum idem_http_outcome said_by(struct idem_slice answer)
 {
-    return status == 408 || status == 425 || status == 429 || status == 503;
+    struct idem_http_outcomes outcomes;
+
+    idem_http_outcomes_init(&outcomes);
+    return idem_http_outcome(&outcomes, idem__lambda_status_of(answer));
 }
 
 static void judge_answer(const struct idem_lambda *lambda,
@@ -72,12 +75,20 @@ static void judge_answer(const struct idem_lambda *lambda,
                          struct idem_outcome *out)
 {
     struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
+    enum idem_http_outcome said =
+        shape == IDEM__LAMBDA_HTTP ? said_by(answer) : IDEM_HTTP_STORE;
 
-    if (shape == IDEM__LAMBDA_HTTP &&
-        is_retry(idem__lambda_status_of(answer))) {
+    switch (said) {
+    case IDEM_HTTP_RELEASE:
         out->status = IDEM_STATUS_RELEASED;
         out->text = idem_str("the response asks for another try");
         return;
+    case IDEM_HTTP_UNKNOWN:
+        out->status = IDEM_STATUS_UNKNOWN;
+        out->text = idem_str("the response does not say whether it happened");
+        return;
+    case IDEM_HTTP_STORE:
+        break;
     }
     out->status = IDEM_STATUS_COMPLETED;
     out->result.bytes = answer;

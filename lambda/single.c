@@ -3,6 +3,7 @@
 
 #include "lambda/answer.h"
 #include "lambda/handler.h"
+#include "lambda/http.h"
 #include "lambda/log.h"
 #include "lambda/outcome.h"
 #include "lambda/unit.h"
@@ -115,11 +116,14 @@ static void claim(struct idem_lambda *lambda,
     struct idem_error error = {0};
 
     idem__lambda_unit_request(lambda, unit, owner, &request);
-    if (idem_begin(lambda->store, &request, &attempt, &error) != 0) {
+    error.code = idem_begin(lambda->store, &request, &attempt, &error);
+    if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "nothing was started: %s",
                          error.text);
         idem__lambda_answer_refusal(lambda, unit->rule, unit->json,
-                                    &idem__lambda_no_store,
+                                    error.code == IDEM_ECORRUPT
+                                        ? &idem__lambda_corrupt
+                                        : &idem__lambda_no_store,
                                     idem_error_text(error.code));
         return;
     }
@@ -142,6 +146,17 @@ static void claim(struct idem_lambda *lambda,
     idem_attempt_destroy(attempt);
 }
 
+static const struct idem__lambda_refusal *why_not(
+    const struct idem_error *error)
+{
+    if (error->code != IDEM_EINVALID) {
+        return &idem__lambda_no_store;
+    }
+    return strcmp(error->text, idem__lambda_no_header) == 0
+               ? &idem__lambda_keyless
+               : &idem__lambda_invalid;
+}
+
 void idem__lambda_single(struct idem_lambda *lambda,
                          const struct idem__lambda_rule *rule,
                          struct json_object *event)
@@ -150,14 +165,11 @@ void idem__lambda_single(struct idem_lambda *lambda,
                                      .json = event,
                                      .text = lambda->now->event};
     struct idem_error error = {0};
-    int rc = idem__lambda_unit_init(lambda, &unit, &error);
 
-    if (rc != 0) {
+    error.code = idem__lambda_unit_init(lambda, &unit, &error);
+    if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "%s", error.text);
-        idem__lambda_answer_refusal(lambda, rule, event,
-                                    rc == IDEM_EINVALID
-                                        ? &idem__lambda_invalid
-                                        : &idem__lambda_no_store,
+        idem__lambda_answer_refusal(lambda, rule, event, why_not(&error),
                                     error.text);
     } else if (unit.is_open) {
         idem__lambda_handler_run(lambda, unit.text, /* attempt= */ NULL);

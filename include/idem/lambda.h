@@ -32,7 +32,7 @@
  *     +-- REPLAY             the recorded response
  *     +-- BUSY               HTTP 409, an item failure, or an error: try again later
  *     +-- MISMATCH           HTTP 422, an item failure, or an error
- *     +-- FAILED, UNKNOWN    HTTP 500, an item failure, or an error: a person looks
+ *     +-- FAILED, UNKNOWN    HTTP 409, an item failure, or an error: a person looks
  */
 #ifndef IDEM_LAMBDA_H
 #define IDEM_LAMBDA_H

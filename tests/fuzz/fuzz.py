@@ -237,7 +237,7 @@ def compile_changed(tree, source, output):
             plain.append(arg)
         skip = arg in ("-MQ", "-MF")
     # A wrapper comes first, if there is one.
-    paths = [f"-I{tree / part}" for part in ("include", "src", "cli")]
+    paths = [f"-I{tree / part}" for part in ("include", "src", "cli", "")]
     at = 1 if plain and not plain[0].startswith("-") else 0
     command = [command[0], *plain[:at], *paths, *plain[at:], "-w"]
     must_run([*command, "-o", output, "-c", tree / source], cwd=FOLDER)
@@ -255,7 +255,7 @@ def link_with(target, objects, output):
 def mutate(patch, target, work):
     """Build @target with @patch applied; return the program."""
     tree = work / "tree"
-    for part in ("include", "src", "cli"):
+    for part in ("include", "src", "lambda", "cli"):
         shutil.copytree(TOP / part, tree / part)
     command = ["patch", "-p1", "--batch", "--silent", "-d", tree, "-i", patch]
     must_run(command)

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import struct
 
 NOW = 1_700_000_000_000
@@ -339,6 +340,17 @@ def sqs():
     yield b"\x03receipt/\"\\\x00="
 
 
+def lambda_events():
+    folder = os.path.join(os.path.dirname(__file__), "..", "lambda", "events")
+    for name in sorted(os.listdir(folder)):
+        with open(os.path.join(folder, name), "rb") as f:
+            event = f.read()
+        yield b"\x0e" + event
+        yield b"\x0e" + event.replace(b"order", b"fail")
+    yield b"\x0f[]"
+    yield b'\x05{"Records": []}'
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -351,6 +363,7 @@ SEEDS = {
     "identity": identity,
     "item": item,
     "journal": journal,
+    "lambda": lambda_events,
     "life": life,
     "obituary": obituary,
     "options": options,

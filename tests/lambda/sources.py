@@ -272,12 +272,13 @@ def two_records_of_one_key():
         equal(failures(box.invoke(batch("sqs", keys))), ["poison"])
         equal(effects(), 3)
     mine = {"IDEM_LAMBDA_KEY": ".body[:5]"}
-    event = batch("sqs", ["m1", "m2", "m3"])
-    for record, body in zip(event["Records"], ["order 1", "order 1", "order 2"]):
+    event = batch("sqs", ["m1", "m2", "m3", "m4", "m5"])
+    bodies = ["order 1", "order 1", "order 2", "do-fail", "do-fail"]
+    for record, body in zip(event["Records"], bodies):
         record["body"] = body
     with Sandbox(OBJECT, mine) as box:
-        equal(failures(box.invoke(event)), ["m3"])
-        equal(effects(), 4)
+        equal(failures(box.invoke(event)), ["m3", "m4", "m5"])
+        equal(effects(), 5)
 
 
 @test
@@ -417,7 +418,7 @@ def methods_that_change_nothing():
 
 @test
 def a_response_that_asks_for_another_try():
-    """A response 429 or 503 releases the key; 500 and 402 are outcomes."""
+    """A response 429 or 503 releases the key; 500 and 402 are outcomes; after a 504 a person looks."""
     with open("say", "w", encoding="utf-8") as f:
         f.write('#!/bin/sh\necho effect >>ledger\ncat status\n')
     os.chmod("say", 0o755)
@@ -430,6 +431,15 @@ def a_response_that_asks_for_another_try():
                 answer = box.invoke(http({"Idempotency-Key": f"s{status}"}))
                 equal(answer.json()["statusCode"], status)
             equal((status, effects() - before), (status, runs))
+        with open("status", "w", encoding="utf-8") as f:
+            f.write('{"statusCode": 504}')
+        gone = http({"Idempotency-Key": "gone"})
+        equal(box.invoke(gone).json()["statusCode"], 504)
+        told = box.invoke(gone).json()
+        equal((told["statusCode"], "Retry-After" in told["headers"]), (409, False))
+        equal(json.loads(told["body"])["type"], "urn:idem:problem:outcome-unknown")
+    listed = Idem()("list", "--status", "unknown").stdout.decode()
+    assert "gone" in listed, listed
 
 
 # ---- Keys ----

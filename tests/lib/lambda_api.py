@@ -76,7 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.say(404)
             return
         delivery = box.next()
-        if delivery is None:
+        if delivery is None or delivery.headers.get("cut"):
             self.close_connection = True
             return
         if delivery.headers.get("chunked"):
