@@ -39,7 +39,8 @@ class Counted:
 
 
 def is_write(operation):
-    return operation in ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem")
+    writes = ("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems")
+    return operation in writes
 
 
 def units(consumed):
@@ -65,7 +66,7 @@ def handler(counted, host, port):
         def do_POST(self):
             operation = self.headers["X-Amz-Target"].partition(".")[2]
             text = self.rfile.read(int(self.headers["Content-Length"]))
-            if operation.endswith(("Item", "Query", "Scan")):
+            if operation.endswith(("Item", "Items", "Query", "Scan")):
                 body = json.loads(text)
                 body["ReturnConsumedCapacity"] = "TOTAL"
                 text = json.dumps(body).encode()
@@ -79,11 +80,14 @@ def handler(counted, host, port):
             answer = connection.getresponse()
             text = answer.read()
             consumed = None
-            if operation.endswith(("Item", "Query", "Scan")):
+            if operation.endswith(("Item", "Items", "Query", "Scan")):
                 body = json.loads(text)
                 consumed = body.pop("ConsumedCapacity", None)
                 if answer.status == 400 and "Item" in body:
                     counted.refused.append(body["Item"])
+                for reason in body.get("CancellationReasons", ()):
+                    # Each write of a transaction is billed twice, refused or not.
+                    counted.refused += 2 * [reason.get("Item", {})]
                 text = json.dumps(body).encode()
             used = units(consumed)
             counted.add(
