@@ -79,7 +79,7 @@ static void *open_idem(const char *url)
 static void ask_idem(void *arg, struct work *work)
 {
     struct mine *mine = arg;
-    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
     struct idem_error error;
     struct idem_op *op;
     char subject[64];

@@ -90,7 +90,7 @@ static void print_text(const struct idem_limited *limited)
                  limited->repeated ? ", as before" : "");
 }
 
-static int print_json(const struct idem_limit *limit,
+static int print_json(const struct idem_limit_request *limit,
                       const struct idem_limited *limited)
 {
     int64_t left_ms = limited->end_ms - wall_ms();
@@ -113,7 +113,7 @@ static int print_json(const struct idem_limit *limit,
     return status;
 }
 
-static int ask(const struct idem_limit *limit)
+static int ask(const struct idem_limit_request *limit)
 {
     struct idem_error error = {0};
     struct idem_limited limited;
@@ -138,7 +138,7 @@ static int ask(const struct idem_limit *limit)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
     int status = check(command, argc);
 
     (void)argv;

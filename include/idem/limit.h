@@ -6,7 +6,7 @@
  * UTC, and whoever asks about the same request in the same window, however often
  * and from wherever, gets the decision that was made the first time.
  *
- *     struct idem_limit limit = IDEM_LIMIT_INIT;
+ *     struct idem_limit_request limit = IDEM_LIMIT_INIT;
  *     limit.name = idem_str("uploads");
  *     limit.subject = idem_str("u1");           whose
  *     limit.request = idem_str("r1");           as the event names it
@@ -66,7 +66,7 @@ enum idem_limit_flag {
     IDEM_LIMIT_APPROXIMATE = 1,
 };
 
-struct idem_limit {
+struct idem_limit_request {
     size_t size; /* sizeof, set by IDEM_LIMIT_INIT. */
     unsigned flags;
     struct idem_slice name;    /* Of the limit. */
@@ -82,8 +82,8 @@ struct idem_limit {
 
 #define IDEM_LIMIT_INIT                                                        \
     {                                                                          \
-        sizeof(struct idem_limit), 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, 0, 0,   \
-            0, 1, IDEM_LIMIT_DAY                                               \
+        sizeof(struct idem_limit_request), 0, {NULL, 0}, {NULL, 0}, {NULL, 0}, \
+            0, 0, 0, 1, IDEM_LIMIT_DAY                                         \
     }
 
 /* The decision. */
@@ -104,7 +104,7 @@ struct idem_limited {
  * IDEM_EUNKNOWN      It may have been counted: ask again.
  * IDEM_EFULL, IDEM_EDENIED, IDEM_ECONFIG, IDEM_ECORRUPT, IDEM_ENOMEM
  */
-int idem_limit(struct idem_store *store, const struct idem_limit *limit,
+int idem_limit(struct idem_store *store, const struct idem_limit_request *limit,
                struct idem_limited *ret_limited, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
@@ -113,8 +113,8 @@ int idem_limit(struct idem_store *store, const struct idem_limit *limit,
  * IDEM_EINVALID, IDEM_ENOMEM
  */
 struct idem_op;
-int idem_op_limit(const struct idem_limit *limit, struct idem_op **ret_op,
-                  struct idem_error *ret_error);
+int idem_op_limit(const struct idem_limit_request *limit,
+                  struct idem_op **ret_op, struct idem_error *ret_error);
 
 /* The decision of an op of idem_op_limit() that answered 0; else NULL. Valid
  * until the op is submitted again or destroyed. */
@@ -122,7 +122,7 @@ const struct idem_limited *idem_op_limited(const struct idem_op *op);
 
 /* HTTP fields about a decision, as draft-ietf-httpapi-ratelimit-headers-10 has
  * them; each a NUL-terminated value. */
-struct idem_limit_fields {
+struct idem_limit_http {
     char policy[896];     /* RateLimit-Policy: "uploads";q=8;w=86400 */
     char limit[896];      /* RateLimit: "uploads";r=7;t=3600 */
     char retry_after[24]; /* Retry-After: 3600; empty where admitted. */
@@ -133,9 +133,9 @@ struct idem_limit_fields {
  *
  * IDEM_EINVALID  @limit is not valid.
  */
-int idem_limit_fields(const struct idem_limit *limit,
+int idem_limit_fields(const struct idem_limit_request *limit,
                       const struct idem_limited *limited, int64_t now_ms,
-                      struct idem_limit_fields *ret_fields,
+                      struct idem_limit_http *ret_fields,
                       struct idem_error *ret_error);
 
 #pragma GCC visibility pop

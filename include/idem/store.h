@@ -160,7 +160,7 @@ struct idem_op {
         } purge;
         struct idem_counters counters;
         struct {
-            struct idem_limit limit;
+            struct idem_limit_request limit;
             uint8_t window[IDEM_ID_LEN];  /* Identity of the window ... */
             uint8_t request[IDEM_ID_LEN]; /* ... and of the request in it. */
             struct idem_limited answer;

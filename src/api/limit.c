@@ -4,10 +4,10 @@
 #include "limit/limit.h"
 #include "queue/op.h"
 
-int idem_op_limit(const struct idem_limit *limit, struct idem_op **ret_op,
-                  struct idem_error *ret_error)
+int idem_op_limit(const struct idem_limit_request *limit,
+                  struct idem_op **ret_op, struct idem_error *ret_error)
 {
-    struct idem_limit *copy;
+    struct idem_limit_request *copy;
     struct idem_op *op;
     int rc = idem__limit_check(limit, ret_error);
 
@@ -43,7 +43,7 @@ const struct idem_limited *idem_op_limited(const struct idem_op *op)
                : NULL;
 }
 
-int idem_limit(struct idem_store *store, const struct idem_limit *limit,
+int idem_limit(struct idem_store *store, const struct idem_limit_request *limit,
                struct idem_limited *ret_limited, struct idem_error *ret_error)
 {
     struct idem_op *op;

@@ -20,7 +20,7 @@ static void repeat(struct idem__limit_decision *decision, int64_t entry)
     decision->limited.remaining = (uint64_t)(entry >= 0 ? entry : -entry);
 }
 
-static bool is_sound(const struct idem_limit *limit,
+static bool is_sound(const struct idem_limit_request *limit,
                      const struct idem__limit_state *found)
 {
     const int64_t max = (int64_t)limit->max;
@@ -29,7 +29,7 @@ static bool is_sound(const struct idem_limit *limit,
            (!found->has_entry || (found->entry < max && found->entry > -max));
 }
 
-void idem__limit_decide(const struct idem_limit *limit,
+void idem__limit_decide(const struct idem_limit_request *limit,
                         const struct idem__limit_state *found,
                         const struct idem_now *now,
                         struct idem__limit_decision *ret_decision)

@@ -33,9 +33,9 @@ static long long seconds(int64_t ms)
     return ms <= 0 ? 0 : (long long)((ms + 999) / 1000);
 }
 
-int idem_limit_fields(const struct idem_limit *limit,
+int idem_limit_fields(const struct idem_limit_request *limit,
                       const struct idem_limited *limited, int64_t now_ms,
-                      struct idem_limit_fields *ret_fields,
+                      struct idem_limit_http *ret_fields,
                       struct idem_error *ret_error)
 {
     char name[3 * IDEM_LIMIT_NAME_MAX + 3];

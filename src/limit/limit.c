@@ -20,7 +20,7 @@ static int check_name(const char *name, struct idem_slice s,
                        IDEM_LIMIT_NAME_MAX);
 }
 
-static int check_numbers(const struct idem_limit *limit,
+static int check_numbers(const struct idem_limit_request *limit,
                          struct idem_error *error)
 {
     if (limit->max < 1 || limit->max > IDEM_LIMIT_MAX) {
@@ -51,7 +51,8 @@ static int check_numbers(const struct idem_limit *limit,
     return 0;
 }
 
-int idem__limit_check(const struct idem_limit *limit, struct idem_error *error)
+int idem__limit_check(const struct idem_limit_request *limit,
+                      struct idem_error *error)
 {
     int rc;
 
@@ -80,7 +81,7 @@ void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
 }
 
 /* The last moment at which a new request of the window is decided. */
-static int64_t closes(const struct idem_limit *limit)
+static int64_t closes(const struct idem_limit_request *limit)
 {
     int64_t start_ms;
     int64_t end_ms;
@@ -89,12 +90,12 @@ static int64_t closes(const struct idem_limit *limit)
     return idem__time_add(end_ms, limit->late_ms);
 }
 
-int64_t idem__limit_expires(const struct idem_limit *limit)
+int64_t idem__limit_expires(const struct idem_limit_request *limit)
 {
     return idem__time_add(closes(limit), IDEM__LIMIT_GRACE_MS);
 }
 
-int idem__limit_ids(const struct idem_limit *limit,
+int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
                     uint8_t ret_request[IDEM_ID_LEN])
 {
@@ -125,7 +126,7 @@ int idem__limit_ids(const struct idem_limit *limit,
     return rc != 0 ? rc : idem__sha256(request, 3, ret_request);
 }
 
-int idem__limit_in_time(const struct idem_limit *limit,
+int idem__limit_in_time(const struct idem_limit_request *limit,
                         const struct idem_now *now, struct idem_error *error)
 {
     int64_t earliest_ms = now->store_ms - now->store_err_ms;

@@ -9,18 +9,19 @@
 #define IDEM__LIMIT_GRACE_MS IDEM_LIMIT_HOUR
 
 /* 0, or IDEM_EINVALID with a sentence that names the member and its range. */
-int idem__limit_check(const struct idem_limit *limit, struct idem_error *error);
+int idem__limit_check(const struct idem_limit_request *limit,
+                      struct idem_error *error);
 
 /* The window that @at_ms lies in. */
 void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
                         int64_t *ret_end_ms);
 
 /* When the state of @limit's window may be deleted. */
-int64_t idem__limit_expires(const struct idem_limit *limit);
+int64_t idem__limit_expires(const struct idem_limit_request *limit);
 
 /* The identities of @limit's window and, within it, of the request. 0 or
  * IDEM_ENOMEM. */
-int idem__limit_ids(const struct idem_limit *limit,
+int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
                     uint8_t ret_request[IDEM_ID_LEN]);
 
@@ -51,7 +52,7 @@ struct idem__limit_decision {
     int64_t expires_ms;
 };
 
-void idem__limit_decide(const struct idem_limit *limit,
+void idem__limit_decide(const struct idem_limit_request *limit,
                         const struct idem__limit_state *found,
                         const struct idem_now *now,
                         struct idem__limit_decision *ret_decision);
@@ -63,7 +64,7 @@ bool idem__limit_settle(struct idem_op *op,
                         struct idem__limit_decision *ret_decision);
 
 /* 0, or IDEM_EINVALID: the window is too far from @now to begin anything in. */
-int idem__limit_in_time(const struct idem_limit *limit,
+int idem__limit_in_time(const struct idem_limit_request *limit,
                         const struct idem_now *now, struct idem_error *error);
 
 /* True if state that expires then may be deleted. */

@@ -9,10 +9,10 @@
 static const int64_t DAY_MS = IDEM_LIMIT_DAY;
 
 /* A request of u1 now, in a window of a day. */
-static struct idem_limit ask(struct fixture *f, const char *request,
-                             uint64_t max)
+static struct idem_limit_request ask(struct fixture *f, const char *request,
+                                     uint64_t max)
 {
-    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
 
     limit.name = idem_str("uploads");
     limit.subject = idem_str("u1");
@@ -24,7 +24,7 @@ static struct idem_limit ask(struct fixture *f, const char *request,
 }
 
 static struct idem_limited answer(struct idem_store *store,
-                                  const struct idem_limit *limit)
+                                  const struct idem_limit_request *limit)
 {
     struct idem_limited limited;
 
@@ -32,7 +32,8 @@ static struct idem_limited answer(struct idem_store *store,
     return limited;
 }
 
-static void expect_limited(struct fixture *f, const struct idem_limit *limit,
+static void expect_limited(struct fixture *f,
+                           const struct idem_limit_request *limit,
                            bool admitted, uint64_t remaining, bool repeated)
 {
     struct idem_limited limited = answer(f->store, limit);
@@ -57,7 +58,7 @@ static struct idem_slice numbered(char buf[16], unsigned n)
 TEST(limit, countsEachRequestOnce)
 {
     struct fixture f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     char name[16];
     unsigned round;
     unsigned n;
@@ -85,7 +86,7 @@ TEST(limit, countsEachRequestOnce)
 TEST(limit, cutsTheWindowFromTheEvent)
 {
     struct fixture f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     struct idem_limited first;
     struct idem_limited again;
     int64_t midnight_ms;
@@ -118,7 +119,7 @@ TEST(limit, cutsTheWindowFromTheEvent)
 TEST(limit, keepsLimitsApart)
 {
     struct fixture f;
-    struct idem_limit limits[5];
+    struct idem_limit_request limits[5];
     size_t i;
     int round;
 
@@ -149,8 +150,8 @@ TEST(limit, countsCosts)
     for (i = 0; i < COUNT(scales); i++) {
         uint64_t scale = scales[i];
         struct fixture f;
-        struct idem_limit limit;
-        struct idem_limit great;
+        struct idem_limit_request limit;
+        struct idem_limit_request great;
 
         open_virtual(&f);
         limit = ask(&f, "r1", 10 * scale);
@@ -175,7 +176,7 @@ TEST(limit, countsCosts)
 TEST(limit, remembersSoManyRefusals)
 {
     struct fixture f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     struct idem_limited limited;
     char name[16];
     unsigned n;
@@ -208,7 +209,7 @@ TEST(limit, remembersSoManyRefusals)
 TEST(limit, forgetsWindowsThatAreOver)
 {
     struct fixture f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     struct idem_limited limited;
     unsigned round;
 
@@ -232,7 +233,7 @@ TEST(limit, forgetsWindowsThatAreOver)
             stored_number(&f, "SELECT count(*) FROM idem_limit_request"), 2);
     }
     for (round = 0; round < 2; round++) {
-        struct idem_limit later = ask(&f, round == 0 ? "l1" : "l2", 2);
+        struct idem_limit_request later = ask(&f, round == 0 ? "l1" : "l2", 2);
 
         expect_limited(&f, &later, true, 1 - round, false);
     }
@@ -262,7 +263,7 @@ TEST(limit, standsWhenTheClockJumps)
 {
     static const int64_t jumps[] = {-3600000, 3600000, -86400000, 86400000};
     struct fixture f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     size_t i;
 
     open_virtual(&f);
@@ -281,7 +282,7 @@ TEST(limit, keepsAwayFromRecords)
 {
     struct fixture f;
     struct idem_request request = claim("r1");
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     struct idem_answer *none;
     uint64_t purged;
 
@@ -307,7 +308,7 @@ TEST(limit, isNotForReaders)
     struct fixture f;
     struct idem_open_options options;
     struct idem_store *reader;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     struct idem_limited limited;
 
     open_virtual(&f);
@@ -342,7 +343,7 @@ TEST(limit, runsInAQueue)
     };
     struct fixture f;
     struct idem_queue *queue;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     bool seen[MAX] = {false};
     unsigned admitted = 0;
     unsigned refused = 0;
@@ -388,7 +389,7 @@ TEST(limit, runsInAQueue)
 
 struct crowd {
     struct fixture *f;
-    struct idem_limit limit;
+    struct idem_limit_request limit;
     unsigned ids;
     unsigned admitted; /* Atomic. */
     unsigned wrong;
@@ -401,7 +402,7 @@ static void ask_in_crowd(void *ctx, size_t thread)
     unsigned i;
 
     for (i = 0; i < crowd->ids; i++) {
-        struct idem_limit limit = crowd->limit;
+        struct idem_limit_request limit = crowd->limit;
         struct idem_limited limited;
         unsigned id = (i * 7 + (unsigned)thread * 13) % crowd->ids;
         int first = 0;

@@ -96,7 +96,7 @@ static void heard(const struct run *r, struct ask ask, bool admitted,
 
 static struct idem_op *make_op(const struct run *r, struct ask ask)
 {
-    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
     struct ask *kept = malloc(sizeof(*kept));
     struct idem_error error;
     struct idem_op *op;
@@ -114,8 +114,11 @@ static struct idem_op *make_op(const struct run *r, struct ask ask)
     if (strcmp(r->how, "approximate") == 0) {
         limit.flags = IDEM_LIMIT_APPROXIMATE;
     }
-    if (kept == NULL || idem_op_limit(&limit, &op, &error) != 0) {
-        die("limit", "cannot be made");
+    if (kept == NULL) {
+        die("limit", "no memory");
+    }
+    if (idem_op_limit(&limit, &op, &error) != 0) {
+        die("limit", error.text);
     }
     *kept = ask;
     idem_op_set_user(op, kept);

@@ -123,7 +123,8 @@ def a_table_admits_exactly_the_limit():
     for kind in tables():
         for limit, windows in sizes:
             store, _ = table(kind, f"limits-{limit}")
-            crowd = Crowd(store, limit, windows, depth=8)
+            # DynamoDB Local stalls under some hundred transactions at a time.
+            crowd = Crowd(store, limit, windows, depth=1 if kind == "local" else 8)
             crowd.run()
             crowd.check(exact_remaining=limit <= 256)
             crowd.say(kind)

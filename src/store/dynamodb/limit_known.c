@@ -26,7 +26,7 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
 {
     const uint8_t *window = op->u.limit.window;
     struct idem__limit_bounds *bounds = &known->places[window[0] % PLACES];
-    const struct idem_limit *limit = &op->u.limit.limit;
+    const struct idem_limit_request *limit = &op->u.limit.limit;
     unsigned i;
 
     if (bounds->is_used && memcmp(bounds->window, window, IDEM_ID_LEN) == 0) {

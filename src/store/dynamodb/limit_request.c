@@ -13,12 +13,12 @@ enum {
     SHARDS_FEW_TO = 4096,
 };
 
-static bool is_approximate(const struct idem_limit *limit)
+static bool is_approximate(const struct idem_limit_request *limit)
 {
     return (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
 }
 
-unsigned idem__limit_shards(const struct idem_limit *limit)
+unsigned idem__limit_shards(const struct idem_limit_request *limit)
 {
     if (is_approximate(limit)) {
         return 1;
@@ -29,7 +29,7 @@ unsigned idem__limit_shards(const struct idem_limit *limit)
     return limit->max <= SHARDS_FEW_TO ? SHARDS_FEW : IDEM__LIMIT_SHARDS_MAX;
 }
 
-uint64_t idem__limit_share(const struct idem_limit *limit, unsigned i)
+uint64_t idem__limit_share(const struct idem_limit_request *limit, unsigned i)
 {
     unsigned shards = idem__limit_shards(limit);
 
@@ -241,7 +241,7 @@ static void add_request(struct idem__buffer *out,
                         const struct idem__table_conf *table,
                         const struct idem_op *op, int64_t entry)
 {
-    const struct idem_limit *limit = &op->u.limit.limit;
+    const struct idem_limit_request *limit = &op->u.limit.limit;
     char text[IDEM__LIMIT_ID_MAX];
     char window[IDEM__ITEM_ID_LEN + 1];
 

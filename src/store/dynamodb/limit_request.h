@@ -41,10 +41,10 @@ enum {
 };
 
 /* Into how many shards a limit is divided; 0: it is small. */
-unsigned idem__limit_shards(const struct idem_limit *limit);
+unsigned idem__limit_shards(const struct idem_limit_request *limit);
 
 /* How much of it is shard @i's. */
-uint64_t idem__limit_share(const struct idem_limit *limit, unsigned i);
+uint64_t idem__limit_share(const struct idem_limit_request *limit, unsigned i);
 
 /* The id of a window's item, of a request's, and of a shard (0 or more). */
 void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,

@@ -518,7 +518,7 @@ static void read_shards(struct idem__task *task, const struct idem_now *now)
 
 static void plan(struct idem__task *task, const struct idem_now *now)
 {
-    const struct idem_limit *limit = &task->op->u.limit.limit;
+    const struct idem_limit_request *limit = &task->op->u.limit.limit;
     const struct idem__limit_bounds *bounds = bounds_of(task);
     struct idem__limiter *limiter = task->limiter;
     struct idem__limit_state found = {
@@ -544,7 +544,7 @@ static void plan(struct idem__task *task, const struct idem_now *now)
 
 void idem__limit_start(struct idem__task *task, const struct idem_now *now)
 {
-    const struct idem_limit *limit = &task->op->u.limit.limit;
+    const struct idem_limit_request *limit = &task->op->u.limit.limit;
     struct idem_limited *limited;
 
     if (task->limiter == NULL) {

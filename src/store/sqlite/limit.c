@@ -103,7 +103,7 @@ static int insert_window(struct idem__conn *conn, const struct idem_op *op,
                          const struct idem__limit_decision *decision,
                          struct place *place)
 {
-    const struct idem_limit *limit = &op->u.limit.limit;
+    const struct idem_limit_request *limit = &op->u.limit.limit;
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_INSERT);
     int rc;
 

@@ -6,14 +6,14 @@
 #define START 1510012800000LL
 #define END (START + IDEM_LIMIT_DAY)
 
-static struct idem_limit limit;
+static struct idem_limit_request limit;
 static struct idem__limit_state found;
 static struct idem_now now;
 static struct idem__limit_decision d;
 
 static void begin(uint64_t max)
 {
-    limit = (struct idem_limit)IDEM_LIMIT_INIT;
+    limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
     limit.name = idem_str("uploads");
     limit.subject = idem_str("u1");
     limit.request = idem_str("r1");

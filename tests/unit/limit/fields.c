@@ -3,13 +3,13 @@
 
 #include "test.h"
 
-static struct idem_limit limit;
+static struct idem_limit_request limit;
 static struct idem_limited limited;
-static struct idem_limit_fields fields;
+static struct idem_limit_http fields;
 
 static void begin(void)
 {
-    limit = (struct idem_limit)IDEM_LIMIT_INIT;
+    limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
     limit.name = idem_str("uploads");
     limit.subject = idem_str("u1");
     limit.request = idem_str("r1");

@@ -6,9 +6,9 @@
 /* 2017-11-07T15:15:04.370Z, a Tuesday. */
 #define AT 1510067704370LL
 
-static struct idem_limit sample(void)
+static struct idem_limit_request sample(void)
 {
-    struct idem_limit limit = IDEM_LIMIT_INIT;
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
 
     limit.name = idem_str("uploads");
     limit.subject = idem_str("u1");
@@ -63,7 +63,7 @@ TEST(window, isCutInUtc)
 TEST(check, namesWhatIsWrong)
 {
     static char long_name[256];
-    struct idem_limit limit;
+    struct idem_limit_request limit;
 
     memset(long_name, 'x', sizeof(long_name));
 #define REFUSED(member, value, word)                                           \
@@ -123,10 +123,10 @@ TEST(check, namesWhatIsWrong)
  * window not, nor does what only one request has. */
 TEST(ids, tellWindowsAndRequestsApart)
 {
-    struct idem_limit limits[12];
+    struct idem_limit_request limits[12];
     uint8_t windows[12][IDEM_ID_LEN];
     uint8_t requests[12][IDEM_ID_LEN];
-    struct idem_limit same = sample();
+    struct idem_limit_request same = sample();
     uint8_t window[IDEM_ID_LEN];
     uint8_t request[IDEM_ID_LEN];
     size_t n = 0;
@@ -166,7 +166,7 @@ TEST(ids, tellWindowsAndRequestsApart)
 /* The identity is the same in every version: what was counted stays counted. */
 TEST(ids, giveTheGoldenVector)
 {
-    struct idem_limit limit = sample();
+    struct idem_limit_request limit = sample();
     uint8_t window[IDEM_ID_LEN];
     uint8_t request[IDEM_ID_LEN];
     uint8_t want[IDEM_ID_LEN];

@@ -31,11 +31,11 @@ static unsigned pauses;
 
 static void begin(uint64_t max, uint64_t cost)
 {
-    struct idem_limit *limit = &op.u.limit.limit;
+    struct idem_limit_request *limit = &op.u.limit.limit;
 
     memset(&op, 0, sizeof(op));
     op.verb = IDEM_OP_LIMIT;
-    *limit = (struct idem_limit)IDEM_LIMIT_INIT;
+    *limit = (struct idem_limit_request)IDEM_LIMIT_INIT;
     limit->name = idem_str("uploads");
     limit->subject = idem_str("u1");
     limit->request = idem_str("r1");
