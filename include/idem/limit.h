@@ -62,7 +62,8 @@ extern "C" {
 
 enum idem_limit_flag {
     /* DynamoDB: for limits so large that some requests more than the limit do not
-     * matter. Other stores count exactly all the same. */
+     * matter. Near the limit a request that was refused may be admitted when it is
+     * asked about again. Other stores count exactly all the same. */
     IDEM_LIMIT_APPROXIMATE = 1,
 };
 

@@ -75,7 +75,7 @@ def first_ask(crowd):
 def killed_processes_change_nothing():
     """Processes that are killed at random and ask all of it again: the same counts."""
     limit, windows, kills = (5000, 4, 1000) if LONG else (500, 2, 60)
-    crowd = Crowd(file_store(), limit, windows)
+    crowd = Crowd(file_store(), limit, windows, depth=1)
     crowd.run(kills)
     crowd.check()
     assert crowd.kills == kills, crowd.kills
