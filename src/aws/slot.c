@@ -100,6 +100,7 @@ static bool set_up_easy(struct idem__aws_slot *slot,
     int bad = 0;
 
     bad |= set(easy, CURLOPT_CONNECT_ONLY, 1L);
+    /* What is sent is for the service, and not for a proxy to read. */
     bad |= set(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
     bad |= set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     bad |= set(easy, CURLOPT_NOSIGNAL, 1L);

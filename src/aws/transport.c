@@ -495,6 +495,9 @@ static bool collect(struct idem__aws_client *client)
         land(client, slot);
         some = true;
     }
+    if (client->running.first == NULL) {
+        client->running_due_ms = IDEM_NEVER;
+    }
     return some;
 }
 
