@@ -117,10 +117,10 @@ static const char *const variables[] = {
 
 static bool is_known(const char *name, size_t len)
 {
-    static const char message[] = "IDEM_MESSAGE_"; /* Of idem consume. */
+    static const char message[] = "MESSAGE_"; /* Of idem consume. */
     size_t i;
 
-    if (strncmp(name, message, sizeof(message) - 1) == 0) {
+    if (strncmp(name + strlen("IDEM_"), message, sizeof(message) - 1) == 0) {
         return true;
     }
     for (i = 0; variables[i] != NULL; i++) {

@@ -440,11 +440,13 @@ class Nginx:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
             except OSError:
                 assert self.process.poll() is None, self.errors()
-                assert time.monotonic() < until, "nginx does not listen"
-                time.sleep(0.01)
+            else:
+                if self.workers():  # The master listens before it starts them.
+                    return
+            assert time.monotonic() < until, "nginx does not listen"
+            time.sleep(0.01)
 
     def errors(self):
         text = ""
