@@ -254,7 +254,7 @@ def what_is_no_dynamodb():
     equal((status, list(findings)), (69, ["service"]))
 
 
-@test
+@test(rows=[31])
 def lagging_replicas_are_refused():
     """Replicas where the last writer wins are bad, unless one region alone writes; with
     strong consistency they are not."""
@@ -273,7 +273,7 @@ def lagging_replicas_are_refused():
         equal(checked(described(**changes))[0], 0)
 
 
-@test
+@test(rows=[31])
 def another_region_does_not_write():
     """With writer= only that region's processes run anything; others may look."""
     with Server(HEALTHY) as server_:
