@@ -93,7 +93,7 @@ struct idem_slice idem__lambda_after(struct idem_slice text, char mark)
     while (at > 0 && base[at - 1] != mark) {
         at--;
     }
-    return idem_bytes(base + at, text.len - at);
+    return at == 0 ? text : idem_bytes(base + at, text.len - at);
 }
 
 const char *idem__lambda_key_text(struct idem__buffer *key,
