@@ -1,22 +1,22 @@
 /* A rate limit that counts a request once, however often it is retried.
  *
  * The event is {"user": "u1", "request": "r1", "timestamp": 1510067704370}; the
- * response says whether this user is over the limit on that day. There is one record
- * for each of the places of a day. A request takes the first one that is free; its
- * id is the fingerprint of the place, so that a retry finds the place that it has.
+ * response says whether this user is over the limit on that day, and how many
+ * requests are left. The day is the event's, so that a retry after midnight hears
+ * what it heard before.
  *
  *     cc -o limit limit.c $(pkg-config --cflags --libs idem json-c)
  *     idem lambda package -o limit.zip --program limit
  *
- * with IDEM_LAMBDA_KEY='.request', so that a retry does not even look for its place.
+ * with IDEM_LAMBDA_KEY='.request', so that a retry does not even ask the limit.
  */
 #include <idem/lambda.h>
+#include <idem/limit.h>
 
 #include <json-c/json.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define LIMIT 8
 
@@ -29,82 +29,40 @@ static const char *text_of(struct json_object *event, const char *name)
                : "";
 }
 
-/* The date is the event's: it is the same in each delivery. */
-static void day_of(struct json_object *event, char day[16])
+static int decide(struct idem_store *store, struct json_object *event,
+                  struct idem_limited *ret_limited,
+                  struct idem_error *ret_error)
 {
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
     struct json_object *member;
-    time_t when = 0;
-    struct tm tm;
 
+    limit.name = idem_str("requests");
+    limit.subject = idem_str(text_of(event, "user"));
+    limit.request = idem_str(text_of(event, "request"));
+    limit.max = LIMIT;
+    limit.per_ms = IDEM_LIMIT_DAY;
     if (json_object_object_get_ex(event, "timestamp", &member)) {
-        when = (time_t)(json_object_get_int64(member) / 1000);
+        limit.at_ms = json_object_get_int64(member);
     }
-    gmtime_r(&when, &tm);
-    strftime(day, 16, "%Y-%m-%d", &tm);
-}
-
-/* 1: the place is this request's; 0: another one has it; negative: not known. */
-static int take(struct idem_store *store, const char *key,
-                struct idem_slice request_id)
-{
-    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
-    struct idem_request request = IDEM_REQUEST_INIT;
-    struct idem_attempt *attempt;
-    int taken = 0;
-    int rc;
-
-    rc = idem_fingerprint(&request_id, 1, idem_bytes(NULL, 0), fingerprint);
-    if (rc != 0) {
-        return rc;
-    }
-    request.scope = idem_str("limit");
-    request.key = idem_str(key);
-    request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    request.on_expired_lease = IDEM_RERUN;
-    rc = idem_begin(store, &request, &attempt, NULL);
-    if (rc != 0) {
-        return rc;
-    }
-    if (attempt->verdict == IDEM_STARTED) {
-        rc = idem_complete(attempt, NULL, NULL);
-        taken = rc == 0 ? 1 : rc;
-    } else if (attempt->verdict == IDEM_REPLAY ||
-               attempt->verdict == IDEM_BUSY) {
-        taken = 1; /* It has this request's fingerprint. */
-    }
-    idem_attempt_destroy(attempt);
-    return taken;
-}
-
-static int count(struct idem_store *store, struct json_object *event)
-{
-    struct idem_slice id = idem_str(text_of(event, "request"));
-    char key[IDEM_KEY_MAX + 1];
-    char day[16];
-    int taken = 0;
-    int place;
-
-    day_of(event, day);
-    for (place = 1; taken == 0 && place <= LIMIT; place++) {
-        snprintf(key, sizeof(key), "%s/%s/%d", text_of(event, "user"), day,
-                 place);
-        taken = take(store, key, id);
-    }
-    return taken;
+    return idem_limit(store, &limit, ret_limited, ret_error);
 }
 
 static int handle(struct idem_lambda_call *call)
 {
     struct json_object *event = json_tokener_parse(call->event.base);
-    int taken = count(call->ctx, event);
+    struct idem_limited limited;
+    struct idem_error error;
+    char answer[80];
+    int rc = decide(call->ctx, event, &limited, &error);
 
     json_object_put(event);
-    if (taken < 0) {
-        return idem_lambda_error(call, "NotCounted", "%s",
-                                 idem_error_text(taken));
+    if (rc != 0) {
+        return idem_lambda_error(call, "NotCounted", "%s", error.text);
     }
-    return idem_lambda_answer(call, idem_str(taken ? "{\"limited\": false}"
-                                                   : "{\"limited\": true}"));
+    snprintf(answer, sizeof(answer), "{\"limited\": %s, \"remaining\": %llu}",
+             limited.admitted ? "false" : "true",
+             (unsigned long long)limited.remaining);
+    return idem_lambda_answer(call, idem_str(answer));
 }
 
 int main(void)

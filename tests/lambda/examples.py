@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 from lambda_api import Sandbox
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
@@ -58,27 +59,28 @@ def charge_charges_once():
 @test
 def limit_counts_a_request_once():
     """limit.c: eight requests of a user pass on a day, however often each is sent; the ninth does not."""
-    day = 1510067704370
+    day = int(time.time() * 1000)
     env = {"IDEM_LAMBDA_KEY": ".request"}
     asked = 0
 
-    def limited(box, request, user="u1", at=day):
+    def ask(box, request, user="u1", at=day):
         nonlocal asked
         asked += 1
         event = {"user": user, "request": request, "timestamp": at}
-        return box.invoke(event).json()["limited"]
+        said = box.invoke(event).json()
+        return said["limited"], said["remaining"]
 
     with Sandbox("", env, program=[LIMIT]) as box:
         for n in range(1, 9):
-            equal([limited(box, f"r{n}") for _ in range(3)], [False] * 3)
-        equal(limited(box, "r9"), True)
-        equal(limited(box, "r1"), False)
-        equal(limited(box, "r10", user="u2"), False)
-        equal(limited(box, "r11", at=day + 86400000), False)
-    # Without the record of the request it still finds the place that it has.
+            equal([ask(box, f"r{n}") for _ in range(3)], [(False, 8 - n)] * 3)
+        equal(ask(box, "r9"), (True, 0))
+        equal(ask(box, "r1"), (False, 7))
+        equal(ask(box, "r10", user="u2"), (False, 7))
+        equal(ask(box, "r11", at=day - 86400000), (False, 7))
+    # Without the record of the request the limit still knows it.
     with Sandbox("", {**env, "IDEM_LAMBDA_SCOPE_NAME": "other"}, program=[LIMIT]) as box:
-        equal(limited(box, "r8"), False)
-        equal(limited(box, "r12"), True)
+        equal(ask(box, "r8"), (False, 0))
+        equal(ask(box, "r12"), (True, 0))
     note(f"{asked} requests")
 
 
