@@ -6,6 +6,7 @@
  * A request with a key goes through these states.  Each file holds one part:
  *
  *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c
+ *     BEGIN --> LIMITED --> BEGIN                      limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c
  *     BEGUN --> OWNER                                  owner.c
@@ -36,6 +37,13 @@
 
 /* How many bytes of larger results may be under way to the store at once. */
 #define NGX_HTTP_IDEM_LARGE     (16 * 1024 * 1024)
+
+
+/* How often an op is asked whose answer was lost. */
+#define NGX_HTTP_IDEM_TRIES     3
+
+/* How many limits a location may have. */
+#define NGX_HTTP_IDEM_LIMITS    8
 
 
 typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
@@ -96,6 +104,14 @@ typedef struct {
 
 
 typedef struct {
+    ngx_str_t                 name;
+    ngx_http_complex_value_t *value;        /* whom it is about */
+    uint64_t                  max;
+    int64_t                   per_ms;
+} ngx_http_idem_limit_t;
+
+
+typedef struct {
     ngx_uint_t                enable;
     ngx_http_idem_store_t    *store;
     ngx_http_complex_value_t *scope;
@@ -117,6 +133,7 @@ typedef struct {
     size_t                    max_request;
     size_t                    max_response;
     ngx_flag_t                keep_request;
+    ngx_array_t              *limits;       /* ngx_http_idem_limit_t */
     ngx_uint_t                store_error;  /* 1: pass */
     ngx_flag_t                chain;
     ngx_uint_t                status_any;
@@ -128,7 +145,8 @@ typedef struct {
 typedef enum {
     NGX_HTTP_IDEM_BODY = 0,  /* its body is being read */
     NGX_HTTP_IDEM_HASH,      /* its body is being hashed */
-    NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key */
+    NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key, or a limit */
+    NGX_HTTP_IDEM_LIMITED,   /* it has answered, and the next is asked */
     NGX_HTTP_IDEM_BEGUN,     /* it has answered */
     NGX_HTTP_IDEM_WAIT,      /* for the end of another attempt */
     NGX_HTTP_IDEM_FETCH,     /* a large result is read */
@@ -180,6 +198,12 @@ struct ngx_http_idem_ctx_s {
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
     unsigned                      takeover:1;
+
+    /* limits */
+    ngx_array_t                  *limits;     /* that are about this request */
+    ngx_uint_t                    limit_n;    /* of these were asked */
+    unsigned                      looks:1;    /* the key is only looked at */
+    unsigned                      limited:1;  /* the last one refused */
 
     /* a waiter */
     ngx_queue_t                   waiter;
@@ -261,6 +285,7 @@ struct ngx_http_idem_flight_s {
     X(replayed, "requests that were answered from the record")                \
     X(busy, "requests that were told that another is outstanding")            \
     X(waited, "requests that waited for another one")                         \
+    X(limited, "requests that a limit refused")                               \
     X(mismatch, "keys that were used for another request")                    \
     X(unknown, "requests whose outcome is not known")                         \
     X(failed, "requests on record as failed")                                 \
@@ -321,6 +346,18 @@ void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 
 /* Asks the store for the key. NGX_DONE, or what the handler is to return. */
 ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);
+
+
+/* limit.c: limits of new keys. */
+
+/* NGX_DECLINED: the key may be asked for. NGX_DONE, or what the handler is to
+ * return. */
+ngx_int_t ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx);
+
+/* RateLimit and RateLimit-Policy of all that were asked. */
+ngx_int_t ngx_http_idem_limit_headers(ngx_http_idem_ctx_t *ctx);
+ngx_int_t ngx_http_idem_limit_refuse(ngx_http_idem_ctx_t *ctx);
+char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /* request.c: what is asked: key, scope, headers, fingerprint. */

@@ -594,6 +594,10 @@ ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx)
             ? -1 : ctx->body.len;
     }
 
+    if (ngx_http_idem_limit_headers(ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (!ctx->recorded) {
         if (ngx_http_idem_add_header(r, "Idempotency-Recorded", "false", 5)
             != NGX_OK)

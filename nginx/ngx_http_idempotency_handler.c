@@ -16,11 +16,9 @@ static void ngx_http_idem_hash_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight);
+static ngx_uint_t ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_refuse(ngx_http_request_t *r,
     enum idem_http_problem_kind kind);
-
-
-#define NGX_HTTP_IDEM_BEGIN_TRIES  3
 
 
 ngx_int_t
@@ -45,6 +43,9 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         case NGX_HTTP_IDEM_WAIT:
         case NGX_HTTP_IDEM_FETCH:
             return NGX_DONE;
+
+        case NGX_HTTP_IDEM_LIMITED:
+            return ngx_http_idem_begin(ctx);
 
         case NGX_HTTP_IDEM_BEGUN:
             return ngx_http_idem_reply_verdict(ctx);
@@ -385,6 +386,12 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
         if (rc != NGX_DECLINED) {
             return rc;
         }
+
+        rc = ngx_http_idem_limit(ctx);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
     }
 
     imcf = ngx_http_get_module_main_conf(r, ngx_http_idempotency_module);
@@ -396,7 +403,10 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     request.lease_ms = conf->lease;
     request.retention_ms = conf->retention == -2
                            ? IDEM_NEVER : (int64_t) conf->retention * 1000;
-    request.join_fence = ctx->join_fence;
+
+    /* A waiter for the last attempt of all hears about any, and starts none. */
+
+    request.join_fence = ctx->looks ? UINT64_MAX : ctx->join_fence;
     request.bodies_max = NGX_HTTP_IDEM_MEMORY;
 
     if (ctx->has_fingerprint) {
@@ -404,7 +414,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
                                          IDEM_FINGERPRINT_LEN);
     }
 
-    if (conf->keep_request && !ctx->waits) {
+    if (conf->keep_request && !ctx->waits && !ctx->looks) {
         if (ngx_http_idem_request_input(ctx, &input) != NGX_OK) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
@@ -507,7 +517,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
     /* The same op again finds its own earlier claim. */
 
     if (flight->code == IDEM_EUNKNOWN && !flight->late
-        && ++ctx->tries < NGX_HTTP_IDEM_BEGIN_TRIES)
+        && ++ctx->tries < NGX_HTTP_IDEM_TRIES)
     {
         ngx_http_idem_resubmit_after(flight, 50);
         return;
@@ -548,6 +558,38 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
     ngx_http_idem_flight_free(flight);
 
-    ctx->state = NGX_HTTP_IDEM_BEGUN;
+    ctx->state = ngx_http_idem_looked(ctx) ? NGX_HTTP_IDEM_LIMITED
+                                           : NGX_HTTP_IDEM_BEGUN;
     ngx_http_idem_resume(ctx);
+}
+
+
+/* Whether the key that was looked at may still be claimed. */
+
+static ngx_uint_t
+ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx)
+{
+    if (!ctx->looks) {
+        return 0;
+    }
+
+    ctx->looks = 0;
+
+    if (ctx->code != 0) {
+        return 0;
+    }
+
+    if (ctx->verdict == IDEM_BUSY && ctx->lease_left <= 0) {
+
+        /* A takeover goes on with what was counted when it began. */
+
+        ctx->limits->nelts = 0;
+
+    } else if (ctx->verdict != IDEM_RELEASED) {
+        return 0;
+    }
+
+    idem_op_destroy(ctx->begun);
+    ctx->begun = NULL;
+    return 1;
 }

@@ -181,6 +181,13 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       offsetof(ngx_http_idem_loc_conf_t, keep_request),
       NULL },
 
+    { ngx_string("idempotency_limit"),
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE13,
+      ngx_http_idem_conf_limit,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("idempotency_on_store_error"),
       NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1,
       ngx_conf_set_enum_slot,
@@ -833,6 +840,7 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
     conf->max_request = NGX_CONF_UNSET_SIZE;
     conf->max_response = NGX_CONF_UNSET_SIZE;
     conf->keep_request = NGX_CONF_UNSET;
+    conf->limits = NGX_CONF_UNSET_PTR;
     conf->store_error = NGX_CONF_UNSET_UINT;
     conf->chain = NGX_CONF_UNSET;
 
@@ -884,6 +892,7 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_size_value(conf->max_response, prev->max_response,
                               16 * 1024 * 1024);
     ngx_conf_merge_value(conf->keep_request, prev->keep_request, 0);
+    ngx_conf_merge_ptr_value(conf->limits, prev->limits, NULL);
     ngx_conf_merge_uint_value(conf->store_error, prev->store_error, 0);
     ngx_conf_merge_value(conf->chain, prev->chain, 1);
 

@@ -32,6 +32,10 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_refused(ctx);
     }
 
+    if (ctx->limited) {
+        return ngx_http_idem_limit_refuse(ctx);
+    }
+
     switch (ctx->verdict) {
 
     case IDEM_STARTED:

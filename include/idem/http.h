@@ -180,6 +180,7 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
             "The request is too large for an Idempotency-Key")                 \
     IDEM__X(MISMATCH, 422, "request-mismatch",                                 \
             "Idempotency-Key is already used")                                 \
+    IDEM__X(RATE_LIMITED, 429, "rate-limited", "Too many requests")            \
     IDEM__X(CORRUPT, 500, "record-corrupt",                                    \
             "The record of this Idempotency-Key cannot be trusted")            \
     IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \

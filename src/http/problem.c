@@ -24,6 +24,9 @@ static const char *const details[] = {
     [IDEM_HTTP_TOO_LARGE] = "Send a smaller request.",
     [IDEM_HTTP_MISMATCH] =
         "The key belongs to a request that was different. Use a new key.",
+    [IDEM_HTTP_RATE_LIMITED] =
+        "Nothing was done. Send the same request, with the same key, again "
+        "later; Retry-After says when.",
     [IDEM_HTTP_CORRUPT] = "Nothing was done. A person must look.",
     [IDEM_HTTP_UPSTREAM] = "It is not done again. A person must look.",
     [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",

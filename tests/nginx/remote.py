@@ -57,6 +57,20 @@ def the_same_answers(kind):
     note(f"{kind}: {up.executions()} executions")
 
 
+def limits_on_a_table(kind):
+    limits = "idempotency_limit few global 2r/2d; idempotency_limit many global 1000r/2d;"
+    with dynamo.server(kind) as url, Upstream() as up:
+        create(url)
+        with gateway(up, url, workers=2, http=limits) as (nginx, _, _):
+            answers = nginx.many([("/pay", f"k{i}", b"x") for i in range(20)])
+            equal(sorted(a.status for a in answers), [201] * 2 + [429] * 18)
+            equal(up.executions(), 2)
+            for key in up.counts():
+                assert nginx.post("/pay", key, b"x").replayed
+            names = [a.headers["ratelimit-policy"] for a in answers if a.status == 201]
+            equal(names, ['"few";q=2;w=172800, "many";q=1000;w=172800'] * 2)
+
+
 def a_table_that_goes_away(kind):
     with Upstream() as up, contextlib.ExitStack() as stack:
         url = stack.enter_context(dynamo.server(kind))
@@ -138,6 +152,7 @@ def on(kind, check, what):
 
 for each in dynamo.KINDS:
     on(each, the_same_answers, "Replay, mismatch, unknown, 50 duplicates at once.")
+on("dynoxide", limits_on_a_table, "Two of twenty new keys, and their replays.")
 on("dynoxide", a_worker_that_dies_while_it_tells,
    "It told the journal first: the next worker tells the table.")  # fmt: skip
 on("dynoxide", a_table_that_goes_away,

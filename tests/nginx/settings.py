@@ -40,6 +40,18 @@ def refused():
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
+    for rate in "8", "8r", "8r/", "0r/d", "r/d", "8r/x", "-1r/s", "8r/0s", "8r/367d":
+        yield "invalid rate", on + f"idempotency_limit a $arg_a {rate};", {}
+    yield "invalid rate", on + "idempotency_limit a $arg_a 1000000000001r/d;", {}
+    yield "invalid number of arg", on + "idempotency_limit a 8r/d;", {}
+    yield "a name, a value and a rate", on + "idempotency_limit a;", {}
+    yield "has a name", on + "idempotency_limit '' $arg_a 8r/d;", {}
+    yield "has a name", on + f"idempotency_limit {'a' * 256} $arg_a 8r/d;", {}
+    yield "duplicate", on + 2 * "idempotency_limit a $arg_a 8r/d;", {}
+    yield "either", on + "idempotency_limit off; idempotency_limit a $arg_a 8r/d;", {}
+    yield "either", on + "idempotency_limit a $arg_a 8r/d; idempotency_limit off;", {}
+    yield "at most 8", on + "".join(
+        f"idempotency_limit {name} $arg_a 8r/d;" for name in "abcdefghi"), {}
     yield "must be 1", on.replace("sqlite:idem.db", "memory:"), {"workers": 2}
     yield "duplicate", on + STORE, {}
     yield "duplicate", on + "idempotency_scope global;", {}
@@ -83,7 +95,8 @@ def what_cannot_be_safe_does_not_start():
             "idempotency_outcome 503 release; idempotency_replay_headers X-A X-B;"
             "idempotency_max_request 1m; idempotency_max_response 64m;"
             "idempotency_keep_request on; idempotency_on_store_error pass;"
-            "idempotency_chain off;"
+            "idempotency_limit a $arg_a 8r/s; idempotency_limit 'b b' x$arg_b 1r/30m;"
+            "idempotency_limit c 1 1000000000000r/366d; idempotency_chain off;"
         )
         got = nginx.check(http=everything, server=STATUS, location="", main="")
         equal((got.status, got.stderr.count(b"[emerg]")), (0, 0))
