@@ -1,0 +1,381 @@
+"""From a queue into functions: `idem lambda` behind an event-source mapping, with
+duplicates, poison and time-outs."""
+
+import collections
+import contextlib
+import json
+import os
+import random
+import sys
+import threading
+import time
+
+import rig
+from rig import Place, ledger, until
+from tap import LONG, equal, main, note, test
+
+from lambda_api import Answer, Sandbox
+from event_source import Mapping, failures
+
+SEED = int(os.environ.get("IDEM_TEST_SEED", "1"))
+BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap.py")
+
+# The order is in the body, so that it knows it without idem too. What it writes is
+# the effect; an order that stalls does so after that, the first time only.
+HANDLER = r"""#!/bin/sh
+read -r event
+order=${event#*order\\\":\ \\\"}
+order=${order%%\\*}
+case $order in
+refused*) echo "$order" >>"$LEDGER.poison"
+    echo '{"errorType": "Refused", "errorMessage": "no such article"}'; exit 1;;
+esac
+echo "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
+case $order in
+k*) sleep 0.01;;
+gate*) until [ -e gate ]; do sleep 0.02; done;;
+stall*) test -e "$LEDGER.stalled" || { : >"$LEDGER.stalled"; sleep 60; };;
+esac
+echo "{\"order\": \"$order\"}"
+"""
+
+# Lambda kills a function; ours must not stop its handler before that.
+TO_THE_END = {
+    "IDEM_LAMBDA_STOP_MARGIN": "0ms",
+    "IDEM_LAMBDA_START_MIN": "0ms",
+    "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
+}
+IN_TIME = {"IDEM_LAMBDA_STOP_MARGIN": "400ms", "IDEM_LAMBDA_START_MIN": "100ms"}
+HOLD = {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}
+
+
+def message(order):
+    return json.dumps({"order": order})
+
+
+def order_of(body):
+    return json.loads(body)["order"]
+
+
+class Function(contextlib.ExitStack):
+    """A queue, and a function in @count sandboxes, which may be without idem."""
+
+    def __init__(self, count=1, name="ledger", idem=True, visibility=2, env=None):
+        super().__init__()
+        with open("handler", "w", encoding="ascii") as f:
+            f.write(HANDLER)
+        os.chmod("handler", 0o755)
+        store = "sqlite:" + os.path.abspath(f"{name}.db")
+        self.place = Place(visibility=visibility, receives=3, store=store)
+        self.queue = self.place.queue
+        self.name = name
+        environment = {
+            "IDEM_STORE": store,
+            "IDEM_LAMBDA_KEY": ".body | fromjson | .order",
+            "IDEM_LAMBDA_FAIL": "Refused",
+            "LEDGER": os.path.abspath(name),
+            **(env or {}),
+        }
+        program = None if idem else [sys.executable, BOOTSTRAP]
+        self.boxes = [
+            self.enter_context(Sandbox("./handler", environment, program))
+            for _ in range(count)
+        ]
+
+    def mapping(self, **options):
+        return Mapping(self.queue, self.boxes, **options)
+
+    def effects(self):
+        """The orders that were carried out, and each time whether as a takeover."""
+        found = collections.defaultdict(list)
+        for line in ledger(self.name):
+            order, _, takeover = line.split()
+            found[order].append(int(takeover))
+        return dict(found)
+
+    def records(self):
+        return {r["key"]: r for r in self.place.records()}
+
+    def wait_empty(self, seconds=60):
+        until(lambda: self.queue.count() == (0, 0), "the queue is empty", seconds)
+
+
+# ---- The mapping itself ----
+
+
+@test
+def answers_are_read_as_lambda_reads_them():
+    """Nothing, null and an empty list of failures are a success; what cannot be read, or
+    names no message of the batch, leaves all of it to the queue."""
+    for body, left in (
+        (b"null", ""),
+        (b"{}", ""),
+        (b'{"batchItemFailures": null}', ""),
+        (b'{"batchItemFailures": []}', ""),
+        (b'{"batchItemFailures": [{"itemIdentifier": "b"}]}', "b"),
+        (b'{"batchItemFailures": [{"itemIdentifier": "z"}]}', "abc"),
+        (b'{"batchItemFailures": [{"itemIdentifier": ""}]}', "abc"),
+        (b'{"batchItemFailures": [{"itemIdentifier": null}]}', "abc"),
+        (b'{"batchItemFailures": [{"id": "b"}]}', "abc"),
+        (b'{"batchItemFailures": "b"}', "abc"),
+        (b"no JSON", "abc"),
+    ):
+        got = failures(Answer("response", body, None, None), list("abc"))
+        equal((body, got), (body, set(left)))
+    for kind in ("error", "timeout", "exit"):
+        equal(failures(Answer(kind, b"null", None, None), list("abc")), set("abc"))
+
+
+# ---- Duplicates and poison ----
+
+
+class Orders:
+    """@count orders: a fifth sent twice, others of which one deletion gets lost."""
+
+    def __init__(self, count, poison, rng):
+        self.good = [f"k{i}" for i in range(count)]
+        self.poison = [f"refused{i}" for i in range(poison)]
+        mixed = rng.sample(self.good, len(self.good))
+        self.twice, self.lost = mixed[: count // 5], mixed[count // 5 : 2 * count // 5]
+        self.sent = self.good + self.twice + self.poison
+        rng.shuffle(self.sent)
+
+    def loses(self, found):
+        """The first time."""
+        first = found["Attributes"]["ApproximateReceiveCount"] == "1"
+        return first and order_of(found["Body"]) in self.lost
+
+
+class Checked:
+    """Every so often asks the store about what is about to be deleted."""
+
+    def __init__(self, place, each):
+        self.place, self.each = place, each
+        self.seen = self.checked = 0
+        self.wrong = []
+
+    def __call__(self, messages):
+        for found in messages:
+            self.seen += 1
+            if self.seen % self.each == 0:
+                self.checked += 1
+                self.check(order_of(found["Body"]))
+
+    def check(self, order):
+        shown = self.place.idem("show", "--json", "-s", "pay", order)
+        status = json.loads(shown.stdout)["status"] if shown.status == 0 else "none"
+        if status != "completed":
+            self.wrong.append((order, status))
+
+
+def carry_out(function, orders, check):
+    function.queue.send([message(order) for order in orders.sent])
+    with function.mapping(loses=orders.loses, before=check) as mapping:
+        function.wait_empty(3000 if LONG else 60)
+    return mapping
+
+
+def told(mapping, effects):
+    counts = mapping.counts
+    ran = sum(map(len, effects.values()))
+    return (
+        f"{counts['messages']} deliveries in {counts['batches']} batches, {ran} effects "
+        f"of {len(effects)} orders; {counts['deleted']} deleted, {counts['reported']} "
+        f"reported, {counts['lost']} deletions lost"
+    )
+
+
+@test(rows=[63])
+def every_order_is_carried_out_once():
+    """Orders of which a fifth are sent twice, and others come again because their
+    deletion was lost: each has one effect and one record, completed before its message
+    was deleted; only poison is in the dead-letter queue, run once and on record as
+    failed."""
+    count, poison = (2000, 20) if LONG else (100, 1)
+    orders = Orders(count, poison, random.Random(SEED))
+    with Function(3) as function:
+        check = Checked(function.place, 8)
+        mapping = carry_out(function, orders, check)
+        records, effects = function.records(), function.effects()
+        dead = [order_of(body) for body in function.queue.dead()]
+        kills = sum(box.kills for box in function.boxes)
+    equal(effects, {order: [0] for order in orders.good})
+    equal({k: r["status"] for k, r in records.items()},
+          {**dict.fromkeys(orders.good, "completed"),
+           **dict.fromkeys(orders.poison, "failed")})  # fmt: skip
+    equal({r["attempts"] for r in records.values()}, {1})
+    equal(dead, sorted(orders.poison))
+    equal(sorted(ledger("ledger.poison")), sorted(orders.poison))
+    for order in orders.poison:
+        equal(mapping.ends(f'"{order}"'), ["reported"] * 3)
+    equal((check.wrong, kills), ([], 0))
+    assert check.checked >= count // 10, check.checked
+    equal(mapping.counts["lost"], len(orders.lost))
+    again = mapping.counts["messages"] - len(orders.good) - 3 * poison
+    assert again >= len(orders.twice) + len(orders.lost), again
+    good = [d for d in mapping.deliveries if order_of(d.body) in records]
+    busy = sum(d.end == "reported" for d in good) - 3 * poison
+    note(f"seed {SEED}: {told(mapping, effects)}")
+    note(
+        f"{again} deliveries of duplicates, {busy} of them while the first was in "
+        f"flight; {check.checked} of {check.seen} deletions compared with the store; "
+        f"{len(dead)} in the dead-letter queue"
+    )
+
+
+@test
+def the_control_carries_orders_out_twice():
+    """The control: the same handler on the same messages, without idem, has double
+    effects."""
+    orders = Orders(30, 0, random.Random(SEED))
+    with Function(2, idem=False, visibility=1) as function:
+        mapping = carry_out(function, orders, lambda messages: None)
+        effects = function.effects()
+    double = sorted(order for order, ran in effects.items() if len(ran) > 1)
+    equal(set(effects), set(orders.good))
+    assert set(double) >= set(orders.twice + orders.lost), double
+    note(f"{told(mapping, effects)}; {len(double)} orders carried out more than once")
+
+
+# ---- In flight ----
+
+
+@test(rows=[63, 64])
+def a_duplicate_in_flight_is_not_acknowledged():
+    """A message that comes while another one with its key is at work is reported and
+    stays in the queue; when that is done it is answered from the record."""
+    with Function(2) as function:
+        with function.mapping() as mapping:
+            function.queue.send([message("gate"), message("before")])
+            until(lambda: "gate" in function.effects(), "the first is at work")
+            function.queue.send([message("gate")])
+            until(lambda: mapping.ends('"gate"'), "the duplicate was delivered")
+            during = (mapping.ends('"gate"'), sum(function.queue.count()))
+            shown = function.records()["gate"]["status"]
+            with open("gate", "w", encoding="ascii"):
+                pass
+            function.wait_empty()
+        ends, effects = mapping.ends('"gate"'), function.effects()
+        records, dead = function.records(), function.queue.dead()
+    equal(during, (["reported"], 3))
+    equal(shown, "in_progress")
+    equal(effects, {"gate": [0], "before": [0]})
+    equal({k: r["status"] for k, r in records.items()},
+          {"gate": "completed", "before": "completed"})  # fmt: skip
+    equal((sorted(ends)[:2], dead), (["deleted", "deleted"], []))
+    note(f"ends of the deliveries of that key: {', '.join(ends)}; {told(mapping, effects)}")
+
+
+# ---- Time-outs ----
+
+STALLING = ["a", "b", "c", "stall", "d", "e"]
+OVER = {"deleted", "reported"}
+
+
+class Stalled:
+    """One batch in which a handler stalls after its effect, and what came then."""
+
+    def __init__(self, name, kills, env=None, idem=True):
+        self.function = Function(name=name, idem=idem, env=env)
+        self.name, self.wanted_kills = name, kills
+        self.holds = env is not None and HOLD.items() <= env.items()
+        self.error = None
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        try:
+            self.work()
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
+
+    def work(self):
+        with self.function as function:
+            # A batch before it, so that the time for it is not spent on starting.
+            function.queue.send([message("warm")])
+            with function.mapping(seconds=1.5) as mapping:
+                function.wait_empty()
+                function.queue.send([message(order) for order in STALLING])
+                until(lambda: mapping.ends('"stall"'), "its time is over")
+                self.first = function.effects()
+                until(lambda: self.is_over(mapping), "it came again")
+                self.ends = {o: mapping.ends(f'"{o}"') for o in STALLING}
+            self.mapping = mapping
+            self.effects, self.records = function.effects(), function.records()
+            self.effects.pop("warm")
+            self.kills = sum(box.kills for box in function.boxes)
+
+    def is_over(self, mapping):
+        """All is deleted, or, under hold, what is not waits for a person."""
+        last = {mapping.ends(f'"{o}"')[-1] for o in STALLING}
+        if not self.holds:
+            return last == {"deleted"}
+        if len(mapping.ends('"stall"')) < 2 or not last <= OVER:
+            return False
+        found = {record["status"] for record in self.function.records().values()}
+        return found == {"completed", "unknown"}
+
+
+def stall():
+    """All four at once, which takes as long as one."""
+    all_ = (
+        Stalled("rerun", 1, TO_THE_END),
+        Stalled("hold", 1, {**TO_THE_END, **HOLD}),
+        Stalled("hold, stopped in time", 0, {**IN_TIME, **HOLD}),
+        Stalled("without idem", 1, idem=False),
+    )
+    for each in all_:
+        each.thread.start()
+    for each in all_:
+        each.thread.join()
+    for each in all_:
+        if each.error is not None:
+            raise each.error
+        equal(each.kills, each.wanted_kills)
+        equal(sorted(each.first), ["a", "b", "c", "stall", "warm"])
+        ran = " ".join(f"{o}:{len(each.effects.get(o, []))}" for o in STALLING)
+        took = sorted(o for o, times in each.effects.items() if 1 in times)
+        status = " ".join(
+            f"{o}:{each.records[o]['status']}" for o in STALLING if o in each.records
+        )
+        note(
+            f"{each.name}: killed {each.kills} times; effects "
+            f"{ran}; announced as takeovers {' '.join(took) or 'none'}; on record "
+            f"{status or 'nothing'}"
+        )
+    return all_
+
+
+@test(rows=[59])
+def a_batch_whose_function_was_killed_comes_back():
+    """A function is killed at its deadline in the middle of a batch: what was done is
+    not done again; what was begun runs as a takeover under rerun, and not at all under
+    hold; without idem all of it is done again. What was not come to when idem stopped
+    the handler in time runs as if for the first time."""
+    rerun, hold, stopped, plain = stall()
+    for killed in (rerun, hold, plain):
+        equal({ends[0] for ends in killed.ends.values()}, {"timeout"})
+
+    equal(rerun.effects, {**dict.fromkeys("abc", [0]), "stall": [0, 1], "d": [1], "e": [1]})
+    equal({rerun.records[o]["status"] for o in STALLING}, {"completed"})
+    equal([rerun.records[o]["attempts"] for o in STALLING], [1, 1, 1, 2, 2, 2])
+    equal({ends[-1] for ends in rerun.ends.values()}, {"deleted"})
+
+    # All of a batch is claimed in one round: nobody knows of d and e either.
+    equal(hold.effects, {**dict.fromkeys("abc", [0]), "stall": [0]})
+    equal([hold.records[o]["status"] for o in STALLING],
+          ["completed"] * 3 + ["unknown"] * 3)  # fmt: skip
+    equal([hold.ends[o][-1] for o in STALLING], ["deleted"] * 3 + ["reported"] * 3)
+
+    # Stopped in time, idem could say so: of the batch only the one at work is unknown.
+    equal(stopped.effects, {order: [0] for order in STALLING})
+    equal({o: stopped.records[o]["status"] for o in STALLING},
+          {**dict.fromkeys("abcde", "completed"), "stall": "unknown"})  # fmt: skip
+    equal([stopped.ends[o] for o in STALLING[:4]],
+          [["deleted"]] * 3 + [["reported", "reported"]])  # fmt: skip
+
+    equal([len(plain.effects[o]) for o in STALLING], [2, 2, 2, 2, 1, 1])
+
+
+if __name__ == "__main__":
+    with rig.servers:
+        main()
