@@ -444,6 +444,29 @@ def promtool_accepts_the_status():
 
 
 @test
+def the_meter_of_the_host_counts_too():
+    """With IDEM_METER in the environment idem stats counts what nginx asked of the
+    store, errors and times too; a meter that is none is said, and nothing else."""
+    store = f"sqlite:{os.getcwd()}/ngx/idem.db"
+    meter = {"IDEM_METER": os.path.abspath("meter")}
+    look = [PROGRAM, "stats", "--prometheus", "--store", store]
+    with Upstream() as up:
+        with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
+            for body in (b"x", b"x", b"y"):
+                nginx.post("/pay", "a", body)
+        text = run(look, meter).stdout.decode()
+        calls = dict(re.findall(r'^idem_store_call_seconds_count\{.*call="(\w+)"} (\d+)$', text, re.M))
+        equal((calls["begin"], calls["end"]), ("3", "1"))
+        assert "idem_store_call" not in run(look).stdout.decode()
+
+        with open("meter", "w", encoding="ascii") as f:
+            f.write("dear aunt")
+        with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
+            equal(nginx.post("/pay", "b", b"x").status, 201)
+            assert "IDEM_METER: " in nginx.errors(), nginx.errors()
+
+
+@test
 def it_speaks_http2_and_tls():
     """The same answers over TLS and HTTP/2, with a body that is held."""
     if shutil.which("curl") is None or shutil.which("openssl") is None:
