@@ -6,6 +6,7 @@
 #include "lambda/answer.h"
 #include "lambda/handler.h"
 #include "lambda/log.h"
+#include "lambda/metrics.h"
 #include "lambda/select.h"
 #include "lambda/work.h"
 
@@ -47,6 +48,7 @@ static int open_store(struct idem_lambda *lambda, struct idem_error *error)
 
     options.timeout_ms = lambda->options->store_timeout_ms;
     options.queue_max = IDEM__LAMBDA_RECORDS_MAX;
+    idem__lambda_metrics_observe(lambda, &options);
     return idem_open(lambda->options->store, &options, &lambda->store, error);
 }
 
@@ -70,6 +72,9 @@ int idem_lambda_open(const struct idem_lambda_options *options,
         rc = idem__lambda_selects_init(lambda, ret_error);
     }
     if (rc == 0) {
+        rc = idem__lambda_metrics_init(lambda, ret_error);
+    }
+    if (rc == 0) {
         rc = open_store(lambda, ret_error);
     }
     if (rc != 0) {
@@ -88,6 +93,7 @@ void idem_lambda_close(struct idem_lambda *lambda)
     idem__lambda_handler_finish(lambda);
     idem__lambda_selects_finish(lambda);
     idem_close(lambda->store);
+    idem__lambda_metrics_finish(lambda);
     idem__tree_free(&lambda->tree);
     idem__buffer_free(&lambda->event);
     idem__buffer_free(&lambda->response);
@@ -175,6 +181,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
     if (lambda->response.failed) {
         idem__lambda_answer_error(lambda, "Idem.NoMemory", "out of memory");
     }
+    idem__lambda_metrics_log(lambda);
     ret_response->is_error = lambda->error_type[0] != '\0';
     ret_response->error_type = lambda->error_type;
     ret_response->json = idem__buffer_slice(&lambda->response);

@@ -29,6 +29,7 @@ struct idem__lambda_run {
     bool too_long; /* The answer: it was not kept. */
 };
 
+struct idem__lambda_metrics;
 struct idem__lambda_object;
 struct idem__lambda_selects;
 
@@ -39,6 +40,7 @@ struct idem_lambda {
     struct idem__lambda_object *object; /* NULL: no shared object. */
     idem_lambda_fn *run;
     struct idem__lambda_selects *selects;
+    struct idem__lambda_metrics *metrics; /* NULL: nothing is counted. */
 
     /* This delivery. */
     const struct idem_lambda_invocation *now;

@@ -50,7 +50,7 @@ static void add_fields(struct idem__buffer *line,
     }
 }
 
-static void write_all(struct idem_slice line)
+void idem__lambda_log_line(struct idem_slice line)
 {
     const char *p = line.base;
     size_t len = line.len;
@@ -92,7 +92,7 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
     add_fields(&line, fields);
     idem__buffer_str(&line, "}\n");
     if (!line.failed) {
-        write_all(idem__buffer_slice(&line));
+        idem__lambda_log_line(idem__buffer_slice(&line));
     }
     idem__buffer_free(&line);
 }

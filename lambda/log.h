@@ -19,4 +19,7 @@ void idem__lambda_log(const struct idem_lambda_invocation *now,
                       const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Writes @line, which ends with a newline, as it is. */
+void idem__lambda_log_line(struct idem_slice line);
+
 #endif

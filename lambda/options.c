@@ -88,6 +88,22 @@ static int read_credentials(struct idem_lambda_options *options,
     return 0;
 }
 
+static int read_metrics(struct idem_lambda_options *options,
+                        struct idem_error *error)
+{
+    const char *text = getenv("IDEM_LAMBDA_METRICS");
+
+    if (text == NULL || text[0] == '\0') {
+        return 0;
+    }
+    if (strcmp(text, "emf") != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_METRICS is emf, or not set");
+    }
+    options->metrics = true;
+    return 0;
+}
+
 static void read_texts(struct idem_lambda_options *options)
 {
     const struct {
@@ -153,5 +169,8 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
     if (rc == 0) {
         rc = read_attempts(options, ret_error);
     }
-    return rc == 0 ? read_credentials(options, ret_error) : rc;
+    if (rc == 0) {
+        rc = read_credentials(options, ret_error);
+    }
+    return rc == 0 ? read_metrics(options, ret_error) : rc;
 }

@@ -287,8 +287,8 @@ struct ngx_http_idem_flight_s {
     X(waited, "requests that waited for another one")                         \
     X(limited, "requests that a limit refused")                               \
     X(mismatch, "keys that were used for another request")                    \
-    X(unknown, "requests whose outcome is not known")                         \
-    X(failed, "requests on record as failed")                                 \
+    X(found_unknown, "requests on record as unknown")                         \
+    X(found_failed, "requests on record as failed")                           \
     X(not_kept, "requests whose recorded response was not kept")              \
     X(invalid, "keys and requests that were refused")                         \
     X(unavailable, "requests that were refused because the store was away")   \
@@ -296,7 +296,7 @@ struct ngx_http_idem_flight_s {
     X(corrupt, "records that could not be trusted")                           \
     X(completed, "outcomes recorded as completed")                            \
     X(released, "outcomes recorded as released")                              \
-    X(recorded_unknown, "outcomes recorded as unknown")                       \
+    X(unknown, "outcomes recorded as unknown")                                \
     X(unrecorded, "outcomes that the store did not take")                     \
     X(journaled, "of these, kept in the journal")                             \
     X(lost, "outcomes that came too late")                                    \

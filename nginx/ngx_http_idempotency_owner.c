@@ -492,7 +492,7 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
             ctx->outcome_name = "released";
             break;
         default:
-            ngx_http_idem_count(recorded_unknown);
+            ngx_http_idem_count(unknown);
             ctx->outcome_name = "unknown";
         }
 
@@ -580,7 +580,7 @@ ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight)
         ngx_http_idem_count(released);
 
     } else {
-        ngx_http_idem_count(recorded_unknown);
+        ngx_http_idem_count(unknown);
     }
 
     ngx_http_idem_flight_free(flight);

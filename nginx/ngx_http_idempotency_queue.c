@@ -7,6 +7,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/metrics.h>
+
 
 #define NGX_HTTP_IDEM_EXIT_MS    5000
 #define NGX_HTTP_IDEM_REOPEN_MS  5000
@@ -331,6 +333,33 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
 }
 
 
+/* One for all stores of this process, until it ends. */
+
+static struct idem_meter *
+ngx_http_idem_meter(ngx_log_t *log)
+{
+    static ngx_uint_t          tried;
+    static struct idem_meter  *meter;
+
+    const char                *path = getenv("IDEM_METER");
+    struct idem_error          error;
+
+    if (tried || path == NULL || *path == '\0') {
+        return meter;
+    }
+
+    tried = 1;
+
+    if (idem_meter_open(path, IDEM_METER_CREATE, &meter, &error) != 0) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "IDEM_METER: %s; nothing is counted there", error.text);
+        meter = NULL;
+    }
+
+    return meter;
+}
+
+
 static void
 ngx_http_idem_store_open(ngx_http_idem_store_t *store)
 {
@@ -342,6 +371,11 @@ ngx_http_idem_store_open(ngx_http_idem_store_t *store)
     options.timeout_ms = store->timeout;
     options.queue_max = 65536;
     options.result_max = IDEM_RESULT_MAX;
+    options.observe_ctx = ngx_http_idem_meter(store->log);
+
+    if (options.observe_ctx != NULL) {
+        options.observe = idem_meter_observe;
+    }
 
     rc = idem_open((char *) store->url.data, &options, &store->store, &error);
 

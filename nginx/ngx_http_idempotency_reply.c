@@ -54,12 +54,12 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_MISMATCH, -1);
 
     case IDEM_FAILED:
-        ngx_http_idem_count(failed);
+        ngx_http_idem_count(found_failed);
         ctx->verdict_name = "failed";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
 
     case IDEM_UNKNOWN:
-        ngx_http_idem_count(unknown);
+        ngx_http_idem_count(found_unknown);
         ctx->verdict_name = "unknown";
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_OUTCOME_UNKNOWN, -1);
 

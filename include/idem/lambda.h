@@ -124,13 +124,15 @@ struct idem_lambda_options {
                                  take to answer; 2,000. */
     bool credentials;     /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
                                 function's AWS credentials. */
+    bool metrics; /* IDEM_LAMBDA_METRICS=emf: what each event counted goes to
+                     the log, for CloudWatch. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
-            86400000, 2000, 500, 500, 2000, false                              \
+            86400000, 2000, 500, 500, 2000, false, false                       \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

@@ -64,7 +64,9 @@ struct idem_metrics {
     uint64_t buckets[IDEM_CALLS][IDEM_METRICS_BUCKETS]; /* Each call once. */
     uint64_t sum_us[IDEM_CALLS];
 
-    bool up;          /* The store could be read: what follows is known. */
+    bool unseen;      /* Nobody looked at the store: up and what is on record
+                         are left out. */
+    bool up;          /* It could be read: what is on record is known. */
     int64_t now_ms;   /* When. */
     uint64_t missing; /* Should have ended by now: overdue, or unknown because
                          the lease ended without a word. */

@@ -65,8 +65,10 @@ static void put_calls(struct pass *pass, const struct idem_metrics *now,
 static void put_all(struct pass *pass, const struct idem_metrics *now,
                     const struct idem_metrics *before)
 {
-    put(pass, "up", "Count", now->up);
-    if (now->up) {
+    if (!now->unseen) {
+        put(pass, "up", "Count", now->up);
+    }
+    if (!now->unseen && now->up) {
 #define IDEM__X(member, prometheus, name, help)                                \
     put(pass, name, "Count", now->member);
         IDEM__GAUGE_MAP(IDEM__X)

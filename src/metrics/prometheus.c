@@ -147,25 +147,33 @@ static void gauges(struct idem__out *out, const struct idem_metrics *m)
     idem__out(out, " %s\n", text);
 }
 
+static void look(struct idem__out *out, const struct idem_metrics *m)
+{
+    char text[32];
+
+    head(out, "up", "gauge", "Whether the store could be read");
+    number(out, m->store, "up", m->up);
+    head(out, "look_timestamp_seconds", "gauge",
+         "When the store was looked at");
+    seconds(text, m->now_ms > 0 ? (uint64_t)m->now_ms * 1000 : 0);
+    idem__out(out, "idem_look_timestamp_seconds");
+    labels(out, m->store, NULL, NULL);
+    idem__out(out, " %s\n", text);
+    if (m->up) {
+        gauges(out, m);
+    }
+}
+
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
                             size_t cap, size_t *ret_len)
 {
     struct idem__out out = {.base = buf, .cap = cap};
-    char text[32];
 
     if (metrics->size != sizeof(*metrics)) {
         return IDEM_EINVALID;
     }
-    head(&out, "up", "gauge", "Whether the store could be read");
-    number(&out, metrics->store, "up", metrics->up);
-    head(&out, "look_timestamp_seconds", "gauge",
-         "When the store was looked at");
-    seconds(text, metrics->now_ms > 0 ? (uint64_t)metrics->now_ms * 1000 : 0);
-    idem__out(&out, "idem_look_timestamp_seconds");
-    labels(&out, metrics->store, NULL, NULL);
-    idem__out(&out, " %s\n", text);
-    if (metrics->up) {
-        gauges(&out, metrics);
+    if (!metrics->unseen) {
+        look(&out, metrics);
     }
     if (metrics->has_counters) {
         counters(&out, metrics);

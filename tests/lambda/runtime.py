@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import threading
 import time
 
 from lambda_api import Sandbox
-from tap import LONG, PROGRAM, Idem, equal, main, note, skip, test
+from tap import LONG, PROGRAM, TOP, Idem, equal, main, note, skip, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
 LINKED = os.environ["IDEM_TEST_LAMBDA_LINKED"]
@@ -134,6 +135,72 @@ def log_lines_are_json_with_the_request():
     assert lines[0]["traceId"].startswith("Root=") and lines[0]["entry"]
 
 
+def emf(box):
+    """The lines that CloudWatch makes metrics of, as text."""
+    with open(box.log, encoding="utf-8") as f:
+        return [line for line in f if '"_aws"' in line]
+
+
+def alarmed():
+    """What the alarms in packaging that go by counts are for."""
+    with open(os.path.join(TOP, "packaging", "cloudwatch", "alarms.yaml"), encoding="utf-8") as f:
+        names = set(re.findall(r"MetricName: (\S+)", f.read()))
+    return names - {"missingTasks", "unknownRecords", "failedRecords", "unreadableRecords", "up", "inProgress"}
+
+
+def counts(text, store):
+    """What a line counts: {name: number}, without zeros. It is as CloudWatch wants it,
+    and nothing else is in it."""
+    line = json.loads(text)
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    equal((directive["Namespace"], directive["Dimensions"]), ("idem", [["store"]]))
+    equal(line["store"], store)
+    assert abs(line["_aws"]["Timestamp"] / 1000 - time.time()) < 60, line
+    names = {metric["Name"] for metric in directive["Metrics"]}
+    equal((set(line) - names, alarmed() - names), ({"_aws", "store"}, set()))
+    assert all(isinstance(line[name], int) for name in names) and "up" not in names, line
+    assert 0 < line["storeCalls"] and 0 < line["storeMicroseconds"], line
+    return {name: line[name] for name in names if line[name] and name[:5] != "store"}
+
+
+@test
+def what_was_counted_is_in_the_log():
+    """Each event that asked the store has a line of metrics with what it added, in
+    the log before its response: CloudWatch's alarms read it. One that did not ask has
+    none, nobody has one unasked, and no key and no result are in them."""
+    queue = [{"eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-west-1:1:q", "body": "x",
+              "messageId": name} for name in "aba"]
+    key = "s3cret-key"
+    cases = [
+        (event(key, text="s3cret-result"), {"started": 1, "completed": 1}),
+        (event(key, text="s3cret-result"), {"replayed": 1}),
+        (event(key, text="other"), {"mismatch": 1}),
+        (b"[]", None),
+        ({"Records": queue[:2]}, {"started": 2, "completed": 2}),
+        ({"Records": queue[1:]}, {"replayed": 2}),
+        (event("stop"), {"started": 1, "released": 1}),
+    ]
+    handler = script("cat >in\ncat in\n! grep -q stop in\n")
+    with Sandbox(handler, {"IDEM_LAMBDA_METRICS": "emf"}) as box:
+        for number, (sent, wanted) in enumerate(cases):
+            before = len(emf(box)) if number else 0
+            equal(box.invoke(sent).kind, "error" if number in (2, 3, 6) else "response")
+            lines = emf(box)[before:]
+            got = [counts(line, box.env["IDEM_STORE"]) for line in lines]
+            equal((number, got), (number, [] if wanted is None else [wanted]))
+            assert "s3cret" not in "".join(lines), lines
+        equal((box.starts, len(emf(box))), (1, len(cases) - 1))
+        assert any(line.get("key") == key for line in box.lines()), box.lines()
+
+        note(f"{len(cases)} events, {len(emf(box))} lines of {len(emf(box)[0])} bytes")
+        store = Idem(box.env["IDEM_STORE"])
+        equal(json.loads(store("stats", "--emf").stdout)["store"], store.store)
+        equal(store("reconcile", box.log).status, 0)
+    with Sandbox(handler) as box:
+        equal(box.invoke(event("unasked")).kind, "response")
+        equal(emf(box), [])
+
+
 @test
 def nothing_is_left_running_into_a_freeze():
     """What a program started and left behind is gone when the runtime is frozen."""
@@ -171,6 +238,7 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "pray"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_ATTEMPTS": "0"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
     ]
     if os.geteuid() != 0:
         cases.append(("no-program", {}, "Idem.Init.CONFIG"))

@@ -4,10 +4,12 @@ import base64
 import gzip
 import json
 import os
+import re
+import shutil
 import time
 
 from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, request_bytes
-from tap import PROGRAM, TOP, equal, main, note, run, test
+from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
 SCOPED = STORE + "idempotency on;"
 
@@ -106,7 +108,6 @@ def what_cannot_be_safe_does_not_start():
 @test
 def each_directive_is_documented():
     """idem-nginx(7) has every directive and variable of the module, and no other."""
-    import re
 
     def read(*path):
         with open(os.path.join(TOP, *path), encoding="utf-8") as f:
@@ -429,13 +430,60 @@ def the_status_is_for_this_host():
 
 
 @test
+def promtool_accepts_the_status():
+    """promtool finds nothing to say of the status, and finds a defect; a counter that
+    has the name of one of the store's has its number, after requests of each kind."""
+    with Upstream() as up, Nginx(up, server=STATUS) as nginx:
+        for key, path, body in (("a", "/pay", b"x"), ("a", "/pay", b"x"), ("a", "/pay", b"y"),
+                                ("b", "/pay?status=503", b"x"), ("c", "/pay?status=502", b"x"),
+                                ("c", "/pay?status=502", b"x")):
+            nginx.post(path, key, body)
+        text = nginx.request("/idem_status", method="GET").body
+        ours = nginx.status()
+    done = run([PROGRAM, "stats", "--prometheus", "--store", f"sqlite:{nginx.home}/idem.db"])
+    equal(done.status, 0)
+    found = dict(re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M))
+    same = {name: int(found[name]) for name in found if name in ours}
+    wanted = {"started": 3, "takeovers": 0, "completed": 1, "released": 1, "unknown": 1,
+              "replayed": 1, "busy": 0, "mismatch": 1, "lost": 0}
+    equal((same, {name: ours[name] for name in same}), (wanted, wanted))
+    equal(ours["found_unknown"], 1)
+    note(f"{len(ours)} numbers, {len(same)} as in the store")
+
+    tool = shutil.which("promtool") or skip("promtool (Debian's package prometheus) is not installed")
+    done = run([tool, "check", "metrics"], input=text)
+    equal((done.status, done.stdout, done.stderr), (0, b"", b""))
+    assert run([tool, "check", "metrics"], input=text.replace(b"_total counter", b"_total gauge")).status != 0
+
+
+@test
+def the_meter_of_the_host_counts_too():
+    """With IDEM_METER in the environment idem stats counts what nginx asked of the
+    store, errors and times too; a meter that is none is said, and nothing else."""
+    store = f"sqlite:{os.getcwd()}/ngx/idem.db"
+    meter = {"IDEM_METER": os.path.abspath("meter")}
+    look = [PROGRAM, "stats", "--prometheus", "--store", store]
+    with Upstream() as up:
+        with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
+            for body in (b"x", b"x", b"y"):
+                nginx.post("/pay", "a", body)
+        text = run(look, meter).stdout.decode()
+        calls = dict(re.findall(r'^idem_store_call_seconds_count\{.*call="(\w+)"} (\d+)$', text, re.M))
+        equal((calls["begin"], calls["end"]), ("3", "1"))
+        assert "idem_store_call" not in run(look).stdout.decode()
+
+        with open("meter", "w", encoding="ascii") as f:
+            f.write("dear aunt")
+        with Nginx(up, env=meter, main="env IDEM_METER;") as nginx:
+            equal(nginx.post("/pay", "b", b"x").status, 201)
+            assert "IDEM_METER: " in nginx.errors(), nginx.errors()
+
+
+@test
 def it_speaks_http2_and_tls():
     """The same answers over TLS and HTTP/2, with a body that is held."""
-    import shutil
-    import tap
-
     if shutil.which("curl") is None or shutil.which("openssl") is None:
-        tap.skip("curl or openssl is not installed")
+        skip("curl or openssl is not installed")
     os.makedirs("ngx", exist_ok=True)
     made = run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
                 "/CN=h", "-keyout", "ngx/key.pem", "-out", "ngx/cert.pem", "-days", "1"])

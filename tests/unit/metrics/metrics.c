@@ -128,6 +128,28 @@ TEST(emf, givesDifferences)
     assert_null(strstr(text, "store"));
 }
 
+/* Who only counted says nothing of what is on record, in either form. */
+TEST(emf, leavesOutWhatNobodyLookedAt)
+{
+    static char text[IDEM_METRICS_TEXT_MAX];
+    struct idem_metrics m = full();
+    size_t len;
+
+    m.store = NULL;
+    assert_ok(idem_metrics_emf(&m, NULL, "idem", text, sizeof(text), &len));
+    assert_non_null(strstr(text, ",\"up\":1,"));
+    m.unseen = true;
+    assert_ok(idem_metrics_emf(&m, NULL, "idem", text, sizeof(text), &len));
+    assert_non_null(strstr(text, "\"Metrics\":[{\"Name\":\"started\""));
+    assert_null(strstr(text, "\"up\""));
+    assert_null(strstr(text, "missingTasks"));
+    assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
+    assert_non_null(strstr(text, "\nidem_started_total "));
+    assert_null(strstr(text, "idem_up"));
+    assert_null(strstr(text, "idem_look_timestamp"));
+    assert_null(strstr(text, "idem_missing_tasks"));
+}
+
 /* ---- Meters ---- */
 
 static void work(struct idem_meter *meter, unsigned times)
