@@ -7,7 +7,7 @@ static bool is_from(struct json_object *event)
     struct idem_slice host = idem__lambda_text(context, "domainName");
 
     return idem__lambda_is(idem__lambda_text(event, "version"), "2.0") &&
-           idem__lambda_method_2(event).len > 0 &&
+           idem__lambda_method_2(event).len > 0 && host.len > 0 &&
            memmem(host.base, host.len, ".lambda-url.", 12) != NULL;
 }
 

@@ -51,7 +51,7 @@ HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
 # Schedules that are run to their end, for how often each class kills.
-SAMPLE = 60_000 if tap.LONG else 6_000
+SAMPLE = 60_000 if tap.LONG else 2_000
 CLASSES = ("uniform", "priority", "swizzle")
 # Fewer kills than this are chance.
 KILLS_TO_COMPARE = 40
