@@ -355,16 +355,22 @@ def a_batch_whose_function_was_killed_comes_back():
     for killed in (rerun, hold, plain):
         equal({ends[0] for ends in killed.ends.values()}, {"timeout"})
 
-    equal(rerun.effects, {**dict.fromkeys("abc", [0]), "stall": [0, 1], "d": [1], "e": [1]})
-    equal({rerun.records[o]["status"] for o in STALLING}, {"completed"})
-    equal([rerun.records[o]["attempts"] for o in STALLING], [1, 1, 1, 2, 2, 2])
-    equal({ends[-1] for ends in rerun.ends.values()}, {"deleted"})
-
-    # All of a batch is claimed in one round: nobody knows of d and e either.
-    equal(hold.effects, {**dict.fromkeys("abc", [0]), "stall": [0]})
-    equal([hold.records[o]["status"] for o in STALLING],
-          ["completed"] * 3 + ["unknown"] * 3)  # fmt: skip
-    equal([hold.ends[o][-1] for o in STALLING], ["deleted"] * 3 + ["reported"] * 3)
+    for order in STALLING:
+        done = order in "abc"
+        for killed in (rerun, hold):
+            record = killed.records[order]
+            found = killed.effects.get(order, []), record["status"], record["attempts"]
+            if done or order == "stall":
+                again = ([0, 1], "completed", 2) if killed is rerun else ([0], "unknown", 1)
+                equal(found, ([0], "completed", 1) if done else again)
+            else:
+                # All of a batch is claimed in one round: nobody knows of d and e either,
+                # unless idem, on a busy machine, gave them back before it was killed.
+                over = ([1], "completed", 2) if killed is rerun else ([], "unknown", 1)
+                back = ([0], "completed")
+                assert found == over or found[:2] == back, (killed.name, order, found)
+            last = "deleted" if record["status"] == "completed" else "reported"
+            equal(killed.ends[order][-1], last)
 
     # Stopped in time, idem could say so: of the batch only the one at work is unknown.
     equal(stopped.effects, {order: [0] for order in STALLING})
