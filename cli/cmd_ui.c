@@ -104,6 +104,7 @@ static int read_token(const struct cli_command *command,
                       char token[TOKEN_MAX + 1])
 {
     char *spec = NULL;
+    const char *end;
     char *text;
     size_t len;
     int status;
@@ -120,8 +121,9 @@ static int read_token(const struct cli_command *command,
     if (status != 0) {
         return status;
     }
-    (void)snprintf(token, TOKEN_MAX + 1, "%.*s", (int)strcspn(text, "\n"),
-                   text);
+    end = memchr(text, '\n', len); /* No NUL stands behind what was read. */
+    (void)snprintf(token, TOKEN_MAX + 1, "%.*s",
+                   (int)(end != NULL ? (size_t)(end - text) : len), text);
     explicit_bzero(text, len);
     free(text);
     return is_token(token) ? 0
