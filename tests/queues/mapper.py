@@ -12,7 +12,7 @@ import time
 
 import rig
 from rig import Place, ledger, until
-from tap import LONG, equal, main, note, test
+from tap import LONG, equal, main, note, skip, test
 
 from lambda_api import Answer, Sandbox
 from event_source import Mapping, failures
@@ -60,13 +60,13 @@ def order_of(body):
 class Function(contextlib.ExitStack):
     """A queue, and a function in @count sandboxes, which may be without idem."""
 
-    def __init__(self, count=1, name="ledger", idem=True, visibility=2, env=None):
+    def __init__(self, count=1, name="ledger", idem=True, visibility=2, env=None, receives=3):
         super().__init__()
         with open("handler", "w", encoding="ascii") as f:
             f.write(HANDLER)
         os.chmod("handler", 0o755)
         store = "sqlite:" + os.path.abspath(f"{name}.db")
-        self.place = Place(visibility=visibility, receives=3, store=store)
+        self.place = Place(visibility=visibility, receives=receives, store=store)
         self.queue = self.place.queue
         self.name = name
         environment = {
@@ -276,7 +276,8 @@ class Stalled:
     """One batch in which a handler stalls after its effect, and what came then."""
 
     def __init__(self, name, kills, env=None, idem=True):
-        self.function = Function(name=name, idem=idem, env=env)
+        # A busy machine may cut it off more than once before it is over.
+        self.function = Function(name=name, idem=idem, env=env, receives=50)
         self.name, self.wanted_kills = name, kills
         self.holds = env is not None and HOLD.items() <= env.items()
         self.error = None
@@ -351,6 +352,8 @@ def a_batch_whose_function_was_killed_comes_back():
     not done again; what was begun runs as a takeover under rerun, and not at all under
     hold; without idem all of it is done again. What was not come to when idem stopped
     the handler in time runs as if for the first time."""
+    if not LONG:
+        skip("beside other tests its deadlines of 1.5 s are met too late: tools/test --long")
     rerun, hold, stopped, plain = stall()
     for killed in (rerun, hold, plain):
         equal({ends[0] for ends in killed.ends.values()}, {"timeout"})
