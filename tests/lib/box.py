@@ -44,7 +44,8 @@ class Box:
         return self.read("ledger").count("effect")
 
     def start(self, *args, env=None, **popen):
-        env = {"HOME": self.path, **(env or {})}
+        log = os.path.join(self.path, "audit.log")
+        env = {"HOME": self.path, "IDEM_AUDIT_LOG": log, **(env or {})}
         process = self.idem.start(*args, env=env, cwd=self.path, **popen)
         self.processes.append(process)
         return process
