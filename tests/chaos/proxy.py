@@ -153,7 +153,8 @@ class Proxy:
         self.known = set()  # Clients that had an answer.
         self.deck = []
         self.idle = []  # Connections to the server.
-        self.late = set()  # What goes on after its client was answered.
+        self.late = set()
+        self.clients = set()  # What goes on after its client was answered.
 
     def follow(self, script):
         """Let what comes next meet @script, from its start."""
@@ -212,6 +213,19 @@ class Proxy:
 
     # ---- Clients ----
 
+    def accept(self, reader, writer):
+        """A task of ours, as asyncio 3.11 takes a cancelled one of its own for a
+        mishap."""
+
+        def ended(task):
+            self.clients.discard(task)
+            if not task.cancelled():
+                task.result()
+
+        task = asyncio.ensure_future(self.serve(reader, writer))
+        self.clients.add(task)
+        task.add_done_callback(ended)
+
     async def serve(self, reader, writer):
         client = Client(self, reader, writer)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -240,7 +254,7 @@ class Proxy:
 
     async def run(self, started, stop):
         server = await asyncio.start_server(
-            self.serve, "127.0.0.1", 0, limit=LONGEST_ANSWER, backlog=512
+            self.accept, "127.0.0.1", 0, limit=LONGEST_ANSWER, backlog=512
         )
         self.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
         started.set()
