@@ -13,6 +13,7 @@
 
 static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [IDEM__SQL_READ] = "BEGIN",
     [IDEM__SQL_COMMIT] = "COMMIT",
     [IDEM__SQL_ROLLBACK] = "ROLLBACK",
     /* To ask for a length reads no overflow pages, and to copy what is small is
@@ -258,7 +259,12 @@ int idem__conn_run(struct idem__conn *conn, enum idem__sql sql)
     int rc;
 
     if (stmt == NULL) {
+        int why = conn->prepare_rc;
+
         stmt = idem__conn_stmt(conn, sql);
+        if (stmt != NULL && sqlite3_bind_parameter_count(stmt) > 0) {
+            return why; /* When it was bound, there was none. */
+        }
     }
     rc = idem__conn_step(conn, stmt);
     idem__conn_reset(conn, sql);
