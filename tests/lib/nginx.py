@@ -353,7 +353,7 @@ http {{
   client_body_temp_path tmp/b; proxy_temp_path tmp/p; fastcgi_temp_path tmp/f;
   uwsgi_temp_path tmp/u; scgi_temp_path tmp/s;
   proxy_http_version 1.1; proxy_set_header Connection "";
-  client_max_body_size 64m;
+  client_max_body_size 64m; keepalive_requests 100000000;
   {http}
   access_log access.log {log};
   upstream app {{ server 127.0.0.1:{upstream}; keepalive 64; }}
