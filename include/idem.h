@@ -802,6 +802,20 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
  * could not begin within its timeout_ms comes back with IDEM_EUNAVAILABLE. */
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
 
+/* Hands @n ops over as idem_queue_submit() would one after the other, but they
+ * share what they can: what the store finds already answered is read at one
+ * moment. For an event loop, at the end of a turn. Reap afterwards, until there is
+ * none: an answer that is there by then does not make the descriptor readable.
+ *
+ * Returns how many were refused. They stand first in @ops, in any order, and stay
+ * the caller's; *@ret_error (NULL is allowed) says why one of them was.
+ *
+ * IDEM_EUNAVAILABLE, IDEM_EINVALID: see idem_queue_submit()
+ */
+size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
+                             size_t n, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
 /* How many submitted ops were not reaped yet. */
 size_t idem_queue_len(struct idem_queue *queue);
 

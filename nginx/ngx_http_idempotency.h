@@ -85,7 +85,8 @@ typedef struct {
     ngx_http_idem_writer_t   *writer;       /* of a remote store */
     ngx_connection_t         *connection;
     ngx_queue_t               turn;         /* flights of this turn */
-    ngx_queue_t               flights;      /* submitted */
+    ngx_queue_t               fresh;        /* submitted in this turn */
+    ngx_queue_t               flights;      /* submitted before */
     ngx_queue_t               large;        /* requests whose end must wait */
     size_t                    large_bytes;
     ngx_queue_t               unrecorded;   /* flights that were refused */

@@ -13,12 +13,16 @@
 #define NGX_HTTP_IDEM_EXIT_MS    5000
 #define NGX_HTTP_IDEM_REOPEN_MS  5000
 #define NGX_HTTP_IDEM_GRACE_MS   2000
+#define NGX_HTTP_IDEM_TURN       256
 
 
 static void ngx_http_idem_store_open(ngx_http_idem_store_t *store);
 static ngx_int_t ngx_http_idem_store_watch(ngx_http_idem_store_t *store);
 static void ngx_http_idem_store_close(ngx_http_idem_store_t *store);
 static void ngx_http_idem_turn_handler(ngx_event_t *ev);
+static void ngx_http_idem_turn(ngx_http_idem_store_t *store);
+static void ngx_http_idem_turn_some(ngx_http_idem_store_t *store);
+static void ngx_http_idem_reap(ngx_http_idem_store_t *store);
 static void ngx_http_idem_queue_handler(ngx_event_t *ev);
 static void ngx_http_idem_guard_handler(ngx_event_t *ev);
 static void ngx_http_idem_again_handler(ngx_event_t *ev);
@@ -66,12 +70,6 @@ ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight)
     flight->code = 0;
     ngx_queue_insert_tail(&store->turn, &flight->queue);
 
-    /*
-     * A worker that is told to leave does so when no timer is left: every op
-     * under way has one.
-     */
-    ngx_add_timer(&flight->guard, store->timeout + NGX_HTTP_IDEM_GRACE_MS);
-
     if (!store->submit.posted) {
         ngx_post_event(&store->submit, &ngx_posted_events);
     }
@@ -103,50 +101,86 @@ ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
 }
 
 
+/*
+ * What the store knows already comes back at once: neither its descriptor nor
+ * a timer is needed for that.
+ */
+
 static void
 ngx_http_idem_turn_handler(ngx_event_t *ev)
 {
-    int                      rc;
-    ngx_queue_t             *q, refused;
-    struct idem_error        error;
+    ngx_queue_t             *q;
     ngx_http_idem_store_t   *store;
     ngx_http_idem_flight_t  *flight;
 
     store = ev->data;
-    ngx_queue_init(&refused);
+    ngx_http_idem_turn(store);
 
-    while (!ngx_queue_empty(&store->turn)) {
-        q = ngx_queue_head(&store->turn);
+    if (store->queue != NULL) {
+        ngx_http_idem_reap(store);
+    }
+
+    /*
+     * A worker that is told to leave does so when no timer is left: every op
+     * under way has one.
+     */
+
+    while (!ngx_queue_empty(&store->fresh)) {
+        q = ngx_queue_head(&store->fresh);
         ngx_queue_remove(q);
+        ngx_queue_insert_tail(&store->flights, q);
 
         flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
-        rc = IDEM_EUNAVAILABLE;
+        ngx_add_timer(&flight->guard, store->timeout + NGX_HTTP_IDEM_GRACE_MS);
+    }
+}
 
-        if (store->queue != NULL) {
-            rc = idem_queue_submit(store->queue, flight->op, &error);
 
-            if (rc != 0) {
-                ngx_log_error(NGX_LOG_ERR, store->log, 0,
-                              "idempotency store \"%V\" takes nothing: %s",
-                              &store->url, error.text);
-            }
-        }
+static void
+ngx_http_idem_turn(ngx_http_idem_store_t *store)
+{
+    while (!ngx_queue_empty(&store->turn)) {
+        ngx_http_idem_turn_some(store);
+    }
+}
 
-        if (rc == 0) {
-            ngx_queue_insert_tail(&store->flights, q);
 
-        } else {
-            flight->code = rc;
-            ngx_queue_insert_tail(&refused, q);
+static void
+ngx_http_idem_turn_some(ngx_http_idem_store_t *store)
+{
+    size_t                   i, n, refused;
+    ngx_queue_t             *q;
+    struct idem_op          *ops[NGX_HTTP_IDEM_TURN];
+    struct idem_error        error;
+    ngx_http_idem_flight_t  *flight;
+
+    for (n = 0; n < NGX_HTTP_IDEM_TURN && !ngx_queue_empty(&store->turn); n++) {
+        q = ngx_queue_head(&store->turn);
+        ngx_queue_remove(q);
+        ngx_queue_insert_tail(&store->fresh, q);
+
+        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
+        ops[n] = flight->op;
+    }
+
+    refused = n;
+    error.code = IDEM_EUNAVAILABLE;
+
+    if (store->queue != NULL) {
+        refused = idem_queue_submit_all(store->queue, ops, n, &error);
+
+        if (refused > 0) {
+            ngx_log_error(NGX_LOG_ERR, store->log, 0,
+                          "idempotency store \"%V\" does not take %uz "
+                          "operations: %s",
+                          &store->url, refused, error.text);
         }
     }
 
-    while (!ngx_queue_empty(&refused)) {
-        q = ngx_queue_head(&refused);
-        ngx_queue_remove(q);
-
-        flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
-        ngx_http_idem_land(flight, flight->code);
+    for (i = 0; i < refused; i++) {
+        flight = idem_op_user(ops[i]);
+        ngx_queue_remove(&flight->queue);
+        ngx_http_idem_land(flight, error.code);
     }
 }
 
@@ -154,14 +188,19 @@ ngx_http_idem_turn_handler(ngx_event_t *ev)
 static void
 ngx_http_idem_queue_handler(ngx_event_t *ev)
 {
+    ngx_connection_t  *c = ev->data;
+
+    ngx_http_idem_reap(c->data);
+}
+
+
+static void
+ngx_http_idem_reap(ngx_http_idem_store_t *store)
+{
     ngx_queue_t             *q, landed;
     struct idem_op          *op;
-    ngx_connection_t        *c;
-    ngx_http_idem_store_t   *store;
     ngx_http_idem_flight_t  *flight;
 
-    c = ev->data;
-    store = c->data;
     ngx_queue_init(&landed);
 
     while ((op = idem_queue_reap(store->queue, 0)) != NULL) {
@@ -310,6 +349,7 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
         store->log = cycle->log;
 
         ngx_queue_init(&store->turn);
+        ngx_queue_init(&store->fresh);
         ngx_queue_init(&store->flights);
         ngx_queue_init(&store->large);
         ngx_queue_init(&store->unrecorded);
@@ -499,7 +539,7 @@ ngx_http_idem_exit_process(ngx_cycle_t *cycle)
         store = stores[i];
 
         if (store->queue != NULL) {
-            ngx_http_idem_turn_handler(&store->submit);
+            ngx_http_idem_turn(store);
         }
 
         /* Nobody is served any more; only what is detached still counts. */
@@ -526,7 +566,7 @@ ngx_http_idem_exit_process(ngx_cycle_t *cycle)
 
             if (flight->ctx == NULL) {
                 ngx_http_idem_land(flight, flight->code);
-                ngx_http_idem_turn_handler(&store->submit);
+                ngx_http_idem_turn(store);
             }
         }
 

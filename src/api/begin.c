@@ -24,11 +24,15 @@ struct wait {
 };
 
 /* Between half and all of @ms, so that many waiters do not come at once. */
-static int64_t jitter(const struct idem_op *op, int64_t ms)
+static int64_t jitter(const struct idem_host *host, const struct idem_op *op,
+                      int64_t ms)
 {
-    unsigned random = (unsigned)op->nonce[0] << 8 | op->nonce[1];
+    uint8_t bytes[2] = {op->nonce[0], op->nonce[1]};
 
-    return ms - ms * random / 131072;
+    if (!op->has_nonce) {
+        (void)host->random(host->ctx, bytes, sizeof(bytes));
+    }
+    return ms - ms * ((unsigned)bytes[0] << 8 | bytes[1]) / 131072;
 }
 
 static void pause_for(const struct wait *wait, const struct idem_op *op,
@@ -75,7 +79,9 @@ static int wait_on(struct wait *wait, struct idem_op **op,
             break;
         }
         pause_for(wait, *op, mark,
-                  shorter(left_ms, jitter(*op, wait->pause_ms) + 1));
+                  shorter(left_ms, jitter(&wait->store->options.host, *op,
+                                          wait->pause_ms) +
+                                       1));
         IDEM__CRASH_POINT("api/begin/waited");
         wait->pause_ms = shorter(wait->pause_ms * 2, POLL_MAX_MS);
         if (waiters != NULL) {

@@ -2,6 +2,7 @@
 #include "journal/directory.h"
 
 #include "base/heap.h"
+#include "base/process.h"
 #include "core/error.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 int idem__journal_check(const struct idem_journal *journal,
                         struct idem_error *error)
 {
-    if (journal->pid == (long)getpid()) {
+    if (journal->pid == idem__process()) {
         return 0;
     }
     return idem__error(error, IDEM_EINVALID,

@@ -2,6 +2,7 @@
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "core/token.h"
 #include "journal/directory.h"
@@ -134,7 +135,7 @@ int idem_journal_open(const char *directory,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     journal->fd = fd;
-    journal->pid = (long)getpid();
+    journal->pid = idem__process();
     journal->bytes_max = options->bytes_max;
     journal->entries_max = options->entries_max;
     *ret_journal = journal;

@@ -5,6 +5,7 @@
 #include "base/futex.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "queue/op.h"
 
@@ -126,7 +127,7 @@ void idem_queue_destroy(struct idem_queue *queue)
     if (queue == NULL) {
         return;
     }
-    if (queue->store->pid == (long)getpid()) {
+    if (queue->store->pid == idem__process()) {
         abandon(queue);
     } else {
         queue->submitted = 0; /* The parent's; see idem_close(). */
@@ -142,7 +143,7 @@ static void arm(struct idem_queue *queue)
     uint64_t value = 1;
     ssize_t n = 0;
 
-    if (queue->fd < 0 || queue->armed == should) {
+    if (queue->fd < 0 || queue->held || queue->armed == should) {
         return;
     }
     if (should) {
@@ -242,6 +243,7 @@ static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
     }
     if (op == NULL) {
         queue->poked = false; /* Whoever reaps is about to drive. */
+        queue->held = false;
     }
     *ret_submitted = queue->submitted;
     arm(queue);
@@ -324,9 +326,8 @@ void idem__queue_observe(const struct idem_store *store,
     }
 }
 
-/* What every op gets before the store sees it: a nonce of its own, the moment
- * from which a lease counts, a deadline. The first two are kept when the op is
- * submitted again. */
+/* What every op gets before the store sees it: the moment from which a lease
+ * counts, which is kept when the op is submitted again, and a deadline. */
 static int prepare(struct idem_queue *queue, struct idem_op *op)
 {
     const struct idem_open_options *options = &queue->store->options;
@@ -341,11 +342,7 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
     op->takeover = false;
     op->lease_left_ms = 0;
     if (!op->has_nonce) {
-        if (options->host.random(options->host.ctx, op->nonce, 16) != 0) {
-            return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                                "the random source does not answer");
-        }
-        op->has_nonce = true;
+        memset(op->nonce, 0, sizeof(op->nonce));
     }
     if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
         if (options->host.clock(options->host.ctx, &reading) != 0) {
@@ -360,45 +357,146 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
     return 0;
 }
 
-int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
-                      struct idem_error *ret_error)
+/* A nonce of its own, also kept. Only what may write needs one, and the random
+ * source is a system call. */
+static int give_nonce(const struct idem_store *store, struct idem_op *op)
 {
-    struct idem_store *store = queue->store;
-    int rc = idem__store_check(store, ret_error);
+    const struct idem_host *host = &store->options.host;
 
-    if (rc != 0) {
-        return rc;
+    if (!op->has_nonce &&
+        host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
+        return idem_op_fail(op, IDEM_EUNAVAILABLE,
+                            "the random source does not answer");
     }
+    op->has_nonce = true;
+    return 0;
+}
+
+/* May @op be submitted? What is under way is not touched. */
+static int check_op(const struct idem_op *op, struct idem_error *error)
+{
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_IDLE) {
-        return idem__error(ret_error, IDEM_EINVALID, "the op is under way");
+        return idem__error(error, IDEM_EINVALID, "the op is under way");
     }
     if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
         op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT &&
         op->verb != IDEM_OP_LIMIT) {
-        return idem__error(ret_error, IDEM_EINVALID,
+        return idem__error(error, IDEM_EINVALID,
                            "the op gave its attempt away: make a new one");
     }
+    return 0;
+}
+
+/* It counts from here on, and is pending. */
+static int admit(struct idem_queue *queue, struct idem_op *op,
+                 struct idem_error *error)
+{
+    int rc = check_op(op, error);
+
+    if (rc != 0) {
+        return rc;
+    }
     rc = prepare(queue, op);
+    if (rc != 0) {
+        idem__queue_observe(queue->store, op);
+        *error = op->error;
+        return rc;
+    }
+    (void)pthread_mutex_lock(&queue->mutex);
+    enter(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
+    __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
+    return 0;
+}
+
+/* The store has it, or it is the caller's again. */
+static int hand_over(struct idem_queue *queue, struct idem_op *op,
+                     struct idem_error *error)
+{
+    struct idem_store *store = queue->store;
+    int rc = give_nonce(store, op);
+
     if (rc == 0) {
-        (void)pthread_mutex_lock(&queue->mutex);
-        enter(queue, op);
-        (void)pthread_mutex_unlock(&queue->mutex);
-        __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
         rc = store->ops->submit(store, op);
         if (rc != 0) {
-            idem__queue_forget(queue, op);
-            __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
             (void)idem_op_fail(op, rc, "too many operations are queued");
         }
     }
     IDEM__CRASH_POINT("queue/submitted");
     if (rc != 0) {
+        idem__queue_forget(queue, op);
+        __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
         idem__queue_observe(store, op);
-    }
-    if (rc != 0 && ret_error != NULL) {
-        *ret_error = op->error;
+        *error = op->error;
     }
     return rc;
+}
+
+/* Those that are refused move to the front; @error is of the last. */
+static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
+                         size_t n, struct idem_error *error)
+{
+    struct idem_store *store = queue->store;
+    size_t refused = 0;
+    size_t late = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct idem_op *op = ops[i];
+
+        if (admit(queue, op, error) != 0) {
+            ops[i] = ops[refused];
+            ops[refused++] = op;
+        }
+    }
+    ops += refused;
+    n -= refused;
+    if (store->ops->peek != NULL && n > 0) {
+        store->ops->peek(store, ops, &n);
+    }
+    for (i = 0; i < n; i++) {
+        if (hand_over(queue, ops[i], error) != 0) {
+            ops[late++] = ops[i];
+        }
+    }
+    return refused + late;
+}
+
+int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
+                      struct idem_error *ret_error)
+{
+    struct idem_error error;
+    int rc = idem__store_check(queue->store, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (submit_all(queue, &op, 1, &error) == 0) {
+        return 0;
+    }
+    if (ret_error != NULL) {
+        *ret_error = error;
+    }
+    return error.code;
+}
+
+size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
+                             size_t n, struct idem_error *ret_error)
+{
+    struct idem_error error;
+    size_t refused;
+
+    if (idem__store_check(queue->store, ret_error) != 0) {
+        return n;
+    }
+    (void)pthread_mutex_lock(&queue->mutex);
+    queue->held = true;
+    (void)pthread_mutex_unlock(&queue->mutex);
+    refused = submit_all(queue, ops, n, &error);
+    if (refused > 0 && ret_error != NULL) {
+        *ret_error = error;
+    }
+    return refused;
 }
 
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
@@ -409,7 +507,7 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
                               : idem__time_add(idem__mono_ms(), timeout_ms);
     bool first = true;
 
-    if (store->pid != (long)getpid()) {
+    if (store->pid != idem__process()) {
         return NULL;
     }
     for (;;) {

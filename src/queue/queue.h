@@ -18,6 +18,7 @@ struct idem_queue {
     int fd;     /* eventfd; -1 until somebody asks for it. */
     int both;   /* epoll of that and of the store's; -1: it has none. */
     bool armed; /* The eventfd is readable. */
+    bool held;  /* It stays as it is until all answers are reaped. */
 };
 
 /* A queue in the caller's memory: for one blocking call. */

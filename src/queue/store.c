@@ -1,10 +1,9 @@
 /* The head of every store. */
 #include "base/host.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "queue/queue.h"
 #include "queue/waiters.h"
-
-#include <unistd.h>
 
 enum {
     TIMEOUT_MAX_MS = 3600 * 1000,
@@ -58,7 +57,7 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     memset(store, 0, sizeof(*store));
     store->ops = ops;
     store->options = *options;
-    store->pid = (long)getpid();
+    store->pid = idem__process();
     /* A caller that brings its own sleep polls with it and is never woken. */
     if (options->host.sleep == NULL) {
         store->waiters = idem__waiters_create();
@@ -88,7 +87,7 @@ bool idem_store_is_remote(const struct idem_store *store)
 
 int idem__store_check(const struct idem_store *store, struct idem_error *error)
 {
-    if (store->pid == (long)getpid()) {
+    if (store->pid == idem__process()) {
         return 0;
     }
     return idem__error(error, IDEM_EINVALID,

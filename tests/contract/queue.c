@@ -310,3 +310,80 @@ TEST(queue, isBounded)
     assert_int_equal(count(f.store, NULL), taken);
     close_queue(&f, queue);
 }
+
+static struct idem_op *begin_op(const struct idem_request *request)
+{
+    struct idem_op *op;
+
+    assert_ok(idem_op_begin(request, &op, &why));
+    return op;
+}
+
+/* Takes all that is answered at once, or within the time that a flush takes. */
+static void reap_verdicts(struct idem_queue *queue, size_t verdicts[8])
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        assert_ok(idem_op_code(op));
+        verdicts[idem_op_verdict(op)]++;
+        if (idem_op_verdict(op) == IDEM_REPLAY) {
+            assert_text(idem_op_record(op)->result.bytes, "paid");
+        }
+        idem_op_destroy(op);
+    }
+}
+
+/* Old keys and new ones, handed over together, are answered as one by one; the
+ * descriptor serves again afterwards. */
+TEST(queue, takesManyAtOnce)
+{
+    uint8_t prints[2][IDEM_FINGERPRINT_LEN];
+    struct idem_slice parts[2] = {idem_str("42"), idem_str("43")};
+    size_t i;
+
+    assert_ok(idem_fingerprint(&parts[0], 1, idem_bytes(NULL, 0), prints[0]));
+    assert_ok(idem_fingerprint(&parts[1], 1, idem_bytes(NULL, 0), prints[1]));
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct pollfd p = {.fd = idem_queue_fd(queue), .events = POLLIN};
+        struct idem_request done = claim("done");
+        struct idem_request twice = claim("twice");
+        struct idem_request other = claim("done");
+        size_t verdicts[8] = {0};
+        struct idem_op *ops[7];
+
+        other.fingerprint = idem_bytes(prints[0], sizeof(prints[0]));
+        run(f.store, &other, "paid");
+        other.fingerprint = idem_bytes(prints[1], sizeof(prints[1]));
+        ops[0] = begin_op(&done);
+        ops[1] = begin_op(&twice);
+        ops[2] = begin_op(&other);
+        ops[3] = begin_op(&twice);
+        assert_ok(idem_op_get(idem_str(""), idem_str("done"), &ops[4], &why));
+        ops[5] = begin_op(&done);
+        assert_int_equal(idem_queue_submit_all(queue, ops, 6, &why), 0);
+        assert_int_equal(idem_queue_len(queue), 6);
+
+        /* What is under way is refused, and comes first. */
+        ops[6] = ops[1];
+        ops[1] = begin_op(&done);
+        ops[0] = ops[6];
+        assert_int_equal(idem_queue_submit_all(queue, ops, 2, &why), 1);
+        assert_ptr_equal(ops[0], ops[6]);
+        assert_why("under way");
+
+        reap_verdicts(queue, verdicts);
+        assert_int_equal(verdicts[IDEM_STARTED], 1);
+        assert_int_equal(verdicts[IDEM_BUSY], 1);
+        assert_int_equal(verdicts[IDEM_MISMATCH], 1);
+        assert_int_equal(verdicts[0] + verdicts[IDEM_REPLAY], 4);
+
+        ops[0] = begin_op(&done);
+        assert_ok(idem_queue_submit(queue, ops[0], &why));
+        assert_int_equal(poll(&p, 1, 20000), 1);
+        reap_verdicts(queue, verdicts);
+        close_queue(&f, queue);
+    }
+}

@@ -1,5 +1,6 @@
 /* Opening, inspecting and closing a DynamoDB store. */
 #include "base/heap.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "store/dynamodb/limit_known.h"
 #include "store/dynamodb/store.h"
@@ -29,7 +30,7 @@ static void dynamodb_close(struct idem_store *base)
     struct idem__dynamodb_store *store = (struct idem__dynamodb_store *)base;
 
     /* After fork() the connections are the parent's. */
-    if (base->pid == (long)getpid()) {
+    if (base->pid == idem__process()) {
         idem__drive_stop(store);
         finish(store);
     }

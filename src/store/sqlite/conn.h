@@ -7,6 +7,7 @@
 
 enum idem__sql {
     IDEM__SQL_BEGIN,
+    IDEM__SQL_READ,
     IDEM__SQL_COMMIT,
     IDEM__SQL_ROLLBACK,
     IDEM__SQL_LOAD,        /* id -> seq, status, deadline, scope, key, head,

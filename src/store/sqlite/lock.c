@@ -5,6 +5,7 @@
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "store/sqlite/lock_test.h"
 #include "store/sqlite/turns.h"
@@ -61,7 +62,7 @@ static struct idem__lock *find(const struct stat *st)
 
     for (lock = registry; lock != NULL; lock = lock->next) {
         if (lock->dev == st->st_dev && lock->ino == st->st_ino &&
-            lock->pid == (long)getpid()) {
+            lock->pid == idem__process()) {
             return lock;
         }
     }
@@ -89,7 +90,7 @@ static int add(int fd, struct idem__lock **ret_lock)
     }
     lock->dev = st.st_dev;
     lock->ino = st.st_ino;
-    lock->pid = (long)getpid();
+    lock->pid = idem__process();
     lock->fd = fd;
     lock->next = registry;
     registry = lock;

@@ -2,6 +2,7 @@
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/process.h"
 #include "core/error.h"
 #include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
@@ -9,7 +10,6 @@
 #include <assert.h>
 #include <idem/sqlite.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* An owner on this host and the store have one clock; what is left to chance is
  * how long a process takes to stop. */
@@ -46,14 +46,50 @@ static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
     return rc;
 }
 
-/* What a reader alone can answer it answers at once, on the caller's thread. */
-static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
+/* One look at the file: for one op, or at one moment for several. */
+struct view {
+    struct idem__sqlite_store *store;
+    struct idem__sqlite_table table;
+    bool several;
+    bool begun;
+};
+
+static bool view_open(struct view *view, bool wait, struct idem_error *error)
 {
+    struct idem__conn *conn = view->table.conn;
+
+    if (conn == NULL) {
+        conn = idem__readers_take(view->store, wait, error);
+        view->table.conn = conn;
+        /* Without it each op takes and gives back SQLite's lock. */
+        view->begun = conn != NULL && view->several &&
+                      idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;
+    }
+    return conn != NULL;
+}
+
+static void view_close(struct view *view)
+{
+    struct idem__conn *conn = view->table.conn;
+
+    if (conn == NULL) {
+        return;
+    }
+    if (view->begun && idem__conn_run(conn, IDEM__SQL_COMMIT) != SQLITE_OK) {
+        (void)idem__conn_run(conn, IDEM__SQL_ROLLBACK);
+    }
+    idem__readers_give(view->store, conn);
+}
+
+/* What a reader alone can answer it answers at once, on the caller's thread. */
+static bool look(struct view *view, struct idem_op *op)
+{
+    struct idem__sqlite_store *store = view->store;
     bool must = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
                 op->verb == IDEM_OP_COUNT ||
                 (op->verb == IDEM_OP_BEGIN && read_only(store));
-    struct idem__sqlite_table table = {.sqlite_rc = SQLITE_OK};
-    struct idem__table view = idem__sqlite_table_of(&table);
+    struct idem__table records = idem__sqlite_table_of(&view->table);
+    struct idem__conn *conn;
     struct idem_now now;
     bool moved = false;
     bool answered = true;
@@ -61,25 +97,24 @@ static bool peek(struct idem__sqlite_store *store, struct idem_op *op)
     if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
         return false;
     }
-    table.conn = idem__readers_take(store, must, &op->error);
-    if (table.conn == NULL) {
+    if (!view_open(view, must, &op->error)) {
         /* A claim can still be made under the lock, and will say what is wrong. */
         return must;
     }
+    conn = view->table.conn;
     if (op->verb == IDEM_OP_COUNT) {
-        idem__counters_answer(&store->counters, table.conn, op);
-    } else if (peek_clock(store, table.conn, &now, &moved) != 0) {
+        idem__counters_answer(&store->counters, conn, op);
+    } else if (peek_clock(store, conn, &now, &moved) != 0) {
         (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
                            "the clock does not answer; nothing was done");
     } else if (op->verb == IDEM_OP_LIST) {
-        idem__sqlite_list(table.conn, op, &now);
+        idem__sqlite_list(conn, op, &now);
     } else if (op->verb == IDEM_OP_LIMIT) {
-        answered = !moved && idem__sqlite_limit_peek(table.conn, op, &now);
+        answered = !moved && idem__sqlite_limit_peek(conn, op, &now);
     } else {
-        answered = (must || !moved) && idem__engine_peek(&view, op, &now);
+        answered = (must || !moved) && idem__engine_peek(&records, op, &now);
     }
-    idem__sqlite_table_reset(&table);
-    idem__readers_give(store, table.conn);
+    idem__sqlite_table_reset(&view->table);
     return answered;
 }
 
@@ -94,17 +129,32 @@ static bool is_worth_a_peek(struct idem__sqlite_store *store,
                IDEM__NEW_IN_A_ROW;
 }
 
+static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
+                        size_t *n)
+{
+    struct idem__sqlite_store *store = sqlite_from_base(base);
+    struct view view = {.store = store, .several = *n > 1};
+    size_t left = 0;
+    size_t i;
+
+    for (i = 0; i < *n; i++) {
+        if (is_worth_a_peek(store, ops[i]) && look(&view, ops[i])) {
+            idem__counters_note(&store->counters, ops[i]);
+            idem_op_answer(ops[i]);
+        } else {
+            ops[left++] = ops[i];
+        }
+    }
+    view_close(&view);
+    *n = left;
+}
+
 /* ---- The door ---- */
 
 static int sqlite_submit(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
 
-    if (is_worth_a_peek(store, op) && peek(store, op)) {
-        idem__counters_note(&store->counters, op);
-        idem_op_answer(op);
-        return 0;
-    }
     if (read_only(store)) {
         (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
         idem_op_answer(op);
@@ -143,9 +193,13 @@ static void leave(struct idem_store *base)
 static bool refuse(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
+    struct view view = {.store = store};
+    bool answered;
 
     __atomic_store_n(&store->new_in_a_row, 0, __ATOMIC_RELAXED);
-    return peek(store, op);
+    answered = look(&view, op);
+    view_close(&view);
+    return answered;
 }
 
 static const struct idem__group_ops group_ops = {
@@ -172,7 +226,7 @@ static void sqlite_close(struct idem_store *base)
 
     /* To close the connections of a parent would harm it: a child leaves them
      * as they are, and the memory with them. */
-    if (base->pid != (long)getpid()) {
+    if (base->pid != idem__process()) {
         return;
     }
     idem__group_finish(&store->group);
@@ -182,6 +236,7 @@ static void sqlite_close(struct idem_store *base)
 
 static const struct idem_store_ops sqlite_ops = {
     .name = "sqlite",
+    .peek = sqlite_peek,
     .submit = sqlite_submit,
     .cancel = sqlite_cancel,
     .drive = sqlite_drive,
