@@ -124,7 +124,9 @@ static void print_main(FILE *f, const struct gateway_config *config)
                   (unsigned long long)config->workers);
     /* Work that is under way when the gateway is told to stop may end. */
     print_time(f, "worker_shutdown_timeout", config->timeout_ms);
-    (void)fputs("worker_rlimit_nofile 8192;\n", f);
+    (void)fputs("worker_rlimit_nofile 8192;\n"
+                "env IDEM_METER;\n",
+                f);
     if (strncmp(config->store, "sqlite:", 7) != 0) {
         for (i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
             (void)fprintf(f, "env %s;\n", variables[i]);

@@ -129,7 +129,11 @@ def kill_session(process):
     process.wait()
 
 
-def run(cmd, env=None, input=None, timeout=30):
+# A run may wait for a disk that other tests keep busy.
+TIMEOUT = 600 if "IDEM_TEST_LONG" in os.environ else 120
+
+
+def run(cmd, env=None, input=None, timeout=TIMEOUT):
     """Run @cmd to its end; a run longer than @timeout seconds fails the test."""
     stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
     process = start(cmd, env, stdin=stdin)
@@ -150,7 +154,7 @@ class Idem:
     def __init__(self, store=None):
         self.store = store or "sqlite:" + os.path.abspath("idem.db")
 
-    def __call__(self, *args, env=None, input=None, timeout=30):
+    def __call__(self, *args, env=None, input=None, timeout=TIMEOUT):
         return run([PROGRAM, *args], self._env(env), input, timeout)
 
     def start(self, *args, env=None, **popen):

@@ -205,6 +205,20 @@ def the_record_can_be_looked_at():
     equal((shown["status"], shown["attempts"]), ("completed", 1))
 
 
+@test
+def what_it_does_is_counted():
+    """With IDEM_METER in the environment idem stats counts what the gateway did."""
+    meter = {"IDEM_METER": os.path.abspath("meter")}
+    with Service() as service:
+        gateway = Gateway(service)
+        gateway.env.update(meter)
+        with gateway:
+            equal([gateway(Idempotency_Key="a").status for _ in range(3)], [201] * 3)
+    counted = Idem()("stats", "--prometheus", env=meter).stdout.decode()
+    calls = dict(re.findall(r'^idem_store_call_seconds_count\{.*call="(\w+)"} (\d+)$', counted, re.M))
+    equal((calls["begin"], calls["end"]), ("3", "1"))
+
+
 # ---- Its options ----
 
 

@@ -14,7 +14,7 @@ import time
 
 import nth
 import tap
-from tap import LONG, Idem, add, equal, main
+from tap import LONG, TIMEOUT, Idem, add, equal, main
 
 FAULTS = [
     ("alloc", errno.ENOMEM),
@@ -70,7 +70,7 @@ class Case:
         env = {"HOME": self.path, "IDEM_JOURNAL_DIR": self.file("journal"), **(env or {})}
         with self.idem.start(*args, env=env, cwd=self.path, **more) as process:
             try:
-                stdout, stderr = process.communicate(timeout=120)
+                stdout, stderr = process.communicate(timeout=TIMEOUT)
             except BaseException:
                 tap.kill_session(process)
                 raise
@@ -403,7 +403,7 @@ def injected(case, call, error, n, args):
     strace = ["strace", "-f", "-qq", "-o", log, "-e", f"trace={call}", "-e", inject]
     env = {"IDEM_STORE": case.idem.store, "HOME": case.path}
     with tap.start([*strace, tap.PROGRAM, *args], env, cwd=case.path) as process:
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=TIMEOUT)
     case.got = tap.Result(process.returncode, stdout, stderr)
     with open(log, encoding="utf-8", errors="replace") as f:
         return "INJECTED" in f.read()

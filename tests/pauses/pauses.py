@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from tap import LONG, Idem, equal, main, test
+from tap import LONG, TIMEOUT, Idem, equal, main, test
 
 OWNER = os.environ["IDEM_PAUSES_OWNER"]
 LEASE_MS = 2000
@@ -75,7 +75,7 @@ class Storm:
             owner.terminate()
         for owner in self.owners:
             try:
-                assert owner.wait(timeout=30) in (0, -signal.SIGTERM)
+                assert owner.wait(timeout=TIMEOUT) in (0, -signal.SIGTERM)
             finally:
                 owner.kill()
         with open(self.ledger, encoding="ascii") as f:
@@ -134,7 +134,7 @@ class Judge:
 
     def recorded(self, idem):
         """The store has what was acknowledged."""
-        listed = idem("list", "--json", timeout=120)
+        listed = idem("list", "--json", timeout=TIMEOUT)
         equal(listed.status, 0)
         for line in listed.stdout.splitlines():
             record = json.loads(line)
