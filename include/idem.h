@@ -175,6 +175,7 @@ static inline struct idem_slice idem_str(const char *text)
 #define IDEM_RESULT_MAX (64L << 20) /* Bytes of a result or an input. */
 #define IDEM_ID_LEN 32              /* Bytes of an identity. */
 #define IDEM_FINGERPRINT_LEN 33     /* Bytes of a fingerprint. */
+#define IDEM_SECRET_MAX 65536       /* Bytes of a fingerprint's secret. */
 #define IDEM_HISTORY_MAX 8          /* Past attempts that a record keeps. */
 #define IDEM_TOKEN_MAX 768          /* Bytes of a token, with its NUL. */
 #define IDEM_LEASE_MIN_MS 2000      /* The shortest lease. */
@@ -281,8 +282,8 @@ int idem_id(struct idem_slice scope, struct idem_slice key,
 
 /* The fingerprint of a request: a version byte, then SHA-256 over the number of
  * @parts and each part with its length. Two lists of parts have one fingerprint
- * only if they are the same list. With a @secret (at most 64 KiB) it is an HMAC,
- * so that a reader of the store cannot guess small requests.
+ * only if they are the same list. With a @secret (at most IDEM_SECRET_MAX bytes)
+ * it is an HMAC, so that a reader of the store cannot guess small requests.
  *
  * IDEM_EINVALID  More than 65,535 parts, or a secret that is too long.
  * IDEM_ENOMEM    The hash could not be made.

@@ -453,6 +453,8 @@ extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
 
 
 /* body.c: a body that is held. */
+ngx_int_t ngx_http_idem_body_borrow(ngx_http_request_t *r,
+    ngx_http_idem_body_t *body, struct idem_slice bytes);
 ngx_int_t ngx_http_idem_body_add(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, u_char *data, size_t len, off_t expected);
 

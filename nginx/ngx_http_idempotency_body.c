@@ -79,6 +79,36 @@ ngx_http_idem_body_add(ngx_http_request_t *r, ngx_http_idem_body_t *body,
 }
 
 
+/* A whole body that somebody else keeps for as long as the request lives. */
+
+ngx_int_t
+ngx_http_idem_body_borrow(ngx_http_request_t *r, ngx_http_idem_body_t *body,
+    struct idem_slice bytes)
+{
+    ngx_buf_t  *b;
+
+    if (bytes.len == 0) {
+        return NGX_OK;
+    }
+
+    b = ngx_calloc_buf(r->pool);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->pos = (u_char *) bytes.base;
+    b->last = b->pos + bytes.len;
+    b->start = b->pos;
+    b->end = b->last;
+    b->memory = 1;
+
+    body->memory = b;
+    body->len = bytes.len;
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_idem_body_grow(ngx_http_request_t *r, ngx_http_idem_body_t *body,
     size_t size)

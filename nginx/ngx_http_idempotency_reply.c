@@ -177,17 +177,26 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
     ngx_http_idem_count(replayed);
     ctx->verdict_name = "replayed";
 
-    /* A large one goes into a file, so that many of them fit. */
+    if (result->bytes.len <= NGX_HTTP_IDEM_MEMORY) {
 
-    if (ngx_http_idem_body_add(r, &ctx->body, (u_char *) result->bytes.base,
-                               result->bytes.len, result->bytes.len)
-        != NGX_OK)
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        /* It is sent from the op, which lives as long as the request. */
+
+        rc = ngx_http_idem_body_borrow(r, &ctx->body, result->bytes);
+
+    } else {
+
+        /* A large one goes into a file, so that many of them fit. */
+
+        rc = ngx_http_idem_body_add(r, &ctx->body,
+                                    (u_char *) result->bytes.base,
+                                    result->bytes.len, result->bytes.len);
+        idem_op_destroy(ctx->begun);
+        ctx->begun = NULL;
     }
 
-    idem_op_destroy(ctx->begun);
-    ctx->begun = NULL;
+    if (rc != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     /* The filters find it in SEND with a header that is there already. */
 

@@ -3,7 +3,6 @@
 #include "base/sha256.h"
 
 #define PARTS_MAX 65535
-#define SECRET_MAX 65536
 
 enum fingerprint_version {
     FINGERPRINT_PLAIN = 1,
@@ -37,7 +36,7 @@ int idem_fingerprint(const struct idem_slice *parts, size_t parts_len,
     size_t i;
     int rc;
 
-    if (parts_len > PARTS_MAX || secret.len > SECRET_MAX) {
+    if (parts_len > PARTS_MAX || secret.len > IDEM_SECRET_MAX) {
         return IDEM_EINVALID;
     }
     idem__hash_init(&hash, secret);

@@ -5,6 +5,9 @@
 #include "base/heap.h"
 #include "base/sha256.h"
 
+/* Of a fingerprint, with the body. */
+#define PARTS_MAX 65535
+
 struct idem_http_fingerprint {
     struct idem__hash hash;
     uint64_t left; /* Bytes of the body that are to come. */
@@ -25,15 +28,11 @@ int idem_http_fingerprint_create(const struct idem_slice *parts,
                                  struct idem_slice secret,
                                  struct idem_http_fingerprint **ret_print)
 {
-    uint8_t unused[IDEM_FINGERPRINT_LEN];
     struct idem_http_fingerprint *print;
     size_t i;
-    int rc = parts_len < 65535
-                 ? idem_fingerprint(NULL, /* parts_len= */ 0, secret, unused)
-                 : IDEM_EINVALID;
 
-    if (rc != 0) {
-        return rc;
+    if (parts_len >= PARTS_MAX || secret.len > IDEM_SECRET_MAX) {
+        return IDEM_EINVALID;
     }
     print = idem__zalloc(sizeof(*print));
     if (print == NULL) {
