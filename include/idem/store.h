@@ -120,7 +120,7 @@ struct idem_op {
     struct idem_slice key;
     /* The attempt that asks: fresh for each begin that submit() sees, kept when
      * it is submitted again; of the attempt for end and renew; fresh for
-     * resolve. Zero without has_nonce. */
+     * resolve. All zero before: see peek(). */
     uint8_t nonce[16];
     bool has_nonce;
     uint64_t fence; /* end, renew, expire, resolve. A store that fails a begin
@@ -224,8 +224,8 @@ int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
 struct idem_store_ops {
     const char *name;
     /* Answers what can be answered at once, without a change to the store: those
-     * ops leave @ops, and *@n says how many are left, in their order. They have
-     * no nonces yet. NULL: this store does no such thing. */
+     * ops leave @ops, and *@n says how many are left, in their order. They may
+     * have no nonces yet. NULL: this store does no such thing. */
     void (*peek)(struct idem_store *store, struct idem_op **ops, size_t *n);
     /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. */
     int (*submit)(struct idem_store *store, struct idem_op *op);

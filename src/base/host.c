@@ -159,6 +159,11 @@ static void system_sleep(void *ctx, int64_t ms)
     }
 }
 
+bool idem__host_has_our_random(const struct idem_host *host)
+{
+    return host->random == system_random;
+}
+
 void idem__host_default(struct idem_host *host)
 {
     if (host->clock == NULL) {

@@ -7,6 +7,9 @@
 /* Fills in the hooks that are NULL. */
 void idem__host_default(struct idem_host *host);
 
+/* True if its random numbers are the system's. */
+bool idem__host_has_our_random(const struct idem_host *host);
+
 /* CLOCK_MONOTONIC, for deadlines of waits inside this process. */
 int64_t idem__mono_ms(void);
 int64_t idem__mono_ns(void);

@@ -326,6 +326,29 @@ void idem__queue_observe(const struct idem_store *store,
     }
 }
 
+/* A nonce of its own, which is kept when the op is submitted again. */
+static int give_nonce(const struct idem_store *store, struct idem_op *op)
+{
+    const struct idem_host *host = &store->options.host;
+
+    if (!op->has_nonce &&
+        host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
+        return idem_op_fail(op, IDEM_EUNAVAILABLE,
+                            "the random source does not answer");
+    }
+    op->has_nonce = true;
+    return 0;
+}
+
+/* Only what may write needs a nonce, and random numbers are dear. But a caller
+ * with a source of its own may give that of an earlier claim, which a look must
+ * recognise: the keeper of idem run does. */
+static bool may_come_later(const struct idem_store *store)
+{
+    return store->ops->peek != NULL &&
+           idem__host_has_our_random(&store->options.host);
+}
+
 /* What every op gets before the store sees it: the moment from which a lease
  * counts, which is kept when the op is submitted again, and a deadline. */
 static int prepare(struct idem_queue *queue, struct idem_op *op)
@@ -341,8 +364,10 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
     op->verdict = (enum idem_verdict)0;
     op->takeover = false;
     op->lease_left_ms = 0;
-    if (!op->has_nonce) {
+    if (!op->has_nonce && may_come_later(queue->store)) {
         memset(op->nonce, 0, sizeof(op->nonce));
+    } else if (give_nonce(queue->store, op) != 0) {
+        return op->error.code;
     }
     if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
         if (options->host.clock(options->host.ctx, &reading) != 0) {
@@ -354,21 +379,6 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
     op->deadline_ms = idem__time_add(idem__mono_ms(), options->timeout_ms);
     op->store = queue->store;
     op->queue = queue;
-    return 0;
-}
-
-/* A nonce of its own, also kept. Only what may write needs one, and the random
- * source is a system call. */
-static int give_nonce(const struct idem_store *store, struct idem_op *op)
-{
-    const struct idem_host *host = &store->options.host;
-
-    if (!op->has_nonce &&
-        host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
-        return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                            "the random source does not answer");
-    }
-    op->has_nonce = true;
     return 0;
 }
 

@@ -48,7 +48,8 @@ def add_mode(mode):
             count, found, slowest = histories.explained(CHECK, path)
             tap.equal(count, number)
             ops += found
-            assert slowest < 1 or SANITIZED, f"one took {slowest} s"
+            # Of ten thousand, a few have orders that take longer to rule out.
+            assert slowest < (60 if tap.LONG else 1) or SANITIZED, f"one took {slowest} s"
         assert ops >= 8 * 100 * schedules, ops
         print(f"{mode}: {schedules} histories of 8 clients, {ops} operations")
 

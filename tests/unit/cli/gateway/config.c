@@ -70,7 +70,8 @@ TEST(config, leavesDefaultsToTheModule)
     assert_has_not(&plain, "idempotency_on_expired_lease");
     assert_has_not(&plain, "user ");
     assert_has_not(&plain, "ssl");
-    assert_has_not(&plain, "env ");
+    assert_has_not(&plain, "env AWS");
+    assert_has(&plain, "env IDEM_METER;\n");
 }
 
 /* Each option has its line. */
