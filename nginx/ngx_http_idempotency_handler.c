@@ -132,9 +132,17 @@ ngx_http_idem_refuse(ngx_http_request_t *r, enum idem_http_problem_kind kind)
 
     ngx_http_idem_count(invalid);
 
-    /* Nobody is to send a body on our behalf. */
+    /*
+     * Nobody is to send a body on our behalf; and what comes from a client that
+     * waits to be asked for one may be its next request.
+     */
 
     r->expect_tested = 1;
+
+    if (r->headers_in.expect != NULL) {
+        r->keepalive = 0;
+    }
+
     rc = ngx_http_discard_request_body(r);
 
     if (rc != NGX_OK) {

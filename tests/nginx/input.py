@@ -1,5 +1,6 @@
 """Bad input: keys, bodies and messages as nobody should send them. What the module
-refuses leaves the connection where it was: the next request is the next request."""
+refuses leaves the connection where it was, so that the next request is the next
+request; or ends it, where that cannot be known."""
 
 import itertools
 import os
@@ -234,8 +235,15 @@ def expect_100_continue_waits_for_the_body():
             s.sendall(data.replace(b": k\r", b": l\r")[:-5])
             s.recv(100)
         equal(nginx.status()["started"], 1)
+        # Whether a body follows a refusal nobody can know: it ends the connection.
         bad = data.replace(b": k\r", b": a,b\r")
-        equal(nginx.raw(bad[:-5])[0].status, 400)
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            s.sendall(bad[:-5])
+            refused = read_answer(stream)
+            equal((refused.status, refused.headers["connection"]), (400, "close"))
+            s.sendall(NEXT)
+            equal(stream.read(), b"")
+        equal(up.executions(), 1)
 
 
 @test
