@@ -805,8 +805,9 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
 
 /* Hands @n ops over as idem_queue_submit() would one after the other, but they
  * share what they can: what the store finds already answered is read at one
- * moment. For an event loop, at the end of a turn. Reap afterwards, until there is
- * none: an answer that is there by then does not make the descriptor readable.
+ * moment. For an event loop, at the end of a turn, on the thread that reaps. Reap
+ * afterwards, until there is none: what is answered before that does not make the
+ * descriptor readable.
  *
  * Returns how many were refused. They stand first in @ops, in any order, and stay
  * the caller's; *@ret_error (NULL is allowed) says why one of them was.
