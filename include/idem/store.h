@@ -134,7 +134,7 @@ struct idem_op {
             int64_t lease_ms;
         } renew;
         struct {
-            struct idem_record record; /* Its slices are the op's. */
+            const struct idem_record *record; /* The op's own, below. */
             bool added;
         } import;
         struct {
@@ -175,7 +175,7 @@ struct idem_op {
     bool changed; /* The record, by this op; not by an earlier copy of it. */
     bool has_record;
     int64_t lease_left_ms;
-    struct idem_record record; /* Its slices point into the op's memory. */
+    struct idem_record *record; /* If so. Its slices are the op's, too. */
 
     /* The library's own. */
     struct idem_store *store;
@@ -191,7 +191,7 @@ struct idem_op {
     void *user;
     uint8_t *args; /* One block: the arguments. */
     size_t args_len;
-    uint8_t *answer; /* One block: what record's slices point to. */
+    uint8_t *answer; /* One block: what record's slices point to, or args. */
     size_t answer_cap;
     struct idem_commit *commit; /* NULL: the record is all that is written. */
 };

@@ -99,7 +99,7 @@ static int wait_for_other(struct idem_store *store,
 {
     struct wait wait = {
         .store = store,
-        .fence = (*op)->record.fence,
+        .fence = (*op)->record->fence,
         .pause_ms = POLL_FIRST_MS,
         .then_run = (request->flags & IDEM_WAIT_THEN_RUN) != 0,
     };
@@ -152,8 +152,8 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
     }
     IDEM__CRASH_POINT("api/begin/answered");
     attempt = idem__attempt_create(op);
+    idem_op_destroy(op);
     if (attempt == NULL) {
-        idem_op_destroy(op);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     *ret_attempt = attempt;

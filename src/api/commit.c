@@ -210,11 +210,13 @@ int idem_dynamodb_commit(struct idem_store *store,
     }
     IDEM__CRASH_POINT("api/commit/answered");
     attempt = idem__attempt_create(op);
+    if (attempt != NULL) {
+        tell(op, ret_commit);
+    }
+    idem_op_destroy(op);
     if (attempt == NULL) {
-        idem_op_destroy(op);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    tell(op, ret_commit);
     idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
     *ret_attempt = attempt;
     return 0;

@@ -32,7 +32,7 @@ int idem_get(struct idem_store *store, struct idem_slice scope,
 
 const struct idem_record *idem_answer_record(const struct idem_answer *answer)
 {
-    return &answer->op.record;
+    return answer->op.record;
 }
 
 void idem_answer_destroy(struct idem_answer *answer)

@@ -230,8 +230,11 @@ int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
     if (rc != 0) {
         return rc;
     }
-    op->u.import.record = *record;
-    idem__op_keep_record(op, &op->u.import.record);
+    if (idem__op_import(op, record) != 0) {
+        idem_op_destroy(op);
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    idem__op_keep_record(op, op->record);
     *ret_op = op;
     return 0;
 }

@@ -17,7 +17,7 @@ void idem_decide_import(const struct idem_record *found,
                         struct idem_decision *ret_decision)
 {
     struct idem_decision *decision = ret_decision;
-    const struct idem_record *record = &op->u.import.record;
+    const struct idem_record *record = op->u.import.record;
 
     memset(decision, 0, sizeof(*decision));
     if (idem_decide_expired(record, now) ||

@@ -6,20 +6,49 @@
 #include "core/error.h"
 #include "core/token.h"
 
-static void set_names(struct idem__attempt *a, struct idem_slice scope,
-                      struct idem_slice key)
+static struct idem__attempt *create(struct idem_slice scope,
+                                    struct idem_slice key)
 {
+    struct idem__attempt *a = idem__zalloc(sizeof(*a) + scope.len + key.len);
+
+    if (a == NULL) {
+        return NULL;
+    }
     if (scope.len > 0) {
         memcpy(a->names, scope.base, scope.len);
     }
     memcpy(a->names + scope.len, key.base, key.len);
     a->scope = idem_bytes(a->names, scope.len);
     a->key = idem_bytes(a->names + scope.len, key.len);
+    return a;
+}
+
+static void free_record(struct idem__attempt *a)
+{
+    idem__free(a->record);
+    idem__free(a->args);
+    idem__free(a->answer);
+}
+
+/* The record of @op, and all that it points to. */
+static void take_record(struct idem__attempt *a, struct idem_op *op)
+{
+    a->record = op->record;
+    a->args = op->args;
+    a->answer = op->answer;
+    a->pub.record = a->record;
+    op->record = NULL;
+    op->args = NULL;
+    op->args_len = 0;
+    op->answer = NULL;
+    op->answer_cap = 0;
+    op->has_record = false;
+    op->key.len = 0; /* Used up: it cannot be submitted again. */
 }
 
 struct idem_attempt *idem__attempt_create(struct idem_op *op)
 {
-    struct idem__attempt *a = idem__zalloc(sizeof(*a));
+    struct idem__attempt *a = create(op->scope, op->key);
 
     if (a == NULL) {
         return NULL;
@@ -28,14 +57,12 @@ struct idem_attempt *idem__attempt_create(struct idem_op *op)
     a->lease_ms = op->u.begin.lease_ms;
     a->lease_end_boot_ms = idem__time_add(op->asked_boot_ms, a->lease_ms);
     memcpy(a->nonce, op->nonce, sizeof(a->nonce));
-    set_names(a, op->scope, op->key);
     a->pub.verdict = op->verdict;
     a->pub.takeover = op->takeover;
-    a->pub.fence = op->record.fence;
-    a->pub.attempts = op->record.attempts;
+    a->pub.fence = op->record->fence;
+    a->pub.attempts = op->record->attempts;
     a->pub.lease_left_ms = op->lease_left_ms;
-    a->pub.record = &op->record;
-    a->op = op;
+    take_record(a, op);
     return &a->pub;
 }
 
@@ -43,15 +70,15 @@ void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op)
 {
     struct idem__attempt *a = idem__attempt_of(attempt);
 
-    idem_op_destroy(a->op);
-    a->op = op;
-    a->pub.record = &op->record;
+    free_record(a);
+    take_record(a, op);
+    idem_op_destroy(op);
 }
 
 void idem_attempt_destroy(struct idem_attempt *attempt)
 {
     if (attempt != NULL) {
-        idem_op_destroy(idem__attempt_of(attempt)->op);
+        free_record(idem__attempt_of(attempt));
         idem__free(attempt);
     }
 }
@@ -118,20 +145,24 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     if (rc != 0) {
         return rc;
     }
-    a = idem__zalloc(sizeof(*a));
+    a = create(read.scope, read.key);
     if (a == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+    a->record = idem__zalloc(sizeof(*a->record));
+    if (a->record == NULL) {
+        idem_attempt_destroy(&a->pub);
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
     a->store = store;
-    set_names(a, read.scope, read.key);
     memcpy(a->nonce, read.nonce, sizeof(a->nonce));
     a->pub.verdict = IDEM_STARTED;
     a->pub.fence = read.fence;
-    a->own_record.scope = a->scope;
-    a->own_record.key = a->key;
-    a->own_record.fence = read.fence;
-    a->pub.record = &a->own_record;
-    rc = idem_id(a->scope, a->key, a->own_record.id);
+    a->record->scope = a->scope;
+    a->record->key = a->key;
+    a->record->fence = read.fence;
+    a->pub.record = a->record;
+    rc = idem_id(a->scope, a->key, a->record->id);
     if (rc != 0) {
         idem_attempt_destroy(&a->pub);
         return idem__error_plain(ret_error, rc);
@@ -142,30 +173,15 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
 
 int idem_op_take_attempt(struct idem_op *op, struct idem_attempt **ret_attempt)
 {
-    struct idem_op *holder;
     struct idem_attempt *attempt;
 
     if (op->verb != IDEM_OP_BEGIN || op->error.code != 0 || !op->has_record) {
         return IDEM_EINVALID;
     }
-    /* The record's memory moves to an op that only holds it. */
-    holder = idem__alloc(sizeof(*holder));
-    if (holder == NULL) {
-        return IDEM_ENOMEM;
-    }
-    *holder = *op;
-    attempt = idem__attempt_create(holder);
+    attempt = idem__attempt_create(op);
     if (attempt == NULL) {
-        idem__free(holder);
         return IDEM_ENOMEM;
     }
-    op->args = NULL;
-    op->args_len = 0;
-    op->answer = NULL;
-    op->answer_cap = 0;
-    op->commit = NULL;
-    op->has_record = false;
-    op->key.len = 0; /* Used up: it cannot be submitted again. */
     *ret_attempt = attempt;
     return 0;
 }

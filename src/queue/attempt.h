@@ -7,15 +7,16 @@
 struct idem__attempt {
     struct idem_attempt pub;  /* First: what callers hold points here. */
     struct idem_store *store; /* NULL: it lives in a caller's transaction. */
-    struct idem_op *op;       /* Holds pub.record; NULL: own_record does. */
-    struct idem_record own_record;
+    struct idem_record *record; /* pub.record; its slices point into ... */
+    uint8_t *args;              /* ... these, which came from an op, or names. */
+    uint8_t *answer;
     uint8_t nonce[16];
     int64_t lease_ms;          /* As asked for at begin. */
     int64_t lease_end_boot_ms; /* As this process counts it; atomic, because a
                                   renewal may come from another thread. */
-    uint8_t names[IDEM_SCOPE_MAX + IDEM_KEY_MAX];
     struct idem_slice scope; /* Into names. */
     struct idem_slice key;
+    uint8_t names[];
 };
 
 static inline struct idem__attempt *idem__attempt_of(struct idem_attempt *pub)
@@ -34,11 +35,11 @@ static inline void idem__attempt_set_lease_end(struct idem__attempt *a,
     __atomic_store_n(&a->lease_end_boot_ms, boot_ms, __ATOMIC_RELAXED);
 }
 
-/* The attempt of a begin that answered 0; takes @op over. NULL: no memory, @op
- * stays the caller's. */
+/* The attempt of a begin that answered 0; it takes the record, and what that
+ * points to, away from @op. NULL: no memory, @op is as it was. */
 struct idem_attempt *idem__attempt_create(struct idem_op *op);
 
-/* Makes @op the holder of the attempt's record, after a verb that changed it. */
+/* Gives the attempt the record of @op, a verb that changed it; destroys @op. */
 void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op);
 
 #endif

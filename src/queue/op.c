@@ -96,7 +96,7 @@ static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
         ret[n++] = &op->u.limit.limit.request;
         break;
     case IDEM_OP_IMPORT:
-        return n + record_slices(&op->u.import.record, ret + n);
+        return n + record_slices(op->record, ret + n);
     case IDEM_OP_EXPIRE:
     case IDEM_OP_RENEW:
     case IDEM_OP_GET:
@@ -125,6 +125,17 @@ size_t idem__op_record_len(const struct idem_record *record)
         total += slices[i]->len;
     }
     return total;
+}
+
+int idem__op_import(struct idem_op *op, const struct idem_record *record)
+{
+    op->record = idem__alloc(sizeof(*record));
+    if (op->record == NULL) {
+        return IDEM_ENOMEM;
+    }
+    *op->record = *record;
+    op->u.import.record = op->record;
+    return 0;
 }
 
 void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
@@ -170,6 +181,11 @@ struct idem_op *idem__op_clone(const struct idem_op *op)
     copy->key = op->key;
     copy->fence = op->fence;
     copy->u = op->u;
+    if (op->verb == IDEM_OP_IMPORT &&
+        idem__op_import(copy, op->u.import.record) != 0) {
+        idem_op_destroy(copy);
+        return NULL;
+    }
     n = arg_slices(copy, slices);
     for (i = 0; i < n; i++) {
         idem__op_keep(copy, slices[i]);
@@ -184,6 +200,7 @@ void idem_op_destroy(struct idem_op *op)
     }
     idem__free(op->args);
     idem__free(op->answer);
+    idem__free(op->record);
     idem__free(op->commit);
     idem__free(op);
 }
@@ -199,6 +216,20 @@ static bool in_args(const struct idem_op *op, struct idem_slice s)
            p - start < op->args_len;
 }
 
+/* Room for a record and for @total bytes that it points to. */
+static bool make_room(struct idem_op *op, size_t total)
+{
+    if (op->record == NULL) {
+        op->record = idem__alloc(sizeof(*op->record));
+    }
+    if (total > op->answer_cap) {
+        idem__free(op->answer);
+        op->answer = idem__alloc(total);
+        op->answer_cap = op->answer != NULL ? total : 0;
+    }
+    return op->record != NULL && op->answer_cap >= total;
+}
+
 int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
 {
     struct idem_slice *slices[SLICES_MAX];
@@ -211,16 +242,10 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
     for (i = 0; i < n; i++) {
         total += in_args(op, *slices[i]) ? 0 : slices[i]->len;
     }
-    if (total > op->answer_cap) {
-        uint8_t *grown = idem__alloc(total);
-
-        if (grown == NULL) {
-            return idem_op_fail(op, IDEM_ENOMEM, "%s",
-                                idem_error_text(IDEM_ENOMEM));
-        }
-        idem__free(op->answer);
-        op->answer = grown;
-        op->answer_cap = total;
+    if (!make_room(op, total)) {
+        op->has_record = false;
+        return idem_op_fail(op, IDEM_ENOMEM, "%s",
+                            idem_error_text(IDEM_ENOMEM));
     }
     for (i = 0; i < n; i++) {
         struct idem_slice *s = slices[i];
@@ -234,7 +259,7 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
         s->base = s->len > 0 ? op->answer + used : NULL;
         used += s->len;
     }
-    op->record = copy;
+    *op->record = copy;
     op->has_record = true;
     return 0;
 }
@@ -317,5 +342,5 @@ bool idem_op_added(const struct idem_op *op)
 
 const struct idem_record *idem_op_record(const struct idem_op *op)
 {
-    return op->has_record ? &op->record : NULL;
+    return op->has_record ? op->record : NULL;
 }

@@ -10,6 +10,10 @@ struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);
 /* Copies what *@slice points to into the op's arguments and points it there. */
 void idem__op_keep(struct idem_op *op, struct idem_slice *slice);
 
+/* Gives an import @op its copy of @record, whose slices are as they were. 0 or
+ * IDEM_ENOMEM. */
+int idem__op_import(struct idem_op *op, const struct idem_record *record);
+
 /* How many bytes the slices of @record need in an op's arguments; and copies
  * them there. */
 size_t idem__op_record_len(const struct idem_record *record);

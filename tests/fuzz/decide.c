@@ -16,6 +16,7 @@
 struct case_of {
     struct idem_record record;
     const struct idem_record *found; /* The record, or NULL. */
+    struct idem_record import;
     struct idem_op op;
     struct idem_now now;
 };
@@ -101,11 +102,12 @@ static void take_op(struct tape *tape, struct case_of *c)
         op->u.renew.lease_ms = take_bool(tape) ? 0 : take_lease(tape);
         break;
     case IDEM_OP_IMPORT:
-        take_record(tape, &op->u.import.record);
-        op->u.import.record.fence = op->u.import.record.fence / 4 + 1;
-        op->u.import.record.scope = c->record.scope;
-        op->u.import.record.key = c->record.key;
-        memcpy(op->u.import.record.id, c->record.id, IDEM_ID_LEN);
+        take_record(tape, &c->import);
+        c->import.fence = c->import.fence / 4 + 1;
+        c->import.scope = c->record.scope;
+        c->import.key = c->record.key;
+        memcpy(c->import.id, c->record.id, IDEM_ID_LEN);
+        op->u.import.record = &c->import;
         break;
     case IDEM_OP_RESOLVE:
         take_outcome(tape, &op->u.resolve.outcome);
@@ -289,12 +291,12 @@ static void check_import(const struct case_of *c, const struct idem_decision *d)
     const struct idem_record *r = c->found;
     bool gives_way = r == NULL || is_expired(c) ||
                      (r->status == IDEM_STATUS_RELEASED &&
-                      c->op.u.import.record.fence > r->fence);
+                      c->op.u.import.record->fence > r->fence);
 
     must(d->code == 0);
     must(gives_way || d->change == IDEM_CHANGE_NONE);
     must(d->change == IDEM_CHANGE_NONE ||
-         d->next.status == c->op.u.import.record.status);
+         d->next.status == c->op.u.import.record->status);
 }
 
 static void check_resolve(const struct case_of *c,

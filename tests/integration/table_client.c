@@ -96,7 +96,9 @@ static void run(struct idem_op *op)
     }
     idem__task_reset(task);
     idem__free(op->answer);
+    idem__free(op->record);
     op->answer = NULL;
+    op->record = NULL;
 }
 
 static struct idem_op make_op(enum idem_verb verb, const char *key)
@@ -146,7 +148,7 @@ static void begin(const char *key)
     if (op.error.code == 0 && op.verdict == IDEM_STARTED) {
         (void)strcpy(h->key, key);
         memcpy(h->nonce, op.nonce, sizeof(h->nonce));
-        h->fence = op.record.fence;
+        h->fence = op.record->fence;
     }
 }
 

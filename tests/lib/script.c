@@ -138,7 +138,7 @@ void script_relay(struct script *script, struct idem_op *op)
         op->u.import.added = copy->u.import.added;
     }
     if (copy->has_record) {
-        assert_ok(idem_op_set_record(op, &copy->record));
+        assert_ok(idem_op_set_record(op, copy->record));
     }
     idem_op_destroy(copy);
     idem_queue_destroy(queue);

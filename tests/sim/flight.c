@@ -181,7 +181,7 @@ static void transfer(const struct flight *f)
     if (from->verb == IDEM_OP_PURGE) {
         to->u.purge = from->u.purge;
     } else if (from->error.code == 0 && from->has_record) {
-        (void)idem_op_set_record(to, &from->record);
+        (void)idem_op_set_record(to, from->record);
     }
 }
 
@@ -200,7 +200,7 @@ static void note_answer(struct call *call, const struct idem_op *op)
         memset(call->unsure_nonce, 0, sizeof(call->unsure_nonce));
     }
     if (op->verdict == IDEM_BUSY && call->busy_fence == 0) {
-        call->busy_fence = op->record.fence;
+        call->busy_fence = op->record->fence;
     }
 }
 

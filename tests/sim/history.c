@@ -212,7 +212,7 @@ static void ask_resolve(struct line *line, const struct idem_op *op)
 
 static void ask_import(struct line *line, const struct idem_op *op)
 {
-    const struct idem_record *r = &op->u.import.record;
+    const struct idem_record *r = op->u.import.record;
 
     add(line, "import fence=%" PRIu64 " as=%s attempts=%u policy=%s", r->fence,
         idem_status_name(r->status), r->attempts,

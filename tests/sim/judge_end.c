@@ -218,7 +218,7 @@ void judge_resolve(const struct judged *j)
 
 void judge_import(const struct judged *j)
 {
-    const struct idem_record *record = &j->op->u.import.record;
+    const struct idem_record *record = j->op->u.import.record;
     const struct view *b = j->before;
     const struct view *a = j->after;
     bool released =

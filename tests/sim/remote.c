@@ -252,7 +252,7 @@ static bool lease_covers(const struct flight *f)
     int64_t lease_ms = op->u.begin.lease_ms;
 
     return lease_ms == IDEM_NEVER ||
-           op->record.lease_end_ms + 1000 >=
+           op->record->lease_end_ms + 1000 >=
                learned_latest(f->client, op->asked_boot_ms) + lease_ms;
 }
 
@@ -262,7 +262,7 @@ static void mend(struct world *w, struct flight *f)
     f->begin = f->copy;
     f->copy = idem__op_clone(f->begin);
     f->copy->verb = IDEM_OP_RENEW;
-    f->copy->fence = f->begin->record.fence;
+    f->copy->fence = f->begin->record->fence;
     f->copy->u.renew.lease_ms = f->begin->u.begin.lease_ms;
     f->fresh = false;
     (void)take_now(w, f);
@@ -272,7 +272,7 @@ static void mend(struct world *w, struct flight *f)
 static void mended(struct flight *f, bool done)
 {
     if (done) {
-        (void)idem_op_set_record(f->begin, &f->copy->record);
+        (void)idem_op_set_record(f->begin, f->copy->record);
     }
     idem_op_destroy(f->copy);
     f->copy = f->begin;

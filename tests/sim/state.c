@@ -94,7 +94,7 @@ static void mix_answer(uint64_t *hash, const struct idem_op *op)
                   op->has_record);
     mix(hash, (uint64_t)op->lease_left_ms);
     if (op->has_record) {
-        mix_record(hash, &op->record);
+        mix_record(hash, op->record);
     }
     if (op->verb == IDEM_OP_PURGE) {
         mix(hash, op->u.purge.purged << 1 | op->u.purge.done);

@@ -818,7 +818,7 @@ static void put_head(struct idem__task *task, const struct idem_now *now)
 /* An import whose answer was lost finds the record that it added. */
 static void own_import(struct idem__task *task)
 {
-    const struct idem_record *ours = &task->op->u.import.record;
+    const struct idem_record *ours = task->op->u.import.record;
 
     if (task->op->verb == IDEM_OP_IMPORT && task->maybe && task->has_found &&
         memcmp(task->found.record.nonce, ours->nonce, sizeof(ours->nonce)) ==

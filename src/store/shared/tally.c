@@ -55,7 +55,7 @@ static void tally_begin(struct idem__tally *tally, const struct idem_op *op)
     case IDEM_FAILED:
     case IDEM_UNKNOWN:
         if (op->changed) {
-            tally_status(tally, op->record.status);
+            tally_status(tally, op->record->status);
         }
         break;
     case IDEM_RELEASED:

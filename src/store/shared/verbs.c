@@ -198,7 +198,7 @@ bool idem__verb_unwanted(struct idem_op *op)
         op->verdict != IDEM_STARTED || op->commit != NULL) {
         return false;
     }
-    op->fence = op->record.fence;
+    op->fence = op->record->fence;
     op->verb = IDEM_OP_END;
     op->u.end = (struct idem_outcome){
         .status = IDEM_STATUS_RELEASED,

@@ -123,8 +123,8 @@ int idem_sqlite_begin_in(struct sqlite3 *db, const struct idem_request *request,
         return rc;
     }
     attempt = idem__attempt_create(op);
+    idem_op_destroy(op);
     if (attempt == NULL) {
-        idem_op_destroy(op);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     *ret_attempt = attempt;

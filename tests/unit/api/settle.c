@@ -182,7 +182,7 @@ static enum script_does claim_unheard(struct script *script, struct idem_op *op)
 
     script_relay(script, op);
     if (op->verb == IDEM_OP_BEGIN) {
-        op->fence = op->record.fence;
+        op->fence = op->record->fence;
         (void)idem_op_fail(op, IDEM_EUNKNOWN, "as planned");
     } else {
         assert_int_equal(op->verb, IDEM_OP_END);

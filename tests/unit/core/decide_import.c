@@ -5,7 +5,7 @@
 static struct idem_decision decide(const struct idem_record *found,
                                    const struct idem_record *record)
 {
-    struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = *record};
+    struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = record};
     struct idem_now now = sample_now();
     struct idem_decision decision;
 

@@ -66,7 +66,7 @@ static struct idem_op *run(struct idem_op *op)
 static uint64_t begin(char who)
 {
     struct idem_op *op = run(make(IDEM_OP_BEGIN, who, NULL, 0));
-    uint64_t fence = op->record.fence;
+    uint64_t fence = op->record->fence;
 
     assert_ok(op->error.code);
     assert_int_equal(op->verdict, IDEM_STARTED);
@@ -98,7 +98,7 @@ static enum idem_verdict asks(char who)
 
     assert_ok(op->error.code);
     if (verdict == IDEM_REPLAY) {
-        assert_slice(op->record.result.bytes, idem_str("done"));
+        assert_slice(op->record->result.bytes, idem_str("done"));
     }
     idem_op_destroy(op);
     return verdict;
@@ -131,7 +131,7 @@ TEST(commit, isAllOrNothing)
     op = complete('a', fence, fresh, 1);
     assert_ok(op->error.code);
     assert_true(op->commit->committed);
-    assert_int_equal(op->record.status, IDEM_STATUS_COMPLETED);
+    assert_int_equal(op->record->status, IDEM_STATUS_COMPLETED);
     idem_op_destroy(op);
     assert_true(has_row("b"));
     assert_int_equal(asks('b'), IDEM_REPLAY);
@@ -206,7 +206,7 @@ TEST(commit, needsNoAttemptInProgress)
     assert_ok(op->error.code);
     assert_int_equal(op->verdict, IDEM_STARTED);
     assert_true(op->commit->committed);
-    assert_int_equal(op->record.status, IDEM_STATUS_COMPLETED);
+    assert_int_equal(op->record->status, IDEM_STATUS_COMPLETED);
     idem_op_destroy(op);
     assert_string_equal(wire.log, "TransactWriteItems ");
     op = run(make(IDEM_OP_BEGIN, 'b', text, 1));
@@ -214,7 +214,7 @@ TEST(commit, needsNoAttemptInProgress)
     assert_int_equal(op->verdict, IDEM_REPLAY);
     assert_false(op->commit->committed);
     assert_int_equal(op->commit->refused, 0);
-    assert_slice(op->record.result.bytes, idem_str("done"));
+    assert_slice(op->record->result.bytes, idem_str("done"));
     idem_op_destroy(op);
     assert_int_equal(table_len(&wire.table), 2);
     wire_finish(&wire);
@@ -312,7 +312,7 @@ static void meets_every_fate(bool one_shot)
                                   idem_error_name(op->error.code),
                                   (int)op->commit->committed, op->error.text);
                     }
-                    assert_int_equal(op->record.status, IDEM_STATUS_COMPLETED);
+                    assert_int_equal(op->record->status, IDEM_STATUS_COMPLETED);
                     assert_int_equal(table_len(&wire.table), 2);
                     idem_op_destroy(op);
                     wire_finish(&wire);

@@ -52,7 +52,9 @@ static struct idem_op end_op(char who, uint64_t fence, struct idem_slice bytes)
 static void free_answer(struct idem_op *op)
 {
     idem__free(op->answer);
+    idem__free(op->record);
     op->answer = NULL;
+    op->record = NULL;
     op->answer_cap = 0;
 }
 
@@ -65,7 +67,7 @@ static enum idem_verdict begin(char who, uint64_t *ret_fence)
     assert_ok(op.error.code);
     verdict = op.verdict;
     if (ret_fence != NULL) {
-        *ret_fence = op.record.fence;
+        *ret_fence = op.record->fence;
     }
     free_answer(&op);
     return verdict;
@@ -166,7 +168,7 @@ TEST(task, keepsResultsOfEverySize)
         wire_run(&wire, &op);
         assert_ok(op.error.code);
         assert_int_equal(op.verdict, IDEM_REPLAY);
-        assert_slice(op.record.result.bytes, result);
+        assert_slice(op.record->result.bytes, result);
         if (packs == 0 && result.len > 1024) {
             assert_int_equal(table_len(&wire.table),
                              1 + (result.len + IDEM__PART_LEN - 1) /
@@ -228,7 +230,7 @@ static struct outcome run_life(const enum fate *fates, size_t fates_len,
     wire_run(&wire, &op);
     outcome.begin_code = op.error.code;
     outcome.verdict = op.verdict;
-    fence = op.record.fence;
+    fence = op.record->fence;
     free_answer(&op);
     if (outcome.begin_code == 0 && outcome.verdict == IDEM_STARTED) {
         outcome.end_code = complete('a', fence, result);
@@ -270,7 +272,7 @@ static void judge(const struct outcome *outcome, struct idem_slice result,
             fail_with("%s: completed, and then %s", what,
                       idem_verdict_name(op.verdict));
         }
-        assert_slice(op.record.result.bytes, result);
+        assert_slice(op.record->result.bytes, result);
         break;
     case IDEM_EUNAVAILABLE:
         if (op.verdict != IDEM_BUSY) {
@@ -492,10 +494,10 @@ TEST(clock, thatIsSlowExtendsItsClaim)
             assert_int_equal(wire.task.next, IDEM__TASK_DONE);
         }
         assert_int_equal(op.verdict, IDEM_STARTED);
-        assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+        assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                     wire.now.store_ms - 1000);
         idem__task_reset(&wire.task);
-        assert_ok(complete('a', op.record.fence, idem_str("x")));
+        assert_ok(complete('a', op.record->fence, idem_str("x")));
         free_answer(&op);
         wire_finish(&wire);
     }
@@ -558,15 +560,15 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasReadBack)
         claim_slowly(&op, fates, FATE_GOOD);
         assert_ok(op.error.code);
         assert_int_equal(op.verdict, IDEM_STARTED);
-        assert_int_equal(op.record.attempts, takeover ? 2 : 1);
-        if (op.record.lease_end_ms - op.record.lease_ms <
+        assert_int_equal(op.record->attempts, takeover ? 2 : 1);
+        if (op.record->lease_end_ms - op.record->lease_ms <
             wire.now.store_ms - 1000) {
             fail_with("%s, %s: the lease is too short", fate_names[fates[0]],
                       fate_names[fates[1]]);
         }
-        pass(op.record.lease_ms - 1000);
+        pass(op.record->lease_ms - 1000);
         assert_int_equal(begin('b', NULL), IDEM_BUSY);
-        assert_ok(complete('a', op.record.fence, idem_str("x")));
+        assert_ok(complete('a', op.record->fence, idem_str("x")));
         free_answer(&op);
         wire_finish(&wire);
     }
@@ -616,12 +618,12 @@ TEST(clock, thatIsSlowExtendsAClaimThatWasFound)
     }
     assert_ok(op.error.code);
     assert_int_equal(op.verdict, IDEM_STARTED);
-    assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+    assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                 wire.now.store_ms);
     free_answer(&op);
     op = make(IDEM_OP_GET, 'b');
     wire_run(&wire, &op);
-    assert_true(op.record.lease_end_ms - op.record.lease_ms >=
+    assert_true(op.record->lease_end_ms - op.record->lease_ms >=
                 wire.now.store_ms);
     free_answer(&op);
     wire_finish(&wire);
