@@ -49,7 +49,8 @@ static void start_keyed(struct idem__hash *hash, struct idem_slice secret)
         inner_pad[i] = block[i] ^ 0x36;
         hash->outer_pad[i] = block[i] ^ 0x5c;
     }
-    idem__hash_add(hash, idem_bytes(inner_pad, sizeof(inner_pad)));
+    hash->ok = hash->ok &&
+               SHA256_Update(context(hash), inner_pad, sizeof(inner_pad)) == 1;
     OPENSSL_cleanse(block, sizeof(block));
     OPENSSL_cleanse(inner_pad, sizeof(inner_pad));
 }
@@ -57,25 +58,46 @@ static void start_keyed(struct idem__hash *hash, struct idem_slice secret)
 void idem__hash_init(struct idem__hash *hash, struct idem_slice secret)
 {
     hash->ok = SHA256_Init(context(hash)) == 1;
+    hash->small_len = 0;
     hash->keyed = secret.len > 0;
     if (hash->keyed) {
         start_keyed(hash, secret);
     }
 }
 
+static void flush(struct idem__hash *hash)
+{
+    hash->ok = hash->ok &&
+               SHA256_Update(context(hash), hash->small, hash->small_len) == 1;
+    hash->small_len = 0;
+}
+
+/* Requests and identities are made of many parts of a few bytes, for each of
+ * which libcrypto takes longer than to hash it. */
 void idem__hash_add(struct idem__hash *hash, struct idem_slice part)
 {
-    if (part.len > 0) {
+    if (part.len == 0) {
+        return;
+    }
+    if (part.len > sizeof(hash->small) - hash->small_len) {
+        flush(hash);
+    }
+    if (part.len > sizeof(hash->small)) {
         hash->ok =
             hash->ok && SHA256_Update(context(hash), part.base, part.len) == 1;
+        return;
     }
+    memcpy(hash->small + hash->small_len, part.base, part.len);
+    hash->small_len += part.len;
 }
 
 int idem__hash_end(struct idem__hash *hash,
                    uint8_t ret_digest[IDEM__SHA256_LEN])
 {
-    bool ok = hash->ok && SHA256_Final(ret_digest, context(hash)) == 1;
+    bool ok;
 
+    flush(hash);
+    ok = hash->ok && SHA256_Final(ret_digest, context(hash)) == 1;
     if (ok && hash->keyed) {
         struct idem_slice outer[2] = {
             {hash->outer_pad, sizeof(hash->outer_pad)},

@@ -16,6 +16,8 @@ struct idem__hash {
     bool ok;
     bool keyed;
     uint8_t outer_pad[64];
+    size_t small_len;
+    uint8_t small[256]; /* Of small parts, until there are enough of them. */
 };
 
 /* @secret with len 0: plain SHA-256, else HMAC. */
