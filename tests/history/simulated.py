@@ -45,10 +45,11 @@ def add_mode(mode):
             number = min(part, schedules - start)
             more = ["--seed", 1 + start, "--clients", 8, "--rounds", 100]
             path = live(SIM, mode, number, *more)
-            count, found, slowest = histories.explained(CHECK, path)
+            # Of ten thousand, a few have more orders than there is memory for.
+            undecided = part // 100 if tap.LONG else 0
+            count, found, slowest = histories.explained(CHECK, path, undecided=undecided)
             tap.equal(count, number)
             ops += found
-            # Of ten thousand, a few have orders that take longer to rule out.
             assert slowest < (60 if tap.LONG else 1) or SANITIZED, f"one took {slowest} s"
         assert ops >= 8 * 100 * schedules, ops
         print(f"{mode}: {schedules} histories of 8 clients, {ops} operations")

@@ -15,7 +15,7 @@ import time
 import judge
 import points
 import processes
-from tap import LONG, PROGRAM, Idem, equal, run, start
+from tap import LONG, PROGRAM, TIMEOUT, Idem, equal, run, start
 
 KILLS_PER_POINT = 100 if LONG else 20
 RANDOM_KILLS = 2000 if LONG else 200
@@ -134,7 +134,7 @@ class Storm:
         process = start(command, env, stdout=subprocess.DEVNULL)
         if disturb:
             disturb(process, is_run=False)
-        _, told = process.communicate(timeout=120)
+        _, told = process.communicate(timeout=TIMEOUT)
         if told or process.returncode not in (0, -signal.SIGKILL):
             self.complaints.append((command[:5], process.returncode, told[-500:]))
 
@@ -228,7 +228,7 @@ class Storm:
         for deaths_then in (deaths, []):
             command = [WORKER, role, path, ledger, "0", *keys]
             process = start(command, self.environment(deaths_then))
-            _, told = process.communicate(timeout=60)
+            _, told = process.communicate(timeout=TIMEOUT)
             if told or (process.returncode != 0 and not deaths_then):
                 self.complaints.append((command, process.returncode, told))
         self.remove(path)
@@ -253,7 +253,7 @@ class Storm:
         process = start(command, self.environment(deaths, stop))
         if disturb:
             disturb(process, is_run=True)
-        out, told = process.communicate(timeout=60)
+        out, told = process.communicate(timeout=TIMEOUT)
         self.statuses[process.returncode] += 1
         if process.returncode == 0:
             self.answers.append((key, out))
@@ -407,12 +407,12 @@ class Storm:
 
     def reconcile(self):
         """What is left in the journal is told; some of it comes too late."""
-        told = run([STORM_IDEM, "reconcile"], self.environment([]), timeout=60)
+        told = run([STORM_IDEM, "reconcile"], self.environment([]))
         if told.status not in (0, 80):
             self.complaints.append(("reconcile", told))
 
     def records(self):
-        told = self.idem("export", "-", timeout=120)
+        told = self.idem("export", "-")
         equal((told.status, told.stderr), (0, b""))
         return judge.read_export(told.stdout)
 
