@@ -1,7 +1,30 @@
 /* One op over a table of records. */
 #include "store/local/engine.h"
 
+#include "core/slice.h"
 #include "store/shared/verbs.h"
+
+/* 1 found, 0 none, negative: op->error says why not. The id is that of the names
+ * in @op, so to compare the names is enough. */
+static int load(const struct idem__table *table, struct idem_op *op,
+                struct idem_record *ret_record)
+{
+    int rc = table->load(table->ctx, op->id, /* with_bodies= */ false,
+                         ret_record, &op->error);
+
+    if (rc != 1) {
+        return rc;
+    }
+    if (!idem__slice_equal(ret_record->scope, op->scope) ||
+        !idem__slice_equal(ret_record->key, op->key)) {
+        return idem_op_fail(op, IDEM_ECORRUPT,
+                            "the record cannot be trusted: its scope and key "
+                            "do not match it");
+    }
+    ret_record->scope = op->scope;
+    ret_record->key = op->key;
+    return 1;
+}
 
 /* What the caller is given. Bodies are read before anything is written: one that
  * cannot be trusted must not cost an attempt. */
@@ -25,13 +48,12 @@ static int prepare(const struct idem__table *table, struct idem_op *op,
     return 0;
 }
 
-/* Decides, and prepares the answer. False: op->error says why not. */
+/* Prepares the answer. False: op->error says why not. */
 static bool settle(const struct idem__table *table, struct idem_op *op,
-                   const struct idem_now *now, const struct idem_record *found,
-                   struct idem_decision *decision,
+                   const struct idem_record *found,
+                   const struct idem_decision *decision,
                    struct idem_record *ret_record)
 {
-    idem__verb_decide(found, op, now, decision);
     if (decision->code != 0) {
         (void)idem_op_fail(op, decision->code, "%s", decision->text);
         return false;
@@ -44,15 +66,19 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
 {
     struct idem_record record;
     struct idem_record given;
+    const struct idem_record *found;
     struct idem_decision decision;
     bool changes;
     int rc;
 
     op->changed = false;
-    rc = table->load(table->ctx, op->id, /* with_bodies= */ false, &record,
-                     &op->error);
-    if (rc < 0 ||
-        !settle(table, op, now, rc == 0 ? NULL : &record, &decision, &given)) {
+    rc = load(table, op, &record);
+    if (rc < 0) {
+        return false;
+    }
+    found = rc == 0 ? NULL : &record;
+    idem__verb_decide(found, op, now, &decision);
+    if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
     changes = decision.change != IDEM_CHANGE_NONE;
@@ -68,6 +94,12 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
     return changes;
 }
 
+/* Where there is no record it makes one. */
+static bool claims(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;
+}
+
 bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
                        const struct idem_now *now)
 {
@@ -81,10 +113,12 @@ bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
         return false;
     }
     op->changed = false;
-    rc = table->load(table->ctx, op->id, /* with_bodies= */ false, &record,
-                     &op->error);
+    rc = load(table, op, &record);
     if (rc < 0) {
         return true;
+    }
+    if (rc == 0 && claims(op)) {
+        return false;
     }
     found = rc == 0 ? NULL : &record;
     idem__verb_decide(found, op, now, &decision);
@@ -92,7 +126,7 @@ bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
         (op->verb == IDEM_OP_BEGIN && decision.verdict == IDEM_STARTED)) {
         return false;
     }
-    if (settle(table, op, now, found, &decision, &given)) {
+    if (settle(table, op, found, &decision, &given)) {
         idem__verb_answer(op, &decision, &given);
     }
     return true;

@@ -30,37 +30,45 @@ static int64_t deadline_of(const struct idem_record *record)
                                                      : record->expires_ms;
 }
 
-/* The columns beside the head are for SQL; whoever changes them by hand must not
- * change what we believe. */
-static bool columns_agree(sqlite3_stmt *stmt, const struct idem_record *record)
+static int columns_differ(struct idem_error *error)
 {
-    uint8_t id[IDEM_ID_LEN];
+    return idem__error(error, IDEM_ECORRUPT,
+                       "the record cannot be trusted: its columns do not match "
+                       "it");
+}
 
-    return sqlite3_column_int64(stmt, COLUMN_STATUS) ==
-               (sqlite3_int64)record->status &&
-           sqlite3_column_int64(stmt, COLUMN_DEADLINE) == deadline_of(record) &&
-           idem_id(record->scope, record->key, id) == 0 &&
-           memcmp(id, record->id, sizeof(id)) == 0;
+/* All but whether @id is that of scope and key. The columns beside the head are
+ * for SQL; whoever changes them by hand must not change what we believe. */
+static int decode(sqlite3_stmt *stmt, const uint8_t *id,
+                  struct idem_record *ret_record, struct idem_error *error)
+{
+    int rc = idem_record_decode(id, blob(stmt, COLUMN_HEAD), ret_record, error);
+
+    ret_record->scope = blob(stmt, COLUMN_SCOPE);
+    ret_record->key = blob(stmt, COLUMN_KEY);
+    if (rc == 0 && (sqlite3_column_int64(stmt, COLUMN_STATUS) !=
+                        (sqlite3_int64)ret_record->status ||
+                    sqlite3_column_int64(stmt, COLUMN_DEADLINE) !=
+                        deadline_of(ret_record))) {
+        rc = columns_differ(error);
+    }
+    return rc;
 }
 
 int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
                      struct idem_record *ret_record, struct idem_error *error)
 {
-    struct idem_slice head = blob(stmt, COLUMN_HEAD);
-    struct idem_record record;
+    uint8_t names_id[IDEM_ID_LEN];
     int rc;
 
-    memset(&record, 0, sizeof(record));
-    rc = idem_record_decode(id, head, &record, error);
-    record.scope = blob(stmt, COLUMN_SCOPE);
-    record.key = blob(stmt, COLUMN_KEY);
-    memcpy(record.id, id, IDEM_ID_LEN);
-    if (rc == 0 && !columns_agree(stmt, &record)) {
-        rc = idem__error(error, IDEM_ECORRUPT,
-                         "the record cannot be trusted: its columns do not "
-                         "match it");
+    memset(ret_record, 0, sizeof(*ret_record));
+    rc = decode(stmt, id, ret_record, error);
+    memcpy(ret_record->id, id, IDEM_ID_LEN);
+    if (rc == 0 &&
+        (idem_id(ret_record->scope, ret_record->key, names_id) != 0 ||
+         memcmp(names_id, id, sizeof(names_id)) != 0)) {
+        rc = columns_differ(error);
     }
-    *ret_record = record;
     return rc;
 }
 
@@ -109,7 +117,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
         return idem__conn_fail(table->conn, rc, "read the record", ret_error);
     }
     table->seq = sqlite3_column_int64(stmt, COLUMN_SEQ);
-    rc = idem__row_decode(stmt, id, ret_record, ret_error);
+    rc = decode(stmt, id, ret_record, ret_error);
     if (rc == 0 && with_bodies) {
         rc = read_bodies(stmt, ret_record, ret_error);
     } else if (rc == 0) {
