@@ -5,7 +5,9 @@ The rules are told in the words of the draft's sections; what a client or the ow
 of a service must do is said where the server can see it.
 """
 
+import email.utils
 import json
+import time
 
 from nginx import ON, Nginx, Upstream, read_answer, request_bytes
 from tap import add, equal, main
@@ -63,7 +65,9 @@ def expiry_is_told(nginx, up):
     """MUST (2.3): the expiry is published; here also with each answer."""
     first = nginx.post(*PAY)
     again = nginx.post(*PAY)
-    assert first.headers["idempotency-expires"].endswith(" GMT"), first.headers
+    told = email.utils.parsedate_to_datetime(first.headers["idempotency-expires"])
+    equal(first.headers["idempotency-expires"], email.utils.format_datetime(told, True))
+    assert 86300 < told.timestamp() - time.time() <= 86401, told
     equal(again.headers["idempotency-expires"], first.headers["idempotency-expires"])
 
 
