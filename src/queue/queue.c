@@ -14,6 +14,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum {
+    NONCES = 32
+};
+
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
 {
     memset(queue, 0, sizeof(*queue));
@@ -419,6 +423,32 @@ static int admit(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
+/* To ask the system for many takes hardly longer than for one. Where it fails,
+ * each op asks for itself. @n is at most NONCES. */
+static void give_nonces(const struct idem_store *store, struct idem_op **ops,
+                        size_t n)
+{
+    const struct idem_host *host = &store->options.host;
+    struct idem_op *without[NONCES];
+    uint8_t nonces[NONCES][sizeof(ops[0]->nonce)];
+    size_t found = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (!ops[i]->has_nonce) {
+            without[found++] = ops[i];
+        }
+    }
+    if (found < 2 || !may_come_later(store) ||
+        host->random(host->ctx, nonces, found * sizeof(nonces[0])) != 0) {
+        return;
+    }
+    for (i = 0; i < found; i++) {
+        memcpy(without[i]->nonce, nonces[i], sizeof(nonces[i]));
+        without[i]->has_nonce = true;
+    }
+}
+
 /* The store has it, or it is the caller's again. */
 static int hand_over(struct idem_queue *queue, struct idem_op *op,
                      struct idem_error *error)
@@ -465,6 +495,9 @@ static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
         store->ops->peek(store, ops, &n);
     }
     for (i = 0; i < n; i++) {
+        if (i % NONCES == 0) {
+            give_nonces(store, ops + i, n - i < NONCES ? n - i : NONCES);
+        }
         if (hand_over(queue, ops[i], error) != 0) {
             ops[late++] = ops[i];
         }
