@@ -78,9 +78,11 @@ static void print_request(const struct idem__aws_request *request)
            (const char *)request->body.base);
 }
 
-static void run(struct idem_op *op)
+/* Returns the fence of the record, if there is one. */
+static uint64_t run(struct idem_op *op)
 {
     struct idem__task *task = &wire.task;
+    uint64_t fence;
 
     op->asked_boot_ms = wire.now.boot_ms;
     idem__task_start(task, op, &wire.now);
@@ -95,10 +97,12 @@ static void run(struct idem_op *op)
         }
     }
     idem__task_reset(task);
+    fence = op->has_record ? op->record->fence : 0;
     idem__free(op->answer);
     idem__free(op->record);
     op->answer = NULL;
     op->record = NULL;
+    return fence;
 }
 
 static struct idem_op make_op(enum idem_verb verb, const char *key)
@@ -136,6 +140,7 @@ static void begin(const char *key)
     static const struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_op op = make_op(IDEM_OP_BEGIN, key);
     struct held *h = &held[below(HELD)];
+    uint64_t fence;
 
     op.u.begin = request;
     op.u.begin.on_expired_lease = below(3) == 0 ? IDEM_HOLD : IDEM_RERUN;
@@ -144,11 +149,11 @@ static void begin(const char *key)
     if (below(4) == 0) {
         op.u.begin.input = choose_bytes();
     }
-    run(&op);
+    fence = run(&op);
     if (op.error.code == 0 && op.verdict == IDEM_STARTED) {
         (void)strcpy(h->key, key);
         memcpy(h->nonce, op.nonce, sizeof(h->nonce));
-        h->fence = op.record->fence;
+        h->fence = fence;
     }
 }
 
