@@ -40,6 +40,8 @@ DEATHS = [0, 1, 2, 3, 5, 9, 17, 40]
 LEASE_S = 5
 WORK = "echo effect >> ledger; echo out"
 RUN = ("run", "-k", "k", "--lease", f"{LEASE_S}s", "--", "sh", "-c", WORK)
+# What must succeed does so on a machine that stands still for a while, too.
+AGAIN = ("run", "-k", "k", "--lease", "1h", "--", "sh", "-c", WORK)
 
 # Where a fault lasts, most of the time is spent waiting for its end.
 AT_ONCE = 32
@@ -67,7 +69,10 @@ class Case:
         return os.path.join(self.path, name)
 
     def __call__(self, *args, env=None, **more):
-        env = {"HOME": self.path, "IDEM_JOURNAL_DIR": self.file("journal"), **(env or {})}
+        # Not of the working directory: the next test has another, meanwhile.
+        own = {"IDEM_JOURNAL_DIR": "journal", "IDEM_AUDIT_LOG": "audit.log"}
+        own = {name: self.file(file) for name, file in own.items()}
+        env = {"HOME": self.path, **own, **(env or {})}
         with self.idem.start(*args, env=env, cwd=self.path, **more) as process:
             try:
                 stdout, stderr = process.communicate(timeout=TIMEOUT)
@@ -125,7 +130,7 @@ def held(case):
 
 def done(case):
     some(case)
-    equal(case(*RUN).status, 0)
+    equal(case(*AGAIN).status, 0)
 
 
 def unknown(case):
@@ -172,7 +177,7 @@ def judge_run(case, record):
         assert status in (-9, 76, 80, 137, 143), case.got
     else:
         assert status in (80, 137, 143), case.got
-    again = case(*RUN)
+    again = case(*AGAIN)
     if record == "completed":
         equal((again.status, case.effects()), (0, 1))
         assert again.stdout == b"out\n" or b"not kept" in again.stderr, again
@@ -318,8 +323,7 @@ class Loop:
             batch = list(self.pool.map(lambda n: self.suffer(n, mode), some_n))
             cases += [case for case in batch if case.count.hit()]
             for case in batch:
-                if not case.count.hit():
-                    equal(case.got.status, 0)
+                assert case.count.hit() or case.got.status == 0, case.got
             if not all(case.count.hit() for case in batch):
                 return cases
 
