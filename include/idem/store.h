@@ -229,6 +229,10 @@ struct idem_store_ops {
     void (*peek)(struct idem_store *store, struct idem_op **ops, size_t *n);
     /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. */
     int (*submit)(struct idem_store *store, struct idem_op *op);
+    /* Takes @ops in one go, or the first of them for which there is room, and
+     * returns how many. NULL: submit() is called for each. */
+    size_t (*submit_all)(struct idem_store *store, struct idem_op **ops,
+                         size_t n);
     /* Takes @op back, or detaches it. */
     enum idem_cancel (*cancel)(struct idem_store *store, struct idem_op *op);
     /* Works, or waits while others work, until @queue has an answer, nothing of

@@ -292,7 +292,8 @@ enum idem_cancel idem_op_detach(struct idem_op *op)
     return IDEM_CANCEL_ANSWERED;
 }
 
-void idem_op_answer(struct idem_op *op)
+/* True if somebody waits for it; else it is gone. */
+static bool is_awaited(struct idem_op *op)
 {
     int before =
         __atomic_exchange_n(&op->state, IDEM_OP_ANSWERED, __ATOMIC_ACQ_REL);
@@ -301,10 +302,47 @@ void idem_op_answer(struct idem_op *op)
            before == IDEM_OP_DETACHED);
     if (before == IDEM_OP_DETACHED) {
         idem_op_destroy(op);
-    } else {
-        IDEM__CRASH_POINT("queue/answers");
-        idem__queue_push(op->queue, op);
+        return false;
     }
+    return true;
+}
+
+static void push(struct idem_op *first, struct idem_op *last)
+{
+    if (first != NULL) {
+        IDEM__CRASH_POINT("queue/answers");
+        idem__queue_push(first->queue, first, last);
+    }
+}
+
+void idem__op_answer_all(struct idem_op *ops)
+{
+    struct idem_op *first = NULL;
+    struct idem_op *last = NULL;
+
+    while (ops != NULL) {
+        struct idem_op *op = ops;
+
+        ops = op->next;
+        if (!is_awaited(op)) {
+            continue;
+        }
+        /* What is not pushed yet keeps its queue from going away. */
+        if (first != NULL && first->queue == op->queue) {
+            last->next = op;
+        } else {
+            push(first, last);
+            first = op;
+        }
+        last = op;
+    }
+    push(first, last);
+}
+
+void idem_op_answer(struct idem_op *op)
+{
+    op->next = NULL;
+    idem__op_answer_all(op);
 }
 
 /* ---- What callers read ---- */

@@ -19,6 +19,10 @@ int idem__op_import(struct idem_op *op, const struct idem_record *record);
 size_t idem__op_record_len(const struct idem_record *record);
 void idem__op_keep_record(struct idem_op *op, struct idem_record *record);
 
+/* idem_op_answer() for each of @ops, which are linked by next: whoever waits for
+ * several of them wakes up once. */
+void idem__op_answer_all(struct idem_op *ops);
+
 /* An independent copy in state IDLE, without answer, or NULL. */
 struct idem_op *idem__op_clone(const struct idem_op *op);
 

@@ -220,16 +220,17 @@ static void wake_and_unlock(struct idem_queue *queue)
     }
 }
 
-void idem__queue_push(struct idem_queue *queue, struct idem_op *op)
+void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
+                      struct idem_op *last)
 {
     (void)pthread_mutex_lock(&queue->mutex);
-    op->next = NULL;
+    last->next = NULL;
     if (queue->answered == NULL) {
-        queue->answered = op;
+        queue->answered = first;
     } else {
-        queue->answered_last->next = op;
+        queue->answered_last->next = first;
     }
-    queue->answered_last = op;
+    queue->answered_last = last;
     wake_and_unlock(queue);
 }
 
@@ -449,27 +450,88 @@ static void give_nonces(const struct idem_store *store, struct idem_op **ops,
     }
 }
 
-/* The store has it, or it is the caller's again. */
-static int hand_over(struct idem_queue *queue, struct idem_op *op,
-                     struct idem_error *error)
+/* @op was admitted, and is its caller's again. */
+static void give_back(struct idem_queue *queue, struct idem_op *op,
+                      struct idem_error *error)
 {
-    struct idem_store *store = queue->store;
-    int rc = give_nonce(store, op);
+    idem__queue_forget(queue, op);
+    __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
+    idem__queue_observe(queue->store, op);
+    *error = op->error;
+}
 
-    if (rc == 0) {
-        rc = store->ops->submit(store, op);
-        if (rc != 0) {
-            (void)idem_op_fail(op, rc, "too many operations are queued");
+/* What the store took may be gone when this returns. */
+static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
+                              size_t n)
+{
+    size_t taken = 0;
+
+    if (store->ops->submit_all != NULL) {
+        return store->ops->submit_all(store, ops, n);
+    }
+    while (taken < n && store->ops->submit(store, ops[taken]) == 0) {
+        taken++;
+    }
+    return taken;
+}
+
+/* Puts @op, which is at @i, behind the @refused before it. */
+static size_t refuse(struct idem_op **ops, size_t i, size_t refused)
+{
+    struct idem_op *op = ops[i];
+
+    ops[i] = ops[refused];
+    ops[refused] = op;
+    return refused + 1;
+}
+
+static size_t admit_all(struct idem_queue *queue, struct idem_op **ops,
+                        size_t n, struct idem_error *error)
+{
+    size_t refused = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (admit(queue, ops[i], error) != 0) {
+            refused = refuse(ops, i, refused);
         }
     }
-    IDEM__CRASH_POINT("queue/submitted");
-    if (rc != 0) {
-        idem__queue_forget(queue, op);
-        __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
-        idem__queue_observe(store, op);
-        *error = op->error;
+    return refused;
+}
+
+static size_t give_all_nonces(struct idem_queue *queue, struct idem_op **ops,
+                              size_t n, struct idem_error *error)
+{
+    size_t refused = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (i % NONCES == 0) {
+            give_nonces(queue->store, ops + i, n - i < NONCES ? n - i : NONCES);
+        }
+        if (give_nonce(queue->store, ops[i]) != 0) {
+            give_back(queue, ops[i], error);
+            refused = refuse(ops, i, refused);
+        }
     }
-    return rc;
+    return refused;
+}
+
+/* The store has them, or they are the caller's again. */
+static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
+                        size_t n, struct idem_error *error)
+{
+    size_t i = n > 0 ? submit_to_store(queue->store, ops, n) : 0;
+    size_t refused = 0;
+
+    IDEM__CRASH_POINT("queue/submitted");
+    for (; i < n; i++) {
+        (void)idem_op_fail(ops[i], IDEM_EUNAVAILABLE,
+                           "too many operations are queued");
+        give_back(queue, ops[i], error);
+        refused = refuse(ops, i, refused);
+    }
+    return refused;
 }
 
 /* Those that are refused move to the front; @error is of the last. */
@@ -477,32 +539,16 @@ static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
                          size_t n, struct idem_error *error)
 {
     struct idem_store *store = queue->store;
-    size_t refused = 0;
-    size_t late = 0;
-    size_t i;
+    size_t refused = admit_all(queue, ops, n, error);
+    size_t left = n - refused;
 
-    for (i = 0; i < n; i++) {
-        struct idem_op *op = ops[i];
-
-        if (admit(queue, op, error) != 0) {
-            ops[i] = ops[refused];
-            ops[refused++] = op;
-        }
+    if (store->ops->peek != NULL && left > 0) {
+        store->ops->peek(store, ops + refused, &left);
     }
-    ops += refused;
-    n -= refused;
-    if (store->ops->peek != NULL && n > 0) {
-        store->ops->peek(store, ops, &n);
-    }
-    for (i = 0; i < n; i++) {
-        if (i % NONCES == 0) {
-            give_nonces(store, ops + i, n - i < NONCES ? n - i : NONCES);
-        }
-        if (hand_over(queue, ops[i], error) != 0) {
-            ops[late++] = ops[i];
-        }
-    }
-    return refused + late;
+    n = refused + left;
+    refused += give_all_nonces(queue, ops + refused, n - refused, error);
+    refused += hand_over(queue, ops + refused, n - refused, error);
+    return refused;
 }
 
 int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,

@@ -25,8 +25,9 @@ struct idem_queue {
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store);
 void idem__queue_finish(struct idem_queue *queue);
 
-/* Adds an answered op. */
-void idem__queue_push(struct idem_queue *queue, struct idem_op *op);
+/* Adds the answered ops from @first to @last, linked by next. */
+void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
+                      struct idem_op *last);
 
 /* True while a thread sleeps in idem_queue_sleep(). */
 bool idem__queue_has_sleeper(struct idem_queue *queue);

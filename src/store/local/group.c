@@ -10,6 +10,7 @@
 
 #include "base/crash.h"
 #include "base/host.h"
+#include "queue/op.h"
 #include "queue/queue.h"
 #include "store/shared/verbs.h"
 
@@ -70,7 +71,6 @@ static void append(struct idem__group *group, struct idem_op *op)
     }
     group->pending_last = op;
     group->pending_len++;
-    idem__gather_came(&group->gather, group->pending_len);
 }
 
 static void unlink_op(struct idem__group *group, struct idem_op *op)
@@ -110,25 +110,26 @@ void idem__group_finish(struct idem__group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-int idem__group_submit(struct idem__group *group, struct idem_op *op)
+/* The leader hears of them when all are there, so that it takes all. */
+size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
+                          size_t n)
 {
-    struct idem_queue *queue = op->queue;
-    int rc = 0;
+    struct idem_queue *queue = ops[0]->queue;
+    size_t taken = 0;
 
     (void)pthread_mutex_lock(&group->mutex);
-    if (group->pending_len == group->store->options.queue_max) {
-        rc = IDEM_EUNAVAILABLE;
-    } else {
-        append(group, op);
-        if (group->threaded) {
-            (void)pthread_cond_signal(&group->wake);
-        }
+    while (taken < n && group->pending_len < group->store->options.queue_max) {
+        append(group, ops[taken++]);
     }
+    idem__gather_came(&group->gather, group->pending_len);
     (void)pthread_mutex_unlock(&group->mutex);
-    if (rc == 0 && !group->threaded) {
+    /* Who is woken up does not have to wait for the mutex. */
+    if (group->threaded) {
+        (void)pthread_cond_signal(&group->wake);
+    } else if (taken > 0) {
         idem_queue_poke(queue);
     }
-    return rc;
+    return taken;
 }
 
 enum idem_cancel idem__group_cancel(struct idem__group *group,
@@ -189,21 +190,25 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
         idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
     (void)pthread_mutex_lock(&group->mutex);
     append(group, op);
+    idem__gather_came(&group->gather, group->pending_len);
     (void)pthread_mutex_unlock(&group->mutex);
     return true;
 }
 
 static void answer_all(struct idem__group *group, struct idem_op *batch)
 {
-    while (batch != NULL) {
-        struct idem_op *next = batch->next;
+    struct idem_op **at = &batch;
 
-        batch->next = NULL;
-        if (!give_back(group, batch)) {
-            idem_op_answer(batch);
+    while (*at != NULL) {
+        struct idem_op *next = (*at)->next;
+
+        if (give_back(group, *at)) {
+            *at = next;
+        } else {
+            at = &(*at)->next;
         }
-        batch = next;
     }
+    idem__op_answer_all(batch);
 }
 
 /* Takes off the queue what is refused: those whose deadline has come if that is
@@ -248,7 +253,7 @@ static void call_next_leader(struct idem__group *group)
     struct idem_queue *first = NULL;
     struct idem_op *op;
 
-    if (group->pending == NULL || group->threaded) {
+    if (group->threaded) {
         return;
     }
     for (op = group->pending; op != NULL; op = op->next) {
@@ -347,12 +352,23 @@ static void *lead_always(void *arg)
     return NULL;
 }
 
+static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
+{
+    while (!idem_queue_ready(queue) && idem__mono_ms() < deadline_ms) {
+        idem_queue_sleep(queue, deadline_ms);
+    }
+}
+
 void idem__group_drive(struct idem__group *group, struct idem_queue *queue,
                        int64_t deadline_ms)
 {
+    if (group->threaded) {
+        wait_for_thread(queue, deadline_ms);
+        return;
+    }
     (void)pthread_mutex_lock(&group->mutex);
     while (!idem_queue_ready(queue)) {
-        if (!group->threaded && !group->led && group->pending != NULL) {
+        if (!group->led && group->pending != NULL) {
             lead(group);
             continue;
         }

@@ -43,8 +43,10 @@ int idem__group_init(struct idem__group *group, struct idem_store *store,
                      const struct idem__group_ops *ops, bool threaded);
 void idem__group_finish(struct idem__group *group);
 
-/* submit, cancel and drive of struct idem_store_ops. */
-int idem__group_submit(struct idem__group *group, struct idem_op *op);
+/* submit_all, cancel and drive of struct idem_store_ops. The @ops, one or more,
+ * are of one queue. */
+size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
+                          size_t n);
 enum idem_cancel idem__group_cancel(struct idem__group *group,
                                     struct idem_op *op);
 void idem__group_drive(struct idem__group *group, struct idem_queue *queue,

@@ -151,16 +151,21 @@ static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
 
 /* ---- The door ---- */
 
-static int sqlite_submit(struct idem_store *base, struct idem_op *op)
+static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
+                                size_t n)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
+    size_t i;
 
-    if (read_only(store)) {
-        (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
-        idem_op_answer(op);
-        return 0;
+    if (!read_only(store)) {
+        return idem__group_submit(&store->group, ops, n);
     }
-    return idem__group_submit(&store->group, op);
+    for (i = 0; i < n; i++) {
+        (void)idem_op_fail(ops[i], IDEM_EDENIED,
+                           "the store was opened read-only");
+        idem_op_answer(ops[i]);
+    }
+    return n;
 }
 
 static enum idem_cancel sqlite_cancel(struct idem_store *base,
@@ -237,7 +242,7 @@ static void sqlite_close(struct idem_store *base)
 static const struct idem_store_ops sqlite_ops = {
     .name = "sqlite",
     .peek = sqlite_peek,
-    .submit = sqlite_submit,
+    .submit_all = sqlite_submit_all,
     .cancel = sqlite_cancel,
     .drive = sqlite_drive,
     .close = sqlite_close,

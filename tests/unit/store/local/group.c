@@ -96,9 +96,10 @@ static const struct idem__group_ops group_ops = {
     .refuse = refuse,
 };
 
-static int submit_op(struct idem_store *base, struct idem_op *op)
+static size_t submit_all(struct idem_store *base, struct idem_op **ops,
+                         size_t n)
 {
-    return idem__group_submit(&store_of(base)->group, op);
+    return idem__group_submit(&store_of(base)->group, ops, n);
 }
 
 static enum idem_cancel cancel(struct idem_store *base, struct idem_op *op)
@@ -120,7 +121,7 @@ static void close_store(struct idem_store *base)
 
 static const struct idem_store_ops store_ops = {
     .name = "group",
-    .submit = submit_op,
+    .submit_all = submit_all,
     .cancel = cancel,
     .drive = drive,
     .close = close_store,
@@ -261,6 +262,89 @@ TEST(group, refusesWhenFull)
     assert_ok(idem_queue_submit(queue, op, &why));
     reap_all(queue, 3);
     finish(&store, queue);
+}
+
+/* What is submitted together runs together, also where a thread stands ready: it
+ * hears of the first when the last is there. */
+TEST(group, takesAllOfATurn)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, true, 4096);
+    struct idem_op *ops[40];
+    unsigned round;
+    size_t i;
+
+    for (round = 0; round < 50; round++) {
+        for (i = 0; i < COUNT(ops); i++) {
+            ops[i] = make_op(0);
+        }
+        assert_int_equal(idem_queue_submit_all(queue, ops, COUNT(ops), &why),
+                         0);
+        reap_all(queue, COUNT(ops));
+        assert_int_equal(store.runs, round + 1);
+        assert_int_equal(store.lens[round], COUNT(ops));
+    }
+    finish(&store, queue);
+}
+
+/* Of a turn that is too large the first are taken; the others are their caller's
+ * again, and can be submitted once there is room. */
+TEST(group, takesWhatThereIsRoomFor)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 3);
+    struct idem_op *ops[5];
+    struct idem_op *made[COUNT(ops)];
+    size_t i;
+
+    for (i = 0; i < COUNT(ops); i++) {
+        made[i] = ops[i] = make_op(0);
+    }
+    assert_int_equal(idem_queue_submit_all(queue, ops, COUNT(ops), &why), 2);
+    assert_why("too many");
+    assert_int_equal(idem_queue_len(queue), 3);
+    for (i = 0; i < 2; i++) {
+        assert_ptr_equal(ops[i], made[3 + i]);
+        assert_int_equal(idem_op_code(ops[i]), IDEM_EUNAVAILABLE);
+    }
+    reap_all(queue, 3);
+    assert_int_equal(store.lens[0], 3);
+    assert_int_equal(idem_queue_submit_all(queue, ops, 2, &why), 0);
+    reap_all(queue, 2);
+    finish(&store, queue);
+}
+
+/* One batch may be of several queues, in any order: each answer comes to its own,
+ * and in the order in which it was asked. */
+TEST(group, answersEachInItsQueue)
+{
+    static const unsigned order[] = {0, 0, 1, 0, 2, 2, 1, 1, 0, 2};
+    struct store store;
+    struct idem_queue *queues[3];
+    struct idem_op *ops[COUNT(order)];
+    size_t i;
+    unsigned q;
+
+    queues[0] = open_store(&store, false, 4096);
+    assert_ok(idem_queue_create(&store.base, &queues[1], &why));
+    assert_ok(idem_queue_create(&store.base, &queues[2], &why));
+    for (i = 0; i < COUNT(order); i++) {
+        ops[i] = make_op(0);
+        assert_ok(idem_queue_submit(queues[order[i]], ops[i], &why));
+    }
+    for (q = 0; q < COUNT(queues); q++) {
+        for (i = 0; i < COUNT(order); i++) {
+            if (order[i] == q) {
+                assert_ptr_equal(idem_queue_reap(queues[q], -1), ops[i]);
+                idem_op_destroy(ops[i]);
+            }
+        }
+        assert_null(idem_queue_reap(queues[q], 0));
+    }
+    assert_int_equal(store.runs, 1);
+    idem_queue_destroy(queues[2]);
+    idem_queue_destroy(queues[1]);
+    finish(&store, queues[0]);
 }
 
 /* ---- The descriptor ---- */
