@@ -45,6 +45,9 @@
 /* How many limits a location may have. */
 #define NGX_HTTP_IDEM_LIMITS    8
 
+/* A retention without an end. */
+#define NGX_HTTP_IDEM_FOREVER   -2
+
 
 typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
 typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
@@ -121,7 +124,7 @@ typedef struct {
     ngx_http_complex_value_t *key_value;
     ngx_uint_t                methods;
     ngx_msec_t                lease;
-    time_t                    retention;    /* -2: for ever */
+    time_t                    retention;    /* or ..._FOREVER */
     ngx_uint_t                on_expired;
     ngx_msec_t                wait;
     ngx_uint_t                waiters;
@@ -333,6 +336,26 @@ ngx_http_idem_slice(const ngx_str_t *s)
 {
     return idem_bytes(s->data, s->len);
 }
+
+
+/* directives.c */
+char *ngx_http_idem_conf_store(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_idem_conf_scope(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_idem_conf_retention(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_idem_conf_wait(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_idem_conf_outcome(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+
+/* conf.c: all directives of a location together. */
+void *ngx_http_idem_create_loc_conf(ngx_conf_t *cf);
+char *ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 
 
 /* handler.c: the phase handler. */

@@ -1,0 +1,249 @@
+
+/*
+ * What a location is configured to do, and what is refused.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+static char *ngx_http_idem_check(ngx_conf_t *cf,
+    ngx_http_idem_loc_conf_t *conf);
+
+
+void *
+ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
+{
+    ngx_http_idem_loc_conf_t  *conf;
+
+    conf = ngx_pcalloc(cf->pool, sizeof(ngx_http_idem_loc_conf_t));
+    if (conf == NULL) {
+        return NULL;
+    }
+
+    conf->enable = NGX_CONF_UNSET_UINT;
+    conf->store = NGX_CONF_UNSET_PTR;
+    conf->scope = NGX_CONF_UNSET_PTR;
+    conf->key_value = NGX_CONF_UNSET_PTR;
+    conf->lease = NGX_CONF_UNSET_MSEC;
+    conf->retention = NGX_CONF_UNSET;
+    conf->on_expired = NGX_CONF_UNSET_UINT;
+    conf->wait = NGX_CONF_UNSET_MSEC;
+    conf->waiters = NGX_CONF_UNSET_UINT;
+    conf->fingerprint = NGX_CONF_UNSET_UINT;
+    conf->fingerprint_values = NGX_CONF_UNSET_PTR;
+    conf->outcome_words = NGX_CONF_UNSET_PTR;
+    conf->replay_headers = NGX_CONF_UNSET_PTR;
+    conf->max_request = NGX_CONF_UNSET_SIZE;
+    conf->max_response = NGX_CONF_UNSET_SIZE;
+    conf->keep_request = NGX_CONF_UNSET;
+    conf->limits = NGX_CONF_UNSET_PTR;
+    conf->store_error = NGX_CONF_UNSET_UINT;
+    conf->chain = NGX_CONF_UNSET;
+
+    return conf;
+}
+
+
+char *
+ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_str_t                  *words;
+    ngx_uint_t                  i;
+    ngx_http_idem_loc_conf_t   *prev = parent;
+    ngx_http_idem_loc_conf_t   *conf = child;
+    ngx_http_idem_main_conf_t  *imcf;
+
+    if (conf->scope == NGX_CONF_UNSET_PTR) {
+        conf->scope_global = prev->scope_global;
+    }
+
+    if (conf->key_value == NGX_CONF_UNSET_PTR) {
+        conf->key_name = prev->key_name;
+    }
+
+    if (conf->fingerprint == NGX_CONF_UNSET_UINT) {
+        conf->fingerprint_secret = prev->fingerprint_secret;
+    }
+
+    ngx_conf_merge_uint_value(conf->enable, prev->enable, NGX_HTTP_IDEM_OFF);
+    ngx_conf_merge_ptr_value(conf->store, prev->store, NULL);
+    ngx_conf_merge_ptr_value(conf->scope, prev->scope, NULL);
+    ngx_conf_merge_ptr_value(conf->key_value, prev->key_value, NULL);
+    ngx_conf_merge_bitmask_value(conf->methods, prev->methods,
+                                 (NGX_CONF_BITMASK_SET
+                                  |NGX_HTTP_POST|NGX_HTTP_PATCH));
+    ngx_conf_merge_msec_value(conf->lease, prev->lease, 60000);
+    ngx_conf_merge_value(conf->retention, prev->retention, 86400);
+    ngx_conf_merge_uint_value(conf->on_expired, prev->on_expired, IDEM_HOLD);
+    ngx_conf_merge_msec_value(conf->wait, prev->wait, 0);
+    ngx_conf_merge_uint_value(conf->waiters, prev->waiters, 1024);
+    ngx_conf_merge_uint_value(conf->fingerprint, prev->fingerprint,
+                              NGX_HTTP_IDEM_FP_DEFAULT);
+    ngx_conf_merge_ptr_value(conf->fingerprint_values,
+                             prev->fingerprint_values, NULL);
+    ngx_conf_merge_ptr_value(conf->outcome_words, prev->outcome_words, NULL);
+    ngx_conf_merge_ptr_value(conf->replay_headers, prev->replay_headers, NULL);
+    ngx_conf_merge_size_value(conf->max_request, prev->max_request,
+                              16 * 1024 * 1024);
+    ngx_conf_merge_size_value(conf->max_response, prev->max_response,
+                              16 * 1024 * 1024);
+    ngx_conf_merge_value(conf->keep_request, prev->keep_request, 0);
+    ngx_conf_merge_ptr_value(conf->limits, prev->limits, NULL);
+    ngx_conf_merge_uint_value(conf->store_error, prev->store_error, 0);
+    ngx_conf_merge_value(conf->chain, prev->chain, 1);
+
+    if (conf->key_name.len == 0) {
+        ngx_str_set(&conf->key_name, "idempotency-key");
+    }
+
+    idem_http_outcomes_init(&conf->outcomes);
+
+    if (conf->outcome_words != NULL) {
+        words = conf->outcome_words->elts;
+
+        for (i = 0; i < conf->outcome_words->nelts; i++) {
+            (void) idem_http_outcomes_set(&conf->outcomes,
+                      ngx_http_idem_slice(&words[2 * i]),
+                      idem_http_outcome_of(ngx_http_idem_slice(&words[2 * i + 1])));
+        }
+    }
+
+    if (conf->enable == NGX_HTTP_IDEM_OFF) {
+        return NGX_CONF_OK;
+    }
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_idempotency_module);
+    imcf->enabled = 1;
+
+    return ngx_http_idem_check(cf, conf);
+}
+
+
+static char *
+ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
+{
+    const char  *wrong = NULL;
+
+    if (conf->store == NULL) {
+        wrong = "\"idempotency_store\" says where outcomes are recorded, and "
+                "must be set";
+
+    } else if (conf->scope == NULL && !conf->scope_global) {
+        wrong = "\"idempotency_scope\" says whose keys these are, and must be "
+                "set: to a variable of your authentication, or to \"global\"";
+
+    } else if (conf->lease < IDEM_LEASE_MIN_MS) {
+        wrong = "\"idempotency_lease\" must be 2s or more";
+
+    } else if (conf->retention != NGX_HTTP_IDEM_FOREVER
+               && (conf->retention < 1
+                   || (uint64_t) conf->retention * 1000 < conf->lease))
+    {
+        wrong = "\"idempotency_retention\" must not be shorter than "
+                "\"idempotency_lease\"";
+
+    } else if (conf->retention != NGX_HTTP_IDEM_FOREVER
+               && conf->retention > IDEM_DURATION_MAX_MS / 1000)
+    {
+        wrong = "\"idempotency_retention\" is too long; say \"forever\"";
+
+    } else if (conf->max_response > IDEM_RESULT_MAX) {
+        wrong = "\"idempotency_max_response\" must be 64m or less";
+    }
+
+    if (wrong == NULL) {
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", wrong);
+    return NGX_CONF_ERROR;
+}
+
+
+/* In all of these modules it is the first member of what belongs to a location. */
+
+static ngx_http_upstream_conf_t *
+ngx_http_idem_upstream_conf(ngx_conf_t *cf, const char *name)
+{
+    ngx_uint_t            i;
+    ngx_http_conf_ctx_t  *ctx = cf->ctx;
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+        if (cf->cycle->modules[i]->type == NGX_HTTP_MODULE
+            && ngx_strcmp(cf->cycle->modules[i]->name, name) == 0)
+        {
+            return ctx->loc_conf[cf->cycle->modules[i]->ctx_index];
+        }
+    }
+
+    return NULL;
+}
+
+
+/* What would do the work twice is refused. */
+
+static char *
+ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
+{
+    static const struct {
+        const char  *module;
+        const char  *directive;
+    } upstreams[] = {
+        { "ngx_http_proxy_module", "proxy_next_upstream" },
+        { "ngx_http_fastcgi_module", "fastcgi_next_upstream" },
+        { "ngx_http_uwsgi_module", "uwsgi_next_upstream" },
+        { "ngx_http_scgi_module", "scgi_next_upstream" },
+        { "ngx_http_grpc_module", "grpc_next_upstream" }
+    };
+
+    ngx_uint_t                 i;
+    ngx_http_err_page_t       *page;
+    ngx_http_upstream_conf_t  *ucf;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (ngx_http_idem_check_values(cf, conf) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 0; i < sizeof(upstreams) / sizeof(upstreams[0]); i++) {
+        ucf = ngx_http_idem_upstream_conf(cf, upstreams[i].module);
+
+        if (ucf != NULL
+            && ucf->next_upstream != NGX_CONF_UNSET_UINT
+            && (ucf->next_upstream & NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT))
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%s non_idempotent\" may do the work of one "
+                               "idempotency key twice", upstreams[i].directive);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->error_pages != NULL) {
+        page = clcf->error_pages->elts;
+
+        for (i = 0; i < clcf->error_pages->nelts; i++) {
+            if (page[i].value.value.len > 0
+                && page[i].value.value.data[0] == '@')
+            {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "\"error_page %i ... %V\" may do the work "
+                                   "of one idempotency key twice",
+                                   page[i].status, &page[i].value.value);
+                return NGX_CONF_ERROR;
+            }
+        }
+    }
+
+    if (clcf->post_action.len > 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"post_action\" may do the work of one "
+                           "idempotency key twice");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
