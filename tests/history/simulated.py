@@ -38,14 +38,14 @@ def add_mode(mode):
         histories.explained(CHECK, live(SIM, mode, schedules))
 
     def long_ones_are_explained():
-        schedules = 10_000 if tap.LONG else 20 if SANITIZED else 100
+        schedules = 3_000 if tap.LONG else 20 if SANITIZED else 100
         part = 500  # So that the file stays small.
         ops = 0
         for start in range(0, schedules, part):
             number = min(part, schedules - start)
             more = ["--seed", 1 + start, "--clients", 8, "--rounds", 100]
             path = live(SIM, mode, number, *more)
-            # Of ten thousand, a few have more orders than there is memory for.
+            # Of thousands, a few have more orders than there is memory for.
             undecided = part // 100 if tap.LONG else 0
             count, found, slowest = histories.explained(CHECK, path, undecided=undecided)
             tap.equal(count, number)

@@ -25,7 +25,7 @@ COMPILER = sys.argv[4:] or ["cc"]
 del sys.argv[1:]
 
 SANITIZED = b"__asan_init" in DRIVE.read_bytes()
-HISTORIES = 200 if tap.LONG else 6
+HISTORIES = 60 if tap.LONG else 6
 CALLS = 200 if tap.LONG else 100  # Of each thread, between which it may sleep.
 # Most of the time they sleep, so that leases end.
 AT_ONCE = 8
