@@ -182,7 +182,8 @@ static const char *judge_store(const struct story *story,
     if (story->judge_file != NULL) {
         return story->judge_file(path, told);
     }
-    if (story_open_at(path, 0, &store) != 0) {
+    if (story_open_after(path, &store) != 0) {
+        (void)strcpy(shared->told.text, story_why.text);
         return "the store does not open again";
     }
     bad = story->judge(store, told);

@@ -27,15 +27,35 @@ static int shifted_clock(void *ctx, struct idem_clock_reading *ret)
     return 0;
 }
 
-int story_open_at(const char *path, unsigned flags,
-                  struct idem_store **ret_store)
+static int open_for(const char *path, unsigned flags, int64_t timeout_ms,
+                    struct idem_store **ret_store)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
 
     options.flags = flags;
-    options.timeout_ms = 30;
+    options.timeout_ms = timeout_ms;
     options.host.clock = shifted_clock;
     return idem_sqlite_open(path, &options, ret_store, &story_why);
+}
+
+int story_open_at(const char *path, unsigned flags,
+                  struct idem_store **ret_store)
+{
+    return open_for(path, flags, 30, ret_store);
+}
+
+int story_open_after(const char *path, struct idem_store **ret_store)
+{
+    return open_for(path, 0, 60 * 1000, ret_store);
+}
+
+/* Where nothing fails, a store that was not to be had in time was busy, as the
+ * machine may be: it is asked again. */
+static bool was_busy(int rc)
+{
+    static unsigned left = 1000;
+
+    return rc == IDEM_EUNAVAILABLE && left > 0 && left-- > 0;
 }
 
 void story_must(int rc)
@@ -49,8 +69,12 @@ void story_must(int rc)
 struct idem_store *story_open(const char *path)
 {
     struct idem_store *store;
+    int rc;
 
-    story_must(story_open_at(path, 0, &store));
+    do {
+        rc = story_open_at(path, 0, &store);
+    } while (was_busy(rc));
+    story_must(rc);
     return store;
 }
 
@@ -81,14 +105,19 @@ int story_once(struct idem_store *store, const char *key)
     struct idem_request request = story_request(key);
     struct idem_result result = {.bytes = idem_str(STORY_RESULT)};
     struct idem_attempt *attempt;
-    int rc = idem_begin(store, &request, &attempt, &story_why);
+    int rc;
 
-    if (rc == 0) {
-        rc = attempt->verdict == IDEM_STARTED
-                 ? idem_complete(attempt, &result, &story_why)
-                 : IDEM_EINVALID;
-        idem_attempt_destroy(attempt);
+    do {
+        rc = idem_begin(store, &request, &attempt, &story_why);
+    } while (was_busy(rc));
+    if (rc != 0) {
+        return rc;
     }
+    rc = IDEM_EINVALID;
+    while (attempt->verdict == IDEM_STARTED &&
+           was_busy(rc = idem_complete(attempt, &result, &story_why))) {
+    }
+    idem_attempt_destroy(attempt);
     return rc;
 }
 

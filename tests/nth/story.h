@@ -65,9 +65,13 @@ extern int64_t story_shift_ms;
 /* Aborts unless @rc is 0. */
 void story_must(int rc);
 
-/* A store in the file @path, with short patience. */
+/* A store in the file @path, with short patience: what fails for ever is soon
+ * given up. */
 int story_open_at(const char *path, unsigned flags,
                   struct idem_store **ret_store);
+
+/* The same when nothing fails any more, with as much as a busy machine needs. */
+int story_open_after(const char *path, struct idem_store **ret_store);
 struct idem_store *story_open(const char *path);
 
 struct idem_request story_request(const char *key);
