@@ -6,6 +6,10 @@
 
 #include <jq.h>
 
+/* <jv.h> brings a function that calls this one. Nobody calls it; but without
+ * optimization it stays, and libjq is not linked. */
+jv_kind jv_get_kind(jv) __attribute__((weak));
+
 /* The functions that we use, with the types of <jq.h>. */
 #define IDEM__JQ_MAP(IDEM__X)                                                  \
     IDEM__X(jq_state *, jq_init, (void))                                       \

@@ -143,6 +143,26 @@ TEST(parse, wantsDashesBeforeACommandLine)
     command.takes_command = false;
 }
 
+/* But for an event, where the command line is what handles it. */
+TEST(parse, takesAnEventBeforeACommandLine)
+{
+    command.takes_command = true;
+    command.takes_event = true;
+    assert_int_equal(parse("test @event.json -f -- cmd -o"), 0);
+    assert_int_equal(operands(), 3);
+    assert_string_equal(argv[first], "@event.json");
+    assert_string_equal(argv[first + 1], "cmd");
+    assert_true(got.flag);
+    assert_int_equal(parse("test - -- cmd"), 0);
+    assert_int_equal(operands(), 2);
+    assert_string_equal(argv[first], "-");
+    assert_int_equal(parse("test event.json -- cmd"), CLI_USAGE);
+    command.takes_event = false;
+    assert_int_equal(parse("test @event.json -- cmd"), CLI_USAGE);
+    assert_int_equal(parse("test - -- cmd"), CLI_USAGE);
+    command.takes_command = false;
+}
+
 static void check_refused(const char *const *lines)
 {
     for (; *lines != NULL; lines++) {

@@ -88,6 +88,34 @@ TEST(story, tellsAll)
         "\"takeover\":true,\"idem_status\":137}\n");
 }
 
+/* Another is at work: for how long; and where an outcome waits for its store. */
+TEST(story, tellsWhatWaits)
+{
+    static const struct idem_record record = {.status = IDEM_STATUS_IN_PROGRESS,
+                                              .fence = 7,
+                                              .attempts = 1};
+    const char *path = temp_path("waits");
+    struct idem_attempt attempt = {.verdict = IDEM_BUSY,
+                                   .lease_left_ms = 1500,
+                                   .record = &record};
+    struct story story;
+
+    story_init(&story, idem_str(""), idem_str("k"));
+    story_set_attempt(&story, &attempt);
+    story_set_journal(&story, strdup("/var/lib/an-earlier.idj"));
+    story_set_journal(&story, strdup("/var/lib/one.idj"));
+    story_tell(&story, 75, -1, path);
+    assert_string_equal(
+        content(path),
+        "{\"verdict\":\"BUSY\",\"executed\":false,\"recorded\":false,"
+        "\"status\":\"in_progress\",\"not_kept\":false,"
+        "\"replayed_bytes\":0,\"scope\":\"\",\"key\":\"k\",\"fence\":7,"
+        "\"attempts\":1,\"takeover\":false,\"lease_left_ms\":1500,"
+        "\"journal\":\"/var/lib/one.idj\",\"idem_status\":75}\n");
+    story_finish(&story);
+    assert_null(story.journal);
+}
+
 /* Nobody wants to know; and nothing can be written: that changes nothing else. */
 TEST(story, isNobodysTrouble)
 {

@@ -75,6 +75,16 @@ static int keyed_with_much(void)
     return fingerprint_of(idem_bytes(secret, sizeof(secret)));
 }
 
+/* More than is gathered before libcrypto is told. */
+static int long_part(void)
+{
+    static const char text[1000];
+    struct idem_slice parts[] = {idem_str("a"), {text, sizeof(text)}};
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+
+    return idem_fingerprint(parts, COUNT(parts), idem_str(""), fingerprint);
+}
+
 static int key_of(struct idem_slice secret)
 {
     struct idem__hmac_key key;
@@ -275,6 +285,7 @@ TEST(hash, failsWhoeverNeedsIt)
         {"a fingerprint", plain},
         {"a keyed fingerprint", keyed},
         {"one with a long key", keyed_with_much},
+        {"one of much", long_part},
         {"a key made ready", ready_key},
         {"a long key made ready", ready_key_of_much},
         {"a signature", sign},
