@@ -56,7 +56,7 @@ static bool is_env(const char *name, struct idem_slice value)
     const char *text = getenv(name);
 
     return text != NULL && strlen(text) == value.len &&
-           memcmp(text, value.base, value.len) == 0;
+           (value.len == 0 || memcmp(text, value.base, value.len) == 0);
 }
 
 /* True if we are part of the very work that we would wait for. */

@@ -90,13 +90,14 @@ static int add_commit(struct idem_op *op, const struct idem_result *result,
     struct idem_commit *commit =
         idem__zalloc(sizeof(*commit) + total_len(writes, writes_len, result));
     uint8_t digest[IDEM__SHA256_LEN];
-    uint8_t *at = (uint8_t *)(commit + 1);
+    uint8_t *at;
 
     op->commit = commit;
     if (commit == NULL) {
         idem_op_destroy(op);
         return idem__error_plain(error, IDEM_ENOMEM);
     }
+    at = (uint8_t *)(commit + 1);
     commit->writes = keep_writes(&at, writes, writes_len);
     commit->writes_len = writes_len;
     commit->outcome.status = IDEM_STATUS_COMPLETED;

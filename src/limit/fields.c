@@ -30,7 +30,7 @@ static void quote(struct idem_slice name, char *to)
 /* Whole seconds that are not less than @ms. */
 static long long seconds(int64_t ms)
 {
-    return ms <= 0 ? 0 : (long long)((ms + 999) / 1000);
+    return ms <= 0 ? 0 : (long long)(ms / 1000 + (ms % 1000 != 0));
 }
 
 int idem_limit_fields(const struct idem_limit_request *limit,
