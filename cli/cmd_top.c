@@ -184,9 +184,7 @@ static void print_look(struct top *top, struct cli_look *look)
     size_t i;
 
     window(&rows, &columns);
-    if (look->len > 0) {
-        qsort(look->open, look->len, sizeof(look->open[0]), compare);
-    }
+    cli_look_sort(look, compare);
     cli_time_text(look->now_ms, time);
     (void)fputs("\033[H", stdout);
     (void)snprintf(line, sizeof(line),

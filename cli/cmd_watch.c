@@ -274,10 +274,7 @@ static enum cli_level look(struct watch *watch)
     } else {
         print_look_line(watch, level);
     }
-    if (watch->look.len > 0) {
-        qsort(watch->look.open, watch->look.len, sizeof(watch->look.open[0]),
-              compare);
-    }
+    cli_look_sort(&watch->look, compare);
     for (i = 0; i < watch->look.len; i++) {
         tell_record(watch, &watch->look.open[i]);
     }

@@ -157,6 +157,14 @@ int cli_look(struct idem_store *store, const struct idem_slice *scope,
     return rc;
 }
 
+void cli_look_sort(struct cli_look *look,
+                   int (*compare)(const void *a, const void *b))
+{
+    if (look->len > 0) {
+        qsort(look->open, look->len, sizeof(look->open[0]), compare);
+    }
+}
+
 void cli_look_finish(struct cli_look *look)
 {
     size_t i;

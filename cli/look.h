@@ -33,6 +33,11 @@ struct cli_look {
  * calls cli_look_finish(). An enum idem_code. */
 int cli_look(struct idem_store *store, const struct idem_slice *scope,
              struct cli_look *ret_look, struct idem_error *ret_error);
+
+/* Puts what is open in the order of @compare, as qsort() would; there may be
+ * nothing. */
+void cli_look_sort(struct cli_look *look,
+                   int (*compare)(const void *a, const void *b));
 void cli_look_finish(struct cli_look *look);
 
 #endif

@@ -303,13 +303,6 @@ void idem_queue_poke(struct idem_queue *queue)
     wake_and_unlock(queue);
 }
 
-void idem__queue_forget(struct idem_queue *queue, struct idem_op *op)
-{
-    (void)pthread_mutex_lock(&queue->mutex);
-    leave(queue, op);
-    (void)pthread_mutex_unlock(&queue->mutex);
-}
-
 size_t idem_queue_len(struct idem_queue *queue)
 {
     size_t len;
@@ -454,7 +447,9 @@ static void give_nonces(const struct idem_store *store, struct idem_op **ops,
 static void give_back(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *error)
 {
-    idem__queue_forget(queue, op);
+    (void)pthread_mutex_lock(&queue->mutex);
+    leave(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
     __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     idem__queue_observe(queue->store, op);
     *error = op->error;

@@ -32,9 +32,6 @@ void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
 /* True while a thread sleeps in idem_queue_sleep(). */
 bool idem__queue_has_sleeper(struct idem_queue *queue);
 
-/* @op was not taken by the store: it does not count. */
-void idem__queue_forget(struct idem_queue *queue, struct idem_op *op);
-
 /* Takes @op back from the store or detaches it; it has left the queue then. */
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op);

@@ -262,14 +262,11 @@ static void lay_out(struct tape *tape)
 
 /* ---- Use ---- */
 
-/* Of some of these files SQLite says NOMEM, though there is memory for all that is
- * in them; nothing was done then, either. */
 static void is_documented(int rc)
 {
     bool is = rc == 0 || rc == IDEM_ECORRUPT || rc == IDEM_ECONFIG ||
               rc == IDEM_EUNAVAILABLE || rc == IDEM_ENOTFOUND ||
-              rc == IDEM_EFULL || rc == IDEM_EDENIED || rc == IDEM_EUNKNOWN ||
-              rc == IDEM_ENOMEM;
+              rc == IDEM_EFULL || rc == IDEM_EDENIED || rc == IDEM_EUNKNOWN;
 
     if (!is) {
         fprintf(stderr, "fuzz: it answered %s\n", idem_error_name(rc));
@@ -380,7 +377,10 @@ static void use(struct tape *tape)
         return;
     }
     get_all(store);
-    is_documented(idem_list(store, &filter, see, NULL, NULL, NULL));
+    /* Of one of these files SQLite says NOMEM, with memory for all that is in it;
+     * a list changes nothing. */
+    rc = idem_list(store, &filter, see, NULL, NULL, NULL);
+    is_documented(rc == IDEM_ENOMEM ? 0 : rc);
     for (i = 0; i < KEYS; i++) {
         begin_one(store, i);
     }

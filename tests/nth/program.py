@@ -70,9 +70,8 @@ class Case:
 
     def __call__(self, *args, env=None, **more):
         # Not of the working directory: the next test has another, meanwhile.
-        own = {"IDEM_JOURNAL_DIR": "journal", "IDEM_AUDIT_LOG": "audit.log"}
-        own = {name: self.file(file) for name, file in own.items()}
-        env = {"HOME": self.path, **own, **(env or {})}
+        files = {"IDEM_JOURNAL_DIR": self.file("journal"), "IDEM_AUDIT_LOG": self.file("audit.log")}
+        env = {"HOME": self.path, **files, **(env or {})}
         with self.idem.start(*args, env=env, cwd=self.path, **more) as process:
             try:
                 stdout, stderr = process.communicate(timeout=TIMEOUT)

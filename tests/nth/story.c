@@ -113,10 +113,11 @@ int story_once(struct idem_store *store, const char *key)
     if (rc != 0) {
         return rc;
     }
-    rc = IDEM_EINVALID;
-    while (attempt->verdict == IDEM_STARTED &&
-           was_busy(rc = idem_complete(attempt, &result, &story_why))) {
-    }
+    do {
+        rc = attempt->verdict == IDEM_STARTED
+                 ? idem_complete(attempt, &result, &story_why)
+                 : IDEM_EINVALID;
+    } while (was_busy(rc));
     idem_attempt_destroy(attempt);
     return rc;
 }
