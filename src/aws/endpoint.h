@@ -13,7 +13,7 @@ struct idem__aws_endpoint {
     char host[IDEM__AWS_HOST_MAX]; /* The Host header: with a port unless it is
                                       the scheme's own. */
     char path[IDEM__AWS_PATH_MAX]; /* "/", or the endpoint's own. */
-    char url[IDEM__AWS_HOST_MAX + IDEM__AWS_PATH_MAX];
+    char url[sizeof("https://") + IDEM__AWS_HOST_MAX + IDEM__AWS_PATH_MAX];
     bool tls;
     bool local; /* Loopback or link-local: no proxy is asked. */
 };
