@@ -20,7 +20,6 @@ del sys.argv[1:]
 
 MODES = ("embedded", "remote")
 WRAPPED = ["-Wl,--wrap=clock_gettime", "-Wl,--wrap=getpid"]
-SANITIZED = b"__asan_init" in SIM.read_bytes()
 
 
 def live(program, mode, schedules, *more):
@@ -34,11 +33,11 @@ def live(program, mode, schedules, *more):
 
 def add_mode(mode):
     def are_explained():
-        schedules = 50_000 if tap.LONG else 400 if SANITIZED else 4000
+        schedules = 50_000 if tap.LONG else 400 if tap.SANITIZED else 4000
         histories.explained(CHECK, live(SIM, mode, schedules))
 
     def long_ones_are_explained():
-        schedules = 3_000 if tap.LONG else 20 if SANITIZED else 100
+        schedules = 3_000 if tap.LONG else 20 if tap.SANITIZED else 100
         part = 500  # So that the file stays small.
         ops = 0
         for start in range(0, schedules, part):
@@ -50,7 +49,7 @@ def add_mode(mode):
             count, found, slowest = histories.explained(CHECK, path, undecided=undecided)
             tap.equal(count, number)
             ops += found
-            assert slowest < (60 if tap.LONG else 1) or SANITIZED, f"one took {slowest} s"
+            assert slowest < (60 if tap.LONG else 1) or tap.SANITIZED, f"one took {slowest} s"
         assert ops >= 8 * 100 * schedules, ops
         print(f"{mode}: {schedules} histories of 8 clients, {ops} operations")
 
@@ -92,7 +91,7 @@ ENOUGH = [(schedules, mode) for schedules in (3000, 50_000) for mode in MODES]
 
 def add_mutant(number, what):
     def is_refused():
-        if SANITIZED:
+        if tap.SANITIZED:
             tap.skip("the archive needs the sanitizer that it was built with")
         name, program = histories.mutant_program(
             number, SIM, ARCHIVE, COMPILER, WRAPPED

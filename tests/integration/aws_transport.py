@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import random
 import socket
 import ssl
@@ -20,8 +19,6 @@ from tap import equal, skip, test
 HERE = os.path.join(os.path.dirname(tap.PROGRAM), "tests", "integration")
 CLIENT = os.path.join(HERE, "aws_client")
 HOUR_MS = 3600 * 1000
-CODE = pathlib.Path(CLIENT).read_bytes()
-SANITIZED = b"__asan_init" in CODE or b"__tsan_init" in CODE
 
 
 class Client:
@@ -469,7 +466,7 @@ def a_name_that_is_looked_up_for_ever_keeps_the_deadline():
     shim = os.path.join(HERE, "libaws_shim.so")
     began = time.monotonic()
     env = {"LD_PRELOAD": shim, "SHIM_SLOW_NAMES": "8"}
-    if SANITIZED:
+    if tap.SANITIZED:
         skip("a sanitizer wants to be loaded first")
     with Client("https://slow.example", env, region="eu-x-1") as client:
         result = client.one(timeout_ms=300)
@@ -938,7 +935,7 @@ def nobody_else_pays_for_libcurl():
 def a_missing_or_old_libcurl_is_named():
     """Without libcurl, or with one that is too old or strange, opening says what
     to do."""
-    if SANITIZED:
+    if tap.SANITIZED:
         skip("a sanitizer wants to be loaded first")
     shim = os.path.join(HERE, "libaws_shim.so")
     for what, said in (

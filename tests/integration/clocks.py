@@ -9,8 +9,7 @@ import sys
 import time
 
 from box import case, contains, finish, is_gone, until
-from session import sanitizers
-from tap import equal, main
+from tap import SANITIZED, equal, main
 
 LIBRARY = os.environ["IDEM_CLOCKS"]
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -24,7 +23,7 @@ class Clocks:
         self.path = b.file("clocks")
         self.moved = [0, 0, 0]
         self.env = {"LD_PRELOAD": LIBRARY, "CLOCKS_PAGE": self.path}
-        if sanitizers():
+        if SANITIZED:
             self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
         with open(self.path, "wb") as f:
             f.write(bytes(24))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import fuse
-from tap import Idem, equal, main, skip, start, test
+from tap import Idem, equal, main, skip, start, test, traced
 
 FUSE = fuse.__file__
 
@@ -124,7 +124,7 @@ def a_local_disk_is_not_tested():
     ).stdout.strip()
     if kind not in (b"ext2/ext3", b"xfs", b"btrfs", b"tmpfs"):
         skip(f"the tests are on {kind.decode()}")
-    env = {**os.environ, "IDEM_STORE": idem.store}
+    env = traced({**os.environ, "IDEM_STORE": idem.store})
     command = [*strace, os.environ["IDEM_PROGRAM"], "show", "k"]
     subprocess.run(command, env=env, check=True, capture_output=True)
     with open("calls", encoding="ascii") as f:

@@ -14,7 +14,7 @@ import time
 
 import dynamo
 from box import case, contains, finish, locked, until
-from tap import PROGRAM, equal, main, run, skip
+from tap import PROGRAM, equal, main, run, skip, traced
 
 EFFECT = "echo effect >> ledger"
 SHORT = ("--lease", "2s")
@@ -291,7 +291,7 @@ def it_is_flushed_before_the_store_is_told(b):
     calls = "trace=openat,pwrite64,fsync,fdatasync,rename,renameat,renameat2,unlinkat"
     got = run(["strace", "-f", "-y", "-o", trace, "-e", calls, PROGRAM, "run", "-k", "k",
                "--journal", "always", "--", "true"],
-              env=own(b, IDEM_STORE=b.idem.store))
+              env=traced(own(b, IDEM_STORE=b.idem.store)))
     if b"ptrace" in got.stderr:
         skip("no process may be traced here")
     equal(got.status, 0)

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from tap import LONG, PROGRAM, equal, main, run, skip, test
+from tap import LONG, PROGRAM, equal, main, run, skip, test, traced
 
 TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
 KILLS = 1000 if LONG else 100
@@ -279,7 +279,7 @@ def start_traced(command):
             for fd in (0, 1, 2):
                 os.dup2(null, fd)
             if libc.ptrace(PTRACE_TRACEME, 0, None, None) == 0:
-                os.execv(command[0], command)
+                os.execve(command[0], command, traced())
         finally:
             os._exit(127)
     _, status = os.waitpid(pid, 0)

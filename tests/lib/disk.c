@@ -42,7 +42,7 @@ static bool enter(void)
                   write_file("/proc/self/uid_map", map);
     }
     if (entered == 1) {
-        (void)mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+        (void)mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL);
     }
     return entered == 1;
 }

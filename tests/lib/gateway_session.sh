@@ -1,9 +1,10 @@
 # For sessions of documents: a service on port 3000, and idem gateway on port 8080, on
 # whichever ports are free. Whatever is started ends with the session. Without nginx
-# or its module the session ends with 77, and is skipped.
+# or its module the session ends with 77, with a sanitizer with 78, and is skipped.
 
 real=$TEST_PROGRAM
 nginx=$(PATH=$PATH:/usr/sbin command -v nginx)
+[ "$TEST_SANITIZED" != 1 ] || exit 78 # nginx cannot load what was built so.
 if [ ! -e "${real%/*}/nginx/ngx_http_idempotency_module.so" ] || [ -z "$nginx" ]; then
     exit 77
 fi

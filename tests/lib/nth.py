@@ -1,11 +1,10 @@
 """Programs under libnth: the n-th call of a function fails; see nth.h."""
 
-import functools
 import os
 import struct
 from typing import NamedTuple
 
-import session
+import tap
 from tap import PROGRAM
 
 LIBRARY = os.environ.get("NTH_LIBRARY", "")
@@ -51,11 +50,6 @@ def read_page(path):
     return Count(page[5], page[6] != 0, dict(zip(CLASSES, page[8:])))
 
 
-@functools.cache
-def is_sanitized():
-    return bool(session.sanitizers())
-
-
 def environment(path):
     """What makes the program, and nothing that it starts, count in @path."""
     env = {
@@ -63,6 +57,6 @@ def environment(path):
         "NTH_PAGE": os.path.abspath(path),
         "NTH_PROGRAM": PROGRAM,
     }
-    if is_sanitized():
+    if tap.SANITIZED:
         env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
     return env

@@ -41,6 +41,7 @@ def environment():
             "PKG_CONFIG_PATH": os.path.join(BUILD, "meson-uninstalled"),
             "LD_LIBRARY_PATH": BUILD,
             "TEST_PROGRAM": tap.PROGRAM,
+            "TEST_SANITIZED": int(tap.SANITIZED),
             "TEST_LIB": os.path.dirname(os.path.abspath(__file__)),
         }
     )
@@ -48,11 +49,7 @@ def environment():
 
 def sanitizers():
     """Return the flag that a program needs to link a library built with it."""
-    done = subprocess.run(
-        ["meson", "configure", BUILD], capture_output=True, text=True, check=False
-    )
-    found = re.search(r"^\s*b_sanitize\s+(\S+)", done.stdout, re.M)
-    return [f"-fsanitize={found[1]}"] if found and found[1] != "none" else []
+    return [f"-fsanitize={tap.SANITIZER}"] if tap.SANITIZED else []
 
 
 def steps(lines):
@@ -113,6 +110,8 @@ def complaints(lines, env):
     done = tap.run(["bash", "-c", script(found)], env, timeout=60)
     if done.status == 77:
         tap.skip("a document shows what is not installed here: tools/deps test")
+    if done.status == 78:
+        tap.skip("nginx itself would have to be built with the sanitizer")
     got = done.stdout.decode(errors="replace").split(MARK)
     bad = []
     for number, (command, expected, _) in enumerate(found):

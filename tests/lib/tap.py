@@ -27,6 +27,8 @@ import traceback
 from typing import NamedTuple
 
 LONG = os.environ.get("IDEM_TEST_LONG") == "1"
+SANITIZER = os.environ.get("IDEM_TEST_SANITIZER", "none")  # As Meson names it.
+SANITIZED = SANITIZER != "none"
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.abspath(
     os.environ.get("IDEM_PROGRAM", os.path.join(TOP, "build", "idem"))
@@ -103,6 +105,14 @@ def environment(extra=None):
         else:
             env[name] = str(value)
     return env
+
+
+def traced(env=None):
+    """Return @env, by default ours, for what a tracer follows: there the address
+    sanitizer cannot look for leaks."""
+    env = os.environ if env is None else env
+    options = env.get("ASAN_OPTIONS", os.environ.get("ASAN_OPTIONS", ""))
+    return {**env, "ASAN_OPTIONS": f"{options}:detect_leaks=0"}
 
 
 def start(cmd, env=None, **popen):

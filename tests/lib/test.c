@@ -72,6 +72,17 @@ int main(int argc, char **argv)
     return failed == 0 ? 0 : 1;
 }
 
+bool test_under(const char *light)
+{
+    const char *built = getenv("IDEM_TEST_SANITIZER");
+    const char *preloaded = getenv("LD_PRELOAD");
+
+    if (strcmp(light, "valgrind") == 0) {
+        return preloaded != NULL && strstr(preloaded, "/vgpreload_") != NULL;
+    }
+    return built != NULL && strstr(built, light) != NULL;
+}
+
 struct idem_slice from_hex(const char *text, uint8_t *buf)
 {
     size_t len = strlen(text) / 2;

@@ -46,6 +46,9 @@ extern struct idem_error why;
 /* The bytes that the hex digits of @text stand for, in @buf. */
 struct idem_slice from_hex(const char *text, uint8_t *buf);
 
+/* True: this runs under "address", "thread" or "valgrind", see tools/sanitize. */
+bool test_under(const char *light);
+
 /* Ends this test as skipped. */
 #define SKIP(reason)                                                           \
     do {                                                                       \

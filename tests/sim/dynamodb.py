@@ -18,8 +18,7 @@ SIM = Path(sys.argv[1]).resolve()
 del sys.argv[1:]
 
 JOBS = min(2, os.cpu_count() or 1)
-SANITIZED = b"__asan_init" in SIM.read_bytes()
-SCHEDULES = 10**6 if tap.LONG else 2000 if SANITIZED else 10**5
+SCHEDULES = 10**6 if tap.LONG else 2000 if tap.SANITIZED else 10**5
 
 # What belongs to the other stores.
 FAULTS_OF_OTHERS = {
@@ -54,7 +53,7 @@ def invariants_hold():
     tap.equal(never, FAULTS_OF_OTHERS)
     for kind in ("net", "scene", "verdict"):
         never = [what for what, n in found[kind].items() if n == 0]
-        assert SANITIZED or never == [], never
+        assert tap.SANITIZED or never == [], never
 
 
 @tap.test

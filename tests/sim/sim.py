@@ -21,8 +21,7 @@ del sys.argv[1:]
 
 CLASSES = ("uniform", "priority", "swizzle")
 JOBS = min(2, os.cpu_count() or 1)
-SANITIZED = b"__asan_init" in SIM.read_bytes()
-MILLION = 10**7 if tap.LONG else 10**4 if SANITIZED else 10**6
+MILLION = 10**7 if tap.LONG else 10**4 if tap.SANITIZED else 10**6
 
 
 def sim(*args):

@@ -22,7 +22,6 @@ SIM = Path(sys.argv[1]).resolve()
 del sys.argv[1:]
 
 JOBS = min(2, os.cpu_count() or 1)
-SANITIZED = b"__asan_init" in SIM.read_bytes()
 WORLDS = 12  # Six scripts, two kinds of store.
 
 # Faults, delays, mode (None: both). A delay more costs the remote store, whose
@@ -30,7 +29,7 @@ WORLDS = 12  # Six scripts, two kinds of store.
 # two faults and one delay take it hours.
 SHORT = [(2, 0, None), (1, 1, "embedded")]
 LONG = [(3, 0, None), (1, 1, None), (0, 2, None), (2, 1, "embedded"), (1, 2, "embedded")]
-DEPTHS = [(1, 0, None)] if SANITIZED else LONG if tap.LONG else SHORT
+DEPTHS = [(1, 0, None)] if tap.SANITIZED else LONG if tap.LONG else SHORT
 
 
 def small(faults, delays, mode, *options):

@@ -146,8 +146,6 @@ TEST(profile, saysWhatIsWrong)
         {"[profile w]\nsso_start_url = s\n", NULL, "w", "sso_start_url"},
         {"[profile w]\ncredential_process = 'a\n", NULL, "w",
          "a quotation mark too few"},
-        {"[profile w]\ncredential_process = /nowhere/x\n", NULL, "w",
-         "/nowhere/x cannot be run: No such file"},
         {"[profile w]\ncredential_process = false\n", NULL, "w",
          "false exited with status 1; run it by hand"},
         {"[profile w]\ncredential_process = echo hunter2\n", NULL, "w",
@@ -164,6 +162,18 @@ TEST(profile, saysWhatIsWrong)
         assert_why(rows[i].says);
         assert_null(strstr(why.text, "hunter"));
     }
+}
+
+/* A command that is not there is told from one that failed. */
+TEST(profile, saysThatACommandIsMissing)
+{
+    if (test_under("valgrind")) {
+        SKIP("valgrind makes fork() of vfork(), and the child cannot tell us");
+    }
+    assert_code(IDEM_ECONFIG,
+                ask_profile("[profile w]\ncredential_process = /nowhere/x\n",
+                            NULL, "w"));
+    assert_why("/nowhere/x cannot be run: No such file");
 }
 
 /* A file that is none, or far too long, is refused; one that may not be read, or
