@@ -1,4 +1,4 @@
-/* Queues: answers come back on the thread that reaps them. */
+/* Queues: who is in one, and how answers come back to the thread that reaps. */
 #include "queue/queue.h"
 
 #include "base/crash.h"
@@ -13,10 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-enum {
-    NONCES = 32
-};
 
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
 {
@@ -85,20 +81,30 @@ static void leave(struct idem_queue *queue, struct idem_op *op)
     queue->submitted--;
 }
 
+void idem__queue_enter(struct idem_queue *queue, struct idem_op *op)
+{
+    (void)pthread_mutex_lock(&queue->mutex);
+    enter(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
+void idem__queue_leave(struct idem_queue *queue, struct idem_op *op)
+{
+    (void)pthread_mutex_lock(&queue->mutex);
+    leave(queue, op);
+    (void)pthread_mutex_unlock(&queue->mutex);
+}
+
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op)
 {
     enum idem_cancel how;
 
     /* A detached op may be freed at once: it leaves the list before. */
-    (void)pthread_mutex_lock(&queue->mutex);
-    leave(queue, op);
-    (void)pthread_mutex_unlock(&queue->mutex);
+    idem__queue_leave(queue, op);
     how = queue->store->ops->cancel(queue->store, op);
     if (how == IDEM_CANCEL_ANSWERED) {
-        (void)pthread_mutex_lock(&queue->mutex);
-        enter(queue, op);
-        (void)pthread_mutex_unlock(&queue->mutex);
+        idem__queue_enter(queue, op);
     } else if (how == IDEM_CANCEL_TAKEN_BACK) {
         __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     }
@@ -322,265 +328,6 @@ void idem__queue_observe(const struct idem_store *store,
         options->observe(options->observe_ctx, op,
                          (idem__mono_ns() - op->submitted_ns) / 1000);
     }
-}
-
-/* A nonce of its own, which is kept when the op is submitted again. */
-static int give_nonce(const struct idem_store *store, struct idem_op *op)
-{
-    const struct idem_host *host = &store->options.host;
-
-    if (!op->has_nonce &&
-        host->random(host->ctx, op->nonce, sizeof(op->nonce)) != 0) {
-        return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                            "the random source does not answer");
-    }
-    op->has_nonce = true;
-    return 0;
-}
-
-/* Only what may write needs a nonce, and random numbers are dear. But a caller
- * with a source of its own may give that of an earlier claim, which a look must
- * recognise: the keeper of idem run does. */
-static bool may_come_later(const struct idem_store *store)
-{
-    return store->ops->peek != NULL &&
-           idem__host_has_our_random(&store->options.host);
-}
-
-/* What every op gets before the store sees it: the moment from which a lease
- * counts, which is kept when the op is submitted again, and a deadline. */
-static int prepare(struct idem_queue *queue, struct idem_op *op)
-{
-    const struct idem_open_options *options = &queue->store->options;
-    struct idem_clock_reading reading;
-
-    if (options->observe != NULL) {
-        op->submitted_ns = idem__mono_ns();
-    }
-    memset(&op->error, 0, sizeof(op->error));
-    op->has_record = false;
-    op->verdict = (enum idem_verdict)0;
-    op->takeover = false;
-    op->lease_left_ms = 0;
-    if (!op->has_nonce && may_come_later(queue->store)) {
-        memset(op->nonce, 0, sizeof(op->nonce));
-    } else if (give_nonce(queue->store, op) != 0) {
-        return op->error.code;
-    }
-    if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
-        if (options->host.clock(options->host.ctx, &reading) != 0) {
-            return idem_op_fail(op, IDEM_EUNAVAILABLE,
-                                "the clock does not answer");
-        }
-        op->asked_boot_ms = reading.boot_ms;
-    }
-    op->deadline_ms = idem__time_add(idem__mono_ms(), options->timeout_ms);
-    op->store = queue->store;
-    op->queue = queue;
-    return 0;
-}
-
-/* May @op be submitted? What is under way is not touched. */
-static int check_op(const struct idem_op *op, struct idem_error *error)
-{
-    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_IDLE) {
-        return idem__error(error, IDEM_EINVALID, "the op is under way");
-    }
-    if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
-        op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT &&
-        op->verb != IDEM_OP_LIMIT) {
-        return idem__error(error, IDEM_EINVALID,
-                           "the op gave its attempt away: make a new one");
-    }
-    return 0;
-}
-
-/* It counts from here on, and is pending. */
-static int admit(struct idem_queue *queue, struct idem_op *op,
-                 struct idem_error *error)
-{
-    int rc = check_op(op, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    rc = prepare(queue, op);
-    if (rc != 0) {
-        idem__queue_observe(queue->store, op);
-        *error = op->error;
-        return rc;
-    }
-    (void)pthread_mutex_lock(&queue->mutex);
-    enter(queue, op);
-    (void)pthread_mutex_unlock(&queue->mutex);
-    __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
-    return 0;
-}
-
-/* To ask the system for many takes hardly longer than for one. Where it fails,
- * each op asks for itself. @n is at most NONCES. */
-static void give_nonces(const struct idem_store *store, struct idem_op **ops,
-                        size_t n)
-{
-    const struct idem_host *host = &store->options.host;
-    struct idem_op *without[NONCES];
-    uint8_t nonces[NONCES][sizeof(ops[0]->nonce)];
-    size_t found = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (!ops[i]->has_nonce) {
-            without[found++] = ops[i];
-        }
-    }
-    if (found < 2 || !may_come_later(store) ||
-        host->random(host->ctx, nonces, found * sizeof(nonces[0])) != 0) {
-        return;
-    }
-    for (i = 0; i < found; i++) {
-        memcpy(without[i]->nonce, nonces[i], sizeof(nonces[i]));
-        without[i]->has_nonce = true;
-    }
-}
-
-/* @op was admitted, and is its caller's again. */
-static void give_back(struct idem_queue *queue, struct idem_op *op,
-                      struct idem_error *error)
-{
-    (void)pthread_mutex_lock(&queue->mutex);
-    leave(queue, op);
-    (void)pthread_mutex_unlock(&queue->mutex);
-    __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
-    idem__queue_observe(queue->store, op);
-    *error = op->error;
-}
-
-/* What the store took may be gone when this returns. */
-static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
-                              size_t n)
-{
-    size_t taken = 0;
-
-    if (store->ops->submit_all != NULL) {
-        return store->ops->submit_all(store, ops, n);
-    }
-    while (taken < n && store->ops->submit(store, ops[taken]) == 0) {
-        taken++;
-    }
-    return taken;
-}
-
-/* Puts @op, which is at @i, behind the @refused before it. */
-static size_t refuse(struct idem_op **ops, size_t i, size_t refused)
-{
-    struct idem_op *op = ops[i];
-
-    ops[i] = ops[refused];
-    ops[refused] = op;
-    return refused + 1;
-}
-
-static size_t admit_all(struct idem_queue *queue, struct idem_op **ops,
-                        size_t n, struct idem_error *error)
-{
-    size_t refused = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (admit(queue, ops[i], error) != 0) {
-            refused = refuse(ops, i, refused);
-        }
-    }
-    return refused;
-}
-
-static size_t give_all_nonces(struct idem_queue *queue, struct idem_op **ops,
-                              size_t n, struct idem_error *error)
-{
-    size_t refused = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (i % NONCES == 0) {
-            give_nonces(queue->store, ops + i, n - i < NONCES ? n - i : NONCES);
-        }
-        if (give_nonce(queue->store, ops[i]) != 0) {
-            give_back(queue, ops[i], error);
-            refused = refuse(ops, i, refused);
-        }
-    }
-    return refused;
-}
-
-/* The store has them, or they are the caller's again. */
-static size_t hand_over(struct idem_queue *queue, struct idem_op **ops,
-                        size_t n, struct idem_error *error)
-{
-    size_t i = n > 0 ? submit_to_store(queue->store, ops, n) : 0;
-    size_t refused = 0;
-
-    IDEM__CRASH_POINT("queue/submitted");
-    for (; i < n; i++) {
-        (void)idem_op_fail(ops[i], IDEM_EUNAVAILABLE,
-                           "too many operations are queued");
-        give_back(queue, ops[i], error);
-        refused = refuse(ops, i, refused);
-    }
-    return refused;
-}
-
-/* Those that are refused move to the front; @error is of the last. */
-static size_t submit_all(struct idem_queue *queue, struct idem_op **ops,
-                         size_t n, struct idem_error *error)
-{
-    struct idem_store *store = queue->store;
-    size_t refused = admit_all(queue, ops, n, error);
-    size_t left = n - refused;
-
-    if (store->ops->peek != NULL && left > 0) {
-        store->ops->peek(store, ops + refused, &left);
-    }
-    n = refused + left;
-    refused += give_all_nonces(queue, ops + refused, n - refused, error);
-    refused += hand_over(queue, ops + refused, n - refused, error);
-    return refused;
-}
-
-int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
-                      struct idem_error *ret_error)
-{
-    struct idem_error error;
-    int rc = idem__store_check(queue->store, ret_error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (submit_all(queue, &op, 1, &error) == 0) {
-        return 0;
-    }
-    if (ret_error != NULL) {
-        *ret_error = error;
-    }
-    return error.code;
-}
-
-size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
-                             size_t n, struct idem_error *ret_error)
-{
-    struct idem_error error;
-    size_t refused;
-
-    if (idem__store_check(queue->store, ret_error) != 0) {
-        return n;
-    }
-    (void)pthread_mutex_lock(&queue->mutex);
-    queue->held = true;
-    (void)pthread_mutex_unlock(&queue->mutex);
-    refused = submit_all(queue, ops, n, &error);
-    if (refused > 0 && ret_error != NULL) {
-        *ret_error = error;
-    }
-    return refused;
 }
 
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)

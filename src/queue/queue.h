@@ -25,6 +25,10 @@ struct idem_queue {
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store);
 void idem__queue_finish(struct idem_queue *queue);
 
+/* Makes @op one of those that were submitted and not reaped; and none any more. */
+void idem__queue_enter(struct idem_queue *queue, struct idem_op *op);
+void idem__queue_leave(struct idem_queue *queue, struct idem_op *op);
+
 /* Adds the answered ops from @first to @last, linked by next. */
 void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
                       struct idem_op *last);
