@@ -12,7 +12,6 @@
 #include "store/dynamodb/task.h"
 
 enum {
-    KEEP_BYTES = 16 * 1024,
     ROUNDS_MAX = 64,
     BOUNDS_MS = 1000, /* How old a count may be that is given as remaining. */
 };
@@ -33,17 +32,9 @@ void idem__limiter_free(struct idem__limiter *limiter)
     idem__free(limiter);
 }
 
-static void fail(struct idem__task *task, int code, const char *text)
-{
-    struct idem_error error;
-
-    (void)idem__error(&error, code, "%s", text);
-    idem__task_fail(task, &error);
-}
-
 static void corrupt(struct idem__task *task)
 {
-    fail(
+    idem__task_fail_with(
         task, IDEM_ECORRUPT,
         "DynamoDB: what was counted in this window has a form that is not ours");
 }
@@ -56,13 +47,14 @@ static bool settle(struct idem__task *task,
     struct idem__limit_decision *decision = &task->limiter->decision;
 
     if (task->rounds++ == ROUNDS_MAX) {
-        fail(task, IDEM_EUNAVAILABLE,
-             "DynamoDB: the count changes faster than it can be read");
+        idem__task_fail_with(
+            task, IDEM_EUNAVAILABLE,
+            "DynamoDB: the count changes faster than it can be read");
         return false;
     }
     idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
     if (decision->code != 0) {
-        fail(task, decision->code, decision->text);
+        idem__task_fail_with(task, decision->code, decision->text);
         return false;
     }
     return true;
@@ -81,11 +73,6 @@ static json_object *item_of(json_object *body)
 
     (void)json_object_object_get_ex(body, "Item", &item);
     return json_object_is_type(item, json_type_object) ? item : NULL;
-}
-
-static void begin_request(struct idem__task *task)
-{
-    idem__buffer_reset(&task->out, KEEP_BYTES);
 }
 
 /* ---- Small limits ---- */
@@ -130,8 +117,7 @@ static void looked(struct idem__task *task, const struct idem_now *now,
 static void look(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    begin_request(task);
-    idem__limit_request_get(&task->out, &task->env->table,
+    idem__limit_request_get(idem__task_out(task), &task->env->table,
                             task->op->u.limit.window);
     idem__task_send(task, IDEM__TARGET("GetItem"), looked);
 }
@@ -179,8 +165,9 @@ static void admitted(struct idem__task *task, const struct idem_now *now,
         (uint64_t)state.entry >= task->op->u.limit.limit.max) {
         /* It was applied, and can be asked for again. */
         task->maybe = true;
-        fail(task, IDEM_EUNKNOWN,
-             "DynamoDB: the answer has a form that is not its own");
+        idem__task_fail_with(
+            task, IDEM_EUNKNOWN,
+            "DynamoDB: the answer has a form that is not its own");
         return;
     }
     limited->admitted = true;
@@ -192,8 +179,8 @@ static void admitted(struct idem__task *task, const struct idem_now *now,
 static void admit(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    begin_request(task);
-    idem__limit_request_admit(&task->out, &task->env->table, task->op);
+    idem__limit_request_admit(idem__task_out(task), &task->env->table,
+                              task->op);
     idem__task_send(task, IDEM__TARGET("UpdateItem"), admitted);
 }
 
@@ -208,9 +195,8 @@ static void refused(struct idem__task *task, const struct idem_now *now,
 static void refuse(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    begin_request(task);
-    idem__limit_request_refuse(&task->out, &task->env->table, task->op,
-                               &task->limiter->decision);
+    idem__limit_request_refuse(idem__task_out(task), &task->env->table,
+                               task->op, &task->limiter->decision);
     idem__task_send(task, IDEM__TARGET("UpdateItem"), refused);
 }
 
@@ -408,16 +394,16 @@ static void put(struct idem__task *task, const struct idem_now *now,
 static void send_request(struct idem__task *task)
 {
     const struct idem__limiter *limiter = task->limiter;
+    struct idem__buffer *out = idem__task_out(task);
 
     memcpy(task->limiter->bounds, bounds_of(task)->left,
            sizeof(task->limiter->bounds));
-    begin_request(task);
     if (is_approximate(task)) {
-        idem__limit_request_put(&task->out, &task->env->table, task->op,
+        idem__limit_request_put(out, &task->env->table, task->op,
                                 &limiter->decision);
         idem__task_send(task, IDEM__TARGET("PutItem"), put);
     } else {
-        idem__limit_request_transact(&task->out, &task->env->table, task->op,
+        idem__limit_request_transact(out, &task->env->table, task->op,
                                      &limiter->decision, limiter->takes);
         idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
     }
@@ -460,8 +446,7 @@ static void looked_for_entry(struct idem__task *task,
 static void look_for_entry(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    begin_request(task);
-    idem__limit_request_get(&task->out, &task->env->table,
+    idem__limit_request_get(idem__task_out(task), &task->env->table,
                             task->op->u.limit.request);
     idem__task_send(task, IDEM__TARGET("GetItem"), looked_for_entry);
 }
@@ -511,8 +496,8 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
 static void read_shards(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
-    begin_request(task);
-    idem__limit_request_shards(&task->out, &task->env->table, task->op);
+    idem__limit_request_shards(idem__task_out(task), &task->env->table,
+                               task->op);
     idem__task_send(task, IDEM__TARGET("BatchGetItem"), shards_came);
 }
 
@@ -551,7 +536,7 @@ void idem__limit_start(struct idem__task *task, const struct idem_now *now)
         task->limiter = idem__zalloc(sizeof(*task->limiter));
     }
     if (task->limiter == NULL) {
-        fail(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
         return;
     }
     memset(task->limiter, 0, sizeof(*task->limiter));

@@ -111,19 +111,40 @@ void idem__task_no_clock(struct idem__task *task);
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);
 
-/* ---- For the verbs that walk: walk.c ---- */
+/* ---- The verbs of their own: walk.c and limit_task.c ---- */
 
 void idem__walk_list(struct idem__task *task, const struct idem_now *now);
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
 void idem__walk_free(struct idem__walk *walk);
-
-/* Likewise of limit_task.c. */
 void idem__limit_start(struct idem__task *task, const struct idem_now *now);
 void idem__limiter_free(struct idem__limiter *limiter);
+
+/* ---- Bodies: bodies.c ---- */
+
+/* Reads the bodies that the caller is given, before anything is written: one that
+ * cannot be trusted must not cost an attempt. Then goes on to idem__task_change(),
+ * or the op has failed. */
+void idem__bodies_load(struct idem__task *task, const struct idem_now *now);
+
+/* Decides where the bodies of task->item, which is to be written, go. */
+void idem__bodies_place(struct idem__task *task);
+
+/* Writes the parts that stand beside task->item, if there are any and they are not
+ * there yet. True: they are on their way, and idem__task_change() is called again
+ * once they are. */
+bool idem__bodies_store(struct idem__task *task, const struct idem_now *now);
+
+/* ---- For all of these ---- */
+
+/* Does what was decided on: writes it, or answers that there is nothing to do. */
+void idem__task_change(struct idem__task *task, const struct idem_now *now);
 
 /* Reads an item of the table into task->found; see idem__item_read(). */
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error);
+
+/* task->out, emptied, for the body of the next request. */
+struct idem__buffer *idem__task_out(struct idem__task *task);
 
 /* Sends @target with what is in task->out. */
 void idem__task_send(struct idem__task *task, const char *target,
@@ -133,6 +154,7 @@ void idem__task_send(struct idem__task *task, const char *target,
 
 /* Ends the op with an error. */
 void idem__task_fail(struct idem__task *task, const struct idem_error *error);
+void idem__task_fail_with(struct idem__task *task, int code, const char *text);
 void idem__task_done(struct idem__task *task);
 
 /* For an answer that is neither OK nor REFUSED: asks again after a pause with
