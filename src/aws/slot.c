@@ -11,8 +11,6 @@
 #include <unistd.h>
 
 enum {
-    SHORT_BODY = 16 * 1024, /* Sent together with the head. */
-    NAME_MAX_LEN = 128,     /* Of a target, of a content type. */
     RECEIVE = 16 * 1024,
 };
 
@@ -170,16 +168,6 @@ static void close_line(struct idem__aws_slot *slot)
     slot->curl_due_ms = IDEM_NEVER;
 }
 
-static void free_out(struct idem__aws_slot *slot)
-{
-    if (slot->out != NULL) {
-        explicit_bzero(slot->out, slot->out_cap);
-        idem__free(slot->out);
-    }
-    slot->out = NULL;
-    slot->out_cap = 0;
-}
-
 void idem__aws_slot_destroy(struct idem__aws_slot *slot)
 {
     if (slot == NULL) {
@@ -193,204 +181,12 @@ void idem__aws_slot_destroy(struct idem__aws_slot *slot)
         (void)slot->curl->multi_cleanup(slot->multi);
     }
     idem__http_free(&slot->http);
-    free_out(slot);
+    idem__aws_post_free(&slot->post);
     explicit_bzero(slot, sizeof(*slot));
     idem__free(slot);
 }
 
-/* ---- What is sent ------------------------------------------------------ */
-
-struct head {
-    char *base;
-    size_t len;
-};
-
-static void put(struct head *head, const char *text, size_t len)
-{
-    memcpy(head->base + head->len, text, len);
-    head->len += len;
-}
-
-static void put_str(struct head *head, const char *text)
-{
-    put(head, text, strlen(text));
-}
-
-static void put_header(struct head *head, const char *title,
-                       struct idem_slice value)
-{
-    put_str(head, title);
-    put(head, ": ", 2);
-    put(head, value.base, value.len);
-    put(head, "\r\n", 2);
-}
-
-/* What a header's value may be: nothing in it ends the line. */
-static bool is_value(const char *text, size_t len_max)
-{
-    size_t len = strlen(text);
-    size_t i;
-
-    for (i = 0; i < len; i++) {
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
-            return false;
-        }
-    }
-    return len <= len_max;
-}
-
-/* A header that is sent and signed; in the order in which they are signed. */
-struct header {
-    const char *title;
-    struct idem__sigv4_header header;
-};
-
-struct headers {
-    struct header all[5];
-    size_t len;
-};
-
-static void add(struct headers *headers, const char *title, const char *name,
-                const char *value)
-{
-    struct header *header = &headers->all[headers->len++];
-
-    header->title = title;
-    header->header.name = idem_str(name);
-    header->header.value = idem_str(value);
-}
-
-static int collect_headers(const struct idem__aws_request *request,
-                           const char *token, const char *stamp,
-                           struct headers *headers)
-{
-    const char *type = request->content_type != NULL
-                           ? request->content_type
-                           : "application/x-amz-json-1.0";
-
-    if (!is_value(type, NAME_MAX_LEN) ||
-        !is_value(request->endpoint->host, IDEM__AWS_HOST_MAX) ||
-        !is_value(request->endpoint->path, SIZE_MAX) ||
-        !is_value(token, SIZE_MAX) ||
-        (request->target != NULL && !is_value(request->target, NAME_MAX_LEN))) {
-        return IDEM_EINVALID;
-    }
-    headers->len = 0;
-    add(headers, "Content-Type", "content-type", type);
-    add(headers, "Host", "host", request->endpoint->host);
-    add(headers, "X-Amz-Date", "x-amz-date", stamp);
-    if (token[0] != '\0') {
-        add(headers, "X-Amz-Security-Token", "x-amz-security-token", token);
-    }
-    if (request->target != NULL) {
-        add(headers, "X-Amz-Target", "x-amz-target", request->target);
-    }
-    return 0;
-}
-
-static int sign(const struct idem__aws_request *request,
-                struct idem__sigv4 *signer,
-                const struct idem__aws_credentials *credentials,
-                const char *stamp, const struct headers *headers,
-                char authorization[IDEM__SIGV4_LEN_MAX], size_t *ret_len)
-{
-    struct idem__sigv4_header signed_ones[5];
-    struct idem__sigv4_request parts = {
-        .method = idem_str("POST"),
-        .path = idem_str(request->endpoint->path),
-        .headers = signed_ones,
-        .headers_len = headers->len,
-        .body = request->body,
-    };
-    size_t i;
-
-    for (i = 0; i < headers->len; i++) {
-        signed_ones[i] = headers->all[i].header;
-    }
-    return idem__sigv4_sign(signer, credentials, request->endpoint->region,
-                            request->endpoint->service, stamp, &parts,
-                            authorization, IDEM__SIGV4_LEN_MAX, ret_len);
-}
-
-/* What was in it is a secret. */
-static bool reserve_out(struct idem__aws_slot *slot, size_t len)
-{
-    if (len <= slot->out_cap) {
-        return true;
-    }
-    free_out(slot);
-    slot->out = idem__alloc(len);
-    if (slot->out == NULL) {
-        return false;
-    }
-    slot->out_cap = len;
-    return true;
-}
-
-/* The head, and a short body behind it. */
-static int write_out(struct idem__aws_slot *slot,
-                     const struct idem__aws_request *request,
-                     const struct headers *headers,
-                     struct idem_slice authorization)
-{
-    static const char agent[] = "idem/" IDEM_VERSION;
-    const char *path = request->endpoint->path;
-    bool is_short = request->body.len <= SHORT_BODY;
-    struct head head = {.len = 0};
-    char length[24];
-    size_t room = 256 + sizeof(agent) + strlen(path) + authorization.len +
-                  (is_short ? request->body.len : 0);
-    size_t i;
-
-    for (i = 0; i < headers->len; i++) {
-        room += 32 + headers->all[i].header.value.len;
-    }
-    if (!reserve_out(slot, room)) {
-        return IDEM_ENOMEM;
-    }
-    head.base = slot->out;
-    put_str(&head, "POST ");
-    put_str(&head, path);
-    put_str(&head, " HTTP/1.1\r\n");
-    for (i = 0; i < headers->len; i++) {
-        put_header(&head, headers->all[i].title, headers->all[i].header.value);
-    }
-    put_header(&head, "Authorization", authorization);
-    put_header(&head, "User-Agent", idem_bytes(agent, sizeof(agent) - 1));
-    (void)snprintf(length, sizeof(length), "%zu", request->body.len);
-    put_header(&head, "Content-Length", idem_str(length));
-    put(&head, "\r\n", 2);
-    slot->head_len = head.len;
-    if (is_short && request->body.len > 0) {
-        put(&head, request->body.base, request->body.len);
-    }
-    slot->out_len = head.len;
-    return 0;
-}
-
-static int make_out(struct idem__aws_slot *slot,
-                    const struct idem__aws_request *request,
-                    struct idem__sigv4 *signer,
-                    const struct idem__aws_credentials *credentials,
-                    int64_t now_ms)
-{
-    char authorization[IDEM__SIGV4_LEN_MAX];
-    char stamp[IDEM__AWS_STAMP_LEN + 1];
-    struct headers headers;
-    size_t len = 0;
-    int rc;
-
-    idem__aws_stamp(now_ms, stamp);
-    rc = collect_headers(request, credentials->token, stamp, &headers);
-    if (rc == 0) {
-        rc = sign(request, signer, credentials, stamp, &headers, authorization,
-                  &len);
-    }
-    if (rc == 0) {
-        rc = write_out(slot, request, &headers, idem_bytes(authorization, len));
-    }
-    return rc;
-}
+/* ---- A request, loaded ------------------------------------------------- */
 
 /* Points the handle at another endpoint. */
 static int set_endpoint(struct idem__aws_slot *slot,
@@ -437,7 +233,7 @@ int idem__aws_slot_load(struct idem__aws_slot *slot,
     request->sends = 0;
     request->status = 0;
     forget_answer(slot);
-    rc = make_out(slot, request, signer, credentials, now_ms);
+    rc = idem__aws_post_make(&slot->post, request, signer, credentials, now_ms);
     if (rc == 0) {
         rc = set_endpoint(slot, request->endpoint);
     }
@@ -521,25 +317,25 @@ static void want(struct idem__aws_slot *slot, uint32_t events)
     (void)idem__sockets_want(slot->sockets, slot->fd, events, false);
 }
 
+static struct idem_slice unsent(const struct idem__aws_slot *slot)
+{
+    return idem__aws_post_rest(&slot->post, slot->request->body, slot->sent);
+}
+
 /* Sends what is left, as far as that goes without waiting. */
 static void send_out(struct idem__aws_slot *slot)
 {
-    struct idem__aws_request *request = slot->request;
-    size_t total = slot->head_len + request->body.len;
+    struct idem_slice rest = unsent(slot);
     CURLcode code = CURLE_OK;
 
-    request->sends += !slot->begun;
+    slot->request->sends += !slot->begun;
     slot->begun = true;
-    while (code == CURLE_OK && slot->sent < total) {
-        bool of_out = slot->sent < slot->out_len;
-        const char *from = of_out ? slot->out + slot->sent
-                                  : (const char *)request->body.base +
-                                        (slot->sent - slot->head_len);
-        size_t len = (of_out ? slot->out_len : total) - slot->sent;
+    while (code == CURLE_OK && rest.len > 0) {
         size_t n = 0;
 
-        code = slot->curl->easy_send(slot->easy, from, len, &n);
+        code = slot->curl->easy_send(slot->easy, rest.base, rest.len, &n);
         slot->sent += n;
+        rest = unsent(slot);
     }
     if (code == CURLE_AGAIN) {
         want(slot, EPOLLIN | EPOLLOUT);
@@ -554,9 +350,7 @@ static void send_out(struct idem__aws_slot *slot)
  * useless. */
 static void answered(struct idem__aws_slot *slot, bool clean)
 {
-    bool whole_sent = slot->sent == slot->head_len + slot->request->body.len;
-
-    if (!clean || !slot->http.keeps || !whole_sent) {
+    if (!clean || !slot->http.keeps || unsent(slot).len > 0) {
         close_line(slot);
     }
     end(slot, CURLE_OK);
@@ -674,7 +468,7 @@ void idem__aws_slot_ready(struct idem__aws_slot *slot)
         }
         return;
     }
-    if (slot->sent < slot->head_len + slot->request->body.len) {
+    if (unsent(slot).len > 0) {
         send_out(slot);
     }
     receive(slot);

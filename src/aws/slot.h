@@ -16,7 +16,7 @@
 
 #include "aws/curl.h"
 #include "aws/http.h"
-#include "aws/sigv4.h"
+#include "aws/post.h"
 #include "aws/sockets.h"
 #include "aws/transport.h"
 
@@ -70,11 +70,8 @@ struct idem__aws_slot {
     bool kept; /* The request went over a connection that was kept. */
     bool ended;
     CURLcode code;
-    char *out; /* What is sent: the head, and a short body. */
-    size_t out_cap;
-    size_t head_len;
-    size_t out_len;
-    size_t sent; /* Of out and a long body. */
+    struct idem__aws_post post;
+    size_t sent; /* Of it and a long body. */
     bool begun;  /* This copy of it was handed over, or a part of it. */
     struct idem__http http;
     struct idem__aws_arrival arrival;
