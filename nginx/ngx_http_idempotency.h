@@ -491,8 +491,11 @@ ngx_int_t ngx_http_idem_body_send(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, ngx_uint_t last);
 
 
-/* reply.c: answers that are not the upstream's. */
+/* reply.c: what a verdict comes to. */
 ngx_int_t ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx);
+
+
+/* problem.c: problems, and headers that are added. */
 ngx_int_t ngx_http_idem_reply_problem(ngx_http_request_t *r,
     enum idem_http_problem_kind kind, time_t retry_after);
 
