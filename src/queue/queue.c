@@ -180,32 +180,29 @@ static int watch_both(int a, int b)
 }
 
 /* With the mutex held. */
-static int make_fd(struct idem_queue *queue)
+static void make_fd(struct idem_queue *queue)
 {
-    struct idem_store *store = queue->store;
-
     if (queue->fd < 0) {
         queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         queue->armed = false;
         arm(queue);
     }
-    if (queue->fd < 0 || store->ops->fd == NULL) {
-        return queue->fd;
-    }
-    if (queue->both < 0) {
-        int fd = store->ops->fd(store);
-
-        queue->both = fd < 0 ? -1 : watch_both(queue->fd, fd);
-    }
-    return queue->both;
 }
 
 int idem_queue_fd(struct idem_queue *queue)
 {
+    struct idem_store *store = queue->store;
+    bool has_own = store->ops->fd != NULL;
+    /* Without the mutex: a store has its own locked while it pushes answers. */
+    int own = has_own ? store->ops->fd(store) : -1;
     int fd;
 
     (void)pthread_mutex_lock(&queue->mutex);
-    fd = make_fd(queue);
+    make_fd(queue);
+    if (has_own && queue->both < 0 && queue->fd >= 0 && own >= 0) {
+        queue->both = watch_both(queue->fd, own);
+    }
+    fd = has_own ? queue->both : queue->fd;
     (void)pthread_mutex_unlock(&queue->mutex);
     return fd >= 0 ? fd : IDEM_EUNAVAILABLE;
 }

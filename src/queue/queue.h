@@ -7,7 +7,8 @@
 
 struct idem_queue {
     struct idem_store *store;
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex;    /* The last to be locked: a store may hold its
+                                 own meanwhile, and is not called. */
     struct idem_op *answered; /* Oldest first. */
     struct idem_op *answered_last;
     struct idem_op *members; /* Submitted and not reaped. */

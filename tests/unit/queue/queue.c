@@ -10,6 +10,7 @@
 #include "threads.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 static enum script_does answer(struct script *script, struct idem_op *op)
 {
@@ -216,6 +217,37 @@ TEST(fd, isReadableAfterAPoke)
     assert_null(idem_queue_reap(queue, 0));
     assert_false(readable(fd));
     idem_queue_destroy(queue);
+    idem_close(store);
+}
+
+static struct idem_queue *asked;
+static bool was_locked;
+
+static int own_fd(struct idem_store *store)
+{
+    (void)store;
+    was_locked = pthread_mutex_trylock(&asked->mutex) != 0;
+    if (!was_locked) {
+        (void)pthread_mutex_unlock(&asked->mutex);
+    }
+    return STDIN_FILENO;
+}
+
+/* A store is asked for its own without the queue's lock, which it takes itself
+ * while it gives answers under its own. */
+TEST(fd, isAskedOfTheStoreWithoutTheLock)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_store_ops ops = *store->ops;
+
+    ops.fd = own_fd;
+    store->ops = &ops;
+    asked = make_queue(store);
+    was_locked = true;
+    (void)idem_queue_fd(asked);
+    assert_false(was_locked);
+    idem_queue_destroy(asked);
     idem_close(store);
 }
 
