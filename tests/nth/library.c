@@ -297,8 +297,8 @@ static void run_scenario(const struct story *story, size_t fault,
         printf("%sok %u - %s, %s fails %s (%s)\n", tally.bad > 0 ? "not " : "",
                ++*number, story->name, nth_name((int)plan.class), modes[i].name,
                strerrorname_np(plan.error));
-        printf("# n from 1 to %ld, %ld times; %ld calls failed, %ld deaths\n",
-               tally.last, tally.tried - 1, tally.failed, tally.killed);
+        printf("# %ld of %ld moments; %ld calls failed, %ld deaths\n",
+               tally.tried - 1, tally.last, tally.failed, tally.killed);
         if (tally.bad > 0) {
             printf("# %ld bad; first: %s\n", tally.bad, tally.first);
         }
