@@ -72,13 +72,16 @@ class Page:
             if wanted(message):
                 return message
 
-    def call(self, method, **params):
+    def _ask(self, method, **params):
         self.number += 1
         request = {"id": self.number, "method": method, "params": params}
         if self.session:
             request["sessionId"] = self.session
         os.write(self.to, json.dumps(request).encode() + b"\0")
-        answer = self._wait(lambda m: m.get("id") == self.number)
+        return self._wait(lambda m: m.get("id") == self.number)
+
+    def call(self, method, **params):
+        answer = self._ask(method, **params)
         assert "error" not in answer, (method, answer["error"])
         return answer["result"]
 
@@ -98,11 +101,16 @@ class Page:
 
     def eval(self, script):
         """The value of @script in a world apart from the page's."""
-        frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
-        answer = self.call("Runtime.evaluate", expression=script, contextId=world, returnByValue=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
+        for _ in range(10):
+            frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
+            world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
+            answer = self._ask("Runtime.evaluate", expression=script, contextId=world, returnByValue=True)
+            # A page that goes away meanwhile takes its worlds along.
+            if "Cannot find context" not in answer.get("error", {}).get("message", ""):
+                break
+        assert "error" not in answer, answer
+        assert "exceptionDetails" not in answer["result"], answer
+        return answer["result"]["result"].get("value")
 
     def text(self, selector="body"):
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText")
