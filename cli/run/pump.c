@@ -50,7 +50,7 @@ static void give_up_sink(struct pump *pump)
 }
 
 /* Reads up to @max bytes behind those that are held. Returns how many; 0: there
- * is no more for now, or ever. */
+ * is no more yet, or ever. */
 static size_t pull(struct pump *pump, size_t max)
 {
     char *end = pump->buf + pump->off + pump->len;

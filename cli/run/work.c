@@ -138,17 +138,17 @@ static int see_through(struct run *run, struct watch *watch,
     struct ending ending;
 
     watch_until_end(watch);
-    CLI_CRASH_POINT("run/work/ended");
+    CLI_CRASH_POINT("run/finish/ended");
     error.code = record(run, watch, recorder, &ending, &error);
-    CLI_CRASH_POINT("run/work/recorded");
+    CLI_CRASH_POINT("run/finish/recorded");
     keeper_dismiss(run->keeper);
-    CLI_CRASH_POINT("run/work/dismissed");
+    CLI_CRASH_POINT("run/finish/dismissed");
     signals_drop(&run->signals);
     signals_give_back(&run->signals);
 
     flush(run, &watch->out, "stdout");
     flush(run, &watch->err, "stderr");
-    CLI_CRASH_POINT("run/work/flushed");
+    CLI_CRASH_POINT("run/finish/flushed");
     say_stopped(run, watch);
     if (error.code != 0) {
         return not_recorded(run, &ending, &error);

@@ -242,7 +242,8 @@ struct idem_store_ops {
     /* Ends and frees the store. Nothing is pending. */
     void (*close)(struct idem_store *store);
     /* A descriptor that is readable when drive() has something to do that no
-     * queue knows of, or a negative code. NULL: there is no such thing. */
+     * queue knows of, the same at each call, or a negative code. No lock of a
+     * queue's is held meanwhile. NULL: there is no such thing. */
     int (*fd)(struct idem_store *store);
 };
 

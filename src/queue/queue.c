@@ -7,7 +7,6 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "core/error.h"
-#include "queue/op.h"
 
 #include <assert.h>
 #include <sys/epoll.h>

@@ -82,11 +82,11 @@ NONE = ("--capture", "none")
 FAMILY = """
 work() { while :; do echo $IDEM_FENCE >> ledger.$IDEM_KEY; sleep 0.05; done; }
 if [ "$1" = work ]; then work; fi
-if [ "$1" = stubborn ]; then trap '' TERM; work; fi
+if [ "$1" = defiant ]; then trap '' TERM; work; fi
 if [ -e go.$IDEM_KEY ]; then echo $IDEM_FENCE >> ledger.$IDEM_KEY; exit 0; fi
 sh family work &
 setsid sh family work &
-(setsid sh family work & setsid -f sh family stubborn) &
+(setsid sh family work & setsid -f sh family defiant) &
 work
 """
 FAMILY_SIZE = 5
@@ -432,7 +432,7 @@ DAEMON = "setsid -f sh family {} >/dev/null 2>&1; echo up; exit 3"
 def what_is_left_behind_is_ended(b):
     """When it is recorded that the work is over, it is over."""
     b.write("family", FAMILY)
-    for kind in ("work", "stubborn"):
+    for kind in ("work", "defiant"):
         script = DAEMON.format(kind)
         got = b.run(kind, script, "--kill-after", "200ms")
         equal((got.status, got.stdout, at_work_for(b, kind)), (3, b"up\n", []))

@@ -1,4 +1,4 @@
-"""idem ui in a real Chromium: find what is stuck, decide, see it gone; and what a
+"""idem ui in a real Chromium: find what is overdue, decide, see it gone; and what a
 wrong token, another site and a script in a key can do, which is nothing.
 
 IDEM_SCREENSHOTS names a directory to keep the pictures in.

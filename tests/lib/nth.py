@@ -4,8 +4,7 @@ import os
 import struct
 from typing import NamedTuple
 
-import tap
-from tap import PROGRAM
+from tap import PROGRAM, SANITIZED
 
 LIBRARY = os.environ.get("NTH_LIBRARY", "")
 CLASSES = (
@@ -57,6 +56,6 @@ def environment(path):
         "NTH_PAGE": os.path.abspath(path),
         "NTH_PROGRAM": PROGRAM,
     }
-    if tap.SANITIZED:
+    if SANITIZED:
         env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
     return env

@@ -1,6 +1,6 @@
 /* The command of an `idem run`: has its effect, and prints its product.
  *
- *     effect LEDGER LEN SLEEP_MS [stubborn]
+ *     effect LEDGER LEN SLEEP_MS [defiant]
  */
 #include "ledger.h"
 #include "product.h"

@@ -37,7 +37,7 @@ STYLES = {
     "short": ("200", "0"),
     "long": ("1400000", "0"),
     "slow": ("200", "900"),
-    "stubborn": ("200", "2000", "stubborn"),
+    "defiant": ("200", "2000", "defiant"),
 }
 
 # How an idem run may end: with the outcome, nothing run, busy, unknown, lost, or
@@ -282,7 +282,7 @@ class Storm:
     def overdue(self, deaths, disturb=None):
         """The command takes too long, and does not mind SIGTERM."""
         options = ("--max-time", "200ms")
-        self.run(deaths, disturb, "stubborn", options)
+        self.run(deaths, disturb, "defiant", options)
 
     def unsaid(self, deaths, disturb=None):
         """The runner dies with a claim that its keeper was not told of."""
@@ -380,7 +380,7 @@ class Storm:
             if wait_until_stopped(process):
                 time.sleep(LEASE_S + 0.1)
                 self.pauses[stop] += 1
-                visit("run/work/ended" if is_run else "worker/after-effect", rival)
+                visit("run/finish/ended" if is_run else "worker/after-effect", rival)
                 wake(process)
 
         visit(stop, sleeper)
@@ -509,7 +509,7 @@ AT_RANDOM = [
 PAUSE_AT = [
     *("worker/before-effect", "worker/after-effect", "api/end/asks"),
     *("api/begin/answered", "local/group/handed-over", "run/claim/answered"),
-    *("run/launch/ready", "run/launch/started", "run/work/ended"),
+    *("run/launch/ready", "run/launch/started", "run/finish/ended"),
     *("keep/start/ordered", "keep/start/started", "keep/ended/tells"),
 ]
 
