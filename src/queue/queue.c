@@ -80,10 +80,14 @@ static void leave(struct idem_queue *queue, struct idem_op *op)
     queue->submitted--;
 }
 
-void idem__queue_enter(struct idem_queue *queue, struct idem_op *op)
+void idem__queue_enter(struct idem_queue *queue, struct idem_op **ops, size_t n)
 {
+    size_t i;
+
     (void)pthread_mutex_lock(&queue->mutex);
-    enter(queue, op);
+    for (i = 0; i < n; i++) {
+        enter(queue, ops[i]);
+    }
     (void)pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -103,7 +107,7 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
     idem__queue_leave(queue, op);
     how = queue->store->ops->cancel(queue->store, op);
     if (how == IDEM_CANCEL_ANSWERED) {
-        idem__queue_enter(queue, op);
+        idem__queue_enter(queue, &op, 1);
     } else if (how == IDEM_CANCEL_TAKEN_BACK) {
         __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     }
@@ -329,9 +333,7 @@ void idem__queue_observe(const struct idem_store *store,
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
 {
     struct idem_store *store = queue->store;
-    int64_t deadline_ms = timeout_ms < 0
-                              ? IDEM_NEVER
-                              : idem__time_add(idem__mono_ms(), timeout_ms);
+    int64_t deadline_ms = 0;
     bool first = true;
 
     if (store->pid != idem__process()) {
@@ -348,6 +350,11 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
             (!first && idem__mono_ms() >= deadline_ms)) {
             IDEM__CRASH_POINT("queue/reaped");
             return op;
+        }
+        if (first) {
+            deadline_ms = timeout_ms < 0
+                              ? IDEM_NEVER
+                              : idem__time_add(idem__mono_ms(), timeout_ms);
         }
         store->ops->drive(store, queue, deadline_ms);
         first = false;

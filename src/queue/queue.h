@@ -26,8 +26,10 @@ struct idem_queue {
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store);
 void idem__queue_finish(struct idem_queue *queue);
 
-/* Makes @op one of those that were submitted and not reaped; and none any more. */
-void idem__queue_enter(struct idem_queue *queue, struct idem_op *op);
+/* Makes @ops some of those that were submitted and not reaped; and @op none any
+ * more. */
+void idem__queue_enter(struct idem_queue *queue, struct idem_op **ops,
+                       size_t n);
 void idem__queue_leave(struct idem_queue *queue, struct idem_op *op);
 
 /* Adds the answered ops from @first to @last, linked by next. */

@@ -31,12 +31,31 @@ static bool may_come_later(const struct idem_store *store)
            idem__host_has_our_random(&store->options.host);
 }
 
+/* The clocks, read once for all that are submitted together. */
+struct moment {
+    int64_t mono_ms;
+    int64_t boot_ms; /* Once it was needed; else 0. */
+};
+
+static int read_boot_ms(const struct idem_host *host, struct moment *moment)
+{
+    struct idem_clock_reading reading;
+
+    if (moment->boot_ms == 0) {
+        if (host->clock(host->ctx, &reading) != 0) {
+            return IDEM_EUNAVAILABLE;
+        }
+        moment->boot_ms = reading.boot_ms;
+    }
+    return 0;
+}
+
 /* What every op gets before the store sees it: the moment from which a lease
  * counts, which is kept when the op is submitted again, and a deadline. */
-static int prepare(struct idem_queue *queue, struct idem_op *op)
+static int prepare(struct idem_queue *queue, struct idem_op *op,
+                   struct moment *moment)
 {
     const struct idem_open_options *options = &queue->store->options;
-    struct idem_clock_reading reading;
 
     if (options->observe != NULL) {
         op->submitted_ns = idem__mono_ns();
@@ -52,13 +71,13 @@ static int prepare(struct idem_queue *queue, struct idem_op *op)
         return op->error.code;
     }
     if (op->asked_boot_ms == 0 || op->verb == IDEM_OP_RENEW) {
-        if (options->host.clock(options->host.ctx, &reading) != 0) {
+        if (read_boot_ms(&options->host, moment) != 0) {
             return idem_op_fail(op, IDEM_EUNAVAILABLE,
                                 "the clock does not answer");
         }
-        op->asked_boot_ms = reading.boot_ms;
+        op->asked_boot_ms = moment->boot_ms;
     }
-    op->deadline_ms = idem__time_add(idem__mono_ms(), options->timeout_ms);
+    op->deadline_ms = idem__time_add(moment->mono_ms, options->timeout_ms);
     op->store = queue->store;
     op->queue = queue;
     return 0;
@@ -79,22 +98,21 @@ static int check_op(const struct idem_op *op, struct idem_error *error)
     return 0;
 }
 
-/* It counts from here on, and is pending. */
+/* It is pending from here on. */
 static int admit(struct idem_queue *queue, struct idem_op *op,
-                 struct idem_error *error)
+                 struct moment *moment, struct idem_error *error)
 {
     int rc = check_op(op, error);
 
     if (rc != 0) {
         return rc;
     }
-    rc = prepare(queue, op);
+    rc = prepare(queue, op, moment);
     if (rc != 0) {
         idem__queue_observe(queue->store, op);
         *error = op->error;
         return rc;
     }
-    idem__queue_enter(queue, op);
     __atomic_store_n(&op->state, IDEM_OP_PENDING, __ATOMIC_RELEASE);
     return 0;
 }
@@ -163,14 +181,16 @@ static size_t refuse(struct idem_op **ops, size_t i, size_t refused)
 static size_t admit_all(struct idem_queue *queue, struct idem_op **ops,
                         size_t n, struct idem_error *error)
 {
+    struct moment moment = {.mono_ms = idem__mono_ms()};
     size_t refused = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (admit(queue, ops[i], error) != 0) {
+        if (admit(queue, ops[i], &moment, error) != 0) {
             refused = refuse(ops, i, refused);
         }
     }
+    idem__queue_enter(queue, ops + refused, n - refused);
     return refused;
 }
 

@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "core/error.h"
+#include "queue/op.h"
 #include "store/sqlite/seen.h"
 #include "store/sqlite/store.h"
 
@@ -52,6 +53,9 @@ struct view {
     struct idem__sqlite_table table;
     bool several;
     bool begun;
+    bool has_time; /* Of the moment: */
+    struct idem_now now;
+    bool moved;
 };
 
 static bool view_open(struct view *view, bool wait, struct idem_error *error)
@@ -81,6 +85,18 @@ static void view_close(struct view *view)
     idem__readers_give(view->store, conn);
 }
 
+static int view_clock(struct view *view)
+{
+    int rc = 0;
+
+    if (!view->has_time) {
+        rc =
+            peek_clock(view->store, view->table.conn, &view->now, &view->moved);
+        view->has_time = rc == 0;
+    }
+    return rc;
+}
+
 /* What a reader alone can answer it answers at once, on the caller's thread. */
 static bool look(struct view *view, struct idem_op *op)
 {
@@ -90,8 +106,6 @@ static bool look(struct view *view, struct idem_op *op)
                 (op->verb == IDEM_OP_BEGIN && read_only(store));
     struct idem__table records = idem__sqlite_table_of(&view->table);
     struct idem__conn *conn;
-    struct idem_now now;
-    bool moved = false;
     bool answered = true;
 
     if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
@@ -104,15 +118,18 @@ static bool look(struct view *view, struct idem_op *op)
     conn = view->table.conn;
     if (op->verb == IDEM_OP_COUNT) {
         idem__counters_answer(&store->counters, conn, op);
-    } else if (peek_clock(store, conn, &now, &moved) != 0) {
+    } else if (view_clock(view) != 0) {
         (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
                            "the clock does not answer; nothing was done");
     } else if (op->verb == IDEM_OP_LIST) {
-        idem__sqlite_list(conn, op, &now);
+        idem__sqlite_list(conn, op, &view->now);
+        view->has_time = false; /* It may have taken long. */
     } else if (op->verb == IDEM_OP_LIMIT) {
-        answered = !moved && idem__sqlite_limit_peek(conn, op, &now);
+        answered =
+            !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);
     } else {
-        answered = (must || !moved) && idem__engine_peek(&records, op, &now);
+        answered = (must || !view->moved) &&
+                   idem__engine_peek(&records, op, &view->now);
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -134,18 +151,25 @@ static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
     struct view view = {.store = store, .several = *n > 1};
+    struct idem_op *answered = NULL;
+    struct idem_op **end = &answered;
     size_t left = 0;
     size_t i;
 
     for (i = 0; i < *n; i++) {
-        if (is_worth_a_peek(store, ops[i]) && look(&view, ops[i])) {
-            idem__counters_note(&store->counters, ops[i]);
-            idem_op_answer(ops[i]);
+        struct idem_op *op = ops[i];
+
+        if (is_worth_a_peek(store, op) && look(&view, op)) {
+            idem__counters_note(&store->counters, op);
+            op->next = NULL;
+            *end = op;
+            end = &op->next;
         } else {
-            ops[left++] = ops[i];
+            ops[left++] = op;
         }
     }
     view_close(&view);
+    idem__op_answer_all(answered);
     *n = left;
 }
 
