@@ -175,7 +175,8 @@ struct idem_op {
     bool changed; /* The record, by this op; not by an earlier copy of it. */
     bool has_record;
     int64_t lease_left_ms;
-    struct idem_record *record; /* If so. Its slices are the op's, too. */
+    struct idem_record *record; /* If so. Its slices are the op's, too: they
+                                   point behind it, or to args. */
 
     /* The library's own. */
     struct idem_store *store;
@@ -189,10 +190,10 @@ struct idem_op {
     int64_t asked_boot_ms; /* First submitted; leases count from here. */
     int64_t submitted_ns;  /* CLOCK_MONOTONIC; where somebody observes. */
     void *user;
-    uint8_t *args; /* One block: the arguments. */
+    uint8_t *args; /* Behind the op, or, where they are long, a block of their
+                      own. */
     size_t args_len;
-    uint8_t *answer; /* One block: what record's slices point to, or args. */
-    size_t answer_cap;
+    size_t record_room;         /* Behind record, in its block. */
     struct idem_commit *commit; /* NULL: the record is all that is written. */
 };
 
@@ -208,7 +209,7 @@ enum idem_cancel idem_op_detach(struct idem_op *op);
 void idem_op_answer(struct idem_op *op);
 
 /* Copies @record into the op's own memory and makes it the answer's record. A
- * result or input that already lies in the op's arguments is not copied again.
+ * result or input that already lies in long arguments of the op is not copied.
  *
  * IDEM_ENOMEM
  */

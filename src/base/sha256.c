@@ -8,6 +8,8 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/sha256.h"
 
+#include "base/bytes.h"
+
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
@@ -89,6 +91,15 @@ void idem__hash_add(struct idem__hash *hash, struct idem_slice part)
     }
     memcpy(hash->small + hash->small_len, part.base, part.len);
     hash->small_len += part.len;
+}
+
+void idem__hash_add_u64(struct idem__hash *hash, uint64_t n)
+{
+    if (sizeof(hash->small) - hash->small_len < sizeof(n)) {
+        flush(hash);
+    }
+    idem__put_u64(hash->small + hash->small_len, n);
+    hash->small_len += sizeof(n);
 }
 
 int idem__hash_end(struct idem__hash *hash,

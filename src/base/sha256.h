@@ -23,6 +23,8 @@ struct idem__hash {
 /* @secret with len 0: plain SHA-256, else HMAC. */
 void idem__hash_init(struct idem__hash *hash, struct idem_slice secret);
 void idem__hash_add(struct idem__hash *hash, struct idem_slice part);
+/* Adds @n in eight bytes, the most significant first. */
+void idem__hash_add_u64(struct idem__hash *hash, uint64_t n);
 int idem__hash_end(struct idem__hash *hash,
                    uint8_t ret_digest[IDEM__SHA256_LEN]);
 

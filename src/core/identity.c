@@ -32,7 +32,6 @@ int idem_fingerprint(const struct idem_slice *parts, size_t parts_len,
 {
     struct idem__hash hash;
     uint8_t digest[IDEM__SHA256_LEN];
-    uint8_t number[8];
     size_t i;
     int rc;
 
@@ -40,11 +39,9 @@ int idem_fingerprint(const struct idem_slice *parts, size_t parts_len,
         return IDEM_EINVALID;
     }
     idem__hash_init(&hash, secret);
-    idem__put_u64(number, parts_len);
-    idem__hash_add(&hash, idem_bytes(number, sizeof(number)));
+    idem__hash_add_u64(&hash, parts_len);
     for (i = 0; i < parts_len; i++) {
-        idem__put_u64(number, parts[i].len);
-        idem__hash_add(&hash, idem_bytes(number, sizeof(number)));
+        idem__hash_add_u64(&hash, parts[i].len);
         idem__hash_add(&hash, parts[i]);
     }
     rc = idem__hash_end(&hash, digest);

@@ -1,7 +1,6 @@
 /* The fingerprint of a request whose body comes in pieces. */
 #include <idem/http.h>
 
-#include "base/bytes.h"
 #include "base/heap.h"
 #include "base/sha256.h"
 
@@ -14,14 +13,6 @@ struct idem_http_fingerprint {
     bool too_many;
     bool keyed;
 };
-
-static void add_number(struct idem__hash *hash, uint64_t n)
-{
-    uint8_t number[8];
-
-    idem__put_u64(number, n);
-    idem__hash_add(hash, idem_bytes(number, sizeof(number)));
-}
 
 int idem_http_fingerprint_create(const struct idem_slice *parts,
                                  size_t parts_len, uint64_t body_len,
@@ -41,12 +32,12 @@ int idem_http_fingerprint_create(const struct idem_slice *parts,
     print->left = body_len;
     print->keyed = secret.len > 0;
     idem__hash_init(&print->hash, secret);
-    add_number(&print->hash, parts_len + 1);
+    idem__hash_add_u64(&print->hash, parts_len + 1);
     for (i = 0; i < parts_len; i++) {
-        add_number(&print->hash, parts[i].len);
+        idem__hash_add_u64(&print->hash, parts[i].len);
         idem__hash_add(&print->hash, parts[i]);
     }
-    add_number(&print->hash, body_len);
+    idem__hash_add_u64(&print->hash, body_len);
     *ret_print = print;
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "core/token.h"
+#include "queue/op.h"
 
 static struct idem__attempt *create(struct idem_slice scope,
                                     struct idem_slice key)
@@ -27,21 +28,16 @@ static void free_record(struct idem__attempt *a)
 {
     idem__free(a->record);
     idem__free(a->args);
-    idem__free(a->answer);
 }
 
 /* The record of @op, and all that it points to. */
 static void take_record(struct idem__attempt *a, struct idem_op *op)
 {
     a->record = op->record;
-    a->args = op->args;
-    a->answer = op->answer;
+    a->args = idem__op_take_args(op);
     a->pub.record = a->record;
     op->record = NULL;
-    op->args = NULL;
-    op->args_len = 0;
-    op->answer = NULL;
-    op->answer_cap = 0;
+    op->record_room = 0;
     op->has_record = false;
     op->key.len = 0; /* Used up: it cannot be submitted again. */
 }

@@ -7,9 +7,8 @@
 struct idem__attempt {
     struct idem_attempt pub;    /* First: what callers hold points here. */
     struct idem_store *store;   /* NULL: it lives in a caller's transaction. */
-    struct idem_record *record; /* pub.record; its slices point into ... */
-    uint8_t *args; /* ... these, which came from an op, or names. */
-    uint8_t *answer;
+    struct idem_record *record; /* pub.record; its slices point behind it ... */
+    uint8_t *args; /* ... or into long arguments of an op, or names. */
     uint8_t nonce[16];
     int64_t lease_ms;          /* As asked for at begin. */
     int64_t lease_end_boot_ms; /* As this process counts it; atomic, because a

@@ -11,30 +11,45 @@
 #include <stdio.h>
 
 enum {
-    SLICES_MAX = 16 + IDEM_HISTORY_MAX
+    SLICES_MAX = 16 + IDEM_HISTORY_MAX,
+    SHORT_ARGS_MAX = 512, /* These lie behind the op, in its block. */
 };
 
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
 {
-    struct idem_op *op = idem__zalloc(sizeof(*op));
+    bool is_short = args_len <= SHORT_ARGS_MAX;
+    struct idem_op *op = idem__alloc(sizeof(*op) + (is_short ? args_len : 0));
 
     if (op == NULL) {
         return NULL;
     }
-    if (args_len > 0) {
-        op->args = idem__alloc(args_len);
-        if (op->args == NULL) {
-            idem__free(op);
-            return NULL;
-        }
+    memset(op, 0, sizeof(*op));
+    op->args = is_short ? (uint8_t *)(op + 1) : idem__alloc(args_len);
+    if (op->args == NULL) {
+        idem__free(op);
+        return NULL;
     }
     op->verb = verb;
     return op;
 }
 
+static bool has_long_args(const struct idem_op *op)
+{
+    return op->args != (const uint8_t *)(op + 1);
+}
+
+uint8_t *idem__op_take_args(struct idem_op *op)
+{
+    uint8_t *args = has_long_args(op) ? op->args : NULL;
+
+    op->args = (uint8_t *)(op + 1);
+    op->args_len = 0;
+    return args;
+}
+
 void idem__op_keep(struct idem_op *op, struct idem_slice *slice)
 {
-    uint8_t *to = op->args == NULL ? NULL : op->args + op->args_len;
+    uint8_t *to = op->args + op->args_len;
 
     if (slice->len > 0) {
         memcpy(to, slice->base, slice->len);
@@ -198,8 +213,7 @@ void idem_op_destroy(struct idem_op *op)
     if (op == NULL) {
         return;
     }
-    idem__free(op->args);
-    idem__free(op->answer);
+    idem__free(idem__op_take_args(op));
     idem__free(op->record);
     idem__free(op->commit);
     idem__free(op);
@@ -207,27 +221,35 @@ void idem_op_destroy(struct idem_op *op)
 
 /* ---- Answers ---- */
 
+/* What lies in arguments that may outlive the op; see idem__op_take_args(). */
 static bool in_args(const struct idem_op *op, struct idem_slice s)
 {
     uintptr_t p = (uintptr_t)s.base;
     uintptr_t start = (uintptr_t)op->args;
 
-    return s.len > 0 && op->args != NULL && p >= start &&
+    return s.len > 0 && has_long_args(op) && p >= start &&
            p - start < op->args_len;
 }
 
-/* Room for a record and for @total bytes that it points to. */
+/* Room for a record and, behind it, for @total bytes that it points to. */
 static bool make_room(struct idem_op *op, size_t total)
 {
-    if (op->record == NULL) {
-        op->record = idem__alloc(sizeof(*op->record));
+    struct idem_record *room;
+
+    if (op->record != NULL && op->record_room >= total) {
+        return true;
     }
-    if (total > op->answer_cap) {
-        idem__free(op->answer);
-        op->answer = idem__alloc(total);
-        op->answer_cap = op->answer != NULL ? total : 0;
+    room = idem__alloc(sizeof(*room) + total);
+    if (room == NULL) {
+        return false;
     }
-    return op->record != NULL && op->answer_cap >= total;
+    if (op->verb == IDEM_OP_IMPORT) {
+        op->u.import.record = room;
+    }
+    idem__free(op->record);
+    op->record = room;
+    op->record_room = total;
+    return true;
 }
 
 int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
@@ -236,7 +258,7 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
     struct idem_record copy = *record;
     size_t n = record_slices(&copy, slices);
     size_t total = 0;
-    size_t used = 0;
+    uint8_t *to;
     size_t i;
 
     for (i = 0; i < n; i++) {
@@ -247,17 +269,17 @@ int idem_op_set_record(struct idem_op *op, const struct idem_record *record)
         return idem_op_fail(op, IDEM_ENOMEM, "%s",
                             idem_error_text(IDEM_ENOMEM));
     }
+    to = (uint8_t *)(op->record + 1);
     for (i = 0; i < n; i++) {
         struct idem_slice *s = slices[i];
 
-        if (in_args(op, *s)) {
-            continue;
+        if (s->len == 0) {
+            s->base = NULL;
+        } else if (!in_args(op, *s)) {
+            memcpy(to, s->base, s->len);
+            s->base = to;
+            to += s->len;
         }
-        if (s->len > 0) {
-            memcpy(op->answer + used, s->base, s->len);
-        }
-        s->base = s->len > 0 ? op->answer + used : NULL;
-        used += s->len;
     }
     *op->record = copy;
     op->has_record = true;
@@ -355,6 +377,11 @@ void idem_op_set_user(struct idem_op *op, void *user)
 void *idem_op_user(const struct idem_op *op)
 {
     return op->user;
+}
+
+const uint8_t *idem_op_id(const struct idem_op *op)
+{
+    return op->id;
 }
 
 int idem_op_code(const struct idem_op *op)

@@ -7,6 +7,10 @@
 /* A zeroed op of @verb with room for @args_len bytes of arguments, or NULL. */
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);
 
+/* Gives a long block of arguments, to which the record of the answer points, to
+ * the caller; NULL: nothing points to them. */
+uint8_t *idem__op_take_args(struct idem_op *op);
+
 /* Copies what *@slice points to into the op's arguments and points it there. */
 void idem__op_keep(struct idem_op *op, struct idem_slice *slice);
 

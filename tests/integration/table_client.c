@@ -98,9 +98,7 @@ static uint64_t run(struct idem_op *op)
     }
     idem__task_reset(task);
     fence = op->has_record ? op->record->fence : 0;
-    idem__free(op->answer);
     idem__free(op->record);
-    op->answer = NULL;
     op->record = NULL;
     return fence;
 }

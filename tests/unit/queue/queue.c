@@ -739,7 +739,38 @@ TEST(op, isCloned)
     idem_op_destroy(NULL);
 }
 
-/* An answer's record is a copy, but for what lies in the op already. */
+/* What lies in long arguments is not copied for an answer, and goes with it to the
+ * attempt; a short one is copied. */
+TEST(op, keepsLongArgumentsAsTheyAre)
+{
+    char input[1000];
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_record record = {.status = IDEM_STATUS_IN_PROGRESS};
+    struct idem_attempt *attempt;
+    struct idem_op *op;
+    size_t len;
+
+    memset(input, 'i', sizeof(input));
+    for (len = 10; len <= sizeof(input); len += sizeof(input) - 10) {
+        request.key = idem_str("key");
+        request.input = idem_bytes(input, len);
+        request.on_expired_lease = IDEM_RERUN;
+        assert_ok(idem_op_begin(&request, &op, &why));
+        record.key = op->key;
+        record.input = op->u.begin.input;
+        assert_ok(idem_op_set_record(op, &record));
+        assert_int_equal(idem_op_record(op)->input.base == record.input.base,
+                         len == sizeof(input));
+        assert_ok(idem_op_take_attempt(op, &attempt));
+        idem_op_destroy(op);
+        assert_text(attempt->record->key, "key");
+        assert_int_equal(attempt->record->input.len, len);
+        assert_memory_equal(attempt->record->input.base, input, len);
+        idem_attempt_destroy(attempt);
+    }
+}
+
+/* An answer's record is a copy. */
 TEST(op, keepsItsRecord)
 {
     struct idem_op *op = begin_op();
@@ -754,7 +785,9 @@ TEST(op, keepsItsRecord)
     assert_ok(idem_op_set_record(op, &record));
     memset(text, 'x', sizeof(text));
     kept = idem_op_record(op);
-    assert_ptr_equal(kept->key.base, op->key.base);
+    assert_true(kept->key.base != op->key.base);
+    assert_int_equal(kept->key.len, op->key.len);
+    assert_memory_equal(kept->key.base, op->key.base, op->key.len);
     assert_text(kept->error, "an error that is long enough to be noticed");
     assert_text(kept->history[0].owner,
                 "an error that is long enough to be noticed");

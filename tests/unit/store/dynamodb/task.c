@@ -51,11 +51,9 @@ static struct idem_op end_op(char who, uint64_t fence, struct idem_slice bytes)
 
 static void free_answer(struct idem_op *op)
 {
-    idem__free(op->answer);
     idem__free(op->record);
-    op->answer = NULL;
     op->record = NULL;
-    op->answer_cap = 0;
+    op->record_room = 0;
 }
 
 static enum idem_verdict begin(char who, uint64_t *ret_fence)
