@@ -3,6 +3,7 @@
 
 #include <err.h>
 #include <idem.h>
+#include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -39,6 +40,7 @@ static struct idem_store *open_store(const char *where,
     struct idem_error error;
     char url[4096];
 
+    (void)idem_sqlite_disable_memory_count(); /* As the idem program does. */
     (void)snprintf(url, sizeof(url), "sqlite:%s", where);
     check(idem_open(url, options, &store, &error), &error);
     return store;

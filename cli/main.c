@@ -4,6 +4,8 @@
 #include "help.h"
 #include "nearest.h"
 
+#include <idem/sqlite.h>
+
 static int unknown_command(const char *name)
 {
     struct cli_nearest nearest = {.word = name};
@@ -84,5 +86,6 @@ int main(int argc, char **argv)
 
     cli_open_std_fds();
     cli_cores_off();
+    (void)idem_sqlite_disable_memory_count();
     return cli_finish_output(dispatch(argc - skip, argv + skip));
 }

@@ -22,6 +22,16 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
                      struct idem_store **ret_store,
                      struct idem_error *ret_error);
 
+/* SQLite counts the bytes that it takes, for sqlite3_memory_used() and its limits,
+ * under one mutex for the whole process; a replay takes and gives back seven
+ * blocks. Of a process that wants neither, this switches the counting off
+ * (https://sqlite.org/c3ref/c_config_covering_index_scan.html, MEMSTATUS). To be
+ * called before anything in the process uses SQLite, and while it has one thread.
+ *
+ * IDEM_EINVALID  SQLite is in use already: it goes on counting.
+ */
+int idem_sqlite_disable_memory_count(void);
+
 /* ---- The file itself ---- */
 
 struct idem_sqlite_info {

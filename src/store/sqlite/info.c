@@ -17,6 +17,13 @@ static uint64_t file_len(const char *path, const char *suffix)
     return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
+int idem_sqlite_disable_memory_count(void)
+{
+    return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) == SQLITE_OK
+               ? 0
+               : IDEM_EINVALID;
+}
+
 /* Steps through "SELECT number, number": the first says which of @ret, which
  * has @len, the second is for it. An SQLite result. */
 static int read_numbers(struct idem__conn *conn, const char *sql, uint64_t *ret,

@@ -3,8 +3,10 @@
 #include "temp.h"
 #include "test.h"
 
+#include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int open_at(const char *path, unsigned flags,
@@ -384,6 +386,48 @@ TEST(readonly, onlyReads)
     assert_code(IDEM_ENOTFOUND,
                 idem_get(store, idem_str(""), idem_str("new"), &answer, &why));
     idem_close(store);
+}
+
+/* Whether SQLite counts what an open store takes; for a process of its own, for
+ * it cannot be changed once SQLite is in use. */
+static bool counts_memory(const char *path, bool disable)
+{
+    struct idem_store *store;
+    bool counts;
+
+    (void)sqlite3_shutdown();
+    if (disable && idem_sqlite_disable_memory_count() != 0) {
+        _exit(2);
+    }
+    if (open_at(path, 0, &store) != 0 ||
+        idem_sqlite_disable_memory_count() != IDEM_EINVALID) {
+        _exit(3);
+    }
+    counts = sqlite3_memory_used() > 0;
+    idem_close(store);
+    return counts;
+}
+
+static int counts_in_child(const char *path, bool disable)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0) {
+        _exit(counts_memory(path, disable) ? 1 : 0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+TEST(open, canDoWithoutSqliteCountingMemory)
+{
+    const char *path = temp_path("counted.db");
+
+    assert_int_equal(counts_in_child(path, /* disable= */ false), 1);
+    assert_int_equal(counts_in_child(path, /* disable= */ true), 0);
 }
 
 /* People look inside with a stock shell: the view reads well. */
