@@ -845,6 +845,10 @@ int idem_op_import(const struct idem_record *record, struct idem_op **ret_op,
 void idem_op_set_user(struct idem_op *op, void *user);
 void *idem_op_user(const struct idem_op *op);
 
+/* The identity of the record that it is about: IDEM_ID_LEN bytes in the op; all
+ * zero for an op about no single record. */
+const uint8_t *idem_op_id(const struct idem_op *op);
+
 /* The answer of a reaped op: 0 or an enum idem_code, with its sentence. */
 int idem_op_code(const struct idem_op *op);
 const struct idem_error *idem_op_error(const struct idem_op *op);

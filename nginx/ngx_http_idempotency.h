@@ -183,6 +183,7 @@ struct ngx_http_idem_ctx_s {
     ngx_str_t                     scope;
     uint8_t                       id[IDEM_ID_LEN];
     uint8_t                       fingerprint[IDEM_FINGERPRINT_LEN];
+    unsigned                      has_id:1;   /* see ngx_http_idem_id() */
     unsigned                      has_fingerprint:1;
 
     /* hashing */
@@ -365,6 +366,7 @@ ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 ngx_http_idem_ctx_t *ngx_http_idem_ctx(ngx_http_request_t *r);
 
 /* Holds the request until the store has answered, and lets it go on then. */
+const uint8_t *ngx_http_idem_id(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 
@@ -399,8 +401,7 @@ ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
 /* owner.c: an attempt, from its claim to its end. */
 ngx_int_t ngx_http_idem_own(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx);
-ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_store_t *store,
-    const uint8_t *id);
+ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx);
 
 /* Whether any byte of the request may have reached the upstream. */

@@ -106,12 +106,6 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     ctx->key = key;
     ctx->scope = scope;
 
-    if (idem_id(ngx_http_idem_slice(&scope), ngx_http_idem_slice(&key), ctx->id)
-        != 0)
-    {
-        return NGX_ERROR;
-    }
-
     rc = ngx_http_read_client_request_body(r, ngx_http_idem_body_handler);
 
     if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
@@ -252,6 +246,26 @@ ngx_http_idem_cleanup(void *data)
 
     idem_http_fingerprint_destroy(ctx->print);
     idem_op_destroy(ctx->begun);
+}
+
+
+/* The identity of its record; NULL: it cannot be hashed. */
+
+const uint8_t *
+ngx_http_idem_id(ngx_http_idem_ctx_t *ctx)
+{
+    if (!ctx->has_id) {
+        if (idem_id(ngx_http_idem_slice(&ctx->scope),
+                    ngx_http_idem_slice(&ctx->key), ctx->id)
+            != 0)
+        {
+            return NULL;
+        }
+
+        ctx->has_id = 1;
+    }
+
+    return ctx->id;
 }
 
 
@@ -438,6 +452,9 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ngx_memcpy(ctx->id, idem_op_id(op), IDEM_ID_LEN);
+    ctx->has_id = 1;
+
     ctx->asked = ngx_current_msec;
     ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
                                        ngx_http_idem_begin_done, NULL);
@@ -464,7 +481,7 @@ ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
     ngx_msec_int_t        left;
     ngx_http_idem_ctx_t  *owner;
 
-    owner = ngx_http_idem_owner_find(ctx->store, ctx->id);
+    owner = ngx_http_idem_owner_find(ctx);
 
     if (owner == NULL || owner->lost) {
         return NGX_DECLINED;

@@ -80,6 +80,7 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
     int64_t                     now;
     ngx_str_t                   value;
     ngx_uint_t                  i, n;
+    const uint8_t              *id;
     ngx_http_request_t         *r = ctx->request;
     ngx_http_idem_limit_t      *conf;
     ngx_http_idem_limited_t    *limit;
@@ -90,7 +91,9 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
 
     ctx->limits = ngx_array_create(r->pool, ngx_max(n, 1),
                                    sizeof(ngx_http_idem_limited_t));
-    if (ctx->limits == NULL) {
+    id = ngx_http_idem_id(ctx);
+
+    if (ctx->limits == NULL || id == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -118,7 +121,7 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
         limit->request = request;
         limit->request.name = ngx_http_idem_slice(&conf[i].name);
         limit->request.subject = ngx_http_idem_slice(&value);
-        limit->request.request = idem_bytes(ctx->id, IDEM_ID_LEN);
+        limit->request.request = idem_bytes(id, IDEM_ID_LEN);
         limit->request.at_ms = now;
         limit->request.max = conf[i].max;
         limit->request.per_ms = conf[i].per_ms;

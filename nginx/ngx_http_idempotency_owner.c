@@ -26,6 +26,7 @@ static void ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight);
 #define NGX_HTTP_IDEM_BUCKETS  1024
 
 static ngx_queue_t  ngx_http_idem_owners[NGX_HTTP_IDEM_BUCKETS];
+static ngx_uint_t   ngx_http_idem_owners_n;
 
 
 /* ---- The list of owners in this worker ---- */
@@ -47,11 +48,23 @@ ngx_http_idem_owner_bucket(const uint8_t *id)
 }
 
 
+/* The owner of the record that @ctx is about; it may be another request. */
+
 ngx_http_idem_ctx_t *
-ngx_http_idem_owner_find(ngx_http_idem_store_t *store, const uint8_t *id)
+ngx_http_idem_owner_find(ngx_http_idem_ctx_t *ctx)
 {
     ngx_queue_t          *q, *bucket;
+    const uint8_t        *id;
     ngx_http_idem_ctx_t  *owner;
+
+    if (ngx_http_idem_owners_n == 0) {
+        return NULL;
+    }
+
+    id = ngx_http_idem_id(ctx);
+    if (id == NULL) {
+        return NULL;
+    }
 
     bucket = ngx_http_idem_owner_bucket(id);
 
@@ -61,7 +74,7 @@ ngx_http_idem_owner_find(ngx_http_idem_store_t *store, const uint8_t *id)
     {
         owner = ngx_queue_data(q, ngx_http_idem_ctx_t, owner);
 
-        if (owner->store == store
+        if (owner->store == ctx->store
             && ngx_memcmp(owner->id, id, IDEM_ID_LEN) == 0)
         {
             return owner;
@@ -78,6 +91,7 @@ ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx)
     if (ctx->owns) {
         ctx->owns = 0;
         ngx_queue_remove(&ctx->owner);
+        ngx_http_idem_owners_n--;
         ngx_http_idem_now(inflight)--;
     }
 
@@ -121,6 +135,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
 
     ngx_http_idem_now(inflight)++;
     ngx_queue_insert_tail(ngx_http_idem_owner_bucket(ctx->id), &ctx->owner);
+    ngx_http_idem_owners_n++;
     ctx->owns = 1;
 
     ctx->renew.data = ctx;

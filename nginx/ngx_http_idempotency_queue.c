@@ -8,12 +8,14 @@
 #include "ngx_http_idempotency.h"
 
 #include <idem/metrics.h>
+#include <idem/sqlite.h>
 
 
 #define NGX_HTTP_IDEM_EXIT_MS    5000
 #define NGX_HTTP_IDEM_REOPEN_MS  5000
 #define NGX_HTTP_IDEM_GRACE_MS   2000
 #define NGX_HTTP_IDEM_TURN       256
+#define NGX_HTTP_IDEM_SPARE      256
 
 
 static void ngx_http_idem_store_open(ngx_http_idem_store_t *store);
@@ -32,6 +34,28 @@ static void ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code);
 /* ---- Flights ---- */
 
 
+/* Some that are free, for the next ones. */
+
+static ngx_http_idem_flight_t  *ngx_http_idem_spare[NGX_HTTP_IDEM_SPARE];
+static ngx_uint_t               ngx_http_idem_spare_n;
+
+
+static ngx_http_idem_flight_t *
+ngx_http_idem_flight_create(void)
+{
+    ngx_http_idem_flight_t  *flight;
+
+    if (ngx_http_idem_spare_n == 0) {
+        return ngx_calloc(sizeof(ngx_http_idem_flight_t), ngx_cycle->log);
+    }
+
+    flight = ngx_http_idem_spare[--ngx_http_idem_spare_n];
+    ngx_memzero(flight, sizeof(ngx_http_idem_flight_t));
+
+    return flight;
+}
+
+
 ngx_http_idem_flight_t *
 ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
     ngx_http_idem_ctx_t *ctx, ngx_http_idem_done_pt done,
@@ -39,7 +63,7 @@ ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
 {
     ngx_http_idem_flight_t  *flight;
 
-    flight = ngx_calloc(sizeof(ngx_http_idem_flight_t), ngx_cycle->log);
+    flight = ngx_http_idem_flight_create();
     if (flight == NULL) {
         idem_op_destroy(op);
         idem_attempt_destroy(attempt);
@@ -97,7 +121,13 @@ ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
 
     idem_op_destroy(flight->op);
     idem_attempt_destroy(flight->attempt);
-    ngx_free(flight);
+
+    if (ngx_http_idem_spare_n == NGX_HTTP_IDEM_SPARE) {
+        ngx_free(flight);
+        return;
+    }
+
+    ngx_http_idem_spare[ngx_http_idem_spare_n++] = flight;
 }
 
 
@@ -337,6 +367,8 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
     if (imcf == NULL || !imcf->enabled) {
         return NGX_OK;
     }
+
+    (void) idem_sqlite_disable_memory_count();
 
     ngx_http_idem_wait_init();
     ngx_http_idem_now(inflight) = 0;

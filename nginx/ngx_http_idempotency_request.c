@@ -15,6 +15,9 @@
 #define NGX_HTTP_IDEM_INPUT_MAX  (1024 * 1024)
 
 
+static ngx_uint_t ngx_http_idem_in_one_piece(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx,
+    ngx_array_t *parts);
 static ngx_int_t ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx,
     ngx_array_t *parts);
 static ngx_int_t ngx_http_idem_remove_header(ngx_http_request_t *r,
@@ -372,6 +375,10 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
             return NGX_ERROR;
         }
 
+        if (ngx_http_idem_in_one_piece(ctx)) {
+            return ngx_http_idem_request_hash_whole(ctx, &parts);
+        }
+
         rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
                                           body ? ctx->body_len : 0,
                                    ngx_http_idem_slice(&conf->fingerprint_secret),
@@ -434,6 +441,51 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
     ctx->print = NULL;
 
     if (rc != 0) {
+        return NGX_ERROR;
+    }
+
+    ctx->has_fingerprint = 1;
+    return NGX_OK;
+}
+
+
+/* Nearly every body, or none. */
+
+static ngx_uint_t
+ngx_http_idem_in_one_piece(ngx_http_idem_ctx_t *ctx)
+{
+    return ctx->print_chain == NULL
+           || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY)
+           || (ctx->print_chain->next == NULL
+               && ngx_buf_in_memory(ctx->print_chain->buf));
+}
+
+
+static ngx_int_t
+ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
+{
+    ngx_buf_t          *b;
+    struct idem_slice  *body;
+
+    body = ngx_array_push(parts);
+    if (body == NULL) {
+        return NGX_ERROR;
+    }
+
+    *body = idem_bytes(NULL, 0);
+
+    if (ctx->print_chain != NULL
+        && (ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY))
+    {
+        b = ctx->print_chain->buf;
+        *body = idem_bytes(b->pos, b->last - b->pos);
+    }
+
+    if (idem_fingerprint(parts->elts, parts->nelts,
+                         ngx_http_idem_slice(&ctx->conf->fingerprint_secret),
+                         ctx->fingerprint)
+        != 0)
+    {
         return NGX_ERROR;
     }
 

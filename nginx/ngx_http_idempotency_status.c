@@ -291,7 +291,10 @@ ngx_http_idem_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 
         /* Of its identity: the key itself may be a secret. */
 
-        p = ngx_hex_dump(p, ctx->id, 8);
+        if (ngx_http_idem_id(ctx) != NULL) {
+            p = ngx_hex_dump(p, ctx->id, 8);
+        }
+
         break;
 
     case NGX_HTTP_IDEM_VAR_FENCE:

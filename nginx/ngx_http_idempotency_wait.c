@@ -88,7 +88,7 @@ ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx)
     step = ctx->wait_step / 2 + ngx_random() % (ctx->wait_step / 2 + 1);
     ctx->wait_step = ngx_min(ctx->wait_step * 2, NGX_HTTP_IDEM_STEP_MAX);
 
-    if (ngx_http_idem_owner_find(ctx->store, ctx->id) != NULL) {
+    if (ngx_http_idem_owner_find(ctx) != NULL) {
         step = NGX_HTTP_IDEM_STEP_MAX;
     }
 
