@@ -17,11 +17,16 @@ enum column {
     COLUMN_INPUT,
 };
 
+static size_t len_of(sqlite3_stmt *stmt, enum column column)
+{
+    return (size_t)sqlite3_column_bytes(stmt, (int)column);
+}
+
 static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
 {
     const void *base = sqlite3_column_blob(stmt, (int)column);
 
-    return idem_bytes(base, (size_t)sqlite3_column_bytes(stmt, (int)column));
+    return idem_bytes(base, len_of(stmt, column));
 }
 
 static int64_t deadline_of(const struct idem_record *record)
@@ -88,8 +93,8 @@ static bool is_at_hand(const struct idem__sqlite_table *table,
 {
     return table->row != NULL &&
            memcmp(table->record.id, id, IDEM_ID_LEN) == 0 &&
-           blob(table->row, COLUMN_RESULT).len == table->record.result_len &&
-           blob(table->row, COLUMN_INPUT).len == table->record.input_len;
+           len_of(table->row, COLUMN_RESULT) == table->record.result_len &&
+           len_of(table->row, COLUMN_INPUT) == table->record.input_len;
 }
 
 static int load(void *ctx, const uint8_t *id, bool with_bodies,
