@@ -14,8 +14,8 @@
  * are out of date, or a ticket that nobody answers to, and a stranger in the
  * group of the store could write anything there: so a waiter looks for itself
  * every now and then, and takes the lock when it is free and nobody comes for it.
- * Whoever was passed over takes another ticket. Whatever the words are, the next
- * holder that lets go puts them right.
+ * Whoever was passed over, or stands impossibly far behind, takes another ticket.
+ * Whatever the words are, the next holder that lets go puts them right.
  */
 #include "store/sqlite/turns.h"
 
@@ -42,6 +42,11 @@ enum {
 enum {
     NEXT_LOOKS_MS = 1,
     OTHERS_LOOK_MS = 5
+};
+
+/* So many never wait. */
+enum {
+    WAITERS_MAX = 4096
 };
 
 struct idem__turns_page {
@@ -172,8 +177,8 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
         uint32_t served = get(&page->served);
         int32_t ahead = (int32_t)(ticket - served);
 
-        if (ahead < 0 && waited) {
-            ticket = take_ticket(page); /* Passed over. */
+        if (waited && (ahead < 0 || ahead > WAITERS_MAX)) {
+            ticket = take_ticket(page); /* Passed over, or in another line. */
             waited = false;
             continue;
         }

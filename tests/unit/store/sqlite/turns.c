@@ -458,6 +458,48 @@ TEST(storm, ofKills)
     tear_down();
 }
 
+static void set_words(uint32_t next, uint32_t served)
+{
+    uint32_t buf[2] = {next, served};
+    int fd = open(path, O_RDWR);
+
+    assert_int_equal(pwrite(fd, buf, sizeof(buf), NEXT_AT), sizeof(buf));
+    (void)close(fd);
+}
+
+/* Somebody's ticket is of another line, far behind the one that moves. */
+TEST(storm, leavesNobodyInAnotherLine)
+{
+    pid_t pids[PROCESSES];
+    uint32_t ticket;
+    unsigned n;
+    unsigned i;
+
+    set_up();
+    pids[0] = start(hold, 0);
+    wait_until_held(0);
+    ticket = tickets();
+    pids[1] = start(take_once, 1);
+    wait_for_ticket(ticket + 1);
+    set_words(ticket - (1u << 30), ticket - 5);
+    for (i = 2; i < PROCESSES; i++) {
+        pids[i] = start(take_turns, i);
+    }
+    wait_for_ticket(ticket - (1u << 30) + 20);
+    end(pids[0], SIGKILL);
+    for (n = 0; n < 5000 && shared->at_ms[1] == 0; n++) {
+        sleep_ms(1);
+    }
+    print_message("# after %u turns of others\n",
+                  shared->turns[2] + shared->turns[3]);
+    assert_true(shared->at_ms[1] != 0);
+    shared->stop = 1;
+    for (i = 1; i < PROCESSES; i++) {
+        end(pids[i], 0);
+    }
+    tear_down();
+}
+
 /* The words in the file are advice: with anything in them there is one holder at
  * a time, and everybody has a turn. */
 TEST(storm, ofNonsense)
