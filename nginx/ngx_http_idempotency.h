@@ -183,7 +183,7 @@ struct ngx_http_idem_ctx_s {
     ngx_str_t                     scope;
     uint8_t                       id[IDEM_ID_LEN];
     uint8_t                       fingerprint[IDEM_FINGERPRINT_LEN];
-    unsigned                      has_id:1;   /* see ngx_http_idem_id() */
+    unsigned                      has_id:1;   /* else: ngx_http_idem_id() */
     unsigned                      has_fingerprint:1;
 
     /* hashing */
@@ -365,8 +365,10 @@ ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 /* The request's context, also after an internal redirect; or NULL. */
 ngx_http_idem_ctx_t *ngx_http_idem_ctx(ngx_http_request_t *r);
 
-/* Holds the request until the store has answered, and lets it go on then. */
+/* The identity of the record, hashed when it is asked for; or NULL. */
 const uint8_t *ngx_http_idem_id(ngx_http_idem_ctx_t *ctx);
+
+/* Holds the request until the store has answered, and lets it go on then. */
 void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 

@@ -249,7 +249,7 @@ ngx_http_idem_cleanup(void *data)
 }
 
 
-/* The identity of its record; NULL: it cannot be hashed. */
+/* Where this worker owns nothing, it is made first by the op. */
 
 const uint8_t *
 ngx_http_idem_id(ngx_http_idem_ctx_t *ctx)
