@@ -15,9 +15,10 @@
 #define NGX_HTTP_IDEM_INPUT_MAX  (1024 * 1024)
 
 
-static ngx_uint_t ngx_http_idem_in_one_piece(ngx_http_idem_ctx_t *ctx);
+static ngx_uint_t ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx,
+    struct idem_slice *body);
 static ngx_int_t ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx,
-    ngx_array_t *parts);
+    ngx_array_t *parts, struct idem_slice body);
 static ngx_int_t ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx,
     ngx_array_t *parts);
 static ngx_int_t ngx_http_idem_remove_header(ngx_http_request_t *r,
@@ -356,16 +357,14 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
     ssize_t                    n;
     u_char                    *piece;
     ngx_buf_t                 *b;
-    ngx_uint_t                 body;
     ngx_array_t                parts;
+    struct idem_slice          whole;
     ngx_http_request_t        *r = ctx->request;
     ngx_http_idem_loc_conf_t  *conf = ctx->conf;
 
     if (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF) {
         return NGX_OK;
     }
-
-    body = conf->fingerprint & NGX_HTTP_IDEM_FP_BODY;
 
     if (ctx->print == NULL) {
         if (ngx_array_init(&parts, r->pool, 16, sizeof(struct idem_slice))
@@ -375,12 +374,12 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
             return NGX_ERROR;
         }
 
-        if (ngx_http_idem_in_one_piece(ctx)) {
-            return ngx_http_idem_request_hash_whole(ctx, &parts);
+        if (ngx_http_idem_body_whole(ctx, &whole)) {
+            return ngx_http_idem_request_hash_whole(ctx, &parts, whole);
         }
 
         rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
-                                          body ? ctx->body_len : 0,
+                                          ctx->body_len,
                                    ngx_http_idem_slice(&conf->fingerprint_secret),
                                           &ctx->print);
         if (rc != 0) {
@@ -391,7 +390,7 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
     turn = 0;
     piece = NULL;
 
-    while (body && ctx->print_chain != NULL) {
+    while (ctx->print_chain != NULL) {
         b = ctx->print_chain->buf;
 
         if (ngx_buf_in_memory(b)) {
@@ -449,37 +448,40 @@ ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Nearly every body, or none. */
+/* Nearly every body is in memory in one piece, or empty: its bytes. */
 
 static ngx_uint_t
-ngx_http_idem_in_one_piece(ngx_http_idem_ctx_t *ctx)
+ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
 {
-    return ctx->print_chain == NULL
-           || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY)
-           || (ctx->print_chain->next == NULL
-               && ngx_buf_in_memory(ctx->print_chain->buf));
+    ngx_chain_t  *cl = ctx->print_chain;
+
+    *body = idem_bytes(NULL, 0);
+
+    if (cl == NULL || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY)) {
+        return 1;
+    }
+
+    if (cl->next != NULL || !ngx_buf_in_memory(cl->buf)) {
+        return 0;
+    }
+
+    *body = idem_bytes(cl->buf->pos, cl->buf->last - cl->buf->pos);
+    return 1;
 }
 
 
 static ngx_int_t
-ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
+ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts,
+    struct idem_slice body)
 {
-    ngx_buf_t          *b;
-    struct idem_slice  *body;
+    struct idem_slice  *last;
 
-    body = ngx_array_push(parts);
-    if (body == NULL) {
+    last = ngx_array_push(parts);
+    if (last == NULL) {
         return NGX_ERROR;
     }
 
-    *body = idem_bytes(NULL, 0);
-
-    if (ctx->print_chain != NULL
-        && (ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY))
-    {
-        b = ctx->print_chain->buf;
-        *body = idem_bytes(b->pos, b->last - b->pos);
-    }
+    *last = body;
 
     if (idem_fingerprint(parts->elts, parts->nelts,
                          ngx_http_idem_slice(&ctx->conf->fingerprint_secret),
