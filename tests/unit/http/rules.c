@@ -158,5 +158,8 @@ TEST(http_fingerprint, wantsWhatWasAnnounced)
     assert_code(IDEM_EINVALID,
                 idem_http_fingerprint_create(NULL, 65535, 0, idem_str(""),
                                              &print));
+    assert_code(IDEM_EINVALID,
+                idem_http_fingerprint_create(NULL, SIZE_MAX, 0, idem_str(""),
+                                             &print));
     idem_http_fingerprint_destroy(NULL);
 }
