@@ -1,6 +1,7 @@
 /* idem doctor: is all that idem stands on as it should be, and if not, what now? */
 #include "check.h"
 #include "cli.h"
+#include "clock.h"
 #include "journal.h"
 #include "look.h"
 #include "metrics.h"

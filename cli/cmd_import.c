@@ -1,5 +1,6 @@
 /* idem import: adds the records of an export that are not there. */
 #include "cli.h"
+#include "clock.h"
 #include "json.h"
 #include "lines.h"
 #include "transfer.h"

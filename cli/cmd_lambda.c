@@ -1,5 +1,6 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
 #include "cli.h"
+#include "clock.h"
 #include "json.h"
 #include "lambda_package.h"
 
@@ -72,14 +73,6 @@ static int sources(void)
 
 /* ---- invoke ------------------------------------------------------------ */
 
-static int64_t wall_ms(void)
-{
-    struct timespec t = {0, 0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* A fresh one, as every delivery has. */
 static void make_request_id(char id[40])
 {
@@ -108,7 +101,7 @@ static int handle(struct idem_lambda *lambda, struct idem_slice event)
     make_request_id(id);
     now.request_id = args.request_id == NULL ? id : args.request_id;
     now.function_arn = args.arn;
-    now.deadline_ms = wall_ms() + args.time_ms;
+    now.deadline_ms = cli_now_ms() + args.time_ms;
     now.event = event;
     if (idem_lambda_handle(lambda, &now, &response) != 0) {
         cli_say("the event could not be handled");

@@ -1,10 +1,10 @@
 /* idem limit: counts a request against a limit, once. */
 #include "cli.h"
+#include "clock.h"
 #include "json.h"
 #include "value.h"
 
 #include <idem/limit.h>
-#include <time.h>
 
 static struct {
     const char *name;
@@ -50,14 +50,6 @@ static int read_per(const struct cli_command *command)
     return cli_set_value(command, &per_time, text);
 }
 
-static int64_t wall_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int check(const struct cli_command *command, int argc)
 {
     if (argc > 0) {
@@ -93,7 +85,7 @@ static void print_text(const struct idem_limited *limited)
 static int print_json(const struct idem_limit_request *limit,
                       const struct idem_limited *limited)
 {
-    int64_t left_ms = limited->end_ms - wall_ms();
+    int64_t left_ms = limited->end_ms - cli_now_ms();
     struct cli_json json;
     int status;
 
@@ -148,7 +140,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     limit.name = idem_str(args.name);
     limit.subject = idem_str(args.subject);
     limit.request = idem_str(args.request);
-    limit.at_ms = args.has_at ? (int64_t)args.at_ms : wall_ms();
+    limit.at_ms = args.has_at ? (int64_t)args.at_ms : cli_now_ms();
     limit.max = args.max;
     limit.per_ms = per_ms;
     limit.cost = args.cost;

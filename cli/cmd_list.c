@@ -1,5 +1,6 @@
 /* idem list: the records, one on a line. */
 #include "cli.h"
+#include "clock.h"
 #include "journal.h"
 #include "json.h"
 

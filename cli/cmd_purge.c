@@ -1,5 +1,6 @@
 /* idem purge: deletes records whose retention ended. */
 #include "cli.h"
+#include "clock.h"
 #include "journal.h"
 #include "json.h"
 
@@ -25,14 +26,6 @@ static void report(uint64_t purged)
     }
 }
 
-static int64_t mono_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Waits until @purged records since @from_ms are no more than --rate. */
 static void hold_back(uint64_t purged, int64_t from_ms)
 {
@@ -42,7 +35,7 @@ static void hold_back(uint64_t purged, int64_t from_ms)
     if (args.rate == 0) {
         return;
     }
-    left_ms = from_ms + (int64_t)(purged * 1000 / args.rate) - mono_ms();
+    left_ms = from_ms + (int64_t)(purged * 1000 / args.rate) - cli_mono_ms();
     if (left_ms > 0) {
         left = (struct timespec){(time_t)(left_ms / 1000),
                                  (long)(left_ms % 1000) * 1000000L};
@@ -65,7 +58,7 @@ static uint64_t slice_max(void)
 static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
 {
     struct idem_error error = {0};
-    int64_t from_ms = mono_ms();
+    int64_t from_ms = cli_mono_ms();
     uint64_t purged = 0;
     uint64_t slice;
     uint64_t got;

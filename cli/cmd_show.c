@@ -1,5 +1,6 @@
 /* idem show: everything that is known about one key. */
 #include "cli.h"
+#include "clock.h"
 #include "journal.h"
 #include "json.h"
 

@@ -1,5 +1,6 @@
 /* idem top: what is open, as it is now, on a terminal. */
 #include "cli.h"
+#include "clock.h"
 #include "look.h"
 
 #include <errno.h>

@@ -7,6 +7,7 @@
 #include "copying.h"
 
 #include "cli.h"
+#include "clock.h"
 #include "names.h"
 
 #include <idem/store.h>

@@ -1,6 +1,8 @@
 /* Somebody else's command, which is told something in JSON. */
 #include "hook.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -68,25 +70,17 @@ static int start(const char *command, int input, pid_t *ret_pid)
     return rc;
 }
 
-static int64_t mono_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int await(pid_t pid, int64_t timeout_ms)
 {
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
-    int64_t until_ms = mono_ms() + timeout_ms;
+    int64_t until_ms = cli_mono_ms() + timeout_ms;
     bool late = false;
     int how = 0;
     pid_t got;
 
     while ((got = waitpid(pid, &how, WNOHANG)) == 0 ||
            (got < 0 && errno == EINTR)) {
-        if (!late && mono_ms() >= until_ms) {
+        if (!late && cli_mono_ms() >= until_ms) {
             late = true;
             (void)kill(-pid, SIGKILL);
         }

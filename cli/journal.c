@@ -2,6 +2,7 @@
 #include "journal.h"
 
 #include "cli.h"
+#include "clock.h"
 #include "state.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define IN_USE_MS 1000 /* Whoever tells a store is done by then, or stuck. */
 #define IN_USE_PAUSE_MS 20
@@ -96,14 +96,6 @@ int cli_journal_open(const char *given, bool make,
 }
 
 /* ---- What waits -------------------------------------------------------- */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* One look around, and what it found. */
 struct look {
@@ -212,7 +204,7 @@ static void replay_one_record(struct idem_journal *journal,
                               struct look *look)
 {
     struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
-    int64_t until_ms = now_ms() + IN_USE_MS;
+    int64_t until_ms = cli_mono_ms() + IN_USE_MS;
     struct idem_error error = {0};
 
     filter.id = id;
@@ -227,7 +219,8 @@ static void replay_one_record(struct idem_journal *journal,
             look->waiting = 1; /* For all we know. */
             look->error = error;
         }
-    } while (look->in_use > 0 && look->waiting == 0 && now_ms() < until_ms);
+    } while (look->in_use > 0 && look->waiting == 0 &&
+             cli_mono_ms() < until_ms);
 }
 
 enum cli_journal_settled cli_journal_settle(struct idem_store *store,
@@ -277,14 +270,14 @@ static int look_while_it_lasts(void *ctx, const struct idem_journal_info *info,
 
     (void)look_at(look, info, error);
     return idem_error_kind(error->code) == IDEM_KIND_RETRY ||
-           now_ms() >= look->until_ms;
+           cli_mono_ms() >= look->until_ms;
 }
 
 void cli_journal_catch_up(struct idem_store *store, bool remarks)
 {
     struct look look = {
         .remarks = remarks,
-        .until_ms = now_ms() + CATCH_UP_MS,
+        .until_ms = cli_mono_ms() + CATCH_UP_MS,
     };
     struct idem_journal *journal;
     struct idem_error error;

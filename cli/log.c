@@ -1,6 +1,8 @@
 /* Lines for programs that collect logs. */
 #include "log.h"
 
+#include "clock.h"
+
 #include <stdlib.h>
 
 static bool hashed;

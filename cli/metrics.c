@@ -2,6 +2,7 @@
 #include "metrics.h"
 
 #include "cli.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

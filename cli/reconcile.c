@@ -2,6 +2,7 @@
 #include "reconcile.h"
 
 #include "cli.h"
+#include "clock.h"
 
 #include <idem/store.h>
 #include <stdlib.h>

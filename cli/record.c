@@ -2,19 +2,11 @@
 #include "record.h"
 
 #include "cli.h"
+#include "clock.h"
 #include "run/frames.h"
 
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
-
-int64_t cli_now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 int cli_get(struct idem_store *store, struct idem_slice scope,
             struct idem_slice key, struct idem_answer **ret_answer)

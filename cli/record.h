@@ -4,9 +4,6 @@
 
 #include <idem.h>
 
-/* This host's clock. It is for what people read; a store decides by its own. */
-int64_t cli_now_ms(void);
-
 /* Reads one record. 0 or an exit status, after saying why. */
 int cli_get(struct idem_store *store, struct idem_slice scope,
             struct idem_slice key, struct idem_answer **ret_answer);

@@ -2,6 +2,7 @@
 #include "transfer.h"
 
 #include "base64.h"
+#include "clock.h"
 #include "json.h"
 
 #include <stdarg.h>

@@ -167,7 +167,4 @@ void consume_report(struct consume *consume, const struct idem_message *message,
 void consume_progress(struct consume *consume);
 void consume_summary(const struct consume *consume);
 
-/* CLOCK_MONOTONIC. */
-int64_t consume_now_ms(void);
-
 #endif

@@ -1,6 +1,8 @@
 /* Receives, begins and ends, until it is told to stop. */
 #include "consume/consume.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -243,7 +245,7 @@ static void take_signals(struct consume *consume)
 static void tell_trouble(struct consume *consume)
 {
     const char *trouble = idem_consumer_trouble(consume->consumer);
-    int64_t now_ms = consume_now_ms();
+    int64_t now_ms = cli_mono_ms();
 
     if (trouble != NULL && !consume->stopping && !consume->options->quiet &&
         now_ms >= consume->trouble_ms) {
@@ -278,7 +280,7 @@ static void wait_for_news(struct consume *consume)
         {.fd = consume->signal_fd, .events = POLLIN},
         {.fd = idem_consumer_fd(consume->consumer), .events = POLLIN},
     };
-    int64_t ms = idem_consumer_due_ms(consume->consumer) - consume_now_ms();
+    int64_t ms = idem_consumer_due_ms(consume->consumer) - cli_mono_ms();
 
     if (ms > 0) {
         (void)poll(news, 2, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
@@ -292,10 +294,10 @@ static bool is_over(struct consume *consume, int64_t *flush_until_ms)
         return false;
     }
     if (*flush_until_ms == 0) {
-        *flush_until_ms = consume_now_ms() + FLUSH_MS;
+        *flush_until_ms = cli_mono_ms() + FLUSH_MS;
     }
     return idem_consumer_busy(consume->consumer) == 0 ||
-           consume_now_ms() >= *flush_until_ms;
+           cli_mono_ms() >= *flush_until_ms;
 }
 
 static int take_over_signals(struct consume *consume)

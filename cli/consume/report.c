@@ -1,19 +1,10 @@
 /* What became of each message, and of all of them: for people and programs. */
 #include "consume/consume.h"
 
+#include "clock.h"
 #include "json.h"
 
-#include <time.h>
-
 #define SHOW_MS 200
-
-int64_t consume_now_ms(void)
-{
-    struct timespec now = {0, 0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void count(struct consume_counts *counts,
                   const struct consume_verdict *verdict)
@@ -129,7 +120,7 @@ void consume_report(struct consume *consume, const struct idem_message *message,
 void consume_progress(struct consume *consume)
 {
     const struct consume_counts *c = &consume->counts;
-    int64_t now_ms = consume_now_ms();
+    int64_t now_ms = cli_mono_ms();
 
     if (consume->options->quiet || !cli_stderr_is_tty() ||
         now_ms < consume->shown_ms + SHOW_MS) {

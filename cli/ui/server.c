@@ -9,6 +9,7 @@
 
 #include "audit.h"
 #include "cli.h"
+#include "clock.h"
 #include "look.h"
 #include "ui/form.h"
 #include "ui/html.h"
