@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "base/sha256.h"
 #include "core/error.h"
+#include "core/outcome.h"
 #include "queue/attempt.h"
 
 #include <idem/dynamodb.h>
@@ -163,22 +164,6 @@ int idem_dynamodb_complete_with(struct idem_attempt *attempt,
     return 0;
 }
 
-/* What is on record when a result is too long to be kept. */
-static struct idem_result bounded(const struct idem_store *store,
-                                  const struct idem_result *result)
-{
-    struct idem_result copy = {.not_kept = false};
-
-    if (result != NULL) {
-        copy = *result;
-    }
-    if (copy.not_kept || copy.bytes.len > store->options.result_max) {
-        copy.not_kept = true;
-        copy.bytes = idem_bytes(NULL, 0);
-    }
-    return copy;
-}
-
 int idem_dynamodb_commit(struct idem_store *store,
                          const struct idem_request *request,
                          const struct idem_result *result,
@@ -193,7 +178,10 @@ int idem_dynamodb_commit(struct idem_store *store,
     int rc = check_writes(store, writes, writes_len, ret_commit, ret_error);
 
     if (rc == 0) {
-        outcome.result = bounded(store, result);
+        if (result != NULL) {
+            outcome.result = *result;
+        }
+        outcome = idem__outcome_bounded(&outcome, store->options.result_max);
         rc = idem__check_outcome(&outcome, ret_error);
     }
     if (rc == 0) {

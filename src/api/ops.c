@@ -3,6 +3,7 @@
 #include "api/check.h"
 #include "base/heap.h"
 #include "core/error.h"
+#include "core/outcome.h"
 #include "core/record.h"
 #include "queue/attempt.h"
 #include "queue/op.h"
@@ -69,23 +70,6 @@ static size_t result_max(const struct idem_store *store)
     return store != NULL ? store->options.result_max : standard.result_max;
 }
 
-/* The work is done, and must not be left unrecorded because something is long: a
- * result that the store does not keep becomes a tombstone, a text is cut. */
-static struct idem_outcome bounded(const struct idem_outcome *outcome,
-                                   size_t result_max)
-{
-    struct idem_outcome copy = *outcome;
-
-    if (copy.text.len > IDEM_TEXT_MAX) {
-        copy.text.len = IDEM_TEXT_MAX;
-    }
-    if (copy.result.not_kept || copy.result.bytes.len > result_max) {
-        copy.result.not_kept = true;
-        copy.result.bytes = idem_bytes(NULL, 0);
-    }
-    return copy;
-}
-
 static size_t outcome_len(const struct idem_outcome *outcome)
 {
     return outcome->result.bytes.len + outcome->result.content_type.len +
@@ -134,7 +118,7 @@ int idem_op_end(const struct idem_attempt *attempt,
     if (rc != 0) {
         return rc;
     }
-    copy = bounded(outcome, result_max(a->store));
+    copy = idem__outcome_bounded(outcome, result_max(a->store));
     rc = make_for(IDEM_OP_END, attempt, outcome_len(&copy), &op, ret_error);
     if (rc != 0) {
         return rc;
@@ -270,7 +254,7 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
     if (rc != 0) {
         return rc;
     }
-    copy = bounded(outcome, result_max(store));
+    copy = idem__outcome_bounded(outcome, result_max(store));
     rc = make(IDEM_OP_RESOLVE, scope, key, outcome_len(&copy) + who.len, &op,
               error);
     if (rc != 0) {

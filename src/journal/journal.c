@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "core/error.h"
+#include "core/outcome.h"
 #include "core/token.h"
 #include "journal/directory.h"
 
@@ -228,20 +229,6 @@ static int check_outcome(const struct idem_outcome *outcome,
     return 0;
 }
 
-static struct idem_outcome bounded(const struct idem_outcome *outcome)
-{
-    struct idem_outcome copy = *outcome;
-
-    if (copy.text.len > IDEM_TEXT_MAX) {
-        copy.text.len = IDEM_TEXT_MAX;
-    }
-    if (copy.result.not_kept || copy.result.bytes.len > IDEM_RESULT_MAX) {
-        copy.result.not_kept = true;
-        copy.result.bytes = idem_bytes(NULL, 0);
-    }
-    return copy;
-}
-
 static int64_t now_ms(void)
 {
     struct idem_clock_reading reading = {0};
@@ -278,7 +265,7 @@ static int encode(const struct idem_store *store,
     entry.key = token.key;
     memcpy(entry.nonce, token.nonce, sizeof(entry.nonce));
     entry.fence = token.fence;
-    entry.outcome = bounded(outcome);
+    entry.outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX);
     entry.written_ms = now_ms();
     rc = idem_id(token.scope, token.key, entry.id);
     if (rc == 0) {

@@ -1,0 +1,17 @@
+/* Outcomes before they are recorded. */
+#include "core/outcome.h"
+
+struct idem_outcome idem__outcome_bounded(const struct idem_outcome *outcome,
+                                          size_t result_max)
+{
+    struct idem_outcome copy = *outcome;
+
+    if (copy.text.len > IDEM_TEXT_MAX) {
+        copy.text.len = IDEM_TEXT_MAX;
+    }
+    if (copy.result.not_kept || copy.result.bytes.len > result_max) {
+        copy.result.not_kept = true;
+        copy.result.bytes = idem_bytes(NULL, 0);
+    }
+    return copy;
+}

@@ -1,0 +1,13 @@
+/* Outcomes before they are recorded. */
+#ifndef IDEM_CORE_OUTCOME_H
+#define IDEM_CORE_OUTCOME_H
+
+#include <idem.h>
+
+/* The work is done, and must not be left unrecorded because something is long: a
+ * result of more than @result_max bytes, or one that is not to be kept, becomes a
+ * tombstone, a text is cut. Points to what @outcome points to. */
+struct idem_outcome idem__outcome_bounded(const struct idem_outcome *outcome,
+                                          size_t result_max);
+
+#endif
