@@ -273,7 +273,7 @@ TEST(wall, isReadOnceInABoot)
     struct idem_request request = claim("k");
 
     if (!is_durable()) {
-        SKIP("the store in memory goes with its handle");
+        test_skip("the store in memory goes with its handle");
     }
     open_virtual(&f);
     run(f.store, &request, "x");
@@ -297,7 +297,7 @@ TEST(wall, isReadByTheFirstToWrite)
     struct idem_answer *answer;
 
     if (!is_durable()) {
-        SKIP("the store in memory has one handle");
+        test_skip("the store in memory has one handle");
     }
     open_virtual(&f);
     host_init(&other_host);

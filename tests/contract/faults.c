@@ -256,7 +256,7 @@ TEST(corrupt, columnsAreNotBelieved)
     size_t i;
 
     if (!traits()->file) {
-        SKIP("only a file has columns");
+        test_skip("only a file has columns");
     }
     for (i = 0; i < COUNT(edits); i++) {
         struct fixture f;
@@ -378,7 +378,7 @@ TEST(lock, boundsTheWait)
     int verb;
 
     if (!traits()->file) {
-        SKIP("only a file has a lock");
+        test_skip("only a file has a lock");
     }
     open_impatient(&f);
     run(f.store, &done, "x");
@@ -431,7 +431,7 @@ TEST(lock, holdsNoReplayBack)
     int i;
 
     if (!traits()->file) {
-        SKIP("only a file has a lock");
+        test_skip("only a file has a lock");
     }
     open_impatient(&f);
     for (i = 0; i < 200; i++) {
@@ -466,7 +466,7 @@ TEST(lock, boundsTheWaitOfAQueue)
     size_t h;
 
     if (!traits()->file) {
-        SKIP("only a file has a lock");
+        test_skip("only a file has a lock");
     }
     for (h = 0; h < COUNT(holds); h++) {
         struct fixture f;
@@ -515,7 +515,7 @@ TEST(lock, isWaitedFor)
     long long since_ms;
 
     if (!traits()->file) {
-        SKIP("only a file has a lock");
+        test_skip("only a file has a lock");
     }
     open_real(&f);
     run(f.store, &request, "x");

@@ -504,7 +504,7 @@ TEST(close, losesNothing)
     char token[IDEM_TOKEN_MAX];
 
     if (!is_durable()) {
-        SKIP("the store in memory goes with its handle");
+        test_skip("the store in memory goes with its handle");
     }
     open_virtual(&f);
     run(f.store, &request, "kept");

@@ -314,7 +314,7 @@ TEST(limit, isNotForReaders)
     open_virtual(&f);
     if (!is_durable()) {
         finish(&f);
-        SKIP("this store has one handle");
+        test_skip("this store has one handle");
     }
     limit = ask(&f, "r1", 8);
     expect_limited(&f, &limit, true, 7, false);

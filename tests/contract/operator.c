@@ -474,7 +474,7 @@ TEST(purge, remembersFences)
     size_t i;
 
     if (traits()->forgets_fences) {
-        SKIP("this store forgets the fence of what was purged");
+        test_skip("this store forgets the fence of what was purged");
     }
     open_virtual(&f);
     run(f.store, &request, "x");
@@ -610,7 +610,7 @@ TEST(count, outlivesItsHandle)
     struct fixture f;
 
     if (!traits()->keeps_counters) {
-        SKIP("this store's counters go with its handle");
+        test_skip("this store's counters go with its handle");
     }
     open_virtual(&f);
     run(f.store, &request, "done");

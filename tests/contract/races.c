@@ -517,7 +517,7 @@ TEST(race, startsOneOfManyProcesses)
     unsigned i;
 
     if (!is_durable()) {
-        SKIP("the store in memory is of one process");
+        test_skip("the store in memory is of one process");
     }
     ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);

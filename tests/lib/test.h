@@ -49,12 +49,8 @@ struct idem_slice from_hex(const char *text, uint8_t *buf);
 /* True: this runs under "address", "thread" or "valgrind", see tools/sanitize. */
 bool test_under(const char *light);
 
-/* Ends this test as skipped. */
-#define SKIP(reason)                                                           \
-    do {                                                                       \
-        print_message("# %s\n", reason);                                       \
-        skip();                                                                \
-    } while (0)
+/* Ends this test as skipped; its line says @reason. */
+void test_skip(const char *reason) __attribute__((noreturn));
 
 #define assert_code(want, got) test_code(want, got, #got, __FILE__, __LINE__)
 #define assert_ok(got) assert_code(IDEM_OK, got)

@@ -168,7 +168,8 @@ TEST(profile, saysWhatIsWrong)
 TEST(profile, saysThatACommandIsMissing)
 {
     if (test_under("valgrind")) {
-        SKIP("valgrind makes fork() of vfork(), and the child cannot tell us");
+        test_skip(
+            "valgrind makes fork() of vfork(), and the child cannot tell us");
     }
     assert_code(IDEM_ECONFIG,
                 ask_profile("[profile w]\ncredential_process = /nowhere/x\n",

@@ -39,7 +39,7 @@ static struct idem_store *open_away(void)
     options.timeout_ms = 2000;
     rc = idem_open(url, &options, &store, &why);
     if (rc == IDEM_ECONFIG) {
-        SKIP(why.text);
+        test_skip(why.text);
     }
     assert_ok(rc);
     return store;

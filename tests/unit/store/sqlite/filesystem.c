@@ -98,7 +98,7 @@ TEST(filesystem, isTestedByAnotherProcess)
     int fd, closed;
 
     if (test_under("thread") || test_under("valgrind")) {
-        SKIP("neither knows a child that shares our memory");
+        test_skip("neither knows a child that shares our memory");
     }
     path = temp_path("lock");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -141,7 +141,7 @@ TEST(reserve, isKept)
     struct idem_attempt *attempt;
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     assert_int_equal(reserved(), -1);
     assert_ok(begin("k", &attempt));
@@ -161,7 +161,7 @@ TEST(full, endsWhatWasBegun)
     long after;
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_many();
     fill();
@@ -206,7 +206,7 @@ TEST(full, losesWithoutAReserve)
     int fd;
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_many();
     (void)snprintf(name, sizeof(name), "%s-reserve", t.path);
@@ -239,7 +239,7 @@ TEST(full, refusesWhatDoesNotFit)
     struct idem_result none = {.not_kept = true};
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_many();
     fill();
@@ -261,7 +261,7 @@ TEST(full, servesAllThatEnds)
     size_t i;
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_many();
     fill();
@@ -306,7 +306,7 @@ TEST(reserve, isASixteenthAtMost)
     struct idem_attempt *attempt;
 
     if (!begin_test_on(1 << 20)) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     assert_ok(begin("k", &attempt));
     assert_int_equal(reserved(), (1 << 20) / 16);
@@ -326,7 +326,7 @@ TEST(full, carriesTheLogOver)
     size_t i;
 
     if (!begin_test_on(8 << 20)) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_some(SOME);
     for (i = 0; i < SOME; i++) {
@@ -368,7 +368,7 @@ TEST(full, tellsTheTruthInARace)
     size_t i;
 
     if (!begin_test()) {
-        SKIP("no file system can be mounted here");
+        test_skip("no file system can be mounted here");
     }
     begin_many();
     fill();

@@ -640,7 +640,7 @@ static bool can_unshare(void)
 TEST(containers, takeTurns)
 {
     if (!can_unshare()) {
-        SKIP("no namespace may be made here");
+        test_skip("no namespace may be made here");
     }
     set_up();
     assert_true(share_of_slowest(take_turns_inside, 500) >= 15);
