@@ -7,7 +7,6 @@
 #define UI_MHD_MAP(X)                                                          \
     X(start_daemon)                                                            \
     X(stop_daemon)                                                             \
-    X(get_daemon_info)                                                         \
     X(create_response_from_buffer)                                             \
     X(add_response_header)                                                     \
     X(queue_response)                                                          \

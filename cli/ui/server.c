@@ -13,10 +13,11 @@
 #include "look.h"
 #include "ui/form.h"
 #include "ui/html.h"
+#include "ui/listen.h"
 #include "ui/mhd.h"
 #include "ui/page.h"
 
-#include <netinet/in.h>
+#include <errno.h>
 #include <stdlib.h>
 
 enum {
@@ -570,28 +571,45 @@ static void completed(void *ctx, struct MHD_Connection *connection,
 
 /* ---- The server ---- */
 
-static bool listen_on(struct ui_server *server)
+/* @socket is libmicrohttpd's from now on. */
+static bool answer_on(struct ui_server *server, int socket)
 {
-    const struct sockaddr *address = server->options->address;
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD;
-
-    if (address->sa_family == AF_INET6) {
-        flags |= MHD_USE_IPv6;
-    }
     server->daemon = server->mhd->start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_SOCK_ADDR, address,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, handle, server,
+        MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
+    if (server->daemon == NULL) {
+        cli_say("libmicrohttpd cannot start");
+    }
     return server->daemon != NULL;
+}
+
+/* What requests are held against is known before the first one can come. */
+static bool start(struct ui_server *server, unsigned *ret_port)
+{
+    const struct ui_options *options = server->options;
+    int socket = ui_listen(options->address, ret_port);
+
+    if (socket < 0) {
+        cli_say("--listen: %s cannot be listened on: %s", options->host,
+                strerror(errno));
+        return false;
+    }
+    (void)snprintf(server->cookie, sizeof(server->cookie), "idem_%u",
+                   *ret_port);
+    (void)snprintf(server->origin[0], sizeof(server->origin[0]), "http://%s:%u",
+                   options->host, *ret_port);
+    (void)snprintf(server->origin[1], sizeof(server->origin[1]),
+                   "http://localhost:%u", *ret_port);
+    return answer_on(server, socket);
 }
 
 int ui_server_start(const struct ui_options *options,
                     struct ui_server **ret_server, unsigned *ret_port)
 {
     struct ui_server *server = calloc(1, sizeof(*server));
-    const union MHD_DaemonInfo *info;
 
     if (server == NULL) {
         cli_say("out of memory");
@@ -603,20 +621,10 @@ int ui_server_start(const struct ui_options *options,
         free(server);
         return CLI_CONFIG;
     }
-    if (!listen_on(server)) {
-        cli_say("cannot listen there: is the port in use?");
+    if (!start(server, ret_port)) {
         free(server);
         return CLI_UNAVAILABLE;
     }
-    info =
-        server->mhd->get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    *ret_port = info->port;
-    (void)snprintf(server->cookie, sizeof(server->cookie), "idem_%u",
-                   *ret_port);
-    (void)snprintf(server->origin[0], sizeof(server->origin[0]), "http://%s:%u",
-                   options->host, *ret_port);
-    (void)snprintf(server->origin[1], sizeof(server->origin[1]),
-                   "http://localhost:%u", *ret_port);
     *ret_server = server;
     return 0;
 }

@@ -388,6 +388,9 @@ def it_is_for_this_host_alone():
         f.write("a-token_of-my-own-42\n")
     with site(store, "--token-file", "token", "--listen", "127.0.0.2:0") as s:
         assert s.url.startswith("http://127.0.0.2:"), s.url
+        taken = store("ui", "--listen", f"127.0.0.2:{s.port}")
+        equal((taken.status, taken.stdout), (69, b""))
+        assert b"127.0.0.2" in taken.stderr and b"in use" in taken.stderr, taken
     with site(store, "--token-file", "token") as s:
         s.token = "a-token_of-my-own-42"
         equal(s.request("GET", "/", Cookie=s.cookie())[0], 200)
