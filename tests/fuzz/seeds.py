@@ -351,6 +351,17 @@ def lambda_events():
     yield b'\x05{"Records": []}'
 
 
+def json_texts():
+    for text in (
+        'null', ' true ', '"a\\u00e9\\ud83d\\ude00\\ud800"', '-0.0', '1e999', '[]', '{}',
+        '[1, 1.0, -0, 1e21, 1e-7, 123456789012345678901234567890, [[null]]]',
+        '{"b": 1, "a": {"10": 1, "9": 2, "A": 3, "__proto__": 4}, "\\u0000": "x"}',
+        '{"a": 1, "b": 2, "a": 3}', '{"\\u0130": 1, "i\\u0307": 2, "\u03a3": 3}',
+        '{"amount": 5, "currency": "EUR", "lines": [{"sku": "x", "n": 2}]}',
+    ):  # fmt: skip
+        yield text.encode()
+
+
 SEEDS = {
     "aws": aws,
     "base64": base64_texts,
@@ -363,6 +374,7 @@ SEEDS = {
     "identity": identity,
     "item": item,
     "journal": journal,
+    "json": json_texts,
     "lambda": lambda_events,
     "life": life,
     "obituary": obituary,
