@@ -1,11 +1,8 @@
 /* The client: requests that wait their turn, connections that carry them, and one
  * epoll descriptor that sees all their sockets. */
-#include "aws/transport.h"
+#include "aws/client.h"
 
-#include "aws/error.h"
 #include "aws/quiet.h"
-#include "aws/slot.h"
-#include "aws/sockets.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -19,91 +16,6 @@
 #define EVENTS 64
 #define LONGEST_MS 3600000
 #define SOON_MS 5 /* While credentials are being fetched. */
-#define SKEW_ANSWER_MAX                                                        \
-    ((size_t)1024) /* A longer refusal says something else. */
-
-enum state {
-    IDLE = 0, /* The caller's. */
-    QUEUED,
-    RUNNING,
-    DONE,
-};
-
-struct list {
-    struct idem__aws_request *first;
-    struct idem__aws_request *last;
-};
-
-struct idem__aws_client {
-    const struct idem__curl *curl;
-    struct idem__aws_options options;
-    char *ca_file;
-    struct idem__sockets sockets;
-    struct idem__aws_clock clock;
-    struct idem__sigv4 signer;
-    struct idem__aws_counters counters;
-
-    struct idem__aws_news news;
-    struct idem__aws_slot *free_slots;
-    size_t slots; /* Created. */
-    struct list queued;
-    int64_t queued_due_ms; /* No later than the first deadline among them. */
-    struct list running;
-    int64_t running_due_ms; /* Likewise. */
-    struct list done;
-    size_t in_flight;
-
-    bool guarded; /* Something but plain HTTP to this machine was asked for. */
-    bool working;
-    bool unsigned_yet; /* Credentials are being fetched. */
-    bool looked;       /* At the sockets, by the last work(). */
-    /* Atomic: wait() and wake() use them without the lock. */
-    int64_t due_ms;
-    int64_t
-        sleep_until_ms; /* The wait under way ends then; -1: there is none. */
-    uint64_t wakes;
-    uint64_t wakes_seen; /* By wait(). */
-};
-
-/* ---- Lists ------------------------------------------------------------- */
-
-static void append(struct list *list, struct idem__aws_request *request)
-{
-    request->next = NULL;
-    request->prev = list->last;
-    if (list->last == NULL) {
-        list->first = request;
-    } else {
-        list->last->next = request;
-    }
-    list->last = request;
-}
-
-static void prepend(struct list *list, struct idem__aws_request *request)
-{
-    request->next = list->first;
-    request->prev = NULL;
-    if (list->first == NULL) {
-        list->last = request;
-    } else {
-        list->first->prev = request;
-    }
-    list->first = request;
-}
-
-static void unlink_from(struct list *list, struct idem__aws_request *request)
-{
-    if (request->prev == NULL) {
-        list->first = request->next;
-    } else {
-        request->prev->next = request->next;
-    }
-    if (request->next == NULL) {
-        list->last = request->prev;
-    } else {
-        request->next->prev = request->prev;
-    }
-}
 
 /* ---- Open and close ---------------------------------------------------- */
 
@@ -192,211 +104,6 @@ void idem__aws_client_close(struct idem__aws_client *client)
     idem__free(client);
 }
 
-/* ---- One request's way ------------------------------------------------- */
-
-static void finish(struct idem__aws_client *client,
-                   struct idem__aws_request *request)
-{
-    client->counters.requests++;
-    client->counters.not_sent += request->outcome == IDEM__AWS_NOT_SENT;
-    client->counters.no_answer += request->outcome == IDEM__AWS_NO_ANSWER;
-    request->state = DONE;
-    append(&client->done, request);
-}
-
-/* It never got to a connection. */
-static void refuse(struct idem__aws_client *client,
-                   struct idem__aws_request *request,
-                   const struct idem_error *why)
-{
-    request->outcome = IDEM__AWS_NOT_SENT;
-    request->error = *why;
-    request->status = 0;
-    request->sends = 0;
-    request->answer_len = 0;
-    finish(client, request);
-}
-
-static void refuse_late(struct idem__aws_client *client,
-                        struct idem__aws_request *request)
-{
-    struct idem_error why;
-
-    if (client->unsigned_yet) {
-        (void)
-            idem__error(&why, IDEM_EUNAVAILABLE,
-                        "no usable AWS credentials came from %.80s in the time "
-                        "for the request",
-                        client->options.provider->name);
-    } else {
-        (void)idem__error(&why, IDEM_EUNAVAILABLE,
-                          "the time for the request to %.80s was over before "
-                          "it could be sent",
-                          request->endpoint->host);
-    }
-    refuse(client, request, &why);
-}
-
-/* The service's time, or what this machine takes for it. */
-static int64_t service_now(const struct idem__aws_client *client,
-                           const struct idem_clock_reading *reading)
-{
-    int64_t now_ms, err_ms;
-
-    return idem__aws_clock_now(&client->clock, reading->boot_ms, &now_ms,
-                               &err_ms)
-               ? now_ms
-               : reading->wall_ms;
-}
-
-static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
-                                        struct idem_error *error)
-{
-    struct idem__aws_slot *slot = client->free_slots;
-
-    if (slot != NULL) {
-        client->free_slots = slot->next;
-        return slot;
-    }
-    if (idem__aws_slot_create(client->curl, &client->options, &client->sockets,
-                              &client->clock, &client->news, &slot,
-                              error) != 0) {
-        return NULL;
-    }
-    client->slots++;
-    return slot;
-}
-
-static void give_slot(struct idem__aws_client *client,
-                      struct idem__aws_slot *slot)
-{
-    slot->request->slot = NULL;
-    slot->request = NULL;
-    slot->next = client->free_slots;
-    client->free_slots = slot;
-}
-
-/* Signs @request, which is in no list, and sends it on its way. At @now_ms if
- * that is not 0, else at the service's time. 0; 1: credentials are being fetched;
- * or a code. */
-static int launch(struct idem__aws_client *client,
-                  struct idem__aws_request *request, int64_t now_ms,
-                  struct idem_error *error)
-{
-    const struct idem_host *host = &client->options.host;
-    struct idem__aws_provider *provider = client->options.provider;
-    const struct idem__aws_credentials *credentials;
-    struct idem_clock_reading reading;
-    struct idem__aws_slot *slot;
-    int rc;
-
-    if (host->clock(host->ctx, &reading) != 0) {
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "the clocks of this machine cannot be read");
-    }
-    if (now_ms == 0) {
-        now_ms = service_now(client, &reading);
-    }
-    rc = provider->get(provider, now_ms, &credentials, error);
-    client->unsigned_yet = rc == 1;
-    if (rc != 0) {
-        return rc;
-    }
-    request->serial = credentials->serial;
-    slot = take_slot(client, error);
-    if (slot == NULL) {
-        return IDEM_ENOMEM;
-    }
-    slot->sent_boot_ms = reading.boot_ms;
-    rc = idem__aws_slot_load(slot, request, &client->signer, credentials,
-                             now_ms, error);
-    if (rc != 0) {
-        slot->request = request;
-        give_slot(client, slot);
-        return rc;
-    }
-    request->slot = slot;
-    request->state = RUNNING;
-    append(&client->running, request);
-    if (request->deadline_ms < client->running_due_ms) {
-        client->running_due_ms = request->deadline_ms;
-    }
-    idem__aws_slot_start(slot);
-    return 0;
-}
-
-static void enqueue(struct idem__aws_client *client,
-                    struct idem__aws_request *request)
-{
-    request->state = QUEUED;
-    append(&client->queued, request);
-    if (request->deadline_ms < client->queued_due_ms) {
-        client->queued_due_ms = request->deadline_ms;
-    }
-}
-
-/* True if the refusal of @request is one that a new signature mends, and it was
- * signed anew and is on its way. Only a refusal: nothing was applied. */
-static bool launch_anew(struct idem__aws_client *client,
-                        struct idem__aws_request *request, int64_t date_ms)
-{
-    struct idem__aws_provider *provider = client->options.provider;
-    struct idem_slice answer = {request->answer, request->answer_len};
-    struct idem__aws_error refusal;
-    struct idem_error error;
-    int64_t now_ms = 0;
-
-    if (request->outcome != IDEM__AWS_ANSWERED || request->status < 400 ||
-        request->status > 499 || request->answer_len > SKEW_ANSWER_MAX ||
-        request->signed_anew || request->sends != 1 ||
-        request->deadline_ms <= idem__mono_ms() ||
-        !idem__aws_error_may_be_stale(request->error_type, answer)) {
-        return false;
-    }
-    idem__aws_error_parse(request->status, request->error_type, answer,
-                          &refusal);
-    if (refusal.meaning == IDEM__AWS_SKEWED) {
-        if (date_ms == 0) {
-            return false;
-        }
-        now_ms = date_ms;
-    } else if (refusal.meaning != IDEM__AWS_EXPIRED ||
-               provider->expired == NULL ||
-               !provider->expired(provider, request->serial)) {
-        return false;
-    }
-    request->signed_anew = true;
-    client->counters.signed_anew++;
-    switch (launch(client, request, now_ms, &error)) {
-    case 0:
-        break;
-    case 1:
-        enqueue(client, request);
-        break;
-    default:
-        refuse(client, request, &error);
-        break;
-    }
-    return true;
-}
-
-/* Takes the request of @slot, which has ended. */
-static void land(struct idem__aws_client *client, struct idem__aws_slot *slot)
-{
-    struct idem__aws_request *request = slot->request;
-    int64_t date_ms = slot->arrival.date_ms;
-
-    idem__aws_slot_judge(slot);
-    client->counters.connections += slot->opened;
-    slot->opened = 0;
-    client->counters.sends += request->sends;
-    unlink_from(&client->running, request);
-    give_slot(client, slot);
-    if (!launch_anew(client, request, date_ms)) {
-        finish(client, request);
-    }
-}
-
 /* ---- Working ----------------------------------------------------------- */
 
 /* Starts what has a turn. True if something was sent on its way. */
@@ -411,19 +118,19 @@ static bool start_queued(struct idem__aws_client *client)
         struct idem_error error;
         int rc;
 
-        unlink_from(&client->queued, request);
+        idem__aws_list_remove(&client->queued, request);
         if (request->deadline_ms <= idem__mono_ms()) {
-            refuse_late(client, request);
+            idem__aws_refuse_late(client, request);
             continue;
         }
-        rc = launch(client, request, /* now_ms= */ 0, &error);
+        rc = idem__aws_launch(client, request, /* now_ms= */ 0, &error);
         if (rc == 1) {
             /* All of them wait for the same credentials. */
-            prepend(&client->queued, request);
+            idem__aws_list_prepend(&client->queued, request);
             break;
         }
         if (rc != 0) {
-            refuse(client, request, &error);
+            idem__aws_refuse(client, request, &error);
         }
         launched = launched || rc == 0;
     }
@@ -443,8 +150,8 @@ static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
         struct idem__aws_request *next = request->next;
 
         if (request->deadline_ms <= now_ms) {
-            unlink_from(&client->queued, request);
-            refuse_late(client, request);
+            idem__aws_list_remove(&client->queued, request);
+            idem__aws_refuse_late(client, request);
         } else if (request->deadline_ms < client->queued_due_ms) {
             client->queued_due_ms = request->deadline_ms;
         }
@@ -492,7 +199,7 @@ static bool collect(struct idem__aws_client *client)
 
     while ((slot = client->news.first) != NULL) {
         client->news.first = slot->next;
-        land(client, slot);
+        idem__aws_land(client, slot);
         some = true;
     }
     if (client->running.first == NULL) {
@@ -646,13 +353,13 @@ void idem__aws_work(struct idem__aws_client *client)
 void idem__aws_submit(struct idem__aws_client *client,
                       struct idem__aws_request *request)
 {
-    assert(request->state == IDLE);
+    assert(request->state == IDEM__AWS_IDLE);
     request->signed_anew = false;
     request->slot = NULL;
     if (request->endpoint->tls || !request->endpoint->local) {
         client->guarded = true;
     }
-    enqueue(client, request);
+    idem__aws_enqueue(client, request);
     client->in_flight++;
     say_due(client, /* due_ms= */ 0);
 }
@@ -662,8 +369,8 @@ struct idem__aws_request *idem__aws_reap(struct idem__aws_client *client)
     struct idem__aws_request *request = client->done.first;
 
     if (request != NULL) {
-        unlink_from(&client->done, request);
-        request->state = IDLE;
+        idem__aws_list_remove(&client->done, request);
+        request->state = IDEM__AWS_IDLE;
         client->in_flight--;
     }
     return request;
@@ -676,13 +383,13 @@ void idem__aws_abort(struct idem__aws_client *client,
     struct idem__quiet quiet;
 
     switch (request->state) {
-    case QUEUED:
+    case IDEM__AWS_QUEUED:
         (void)idem__error(&why, IDEM_EUNAVAILABLE,
                           "the request was given up before it was sent");
-        unlink_from(&client->queued, request);
-        refuse(client, request, &why);
+        idem__aws_list_remove(&client->queued, request);
+        idem__aws_refuse(client, request, &why);
         break;
-    case RUNNING:
+    case IDEM__AWS_RUNNING:
         idem__quiet_begin(&quiet);
         request->deadline_ms = 0; /* Not to be signed anew. */
         idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
