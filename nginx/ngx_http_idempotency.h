@@ -5,15 +5,17 @@
  *
  * A request with a key goes through these states.  Each file holds one part:
  *
- *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c
+ *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c,
+ *                                                      fingerprint.c
  *     BEGIN --> LIMITED --> BEGIN                      limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
- *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c
+ *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
  *     BEGUN --> OWNER                                  owner.c
- *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, body.c
+ *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, head.c, body.c
  *
- * What is asked of the store goes through queue.c, and what it refused to
- * record, to journal.c.  A remote store is told after the journal: writer.c.
+ * What is asked of the store, which store.c opens, goes through queue.c, and what
+ * it refused to record, to journal.c.  A remote store is told after the journal:
+ * writer.c.
  */
 
 
@@ -388,16 +390,35 @@ ngx_int_t ngx_http_idem_limit_refuse(ngx_http_idem_ctx_t *ctx);
 char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* request.c: what is asked: key, scope, headers, fingerprint. */
+/* request.c: what is asked: key, scope, headers. */
 ngx_int_t ngx_http_idem_request_key(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem);
 ngx_int_t ngx_http_idem_request_scope(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope);
 ngx_int_t ngx_http_idem_request_strip(ngx_http_request_t *r);
 ngx_int_t ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx);
-ngx_int_t ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx);
 ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
     ngx_str_t *input);
+
+
+/*
+ * fingerprint.c.  NGX_OK: it is in ctx->fingerprint.  NGX_AGAIN: call it again, a
+ * turn later.
+ */
+ngx_int_t ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx);
+
+
+/* head.c: the head of an answer, recorded and replayed. */
+
+/* Status, content type and headers, as they come from the upstream. */
+ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
+
+/* NGX_DECLINED: what is on record is no head. */
+ngx_int_t ngx_http_idem_replay_head(ngx_http_request_t *r,
+    const struct idem_result *result);
+
+/* Whether the client takes the encoding of a replay that has its head. */
+ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);
 
 
 /* owner.c: an attempt, from its claim to its end. */
@@ -424,9 +445,12 @@ void ngx_http_idem_wake(ngx_http_idem_store_t *store, const uint8_t *id);
 void ngx_http_idem_wait_init(void);
 
 
-/* queue.c: one queue for each store and worker. */
+/* store.c: the stores of a worker. */
 ngx_int_t ngx_http_idem_init_process(ngx_cycle_t *cycle);
 void ngx_http_idem_exit_process(ngx_cycle_t *cycle);
+
+
+/* queue.c: what is asked of them. */
 
 /* Submits @op, which it takes, at the end of this turn; @done is called with the
  * answer, never from here. NULL: no memory. @attempt goes with the flight. */
@@ -439,6 +463,12 @@ void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
 void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
     ngx_msec_t pause);
 void ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight);
+
+/* For store.c: the end of a turn, what is answered, one flight with its answer. */
+void ngx_http_idem_turn_handler(ngx_event_t *ev);
+void ngx_http_idem_turn(ngx_http_idem_store_t *store);
+void ngx_http_idem_queue_handler(ngx_event_t *ev);
+void ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code);
 
 
 /*

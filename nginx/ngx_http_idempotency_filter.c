@@ -15,25 +15,12 @@ static ngx_int_t ngx_http_idem_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_idem_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static void ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx);
-static ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx,
     ngx_chain_t *in);
 static ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx);
-
-
-/* What is recorded of an answer, besides what the configuration adds. */
-
-static ngx_str_t  ngx_http_idem_kept[] = {
-    ngx_string("content-encoding"),
-    ngx_string("content-language"),
-    ngx_string("etag"),
-    ngx_string("last-modified"),
-    ngx_string("location"),
-    ngx_null_string
-};
 
 
 void
@@ -181,152 +168,6 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
     default:
         ctx->outcome.status = IDEM_STATUS_UNKNOWN;
     }
-}
-
-
-static ngx_uint_t
-ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
-{
-    ngx_str_t   *kept;
-    ngx_uint_t   i;
-
-    for (kept = ngx_http_idem_kept; kept->len != 0; kept++) {
-        if (kept->len == name->len
-            && ngx_strncasecmp(kept->data, name->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    if (conf->replay_headers == NULL) {
-        return 0;
-    }
-
-    kept = conf->replay_headers->elts;
-
-    for (i = 0; i < conf->replay_headers->nelts; i++) {
-        if (kept[i].len == name->len
-            && ngx_strncasecmp(kept[i].data, name->data, name->len) == 0)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-static ngx_uint_t
-ngx_http_idem_is_ours(ngx_str_t *name)
-{
-    return (name->len > sizeof("idempotency-") - 1
-            && ngx_strncasecmp(name->data, (u_char *) "idempotency-",
-                               sizeof("idempotency-") - 1)
-               == 0)
-           || (name->len == sizeof("idempotent-replayed") - 1
-               && ngx_strncasecmp(name->data, (u_char *) "idempotent-replayed",
-                                  name->len)
-                  == 0);
-}
-
-
-/* Status, content type and headers, as they come from the upstream. */
-
-static ngx_int_t
-ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
-{
-    int                   rc;
-    size_t                size;
-    u_char               *p;
-    ngx_uint_t            i, pass;
-    ngx_list_part_t      *part;
-    ngx_table_elt_t      *h;
-    ngx_http_request_t   *r = ctx->request;
-    struct idem_result   *result = &ctx->outcome.result;
-
-    size = sizeof("HTTP 200\n");
-    rc = 0;
-
-    for (pass = 0; pass < 2; pass++) {
-
-        if (pass == 1) {
-            p = ngx_pnalloc(r->pool, size);
-            if (p == NULL) {
-                return NGX_ERROR;
-            }
-
-            rc = idem_http_head_open(&ctx->head, (char *) p, size,
-                                     r->headers_out.status);
-        }
-
-        for (part = &r->headers_out.headers.part;
-             part != NULL && rc == 0;
-             part = part->next)
-        {
-            h = part->elts;
-
-            for (i = 0; i < part->nelts && rc == 0; i++) {
-
-                if (h[i].hash == 0) {
-                    continue;
-                }
-
-                if (ngx_http_idem_is_ours(&h[i].key)) {
-                    h[i].hash = 0;
-                    continue;
-                }
-
-                if (!ngx_http_idem_keeps(ctx->conf, &h[i].key)) {
-                    continue;
-                }
-
-                if (pass == 0) {
-                    size += h[i].key.len + h[i].value.len + 3;
-                    continue;
-                }
-
-                rc = idem_http_head_add(&ctx->head,
-                                        ngx_http_idem_slice(&h[i].key),
-                                        ngx_http_idem_slice(&h[i].value));
-
-                if (rc == IDEM_EINVALID) {
-                    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                                  "a header of the answer is not valid, and "
-                                  "not recorded: \"%V\"", &h[i].key);
-                    rc = 0;
-                }
-            }
-        }
-    }
-
-    size = r->headers_out.content_type.len;
-    p = r->headers_out.content_type.data;
-
-    if (r->headers_out.content_type_len == size
-        && r->headers_out.charset.len > 0)
-    {
-        p = ngx_pnalloc(r->pool, size + sizeof("; charset=") - 1
-                                 + r->headers_out.charset.len);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        size = ngx_sprintf(p, "%V; charset=%V", &r->headers_out.content_type,
-                           &r->headers_out.charset)
-               - p;
-    }
-
-    if (rc != 0 || size > 255) {
-        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
-                      "the headers of an answer are too large to be kept");
-        result->not_kept = true;
-        return NGX_OK;
-    }
-
-    result->content_type = idem_bytes(p, size);
-    result->meta = idem_bytes(ctx->head.base, ctx->head.len);
-
-    return NGX_OK;
 }
 
 

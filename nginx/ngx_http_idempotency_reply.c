@@ -13,11 +13,6 @@ static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_fetch_failed(ngx_event_t *ev);
 static void ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight);
-static ngx_int_t ngx_http_idem_replay_headers(ngx_http_request_t *r,
-    const struct idem_result *result);
-static ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);
-static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
-    struct idem_slice name, struct idem_slice value);
 
 
 /* ---- Verdicts ---- */
@@ -149,7 +144,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         return NGX_DONE;
     }
 
-    rc = ngx_http_idem_replay_headers(r, result);
+    rc = ngx_http_idem_replay_head(r, result);
 
     if (rc == NGX_DECLINED) {
         ngx_http_clean_header(r);
@@ -312,167 +307,4 @@ ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight)
 
     ngx_http_idem_flight_free(flight);
     ngx_http_idem_large_release(store, bytes);
-}
-
-
-static ngx_int_t
-ngx_http_idem_replay_headers(ngx_http_request_t *r,
-    const struct idem_result *result)
-{
-    int                rc, status;
-    u_char            *p;
-    ngx_uint_t         cache_control;
-    struct idem_slice  rest, name, value;
-
-    if (idem_http_head_read(result->meta, &status, &rest) != 0) {
-        return NGX_DECLINED;
-    }
-
-    r->headers_out.status = status;
-    cache_control = 0;
-
-    if (result->content_type.len > 0) {
-        if (!idem_http_header_valid(idem_str("Content-Type"),
-                                    result->content_type))
-        {
-            return NGX_DECLINED;
-        }
-
-        p = ngx_pnalloc(r->pool, result->content_type.len);
-        if (p == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(p, result->content_type.base, result->content_type.len);
-
-        r->headers_out.content_type.data = p;
-        r->headers_out.content_type.len = result->content_type.len;
-        r->headers_out.content_type_len = result->content_type.len;
-        r->headers_out.content_type_lowcase = NULL;
-
-        p = ngx_strlchr(p, p + result->content_type.len, ';');
-
-        if (p != NULL) {
-            while (p > r->headers_out.content_type.data && p[-1] == ' ') {
-                p--;
-            }
-
-            r->headers_out.content_type_len =
-                                      p - r->headers_out.content_type.data;
-        }
-    }
-
-    while (idem_http_head_next(&rest, &name, &value, &rc)) {
-        if (ngx_http_idem_copy_header(r, name, value) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        cache_control |= (name.len == sizeof("Cache-Control") - 1
-                          && ngx_strncasecmp((u_char *) name.base,
-                                             (u_char *) "Cache-Control",
-                                             name.len)
-                             == 0);
-    }
-
-    if (rc != 0) {
-        return NGX_DECLINED;
-    }
-
-    if (!cache_control) {
-        return ngx_http_idem_add_header(r, "Cache-Control", "no-store",
-                                        sizeof("no-store") - 1);
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
-    struct idem_slice value)
-{
-    u_char           *p;
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->hash = 0;
-
-    p = ngx_pnalloc(r->pool, 2 * name.len + value.len + 3);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    h->key.data = p;
-    h->key.len = name.len;
-    p = ngx_cpymem(p, name.base, name.len);
-    *p++ = '\0';
-
-    h->lowcase_key = p;
-    ngx_strlow(p, h->key.data, name.len);
-    p += name.len;
-    *p++ = '\0';
-
-    h->value.data = p;
-    h->value.len = value.len;
-    p = ngx_cpymem(p, value.base, value.len);
-    *p = '\0';
-
-    h->hash = 1;
-
-    /* What other filters ask for.  Not Location: nginx would make it absolute. */
-
-    switch (name.len) {
-
-    case sizeof("etag") - 1:
-        if (ngx_strcmp(h->lowcase_key, "etag") == 0) {
-            r->headers_out.etag = h;
-        }
-        break;
-
-    case sizeof("last-modified") - 1:
-        if (ngx_strcmp(h->lowcase_key, "last-modified") == 0) {
-            r->headers_out.last_modified = h;
-        }
-        break;
-
-    case sizeof("content-encoding") - 1:
-        if (ngx_strcmp(h->lowcase_key, "content-encoding") == 0) {
-            r->headers_out.content_encoding = h;
-        }
-        break;
-    }
-
-    return NGX_OK;
-}
-
-
-/* The record has one encoding, and a retry may come from another client. */
-
-static ngx_uint_t
-ngx_http_idem_acceptable(ngx_http_request_t *r)
-{
-    ngx_str_t         accepted;
-    ngx_table_elt_t  *h = r->headers_out.content_encoding;
-
-    if (h == NULL || h->value.len == 0
-        || ngx_strcasecmp(h->value.data, (u_char *) "identity") == 0)
-    {
-        return 1;
-    }
-
-    if (r->headers_in.accept_encoding == NULL) {
-        return 0;
-    }
-
-    accepted = r->headers_in.accept_encoding->value;
-
-    return ngx_strlcasestrn(accepted.data, accepted.data + accepted.len,
-                            h->value.data, h->value.len - 1)
-           != NULL
-           || ngx_strlchr(accepted.data, accepted.data + accepted.len, '*')
-              != NULL;
 }

@@ -1,0 +1,267 @@
+
+/*
+ * The fingerprint of a request: its parts, and its body, in turns of the loop.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+/* So much of a body in a file is hashed in one turn of the loop. */
+#define NGX_HTTP_IDEM_HASH_TURN  (256 * 1024)
+
+
+static ngx_uint_t ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx,
+    struct idem_slice *body);
+static ngx_int_t ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx,
+    ngx_array_t *parts, struct idem_slice body);
+static ngx_int_t ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx,
+    ngx_array_t *parts);
+
+
+ngx_int_t
+ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx)
+{
+    int                        rc;
+    off_t                      left;
+    size_t                     size, turn;
+    ssize_t                    n;
+    u_char                    *piece;
+    ngx_buf_t                 *b;
+    ngx_array_t                parts;
+    struct idem_slice          whole;
+    ngx_http_request_t        *r = ctx->request;
+    ngx_http_idem_loc_conf_t  *conf = ctx->conf;
+
+    if (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF) {
+        return NGX_OK;
+    }
+
+    if (ctx->print == NULL) {
+        if (ngx_array_init(&parts, r->pool, 16, sizeof(struct idem_slice))
+            != NGX_OK
+            || ngx_http_idem_request_parts(ctx, &parts) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_idem_body_whole(ctx, &whole)) {
+            return ngx_http_idem_request_hash_whole(ctx, &parts, whole);
+        }
+
+        rc = idem_http_fingerprint_create(parts.elts, parts.nelts,
+                                          ctx->body_len,
+                                   ngx_http_idem_slice(&conf->fingerprint_secret),
+                                          &ctx->print);
+        if (rc != 0) {
+            return NGX_ERROR;
+        }
+    }
+
+    turn = 0;
+    piece = NULL;
+
+    while (ctx->print_chain != NULL) {
+        b = ctx->print_chain->buf;
+
+        if (ngx_buf_in_memory(b)) {
+            idem_http_fingerprint_add(ctx->print,
+                                      idem_bytes(b->pos, b->last - b->pos));
+            ctx->print_chain = ctx->print_chain->next;
+            continue;
+        }
+
+        left = b->file_last - b->file_pos - ctx->print_pos;
+
+        if (left <= 0) {
+            ctx->print_chain = ctx->print_chain->next;
+            ctx->print_pos = 0;
+            continue;
+        }
+
+        if (turn >= NGX_HTTP_IDEM_HASH_TURN) {
+            return NGX_AGAIN;
+        }
+
+        size = left < 65536 ? (size_t) left : 65536;
+
+        if (piece == NULL) {
+            piece = ngx_palloc(r->pool, 65536);
+            if (piece == NULL) {
+                return NGX_ERROR;
+            }
+        }
+
+        n = ngx_read_file(b->file, piece, size, b->file_pos + ctx->print_pos);
+
+        if (n != (ssize_t) size) {
+            return NGX_ERROR;
+        }
+
+        idem_http_fingerprint_add(ctx->print, idem_bytes(piece, size));
+        ctx->print_pos += n;
+        turn += n;
+    }
+
+    if (piece != NULL) {
+        (void) ngx_pfree(r->pool, piece);
+    }
+
+    rc = idem_http_fingerprint_end(ctx->print, ctx->fingerprint);
+    ctx->print = NULL;
+
+    if (rc != 0) {
+        return NGX_ERROR;
+    }
+
+    ctx->has_fingerprint = 1;
+    return NGX_OK;
+}
+
+
+/* Nearly every body is in memory in one piece, or empty: its bytes. */
+
+static ngx_uint_t
+ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
+{
+    ngx_chain_t  *cl = ctx->print_chain;
+
+    *body = idem_bytes(NULL, 0);
+
+    if (cl == NULL || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY)) {
+        return 1;
+    }
+
+    if (cl->next != NULL || !ngx_buf_in_memory(cl->buf)) {
+        return 0;
+    }
+
+    *body = idem_bytes(cl->buf->pos, cl->buf->last - cl->buf->pos);
+    return 1;
+}
+
+
+static ngx_int_t
+ngx_http_idem_request_hash_whole(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts,
+    struct idem_slice body)
+{
+    struct idem_slice  *last;
+
+    last = ngx_array_push(parts);
+    if (last == NULL) {
+        return NGX_ERROR;
+    }
+
+    *last = body;
+
+    if (idem_fingerprint(parts->elts, parts->nelts,
+                         ngx_http_idem_slice(&ctx->conf->fingerprint_secret),
+                         ctx->fingerprint)
+        != 0)
+    {
+        return NGX_ERROR;
+    }
+
+    ctx->has_fingerprint = 1;
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_add_part(ngx_array_t *parts, const char *name,
+    const ngx_str_t *value)
+{
+    struct idem_slice  *part;
+
+    part = ngx_array_push_n(parts, 2);
+    if (part == NULL) {
+        return NGX_ERROR;
+    }
+
+    part[0] = idem_str(name);
+    part[1] = ngx_http_idem_slice(value);
+
+    return NGX_OK;
+}
+
+
+/* Each part stands behind its name, so that other rules give another print. */
+
+static ngx_int_t
+ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
+{
+    u_char                     *p;
+    ngx_str_t                   path, query, value;
+    ngx_uint_t                  i;
+    ngx_http_request_t         *r = ctx->request;
+    ngx_http_idem_loc_conf_t   *conf = ctx->conf;
+    ngx_http_complex_value_t  **values;
+
+    ngx_str_null(&value);
+    ngx_str_null(&query);
+    path = r->unparsed_uri;
+
+    p = ngx_strlchr(path.data, path.data + path.len, '?');
+
+    if (p != NULL) {
+        query.data = p + 1;
+        query.len = path.data + path.len - query.data;
+        path.len = p - path.data;
+    }
+
+    if (ngx_http_idem_add_part(parts, "idem-http1", &value) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_METHOD)
+        && ngx_http_idem_add_part(parts, "method", &r->method_name) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_HOST)
+        && ngx_http_idem_add_part(parts, "host", &r->headers_in.server)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_PATH)
+        && ngx_http_idem_add_part(parts, "path", &path) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if ((conf->fingerprint & NGX_HTTP_IDEM_FP_QUERY)
+        && ngx_http_idem_add_part(parts, p ? "query" : "no query", &query)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    if (conf->fingerprint & NGX_HTTP_IDEM_FP_CONTENT_TYPE) {
+        if (r->headers_in.content_type != NULL) {
+            value = r->headers_in.content_type->value;
+        }
+
+        if (ngx_http_idem_add_part(parts, "content-type", &value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (conf->fingerprint_values == NULL) {
+        return NGX_OK;
+    }
+
+    values = conf->fingerprint_values->elts;
+
+    for (i = 0; i < conf->fingerprint_values->nelts; i++) {
+        if (ngx_http_complex_value(r, values[i], &value) != NGX_OK
+            || ngx_http_idem_add_part(parts, "value", &value) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,337 @@
+
+/*
+ * The head of an answer: what of it becomes the record, and how the record becomes
+ * the head of a replay.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
+    struct idem_slice name, struct idem_slice value);
+
+
+/* ---- Recorded ---- */
+
+
+/* What is recorded of an answer, besides what the configuration adds. */
+
+static ngx_str_t  ngx_http_idem_kept[] = {
+    ngx_string("content-encoding"),
+    ngx_string("content-language"),
+    ngx_string("etag"),
+    ngx_string("last-modified"),
+    ngx_string("location"),
+    ngx_null_string
+};
+
+
+static ngx_uint_t
+ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
+{
+    ngx_str_t   *kept;
+    ngx_uint_t   i;
+
+    for (kept = ngx_http_idem_kept; kept->len != 0; kept++) {
+        if (kept->len == name->len
+            && ngx_strncasecmp(kept->data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    if (conf->replay_headers == NULL) {
+        return 0;
+    }
+
+    kept = conf->replay_headers->elts;
+
+    for (i = 0; i < conf->replay_headers->nelts; i++) {
+        if (kept[i].len == name->len
+            && ngx_strncasecmp(kept[i].data, name->data, name->len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_idem_is_ours(ngx_str_t *name)
+{
+    return (name->len > sizeof("idempotency-") - 1
+            && ngx_strncasecmp(name->data, (u_char *) "idempotency-",
+                               sizeof("idempotency-") - 1)
+               == 0)
+           || (name->len == sizeof("idempotent-replayed") - 1
+               && ngx_strncasecmp(name->data, (u_char *) "idempotent-replayed",
+                                  name->len)
+                  == 0);
+}
+
+
+ngx_int_t
+ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
+{
+    int                   rc;
+    size_t                size;
+    u_char               *p;
+    ngx_uint_t            i, pass;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_request_t   *r = ctx->request;
+    struct idem_result   *result = &ctx->outcome.result;
+
+    size = sizeof("HTTP 200\n");
+    rc = 0;
+
+    for (pass = 0; pass < 2; pass++) {
+
+        if (pass == 1) {
+            p = ngx_pnalloc(r->pool, size);
+            if (p == NULL) {
+                return NGX_ERROR;
+            }
+
+            rc = idem_http_head_open(&ctx->head, (char *) p, size,
+                                     r->headers_out.status);
+        }
+
+        for (part = &r->headers_out.headers.part;
+             part != NULL && rc == 0;
+             part = part->next)
+        {
+            h = part->elts;
+
+            for (i = 0; i < part->nelts && rc == 0; i++) {
+
+                if (h[i].hash == 0) {
+                    continue;
+                }
+
+                if (ngx_http_idem_is_ours(&h[i].key)) {
+                    h[i].hash = 0;
+                    continue;
+                }
+
+                if (!ngx_http_idem_keeps(ctx->conf, &h[i].key)) {
+                    continue;
+                }
+
+                if (pass == 0) {
+                    size += h[i].key.len + h[i].value.len + 3;
+                    continue;
+                }
+
+                rc = idem_http_head_add(&ctx->head,
+                                        ngx_http_idem_slice(&h[i].key),
+                                        ngx_http_idem_slice(&h[i].value));
+
+                if (rc == IDEM_EINVALID) {
+                    ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                                  "a header of the answer is not valid, and "
+                                  "not recorded: \"%V\"", &h[i].key);
+                    rc = 0;
+                }
+            }
+        }
+    }
+
+    size = r->headers_out.content_type.len;
+    p = r->headers_out.content_type.data;
+
+    if (r->headers_out.content_type_len == size
+        && r->headers_out.charset.len > 0)
+    {
+        p = ngx_pnalloc(r->pool, size + sizeof("; charset=") - 1
+                                 + r->headers_out.charset.len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        size = ngx_sprintf(p, "%V; charset=%V", &r->headers_out.content_type,
+                           &r->headers_out.charset)
+               - p;
+    }
+
+    if (rc != 0 || size > 255) {
+        ngx_log_error(NGX_LOG_WARN, r->connection->log, 0,
+                      "the headers of an answer are too large to be kept");
+        result->not_kept = true;
+        return NGX_OK;
+    }
+
+    result->content_type = idem_bytes(p, size);
+    result->meta = idem_bytes(ctx->head.base, ctx->head.len);
+
+    return NGX_OK;
+}
+
+
+/* ---- Replayed ---- */
+
+
+ngx_int_t
+ngx_http_idem_replay_head(ngx_http_request_t *r,
+    const struct idem_result *result)
+{
+    int                rc, status;
+    u_char            *p;
+    ngx_uint_t         cache_control;
+    struct idem_slice  rest, name, value;
+
+    if (idem_http_head_read(result->meta, &status, &rest) != 0) {
+        return NGX_DECLINED;
+    }
+
+    r->headers_out.status = status;
+    cache_control = 0;
+
+    if (result->content_type.len > 0) {
+        if (!idem_http_header_valid(idem_str("Content-Type"),
+                                    result->content_type))
+        {
+            return NGX_DECLINED;
+        }
+
+        p = ngx_pnalloc(r->pool, result->content_type.len);
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(p, result->content_type.base, result->content_type.len);
+
+        r->headers_out.content_type.data = p;
+        r->headers_out.content_type.len = result->content_type.len;
+        r->headers_out.content_type_len = result->content_type.len;
+        r->headers_out.content_type_lowcase = NULL;
+
+        p = ngx_strlchr(p, p + result->content_type.len, ';');
+
+        if (p != NULL) {
+            while (p > r->headers_out.content_type.data && p[-1] == ' ') {
+                p--;
+            }
+
+            r->headers_out.content_type_len =
+                                      p - r->headers_out.content_type.data;
+        }
+    }
+
+    while (idem_http_head_next(&rest, &name, &value, &rc)) {
+        if (ngx_http_idem_copy_header(r, name, value) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        cache_control |= (name.len == sizeof("Cache-Control") - 1
+                          && ngx_strncasecmp((u_char *) name.base,
+                                             (u_char *) "Cache-Control",
+                                             name.len)
+                             == 0);
+    }
+
+    if (rc != 0) {
+        return NGX_DECLINED;
+    }
+
+    if (!cache_control) {
+        return ngx_http_idem_add_header(r, "Cache-Control", "no-store",
+                                        sizeof("no-store") - 1);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
+    struct idem_slice value)
+{
+    u_char           *p;
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 0;
+
+    p = ngx_pnalloc(r->pool, 2 * name.len + value.len + 3);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->key.data = p;
+    h->key.len = name.len;
+    p = ngx_cpymem(p, name.base, name.len);
+    *p++ = '\0';
+
+    h->lowcase_key = p;
+    ngx_strlow(p, h->key.data, name.len);
+    p += name.len;
+    *p++ = '\0';
+
+    h->value.data = p;
+    h->value.len = value.len;
+    p = ngx_cpymem(p, value.base, value.len);
+    *p = '\0';
+
+    h->hash = 1;
+
+    /* What other filters ask for.  Not Location: nginx would make it absolute. */
+
+    switch (name.len) {
+
+    case sizeof("etag") - 1:
+        if (ngx_strcmp(h->lowcase_key, "etag") == 0) {
+            r->headers_out.etag = h;
+        }
+        break;
+
+    case sizeof("last-modified") - 1:
+        if (ngx_strcmp(h->lowcase_key, "last-modified") == 0) {
+            r->headers_out.last_modified = h;
+        }
+        break;
+
+    case sizeof("content-encoding") - 1:
+        if (ngx_strcmp(h->lowcase_key, "content-encoding") == 0) {
+            r->headers_out.content_encoding = h;
+        }
+        break;
+    }
+
+    return NGX_OK;
+}
+
+
+/* The record has one encoding, and a retry may come from another client. */
+
+ngx_uint_t
+ngx_http_idem_acceptable(ngx_http_request_t *r)
+{
+    ngx_str_t         accepted;
+    ngx_table_elt_t  *h = r->headers_out.content_encoding;
+
+    if (h == NULL || h->value.len == 0
+        || ngx_strcasecmp(h->value.data, (u_char *) "identity") == 0)
+    {
+        return 1;
+    }
+
+    if (r->headers_in.accept_encoding == NULL) {
+        return 0;
+    }
+
+    accepted = r->headers_in.accept_encoding->value;
+
+    return ngx_strlcasestrn(accepted.data, accepted.data + accepted.len,
+                            h->value.data, h->value.len - 1)
+           != NULL
+           || ngx_strlchr(accepted.data, accepted.data + accepted.len, '*')
+              != NULL;
+}
