@@ -317,21 +317,16 @@ ngx_http_idem_acceptable(ngx_http_request_t *r)
     ngx_str_t         accepted;
     ngx_table_elt_t  *h = r->headers_out.content_encoding;
 
-    if (h == NULL || h->value.len == 0
-        || ngx_strcasecmp(h->value.data, (u_char *) "identity") == 0)
-    {
+    if (h == NULL) {
         return 1;
     }
 
-    if (r->headers_in.accept_encoding == NULL) {
-        return 0;
+    ngx_str_null(&accepted);
+
+    if (r->headers_in.accept_encoding != NULL) {
+        accepted = r->headers_in.accept_encoding->value;
     }
 
-    accepted = r->headers_in.accept_encoding->value;
-
-    return ngx_strlcasestrn(accepted.data, accepted.data + accepted.len,
-                            h->value.data, h->value.len - 1)
-           != NULL
-           || ngx_strlchr(accepted.data, accepted.data + accepted.len, '*')
-              != NULL;
+    return idem_http_accepts(ngx_http_idem_slice(&accepted),
+                             ngx_http_idem_slice(&h->value));
 }

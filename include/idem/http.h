@@ -115,6 +115,11 @@ bool idem_http_header_valid(struct idem_slice name, struct idem_slice value);
  * Date, CORS and their kin. Such headers are neither added nor read below. */
 bool idem_http_header_never(struct idem_slice name);
 
+/* True if a client may be sent a body with the Content-Encoding @codings: its
+ * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A client
+ * without that header, which @accept.base NULL stands for, takes any. */
+bool idem_http_accepts(struct idem_slice accept, struct idem_slice codings);
+
 /* The head of an answer, being written: result.meta is its first len bytes.
  *
  *     HTTP 201\n

@@ -5,6 +5,8 @@
  * - the head of an answer that somebody put into the store. What is read is valid,
  *   is nothing that must never be given out, and is written again as it was read.
  * - codes of statuses, which change what they name and nothing else.
+ * - an Accept-Encoding. Who takes two codings takes each; who takes one that is
+ *   not mentioned takes any. All take a body that is not encoded.
  */
 #include "fuzz.h"
 
@@ -91,19 +93,55 @@ static void set_codes(struct tape *tape)
     }
 }
 
+static bool mentions(struct idem_slice text, const char *word)
+{
+    const char *p = text.base;
+    size_t len = strlen(word);
+    size_t i;
+
+    for (i = 0; i + len <= text.len; i++) {
+        if (strncasecmp(p + i, word, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void weigh(struct tape *tape)
+{
+    struct idem_slice first = take_bytes(tape, 16);
+    struct idem_slice second = take_bytes(tape, 16);
+    struct idem_slice accept = take_rest(tape);
+    char both[33];
+
+    memcpy(both, first.base, first.len);
+    both[first.len] = ',';
+    memcpy(both + first.len + 1, second.base, second.len);
+    must(idem_http_accepts(accept,
+                           idem_bytes(both, first.len + 1 + second.len)) ==
+         (idem_http_accepts(accept, first) &&
+          idem_http_accepts(accept, second)));
+    must(idem_http_accepts(accept, idem_str("identity")));
+    must(!idem_http_accepts(accept, idem_str("br")) || mentions(accept, "br") ||
+         mentions(accept, "*"));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct tape tape = tape_of(data, len);
 
-    switch (take_up_to(&tape, 2)) {
+    switch (take_up_to(&tape, 3)) {
     case 0:
         read_key(take_rest(&tape));
         break;
     case 1:
         read_head(take_rest(&tape));
         break;
-    default:
+    case 2:
         set_codes(&tape);
+        break;
+    default:
+        weigh(&tape);
         break;
     }
     return 0;

@@ -308,6 +308,8 @@ def http():
         yield b"\x01HTTP 201\n" + text
     for codes in b"5xx", b"500-504", b"409", b"101":
         yield b"\x02\x01" + codes
+    for accept in b"gzip, br;q=0.5", b"*;q=0,x-gzip", b"identity;q=0.000, *":
+        yield b"\x03\x04gzip\x02br" + accept
 
 
 def reply():

@@ -13,6 +13,7 @@ mode=M (see _MODES), hold=NAME (until up.let_go(NAME)).
 import collections
 import contextlib
 import glob
+import gzip
 import os
 import shutil
 import signal
@@ -290,6 +291,11 @@ def _plain(number, body, query, *more):
     return _head(number, query, *more, length=len(out)) + out, None
 
 
+def _gzip(number, body, query):
+    out = gzip.compress(_body(number, body, query))
+    return _head(number, query, "Content-Encoding: gzip", length=len(out)) + out, None
+
+
 def _chunked(number, body, query, end=b"0\r\n\r\n", then=None):
     out = _body(number, body, query)
     pieces = b"".join(
@@ -331,7 +337,7 @@ _MODES = {
     "manyheaders": lambda n, b, q: _plain(
         n, b, q, *(f"X-Kept: {'v' * 100}" for _ in range(400))),
     "accel": lambda n, b, q: _plain(n, b, q, "X-Accel-Redirect: /file.txt"),
-    "gzip": lambda n, b, q: _plain(n, b, q, "Content-Encoding: gzip"),
+    "gzip": _gzip,
     "noend": lambda n, b, q: (_head(n, q, "Transfer-Encoding: chunked"), "stream"),
     "switch": lambda n, b, q: (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"

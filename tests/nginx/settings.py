@@ -186,13 +186,22 @@ def only_harmless_headers_are_replayed():
 def an_encoding_is_not_forced_on_a_client():
     """A recorded gzip body goes to those who take it; others get 406, nothing runs."""
     gz = [("Accept-Encoding", "gzip, br")]
+    takers = [], [("Accept-Encoding", "*")], [("Accept-Encoding", "GZIP;q=0.1")]
     with Upstream() as up, Nginx(up) as nginx:
         first = nginx.request("/pay?mode=gzip", "k", b"x", headers=gz)
-        again = nginx.request("/pay?mode=gzip", "k", b"x", headers=gz)
-        equal((again.body, again.headers["content-encoding"]), (first.body, "gzip"))
-        got = nginx.request("/pay?mode=gzip", "k", b"x")
-        equal((got.status, got.problem), (406, "encoding-not-acceptable"))
+        for taker in gz, *takers:
+            again = nginx.request("/pay?mode=gzip", "k", b"x", headers=taker)
+            equal((again.body, again.headers["content-encoding"]), (first.body, "gzip"))
+        for accept in "", "identity", "br", "gzip;q=0, *":
+            other = [("Accept-Encoding", accept)]
+            got = nginx.request("/pay?mode=gzip", "k", b"x", headers=other)
+            equal((got.status, got.problem), (406, "encoding-not-acceptable"))
         equal(up.executions(), 1)
+    with Upstream() as up, Nginx(up, http=ON + "gunzip on;") as nginx:
+        first = nginx.request("/pay?mode=gzip", "k", b"x", headers=gz)
+        again = nginx.request("/pay?mode=gzip", "k", b"x")
+        equal(gzip.decompress(first.body), again.body)
+        equal("content-encoding" in again.headers, False)
     filters = "gzip on; gzip_min_length 1; gzip_types text/plain; gzip_proxied any;"
     with Upstream() as up, Nginx(up, http=ON + filters) as nginx:
         first = nginx.request("/pay?status=200&size=5000", "z", b"x", headers=gz)

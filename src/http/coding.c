@@ -1,0 +1,116 @@
+/* Whether a client takes the coding that a recorded body has. */
+#include <idem/http.h>
+
+#include <strings.h>
+
+/* One of a list: "gzip;q=0.5". */
+struct member {
+    struct idem_slice coding;
+    struct idem_slice parameters;
+};
+
+static struct idem_slice trimmed(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t')) {
+        p++;
+    }
+    while (p < end && (end[-1] == ' ' || end[-1] == '\t')) {
+        end--;
+    }
+    return idem_bytes(p, (size_t)(end - p));
+}
+
+/* Takes the next member off @rest; an empty one says nothing. */
+static bool next_member(struct idem_slice *rest, struct member *ret_member)
+{
+    while (rest->len > 0) {
+        const char *p = rest->base;
+        const char *comma = memchr(p, ',', rest->len);
+        const char *end = comma != NULL ? comma : p + rest->len;
+        const char *semicolon = memchr(p, ';', (size_t)(end - p));
+        size_t taken = (size_t)(end - p) + (comma != NULL);
+
+        ret_member->coding = trimmed(p, semicolon != NULL ? semicolon : end);
+        ret_member->parameters =
+            trimmed(semicolon != NULL ? semicolon + 1 : end, end);
+        *rest = idem_bytes(p + taken, rest->len - taken);
+        if (ret_member->coding.len > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is(struct idem_slice name, const char *text)
+{
+    return name.len == strlen(text) &&
+           strncasecmp(name.base, text, name.len) == 0;
+}
+
+/* x-gzip and x-compress are old names: RFC 9110 sections 8.4.1.1, 8.4.1.3. */
+static struct idem_slice canonical(struct idem_slice name)
+{
+    if (is(name, "x-gzip") || is(name, "x-compress")) {
+        return idem_bytes((const char *)name.base + 2, name.len - 2);
+    }
+    return name;
+}
+
+static bool is_same(struct idem_slice a, struct idem_slice b)
+{
+    a = canonical(a);
+    b = canonical(b);
+    return a.len == b.len && strncasecmp(a.base, b.base, a.len) == 0;
+}
+
+/* A weight of nothing, "q=0.000", says: not this one. */
+static bool is_refused(struct idem_slice parameters)
+{
+    const char *p = parameters.base;
+    size_t i;
+
+    if (parameters.len < 3 || (p[0] | 0x20) != 'q' || p[1] != '=' ||
+        p[2] != '0' || (parameters.len > 3 && p[3] != '.')) {
+        return false;
+    }
+    for (i = 4; i < parameters.len; i++) {
+        if (p[i] != '0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool accepts_one(struct idem_slice accept, struct idem_slice coding)
+{
+    struct member member;
+    bool any = false;
+
+    if (is(coding, "identity")) {
+        return true;
+    }
+    while (next_member(&accept, &member)) {
+        if (is_same(member.coding, coding)) {
+            return !is_refused(member.parameters);
+        }
+        if (is(member.coding, "*")) {
+            any = !is_refused(member.parameters);
+        }
+    }
+    return any;
+}
+
+bool idem_http_accepts(struct idem_slice accept, struct idem_slice codings)
+{
+    struct member member;
+
+    if (accept.base == NULL) {
+        return true;
+    }
+    while (next_member(&codings, &member)) {
+        if (!accepts_one(accept, member.coding)) {
+            return false;
+        }
+    }
+    return true;
+}
