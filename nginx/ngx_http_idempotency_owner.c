@@ -271,6 +271,8 @@ ngx_http_idem_renew_handler(ngx_event_t *ev)
         return;
     }
 
+    ctx->asked = ngx_current_msec;
+
     if (idem_op_renew(ctx->attempt, 0, &op, &error) == 0) {
         ctx->renewal = ngx_http_idem_submit(ctx->store, op, ctx,
                                             ngx_http_idem_renew_done, NULL);
@@ -297,7 +299,7 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
 
     if (code == 0) {
         ngx_http_idem_count(renewals);
-        ctx->lease_end = ngx_current_msec + ctx->conf->lease;
+        ctx->lease_end = ctx->asked + ctx->conf->lease;
         ngx_add_timer(&ctx->renew, ctx->conf->lease / 3);
 
     } else if (code == IDEM_ELOST) {
