@@ -1,0 +1,88 @@
+/* Answers, all of them with the headers that keep a browser from harm. */
+#include "ui/page.h"
+#include "ui/request.h"
+
+#include <stdlib.h>
+
+static const char *const headers[][2] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; "
+     "frame-ancestors 'none'; base-uri 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cache-Control", "no-store"},
+};
+
+enum MHD_Result ui_answer(const struct ui_request *request, unsigned status,
+                          const char *type, struct idem_slice body,
+                          const char *name, const char *value)
+{
+    const struct ui_mhd *mhd = request->server->mhd;
+    enum MHD_Result result;
+    struct MHD_Response *response =
+        mhd->create_response_from_buffer(body.len, (void *)(uintptr_t)body.base,
+                                         MHD_RESPMEM_MUST_COPY);
+    size_t i;
+
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        (void)mhd->add_response_header(response, headers[i][0], headers[i][1]);
+    }
+    (void)mhd->add_response_header(response, "Content-Type", type);
+    if (name != NULL) {
+        (void)mhd->add_response_header(response, name, value);
+    }
+    result = mhd->queue_response(request->connection, status, response);
+    mhd->destroy_response(response);
+    return result;
+}
+
+bool ui_page_open(struct ui_page *page)
+{
+    page->text = NULL;
+    page->len = 0;
+    page->f = open_memstream(&page->text, &page->len);
+    return page->f != NULL;
+}
+
+enum MHD_Result ui_page_send(const struct ui_request *request,
+                             struct ui_page *page, unsigned status)
+{
+    enum MHD_Result result = MHD_NO;
+
+    if (fclose(page->f) == 0) {
+        result = ui_answer(request, status, "text/html; charset=utf-8",
+                           idem_bytes(page->text, page->len), NULL, NULL);
+    }
+    free(page->text);
+    return result;
+}
+
+enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
+                       const char *title, const char *text)
+{
+    struct ui_page page;
+
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    page_text(page.f, title, text);
+    return ui_page_send(request, &page, status);
+}
+
+enum MHD_Result ui_fail(const struct ui_request *request,
+                        const struct idem_error *error)
+{
+    return ui_say(request,
+                  error->code == IDEM_ENOTFOUND ? MHD_HTTP_NOT_FOUND
+                                                : MHD_HTTP_SERVICE_UNAVAILABLE,
+                  error->code == IDEM_ENOTFOUND ? "There is no such record"
+                                                : "The store does not answer",
+                  error->text[0] != '\0' ? error->text
+                                         : idem_error_text(error->code));
+}

@@ -1,0 +1,84 @@
+/* request.h: one request to the page, on its way from server.c to its answer. */
+#ifndef IDEM_CLI_UI_REQUEST_H
+#define IDEM_CLI_UI_REQUEST_H
+
+#include "ui/form.h"
+#include "ui/mhd.h"
+#include "ui/server.h"
+
+#include <stdio.h>
+
+struct ui_server {
+    const struct ui_mhd *mhd;
+    const struct ui_options *options;
+    struct MHD_Daemon *daemon;
+    char cookie[32];    /* Its name: cookies do not know of ports. */
+    char origin[2][80]; /* "http://127.0.0.1:8080", "http://localhost:8080" */
+};
+
+struct ui_request {
+    struct ui_server *server;
+    struct MHD_Connection *connection;
+    struct MHD_PostProcessor *post;
+    size_t body_len;
+    struct ui_form form;
+};
+
+/* ---- server.c ---- */
+
+/* What the request says under @name, or NULL. */
+const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
+                     const char *name);
+
+/* ---- answer.c ---- */
+
+/* @body is copied. @name and @value: one more header; may be NULL. */
+enum MHD_Result ui_answer(const struct ui_request *request, unsigned status,
+                          const char *type, struct idem_slice body,
+                          const char *name, const char *value);
+
+/* A page in memory: what is written to f goes into text. Once it is open it must be
+ * sent. */
+struct ui_page {
+    FILE *f;
+    char *text;
+    size_t len;
+};
+
+bool ui_page_open(struct ui_page *page);
+enum MHD_Result ui_page_send(const struct ui_request *request,
+                             struct ui_page *page, unsigned status);
+
+/* A sentence under a title. */
+enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
+                       const char *title, const char *text);
+
+/* What the store said. */
+enum MHD_Result ui_fail(const struct ui_request *request,
+                        const struct idem_error *error);
+
+/* ---- who.c ---- */
+
+/* By the name of this host. */
+bool ui_came_to_us(const struct ui_request *request);
+
+/* From a page of ours, as far as the browser says. */
+bool ui_came_from_us(const struct ui_request *request);
+
+bool ui_has_token(const struct ui_request *request);
+enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong);
+enum MHD_Result ui_log_in(const struct ui_request *request);
+
+/* ---- action.c: for whoever has the token ---- */
+
+enum MHD_Result ui_list(const struct ui_request *request,
+                        struct idem_slice scope, struct idem_slice key);
+enum MHD_Result ui_record(const struct ui_request *request);
+
+/* The record of this very scope and key, or else what is open and like it. */
+enum MHD_Result ui_search(const struct ui_request *request);
+
+/* Decides what becomes of a record. */
+enum MHD_Result ui_resolve(const struct ui_request *request);
+
+#endif
