@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "clock.h"
 #include "look.h"
+#include "stop.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,25 +33,6 @@ struct top {
 };
 
 /* ---- The terminal ---- */
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction end = {.sa_handler = stop};
-    struct sigaction none = {.sa_handler = SIG_IGN};
-
-    (void)sigaction(SIGTERM, &end, NULL);
-    (void)sigaction(SIGINT, &end, NULL);
-    (void)sigaction(SIGHUP, &end, NULL);
-    (void)sigaction(SIGPIPE, &none, NULL);
-}
 
 /* The other screen, without a cursor; keys come one by one, and unseen. */
 static void enter(struct top *top)
@@ -210,20 +192,21 @@ static void print_look(struct top *top, struct cli_look *look)
 
 /* ---- Again and again ---- */
 
-/* True: somebody typed q. */
-static bool pause_or_quit(void)
+/* True: somebody typed q, or a signal came. */
+static bool pause_or_quit(int stop)
 {
-    struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                           {.fd = stop, .events = POLLIN}};
     char key = '\0';
 
-    if (poll(&keys, 1, (int)args.every_ms) <= 0) {
+    if (poll(fds, 2, (int)args.every_ms) <= 0) {
         return false;
     }
-    return read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q' ||
-           key == 3;
+    return fds[1].revents != 0 || read(STDIN_FILENO, &key, 1) != 1 ||
+           key == 'q' || key == 'Q' || key == 3;
 }
 
-static int watch(struct top *top)
+static int watch(struct top *top, int stop)
 {
     struct idem_slice scope = idem_str(args.scope);
     struct idem_error error = {0};
@@ -237,7 +220,7 @@ static int watch(struct top *top)
         }
         print_look(top, &look);
         cli_look_finish(&look);
-    } while (!stopped && !ferror(stdout) && !pause_or_quit() && !stopped);
+    } while (!ferror(stdout) && !pause_or_quit(stop));
     return 0;
 }
 
@@ -245,6 +228,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct top top = {.counted_ms = 0};
     int status;
+    int stop;
     int rc;
 
     (void)argv;
@@ -259,9 +243,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
-    catch_signals();
+    stop = cli_stop_fd();
+    (void)signal(SIGPIPE, SIG_IGN);
     enter(&top);
-    rc = watch(&top);
+    rc = watch(&top, stop);
     leave(&top);
     idem_close(top.store);
     if (rc != 0) {

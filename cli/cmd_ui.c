@@ -1,6 +1,7 @@
 /* idem ui: a page on this host for a person who puts things right. */
 #include "cli.h"
 #include "log.h"
+#include "stop.h"
 #include "ui/server.h"
 
 #include <arpa/inet.h>
@@ -135,36 +136,15 @@ static int read_token(const struct cli_command *command,
 
 /* ---- The command ---- */
 
-static void await_signal(void)
-{
-    sigset_t set;
-    int number;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigwait(&set, &number);
-}
-
-/* Before there is a thread, which inherits it. */
-static void block_signals(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-}
-
 static int serve(struct ui_options *options, bool show_token)
 {
     struct ui_server *server;
     unsigned port;
     int status;
+    int stop;
 
-    block_signals();
+    stop = cli_stop_fd(); /* Before there is a thread, which inherits it. */
+    (void)signal(SIGPIPE, SIG_IGN);
     status = ui_server_start(options, &server, &port);
     if (status != 0) {
         return status;
@@ -174,7 +154,7 @@ static int serve(struct ui_options *options, bool show_token)
         (void)printf("token: %s\n", options->token);
     }
     (void)fflush(stdout);
-    await_signal();
+    (void)cli_stop_within(stop, IDEM_NEVER);
     ui_server_stop(server);
     return 0;
 }

@@ -3,11 +3,9 @@
 #include "cli.h"
 #include "log.h"
 #include "metrics.h"
+#include "stop.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 static struct {
     bool once;
@@ -289,42 +287,16 @@ static enum cli_level look(struct watch *watch)
 
 /* ---- Again and again ---- */
 
-static volatile sig_atomic_t stopped;
-
-static void stop(int number)
-{
-    (void)number;
-    stopped = 1;
-}
-
-/* Without SA_RESTART, so that the pause ends. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = stop};
-
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-}
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000L};
-
-    while (!stopped && nanosleep(&left, &left) != 0 && errno == EINTR) {
-    }
-}
-
 static int watch(struct watch *w)
 {
     enum cli_level level = look(w);
 
     if (!args.once) {
-        catch_signals();
-        while (!stopped && w->status == 0 && !ferror(stdout)) {
-            pause_ms(args.every_ms);
-            if (!stopped) {
-                level = look(w);
-            }
+        int stop = cli_stop_fd();
+
+        while (w->status == 0 && !ferror(stdout) &&
+               !cli_stop_within(stop, args.every_ms)) {
+            (void)look(w);
         }
         level = CLI_LEVEL_OK;
     }
