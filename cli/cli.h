@@ -182,6 +182,33 @@ void cli_progress_end(void);
         .help = "answer in JSON"                                               \
     }
 
+/* What idem run and idem consume say in the same words. */
+#define CLI_OPTION_MAX_TIME(to)                                                \
+    {                                                                          \
+        .name = "max-time", .kind = CLI_DURATION, .target = (to),              \
+        .arg = "TIME", .min = 1, .max = IDEM_DURATION_MAX_MS,                  \
+        .help = "stop the command after this long"                             \
+    }
+
+#define CLI_OPTION_KILL_AFTER(to)                                              \
+    {                                                                          \
+        .name = "kill-after", .kind = CLI_DURATION, .target = (to),            \
+        .arg = "TIME", .max = IDEM_DURATION_MAX_MS,                            \
+        .help = "time between SIGTERM and SIGKILL to what must stop (5s)"      \
+    }
+
+#define CLI_OPTION_VERBOSE(to)                                                 \
+    {                                                                          \
+        .name = "verbose", .letter = 'v', .kind = CLI_FLAG, .target = (to),    \
+        .help = "say more on stderr"                                           \
+    }
+
+#define CLI_OPTION_QUIET(to)                                                   \
+    {                                                                          \
+        .name = "quiet", .letter = 'q', .kind = CLI_FLAG, .target = (to),      \
+        .help = "say nothing but errors"                                       \
+    }
+
 /* ---- Output ------------------------------------------------------------ */
 
 /* True if stderr is a terminal. */
