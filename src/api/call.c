@@ -97,16 +97,7 @@ static void withdraw(struct idem_queue *queue, struct idem_op *op)
         return;
     }
     store->ops->drive(store, queue, /* deadline_ms= */ 0);
-    switch (idem__queue_cancel(queue, op)) {
-    case IDEM_CANCEL_TAKEN_BACK:
-        idem_op_destroy(op);
-        break;
-    case IDEM_CANCEL_DETACHED:
-        break;
-    case IDEM_CANCEL_ANSWERED:
-        idem_op_destroy(idem_queue_reap(queue, -1));
-        break;
-    }
+    idem__queue_abandon(queue, op);
 }
 
 /* Asks until it is known what came of @op, or the time is over. */

@@ -114,24 +114,18 @@ enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
     return how;
 }
 
-/* Takes back what is pending, lets go of what is running, frees what is
- * answered. Nobody submits or reaps any more. */
-static void abandon(struct idem_queue *queue)
+void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op)
 {
-    while (queue->submitted > 0) {
-        struct idem_op *op = queue->members;
-
-        switch (idem__queue_cancel(queue, op)) {
-        case IDEM_CANCEL_TAKEN_BACK:
-            idem_op_destroy(op);
-            break;
-        case IDEM_CANCEL_DETACHED:
-            break;
-        case IDEM_CANCEL_ANSWERED:
-            /* It is in the queue, or will be in a moment. */
-            idem_op_destroy(idem_queue_reap(queue, -1));
-            break;
-        }
+    switch (idem__queue_cancel(queue, op)) {
+    case IDEM_CANCEL_TAKEN_BACK:
+        idem_op_destroy(op);
+        break;
+    case IDEM_CANCEL_DETACHED:
+        break;
+    case IDEM_CANCEL_ANSWERED:
+        /* It is in the queue, or will be in a moment. */
+        idem_op_destroy(idem_queue_reap(queue, -1));
+        break;
     }
 }
 
@@ -141,7 +135,9 @@ void idem_queue_destroy(struct idem_queue *queue)
         return;
     }
     if (queue->store->pid == idem__process()) {
-        abandon(queue);
+        while (queue->submitted > 0) {
+            idem__queue_abandon(queue, queue->members);
+        }
     } else {
         queue->submitted = 0; /* The parent's; see idem_close(). */
     }

@@ -43,6 +43,10 @@ bool idem__queue_has_sleeper(struct idem_queue *queue);
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,
                                     struct idem_op *op);
 
+/* Likewise, and frees it, now or when it is answered. Nobody else submits or reaps
+ * any more. */
+void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op);
+
 /* Tells who observes the store of @op, which was answered or given up. */
 void idem__queue_observe(const struct idem_store *store,
                          const struct idem_op *op);

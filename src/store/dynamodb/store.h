@@ -3,6 +3,7 @@
 #define IDEM_STORE_DYNAMODB_STORE_H
 
 #include "aws/transport.h"
+#include "queue/pending.h"
 #include "store/dynamodb/breaker.h"
 #include "store/dynamodb/place.h"
 #include "store/dynamodb/task.h"
@@ -20,10 +21,8 @@ struct idem__dynamodb_store {
     struct idem__task_env env;
     bool answered; /* By the service, at all. */
 
-    pthread_mutex_t mutex;   /* What follows. */
-    struct idem_op *pending; /* Oldest first, linked both ways. */
-    struct idem_op *pending_last;
-    size_t pending_len;
+    pthread_mutex_t mutex; /* What follows. */
+    struct idem__pending pending;
     struct idem__task *running; /* Linked both ways. */
     size_t running_len;
     struct idem__tally tally;
@@ -53,9 +52,5 @@ void idem__drive_stop(struct idem__dynamodb_store *store);
 
 /* fd of struct idem_store_ops. */
 int idem__drive_fd(struct idem_store *base);
-
-/* What a decision may know of time now. */
-int idem__dynamodb_now(struct idem__dynamodb_store *store,
-                       struct idem_now *ret_now);
 
 #endif

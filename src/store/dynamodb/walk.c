@@ -129,6 +129,28 @@ static json_object *array_of(json_object *body, const char *name)
                : NULL;
 }
 
+/* The items of a page, and @cursor set to the next one; false when the task goes
+ * another way: with @again, which asked for the page, or to its end. */
+static bool take_page(struct idem__task *task,
+                      const struct idem__answer *answer, uint64_t *cursor,
+                      void (*again)(struct idem__task *task,
+                                    const struct idem_now *now),
+                      json_object **ret_items, size_t *ret_len)
+{
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, again);
+        return false;
+    }
+    *ret_items = array_of(answer->body, "Items");
+    *ret_len = *ret_items == NULL ? 0 : json_object_array_length(*ret_items);
+    if (*ret_len > IDEM__HEADS_GET ||
+        set_cursor(task, cursor, answer->body) < 0) {
+        strange(task);
+        return false;
+    }
+    return true;
+}
+
 /* ---- Lists ---- */
 
 static void show_items(struct idem__task *task, json_object *list,
@@ -229,15 +251,8 @@ static void queried(struct idem__task *task, const struct idem_now *now,
     size_t n;
     size_t i;
 
-    if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, idem__walk_list);
-        return;
-    }
-    list = array_of(answer->body, "Items");
-    n = list == NULL ? 0 : json_object_array_length(list);
-    if (n > IDEM__HEADS_GET ||
-        set_cursor(task, task->op->u.list.cursor, answer->body) < 0) {
-        strange(task);
+    if (!take_page(task, answer, task->op->u.list.cursor, idem__walk_list,
+                   &list, &n)) {
         return;
     }
     for (i = 0; i < n; i++) {
@@ -371,15 +386,8 @@ static void purge_scanned(struct idem__task *task, const struct idem_now *now,
     size_t n;
     size_t i;
 
-    if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, idem__walk_purge);
-        return;
-    }
-    list = array_of(answer->body, "Items");
-    n = list == NULL ? 0 : json_object_array_length(list);
-    if (n > IDEM__HEADS_GET ||
-        set_cursor(task, task->op->u.purge.cursor, answer->body) < 0) {
-        strange(task);
+    if (!take_page(task, answer, task->op->u.purge.cursor, idem__walk_purge,
+                   &list, &n)) {
         return;
     }
     for (i = 0; i < n && walk->len < task->op->u.purge.max; i++) {

@@ -14,7 +14,6 @@
 #include "queue/queue.h"
 #include "store/shared/verbs.h"
 
-#include <assert.h>
 #include <signal.h>
 
 enum {
@@ -60,36 +59,6 @@ int idem__group_init(struct idem__group *group, struct idem_store *store,
     return 0;
 }
 
-static void append(struct idem__group *group, struct idem_op *op)
-{
-    op->next = NULL;
-    op->prev = group->pending_last;
-    if (op->prev == NULL) {
-        group->pending = op;
-    } else {
-        op->prev->next = op;
-    }
-    group->pending_last = op;
-    group->pending_len++;
-}
-
-static void unlink_op(struct idem__group *group, struct idem_op *op)
-{
-    if (op->prev == NULL) {
-        group->pending = op->next;
-    } else {
-        op->prev->next = op->next;
-    }
-    if (op->next == NULL) {
-        group->pending_last = op->prev;
-    } else {
-        op->next->prev = op->prev;
-    }
-    op->next = NULL;
-    op->prev = NULL;
-    group->pending_len--;
-}
-
 void idem__group_finish(struct idem__group *group)
 {
     if (group->threaded) {
@@ -99,13 +68,7 @@ void idem__group_finish(struct idem__group *group)
         (void)pthread_mutex_unlock(&group->mutex);
         (void)pthread_join(group->thread, NULL);
     }
-    while (group->pending != NULL) {
-        struct idem_op *op = group->pending;
-
-        assert(op->queue == NULL); /* A claim that nobody gave back. */
-        unlink_op(group, op);
-        idem_op_destroy(op);
-    }
+    idem__pending_drop(&group->pending);
     (void)pthread_cond_destroy(&group->wake);
     (void)pthread_mutex_destroy(&group->mutex);
 }
@@ -118,10 +81,10 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
     size_t taken = 0;
 
     (void)pthread_mutex_lock(&group->mutex);
-    while (taken < n && group->pending_len < group->store->options.queue_max) {
-        append(group, ops[taken++]);
+    while (taken < n && group->pending.len < group->store->options.queue_max) {
+        idem__pending_append(&group->pending, ops[taken++]);
     }
-    idem__gather_came(&group->gather, group->pending_len);
+    idem__gather_came(&group->gather, group->pending.len);
     (void)pthread_mutex_unlock(&group->mutex);
     /* Who is woken up does not have to wait for the mutex. */
     if (group->threaded) {
@@ -138,12 +101,7 @@ enum idem_cancel idem__group_cancel(struct idem__group *group,
     enum idem_cancel how;
 
     (void)pthread_mutex_lock(&group->mutex);
-    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_PENDING) {
-        unlink_op(group, op);
-        how = IDEM_CANCEL_TAKEN_BACK;
-    } else {
-        how = idem_op_detach(op);
-    }
+    how = idem__pending_cancel(&group->pending, op);
     (void)pthread_mutex_unlock(&group->mutex);
     return how;
 }
@@ -161,16 +119,13 @@ static struct idem_op *take_batch(struct idem__group *group)
     size_t bytes = 0;
     size_t n = 0;
 
-    while (group->pending != NULL && n < BATCH_MAX) {
-        struct idem_op *op = group->pending;
+    while (group->pending.first != NULL && n < BATCH_MAX) {
+        struct idem_op *op = group->pending.first;
 
         if (n > 0 && bytes + weight(op) > BATCH_BYTES_MAX) {
             break;
         }
-        unlink_op(group, op);
-        if (op->queue != NULL) {
-            idem_op_run(op);
-        }
+        idem__pending_run(&group->pending, op);
         bytes += weight(op);
         n++;
         *tail = op;
@@ -189,8 +144,8 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
     op->deadline_ms =
         idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
     (void)pthread_mutex_lock(&group->mutex);
-    append(group, op);
-    idem__gather_came(&group->gather, group->pending_len);
+    idem__pending_append(&group->pending, op);
+    idem__gather_came(&group->gather, group->pending.len);
     (void)pthread_mutex_unlock(&group->mutex);
     return true;
 }
@@ -221,15 +176,12 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
     struct idem_op *next;
     struct idem_op *op;
 
-    for (op = group->pending; op != NULL; op = next) {
+    for (op = group->pending.first; op != NULL; op = next) {
         next = op->next;
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
-        unlink_op(group, op);
-        if (op->queue != NULL) {
-            idem_op_run(op);
-        }
+        idem__pending_run(&group->pending, op);
         *tail = op;
         tail = &op->next;
     }
@@ -256,7 +208,7 @@ static void call_next_leader(struct idem__group *group)
     if (group->threaded) {
         return;
     }
-    for (op = group->pending; op != NULL; op = op->next) {
+    for (op = group->pending.first; op != NULL; op = op->next) {
         bool asked = op->prev != NULL && op->prev->queue == op->queue;
 
         if (op->queue == NULL || asked) {
@@ -287,7 +239,7 @@ static size_t count(const struct idem_op *op)
  * the ops that were run, or refused. */
 static struct idem_op *run_batch(struct idem__group *group)
 {
-    int64_t deadline_ms = group->pending->deadline_ms;
+    int64_t deadline_ms = group->pending.first->deadline_ms;
     struct idem_error error = {0, ""};
     struct idem_op *batch;
     int rc;
@@ -318,12 +270,12 @@ static void lead(struct idem__group *group)
 
     group->led = true;
     IDEM__CRASH_POINT("local/group/leads");
-    idem__gather_wait(&group->gather, &group->pending_len, &group->mutex);
-    if (group->pending != NULL) {
+    idem__gather_wait(&group->gather, &group->pending.len, &group->mutex);
+    if (group->pending.first != NULL) {
         start_ns = idem__mono_ns();
         batch = run_batch(group);
         IDEM__CRASH_POINT("local/group/ran");
-        idem__gather_ran(&group->gather, count(batch), group->pending_len,
+        idem__gather_ran(&group->gather, count(batch), group->pending.len,
                          idem__mono_ns() - start_ns);
     }
     group->led = false;
@@ -340,7 +292,7 @@ static void *lead_always(void *arg)
 
     (void)pthread_mutex_lock(&group->mutex);
     for (;;) {
-        if (group->pending != NULL) {
+        if (group->pending.first != NULL) {
             lead(group);
         } else if (group->stopping) {
             break;
@@ -368,7 +320,7 @@ void idem__group_drive(struct idem__group *group, struct idem_queue *queue,
     }
     (void)pthread_mutex_lock(&group->mutex);
     while (!idem_queue_ready(queue)) {
-        if (!group->led && group->pending != NULL) {
+        if (!group->led && group->pending.first != NULL) {
             lead(group);
             continue;
         }

@@ -2,6 +2,7 @@
 #ifndef IDEM_STORE_LOCAL_GROUP_H
 #define IDEM_STORE_LOCAL_GROUP_H
 
+#include "queue/pending.h"
 #include "store/local/gather.h"
 
 #include <idem/store.h>
@@ -27,9 +28,7 @@ struct idem__group {
     struct idem_store *store;
     const struct idem__group_ops *ops;
     pthread_mutex_t mutex;
-    struct idem_op *pending; /* Oldest first, linked both ways. */
-    struct idem_op *pending_last;
-    size_t pending_len;
+    struct idem__pending pending;
     bool led;
     struct idem__gather gather;
     bool threaded; /* A thread of its own leads, and nobody else. */

@@ -1,0 +1,385 @@
+/* The work of a store: ops are taken off its queue and become tasks, which send
+ * requests, pause, and are answered. Everything that is queued is in flight
+ * together, up to a number. */
+#include "store/dynamodb/run.h"
+
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "store/shared/verbs.h"
+
+enum {
+    RUNNING_MAX = 64,
+    SPARE_MAX = 16,
+    TRY_MIN_MS = 1000,
+    FIRST_ANSWER = 4096,
+    LARGE_BODY = 256 * 1024,
+};
+
+/* ---- Tasks ---- */
+
+/* What a decision may know of time now. */
+static int read_now(struct idem__dynamodb_store *store,
+                    struct idem_now *ret_now)
+{
+    enum {
+        MARGIN_MS = 2000,
+        /* Before the first answer: a clock that is kept right. */
+        GUESS_ERR_MS = 2000,
+        /* The service accepts no signature that is further off. */
+        SIGNED_ERR_MS = 15 * 60 * 1000,
+    };
+    const struct idem_host *host = &store->base.options.host;
+    struct idem_clock_reading reading;
+
+    memset(ret_now, 0, sizeof(*ret_now));
+    if (host->clock(host->ctx, &reading) != 0) {
+        return IDEM_EUNAVAILABLE;
+    }
+    ret_now->boot_ms = reading.boot_ms;
+    memcpy(ret_now->boot_id, reading.boot_id, sizeof(reading.boot_id));
+    ret_now->margin_ms = MARGIN_MS;
+    ret_now->store_ms = reading.wall_ms;
+    if (!store->place.host_clock &&
+        !idem__aws_clock_now(idem__aws_client_clock(store->client),
+                             reading.boot_ms, &ret_now->store_ms,
+                             &ret_now->store_err_ms)) {
+        ret_now->store_err_ms = store->answered ? SIGNED_ERR_MS : GUESS_ERR_MS;
+    }
+    return 0;
+}
+
+static struct idem__task *take_task(struct idem__dynamodb_store *store)
+{
+    struct idem__task *task = store->spare;
+
+    if (task != NULL) {
+        store->spare = task->link;
+        return task;
+    }
+    task = idem__zalloc(sizeof(*task));
+    if (task == NULL) {
+        return NULL;
+    }
+    /* Most answers fit: no memory is asked for while one comes in. */
+    task->request.answer = idem__alloc(FIRST_ANSWER);
+    if (task->request.answer == NULL) {
+        idem__free(task);
+        return NULL;
+    }
+    task->request.answer_cap = FIRST_ANSWER;
+    idem__task_init(task, &store->env);
+    task->request.endpoint = &store->endpoint;
+    task->request.user = task;
+    return task;
+}
+
+static void spare_task(struct idem__dynamodb_store *store,
+                       struct idem__task *task)
+{
+    struct idem__task *at;
+    size_t n = 0;
+
+    idem__task_reset(task);
+    for (at = store->spare; at != NULL; at = at->link) {
+        n++;
+    }
+    if (n >= SPARE_MAX || task->request.answer_cap == 0) {
+        idem__task_free(task);
+        idem__free(task);
+    } else {
+        task->link = store->spare;
+        store->spare = task;
+    }
+}
+
+static void give_back(struct idem__dynamodb_store *store, struct idem_op *op)
+{
+    bool changed = op->error.code == 0 && op->changed;
+
+    (void)pthread_mutex_lock(&store->mutex);
+    idem__tally_op(&store->tally, op);
+    (void)pthread_mutex_unlock(&store->mutex);
+    if (changed) {
+        idem_store_changed(&store->base, op->id);
+    }
+    if (idem__verb_unwanted(op)) {
+        (void)pthread_mutex_lock(&store->mutex);
+        idem__pending_append(&store->pending, op);
+        (void)pthread_mutex_unlock(&store->mutex);
+    } else {
+        idem_op_answer(op);
+    }
+}
+
+/* When a task has to have an end: a little before whoever waits for its op stops
+ * waiting, so that it is the task that says what is known. What nobody waits for
+ * may take that long again. */
+static int64_t end_of(const struct idem__task *task)
+{
+    const struct idem_op *op = task->op;
+    int64_t timeout_ms = op->store->options.timeout_ms;
+    int64_t early_ms = timeout_ms / 10 < 200 ? timeout_ms / 10 : 200;
+
+    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED) {
+        return idem__time_add(op->deadline_ms, timeout_ms);
+    }
+    return op->deadline_ms - early_ms;
+}
+
+static int64_t end_of_try(const struct idem__task *task)
+{
+    int64_t end_ms = end_of(task);
+    int64_t try_ms = task->op->store->options.timeout_ms / 3;
+
+    if (task->request.body.len > LARGE_BODY) {
+        return end_ms;
+    }
+    try_ms = try_ms < TRY_MIN_MS ? TRY_MIN_MS : try_ms;
+    try_ms = idem__time_add(idem__mono_ms(), try_ms);
+    return try_ms < end_ms ? try_ms : end_ms;
+}
+
+static void remove_running(struct idem__dynamodb_store *store,
+                           struct idem__task *task)
+{
+    (void)pthread_mutex_lock(&store->mutex);
+    if (task->link_back == NULL) {
+        store->running = task->link;
+    } else {
+        task->link_back->link = task->link;
+    }
+    if (task->link != NULL) {
+        task->link->link_back = task->link_back;
+    }
+    store->running_len--;
+    (void)pthread_mutex_unlock(&store->mutex);
+}
+
+/* Does what the task asks for. */
+static void go_on(struct idem__dynamodb_store *store, struct idem__task *task)
+{
+    struct idem_op *op = task->op;
+
+    task->due_ms = IDEM_NEVER;
+    switch (task->next) {
+    case IDEM__TASK_SEND:
+        task->request.deadline_ms = end_of_try(task);
+        idem__aws_submit(store->client, &task->request);
+        return;
+    case IDEM__TASK_PAUSE:
+        task->due_ms = idem__time_add(idem__mono_ms(), task->pause_ms);
+        return;
+    case IDEM__TASK_DONE:
+        remove_running(store, task);
+        spare_task(store, task);
+        give_back(store, op);
+        return;
+    }
+}
+
+static void start(struct idem__dynamodb_store *store, struct idem_op *op)
+{
+    struct idem__task *task = take_task(store);
+    struct idem_now now;
+
+    if (task == NULL) {
+        (void)idem_op_fail(op, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
+        give_back(store, op);
+        return;
+    }
+    task->op = op;
+    (void)pthread_mutex_lock(&store->mutex);
+    task->link = store->running;
+    task->link_back = NULL;
+    if (task->link != NULL) {
+        task->link->link_back = task;
+    }
+    store->running = task;
+    store->running_len++;
+    (void)pthread_mutex_unlock(&store->mutex);
+    if (read_now(store, &now) != 0) {
+        idem__task_no_clock(task);
+    } else {
+        idem__task_start(task, op, &now);
+    }
+    go_on(store, task);
+}
+
+static uint64_t draw(const struct idem__dynamodb_store *store)
+{
+    const struct idem_host *host = &store->base.options.host;
+    uint64_t random = 0;
+
+    (void)host->random(host->ctx, &random, sizeof(random));
+    return random;
+}
+
+/* True for what an owner has to say of its attempt. */
+static bool is_of_owner(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
+/* False: @op was refused, because the service has been away for a while. */
+static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
+{
+    struct idem__breaker *breaker = &store->breaker;
+
+    if (!breaker->open || is_of_owner(op) ||
+        idem__breaker_admits(breaker, idem__mono_ms(), draw(store))) {
+        return true;
+    }
+    (void)
+        idem_op_fail(op, IDEM_EUNAVAILABLE,
+                     "DynamoDB has not answered for %lld s; it is asked again "
+                     "every second or two",
+                     (long long)(idem__mono_ms() - breaker->first_ms) / 1000);
+    return false;
+}
+
+/* What needs no request. True: @op was answered. */
+static bool answer_at_once(struct idem__dynamodb_store *store,
+                           struct idem_op *op)
+{
+    bool reads = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST;
+
+    if (op->verb == IDEM_OP_COUNT) {
+        (void)pthread_mutex_lock(&store->mutex);
+        idem__tally_answer(&store->tally, op);
+        (void)pthread_mutex_unlock(&store->mutex);
+    } else if ((store->base.options.flags & IDEM_OPEN_READONLY) != 0 &&
+               !reads) {
+        (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
+    } else if (may_ask(store, op)) {
+        return false;
+    }
+    idem_op_answer(op);
+    return true;
+}
+
+static void tell_breaker(struct idem__dynamodb_store *store,
+                         const struct idem__aws_request *request)
+{
+    if (request->outcome == IDEM__AWS_ANSWERED && request->status < 500) {
+        idem__breaker_heard(&store->breaker);
+    } else {
+        idem__breaker_unheard(&store->breaker, idem__mono_ms(), draw(store));
+    }
+}
+
+/* Takes ops off the queue as long as there is room. */
+static void admit(struct idem__dynamodb_store *store)
+{
+    for (;;) {
+        struct idem_op *op;
+
+        (void)pthread_mutex_lock(&store->mutex);
+        op = store->running_len < RUNNING_MAX ? store->pending.first : NULL;
+        if (op != NULL) {
+            idem__pending_run(&store->pending, op);
+        }
+        (void)pthread_mutex_unlock(&store->mutex);
+        if (op == NULL) {
+            return;
+        }
+        if (!answer_at_once(store, op)) {
+            start(store, op);
+        }
+    }
+}
+
+static void take_answers(struct idem__dynamodb_store *store)
+{
+    struct idem__aws_request *request;
+
+    idem__aws_work(store->client);
+    while ((request = idem__aws_reap(store->client)) != NULL) {
+        struct idem__task *task = request->user;
+        struct idem_now now;
+
+        store->answered =
+            store->answered || request->outcome == IDEM__AWS_ANSWERED;
+        tell_breaker(store, request);
+        if (read_now(store, &now) != 0) {
+            idem__task_no_clock(task);
+        } else {
+            idem__task_answered(task, &now);
+        }
+        if (task->next != IDEM__TASK_DONE && idem__mono_ms() >= end_of(task)) {
+            idem__task_give_up(task);
+        }
+        go_on(store, task);
+    }
+}
+
+/* Goes on with those whose pause is over, ends those whose time is; says when the
+ * next of them is due. */
+static int64_t look_at_clock(struct idem__dynamodb_store *store)
+{
+    int64_t now_ms = idem__mono_ms();
+    int64_t due_ms = IDEM_NEVER;
+    struct idem__task *task = store->running;
+
+    while (task != NULL) {
+        struct idem__task *next = task->link;
+        int64_t end_ms = end_of(task);
+        struct idem_now now;
+
+        if (task->next == IDEM__TASK_PAUSE &&
+            (now_ms >= end_ms || now_ms >= task->due_ms)) {
+            if (now_ms >= end_ms) {
+                idem__task_give_up(task);
+            } else if (read_now(store, &now) != 0) {
+                idem__task_no_clock(task);
+            } else {
+                idem__task_resume(task, &now);
+            }
+            go_on(store, task);
+        } else if (task->next == IDEM__TASK_PAUSE) {
+            due_ms = task->due_ms < due_ms ? task->due_ms : due_ms;
+            due_ms = end_ms < due_ms ? end_ms : due_ms;
+        }
+        task = next;
+    }
+    return due_ms;
+}
+
+int64_t idem__run_round(struct idem__dynamodb_store *store)
+{
+    admit(store);
+    take_answers(store);
+    admit(store);
+    return look_at_clock(store);
+}
+
+/* ---- The end ---- */
+
+void idem__run_drop(struct idem__dynamodb_store *store)
+{
+    (void)pthread_mutex_lock(&store->mutex);
+    idem__pending_drop(&store->pending);
+    (void)pthread_mutex_unlock(&store->mutex);
+    while (store->running != NULL) {
+        struct idem__task *task = store->running;
+
+        if (task->next == IDEM__TASK_SEND) {
+            idem__aws_abort(store->client, &task->request);
+        }
+        idem__task_give_up(task);
+        store->running = task->link;
+        idem_op_answer(task->op);
+        while (idem__aws_reap(store->client) != NULL) {
+        }
+        idem__task_free(task);
+        idem__free(task);
+    }
+    while (store->spare != NULL) {
+        struct idem__task *task = store->spare;
+
+        store->spare = task->link;
+        idem__task_free(task);
+        idem__free(task);
+    }
+}
