@@ -317,6 +317,9 @@ class Storm:
             found = scenes_of(name)
             nth = self.chance.choice((1, 1, 2, 3, 5)) if tries % 3 == 0 else 1
             found[tries % len(found)](self, [(name, nth)])
+            if tries > 2 * KILLS_PER_POINT:
+                # It wants something that only time brings, as a record to purge.
+                time.sleep(0.1)
 
     # ---- Kills at random moments ----
 
