@@ -164,7 +164,10 @@ int launch(struct run *run, struct watch *watch)
     }
     terminal_take(watch->terminal);
     if (how == CHILD_TOO_LATE) {
-        run_say(run, RUN_ERROR, "%s; nothing was run", overslept);
+        run_say(run, RUN_ERROR,
+                "%s; nothing was run; give it more time with "
+                "--lease",
+                overslept);
         return launch_give_up(run, CLI_UNAVAILABLE, overslept);
     }
     (void)snprintf(text, sizeof(text), "cannot execute %s: %s",

@@ -22,6 +22,17 @@ static void renew_in(struct lease *lease, int64_t ms)
     lease->renew_at_ms = io_now_ms() + (ms > RETRY_MIN_MS ? ms : RETRY_MIN_MS);
 }
 
+/* Every third; or earlier, where the margin of the store is so much of a short
+ * lease that the work would be told to stop before the first one came. */
+static void renew_in_time(struct lease *lease)
+{
+    int64_t third_ms = lease->length_ms / 3;
+    int64_t left_ms = idem_attempt_lease_left_ms(lease->attempt) -
+                      lease_grace_ms(lease, INT64_MAX);
+
+    renew_in(lease, third_ms < left_ms / 2 ? third_ms : left_ms / 2);
+}
+
 void lease_init(struct lease *lease, struct idem_store *store,
                 struct idem_attempt *attempt, const struct keeper *keeper)
 {
@@ -32,7 +43,7 @@ void lease_init(struct lease *lease, struct idem_store *store,
     lease->length_ms = attempt->record->lease_ms;
     lease->renew_at_ms = INT64_MAX;
     if (lease->length_ms != IDEM_NEVER) {
-        renew_in(lease, lease->length_ms / 3);
+        renew_in_time(lease);
     }
 }
 
@@ -81,7 +92,7 @@ static void renew(struct lease *lease)
         CLI_CRASH_POINT("run/lease/renewed");
         lease->error.code = 0;
         set_limit(lease, lease_kill_at_ms(lease));
-        renew_in(lease, lease->length_ms / 3);
+        renew_in_time(lease);
     } else if (rc == IDEM_ELOST) {
         stop_or_let_go(lease);
     } else {

@@ -1,10 +1,11 @@
 /* lease.h: renews the lease while the command runs, and tells the keeper when it
  * ends.
  *
- * It is renewed every third of its length. A store that does not answer is
- * asked again; the keeper ends the work in time if it stays away. If the record
- * belongs to another attempt, the work ends at once. If the command has said
- * itself how it ended, there is nothing to keep, and it may go on.
+ * It is renewed every third of its length, or as often as a short one needs. A
+ * store that does not answer is asked again; the keeper ends the work in time if
+ * it stays away. If the record belongs to another attempt, the work ends at
+ * once. If the command has said itself how it ended, there is nothing to keep,
+ * and it may go on.
  */
 #ifndef IDEM_CLI_RUN_LEASE_H
 #define IDEM_CLI_RUN_LEASE_H

@@ -195,6 +195,20 @@ def commands_inherit_nothing():
         equal(done.stdout.split(b"\n"), [b"0", b"1", b"2", b"7", b'"""'])
 
 
+@test
+def a_short_lease_is_renewed_in_time():
+    """An owner here stops 2 s before its lease ends; a command that takes longer than
+    what that leaves of 4 s still ends well. A machine that stands still for a
+    moment may stop one, but not each of five."""
+    with table("dynoxide") as url, machine(url) as env:
+        ends = (program("run", "--lease", "4s", "-k", f"long-{n}", "--", "sleep", "2.5", env=env)
+                for n in range(5))
+        assert any(status == 0 for status, _, _ in ends)
+        status, _, err = program("run", "--lease", "2s", "-k", "no", "--", "true", env=env)
+        equal(status, 69)
+        assert b"give it more time with --lease" in err, err
+
+
 def race(prefixes):
     """Many processes for few keys; {key: effects}, and how each process ended."""
     keys = [f"key-{n}" for n in range(6)]
