@@ -131,7 +131,7 @@ def a_claim_that_nobody_knows_of_waits_for_its_lease():
         print(f"# {status} after {time.monotonic() - began:.1f} s: {err.strip()}")
         equal((status, out, p.effects()), (69, "", 0))
         equal((p.record("a")["status"], p.record("a")["attempts"]), ("in_progress", 1))
-        status, out, _ = p.run("a", "--wait", "20s", "--wait-then-run", "--lease", "3s",
+        status, out, _ = p.run("a", "--wait", "20s", "--wait-then-run", "--lease", "60s",
                                "--on-expired-lease", "rerun", direct=True)
         equal((status, out, p.effects()), (0, "done\n", 1))
 
@@ -183,7 +183,7 @@ def credentials_that_expire_meanwhile_cost_no_outcome():
     """The credentials expire while the work goes on: its output is given, the outcome
     waits in the journal, and is recorded when there are new ones."""
     with place(None, refused("ExpiredTokenException")) as p:
-        status, out, err = p.run("a", "--lease", "5s")
+        status, out, err = p.run("a", "--lease", "10s")
         equal((status, out, p.effects()), (80, "done\n", 1))
         print(f"# {err.strip().splitlines()[0]}")
         equal(p.record("a")["status"], "in_progress")
@@ -299,9 +299,9 @@ def expired_records_may_be_deleted_late_or_meanwhile():
     }
     with place() as p:
         for key in cases:
-            equal(p.run(key, "--lease", "3s", "--retention", "3s")[0], 0)
+            equal(p.run(key, "--lease", "5s", "--retention", "5s")[0], 0)
         before = {key: p.record(key)["fence"] for key in cases}
-        time.sleep(6.5)
+        time.sleep(8.5)
         for n, (key, (script, wanted)) in enumerate(cases.items()):
             p.between.follow(script)
             equal(p.run(key)[:2], (0, "done\n"))

@@ -12,6 +12,7 @@ import time
 import zlib
 
 import sigv4
+from patience import PATIENCE
 import tap
 from aws_server import ENV, SECRETS, Connection, Server
 from tap import equal, skip, test
@@ -40,7 +41,7 @@ class Client:
     def __exit__(self, *error):
         self.process.stdin.close()
         try:
-            status = self.process.wait(10)
+            status = self.process.wait(PATIENCE)
         finally:
             self.process.stdout.close()
             self.process.kill()
@@ -344,7 +345,7 @@ def headers_of_the_answer_are_kept():
 
 
 def silent(connection, request):
-    connection.server.stopping.wait(20)
+    connection.server.stopping.wait(PATIENCE)
 
 
 def drip(connection, request):
@@ -825,7 +826,7 @@ def authorities_that_cannot_be_read_are_named():
         said = client.hear()
         equal(said["failed"], "CONFIG")
         assert "/no/such/file" in said["text"], said
-        equal(client.process.wait(5), 1)
+        equal(client.process.wait(PATIENCE), 1)
         client.process.returncode = 0
     with open("empty.crt", "w", encoding="utf-8") as f:
         f.write("no certificate\n")
@@ -948,7 +949,7 @@ def a_missing_or_old_libcurl_is_named():
             heard = client.hear()
             equal(heard["failed"], "CONFIG")
             assert said in heard["text"], heard
-            equal(client.process.wait(5), 1)
+            equal(client.process.wait(PATIENCE), 1)
             client.process.returncode = 0
 
 

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import time
 
-from tap import PROGRAM, SANITIZED, Idem, environment, equal, kill_session, main, note, skip, start, test
+from patience import PATIENCE, until
+from tap import PROGRAM, SANITIZED, Idem, environment, equal, kill_session, main, note, skip, test
 
 RESULT = "canary-result-7f3a"
 INPUT = "canary-input-91cc"
@@ -168,10 +169,7 @@ def nothing_secret_is_in_a_list_of_processes():
     write("work.sh", 'cat >/dev/null; printf %s "$IDEM_TOKEN" >token; sleep 1000')
     process = store.start("run", "-k", "a", "--input", "@input", "--", "sh", "work.sh")
     try:
-        until = time.monotonic() + 10
-        while not os.path.exists("token") or not os.path.getsize("token"):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: os.path.exists("token") and os.path.getsize("token"))
         lines = command_lines(process.pid)
         assert any(b"work.sh" in line for line in lines.values()) and len(lines) >= 2, lines
         everything = b"\n".join(lines.values())
@@ -210,12 +208,9 @@ def a_crash_leaves_no_core():
         env=env, cwd="idem", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         start_new_session=True, preexec_fn=allow_cores)
     try:
-        until = time.monotonic() + 10
-        while not os.path.exists("idem/up"):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        until(lambda: os.path.exists("idem/up"))
         os.kill(process.pid, signal.SIGABRT)
-        equal(process.wait(10), -signal.SIGABRT)
+        equal(process.wait(PATIENCE), -signal.SIGABRT)
     finally:
         kill_session(process)
         process.stdout.close()

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 
-from box import case, contains, finish, is_gone, until
+from box import case, contains, finish, is_gone
+from patience import until
 from tap import SANITIZED, equal, main
 
 LIBRARY = os.environ["IDEM_CLOCKS"]

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 
-from box import case, contains, finish, until
+from box import case, contains, finish
+from patience import until
 from tap import PROGRAM, equal, main, skip
 
 NEW = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--mount"]

@@ -16,8 +16,9 @@ from email.utils import formatdate
 
 import dynamo
 import sigv4
+from patience import PATIENCE
 import tap
-from aws_server import SECRETS, Connection, Server
+from aws_server import SECRETS, Server
 from tap import equal, test
 
 HERE = os.path.join(os.path.dirname(tap.PROGRAM), "tests", "integration")
@@ -654,7 +655,7 @@ def table(box):
             headers = {k: v for k, v in request.headers.items() if k.lower() != "host"}
             sent = urllib.request.Request(url, request.body, headers)
             try:
-                with urllib.request.urlopen(sent, timeout=30) as got:
+                with urllib.request.urlopen(sent, timeout=PATIENCE) as got:
                     return got.status, got.read().decode()
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()

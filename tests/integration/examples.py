@@ -6,8 +6,8 @@ import re
 import shlex
 import shutil
 import sqlite3
-import time
 
+from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, run, skip, start, test
 
 EXAMPLES = os.path.join(TOP, "examples")
@@ -61,7 +61,7 @@ class Host:
     def at_once(self, n, *command):
         """The results of @n processes that start together."""
         processes = [self.start(*command) for _ in range(n)]
-        outputs = [process.communicate(timeout=30) for process in processes]
+        outputs = [process.communicate(timeout=PATIENCE) for process in processes]
         return [(p.returncode, *o) for p, o in zip(processes, outputs)]
 
 
@@ -386,7 +386,7 @@ def an_interrupted_migration_waits_for_a_person():
     real = shutil.which("sqlite3")
     m.host.work("sqlite3", f'{real} "$@"; echo >done; sleep 20')
     with m.host.start(MIGRATE, "app.db", "migrations", MIGRATE_LEASE="2s") as process:
-        wait_for("done")
+        until(lambda: os.path.exists("done"))
         kill_session(process)
     os.unlink(os.path.join(m.host.bin, "sqlite3"))
     equal(m.run(MIGRATE_LEASE="2s").status, 76)
@@ -394,13 +394,6 @@ def an_interrupted_migration_waits_for_a_person():
     m.resolve("001-start", "--complete", "")
     equal(m.run().status, 0)
     equal(m.steps(), ["001-start", "002-more"])
-
-
-def wait_for(path):
-    deadline = time.monotonic() + 10
-    while not os.path.exists(path):
-        assert time.monotonic() < deadline, f"never: {path}"
-        time.sleep(0.01)
 
 
 # ---- The page ----------------------------------------------------------------

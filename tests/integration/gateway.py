@@ -8,8 +8,8 @@ import re
 import shutil
 import signal
 import socket
-import time
 
+from patience import PATIENCE, until
 from tap import PROGRAM, Idem, Result, equal, kill_session, main, run, skip, test
 
 # As root, nginx's user must be named.
@@ -95,7 +95,7 @@ class Gateway:
             before = len(self.log())
             os.kill(self.process.pid, number)
             until(lambda: len(self.log()) > before)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=PATIENCE)
         return Result(self.process.returncode, out, err)
 
     def log(self):
@@ -108,13 +108,6 @@ class Gateway:
         host, port = self.url[len("http://") :].rsplit(":", 1)
         with socket.create_connection((host.strip("[]"), int(port)), 5) as s:
             return s.recv(100)
-
-
-def until(holds):
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end, "it never came to it"
-        time.sleep(0.01)
 
 
 def says(result, status, *words):

@@ -13,7 +13,8 @@ import threading
 import time
 
 import dynamo
-from box import case, contains, finish, locked, until
+from box import case, contains, finish, locked
+from patience import until
 from tap import PROGRAM, equal, main, run, skip, traced
 
 EFFECT = "echo effect >> ledger"

@@ -18,7 +18,8 @@ import sys
 import termios
 import time
 
-from box import Terminal, at_terminal, case, contains, finish, is_gone, locked, until
+from box import Terminal, at_terminal, case, contains, finish, is_gone, locked
+from patience import PATIENCE, until
 from tap import LONG, PROGRAM, equal, kill_session, main, skip
 
 # ---- Who is there ------------------------------------------------------------
@@ -471,7 +472,7 @@ def a_signal_hurries_the_end(b):
     until(lambda: is_gone(child), "the command has ended")
     time.sleep(0.5)
     runner.send_signal(signal.SIGTERM)
-    got = finish(runner, timeout=10)
+    got = finish(runner)
     equal((got.status, at_work_for(b, "k")), (3, []))
 
 
@@ -543,7 +544,7 @@ def lines_go_to_syslog_too(b):
     log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     log.bind("/dev/log")
     try:
-        log.settimeout(10)
+        log.settimeout(PATIENCE)
         got = b.run("k", "echo out; kill -9 $$", "--tag", "nightly")
         lines = [log.recv(4096) for _ in range(3)]
     finally:
@@ -592,7 +593,7 @@ def vim_works(b):
     terminal.type(b"ihello\x1b")
     terminal.type(b":wq\r")
     until(lambda: drained(terminal), "vim ends")
-    equal((terminal.process.wait(10), b.read("text")), (0, "hello\n"))
+    equal((terminal.process.wait(PATIENCE), b.read("text")), (0, "hello\n"))
 
 
 def drained(terminal):
@@ -638,7 +639,7 @@ def a_password_is_not_shown(b):
         terminal.type(b"sesame\n")
         terminal.expect(b"it has 6")
         assert b"sesame" not in terminal.text, terminal.text
-        equal(terminal.process.wait(10), 0)
+        equal(terminal.process.wait(PATIENCE), 0)
 
 
 @case
@@ -724,7 +725,7 @@ def a_replay_reads_nothing(b):
     terminal = at_terminal(b, "t", script)
     terminal.type(b"typed\n")
     terminal.expect(b"got typed")
-    terminal.process.wait(10)
+    terminal.process.wait(PATIENCE)
     replay = shell_at_terminal(b)
     line = f"idem run -k t -- sh -c {shlex.quote(script)}; read y; echo y is $y\n"
     type_at(replay, line.encode() + b"kept\n", b"got typed", b"y is kept")

@@ -3,6 +3,7 @@
 import os
 import resource
 
+from patience import PATIENCE
 from tap import Idem, equal, main, test
 
 
@@ -13,7 +14,7 @@ def with_descriptors(most, idem, *args):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     with idem.start(*args, preexec_fn=limit) as process:
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
     return process.returncode, stdout, stderr
 
 

@@ -12,6 +12,7 @@ import time
 
 import dynamo
 from checks import server
+from patience import PATIENCE
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -190,7 +191,7 @@ def emf_of(store, looks=2):
             if len(found) >= looks and any(f.get("started") for f in found):
                 break
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(PATIENCE)
     finally:
         kill_session(process)
         process.stdout.close()
@@ -278,7 +279,7 @@ def a_scheduled_function_looks():
            "LAMBDA_TASK_ROOT": os.getcwd()}
     process = start([os.path.join(PACKAGING, "cloudwatch", "bootstrap")], env)
     try:
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     finally:
         kill_session(process)
         runtime.shutdown()

@@ -4,7 +4,6 @@ A store with many records and the same store with few of them, 50 of them open i
 both, are looked at by the same commands: what they read is counted, and is the same.
 """
 
-import contextlib
 import json
 import os
 import time

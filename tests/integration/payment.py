@@ -4,23 +4,14 @@ import http.client
 import json
 import os
 import shutil
-import time
 import urllib.parse
 
+from patience import PATIENCE, until
 from payment_service import Service
 from tap import PROGRAM, TOP, Idem, equal, main, run, skip, test
 
 PAY = os.path.join(TOP, "examples/payment/pay.sh")
 RERUN = ("--on-expired-lease", "rerun", "--retention", "never", "--lease", "2s")
-
-
-def wait_for(holds, what):
-    """Wait for a truth, and return it."""
-    deadline = time.monotonic() + 10
-    while not (truth := holds()):
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)
-    return truth
 
 
 class Shop:
@@ -63,7 +54,7 @@ class Shop:
             got = self.pay(**more)
             return got if got.status != 75 else None
 
-        return wait_for(answered, "the lease ends")
+        return until(answered, "the lease ends")
 
     def do_not_pass_the_key_on(self):
         """The control: the same script, with a header that has no key."""
@@ -98,7 +89,7 @@ class Client:
         self.address = urllib.parse.urlsplit(service.url)
 
     def post(self, key=None, **params):
-        connection = http.client.HTTPConnection(self.address.netloc, timeout=10)
+        connection = http.client.HTTPConnection(self.address.netloc, timeout=PATIENCE)
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -216,10 +207,10 @@ def an_interrupted_payment_is_seen_to_its_end():
         shop = Shop(service)
         service.next = "slow"
         with shop.start() as process:
-            assert service.began.wait(10), "the service never charged"
+            assert service.began.wait(PATIENCE), "the service never charged"
             process.terminate()
             service.gate.set()
-            output, _ = process.communicate(timeout=20)
+            output, _ = process.communicate(timeout=PATIENCE)
         equal((process.returncode, json.loads(output)), (0, RECEIPT))
         equal((receipt(shop.pay()), len(service.charges)), (RECEIPT, 1))
 
@@ -270,7 +261,7 @@ def pay_and_be_killed(shop, key="order-42"):
     """Kill the runner and its command when the service has charged."""
     shop.service.next = "slow"
     with shop.start(key) as process:
-        assert shop.service.began.wait(10), "the service never charged"
+        assert shop.service.began.wait(PATIENCE), "the service never charged"
         process.kill()
     shop.service.gate.set()
     equal(shop.record(key)["status"], "in_progress")
@@ -338,9 +329,9 @@ def two_hosts_at_once_are_one_charge():
         there.idem = Idem("sqlite:" + os.path.abspath("there.db"))
         service.next = "slow"
         with here.start() as process:
-            assert service.began.wait(10), "the service never charged"
+            assert service.began.wait(PATIENCE), "the service never charged"
             with there.start() as other:
-                wait_for(lambda: service.requests, "the other is told to wait")
+                until(lambda: service.requests, "the other is told to wait")
                 service.gate.set()
                 equal(json.loads(other.communicate()[0]), RECEIPT)
             equal(json.loads(process.communicate()[0]), RECEIPT)

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from box import Terminal, case, contains, finish
+from patience import PATIENCE
 from tap import PROGRAM, equal, main
 
 
@@ -140,12 +141,12 @@ def it_is_asked_first(b):
         terminal.expect(b"1 attempt is in progress")
         terminal.expect(b"[y/N] ")
         terminal.type(answer)
-        equal(terminal.process.wait(10), status)
+        equal(terminal.process.wait(PATIENCE), status)
     equal(b.record("open")["status"], "unknown")
     terminal = Terminal(b, PROGRAM, "store", "mark-restored")
     terminal.expect(b"It was marked before")
     terminal.type(b"\x04")
-    equal(terminal.process.wait(10), 64)
+    equal(terminal.process.wait(PATIENCE), 64)
 
 
 @case

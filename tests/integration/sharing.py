@@ -7,7 +7,6 @@ does to attempts of ours because it writes without a condition.
 
 import contextlib
 import json
-import os
 import time
 
 import dynamo

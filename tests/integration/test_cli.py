@@ -19,6 +19,7 @@ import stat
 import sys
 import time
 
+from patience import PATIENCE, until
 from tap import PROGRAM, Idem, Result, add, environment, equal, main, run, skip, test
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
@@ -537,15 +538,14 @@ def an_expired_lease_is_held_or_rerun():
 
 def until_it_waits(process):
     """Until @process sleeps with the store open: it has seen the other attempt."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        files = f"/proc/{process.pid}/fd"
-        opened = [os.path.realpath(os.path.join(files, fd)) for fd in os.listdir(files)]
-        if any(path.endswith("idem.db") for path in opened):
-            time.sleep(0.3)
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never opened the store")
+    files = f"/proc/{process.pid}/fd"
+
+    def opened():
+        paths = [os.path.realpath(os.path.join(files, fd)) for fd in os.listdir(files)]
+        return any(path.endswith("idem.db") for path in paths)
+
+    until(opened, "it opens the store")
+    time.sleep(0.3)
 
 
 @test
@@ -558,7 +558,7 @@ def a_waiter_gets_the_outcome():
         with idem.start("begin", "-k", verb, "--wait", "20s") as waiter:
             until_it_waits(waiter)
             equal(idem(verb, "--token", token).status, 0)
-            equal(waiter.wait(20), status)
+            equal(waiter.wait(PATIENCE), status)
     begin(idem, "-k", "never")
     equal(idem("begin", "-k", "never", "--wait", "100ms").status, 75)
     token = begin(idem, "-k", "mine")
@@ -566,7 +566,7 @@ def a_waiter_gets_the_outcome():
     with idem.start(*args) as waiter:
         until_it_waits(waiter)
         equal(idem("release", "--token", token).status, 0)
-        equal(waiter.wait(20), 0)
+        equal(waiter.wait(PATIENCE), 0)
 
 
 @test(rows=[6])
@@ -578,7 +578,7 @@ def a_waiter_that_is_told_to_end_starts_nothing():
     with idem.start(*args) as waiter:
         until_it_waits(waiter)
         waiter.send_signal(signal.SIGTERM)
-        equal(waiter.wait(20), -signal.SIGTERM)
+        equal(waiter.wait(PATIENCE), -signal.SIGTERM)
     equal(idem("release", "--token", token).status, 0)
     equal(record(idem, "a")["status"], "released")
 
@@ -639,7 +639,7 @@ def an_unprivileged_user_is_denied():
 
     def other(*args, store=None):
         with (Idem(store) if store else idem).start(*args, user=65534) as process:
-            _, err = process.communicate(timeout=20)
+            _, err = process.communicate(timeout=PATIENCE)
             return process.returncode, err
 
     try:
@@ -740,13 +740,13 @@ def a_token_that_reaches_nobody_is_given_up():
     for args in [[], ["--json"]]:
         with open("/dev/full", "wb") as full:
             with idem.start("begin", "-k", "a", *args, stdout=full) as process:
-                equal(process.wait(20), 2)
+                equal(process.wait(PATIENCE), 2)
                 assert b"released" in process.stderr.read()
         equal(record(idem, "a")["status"], "released")
     reader, writer = os.pipe()
     os.close(reader)
     with idem.start("begin", "-k", "b", stdout=writer) as process:
-        equal(process.wait(20), 2)
+        equal(process.wait(PATIENCE), 2)
     os.close(writer)
     equal(record(idem, "b")["status"], "released")
 
@@ -765,7 +765,7 @@ def an_answer_that_is_not_written_is_no_success():
     ]:  # fmt: skip
         with open("/dev/full", "wb") as full:
             with idem.start(*args, stdout=full) as process:
-                equal((args, process.wait(20)), (args, 2))
+                equal((args, process.wait(PATIENCE)), (args, 2))
                 assert b"cannot write" in process.stderr.read()
         command = "exec " + shlex.join([PROGRAM, *args]) + " >&-"
         equal(run(["sh", "-c", command], env={"IDEM_STORE": idem.store}).status, 2)
@@ -920,7 +920,7 @@ def on_terminal(idem, *args, env=None):
     env = {"TERM": "xterm", **(env or {})}
     with idem.start(*args, env=env, stdout=follower, stderr=follower) as process:
         os.close(follower)
-        process.wait(20)
+        process.wait(PATIENCE)
     seen = b""
     with contextlib.suppress(OSError), os.fdopen(leader, "rb", 0) as f:
         while data := f.read(65536):
@@ -984,19 +984,19 @@ def bash_completes():
         equal((line, got.stderr, offered), (line, b"", wanted))
 
 
-def type_in_zsh(keys, until):
-    """What an interactive zsh shows after @keys, until @until is seen."""
+def type_in_zsh(keys, awaited):
+    """What an interactive zsh shows after @keys, until @awaited is seen."""
     pid, fd = pty.fork()
     if pid == 0:
         env = environment({"TERM": "dumb", "PS1": "> "})
         os.execvpe("zsh", ["zsh", "-f", "-i"], env)
     seen = b""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     try:
         for part in keys:
             os.write(fd, part)
             time.sleep(0.3)
-        while until not in seen and time.monotonic() < deadline:
+        while awaited not in seen and time.monotonic() < deadline:
             if select.select([fd], [], [], 0.2)[0]:
                 seen += os.read(fd, 65536)
     finally:

@@ -20,6 +20,7 @@ from box import (
     plainly,
     until,
 )
+from patience import PATIENCE
 from tap import PROGRAM, equal, main, skip
 
 EFFECT = "echo effect >> ledger"
@@ -954,7 +955,7 @@ def a_terminal_is_the_commands(b):
     terminal.expect(b"got hello")
     terminal.type(b"\x03")
     terminal.expect(b"caught")
-    equal(terminal.process.wait(10), 9)
+    equal(terminal.process.wait(PATIENCE), 9)
     os.close(terminal.master)
     equal(b.run("k", script)[:2], (9, b"got hello\ncaught\n"))
 
@@ -980,7 +981,7 @@ def a_replay_at_a_terminal_says_so(b):
     equal(b.run("k", "echo out").status, 0)
     terminal = at_terminal(b, "k", "echo out")
     terminal.expect(b"idem: replayed")
-    equal(terminal.process.wait(10), 0)
+    equal(terminal.process.wait(PATIENCE), 0)
     os.close(terminal.master)
 
 

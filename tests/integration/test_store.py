@@ -9,6 +9,7 @@ import stat
 import time
 
 from records import HEADER, line_of, sample
+from patience import PATIENCE
 from tap import PROGRAM, Idem, equal, main, run, skip, test
 
 STATUSES = ["in_progress", "completed", "failed", "unknown", "released"]
@@ -395,7 +396,7 @@ def user(uid, *groups):
             *args, user=uid, group=uid, extra_groups=list(groups)
         )
         with process:
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=PATIENCE)
             return process.returncode, out, err
 
     return idem

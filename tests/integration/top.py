@@ -10,6 +10,7 @@ import subprocess
 import termios
 import time
 
+from patience import PATIENCE
 from tap import PROGRAM, Idem, environment, equal, kill_session, main, test
 
 
@@ -29,7 +30,7 @@ class Screen:
 
     def frame(self, after=0):
         """The lines of a whole frame that begins behind @after bytes; and its end."""
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while True:
             found = re.search(rb"\x1b\[H(.*?)\x1b\[J", self.seen[after:], re.S)
             if found:
@@ -67,13 +68,13 @@ def what_is_open_is_shown_live():
         assert all(len(line) <= 90 and "\x1b" not in line for line in lines), lines
         assert "late-\\x1b[2J" in lines[4], lines
         equal(store("resolve", "--overdue", "--release", "--reason", "x", "--yes").status, 0)
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while "0 overdue" not in lines[0]:
             assert time.monotonic() < until, lines
             lines, end = screen.frame(end)
         equal([line.split()[0] for line in lines[4:]], ["failed", "in_progress"])
         os.write(screen.master, b"q")
-        equal(screen.process.wait(10), 0)
+        equal(screen.process.wait(PATIENCE), 0)
         equal(termios.tcgetattr(screen.slave), screen.modes)
     finally:
         screen.close()
@@ -91,7 +92,7 @@ def it_fits_into_a_small_window():
         equal(len(lines), 7)
         assert all(len(line) <= 40 for line in lines), lines
         screen.process.terminate()
-        equal(screen.process.wait(10), 0)
+        equal(screen.process.wait(PATIENCE), 0)
     finally:
         screen.close()
     equal(store("top").status, 64)

@@ -10,15 +10,14 @@ import http.server
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import threading
 import time
 import urllib.parse
 
 import chromium
-from tap import PROGRAM, Idem, add, equal, kill_session, main, note, run, skip, test
+from patience import PATIENCE
+from tap import Idem, add, equal, kill_session, main, note, skip, test
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
 EVIL_OWNER = '"><img src=x onerror=alert(1)>'
@@ -43,7 +42,7 @@ class Site:
 
     def request(self, method, path, body=None, **headers):
         """(status, text) of a request that is made by hand."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None:
             body = urllib.parse.urlencode(body)
@@ -65,7 +64,7 @@ def site(store, *options):
     try:
         yield s
         s.process.send_signal(signal.SIGTERM)
-        equal((s.process.wait(10), s.process.stderr.read()), (0, b""))
+        equal((s.process.wait(PATIENCE), s.process.stderr.read()), (0, b""))
     finally:
         kill_session(s.process)
         s.process.stdout.close()

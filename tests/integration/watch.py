@@ -5,12 +5,12 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 
 import dynamo
 from checks import server
-from tap import LONG, PROGRAM, Idem, add, environment, equal, kill_session, main, note, run, start, test
+from patience import PATIENCE, until
+from tap import PROGRAM, Idem, add, equal, kill_session, main, note, start, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 HOOK = "cat >>alerts"
@@ -65,10 +65,7 @@ def killed_worker(store, key, expect):
     script = f'"$0" begin -k {key} --owner worker/7 --expect {expect} --lease 1h >token && sleep 1000'
     worker = start(["sh", "-c", script, PROGRAM], {**AWS, "IDEM_STORE": store.store})
     try:
-        until = time.monotonic() + 20
-        while not os.path.exists("token") or not os.path.getsize("token"):
-            assert time.monotonic() < until and worker.poll() is None
-            time.sleep(0.01)
+        until(lambda: os.path.exists("token") and os.path.getsize("token"))
     finally:
         kill_session(worker)
         worker.stdout.close()
@@ -225,7 +222,7 @@ def every_look_tells_what_is_new_and_what_is_over():
             if event["event"] == "cleared":
                 equal((event["kind"], event["key"]), ("overdue", "k"))
                 process.send_signal(signal.SIGTERM)
-        equal((process.wait(10), process.stderr.read()), (0, b""))
+        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
     finally:
         kill_session(process)
         process.stdout.close()

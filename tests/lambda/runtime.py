@@ -9,6 +9,7 @@ import threading
 import time
 
 from lambda_api import Sandbox
+from patience import PATIENCE
 from tap import LONG, PROGRAM, TOP, Idem, equal, main, note, skip, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
@@ -444,7 +445,7 @@ def a_killed_function_is_taken_over_after_its_lease():
     with Sandbox(OBJECT, TO_THE_END) as box:
         started = time.monotonic()
         equal(box.invoke(event("do-exit"), seconds=1).kind, "exit")
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while box.invoke(event("do-exit"), seconds=1).kind != "exit":
             assert time.monotonic() < until, "it was never taken over"
             time.sleep(0.1)

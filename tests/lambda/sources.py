@@ -5,9 +5,9 @@ import copy
 import json
 import os
 import subprocess
-import time
 
 from lambda_api import Sandbox
+from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, add, equal, main, note, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
@@ -126,13 +126,11 @@ def add_row(row):
             )
             holder.stdin.write(json.dumps(event).encode())
             holder.stdin.close()
-            until = time.monotonic() + 20
-            while effects() == 0 and time.monotonic() < until:
-                time.sleep(0.01)
+            until(effects)
             answer = two.invoke(event)
             with open("gate", "w", encoding="utf-8"):
                 pass
-            equal(holder.wait(20), 0)
+            equal(holder.wait(PATIENCE), 0)
             holder.stdout.close()
             equal(effects(), 1)
         if name in HTTP:

@@ -14,7 +14,8 @@ import tempfile
 import termios
 import time
 
-from tap import PROGRAM, Idem, Result, add, kill_session, start
+from patience import PATIENCE, again_if_stalled, until
+from tap import PROGRAM, Idem, Result, add, kill_session, note, start
 
 class Box:
     """A directory with a store, a ledger of effects and a gate to wait at."""
@@ -50,7 +51,7 @@ class Box:
         self.processes.append(process)
         return process
 
-    def __call__(self, *args, input=None, timeout=30, **more):
+    def __call__(self, *args, input=None, timeout=PATIENCE, **more):
         if input is not None:
             more["stdin"] = subprocess.PIPE
         return finish(self.start(*args, **more), input, timeout)
@@ -115,24 +116,13 @@ def box():
             b.clean()
 
 
-def finish(process, input=None, timeout=30):
+def finish(process, input=None, timeout=PATIENCE):
     """The result of a process that ends by itself."""
     try:
         stdout, stderr = process.communicate(input, timeout)
     except subprocess.TimeoutExpired as late:
         raise AssertionError(f"{late}\n{late.stdout}\n{late.stderr}") from None
     return Result(process.returncode, stdout, stderr)
-
-
-def until(holds, what, seconds=10):
-    """Wait for a truth, and return it."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        truth = holds()
-        if truth:
-            return truth
-        time.sleep(0.01)
-    raise AssertionError(f"never: {what}")
 
 
 def is_gone(pid):
@@ -166,13 +156,16 @@ def case(function=None, *, rows=(), slow=False):
         with box() as b:
             return f(b)
 
+    def patient(f):
+        return again_if_stalled(lambda: body(f), lambda why: note(f"{why} [{f.__name__}]"))
+
     def register(f):
         def call():
             if not slow:
                 return body(f)
             if not _futures:
                 pool = concurrent.futures.ThreadPoolExecutor(len(_slow))
-                _futures.update((g, pool.submit(body, g)) for g in _slow)
+                _futures.update((g, pool.submit(patient, g)) for g in _slow)
             return _futures[f].result()
 
         call.__name__ = f.__name__
@@ -221,7 +214,7 @@ class Terminal:
     def type(self, keys):
         os.write(self.master, keys)
 
-    def expect(self, words, seconds=10):
+    def expect(self, words, seconds=PATIENCE):
         """Read until @words appear; return what came so far."""
         deadline = time.monotonic() + seconds
         while words not in self.text:

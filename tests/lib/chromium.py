@@ -21,6 +21,8 @@ import subprocess
 import tempfile
 import time
 
+from patience import PATIENCE
+
 
 def missing():
     """Why there is no browser, or None."""
@@ -64,7 +66,7 @@ class Page:
         elif method == "Runtime.exceptionThrown":
             self.complaints.append(str(params["exceptionDetails"]))
 
-    def _wait(self, wanted, seconds=30):
+    def _wait(self, wanted, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while True:
             message = self._message(deadline)

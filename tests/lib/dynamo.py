@@ -24,6 +24,8 @@ import time
 import urllib.error
 import urllib.request
 
+from patience import PATIENCE
+
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
 KINDS = ("local", "dynoxide")
@@ -78,7 +80,7 @@ def command(kind, port):
     ]
 
 
-def call(url, operation, body, seconds=30):
+def call(url, operation, body, seconds=PATIENCE):
     """The answer of an operation, for which it waits @seconds; an error is (status,
     answer) of its exception."""
     request = urllib.request.Request(
@@ -101,7 +103,7 @@ def die_with_parent():
 
 
 def wait_until_it_answers(process, url):
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")

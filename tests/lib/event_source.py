@@ -16,6 +16,7 @@ import threading
 from typing import NamedTuple
 
 import sqs
+from patience import PATIENCE
 
 BATCH = 10
 
@@ -71,7 +72,7 @@ class Mapping:
     """
 
     def __init__(
-        self, queue, boxes, seconds=20, loses=lambda m: False, before=lambda m: None
+        self, queue, boxes, seconds=PATIENCE, loses=lambda m: False, before=lambda m: None
     ):
         self.queue, self.seconds = queue, seconds
         self.loses, self.before = loses, before

@@ -21,6 +21,7 @@ import threading
 import time
 import uuid
 
+from patience import PATIENCE
 import tap
 
 RESPONSE_MAX = 6 * 1024 * 1024
@@ -194,7 +195,7 @@ class Sandbox:
     def alive(self):
         return self.process is not None and self.process.poll() is None
 
-    def wait_exit(self, seconds=20):
+    def wait_exit(self, seconds=PATIENCE):
         """The exit status of a runtime that ends by itself."""
         return self.process.wait(seconds)
 
@@ -289,13 +290,13 @@ class Sandbox:
 
     # ---- Deliveries ----
 
-    def invoke(self, event, seconds=20, headers=None, request_id=None):
+    def invoke(self, event, seconds=PATIENCE, headers=None, request_id=None):
         """Deliver @event and wait for its end: a response, an error, "timeout" (it
         was killed at its deadline), or "exit" (it ended by itself)."""
         if not self.alive():
             self.end()
             self.start()
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while not self.idle.wait(0.02):
             if not self.alive():
                 return Answer("exit", self.said(), None, None)

@@ -25,6 +25,7 @@ import time
 import urllib.parse
 from typing import NamedTuple
 
+from patience import PATIENCE
 import tap
 
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -202,7 +203,7 @@ class Upstream:
     def hold_again(self, name):
         self._held[name].clear()
 
-    def wait_for(self, count, key=None, seconds=10):
+    def wait_for(self, count, key=None, seconds=PATIENCE):
         """Wait until work was done @count times."""
         until = time.monotonic() + seconds
         while self.executions(key) < count:
@@ -442,7 +443,7 @@ class Nginx:
         cmd = self.command("-g", "daemon off;")
         self.process = tap.start(cmd, self.env, stdout=err, stderr=err)
         err.close()
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
@@ -466,7 +467,7 @@ class Nginx:
         with open(self.home + "/access.log", encoding="utf-8") as f:
             return f.read().splitlines()
 
-    def stop(self, check=True, how=signal.SIGQUIT, seconds=20):
+    def stop(self, check=True, how=signal.SIGQUIT, seconds=PATIENCE):
         """End it, and fail on what it complained about most."""
         if self.process is None:
             return
@@ -501,10 +502,10 @@ class Nginx:
 
     # ---- Requests ----
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=PATIENCE):
         return socket.create_connection(("127.0.0.1", self.port), timeout)
 
-    def request(self, path, key=None, body=b"", method="POST", headers=(), timeout=30):
+    def request(self, path, key=None, body=b"", method="POST", headers=(), timeout=PATIENCE):
         """One request on a connection of its own."""
         more = [("Connection", "close"), *headers]
         with self.connect(timeout) as s, s.makefile("rb") as stream:
@@ -513,7 +514,7 @@ class Nginx:
 
     post = request
 
-    def raw(self, data, answers=1, timeout=10):
+    def raw(self, data, answers=1, timeout=PATIENCE):
         """Send @data and read so many answers."""
         with self.connect(timeout) as s, s.makefile("rb") as stream:
             s.sendall(data)

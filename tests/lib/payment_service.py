@@ -26,6 +26,8 @@ import json
 import threading
 import urllib.parse
 
+from patience import PATIENCE
+
 KEY_MAX = 255
 KEY_LIFE_S = 24 * 3600
 
@@ -110,7 +112,7 @@ class Service:
             number = len(self.charges)
         self.began.set()
         if fault == "slow":
-            self.gate.wait(30)
+            self.gate.wait(PATIENCE)
         if fault == "500":
             return 500, error("api_error", "something went wrong")
         body = {"id": f"ch_{number}", "amount": int(params["amount"])}

@@ -19,6 +19,7 @@ import time
 import urllib.parse
 
 import dynamo
+from patience import PATIENCE
 
 REGION = "eu-west-1"
 
@@ -59,7 +60,7 @@ class Failed(Exception):
 def call(endpoint, action, body):
     """The answer of an action."""
     at = urllib.parse.urlsplit(endpoint)
-    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=40)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=PATIENCE)
     try:
         connection.request(
             "POST",
@@ -99,7 +100,7 @@ def server():
         preexec_fn=dynamo.die_with_parent,
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while True:
             if process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError("the SQS server does not answer")

@@ -26,6 +26,8 @@ import tempfile
 import traceback
 from typing import NamedTuple
 
+import patience
+
 LONG = os.environ.get("IDEM_TEST_LONG") == "1"
 SANITIZER = os.environ.get("IDEM_TEST_SANITIZER", "none")  # As Meson names it.
 SANITIZED = SANITIZER != "none"
@@ -196,8 +198,8 @@ def _explain(error):
     return f"{error}\n{where}".strip()
 
 
-def _run_one(function):
-    """Return (failure, skipped) of one test."""
+def _in_directory(function):
+    """Call @function in a directory of its own; return why it was skipped."""
     home = os.getcwd()
     with tempfile.TemporaryDirectory(
         prefix="idem-test-", ignore_cleanup_errors=True
@@ -206,12 +208,18 @@ def _run_one(function):
         try:
             function()
         except Skip as reason:
-            return None, str(reason)
-        except Exception as error:  # pylint: disable=broad-except
-            return _explain(error), None
+            return str(reason)
         finally:
             os.chdir(home)
-    return None, None
+    return None
+
+
+def _run_one(function):
+    """Return (failure, skipped) of one test."""
+    try:
+        return None, patience.again_if_stalled(lambda: _in_directory(function), note)
+    except Exception as error:  # pylint: disable=broad-except
+        return _explain(error), None
 
 
 def main():
@@ -233,6 +241,7 @@ def main():
         sys.exit(1 if _tests else 0)
     print(f"1..{len(chosen)}", file=out, flush=True)
     failures = 0
+    patience.watch()
     for number, (_, description, function) in enumerate(chosen, 1):
         failure, skipped = _run_one(function)
         report(out, number, description, failure, skipped)

@@ -16,6 +16,7 @@ SUM = str(Path(sys.argv[2]).resolve())
 
 import dynamo  # noqa: E402
 from crowd import Crowd, servers, table  # noqa: E402
+from patience import PATIENCE
 from tap import LONG, equal, main, note, test  # noqa: E402
 
 del sys.argv[1:3]
@@ -35,7 +36,7 @@ def streams(url, operation, body):
             "eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00",
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 

@@ -20,6 +20,7 @@ from nginx import (
     read_answer,
     request_bytes,
 )
+from patience import until
 from tap import PROGRAM, equal, main, note, run, test
 
 SHORT = ON + "idempotency_lease 2s;"
@@ -30,14 +31,6 @@ def record(nginx, key="k"):
     store = f"sqlite:{nginx.home}/idem.db"
     got = run([PROGRAM, "show", "--json", "--store", store, key])
     return json.loads(got.stdout) if got.status == 0 else None
-
-
-def until(condition, seconds=30):
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.02)
-    return found
 
 
 @test(rows=[50])
@@ -321,7 +314,7 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
             assert b"order" in got.body
         equal(len(os.listdir(nginx.home + "/idem.db.journal")), 1)
         equal(nginx.status()["journaled"], 1)
-        until(lambda: not os.listdir(nginx.home + "/idem.db.journal"), 15)
+        until(lambda: not os.listdir(nginx.home + "/idem.db.journal"))
         again = nginx.post("/pay?hold=h", "k", b"x")
         equal((again.replayed, again.body), (True, got.body))
         equal(up.executions("k"), 1)

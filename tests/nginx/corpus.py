@@ -21,6 +21,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import corpus_cases
+from patience import PATIENCE
 from tap import PROGRAM, main, note, skip, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
@@ -171,7 +172,7 @@ class Nginx:
             # A module with a sanitizer wants its library first.
             env.update(LD_PRELOAD=env["IDEM_NGINX_PRELOAD"], ASAN_OPTIONS="detect_leaks=0")
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, env=env)
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while not self.listens():
             assert self.process.poll() is None, self.process.stderr.read().decode()
             assert time.monotonic() < end, "nginx does not listen"
@@ -183,7 +184,7 @@ class Nginx:
 
     def close(self):
         self.process.terminate()
-        _, said = self.process.communicate(timeout=20)
+        _, said = self.process.communicate(timeout=PATIENCE)
         assert b"Sanitizer" not in said and b"runtime error" not in said, said.decode()
         with open(f"{self.path}/error.log", encoding="utf-8", errors="replace") as f:
             alerts = f.read()

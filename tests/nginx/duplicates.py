@@ -6,6 +6,7 @@ import threading
 import time
 
 from nginx import ON, STATUS, Nginx, Upstream, read_answer, request_bytes
+from patience import until
 from tap import LONG, equal, main, note, test
 
 STORES = ["sqlite:idem.db", "memory:"]
@@ -110,13 +111,10 @@ def a_waiter_that_leaves_is_forgotten():
             gone = [nginx.connect() for _ in range(10)]
             for c in gone:
                 c.sendall(request_bytes("/pay?hold=h", "k", b"x"))
-            end = time.monotonic() + 15
-            while nginx.status()["waiting"] < 10:
-                assert time.monotonic() < end
+            until(lambda: nginx.status()["waiting"] == 10)
             for c in gone:
                 c.close()
-            while nginx.status()["waiting"] > 0:
-                assert time.monotonic() < end
+            until(lambda: nginx.status()["waiting"] == 0)
             up.let_go("h")
             equal(read_answer(stream).status, 201)
 

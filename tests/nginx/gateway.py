@@ -17,6 +17,7 @@ import threading
 import time
 from typing import NamedTuple
 
+from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
@@ -79,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.body()
         self.server.effects.append(body)
         self.server.heads.append(dict(self.headers))
-        self.server.gate.wait(30)
+        self.server.gate.wait(PATIENCE)
         self.answer(201, b"receipt %d\n" % (1000 + len(self.server.effects)))
 
     def answer(self, status, body):
@@ -142,17 +143,17 @@ class Gateway:
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10)
+                self.process.wait(PATIENCE)
         kill_session(self.process)
 
     def end(self, number=signal.SIGTERM):
         os.kill(self.process.pid, number)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, err
 
     def connection(self):
         host, port = self.url.split("//")[1].rsplit(":", 1)
-        return http.client.HTTPConnection(host, int(port), timeout=30)
+        return http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
 
     def __call__(self, method="POST", path="/charge", body=b"amount=42", **headers):
         """Send one request on a connection of its own."""
@@ -284,14 +285,7 @@ def ask_later(gateway, **headers):
     thread = threading.Thread(target=lambda: answers.append(gateway(**headers)))
     thread.start()
     yield answers
-    thread.join(30)
-
-
-def until(holds):
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end, "it never came to it"
-        time.sleep(0.01)
+    thread.join(PATIENCE)
 
 
 # ---- What it is in front of, and where ----
@@ -487,7 +481,7 @@ def work_is_finished_before_the_end():
             equal(gateway.process.poll(), None)
             service.gate.set()
         equal(answers[0].status, 201)
-        equal(gateway.process.wait(20), 0)
+        equal(gateway.process.wait(PATIENCE), 0)
     with Service() as service, Gateway(service) as gateway:
         equal(gateway(Idempotency_Key="k").replayed, "true")
         equal(service.effects, [])

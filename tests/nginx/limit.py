@@ -6,6 +6,7 @@ import threading
 import time
 
 from nginx import LOG, ON, STATUS, Nginx, Upstream, read_answer, request_bytes
+from patience import PATIENCE
 from tap import PROGRAM, equal, main, note, run, test
 
 LONG = os.environ.get("IDEM_TEST_LONG") == "1"
@@ -166,7 +167,7 @@ def a_takeover_is_not_counted():
             up.wait_for(1)
             os.kill(nginx.workers()[0], signal.SIGKILL)
         up.let_go("h")
-        until = time.monotonic() + 20
+        until = time.monotonic() + PATIENCE
         while (got := ask(nginx, "k", path="/pay?hold=h")).problem == "in-progress":
             assert time.monotonic() < until, got
             time.sleep(0.1)

@@ -6,10 +6,10 @@ import os
 import select
 import signal
 import threading
-import time
 
 import dynamo
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
+from patience import until
 from tap import LONG, PROGRAM, add, equal, main, note, run, skip
 
 NAMES = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"]
@@ -118,21 +118,18 @@ def a_worker_that_dies_while_it_tells(kind):
                 os.kill(table, signal.SIGSTOP)
                 try:
                     up.let_go("h")
-                    end = time.monotonic() + 20
-                    while not any(f.endswith(".idj") for f in os.listdir(journal)):
-                        assert time.monotonic() < end, os.listdir(journal)
-                        time.sleep(0.01)
+                    until(lambda: any(f.endswith(".idj") for f in os.listdir(journal)))
                     equal(select.select([s], [], [], 0.2)[0], [])
                     os.kill(nginx.workers()[0], signal.SIGKILL)
                 finally:
                     os.kill(table, signal.SIGCONT)
-            while True:
+
+            def told():
                 with contextlib.suppress(OSError):
-                    got = nginx.post("/pay?hold=h", "k", b"x")
-                    if got.problem != "in-progress":
-                        break
-                assert time.monotonic() < end + 20
-                time.sleep(0.05)
+                    answer = nginx.post("/pay?hold=h", "k", b"x")
+                    return answer if answer.problem != "in-progress" else None
+
+            got = until(told)
             equal((got.status, got.replayed), (201, True))
             equal((up.executions("k"), os.listdir(journal)), (1, []))
 

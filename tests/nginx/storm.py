@@ -17,6 +17,7 @@ import time
 from nginx import (
     ON, STATUS, Answer, Nginx, Upstream, need_plain_memory, read_answer, request_bytes,
 )  # fmt: skip
+from patience import PATIENCE, until
 from tap import LONG, equal, main, note, test
 
 REQUESTS = 10_000 if LONG else 900
@@ -59,7 +60,7 @@ class Storm:
             self.note(key, got)
 
     def ask(self, path, key):
-        return self.nginx.post(path, key, b"x", timeout=30)
+        return self.nginx.post(path, key, b"x", timeout=PATIENCE)
 
     def leave(self, path, key, chance):
         data = request_bytes(path, key, b"x")
@@ -113,7 +114,7 @@ def disturb(nginx, pool, reloads, kills, chance):
 def afterwards(nginx, keys):
     """Ask for each key until nobody else is at it."""
     found = {}
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     for key in keys:
         number = int(key[1:])
         path = f"/pay?delay={number % 7 * 5}"
@@ -153,10 +154,7 @@ def storm(policy, reloads, kills, module=True):
             note(f"{dict(done)}, {len(executed)} keys executed, "
                  f"{len(clients.told)} acknowledged, 0 lost")
             judge(policy, kills, up, found)
-            end = time.monotonic() + 15
-            while len(nginx.workers()) > 2 or nginx.status()["inflight"] > 0:
-                assert time.monotonic() < end, (nginx.workers(), nginx.status())
-                time.sleep(0.05)
+            until(lambda: len(nginx.workers()) <= 2 and nginx.status()["inflight"] == 0)
             return clients, executed, up
 
 

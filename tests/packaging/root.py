@@ -5,7 +5,6 @@ import glob
 import os
 import re
 import shutil
-import signal
 import subprocess
 
 from tap import run, skip

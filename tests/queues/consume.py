@@ -9,8 +9,9 @@ import threading
 import time
 
 import rig
-from rig import Between, Place, error, ledger, outcomes, until
+from rig import Between, Place, error, ledger, outcomes
 from tap import PROGRAM, equal, main, note, run, skip, test
+from patience import PATIENCE, until
 
 BODY = 'printf "%s\\n" "$(cat)" >>ledger'
 QUICK = ("--lease", "2s", "--retry-after", "1s", "-q")
@@ -226,7 +227,7 @@ def what_dies_with_its_worker_is_taken_over():
     with p.start("--until-empty", "--lease", "2s", "-q", work=work) as consumer:
         until(lambda: os.path.exists("second") and ledger("pids"), "it is at work")
         kill_worker(consumer.pid)
-        equal(consumer.wait(30), 0)
+        equal(consumer.wait(PATIENCE), 0)
     equal(len(ledger("pids")), 2)
     equal(ledger(), ["a"])
     equal(p.queue.count(), (0, 0))
@@ -324,7 +325,7 @@ def it_drains_when_it_is_told_to_stop():
     with p.start("-w", "2", work=work) as consumer:
         until(lambda: len(ledger("begun")) == 2, "two are at work")
         consumer.terminate()
-        equal(consumer.wait(20), 0)
+        equal(consumer.wait(PATIENCE), 0)
     equal((len(ledger("begun")), len(ledger())), (2, 2))
     equal(p.queue.count(), (4, 0))
 
@@ -341,7 +342,7 @@ def it_ends_the_work_when_it_is_told_twice():
         consumer.terminate()
         time.sleep(0.3)
         consumer.terminate()
-        equal(consumer.wait(20), 0)
+        equal(consumer.wait(PATIENCE), 0)
     equal(p.queue.count(), (0, 1))
     equal(p.records()[0]["status"], "in_progress")
 
@@ -432,7 +433,7 @@ def a_body_that_was_damaged_is_not_worked_on():
         with p.start("-q", "--lease", "2s", work=BODY) as consumer:
             until(ledger, "it is done")
             consumer.terminate()
-            equal(consumer.wait(20), 0)
+            equal(consumer.wait(PATIENCE), 0)
     equal((damaged, ledger()), ([1], ["whole"]))
 
 

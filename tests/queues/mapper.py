@@ -8,11 +8,11 @@ import os
 import random
 import sys
 import threading
-import time
 
 import rig
-from rig import Place, ledger, until
+from rig import Place, ledger
 from tap import LONG, equal, main, note, skip, test
+from patience import until
 
 from lambda_api import Answer, Sandbox
 from event_source import Mapping, failures

@@ -35,17 +35,6 @@ def endpoint():
     return started[0]
 
 
-def until(condition, what, seconds=30):
-    """What @condition gives, as soon as that is true."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"never: {what}")
-
-
 class Place:
     """A queue of its own, a store, and a ledger of effects."""
 

@@ -9,8 +9,9 @@ import subprocess
 import time
 
 import rig
-from rig import Between, Place, ledger, outcomes, until
+from rig import Between, Place, ledger, outcomes
 from tap import LONG, equal, kill_session, main, note, skip, test
+from patience import PATIENCE, until
 
 import dynamo
 
@@ -147,7 +148,7 @@ class Storm:
         for consumer in self.consumers:
             consumer.terminate()
         try:
-            return [consumer.wait(30) for consumer in self.consumers]
+            return [consumer.wait(PATIENCE) for consumer in self.consumers]
         finally:
             for consumer in self.consumers:
                 kill_session(consumer)

@@ -15,6 +15,7 @@ import time
 import judge
 import points
 import processes
+from patience import PATIENCE
 from tap import LONG, PROGRAM, TIMEOUT, Idem, equal, run, start
 
 KILLS_PER_POINT = 100 if LONG else 20
@@ -238,18 +239,18 @@ class Storm:
 
     # ---- idem run ----
 
-    def command(self, key, style, *options):
+    def command(self, key, style, *options, lease=f"{LEASE_S}s"):
         policy = {"h": "hold", "r": "rerun"}[key[0]]
         return [
             *(STORM_IDEM, "run", "-k", key, "--on-expired-lease", policy),
-            *("--lease", f"{LEASE_S}s", "--kill-after", "60ms"),
+            *("--lease", lease, "--kill-after", "60ms"),
             *("--max-attempts", "0", "--fingerprint", key, *options),
             *("--", EFFECT, self.ledger, *STYLES[style]),
         ]
 
-    def run(self, deaths, disturb=None, style="short", options=(), key=None, stop=None):
+    def run(self, deaths, disturb=None, style="short", options=(), key=None, stop=None, **how):
         key = key or self.keys.pick(self.chance.choice("rh") + "-run-" + style)[0]
-        command = self.command(key, style, *options)
+        command = self.command(key, style, *options, **how)
         process = start(command, self.environment(deaths, stop))
         if disturb:
             disturb(process, is_run=True)
@@ -301,11 +302,13 @@ class Storm:
         """The runner dies once the outcome is in the journal; its keeper tells it,
         and dies, or whoever comes next."""
         key = self.keys.make(self.chance.choice("rh") + "-run-kept")
+        how = {}
         if disturb is None:
+            how["lease"] = "1h"  # No stall ends it before the outcome is kept.
             with self.keys.lock:
                 self.in_journal.add(key)
         dead = [("journal/put/flushed", 1), *deaths]
-        self.run(dead, disturb, options=("--journal", "always"), key=key)
+        self.run(dead, disturb, options=("--journal", "always"), key=key, **how)
         time.sleep(0.1)  # The keeper has its moment.
 
     # ---- Kills at named points ----
@@ -447,7 +450,7 @@ def is_over(key, record):
 
 def wait_until_stopped(process):
     """False: it has ended, or nothing stops it."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
         if processes.is_stopped(process.pid):
             return True
@@ -456,7 +459,7 @@ def wait_until_stopped(process):
 
 
 def wait_for_end(process):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
 

@@ -22,6 +22,7 @@ import points
 import processes
 from scenes import KILLS_PER_POINT, PLAIN, SIDE_BY_SIDE, STORM_IDEM, Storm
 from scenes import check_integrity
+from patience import PATIENCE
 from tap import LONG, PROGRAM, environment, equal, main, run, start, test
 
 # ---- One storm, many questions ----
@@ -131,18 +132,26 @@ def the_stores_are_sound():
     assert storm.fresh >= 5 * KILLS_PER_POINT
 
 
+def marked_when(marker, enough):
+    """The ids of the processes with @marker, once they are @enough."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        pids = [pid for pid, _ in processes.marked(marker)]
+        if enough(pids) or time.monotonic() > deadline:
+            return pids
+        time.sleep(0.1)
+
+
 @test(rows=[5])
 def nobody_is_left():
     """No process of the storm lives on."""
     storm = weather()
     marker = f"IDEM_STORM_HITS={storm.counters.path}".encode()
-    deadline = time.monotonic() + 10
-    while (left := processes.marked(marker)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    equal(left, [])
+    equal(marked_when(marker, lambda pids: not pids), [])
     sleeper = start(["sleep", "60"], storm.environment([]))
     try:
-        equal([pid for pid, _ in processes.marked(marker)], [sleeper.pid])
+        # A program that was just started has no environment for a moment.
+        equal(marked_when(marker, bool), [sleeper.pid])
     finally:
         sleeper.kill()
         sleeper.communicate()
