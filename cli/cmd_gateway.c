@@ -335,6 +335,7 @@ static int serve(const struct gateway_address *address)
     if (status == 0) {
         args.config.module = module;
         status = gateway_become(args.config.user);
+        status = status == 0 ? gateway_check_readable(module) : status;
         status = status == 0 ? serve_as_user(nginx, &socket) : status;
         gateway_listen_close(&socket);
     }

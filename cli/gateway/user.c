@@ -32,6 +32,22 @@ static int drop_to(const struct passwd *user)
     return 0;
 }
 
+int gateway_check_readable(const char *path)
+{
+    const struct passwd *user;
+    int why;
+
+    if (access(path, R_OK) == 0) {
+        return 0;
+    }
+    why = errno;
+    user = getpwuid(geteuid());
+    cli_say("nginx is to run as \"%s\", who cannot read %s: %s; put it where "
+            "that user may, and say where with --module",
+            user != NULL ? user->pw_name : "?", path, strerror(why));
+    return CLI_DENIED;
+}
+
 int gateway_become(const char *name)
 {
     const struct passwd *user = name != NULL ? getpwnam(name) : NULL;

@@ -9,4 +9,8 @@ const char *gateway_user_check(const char *name);
  * must say whom. 0 or an exit status, after saying why. */
 int gateway_become(const char *name);
 
+/* Whether the user that we are by now may read @path, which another found. 0 or an
+ * exit status, after saying who may not. */
+int gateway_check_readable(const char *path);
+
 #endif

@@ -462,6 +462,22 @@ def nginx_is_an_ordinary_user():
             equal((status, len(said.splitlines())), (0, 1))  # And nginx warns of nothing.
 
 
+@test
+def a_module_that_the_user_cannot_read_is_named():
+    """Where only root can read the module, that is what is said, and nothing starts."""
+    if os.getuid() != 0:
+        skip("it needs root to be another")
+    os.mkdir("ours", 0o700)
+    with open("ours/module.so", "wb"):
+        pass
+    module = os.path.abspath("ours/module.so")
+    got = run([PROGRAM, "gateway", "-u", "http://127.0.0.1:1", "-l", "0", "--global-scope",
+               "--user", "nobody", "--module", module])
+    equal((got.status, got.stdout), (77, b""))
+    assert f'"nobody", who cannot read {module}: Permission denied'.encode() in got.stderr, got
+    equal(got.stderr.count(b"\n"), 1)
+
+
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         own = [int(word) for word in f.read().split()]
