@@ -2,7 +2,6 @@
 #ifndef IDEM_AWS_CLIENT_H
 #define IDEM_AWS_CLIENT_H
 
-#include "aws/list.h"
 #include "aws/slot.h"
 #include "aws/sockets.h"
 
@@ -12,6 +11,11 @@ enum idem__aws_state {
     IDEM__AWS_QUEUED,
     IDEM__AWS_RUNNING,
     IDEM__AWS_DONE,
+};
+
+struct idem__aws_list { /* See base/list.h. */
+    struct idem__aws_request *first;
+    struct idem__aws_request *last;
 };
 
 struct idem__aws_client {

@@ -3,6 +3,7 @@
 
 #include "aws/error.h"
 #include "base/host.h"
+#include "base/list.h"
 #include "core/error.h"
 
 #define SKEW_ANSWER_MAX                                                        \
@@ -15,7 +16,7 @@ static void finish(struct idem__aws_client *client,
     client->counters.not_sent += request->outcome == IDEM__AWS_NOT_SENT;
     client->counters.no_answer += request->outcome == IDEM__AWS_NO_ANSWER;
     request->state = IDEM__AWS_DONE;
-    idem__aws_list_append(&client->done, request);
+    IDEM__LIST_APPEND(&client->done, request);
 }
 
 void idem__aws_refuse(struct idem__aws_client *client,
@@ -127,7 +128,7 @@ int idem__aws_launch(struct idem__aws_client *client,
     }
     request->slot = slot;
     request->state = IDEM__AWS_RUNNING;
-    idem__aws_list_append(&client->running, request);
+    IDEM__LIST_APPEND(&client->running, request);
     if (request->deadline_ms < client->running_due_ms) {
         client->running_due_ms = request->deadline_ms;
     }
@@ -139,7 +140,7 @@ void idem__aws_enqueue(struct idem__aws_client *client,
                        struct idem__aws_request *request)
 {
     request->state = IDEM__AWS_QUEUED;
-    idem__aws_list_append(&client->queued, request);
+    IDEM__LIST_APPEND(&client->queued, request);
     if (request->deadline_ms < client->queued_due_ms) {
         client->queued_due_ms = request->deadline_ms;
     }
@@ -200,7 +201,7 @@ void idem__aws_land(struct idem__aws_client *client,
     client->counters.connections += slot->opened;
     slot->opened = 0;
     client->counters.sends += request->sends;
-    idem__aws_list_remove(&client->running, request);
+    IDEM__LIST_REMOVE(&client->running, request);
     give_slot(client, slot);
     if (!launch_anew(client, request, date_ms)) {
         finish(client, request);

@@ -5,6 +5,7 @@
 #include "aws/quiet.h"
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/list.h"
 #include "core/error.h"
 
 #include <assert.h>
@@ -118,7 +119,7 @@ static bool start_queued(struct idem__aws_client *client)
         struct idem_error error;
         int rc;
 
-        idem__aws_list_remove(&client->queued, request);
+        IDEM__LIST_REMOVE(&client->queued, request);
         if (request->deadline_ms <= idem__mono_ms()) {
             idem__aws_refuse_late(client, request);
             continue;
@@ -126,7 +127,7 @@ static bool start_queued(struct idem__aws_client *client)
         rc = idem__aws_launch(client, request, /* now_ms= */ 0, &error);
         if (rc == 1) {
             /* All of them wait for the same credentials. */
-            idem__aws_list_prepend(&client->queued, request);
+            IDEM__LIST_PREPEND(&client->queued, request);
             break;
         }
         if (rc != 0) {
@@ -150,7 +151,7 @@ static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
         struct idem__aws_request *next = request->next;
 
         if (request->deadline_ms <= now_ms) {
-            idem__aws_list_remove(&client->queued, request);
+            IDEM__LIST_REMOVE(&client->queued, request);
             idem__aws_refuse_late(client, request);
         } else if (request->deadline_ms < client->queued_due_ms) {
             client->queued_due_ms = request->deadline_ms;
@@ -369,7 +370,7 @@ struct idem__aws_request *idem__aws_reap(struct idem__aws_client *client)
     struct idem__aws_request *request = client->done.first;
 
     if (request != NULL) {
-        idem__aws_list_remove(&client->done, request);
+        IDEM__LIST_REMOVE(&client->done, request);
         request->state = IDEM__AWS_IDLE;
         client->in_flight--;
     }
@@ -386,7 +387,7 @@ void idem__aws_abort(struct idem__aws_client *client,
     case IDEM__AWS_QUEUED:
         (void)idem__error(&why, IDEM_EUNAVAILABLE,
                           "the request was given up before it was sent");
-        idem__aws_list_remove(&client->queued, request);
+        IDEM__LIST_REMOVE(&client->queued, request);
         idem__aws_refuse(client, request, &why);
         break;
     case IDEM__AWS_RUNNING:

@@ -2,6 +2,7 @@
 #include "consume/holds.h"
 
 #include "base/heap.h"
+#include "base/list.h"
 
 enum {
     GATHER_MS = 100, /* So long a deletion waits for others. */
@@ -116,13 +117,7 @@ int idem__holds_add(struct idem__holds *holds,
             return IDEM_ENOMEM;
         }
         hold->state = IDEM__HOLD_WAITING;
-        hold->prev = holds->last;
-        if (holds->last == NULL) {
-            holds->first = hold;
-        } else {
-            holds->last->next = hold;
-        }
-        holds->last = hold;
+        IDEM__LIST_APPEND(holds, hold);
         holds->len++;
     }
     hold->message.receives = message->receives;
@@ -134,16 +129,7 @@ int idem__holds_add(struct idem__holds *holds,
 
 void idem__holds_remove(struct idem__holds *holds, struct idem__hold *hold)
 {
-    if (hold->prev == NULL) {
-        holds->first = hold->next;
-    } else {
-        hold->prev->next = hold->next;
-    }
-    if (hold->next == NULL) {
-        holds->last = hold->prev;
-    } else {
-        hold->next->prev = hold->prev;
-    }
+    IDEM__LIST_REMOVE(holds, hold);
     holds->len--;
     idem__free(hold->receipt);
     idem__free(hold);

@@ -1,35 +1,19 @@
 /* Ops that their store has not begun. */
 #include "queue/pending.h"
 
+#include "base/list.h"
+
 #include <assert.h>
 
 void idem__pending_append(struct idem__pending *pending, struct idem_op *op)
 {
-    op->next = NULL;
-    op->prev = pending->last;
-    if (op->prev == NULL) {
-        pending->first = op;
-    } else {
-        op->prev->next = op;
-    }
-    pending->last = op;
+    IDEM__LIST_APPEND(pending, op);
     pending->len++;
 }
 
 static void take_off(struct idem__pending *pending, struct idem_op *op)
 {
-    if (op->prev == NULL) {
-        pending->first = op->next;
-    } else {
-        op->prev->next = op->next;
-    }
-    if (op->next == NULL) {
-        pending->last = op->prev;
-    } else {
-        op->next->prev = op->prev;
-    }
-    op->next = NULL;
-    op->prev = NULL;
+    IDEM__LIST_REMOVE(pending, op);
     pending->len--;
 }
 
