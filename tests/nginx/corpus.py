@@ -21,6 +21,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import corpus_cases
+from nginx import free_port
 from patience import PATIENCE
 from tap import PROGRAM, main, note, skip, test
 
@@ -160,8 +161,7 @@ class Nginx:
 
     def __init__(self, service, directives):
         self.path = tempfile.mkdtemp(dir=".")
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         words = {name: text % {"path": os.path.abspath(self.path)} for name, text in directives.items()}
         user = "user root;" if os.getuid() == 0 else ""
         with open(f"{self.path}/nginx.conf", "w", encoding="ascii") as f:

@@ -17,6 +17,7 @@ import threading
 import time
 from typing import NamedTuple
 
+from nginx import free_port
 from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
@@ -329,8 +330,7 @@ def it_speaks_through_unix_sockets():
 @test
 def a_service_that_is_away_does_no_harm():
     """While nobody listens there the answer is 502, and a retry works once it does."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
+    port = free_port()
     with Gateway(f"http://127.0.0.1:{port}") as gateway:
         equal(gateway(Idempotency_Key="k").status, 502)
         http.server.ThreadingHTTPServer.allow_reuse_address = True
@@ -363,8 +363,7 @@ def a_service_without_an_address_is_said():
 @test
 def the_printed_configuration_works():
     """What --print-config prints runs as it stands, in a directory of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        port = s.getsockname()[1]
+    port = free_port()
     with Service() as service:
         gateway = Gateway(service, listen=str(port))
         got = Idem()(*gateway.args, "--print-config")
