@@ -14,6 +14,7 @@ import collections
 import contextlib
 import glob
 import gzip
+import itertools
 import os
 import shutil
 import signal
@@ -528,10 +529,15 @@ class Nginx:
             s.sendall(data)
             return [read_answer(stream) for _ in range(answers)]
 
-    def many(self, requests, threads=100):
-        """Send [(path, key, body)] at once; return their answers in order."""
+    def many(self, requests, threads=100, after=None):
+        """Send [(path, key, body)] at once; return their answers in order.
+
+        @after is (n, f): f is called as soon as n answers are there.
+        """
         answers = [None] * len(requests)
         work = iter(range(len(requests)))
+        done = itertools.count(1)
+        enough, then = after or (None, None)
         lock = threading.Lock()
 
         def run():
@@ -544,6 +550,8 @@ class Nginx:
                     answers[i] = self.request(*requests[i])
                 except (OSError, ConnectionError) as error:
                     answers[i] = error
+                if next(done) == enough:
+                    then()
 
         pool = [threading.Thread(target=run) for _ in range(threads)]
         for thread in pool:

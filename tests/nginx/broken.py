@@ -13,7 +13,6 @@ import time
 from nginx import (
     ON,
     STATUS,
-    STORE,
     Nginx,
     Upstream,
     free_port,
@@ -24,6 +23,7 @@ from patience import until
 from tap import PROGRAM, equal, main, note, run, test
 
 SHORT = ON + "idempotency_lease 2s;"
+PATIENT = ON.replace("idem.db;", "idem.db timeout=60s;")
 
 
 def record(nginx, key="k"):
@@ -52,8 +52,8 @@ def an_answer_that_breaks_off_is_unknown():
     modes = ["drop", "reset", "cut", "cutreset", "chunkcut", "garbage", "halfhead"]
     modes += ["nohttp"]
     http = ON + "idempotency_max_response 100k;"
-    location = "proxy_read_timeout 300ms;"
-    with Upstream() as up, Nginx(up, http=http, location=location) as nginx:
+    server = "location /late { proxy_read_timeout 300ms; proxy_pass http://app; }"
+    with Upstream() as up, Nginx(up, http=http, server=server) as nginx:
         for mode in modes:
             for size in ("", "&size=100000") if "cut" in mode else ("",):
                 path = f"/pay?mode={mode}{size}"
@@ -65,8 +65,9 @@ def an_answer_that_breaks_off_is_unknown():
                 equal("retry-after" in again.headers, False)
                 equal(up.executions(key), 1)
                 equal(record(nginx, key)["status"], "unknown")
-        equal(nginx.post("/pay?delay=600", "late", b"x").status, 504)
-        equal(nginx.post("/pay?delay=600", "late", b"x").problem, "outcome-unknown")
+        equal(nginx.post("/late?hold=late", "late", b"x").status, 504)
+        equal(nginx.post("/late?hold=late", "late", b"x").problem, "outcome-unknown")
+        up.wait_for(1, "late")
         equal(up.executions("late"), 1)
     note(f"{len(modes) + 3} ways to break off")
 
@@ -129,7 +130,7 @@ def a_client_that_leaves_does_not_stop_the_work():
     with Upstream() as up, Nginx(up, server=STATUS) as nginx:
         for i, linger in enumerate([None, b"\x01\0\0\0\0\0\0\0"] * 3):
             key = f"gone{i}"
-            path = "/pay?delay=150" + ("&size=200000" if i > 3 else "")
+            path = f"/pay?hold={key}" + ("&size=200000" if i > 3 else "")
             s = nginx.connect()
             s.sendall(request_bytes(path, key, b"x"))
             up.wait_for(1, key)
@@ -138,6 +139,7 @@ def a_client_that_leaves_does_not_stop_the_work():
             s.close()
             busy = nginx.post(path, key, b"x")
             equal((busy.status, busy.problem), (409, "in-progress"))
+            up.let_go(key)
             until(lambda: record(nginx, key)["status"] == "completed")
             assert nginx.post(path, key, b"x").replayed
             equal(up.executions(key), 1)
@@ -169,6 +171,7 @@ def it_goes_on_wherever_the_work_is_sent():
                 until(lambda: (record(nginx, key) or {}).get("status") == "completed")
                 assert nginx.post(path + "?delay=150", key, b"x").replayed
                 equal((key, up.executions(key)), (key, 1))
+            up.wait_for(1, "copy")
             equal(up.executions("copy"), 1)
 
 
@@ -203,23 +206,22 @@ def a_killed_worker_leaves_its_keys_in_progress():
     for policy in "hold", "rerun":
         http = ON + f"idempotency_lease 3s; idempotency_on_expired_lease {policy};"
         with Upstream() as up, Nginx(up, http=http) as nginx:
-            with nginx.connect() as s:
-                s.sendall(request_bytes("/pay?hold=h", policy, b"x"))
-                up.wait_for(1, policy)
-                worker = nginx.workers()
-                os.kill(worker[0], signal.SIGKILL)
-                until(lambda: nginx.workers() not in ([], worker))
-            up.let_go("h")
-            busy = until(lambda: tried(nginx, policy))
+            for turn in range(5):
+                key = f"{policy}{turn}"
+                busy, took = killed_at_work(up, nginx, key)
+                if busy.problem == "in-progress" or took < 1:
+                    break
+            else:
+                raise AssertionError("too slow to tell")
             equal((busy.status, busy.problem), (409, "in-progress"))
             assert 1 <= int(busy.headers["retry-after"]) <= 3, busy.headers
-            again = until(lambda: later(nginx, policy))
+            again = until(lambda: later(nginx, key))
             if policy == "hold":
                 equal((again.status, again.problem), (409, "outcome-unknown"))
-                equal(up.executions(policy), 1)
+                equal(up.executions(key), 1)
             else:
                 equal(again.status, 201)
-                calls = [c.headers for c in up.calls if c.key == policy]
+                calls = [c.headers for c in up.calls if c.key == key]
                 equal([c["idempotency-attempts"] for c in calls], ["1", "2"])
                 equal([c.get("idempotency-takeover") for c in calls], [None, "true"])
                 assert int(calls[1]["idempotency-fence"]) > int(
@@ -227,15 +229,29 @@ def a_killed_worker_leaves_its_keys_in_progress():
                 )
 
 
+def killed_at_work(up, nginx, key):
+    """Kill the worker while it works; return what the next one answers, and how long
+    after the kill that was."""
+    with nginx.connect() as s:
+        s.sendall(request_bytes(f"/pay?hold={key}", key, b"x"))
+        up.wait_for(1, key)
+        worker = nginx.workers()
+        killed = time.monotonic()
+        os.kill(worker[0], signal.SIGKILL)
+        until(lambda: nginx.workers() not in ([], worker))
+    up.let_go(key)
+    return until(lambda: tried(nginx, key)), time.monotonic() - killed
+
+
 def tried(nginx, key):
     try:
-        return nginx.post("/pay?hold=h", key, b"x")
+        return nginx.post(f"/pay?hold={key}", key, b"x")
     except OSError:
         return None
 
 
 def later(nginx, key):
-    got = nginx.post("/pay?hold=h", key, b"x")
+    got = nginx.post(f"/pay?hold={key}", key, b"x")
     return None if got.problem == "in-progress" else got
 
 
@@ -271,10 +287,10 @@ def the_lease_of_long_work_is_renewed():
             while time.monotonic() < end:
                 equal(nginx.post("/pay?hold=h", "k", b"x").problem, "in-progress")
                 time.sleep(0.3)
+            until(lambda: nginx.status()["renewals"] >= 3)
             up.let_go("h")
             equal(read_answer(stream).status, 201)
         renewals = nginx.status()["renewals"]
-        assert renewals >= 3, renewals
         assert nginx.post("/pay?hold=h", "k", b"x").replayed
         equal(up.executions(), 1)
     note(f"{renewals} renewals")
@@ -301,7 +317,7 @@ def a_store_that_cannot_be_opened_refuses():
 @test
 def a_store_that_is_away_at_the_end_costs_no_answer():
     """The real answer with Idempotency-Recorded: false; the outcome in the journal."""
-    http = STORE.replace(";", " timeout=300ms;") + ON.replace(STORE, "")
+    http = ON.replace("idem.db;", "idem.db timeout=2s;")
     with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
         equal(nginx.post("/warm", "warm").status, 201)
         with nginx.connect() as s, s.makefile("rb") as stream:
@@ -310,9 +326,9 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
             with held(nginx.home + "/idem.db"):
                 up.let_go("h")
                 got = read_answer(stream)
+                equal(len(os.listdir(nginx.home + "/idem.db.journal")), 1)
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
             assert b"order" in got.body
-        equal(len(os.listdir(nginx.home + "/idem.db.journal")), 1)
         equal(nginx.status()["journaled"], 1)
         until(lambda: not os.listdir(nginx.home + "/idem.db.journal"))
         again = nginx.post("/pay?hold=h", "k", b"x")
@@ -324,7 +340,7 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
 def no_byte_goes_out_before_the_record():
     """The upstream has answered, the store has not: the client sees nothing, and a
     reload in that moment loses nothing."""
-    with Upstream() as up, Nginx(up, workers=1) as nginx:
+    with Upstream() as up, Nginx(up, http=PATIENT, workers=1) as nginx:
         equal(nginx.post("/warm", "warm").status, 201)
         for path in "/pay", "/pay?size=200000", "/pay?status=204", "/pay?mode=chunked":
             with nginx.connect() as s, s.makefile("rb") as stream:
@@ -347,7 +363,7 @@ def no_byte_goes_out_before_the_record():
 @test
 def a_reload_while_the_store_is_asked_loses_nothing():
     """The old worker waits for its claim, executes it, and answers."""
-    with Upstream() as up, Nginx(up) as nginx:
+    with Upstream() as up, Nginx(up, http=PATIENT) as nginx:
         equal(nginx.post("/warm", "warm").status, 201)
         with nginx.connect() as s, s.makefile("rb") as stream:
             with held(nginx.home + "/idem.db"):
@@ -366,7 +382,7 @@ def a_reload_while_the_store_is_asked_loses_nothing():
 @test(rows=[39])
 def a_store_that_is_locked_refuses_new_keys_only():
     """Its lock is held too long: 503 for a new key, replays go on, nothing is executed."""
-    http = ON.replace("idem.db;", "idem.db timeout=300ms;")
+    http = ON.replace("idem.db;", "idem.db timeout=2s;")
     with Upstream() as up, Nginx(up, http=http) as nginx:
         equal(nginx.post("/pay", "old", b"x").status, 201)
         with held(nginx.home + "/idem.db"):

@@ -310,6 +310,10 @@ async def everything(cases, directives, defect=None):
         for closing in filter(None, (proxy, server)):
             closing.close()
 
+    for number, said in enumerate(told):
+        for answer_ in said.answers:
+            found = is_of(answer_)
+            assert not found or token(number) in found, f"{found} was answered to c{number:03}"
     found = [Seen(said, Counter()) for said in told]
     for (method, path, digest), times in service.log.items():
         number = re.search(rb"/c(\d{3})/", path)
@@ -378,6 +382,22 @@ def compare(cases, plain, other):
     pairs = zip(cases, plain, other)
     found = [(case.name, difference(case, *seen)) for case, *seen in pairs]
     return [(name, text) for name, text in found if text]
+
+
+def differences(cases, plain, other, directives):
+    """Return what compare() finds, and finds again when only those cases are sent, to
+    nginx and to @directives: nginx answers otherwise where a client was too slow."""
+    found = compare(cases, plain, other)
+    for _ in range(3):
+        if not found:
+            break
+        names = {name for name, _ in found}
+        cases = [case for case in cases if case.name in names]
+        note(f"again: {', '.join(case.name for case in cases[:10])}")
+        plain = asyncio.run(everything(cases, WITHOUT))
+        other = asyncio.run(everything(cases, directives))
+        found = compare(cases, plain, other)
+    return found
 
 
 # ---- Planted defects ----
@@ -461,7 +481,7 @@ def nginx_agrees_with_itself():
     """The control: nginx without the module, twice, differs in nothing."""
     cases, seen = plain()
     again = asyncio.run(everything(cases, WITHOUT))
-    found = compare(cases, seen, again)
+    found = differences(cases, seen, again, WITHOUT)
     assert not found, show(found)
     reached = sum(sum(one.reached.values()) for one in seen)
     answers = sum(len(one.told.answers) for one in seen)
@@ -487,7 +507,7 @@ def the_module_moves_no_boundary():
         skip("the module was not built")
     cases, seen = plain()
     other = asyncio.run(everything(cases, WITH))
-    found = compare(cases, seen, other)
+    found = differences(cases, seen, other, WITH)
     assert not found, f"{len(found)} differ\n{show(found)}"
     pairs = list(zip(seen, other))
     same = sum(a == b for a, b in pairs)

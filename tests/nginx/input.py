@@ -177,7 +177,7 @@ def messages_that_nginx_refuses_claim_nothing():
     def statuses(nginx):
         found = []
         for lines in messages:
-            with nginx.connect(3) as s, s.makefile("rb") as stream:
+            with nginx.connect() as s, s.makefile("rb") as stream:
                 s.sendall(head(lines, ["Connection: close"]) + b"0\r\n\r\n")
                 s.shutdown(1)
                 try:
