@@ -193,7 +193,7 @@ def every_order_is_carried_out_once():
     failed."""
     count, poison = (2000, 20) if LONG else (100, 1)
     orders = Orders(count, poison, random.Random(SEED))
-    with Function(3) as function:
+    with Function(3, visibility=4) as function:
         check = Checked(function.place, 8)
         mapping = carry_out(function, orders, check)
         records, effects = function.records(), function.effects()
@@ -244,7 +244,7 @@ def the_control_carries_orders_out_twice():
 def a_duplicate_in_flight_is_not_acknowledged():
     """A message that comes while another one with its key is at work is reported and
     stays in the queue; when that is done it is answered from the record."""
-    with Function(2) as function:
+    with Function(2, receives=20) as function:
         with function.mapping() as mapping:
             function.queue.send([message("gate"), message("before")])
             until(lambda: "gate" in function.effects(), "the first is at work")
@@ -257,7 +257,9 @@ def a_duplicate_in_flight_is_not_acknowledged():
             function.wait_empty()
         ends, effects = mapping.ends('"gate"'), function.effects()
         records, dead = function.records(), function.queue.dead()
-    equal(during, (["reported"], 3))
+    # They may have come more than once; "before" is then answered from its record.
+    equal(set(during[0]), {"reported"})
+    assert during[1] >= 2, during
     equal(shown, "in_progress")
     equal(effects, {"gate": [0], "before": [0]})
     equal({k: r["status"] for k, r in records.items()},
