@@ -215,8 +215,14 @@ class Sandbox:
     def check_alone(self):
         """Nothing but one thread may go into a freeze."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            tasks = os.listdir(f"/proc/{self.process.pid}/task")
-            with open(f"/proc/{self.process.pid}/task/{tasks[0]}/children") as f:
+            place = f"/proc/{self.process.pid}/task"
+            tasks = os.listdir(place)
+            # A thread that was joined is still there for a moment.
+            end = time.monotonic() + 1
+            while len(tasks) != 1 and time.monotonic() < end:
+                time.sleep(0.01)
+                tasks = os.listdir(place)
+            with open(f"{place}/{tasks[0]}/children") as f:
                 children = f.read().split()
             if len(tasks) != 1 or children:
                 self.breach(f"{len(tasks)} threads, children {children} at rest")
