@@ -21,7 +21,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 from patience import PATIENCE
@@ -102,37 +101,50 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def wait_until_it_answers(process, url):
+def answers(process, ask):
+    """Whether the server answers @ask; False: it ended instead."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise RuntimeError(f"the server ended with status {process.returncode}")
+            return False
         try:
-            call(url, "ListTables", {})
-            return
-        except (OSError, urllib.error.URLError):
+            ask()
+            return True
+        except OSError:
             time.sleep(0.05)
     raise RuntimeError("the server does not answer")
 
 
 @contextlib.contextmanager
+def serving(command_at, ask, env=None):
+    """Start a server by the command for a port, give its URL once it answers @ask(URL),
+    and end it. Somebody else may have taken the port by then: try three."""
+    for _ in range(3):
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        process = subprocess.Popen(
+            command_at(port),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=die_with_parent,
+        )
+        try:
+            if answers(process, lambda: ask(url)):  # pylint: disable=cell-var-from-loop
+                yield url
+                return
+        finally:
+            process.kill()
+            process.wait()
+    raise RuntimeError(f"the server ended with status {process.returncode}")
+
+
 def server(kind):
-    """Start a server with nothing in it; give its URL; end it."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
-        command(kind, port),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=die_with_parent,
+    """A server with nothing in it, as its URL, for a with block."""
+    return serving(
+        lambda port: command(kind, port), lambda url: call(url, "ListTables", {})
     )
-    try:
-        wait_until_it_answers(process, url)
-        yield url
-    finally:
-        process.kill()
-        process.wait()
 
 
 def main():

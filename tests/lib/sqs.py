@@ -9,12 +9,10 @@
 It has redelivery, dead-letter queues and FIFO groups. All of it is in memory.
 """
 
-import contextlib
 import http.client
 import json
 import os
 import shutil
-import subprocess
 import time
 import urllib.parse
 
@@ -82,36 +80,15 @@ def call(endpoint, action, body):
     return json.loads(text or b"{}")
 
 
-@contextlib.contextmanager
 def server():
-    """Start a server without queues; give its endpoint; end it."""
-    port = dynamo.free_port()
-    endpoint = f"http://127.0.0.1:{port}"
+    """A server without queues, as its endpoint, for a with block."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FAUXQS_")}
-    env.update(
-        FAUXQS_PORT=str(port), FAUXQS_LOGGER="false", FAUXQS_DEFAULT_REGION=REGION
+    env.update(FAUXQS_LOGGER="false", FAUXQS_DEFAULT_REGION=REGION)
+    return dynamo.serving(
+        lambda port: ["env", f"FAUXQS_PORT={port}", "node", program()],
+        lambda endpoint: call(endpoint, "ListQueues", {}),
+        env,
     )
-    process = subprocess.Popen(
-        ["node", program()],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=dynamo.die_with_parent,
-    )
-    try:
-        until = time.monotonic() + PATIENCE
-        while True:
-            if process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError("the SQS server does not answer")
-            with contextlib.suppress(OSError):
-                call(endpoint, "ListQueues", {})
-                break
-            time.sleep(0.05)
-        yield endpoint
-    finally:
-        process.kill()
-        process.wait()
 
 
 class Queue:
