@@ -192,23 +192,29 @@ def a_waiter_gets_the_outcome(b):
     equal(finish(waiter), (4, b"done\n", b""))
 
 
+def start_waiter(b, name, script, *options):
+    """A run of the key "k" that waits for its turn; it writes to the file @name."""
+    with open(b.file(name), "wb") as said:
+        waiter = b.start_run("k", script, "-v", "--wait", "100s", *options, stderr=said)
+    until(lambda: "waiting for the attempt" in b.read(name), "it waits")
+    return waiter
+
+
 @case
 def a_plain_waiter_starts_nothing(b):
     """Where the attempt is released, only --wait-then-run starts the next one."""
     script = f"{EFFECT}; read x < gate; exit 75"
     worker = b.start_run("k", script)
     until(b.effects, "the work has begun")
-    plain = b.start_run("k", script, "--wait", "20s")
-    eager = b.start_run("k", script, "--wait", "20s", "--wait-then-run")
-    time.sleep(0.3)  # Both have seen the first attempt.
+    plain = start_waiter(b, "plain", script)
+    eager = start_waiter(b, "eager", script, "--wait-then-run")
     b.open_gate()
     equal(finish(worker).status, 75)
     until(lambda: b.effects() == 2, "the next attempt runs")
     b.open_gate()
     equal(finish(eager).status, 75)
-    given_up = finish(plain)
-    equal(given_up.status, 75)
-    contains(given_up.stderr, b"given up; try again")
+    equal(finish(plain).status, 75)
+    contains(b.read("plain"), "given up; try again")
     equal(b.effects(), 2)
 
 
@@ -219,12 +225,9 @@ def a_signal_ends_the_waiting(b):
     worker = b.start_run("k", script)
     until(b.effects, "the work has begun")
     for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        waiter = b.start_run("k", script, "--wait", "20s", "--wait-then-run")
-        time.sleep(0.1)
-        before = time.monotonic()
+        waiter = start_waiter(b, "waiter", script, "--wait-then-run")
         waiter.send_signal(signo)
-        equal(finish(waiter).status, 128 + signo)
-        assert time.monotonic() - before < 1
+        equal(finish(waiter).status, 128 + signo)  # Long before the 100 s are over.
     b.open_gate()
     equal(finish(worker).status, 0)
     equal(b.effects(), 1)
@@ -235,11 +238,9 @@ def a_run_inside_its_own_run_does_not_wait(b):
     """What runs under a key and asks for it again is told so, also with --wait."""
     inner = shlex.quote(PROGRAM)
     script = f"{inner} run -k k --fingerprint none --wait 20s -- true"
-    before = time.monotonic()
     got = b.run("k", script)
     equal(got.status, 75)
     contains(got.stderr, b"inside the attempt that it would wait for")
-    assert time.monotonic() - before < 5
     equal(b.run("k", script.replace("-k k", "-k inner")).status, 0)
 
 
@@ -293,11 +294,11 @@ def the_command_may_say_how_it_ended(b):
 @case(slow=True)
 def a_command_that_said_how_it_ended_may_go_on(b):
     """Once a command has recorded its outcome no lease binds it any more."""
-    script = "idem complete --result 'by itself'; sleep 4; echo late; exit 3"
+    script = "idem complete --result 'by itself'; sleep 6; echo late; exit 3"
     path = {"PATH": b.path + ":" + os.environ["PATH"]}
-    got = b.run("k", script, "--lease", "2s", env=path)
+    got = b.run("k", script, "--lease", "4s", env=path)
     equal((got.status, got.stdout, got.stderr), (3, b"late\n", b""))
-    equal(b.run("k", script, "--lease", "2s"), (0, b"by itself", b""))
+    equal(b.run("k", script, "--lease", "4s"), (0, b"by itself", b""))
 
 
 @case
@@ -523,10 +524,15 @@ def a_group_dies_of_a_forwarded_signal(b):
 @case
 def order_between_the_streams_is_kept(b):
     """Both streams into one pipe replay in the order in which they came."""
-    script = "for i in 1 2 3; do echo $i; sleep 0.1; echo e$i >&2; sleep 0.1; done"
-    for _ in range(2):
-        got = b.run("k", script, stderr=subprocess.STDOUT)
-        equal(got.stdout, b"1\ne1\n2\ne2\n3\ne3\n")
+    wanted = b"1\ne1\n2\ne2\n3\ne3\n"
+    for pause in (0.1, 0.5, 2):  # A runner that is later than that sees no order.
+        wait = f"sleep {pause}"
+        script = f"for i in 1 2 3; do echo $i; {wait}; echo e$i >&2; {wait}; done"
+        first = b.run(f"k{pause}", script, stderr=subprocess.STDOUT)
+        equal(b.run(f"k{pause}", script, stderr=subprocess.STDOUT), first)
+        if first.stdout == wanted:
+            break
+    equal(first.stdout, wanted)
 
 
 @case
@@ -585,10 +591,8 @@ def memory_stays_flat(b):
 @case(rows=[66])
 def a_daemon_on_the_pipe_is_not_waited_for(b):
     """A descendant that holds the pipes does not hold up the end."""
-    before = time.monotonic()
-    script = "echo done; sleep 20 & exit 3"
+    script = "echo done; sleep 120 & exit 3"
     equal(b.run("k", script, stderr=subprocess.DEVNULL)[:2], (3, b"done\n"))
-    assert time.monotonic() - before < 5
     equal(b.run("k", script), (3, b"done\n", b""))
 
 
@@ -765,7 +769,7 @@ def killed_before_it_asks(b):
 
 def killed_while_it_worked(b, *options):
     """Start ./step, kill its runner, and let the next attempt see another step."""
-    worker = b.start("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+    worker = b.start("run", "-k", "k", "--lease", "60s", *options, "--", "sh", "step")
     until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
     b.await_pid()
     worker.kill()
@@ -774,17 +778,17 @@ def killed_while_it_worked(b, *options):
 
 
 def retry(b, *options):
-    return b("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+    return b("run", "-k", "k", "--lease", "60s", *options, "--", "sh", "step")
 
 
 def retry_until_free(b, *options):
-    """What a retry gets once the lease is over."""
+    """What a retry gets once the key is free."""
 
     def answered():
         got = retry(b, *options)
         return got if got.status != 75 else None
 
-    return until(answered, "the lease ends")
+    return until(answered, "the key is free")
 
 
 @case(rows=[2, 5], slow=True)
@@ -797,7 +801,7 @@ def killed_before_the_effect(b):
     assert is_gone(child)
     equal((got.status, got.stdout[:4], b.effects()), (0, b"2 1 ", 1))
     record = b.record("k")
-    assert record["started_ms"] < record["created_ms"] + 2000  # The lease.
+    assert record["started_ms"] < record["created_ms"] + 60000  # The lease.
 
 
 @case(rows=[3], slow=True)
@@ -850,7 +854,7 @@ def stopped_past_its_lease(b):
     """An owner that slept through its lease ends its work and records nothing."""
     b.write("step", f"{EFFECT}; echo $$ > pid; read x < gate; {EFFECT}")
     options = ("--on-expired-lease", "rerun")
-    sleeper = b.start("run", "-k", "k", "--lease", "2s", *options, "--", "sh", "step")
+    sleeper = b.start("run", "-k", "k", "--lease", "6s", *options, "--", "sh", "step")
     child = b.await_pid()
     sleeper.send_signal(signal.SIGSTOP)
     b.write("step", "echo second")
@@ -886,7 +890,7 @@ while :; do sleep 0.05; done
 @case(rows=[9], slow=True)
 def stopped_for_want_of_a_renewal(b):
     """Work whose lease cannot be renewed is ended before it, and then recorded."""
-    worker = b.start_run("k", STUBBORN, "--lease", "2s")
+    worker = b.start_run("k", STUBBORN, "--lease", "6s")
     child = b.await_pid()
     begun = time.monotonic()
     with locked(b):
@@ -895,7 +899,7 @@ def stopped_for_want_of_a_renewal(b):
     got = finish(worker)
     equal((got.status, got.stdout), (0, b"told to stop\n"))
     contains(got.stderr, b"the command was stopped")
-    assert 0.8 < took < 2.1, took
+    assert 1.5 < took < 5.6, took  # SIGTERM comes 4 s after the claim.
     equal(b.record("k")["status"], "completed")
 
 
@@ -904,7 +908,7 @@ def an_outcome_that_cannot_be_recorded_is_80(b):
     """The output is shown, the status is 80, and without a journal the message says
     what to type."""
     script = f"{EFFECT}; echo out; echo $$ > pid; read x < gate; exit 3"
-    options = ("--lease", "2s", "--journal", "off")
+    options = ("--lease", "6s", "--journal", "off")
     worker = b.start_run("k", script, *options, "--store", b.idem.store)
     b.await_pid()
     with locked(b):
@@ -922,11 +926,11 @@ def an_outcome_that_cannot_be_recorded_is_80(b):
 
 @case(slow=True)
 def a_long_command_keeps_its_lease(b):
-    """Work that takes twice its lease is not taken over, and is recorded."""
-    script = f"{EFFECT}; sleep 4.5; echo done"
-    options = ("--lease", "2s", "--on-expired-lease", "rerun")
+    """Work that takes longer than its lease is not taken over, and is recorded."""
+    script = f"{EFFECT}; sleep 6.5; echo done"
+    options = ("--lease", "4s", "--on-expired-lease", "rerun")
     worker = b.start_run("k", script, *options)
-    time.sleep(3.5)
+    time.sleep(5)
     equal(b.run("k", script, *options).status, 75)
     equal(finish(worker), (0, b"done\n", b""))
     equal(b.effects(), 1)
