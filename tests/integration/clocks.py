@@ -59,10 +59,10 @@ def a_wall_clock_that_jumps_changes_nothing(b):
     clocks = Clocks(b)
     env = clocks.env
     work = "while [ ! -e stop ]; do sleep 0.1; done; echo effect >> ledger; echo done"
-    long = b.start_run("long", work, "--lease", "2s", *RERUN, env=env)
+    long = b.start_run("long", work, "--lease", "4s", *RERUN, env=env)
     until(lambda: b.has_status("long", "in_progress"), "the key is claimed")
     token = b("begin", "-k", "held", *RERUN, env=env).stdout.decode().strip()
-    equal(b.run("short", "echo short", "--retention", "10m", "--lease", "2s", env=env).status, 0)
+    equal(b.run("short", "echo short", "--retention", "10m", env=env).status, 0)
 
     jumps = (-HOUR, DAY, -2 * DAY, 365 * DAY, -HOUR, 0)
     for number, jump in enumerate(jumps):
@@ -76,7 +76,7 @@ def a_wall_clock_that_jumps_changes_nothing(b):
         equal(b("purge", env=env).status, 0)
         equal(b.run("short", "echo short", env=env)[:2], (0, b"short\n"))
         equal(b("renew", "--token", token, env=env).status, 0)
-        time.sleep(0.5)
+        time.sleep(0.8)
     b.write("stop", "")
     equal(finish(long), (0, b"done\n", b""))
     equal(b("complete", "--token", token, env=env).status, 0)
@@ -101,7 +101,7 @@ def a_host_that_slept_starts_nothing_more(b):
         "trap '' TERM; echo $$ > pid; "
         "while :; do echo effect $IDEM_FENCE >> ledger; sleep 0.02; done"
     )
-    options = ("--lease", "2s", *RERUN)
+    options = ("--lease", "6s", *RERUN)
     runner = b.start_run("k", script, *options, env=clocks.env)
     child = b.await_pid()
     asleep = (keeper_of(runner), runner.pid, child)

@@ -64,8 +64,20 @@ def at_work_for(b, key):
     return found
 
 
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            return f.read().strip()
+    return ""
+
+
 def are_at_work(b, key, number):
-    return until(lambda: len(at_work_for(b, key)) >= number, f"{number} are at work")
+    """Wait for @number of them; the sleeps of a shell are no work."""
+
+    def found():
+        return sum(name_of(pid) not in ("", "sleep") for pid in at_work_for(b, key))
+
+    return until(lambda: found() >= number, f"{number} are at work")
 
 
 def end_all(b, key):
@@ -108,7 +120,7 @@ def run_family(key, *options):
     return ("run", "-k", key, *options, "--", "sh", "family")
 
 
-def first_answer(b, key, *options, seconds=10):
+def first_answer(b, key, *options, seconds=50):
     """(how long it took, what the next call got) once it is not BUSY."""
     begun = time.monotonic()
     while True:
@@ -136,7 +148,7 @@ def strike(b, key, policy, delay):
     b.write(f"go.{key}", "")
     took, got = first_answer(b, key, *options)
     equal(at_work_for(b, key), [])
-    assert took < 5, f"{took} s, with a lease of 60 s"
+    assert took < 50, f"{took} s, with a lease of 60 s"
     no_stale_effect(b, key)
     ran = len(set(fences(b, key)))
     if got.status == 76:
@@ -167,8 +179,12 @@ def a_storm_of_kills(b):
         for verdict, took in pool.map(one, range(STORM), delays):
             tally[verdict] += 1
             slowest = max(slowest, took)
-    print(f"# {STORM} kills: {dict(tally)}; slowest answer {slowest:.2f} s")
-    equal(sum(tally.values()), STORM)
+    more = STORM  # Those above may have come before anything had begun.
+    while more < STORM + 60 and not (tally["unknown"] and tally["after it"]):
+        tally[one(more, chance.random())[0]] += 1
+        more += 1
+    print(f"# {more} kills: {dict(tally)}; slowest answer {slowest:.2f} s")
+    equal(sum(tally.values()), more)
     assert tally["unknown"] > 0 and tally["after it"] > 0, tally
 
 
@@ -223,21 +239,20 @@ def the_outcome_of_what_was_killed_is_kept_open(b):
 @case(slow=True)
 def killed_with_its_keeper(b):
     """Runner and keeper killed: the command dies, and the lease decides."""
-    options = ("--on-expired-lease", "rerun", "--lease", "2s")
     b.write("family", "[ -e go.k ] && exit 0; echo $$ > pid; exec sleep 60")
-    runner = b.start(*run_family("k", *options))
+    runner = b.start(*run_family("k", *SHORT))
     child = b.await_pid()
-    begun = time.monotonic()
     keeper = keeper_of(runner)
     os.kill(runner.pid, signal.SIGSTOP)  # It must not see its keeper die.
     os.kill(keeper, signal.SIGKILL)
     runner.kill()
     runner.wait()
     until(lambda: is_gone(child), "the command is killed too")
+    lease_end_ms = b.record("k")["lease_end_ms"]
     b.write("go.k", "")
-    equal(b(*run_family("k", *options)).status, 75)
-    equal(first_answer(b, "k", *options)[1].status, 0)
-    assert time.monotonic() - begun > 1.5
+    equal(b(*run_family("k", *SHORT)).status, 75)
+    equal(first_answer(b, "k", *SHORT)[1].status, 0)
+    assert b.record("k")["started_ms"] >= lease_end_ms, (b.record("k"), lease_end_ms)
 
 
 @case
@@ -256,10 +271,11 @@ def a_killed_keeper_takes_its_work_along(b):
 @case
 def killed_in_its_last_moment(b):
     """Killed when the command had ended but nobody had heard: nothing is made up."""
-    script = "echo $$ > pid; sleep 0.3; exit 3"
+    script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
     runner = b.start_run("k", script)
     child = b.await_pid()
     runner.send_signal(signal.SIGSTOP)
+    b.write("go", "")
     until(lambda: is_gone(child), "the command has ended")
     runner.kill()
     until(lambda: b.has_status("k", "unknown"), "it is unknown")
@@ -268,7 +284,7 @@ def killed_in_its_last_moment(b):
 
 # ---- A runner that is stopped ------------------------------------------------
 
-SHORT = ("--on-expired-lease", "rerun", "--lease", "2s")
+SHORT = ("--on-expired-lease", "rerun", "--lease", "6s")
 
 
 @case(rows=[8], slow=True)
@@ -321,8 +337,8 @@ def all_stopped_past_the_lease(b):
 @case(slow=True)
 def a_job_is_not_stopped_for_ever(b):
     """The control of the lease: one that is renewed is let alone for longer."""
-    b.write("family", "sleep 4; exit 4")
-    equal(b(*run_family("k", *SHORT)).status, 4)
+    b.write("family", "sleep 6; exit 4")
+    equal(b(*run_family("k", "--on-expired-lease", "rerun", "--lease", "4s")).status, 4)
 
 
 def slept_before_the_start(b, meanwhile):
@@ -337,7 +353,7 @@ def slept_before_the_start(b, meanwhile):
         os.kill(keeper_of(runner), signal.SIGSTOP)
     until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
     keeper = keeper_of(runner)
-    time.sleep(2)
+    time.sleep(6)
     fence = meanwhile(command)
     os.kill(keeper, signal.SIGCONT)
     runner.stdin = None
@@ -378,29 +394,54 @@ def nothing_starts_beside_a_successor(b):
 def max_time_stops_everything(b):
     """--max-time ends the family; nobody knows what it had done."""
     b.write("family", FAMILY)
-    begun = time.monotonic()
-    got = b(*run_family("k", "--max-time", "500ms", "--kill-after", "300ms"))
-    took = time.monotonic() - begun
-    equal((got.status, at_work_for(b, "k")), (143, []))
-    contains(got.stderr, b"--max-time is over")
-    equal(b.record("k")["status"], "unknown")
-    assert 0.7 < took < 3, took
+
+    def once(key):
+        begun = time.monotonic()
+        got = b(*run_family(key, "--max-time", "500ms", "--kill-after", "300ms"))
+        took = time.monotonic() - begun
+        equal((got.status, at_work_for(b, key)), (143, []))
+        contains(got.stderr, b"--max-time is over")
+        equal(b.record(key)["status"], "unknown")
+        assert took >= 0.5, took
+        return took
+
+    soon_enough(lambda n: once(f"k{n}"), 3)
+
+
+def soon_enough(once, most):
+    """One of five times, which @once does and measures, takes less than @most seconds."""
+    took = []
+    while not took or took[-1] >= most:
+        assert len(took) < 5, took
+        took.append(once(len(took)))
+
+
+def stopped_in_time(b, key, script, *options):
+    """@script with a --max-time that leaves it the time to set its trap, which it may
+    get from a slow host only if that is long: (its key, the limit in s, the result)."""
+    for limit in (0.2, 2, 20):
+        limited = f"{key}.{limit}"
+        options_now = ("--max-time", f"{limit * 1000:.0f}ms", *options)
+        got = b.run(limited, script, *options_now)
+        if got.status != 128 + signal.SIGTERM:
+            break
+    return limited, limit, got
 
 
 @case
 def max_time_follows_the_policy(b):
     """Under rerun the next run takes over; what fails when told to stop has not failed by
     itself; what succeeds has succeeded."""
-    options = ("--max-time", "200ms", "--on-expired-lease", "rerun")
-    first_hangs = "sleep $((9 * (1 - IDEM_TAKEOVER)))"
-    equal(b.run("a", first_hangs, *options).status, 143)
+    rerun = ("--on-expired-lease", "rerun", "--max-time")
+    first_hangs = "sleep $((90 * (1 - IDEM_TAKEOVER)))"
+    equal(b.run("a", first_hangs, *rerun, "200ms").status, 143)
     equal(b.record("a")["status"], "in_progress")
-    equal(b.run("a", first_hangs, *options).status, 0)
+    equal(b.run("a", first_hangs, *rerun, "60s").status, 0)
     caught = "trap 'exit {}' TERM; while :; do sleep 0.05; done"
     for number, status in ((0, "completed"), (7, "unknown"), (75, "released")):
-        got = b.run(f"b{number}", caught.format(number), "--max-time", "200ms")
-        equal((got.status, b.record(f"b{number}")["status"]), (number, status))
-    equal(b.run("c", "exit 7", "--max-time", "9s").status, 7)
+        key, _, got = stopped_in_time(b, f"b{number}", caught.format(number))
+        equal((got.status, b.record(key)["status"]), (number, status))
+    equal(b.run("c", "exit 7", "--max-time", "60s").status, 7)
     equal(b.record("c")["status"], "completed")
 
 
@@ -409,18 +450,23 @@ def kill_after_is_the_grace(b):
     """What minds no SIGTERM gets SIGKILL after --kill-after, and not before."""
     script = "trap '' TERM; while :; do sleep 0.05; done"
     for grace, least, most in (("0s", 0, 0.9), ("1s", 1, 2.5)):
-        options = ("--max-time", "200ms", "--kill-after", grace)
-        begun = time.monotonic()
-        equal(b.run(f"k{grace}", script, *options).status, 137)
-        took = time.monotonic() - begun - 0.2
-        assert least <= took < most, (grace, took)
+
+        def once(n, grace=grace, least=least):
+            begun = time.monotonic()
+            _, limit, got = stopped_in_time(b, f"k{grace}{n}", script, "--kill-after", grace)
+            equal(got.status, 137)
+            took = time.monotonic() - begun - limit
+            assert took >= least, (grace, took)
+            return took
+
+        soon_enough(once, most)
 
 
 @case
 def a_stopped_command_is_ended_too(b):
     """One that was stopped is continued, so that it can see SIGTERM."""
-    script = "trap 'echo told; exit 0' TERM; kill -STOP $$; sleep 9"
-    got = b.run("k", script, "--max-time", "200ms")
+    script = "trap 'echo told; exit 0' TERM; kill -STOP $$; sleep 90"
+    _, _, got = stopped_in_time(b, "k", script)
     equal((got.status, got.stdout), (0, b"told\n"))
 
 
@@ -445,11 +491,9 @@ def what_is_left_behind_is_ended(b):
 def background_can_be_allowed(b):
     """The control: --allow-background leaves them alone, whatever they hold."""
     b.write("family", FAMILY)
-    begun = time.monotonic()
     script = "sh family work & setsid sh family work & exit 3"
     got = b.run("k", script, "--allow-background")
     equal((got.status, got.stderr), (3, b""))
-    assert time.monotonic() - begun < 3
     try:
         are_at_work(b, "k", 2)
     finally:
@@ -459,7 +503,7 @@ def background_can_be_allowed(b):
 @case
 def last_words_are_waited_for(b):
     """A descendant that is about to end is not disturbed."""
-    script = "exec 3>&1; (sleep 0.1; echo late; exit 0) & exit 3"
+    script = "exec 3>&1; (sleep 0.02; echo late; exit 0) & exit 3"
     equal(b.run("k", script), (3, b"late\n", b""))
 
 
@@ -485,7 +529,7 @@ def nobody_else_holds_the_streams(b):
     os.close(writer)
     b.await_pid()
     runner.kill()
-    ready = select.select([reader], [], [], 5)[0]
+    ready = select.select([reader], [], [], PATIENCE)[0]
     assert ready and os.read(reader, 1) == b""
     os.close(reader)
 
@@ -669,7 +713,7 @@ def a_job_that_is_stopped_past_its_lease_is_ended(b):
     """Nobody renews for a stopped job: its command is ended in time, and fg says
     so."""
     shell = shell_at_terminal(b)
-    run = "idem run -k k --lease 2s -- sh -c 'echo u''p; exec sleep 60'\n"
+    run = "idem run -k k --lease 6s -- sh -c 'echo u''p; exec sleep 60'\n"
     type_at(shell, run.encode(), b"up")
     time.sleep(0.2)
     type_at(shell, b"\x1a", b"Stopped", b"ready> ")
@@ -682,13 +726,13 @@ def a_job_that_is_stopped_past_its_lease_is_ended(b):
 @case
 def a_killed_editor_leaves_a_sane_terminal(b):
     """A command that was killed in raw mode: the terminal is as it was."""
-    script = "stty raw -echo; echo up; sleep 60"
-    terminal = at_terminal(b, "k", script, *NONE, "--max-time", "500ms")
-    before = termios.tcgetattr(terminal.master)
-    terminal.expect(b"up")
-    assert termios.tcgetattr(terminal.master)[3] != before[3]
+    script = "stty raw -echo; echo $$ > pid; exec sleep 60"
+    terminal = at_terminal(b, "k", script, *NONE)
+    child = b.await_pid()
+    assert termios.tcgetattr(terminal.master)[3] != terminal.modes[3]
+    os.kill(child, signal.SIGKILL)
     until(lambda: drained(terminal), "it is ended")
-    equal(termios.tcgetattr(terminal.master)[3], before[3])
+    equal(termios.tcgetattr(terminal.master)[3], terminal.modes[3])
 
 
 @case

@@ -45,8 +45,12 @@ class Box:
         return self.read("ledger").count("effect")
 
     def start(self, *args, env=None, **popen):
-        log = os.path.join(self.path, "audit.log")
-        env = {"HOME": self.path, "IDEM_AUDIT_LOG": log, **(env or {})}
+        ours = {
+            "HOME": self.path,
+            "IDEM_AUDIT_LOG": self.file("audit.log"),
+            "IDEM_JOURNAL_DIR": self.file("journal"),
+        }
+        env = {**ours, **(env or {})}
         process = self.idem.start(*args, env=env, cwd=self.path, **popen)
         self.processes.append(process)
         return process
@@ -194,6 +198,7 @@ class Terminal:
 
     def __init__(self, b, *argv):
         self.master, slave = pty.openpty()
+        self.modes = termios.tcgetattr(slave)  # As nobody has changed them yet.
         self.text = b""
 
         def take_it():
