@@ -106,7 +106,7 @@ class Gateway:
 
     def connect(self):
         host, port = self.url[len("http://") :].rsplit(":", 1)
-        with socket.create_connection((host.strip("[]"), int(port)), 5) as s:
+        with socket.create_connection((host.strip("[]"), int(port)), PATIENCE) as s:
             return s.recv(100)
 
 

@@ -18,7 +18,7 @@ from patience import until
 from tap import PROGRAM, equal, main, run, skip, traced
 
 EFFECT = "echo effect >> ledger"
-SHORT = ("--lease", "2s")
+SHORT = ("--lease", "6s")
 WORK = f"{EFFECT}; echo receipt $$; echo $$ > pid; read x < gate"
 
 
@@ -119,6 +119,17 @@ def without_a_place_for_it_the_commands_are_said(b):
     contains(got.stderr, b"nor could it be kept in the journal")
 
 
+def told(b, worker, verb, token):
+    """How a @verb ended, once somebody was told: who waits too long behind others to
+    open the store has status 69, and keeps nothing."""
+    got = finish(worker)
+    for _ in range(9):
+        if got.status != 69:
+            break
+        got = b(verb, env=own(b, IDEM_TOKEN=token))
+    return got
+
+
 @case(slow=True)
 def each_end_waits(b):
     """complete, fail, release and unknown are kept, and recorded by reconcile."""
@@ -131,7 +142,7 @@ def each_end_waits(b):
             for verb, token in tokens.items()
         }
         for verb, worker in workers.items():
-            got = finish(worker)
+            got = told(b, worker, verb, tokens[verb])
             equal((verb, got.status, got.stdout), (verb, 80, b""))
             contains(got.stderr, b"kept in", b"idem reconcile")
         rows, said = reconcile(b, "--list")
@@ -387,7 +398,8 @@ def many_may_reconcile_at_once(b):
     tokens = [b("begin", "-k", key).stdout.decode().strip() for key in keys]
     with locked(b):
         workers = [b.start("complete", env=own(b, IDEM_TOKEN=token)) for token in tokens]
-        equal({finish(worker).status for worker in workers}, {80})
+        pairs = zip(workers, tokens)
+        equal({told(b, w, "complete", token).status for w, token in pairs}, {80})
     workers = [b.start("reconcile", "--json", env=own(b)) for _ in range(4)]
     results = [finish(worker) for worker in workers]
     rows = [json.loads(line) for got in results for line in got.stdout.splitlines()]
@@ -472,11 +484,11 @@ def a_remote_store_is_told_later(b):
         worker = b.start_run("k", WORK, "--lease", "6s", env=env)
         b.await_pid()
         network.go_down()
-        begun = time.monotonic()
         b.open_gate()
-        until(lambda: journal(b, ".idj"), "the outcome is kept")
-        assert time.monotonic() - begun < 2
+        name, = until(lambda: journal(b, ".idj"), "the outcome is kept")
+        kept_at = os.stat(os.path.join(b.file("journal"), name)).st_mtime
         got = finish(worker, timeout=60)
+        assert time.time() - kept_at > 1  # It asked the store for so long after that.
         equal(got.status, 80)
         contains(got.stderr, b"could not be recorded", b"kept in", b"idem reconcile")
         away = b("reconcile", "--json", env=env, timeout=60)

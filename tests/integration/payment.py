@@ -11,7 +11,7 @@ from payment_service import Service
 from tap import PROGRAM, TOP, Idem, equal, main, run, skip, test
 
 PAY = os.path.join(TOP, "examples/payment/pay.sh")
-RERUN = ("--on-expired-lease", "rerun", "--retention", "never", "--lease", "2s")
+RERUN = ("--on-expired-lease", "rerun", "--retention", "never", "--lease", "60s")
 
 
 class Shop:
@@ -54,7 +54,7 @@ class Shop:
             got = self.pay(**more)
             return got if got.status != 75 else None
 
-        return until(answered, "the lease ends")
+        return until(answered, "the key is free")
 
     def do_not_pass_the_key_on(self):
         """The control: the same script, with a header that has no key."""
