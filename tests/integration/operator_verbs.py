@@ -145,21 +145,24 @@ def slips_in_a_selection_are_refused():
 @test
 def a_purge_keeps_to_its_rate():
     """--rate bounds how many records are deleted each second; without it is faster."""
+
     def filled(name):
         store = Idem("sqlite:" + os.path.abspath(name))
         for i in range(30):
             begin(store, f"k{i}", "--retention", "2s", "--lease", "2s", "--on-expired-lease", "rerun")
         return store
 
-    fast, slow = filled("fast.db"), filled("slow.db")
-    time.sleep(4.2)
-    took = {}
-    for name, store, options in (("fast", fast, ()), ("slow", slow, ("--rate", "20"))):
+    def purged(store, *options):
         begun = time.monotonic()
         equal(json.loads(store("purge", "--json", *options).stdout), {"purged": 30})
-        took[name] = time.monotonic() - begun
-    assert took["slow"] >= 1.4 > took["fast"], took
-    note(f"30 records: {took['fast']:.2f} s, at 20 a second {took['slow']:.2f} s")
+        return time.monotonic() - begun
+
+    slow, *fast = (filled(f"{name}.db") for name in ("slow", "fast1", "fast2", "fast3"))
+    time.sleep(4.2)
+    fast_took = min(map(purged, fast))
+    slow_took = purged(slow, "--rate", "20")
+    assert slow_took >= 1.4 > fast_took, (slow_took, fast_took)
+    note(f"30 records: {fast_took:.2f} s, at 20 a second {slow_took:.2f} s")
 
 
 # ---- reconcile ----

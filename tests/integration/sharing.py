@@ -177,13 +177,13 @@ def what_is_over_is_retaken(both):
     """A lease that is over is taken over, a retention that is over begins anew: by them
     from us, and by us from them; the loser is told."""
     ours = both.started("h1", "--lease", f"{LEASE}s")
+    equal(both.theirs("h1")["executed"], False)
     kept = both.started("h2", "--lease", "2s", "--retention", "2s")
     equal(both.end("complete", kept, "--result", "1").status, 0)
     both.theirs("h3", remaining_ms=300)
+    equal(both.begin("h3")[0], 75)
     old = both.theirs("h4", expiresAfterSeconds=1)
     both.do("finish", number=old["number"], result=1)
-    equal(both.theirs("h1")["executed"], False)
-    equal(both.begin("h3")[0], 75)
     time.sleep(LEASE + max(CLOCKS, MARGIN) + 1.5)
 
     taken = both.theirs("h1")

@@ -358,9 +358,11 @@ def add_case(number, situation):
         old = sections_of(read_page())
         assert number < len(old), "the page has no such section"
         wanted = old[number].rstrip() + "\n"
-        if masked(section(number, situation, lines)) != masked(wanted):
+        for again in range(3):
+            if masked(section(number, situation, lines)) == masked(wanted):
+                break
             # A host under load may be late for a lease: once more, by itself.
-            lines = live_through(situation, session.environment(), "again")
+            lines = live_through(situation, session.environment(), f"again{again}")
         compare(wanted, section(number, situation, lines))
 
     case.__name__ = f"situation_{number}"

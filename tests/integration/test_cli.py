@@ -498,7 +498,7 @@ def scope_and_key_are_not_joined():
 def exit_statuses():
     """Each verdict has an exit status of its own."""
     idem = Idem()
-    args = ["begin", "-k", "a", "--lease", "2s"]
+    args = ["begin", "-k", "a"]
     token = begin(idem, *args[1:], "--fingerprint", "one")
     equal(idem(*args).status, 75)
     equal(idem(*args, "--fingerprint", "two").status, 65)
@@ -537,7 +537,7 @@ def an_expired_lease_is_held_or_rerun():
 
 
 def until_it_waits(process):
-    """Until @process sleeps with the store open: it has seen the other attempt."""
+    """Until @process has the store open, and most likely has seen the other attempt."""
     files = f"/proc/{process.pid}/fd"
 
     def opened():
@@ -554,11 +554,16 @@ def a_waiter_gets_the_outcome():
     idem = Idem()
     ends = {"complete": 10, "release": 75, "fail": 79, "unknown": 76}
     for verb, status in ends.items():
-        token = begin(idem, "-k", verb)
-        with idem.start("begin", "-k", verb, "--wait", "20s") as waiter:
-            until_it_waits(waiter)
-            equal(idem(verb, "--token", token).status, 0)
-            equal(waiter.wait(PATIENCE), status)
+        for number in range(3):
+            key = f"{verb}{number}"
+            token = begin(idem, "-k", key)
+            with idem.start("begin", "-k", key, "--wait", "20s") as waiter:
+                until_it_waits(waiter)
+                equal(idem(verb, "--token", token).status, 0)
+                ended = waiter.wait(PATIENCE)
+            if ended != 0:  # Else it asked too late to see the attempt.
+                break
+        equal((verb, ended), (verb, status))
     begin(idem, "-k", "never")
     equal(idem("begin", "-k", "never", "--wait", "100ms").status, 75)
     token = begin(idem, "-k", "mine")

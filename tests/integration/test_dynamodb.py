@@ -125,13 +125,23 @@ def steps_by_hand_behave_alike():
         equal(program("begin", "-k", "a", "--on-expired-lease", "rerun", env=env)[0], 10)
 
 
-def price(counted, size, index):
+def any_of_three(measure, wanted):
+    """@measure, told a character for a key of its own, gives @wanted: what is answered
+    late is sent again, and counts twice."""
+    for mark in "abc":
+        got = measure(mark)
+        if got == wanted:
+            return
+    equal(got, wanted)
+
+
+def price(counted, size, index, mark="-"):
     """Requests and units of a new operation and of a duplicate."""
     more = "&clock=host" + ("" if index == "on" else "&index=off")
     with machine(counted.url, more) as env, tempfile.NamedTemporaryFile() as f:
         f.write(os.urandom(size))
         f.flush()
-        work = ("run", "-k", f"{size} {index}", "--", "cat", f.name)
+        work = ("run", "-k", f"{size}{mark}{index}", "--", "cat", f.name)
         program(*work, env=env)
         new = counted.take()
         program(*work, env=env)
@@ -151,8 +161,8 @@ def costs_what_the_page_says():
     with table("local") as url, counting.proxy(url) as counted:
         price(counted, 10001, "on")  # A server that has just begun is slow.
         for size, index, *told in rows:
-            equal([size, index, *price(counted, int(size), index)],
-                  [size, index, *(int(cell) for cell in told)])
+            any_of_three(lambda m, s=size, i=index: [s, i, *price(counted, int(s), i, m)],
+                         [size, index, *(int(cell) for cell in told)])
 
 
 @test
@@ -162,26 +172,33 @@ def needs_few_requests():
         price(counted, 10001, "on")  # A server that has just begun is slow.
         # A clock that has not to be learned first.
         with machine(counted.url, "&clock=host") as env:
-            work = ("run", "-k", "a", "--", "echo", "hi")
-            program(*work, env=env)
-            seen = counted.take()
-            equal([each[0] for each in seen], ["PutItem", "PutItem"])
-            # The item, and its entry in the index: made, and taken away.
-            equal([each[1] for each in seen], [2, 2])
-            equal(program(*work, env=env)[1], b"hi\n")
-            equal([each[0] for each in counted.take()], ["PutItem"])
+            def small(mark):
+                work = ("run", "-k", f"a{mark}", "--", "echo", "hi")
+                program(*work, env=env)
+                seen = counted.take()
+                equal(program(*work, env=env)[1], b"hi\n")
+                return [each[:2] for each in seen], [each[0] for each in counted.take()]
 
-            large = ("run", "-k", "b", "--", "sh", "-c",
-                     "head -c 3000 /dev/urandom | od -An -tx1")
-            program(*large, env=env)
-            seen = counted.take()
-            equal([each[0] for each in seen], ["PutItem", "BatchWriteItem", "PutItem"])
-            program(*large, env=env)
-            equal([each[0] for each in counted.take()], ["PutItem", "BatchGetItem"])
+            # The item, and its entry in the index: made, and taken away.
+            any_of_three(small, ([("PutItem", 2), ("PutItem", 2)], ["PutItem"]))
+
+            def large(mark):
+                work = ("run", "-k", f"b{mark}", "--", "sh", "-c",
+                        "head -c 3000 /dev/urandom | od -An -tx1")
+                program(*work, env=env)
+                seen = counted.take()
+                program(*work, env=env)
+                return [[each[0] for each in some] for some in (seen, counted.take())]
+
+            any_of_three(large, [["PutItem", "BatchWriteItem", "PutItem"],
+                                 ["PutItem", "BatchGetItem"]])
         with machine(counted.url, "&clock=host&index=off") as env:
-            program("run", "-k", "c", "--", "echo", "hi", env=env)
-            seen = counted.take()
-            equal([each[:2] for each in seen], [("PutItem", 1), ("PutItem", 1)])
+
+            def without_index(mark):
+                program("run", "-k", f"c{mark}", "--", "echo", "hi", env=env)
+                return [each[:2] for each in counted.take()]
+
+            any_of_three(without_index, [("PutItem", 1), ("PutItem", 1)])
 
 
 @test

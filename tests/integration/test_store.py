@@ -284,7 +284,7 @@ def leases_and_purges_are_counted():
     idem = shop("a.db")
     for policy in ("hold", "rerun", "hold"):
         key = policy + str(time.time())
-        run_ok(idem, "begin", "-k", key, "--lease", "2s", "--retention", "2s",
+        run_ok(idem, "begin", "-k", key, "--lease", "2s", "--retention", "1h",
                "--on-expired-lease", policy)  # fmt: skip
         again = ["begin", "-k", key, "--on-expired-lease", policy]
         if policy == "rerun":

@@ -16,7 +16,7 @@ import time
 import urllib.parse
 
 import chromium
-from patience import PATIENCE
+from patience import PATIENCE, until
 from tap import Idem, add, equal, kill_session, main, note, skip, test
 
 EVIL = '<script>document.title="taken";alert(1)</script>'
@@ -293,15 +293,21 @@ def another_site_can_do_nothing(page):
                 page.open(url)
                 if page.eval("location.pathname") != "/resolve":
                     page.await_load()
+                there = "document.readyState == 'complete' && location.pathname"
+                until(lambda: page.eval(there) == "/resolve", "the form is sent")
                 said = page.text("h1")
                 assert said in ("Nothing was done", "Who are you?"), said
                 equal((host, record(store, "order-44")), (host, before))
         equal(audit(), [])
         page.open("about:blank")
         page.call("Runtime.evaluate", expression=f"""document.body.innerHTML = '<iframe src="{s.url}"></iframe>'""")
-        time.sleep(1)
-        (frame,) = page.call("Page.getFrameTree")["frameTree"]["childFrames"]
-        equal((frame["frame"]["url"], frame["frame"]["unreachableUrl"]), ("chrome-error://chromewebdata/", s.url))
+
+        def refused():
+            (frame,) = page.call("Page.getFrameTree")["frameTree"].get("childFrames", [{"frame": {}}])
+            return frame["frame"] if "unreachableUrl" in frame["frame"] else None
+
+        frame = until(refused, "the frame is refused")
+        equal((frame["url"], frame["unreachableUrl"]), ("chrome-error://chromewebdata/", s.url))
 
         # The control: the same fields, sent from our own page, are obeyed.
         status, _ = s.request("POST", "/resolve", decision(store, "order-44", seal=seal_of(s)),

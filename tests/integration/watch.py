@@ -75,7 +75,7 @@ def killed_worker(store, key, expect):
 
 def tells_of_a_killed_worker(kind):
     with place(kind) as store:
-        killed_worker(store, "order-42", "3s" if kind == "sqlite" else "12s")
+        killed_worker(store, "order-42", "6s" if kind == "sqlite" else "12s")
         alive = begin(store, "order-43", "--expect", "1h", "--lease", "1h")
 
         early = watch(store, "--hook", HOOK)
@@ -161,7 +161,8 @@ def a_hook_that_fails_is_run_again():
         ("sleep 100 & sleep 100", b"status 124"),
         ("/nonexistent/pager", b"status 127"),
     ):
-        done = watch(store, "--hook", hook, "--hook-timeout", "200ms")
+        limit = "200ms" if "sleep" in hook else "20s"
+        done = watch(store, "--hook", hook, "--hook-timeout", limit)
         equal((done.status, lines(done.stdout)[0]["raised"]), (2, "failed"))
         assert word in done.stderr, done
     equal(lines(watch(store, "--hook", HOOK).stdout)[0]["raised"], "now")
