@@ -252,7 +252,8 @@ def killed_with_its_keeper(b):
     b.write("go.k", "")
     equal(b(*run_family("k", *SHORT)).status, 75)
     equal(first_answer(b, "k", *SHORT)[1].status, 0)
-    assert b.record("k")["started_ms"] >= lease_end_ms, (b.record("k"), lease_end_ms)
+    early_ms = lease_end_ms - b.record("k")["started_ms"]
+    assert early_ms < 100, early_ms  # Two clocks differ by some of them.
 
 
 @case
