@@ -218,17 +218,26 @@ static int run_machine(const struct plan *plan, unsigned machine, unsigned life)
 
 static pid_t start(const struct plan *plan, unsigned machine, unsigned life)
 {
-    pid_t pid = fork();
+    sigset_t term;
+    sigset_t before;
+    pid_t pid;
 
+    /* Told to stop before it listens, it would die of that. */
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &term, &before);
+    pid = fork();
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)signal(SIGTERM, stop);
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
         exit(run_machine(plan, machine, life));
     }
     if (pid < 0) {
         perror("driver");
         exit(1);
     }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 

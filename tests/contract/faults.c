@@ -352,11 +352,18 @@ static void open_impatient(struct fixture *f)
     open_again(f);
 }
 
+enum {
+    AT_ONCE_MS = 250, /* Less than an impatient store waits. */
+    BOUND_MS = 25000, /* Less than any other, on a machine that stands still. */
+    QUEUED = 100,     /* One by one they would wait longer than that. */
+    TRIES = 5
+};
+
 static void assert_bounded(long long since_ms, long long at_least_ms)
 {
     long long took_ms = now_ms() - since_ms;
 
-    if (took_ms < at_least_ms || took_ms > 2500) {
+    if (took_ms < at_least_ms || took_ms > BOUND_MS) {
         fail_with("it took %lld ms", took_ms);
     }
 }
@@ -420,13 +427,14 @@ TEST(lock, boundsTheWait)
 
 /* ROW(39) So it is where nearly all claims are new, and none is looked up before
  * its turn: what was done is replayed all the same, at first after the wait and
- * then at once. */
+ * then at once. A busy machine is asked again. */
 TEST(lock, holdsNoReplayBack)
 {
     struct fixture f;
     struct holder holder;
     struct idem_request request;
     long long since_ms;
+    long long took_ms = AT_ONCE_MS;
     char key[16];
     int i;
 
@@ -444,9 +452,12 @@ TEST(lock, holdsNoReplayBack)
     since_ms = now_ms();
     expect(f.store, &request, IDEM_REPLAY);
     assert_bounded(since_ms, 0);
-    since_ms = now_ms();
-    expect(f.store, &request, IDEM_REPLAY);
-    assert_true(now_ms() - since_ms < 250);
+    for (i = 0; i < TRIES && took_ms >= AT_ONCE_MS; i++) {
+        since_ms = now_ms();
+        expect(f.store, &request, IDEM_REPLAY);
+        took_ms = now_ms() - since_ms;
+    }
+    assert_true(took_ms < AT_ONCE_MS);
     end_holder(&holder);
 
     /* And with the lock free they are replays and nothing else. */
@@ -482,7 +493,7 @@ TEST(lock, boundsTheWaitOfAQueue)
         assert_ok(idem_queue_create(f.store, &queue, &why));
         holder = start_holder(&f, holds[h]);
         since_ms = now_ms();
-        for (i = 0; i < 10; i++) {
+        for (i = 0; i < QUEUED; i++) {
             char key[16];
 
             (void)snprintf(key, sizeof(key), "k%d", i);
@@ -490,7 +501,7 @@ TEST(lock, boundsTheWaitOfAQueue)
             assert_ok(idem_op_begin(&request, &op, &why));
             assert_ok(idem_queue_submit(queue, op, &why));
         }
-        for (i = 0; i < 10; i++) {
+        for (i = 0; i < QUEUED; i++) {
             op = idem_queue_reap(queue, -1);
             assert_non_null(op);
             assert_code(IDEM_EUNAVAILABLE, idem_op_code(op));

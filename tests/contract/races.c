@@ -11,7 +11,8 @@
 
 enum {
     CALLERS = 64,
-    HANDLES = 4
+    HANDLES = 4,
+    PATIENCE_MS = 60000
 };
 
 /* What all threads of a race share. */
@@ -119,7 +120,7 @@ TEST(race, givesEveryWaiterTheResult)
     open_real(&f);
     open_handles(&f, &race);
     race.request = claim("k");
-    race.request.wait_ms = 20000;
+    race.request.wait_ms = PATIENCE_MS;
     threads_run(CALLERS, claim_and_work, &race);
     close_handles(&f, &race);
     assert_int_equal(race.errors, 0);
@@ -399,7 +400,7 @@ static void wait_or_complete(void *ctx, size_t i)
     struct idem_attempt *attempt;
 
     if (i < WAITERS) {
-        request.wait_ms = 20000;
+        request.wait_ms = PATIENCE_MS;
         if (idem_begin(s->f->store, &request, &attempt, NULL) == 0) {
             s->woken_ms[i] = now_ms();
             s->verdicts[i] = (int)attempt->verdict;
@@ -475,7 +476,7 @@ static int work_through(struct fixture *f, struct ledger *ledger, unsigned from)
     struct idem_store *store;
     unsigned i;
 
-    if (idem_open(url_of(f), NULL, &store, NULL) != 0) {
+    if (idem_open(url_of(f), &f->options, &store, NULL) != 0) {
         return 1;
     }
     for (i = 0; i < KEYS; i++) {
@@ -486,7 +487,7 @@ static int work_through(struct fixture *f, struct ledger *ledger, unsigned from)
 
         (void)snprintf(key, sizeof(key), "k%u", n);
         request = claim(key);
-        request.wait_ms = 10000;
+        request.wait_ms = PATIENCE_MS;
         if (idem_begin(store, &request, &attempt, NULL) != 0) {
             add(&ledger->errors);
             continue;

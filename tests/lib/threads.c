@@ -9,6 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+enum {
+    CHILD_MS = 120000
+};
+
 struct runner {
     pthread_t thread;
     pthread_barrier_t *start;
@@ -91,7 +95,7 @@ void thread_join(struct thread *thread)
 
 int child_run(int (*work)(void *ctx), void *ctx)
 {
-    long long until_ms = now_ms() + 20000;
+    long long until_ms = now_ms() + CHILD_MS;
     int status = 0;
     pid_t pid;
 

@@ -15,7 +15,7 @@ struct thread *thread_start(void (*work)(void *ctx), void *ctx);
 void thread_join(struct thread *thread);
 
 /* Runs @work in a forked child and returns what it returned, at most 255. -1: it
- * died of a signal, or ran longer than 20 seconds. */
+ * died of a signal, or ran longer than two minutes. */
 int child_run(int (*work)(void *ctx), void *ctx);
 
 /* CLOCK_MONOTONIC. */

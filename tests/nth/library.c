@@ -42,7 +42,7 @@ enum {
     MODES = sizeof(modes) / sizeof(modes[0]),
     FAULTS = sizeof(faults) / sizeof(faults[0]),
     EVERY_UNTIL = 6, /* From here on a short run leaves some out. */
-    PATIENCE_S = 30,
+    PATIENCE_S = 120,
 };
 
 /* What the parent and the child, which may die, have in common. */

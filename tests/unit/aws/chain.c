@@ -137,6 +137,9 @@ TEST(chain, renewsBeforeTheEnd)
 TEST(chain, keepsWhatItHas)
 {
     int64_t end_ms = idem__mono_ms() + 30000;
+    char key[16];
+    int rc;
+    int i;
 
     begin_source();
     assert_int_equal(await(BEGIN_MS), 0);
@@ -151,12 +154,19 @@ TEST(chain, keepsWhatItHas)
     assert_string_equal(credentials->access_key, "A1");
     assert_code(IDEM_EUNAVAILABLE, await(END_MS));
     assert_why("credential_process: sh exited with status 1");
+    /* Asked soon it is not run again; a machine that stood still asks too late. */
+    rc = ask(END_MS);
+    for (i = 0; i < 5 && rc == 1; i++) {
+        assert_code(IDEM_EUNAVAILABLE, await(END_MS));
+        rc = ask(END_MS);
+    }
+    assert_code(IDEM_EUNAVAILABLE, rc);
     assert_int_equal(unlink(path_of("fail")), 0);
-    assert_code(IDEM_EUNAVAILABLE, ask(END_MS));
     (void)usleep(1100000);
     /* What has ended by our clock is used a while: the service decides. */
     assert_int_equal(await(END_MS), 0);
-    assert_string_equal(credentials->access_key, "A4");
+    (void)snprintf(key, sizeof(key), "A%d", (int)runs());
+    assert_string_equal(credentials->access_key, key);
     assert_int_equal(ask(END_MS + MINUTE_MS - 1), 0);
     end_source();
 }

@@ -884,7 +884,8 @@ TEST(held, isNobodyElses)
 
 enum {
     MANY = 40,
-    REPLAYERS = 4
+    REPLAYERS = 4,
+    PATIENCE_MS = 60000
 };
 
 static int replay_all(void *ctx, const struct idem_journal_info *info,
@@ -922,11 +923,13 @@ TEST(held, isToldByOne)
     for (i = 0; i < REPLAYERS; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
+            struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
             unsigned by_state[IDEM_JOURNAL_NEWER + 1] = {0};
             struct idem_journal *journal;
             struct idem_store *store;
 
-            if (idem_open(p.url, NULL, &store, NULL) != 0 ||
+            options.timeout_ms = PATIENCE_MS;
+            if (idem_open(p.url, &options, &store, NULL) != 0 ||
                 idem_journal_open(p.directory, NULL, &journal, NULL) != 0 ||
                 idem_journal_replay(journal, store, NULL, replay_all, by_state,
                                     NULL) != 0) {

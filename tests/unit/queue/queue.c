@@ -12,6 +12,13 @@
 #include <poll.h>
 #include <unistd.h>
 
+enum {
+    AT_ONCE_MS = 50,
+    BOUND_MS = 30000,
+    LOST_MS = 60000, /* So long a wait lasts that nothing ends. */
+    TRIES = 5
+};
+
 static enum script_does answer(struct script *script, struct idem_op *op)
 {
     (void)script;
@@ -98,24 +105,32 @@ TEST(reap, doesNotWaitForNothing)
     long long before_ms = now_ms();
 
     assert_null(idem_queue_reap(queue, -1));
-    assert_null(idem_queue_reap(queue, 60000));
-    assert_true(now_ms() - before_ms < 1000);
+    assert_null(idem_queue_reap(queue, LOST_MS));
+    assert_true(now_ms() - before_ms < BOUND_MS);
     idem_queue_destroy(queue);
     idem_close(store);
 }
 
-/* It waits as long as it was told, and not at all if told so. */
+/* It waits as long as it was told, and not at all if told so. A busy machine is
+ * asked again. */
 TEST(reap, endsAtItsTimeout)
 {
     struct script script;
     struct idem_store *store = script_open(&script, leave_waiting, NULL);
     struct idem_queue *queue = make_queue(store);
-    long long before_ms = now_ms();
+    long long took_ms = AT_ONCE_MS;
+    long long before_ms;
+    int i;
 
     submit(queue, make_op("a"));
-    assert_null(idem_queue_reap(queue, 0));
-    assert_null(idem_queue_reap(queue, 0));
-    assert_true(now_ms() - before_ms < 50);
+    for (i = 0; i < TRIES && took_ms >= AT_ONCE_MS; i++) {
+        before_ms = now_ms();
+        assert_null(idem_queue_reap(queue, 0));
+        assert_null(idem_queue_reap(queue, 0));
+        took_ms = now_ms() - before_ms;
+    }
+    assert_true(took_ms < AT_ONCE_MS);
+    before_ms = now_ms();
     assert_null(idem_queue_reap(queue, 60));
     assert_true(now_ms() - before_ms >= 60);
     assert_int_equal(idem_queue_len(queue), 1);
@@ -277,8 +292,8 @@ TEST(sleep, endsAtDeadlineOrPoke)
 
     before_ms = now_ms();
     idem_queue_poke(queue);
-    idem_queue_sleep(queue, before_ms + 5000);
-    assert_true(now_ms() - before_ms < 2000);
+    idem_queue_sleep(queue, before_ms + LOST_MS);
+    assert_true(now_ms() - before_ms < BOUND_MS);
 
     idem_queue_sleep(queue, 0);
     assert_false(idem_queue_ready(queue));

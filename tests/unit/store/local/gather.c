@@ -6,6 +6,11 @@
 #include "test.h"
 #include "threads.h"
 
+enum {
+    PATIENCE_MS = 40000,
+    LONG_MS = 100000 /* So long a wait would be that nothing bounds. */
+};
+
 /* One leader's wait with @pending ops. True if it waited, for nobody. */
 static bool waits(struct idem__gather *gather, size_t pending)
 {
@@ -95,16 +100,17 @@ TEST(gather, endsWhenTheyCome)
     struct thread *thread;
 
     (void)pthread_mutex_init(&company.mutex, NULL);
-    company.gather.wait_max_ns = idem__time_ns(10000);
-    company.gather.batch_ns = idem__time_ns(20000);
+    company.gather.wait_max_ns = idem__time_ns(LONG_MS);
+    company.gather.batch_ns = idem__time_ns(2 * LONG_MS);
     company.gather.vain = 8;
-    thread = thread_start(come, &company);
+    /* Nobody comes before the wait. */
     (void)pthread_mutex_lock(&company.mutex);
+    thread = thread_start(come, &company);
     idem__gather_wait(&company.gather, &company.pending, &company.mutex);
     (void)pthread_mutex_unlock(&company.mutex);
     thread_join(thread);
     assert_int_equal(company.pending, 2);
-    assert_true(now_ms() - since_ms >= 20 && now_ms() - since_ms < 9000);
+    assert_true(now_ms() - since_ms >= 20 && now_ms() - since_ms < PATIENCE_MS);
     assert_int_equal(company.gather.vain, 4);
     (void)pthread_mutex_destroy(&company.mutex);
 }
@@ -115,13 +121,13 @@ TEST(gather, isBounded)
     struct idem__gather gather = after(2, 0);
     long long since_ms = now_ms();
 
-    gather.batch_ns = idem__time_ns(100000);
+    gather.batch_ns = idem__time_ns(LONG_MS);
     assert_true(waits(&gather, 1));
-    assert_true(now_ms() - since_ms < 1000);
+    assert_true(now_ms() - since_ms < PATIENCE_MS);
     gather = after(2, 0);
-    gather.wait_max_ns = idem__time_ns(100000);
+    gather.wait_max_ns = idem__time_ns(LONG_MS);
     gather.batch_ns = idem__time_ns(40);
     since_ms = now_ms();
     assert_true(waits(&gather, 1));
-    assert_true(now_ms() - since_ms >= 19 && now_ms() - since_ms < 1000);
+    assert_true(now_ms() - since_ms >= 19 && now_ms() - since_ms < PATIENCE_MS);
 }

@@ -14,18 +14,21 @@ enum {
     DEATHS = 130, /* More than other stores have places for. */
     AT_ONCE = 10, /* More than a log has marks for readers. */
     EACH_READS = 20,
+    PATIENCE_MS = 60000,
 };
 
 static char path[300];
 
 static struct idem_store *open_new(const char *name)
 {
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store;
     char url[400];
 
+    options.timeout_ms = PATIENCE_MS;
     (void)snprintf(path, sizeof(path), "%s", temp_path(name));
     (void)snprintf(url, sizeof(url), "sqlite:%s", path);
-    assert_ok(idem_open(url, NULL, &store, &why));
+    assert_ok(idem_open(url, &options, &store, &why));
     return store;
 }
 

@@ -15,7 +15,7 @@ enum {
     PROCESSES = CLAIMANTS + SWEEPERS,
     ROUNDS = 150,
     ROUNDS_LONG = 10000,
-    LEASE_MS = 2000,
+    LEASE_MS = 600000, /* Longer than a machine stands still. */
     PATIENCE_S = 60,
 };
 
@@ -63,6 +63,7 @@ static struct idem_store *open_shifted(void)
     struct idem_store *store;
 
     options.host.clock = shifted_clock;
+    options.timeout_ms = PATIENCE_S * 1000;
     assert_ok(idem_open(url, &options, &store, &why));
     return store;
 }
