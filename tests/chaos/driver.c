@@ -75,7 +75,7 @@ static int read_clocks(void *ctx, struct idem_clock_reading *ret_reading)
     int64_t boot_ms = read_ms(CLOCK_BOOTTIME);
 
     ret_reading->boot_ms =
-        boot_ms + boot_ms / 1000000 * clocks->ppm + clocks->boot_ms;
+        boot_ms + boot_ms * clocks->ppm / 1000000 + clocks->boot_ms;
     ret_reading->wall_ms = read_ms(CLOCK_REALTIME) + clocks->wall_ms;
     memcpy(ret_reading->boot_id, clocks->boot_id, sizeof(clocks->boot_id));
     return 0;
