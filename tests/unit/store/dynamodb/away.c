@@ -11,7 +11,7 @@
 
 enum {
     AT_ONCE = 50,
-    TRIED_MAX = 60, /* By then it is asked for ever. */
+    TRIED_MAX = 200, /* By then it is asked for ever. */
 };
 
 /* A port of this host on which nobody listens. */
