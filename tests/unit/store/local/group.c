@@ -585,21 +585,26 @@ static unsigned call_all(struct store *store, struct idem_queue *queue,
     return store->runs;
 }
 
-/* Callers on threads of their own lead each other: all are answered, and those
- * that came while a batch was under way share the next one. */
-TEST(group, handsLeadershipOn)
+static void assert_batches_are_shared(bool thread)
 {
     unsigned runs = FEW;
     int tries;
 
     for (tries = 0; tries < TRIES && runs >= FEW; tries++) {
         struct store store;
-        struct idem_queue *queue = open_store(&store, false, 4096);
+        struct idem_queue *queue = open_store(&store, thread, 4096);
 
         runs = call_all(&store, queue, CALLERS, /* pause_ms= */ 1);
         assert_true(runs >= CALLS);
     }
     assert_true(runs < FEW);
+}
+
+/* Callers on threads of their own lead each other: all are answered, and those
+ * that came while a batch was under way share the next one. */
+TEST(group, handsLeadershipOn)
+{
+    assert_batches_are_shared(/* thread= */ false);
 }
 
 /* Callers that come back at once share all batches, and do not take turns in two
@@ -709,16 +714,7 @@ TEST(thread, doesTheWork)
 /* Many callers and one thread that works for them all. */
 TEST(thread, worksForMany)
 {
-    unsigned runs = FEW;
-    int tries;
-
-    for (tries = 0; tries < TRIES && runs >= FEW; tries++) {
-        struct store store;
-        struct idem_queue *queue = open_store(&store, true, 4096);
-
-        runs = call_all(&store, queue, CALLERS, /* pause_ms= */ 1);
-    }
-    assert_true(runs < FEW);
+    assert_batches_are_shared(/* thread= */ true);
 }
 
 /* It ends when the store is closed, also with nothing ever done. */
