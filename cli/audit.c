@@ -84,25 +84,43 @@ static void append(int fd, struct cli_json *line)
     free(text);
 }
 
+static void begin(struct cli_json *line, const char *event,
+                  const struct idem_record *before, uint64_t fence,
+                  const struct cli_decision *decision, int code)
+{
+    cli_log_begin(line, code == 0 ? "info" : "warning", event);
+    cli_log_identity(line, before);
+    cli_json_count(line, "fence", fence);
+    cli_json_text(line, "before", idem_status_name(idem_record_status(before)));
+    cli_json_text(line, "after", idem_status_name(decision->status));
+    cli_json_bytes(line, "owner", before->owner);
+    cli_json_bytes(line, "who", idem_str(decision->who));
+    cli_json_bytes(line, "why", idem_str(decision->why));
+    cli_json_text(line, "answer", idem_error_name(code));
+}
+
 static void keep(const struct cli_audit *audit,
                  const struct idem_record *before, uint64_t fence,
                  const struct cli_decision *decision, int code)
 {
     struct cli_json line;
 
-    if (audit->fd < 0) {
-        return;
+    if (audit->fd >= 0) {
+        begin(&line, "resolve", before, fence, decision, code);
+        append(audit->fd, &line);
     }
-    cli_log_begin(&line, code == 0 ? "info" : "warning", "resolve");
-    cli_log_identity(&line, before);
-    cli_json_count(&line, "fence", fence);
-    cli_json_text(&line, "before", idem_status_name(before->status));
-    cli_json_text(&line, "after", idem_status_name(decision->status));
-    cli_json_bytes(&line, "owner", before->owner);
-    cli_json_bytes(&line, "who", idem_str(decision->who));
-    cli_json_bytes(&line, "why", idem_str(decision->why));
-    cli_json_text(&line, "answer", idem_error_name(code));
-    append(audit->fd, &line);
+}
+
+/* A record names its key, which IDEM_LOG_KEYS may forbid. */
+static void add_record(struct cli_json *line, const struct idem_record *before)
+{
+    struct cli_json record;
+
+    if (cli_log_shows_keys()) {
+        cli_json_init(&record);
+        cli_json_record(&record, before, /* with_bytes= */ true);
+        cli_json_object(line, "record", &record);
+    }
 }
 
 int cli_decide(struct idem_store *store, const struct cli_audit *audit,
@@ -118,7 +136,32 @@ int cli_decide(struct idem_store *store, const struct cli_audit *audit,
         outcome.result = *decision->result;
     }
     rc = idem_resolve(store, before->scope, before->key, fence,
-                      idem_str(decision->who), &outcome, ret_error);
+                      idem_str(decision->who), &outcome,
+                      decision->force ? IDEM_RESOLVE_FORCE : 0, ret_error);
     keep(audit, before, fence, decision, rc);
+    return rc;
+}
+
+int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
+                      const struct idem_record *before, uint64_t fence,
+                      const char *who, const char *why,
+                      struct idem_error *ret_error)
+{
+    const struct cli_decision decision = {
+        .status = IDEM_STATUS_RETRY,
+        .who = who,
+        .why = why,
+    };
+    struct cli_json line;
+    int rc = idem_reopen(store, before->scope, before->key, fence,
+                         idem_str(who), idem_str(why), ret_error);
+
+    if (audit->fd >= 0) {
+        begin(&line, "reopen", before, fence, &decision, rc);
+        if (rc == 0) {
+            add_record(&line, before);
+        }
+        append(audit->fd, &line);
+    }
     return rc;
 }

@@ -23,6 +23,7 @@ enum cli_exit {
     CLI_CONFIG = 78,
     CLI_FAILED = 79,
     CLI_NOT_RECORDED = 80,
+    CLI_OUTPUT_LOST = 81, /* idem run: on record, but not passed on. */
     CLI_CANNOT_EXECUTE = 126,
     CLI_NOT_FOUND = 127,
 };
@@ -72,8 +73,11 @@ struct cli_command {
     struct cli_option *options;  /* Ends with a name of NULL. */
     /* @argc and @argv: what follows the options ("--" removed). */
     int (*run)(const struct cli_command *command, int argc, char **argv);
-    bool takes_command;          /* What follows "--" is a command line. */
-    bool takes_event;            /* And @FILE or - may stand before it. */
+    bool takes_command; /* What follows "--" is a command line. */
+    bool takes_event;   /* And @FILE or - may stand before it. */
+    bool takes_key;     /* An operand names a record. */
+    const char *hint;   /* How an attempt is named, for an argument or a -k that
+                         is not taken; NULL: nothing to say. */
     const char *const *operands; /* NULL-terminated words that may follow the
                                     options; NULL: anything. */
 };
@@ -82,10 +86,10 @@ extern const struct cli_command *const cli_commands[]; /* Ends with NULL. */
 
 /* One const struct cli_command per cmd_*.c (cli_run in run/). */
 extern const struct cli_command cli_run, cli_begin, cli_complete, cli_fail,
-    cli_release, cli_unknown, cli_renew, cli_show, cli_list, cli_resolve,
-    cli_stats, cli_watch, cli_doctor, cli_top, cli_ui, cli_reconcile, cli_store,
-    cli_export, cli_import, cli_purge, cli_limit, cli_key, cli_gateway,
-    cli_lambda, cli_consume, cli_completion;
+    cli_release, cli_retry, cli_unknown, cli_renew, cli_show, cli_list,
+    cli_resolve, cli_reopen, cli_stats, cli_watch, cli_doctor, cli_top, cli_ui,
+    cli_reconcile, cli_store, cli_export, cli_import, cli_purge, cli_limit,
+    cli_key, cli_gateway, cli_lambda, cli_consume, cli_completion;
 
 /* Parses the options of @command. @argv[0] is the command's name; on success
  * its operands are @argv[*@ret_first] to the end, moved behind the options
@@ -106,11 +110,18 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_usage(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A usage error for the first argument of a command that takes none, with its
+ * hint. */
+int cli_unexpected(const struct cli_command *command, const char *argument);
+
 /* The exit status of an error: one switch for all commands. */
 int cli_exit_of(int code);
 
 /* Says the sentence of @error and returns its exit status. */
 int cli_fail_with(const struct idem_error *error);
+
+/* --no-create was given. */
+extern bool cli_no_create;
 
 /* Opens the store of --store, else $IDEM_STORE, else the default path
  * ($XDG_STATE_HOME/idem/idem.db, ~/.local/state/idem/idem.db, root:
@@ -118,6 +129,10 @@ int cli_fail_with(const struct idem_error *error);
  * idem_open_options. Returns 0 or an exit status, after saying why. */
 int cli_open_store(const char *store_url, unsigned flags,
                    struct idem_store **ret_store);
+
+/* Of @flags, for verbs of operators that write: they wait for a store far away for
+ * three seconds, as those do that only read. */
+#define CLI_OPEN_FOR_PERSON (1U << 30)
 
 /* The same for a caller that has its own @host (may be NULL). */
 int cli_open_store_as(const char *store_url, unsigned flags,
@@ -157,10 +172,16 @@ void cli_progress_end(void);
 
 /* ---- Options that several commands have -------------------------------- */
 
+/* Two options: the second is that of cli_open_store(), whoever calls it. */
 #define CLI_OPTION_STORE(to)                                                   \
+    {.name = "store",                                                          \
+     .kind = CLI_TEXT,                                                         \
+     .target = (to),                                                           \
+     .arg = "URL",                                                             \
+     .help = "where the records are (default: $IDEM_STORE)"},                  \
     {                                                                          \
-        .name = "store", .kind = CLI_TEXT, .target = (to), .arg = "URL",       \
-        .help = "where the records are (default: $IDEM_STORE)"                 \
+        .name = "no-create", .kind = CLI_FLAG, .target = &cli_no_create,       \
+        .help = "fail where there is no store, and make none"                  \
     }
 
 #define CLI_OPTION_SCOPE(to)                                                   \
@@ -230,9 +251,10 @@ void cli_open_std_fds(void);
 #define CLI_OUTPUT_TYPE "application/vnd.idem.output"
 
 /* Writes the recorded output to @out and @err (descriptors; negative: left
- * out). Stops writing to one that fails. 0, or -1 if the frames are
- * malformed. */
-int cli_frames_write(struct idem_slice bytes, int out, int err);
+ * out). Stops writing to one that fails. 0, or -1 if the frames are malformed.
+ * *@ret_out_error: errno of the write to @out that failed; 0: none did. */
+int cli_frames_write(struct idem_slice bytes, int out, int err,
+                     int *ret_out_error);
 
 /* The exit status that @meta ("exit 3\n" or "signal 9\n") stands for, as a
  * shell would give it; -1 if it says none. */

@@ -139,7 +139,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int status;
 
     if (argc > 0) {
-        return cli_usage(command, "begin runs no command; use idem run");
+        return cli_unexpected(command, argv[0]);
     }
     args.claim.by_caller = true; /* We are gone when the work begins. */
     status = cli_request_init(&request, command, &args.claim, argc, argv);
@@ -179,4 +179,6 @@ const struct cli_command cli_begin = {
     .examples = examples,
     .options = options,
     .run = run,
+    .hint = "name the key with --key KEY; a command is run by: idem run -k "
+            "KEY -- COMMAND",
 };

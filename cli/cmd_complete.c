@@ -8,6 +8,7 @@ static struct {
     const char *result;
     struct cli_result_spec spec;
     struct cli_journal_choice journal;
+    bool json;
     const char *store;
 } args;
 
@@ -21,7 +22,7 @@ static int complete(const struct cli_command *command,
     struct cli_held held;
     int status;
 
-    status = cli_hold(command, args.token, args.store, &held);
+    status = cli_hold(command, args.token, args.store, args.json, &held);
     return status != 0 ? status : cli_held_end(&held, &outcome, &args.journal);
 }
 
@@ -30,9 +31,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_result result;
     int status;
 
-    (void)argv;
     if (argc > 0) {
-        return cli_usage(command, "the result is said with --result");
+        return cli_unexpected(command, argv[0]);
     }
     status = cli_journal_choose(command, &args.journal);
     if (status != 0) {
@@ -59,6 +59,7 @@ static struct cli_option options[] = {
      .help = "TEXT, @FILE or - for stdin (default: empty)"},
     CLI_RESULT_OPTIONS(&args.spec),
     CLI_OPTION_JOURNAL(&args.journal),
+    CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -78,4 +79,5 @@ const struct cli_command cli_complete = {
     .examples = examples,
     .options = options,
     .run = run,
+    .hint = CLI_HELD_HINT,
 };

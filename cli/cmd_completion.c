@@ -1,18 +1,174 @@
 /* idem completion: prints what a shell needs to complete our command lines. */
 #include "cli.h"
 #include "completion.h"
+#include "fields.h"
+
+#include <stdlib.h>
+
+/* ---- Words from the store -------------------------------------------------- */
+
+#define NEWEST 200 /* More than anybody reads through. */
+
+/* What was printed last, so that a scope with many keys is offered once. */
+struct offering {
+    bool scopes;
+    uint64_t left;
+    char last[4 * IDEM_SCOPE_MAX + 1];
+};
+
+static void offer_scope(struct offering *offering, struct idem_slice scope)
+{
+    char text[sizeof(offering->last)];
+
+    (void)cli_escape(scope, text, sizeof(text));
+    if (scope.len > 0 && strcmp(text, offering->last) != 0) {
+        (void)puts(text);
+        (void)strcpy(offering->last, text);
+        offering->left--;
+    }
+}
+
+/* As it is typed after -k, too: one that has to be escaped is left out. */
+static void offer_key(struct offering *offering, struct idem_slice key)
+{
+    bool marked = key.len >= strlen(CLI_ESCAPED) &&
+                  memcmp(key.base, CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0;
+
+    if (cli_is_seen(key) && !marked) {
+        (void)fwrite(key.base, 1, key.len, stdout);
+        (void)putchar('\n');
+        offering->left--;
+    }
+}
+
+static int offer(void *ctx, int code, const struct idem_record *r)
+{
+    struct offering *offering = ctx;
+
+    if (code != 0) {
+        return 0;
+    }
+    if (offering->scopes) {
+        offer_scope(offering, r->scope);
+    } else {
+        offer_key(offering, r->key);
+    }
+    return offering->left == 0;
+}
+
+/* Only a local store is asked: each request to a table has its price. */
+static int offer_from_store(bool scopes)
+{
+    struct offering offering = {.scopes = scopes, .left = NEWEST};
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    char *url;
+    int status = cli_store_url(/* store_url= */ NULL, /* make= */ false, &url);
+    bool is_local;
+
+    if (status != 0) {
+        return status;
+    }
+    is_local = strncmp(url, "sqlite:", strlen("sqlite:")) == 0;
+    free(url);
+    if (!is_local) {
+        return CLI_OK;
+    }
+    status = cli_open_store(/* store_url= */ NULL, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    error.code = idem_list(store, &filter, offer, &offering,
+                           /* ret_now_ms= */ NULL, &error);
+    idem_close(store);
+    return error.code == 0 ? CLI_OK : cli_fail_with(&error);
+}
+
+static int offer_keys(void)
+{
+    return offer_from_store(/* scopes= */ false);
+}
+
+static int offer_scopes(void)
+{
+    return offer_from_store(/* scopes= */ true);
+}
+
+/* ---- Words that are always the same ---------------------------------------- */
+
+static int offer_fields(void)
+{
+    cli_fields_print_names(stdout, "\n");
+    (void)putchar('\n');
+    return CLI_OK;
+}
+
+static int offer_statuses(void)
+{
+    (void)puts("in_progress\ncompleted\nfailed\nunknown\nreleased\nretry");
+    return CLI_OK;
+}
+
+const char *cli_complete_asks(const struct cli_option *option)
+{
+    static const char *const rows[][2] = {
+        {"key", "keys"},    {"scope", "scopes"},    {"fields", "fields"},
+        {"sort", "fields"}, {"status", "statuses"}, {NULL, NULL},
+    };
+    size_t i;
+
+    for (i = 0; rows[i][0] != NULL; i++) {
+        if (strcmp(rows[i][0], option->name) == 0) {
+            return rows[i][1];
+        }
+    }
+    return NULL;
+}
+
+/* ---- The command ----------------------------------------------------------- */
+
+static int bash(void)
+{
+    cli_complete_bash();
+    return CLI_OK;
+}
+
+static int zsh(void)
+{
+    cli_complete_zsh();
+    return CLI_OK;
+}
+
+static int fish(void)
+{
+    cli_complete_fish();
+    return CLI_OK;
+}
+
+static const struct {
+    const char *name;
+    int (*print)(void);
+} rows[] = {
+    {"bash", bash},
+    {"zsh", zsh},
+    {"fish", fish},
+    {"keys", offer_keys},
+    {"scopes", offer_scopes},
+    {"fields", offer_fields},
+    {"statuses", offer_statuses},
+};
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    if (argc == 1 && strcmp(argv[0], "bash") == 0) {
-        cli_complete_bash();
-        return CLI_OK;
+    size_t i;
+
+    for (i = 0; argc == 1 && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(argv[0], rows[i].name) == 0) {
+            return rows[i].print();
+        }
     }
-    if (argc == 1 && strcmp(argv[0], "zsh") == 0) {
-        cli_complete_zsh();
-        return CLI_OK;
-    }
-    return cli_usage(command, "say which shell: bash or zsh");
+    return cli_usage(command, "say which shell: bash, zsh or fish");
 }
 
 static struct cli_option options[] = {
@@ -22,15 +178,16 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "source <(idem completion bash)    # in ~/.bashrc",
     "source <(idem completion zsh)     # in ~/.zshrc, after compinit",
+    "idem completion fish | source     # in ~/.config/fish/config.fish",
     NULL,
 };
 
-static const char *const shells[] = {"bash", "zsh", NULL};
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
 
 const struct cli_command cli_completion = {
     .name = "completion",
     .summary = "print the completions for a shell",
-    .usage = "idem completion bash|zsh",
+    .usage = "idem completion bash|zsh|fish",
     .examples = examples,
     .options = options,
     .run = run,

@@ -49,7 +49,7 @@ static int check_path(const char *path)
     struct stat st;
 
     if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        cli_say("%s is no regular file; to write to what it is, say: "
+        cli_say("%s is not a regular file; to write to what it is, say: "
                 "idem export - >%s",
                 path, path);
         return CLI_USAGE;

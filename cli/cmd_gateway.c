@@ -78,6 +78,10 @@ static int check_words(const struct cli_command *command)
     } words[] = {
         {"scope-header", args.config.scope_header, gateway_header_check},
         {"methods", args.config.methods, check_methods},
+        {"outcome", args.config.outcomes, gateway_outcomes_check},
+        {"cors-origin", args.config.cors_origin, gateway_origins_check},
+        {"routes", args.config.routes, gateway_routes_check},
+        {"access-log", args.config.access_log, gateway_path_check},
         {"tls-cert", args.config.tls_cert, gateway_path_check},
         {"tls-key", args.config.tls_key, gateway_path_check},
         {"module", args.module, gateway_path_check},
@@ -203,6 +207,7 @@ static int journal_directory(const char *url, bool make, char **ret_directory)
 struct places {
     char *url;
     char *journal;
+    char *access_log;
 };
 
 static int find_places(bool make, struct places *ret_places)
@@ -212,6 +217,12 @@ static int find_places(bool make, struct places *ret_places)
 
     if (status == 0) {
         status = journal_directory(places.url, make, &places.journal);
+    }
+    if (status == 0 && args.config.access_log != NULL &&
+        args.config.access_log[0] != '/') {
+        places.access_log = strdup(args.config.access_log);
+        status = make_absolute("", &places.access_log);
+        args.config.access_log = places.access_log;
     }
     args.config.store = places.url;
     args.config.journal = places.journal;
@@ -223,17 +234,30 @@ static void places_finish(struct places *places)
 {
     free(places->url);
     free(places->journal);
+    free(places->access_log);
 }
 
-/* Whatever is wrong with the store is said before nginx starts, by us. */
+/* Reports what is wrong with the store before nginx starts. Opening it does not ask
+ * a remote one, so a key is looked up: a table that is missing, or that these
+ * credentials may not read, is noticed here. */
 static int try_store(const char *url)
 {
+    struct idem_error error = {0};
+    struct idem_answer *found = NULL;
     struct idem_store *store;
     int status = cli_open_store(url, /* flags= */ 0, &store);
+    int code;
 
-    if (status == 0) {
-        idem_close(store);
+    if (status != 0) {
+        return status;
     }
+    code =
+        idem_get(store, idem_str(""), idem_str("idem gateway"), &found, &error);
+    if (code != 0 && code != IDEM_ENOTFOUND) {
+        status = cli_fail_with(&error);
+    }
+    idem_answer_destroy(found);
+    idem_close(store);
     return status;
 }
 
@@ -310,8 +334,11 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
         status = gateway_directory_make(&args.config, &directory);
     }
     if (status == 0) {
+        int watched = gateway_directory_watch(directory);
+
         status = serve_in(directory, nginx, socket);
         gateway_directory_remove(directory);
+        (void)close(watched);
         free(directory);
     }
     places_finish(&places);
@@ -392,6 +419,40 @@ static struct cli_option options[] = {
      .target = &args.config.methods,
      .arg = "LIST",
      .help = "which requests have keys (default: POST,PATCH)"},
+    {.name = "outcome",
+     .kind = CLI_TEXT,
+     .target = &args.config.outcomes,
+     .arg = "LIST",
+     .help = "what a status says of the work, as in 500=retry,502-504=unknown"},
+    {.name = "routes",
+     .kind = CLI_TEXT,
+     .target = &args.config.routes,
+     .arg = "LIST",
+     .help = "only requests to these paths have keys, as in /pay,/orders"},
+    {.name = "cors-origin",
+     .kind = CLI_TEXT,
+     .target = &args.config.cors_origin,
+     .arg = "LIST",
+     .help = "origins whose scripts may read replays and our own answers"},
+    {.name = "max-request",
+     .kind = CLI_SIZE,
+     .target = &args.config.max_request,
+     .arg = "SIZE",
+     .help = "refuse a larger request with a key (default: 16M)",
+     .min = 1,
+     .max = INT64_C(1) << 40},
+    {.name = "max-response",
+     .kind = CLI_SIZE,
+     .target = &args.config.max_response,
+     .arg = "SIZE",
+     .help = "do not keep a larger answer (default: 16M)",
+     .min = 1,
+     .max = IDEM_RESULT_MAX},
+    {.name = "access-log",
+     .kind = CLI_TEXT,
+     .target = &args.config.access_log,
+     .arg = "FILE",
+     .help = "write a line for each request there"},
     {.name = "lease",
      .kind = CLI_DURATION,
      .target = &args.config.lease_ms,

@@ -155,7 +155,9 @@ static int import_line(struct importing *i, const struct cli_lines *lines)
     int status = 0;
 
     if (lines->number == 1 && kind != CLI_TRANSFER_HEADER) {
-        cli_say("this is no export of idem: its first line says nothing of it");
+        cli_say(
+            "not an idem export: the first line is not an idem header; idem "
+            "export makes one");
         status = CLI_CORRUPT;
         kind = CLI_TRANSFER_BAD;
     } else if (kind == CLI_TRANSFER_BAD) {
@@ -196,7 +198,7 @@ static int import_lines(struct importing *i, struct cli_lines *lines)
         }
     }
     if (status == 0 && lines->number == 1) {
-        cli_say("this is no export of idem: it is empty");
+        cli_say("not an idem export: it is empty");
         status = CLI_CORRUPT;
     }
     settled = settle(i);

@@ -1,76 +1,205 @@
 /* idem list: the records, one on a line. */
 #include "cli.h"
 #include "clock.h"
+#include "color.h"
+#include "fields.h"
 #include "journal.h"
 #include "json.h"
+#include "rows.h"
+#include "screen.h"
 
-#include <unistd.h>
+#include <fnmatch.h>
+#include <stdlib.h>
 
 static struct {
     const char *statuses;
     bool overdue;
+    bool failed;
     const char *scope;
+    const char *match;
+    int64_t since_ms;
+    const char *fields;
+    const char *sort;
     uint64_t limit;
     bool json;
     const char *store;
 } args;
 
-/* A word of a column: its spaces are escaped too, and it is never empty. */
-static void print_word(struct idem_slice s, int width)
+struct listing {
+    struct cli_fields fields;
+    bool is_tty;                  /* For eyes: headings, ages, local time. */
+    bool tabs;                    /* --fields in a pipe: nothing is padded. */
+    const struct cli_field *sort; /* NULL: in the order of the store. */
+    bool sorts;
+    struct cli_rows rows;
+    int status; /* Of the whole command, so far. */
+    uint64_t corrupt;
+};
+
+/* ---- Which columns ------------------------------------------------------- */
+
+/* In a pipe, and where the terminal is wide enough. */
+static const char all_columns[] =
+    "status,exit,started,lease,attempts,owner,scope,key";
+
+/* On a terminal: the first that leaves KEY_ROOM columns for the key. */
+static const char *const terminal_columns[] = {
+    "status,exit,started,age,lease,attempts,owner,scope,key",
+    "status,exit,age,lease,attempts,owner,scope,key",
+    "status,exit,age,lease,attempts,scope,key",
+    "status,exit,age,lease,scope,key",
+    "status,exit,age,key",
+    NULL,
+};
+
+#define KEY_ROOM 24
+#define GAP 2 /* Between two columns. */
+
+static int width_of(const struct cli_fields *fields)
 {
-    const char *bytes = s.base;
-    char text[4 * IDEM_OWNER_MAX + 1] = "";
-    char *p = text;
+    int width = 0;
     size_t i;
 
-    for (i = 0; i < s.len; i++) {
-        if (bytes[i] == ' ') {
-            p = stpcpy(p, "\\x20");
-        } else {
-            p += strlen(cli_escape(idem_bytes(&bytes[i], 1), p, 5));
+    for (i = 0; i < fields->len; i++) {
+        width += abs(fields->list[i]->width) + GAP;
+    }
+    return width;
+}
+
+static int choose_for_terminal(const struct cli_command *command,
+                               struct cli_fields *fields)
+{
+    size_t i;
+
+    for (i = 0; terminal_columns[i] != NULL; i++) {
+        int status =
+            cli_fields_parse(command, "fields", terminal_columns[i], fields);
+
+        if (status != 0 || width_of(fields) + KEY_ROOM <= cli_width()) {
+            return status;
         }
     }
-    (void)printf("%-*s  ", width, s.len > 0 ? text : "-");
+    return 0;
 }
 
-/* What is left of the lease, "-12s" if it is over; "-" where none runs. */
-static void lease_text(const struct idem_record *r, char buf[40])
+static int choose_fields(const struct cli_command *command,
+                         struct listing *listing)
 {
-    int64_t left_ms = r->lease_end_ms - cli_now_ms();
-    char text[32];
+    if (args.fields != NULL) {
+        listing->tabs = !listing->is_tty;
+        return cli_fields_parse(command, "fields", args.fields,
+                                &listing->fields);
+    }
+    return listing->is_tty ? choose_for_terminal(command, &listing->fields)
+                           : cli_fields_parse(command, "fields", all_columns,
+                                              &listing->fields);
+}
 
-    if (r->status != IDEM_STATUS_IN_PROGRESS) {
-        (void)strcpy(buf, "-");
+/* "-started": the newest first. Without a field the newest come last, where the
+ * reader of a terminal looks. */
+static int choose_order(const struct cli_command *command,
+                        struct listing *listing)
+{
+    struct cli_fields by = {.len = 0};
+    const char *name = args.sort;
+    int status;
+
+    listing->sorts = args.sort != NULL || args.limit != 0;
+    listing->rows.limit = (size_t)args.limit;
+    listing->rows.keeps_last = args.sort == NULL;
+    if (!listing->sorts) {
+        return 0;
+    }
+    if (name != NULL && name[0] == '-') {
+        listing->rows.descending = true;
+        name++;
+    }
+    status =
+        cli_fields_parse(command, "sort", name != NULL ? name : "started", &by);
+    if (status == 0 && by.len > 1) {
+        return cli_usage(command, "--sort: sort by one field");
+    }
+    listing->sort = status == 0 ? by.list[0] : NULL;
+    return status;
+}
+
+/* ---- One row ------------------------------------------------------------- */
+
+/* The text of one field, to be freed; NULL: no memory. */
+static char *field_text(const struct cli_field *field,
+                        const struct idem_record *r, bool is_tty)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        return NULL;
+    }
+    field->print(f, r, is_tty);
+    (void)fclose(f);
+    return text;
+}
+
+static void pad(FILE *f, int columns)
+{
+    (void)fprintf(f, "%*s", columns > 0 ? columns : 0, "");
+}
+
+/* The last column is not padded: a long key is not followed by blanks. */
+static void print_cell(FILE *f, const struct listing *listing, size_t i,
+                       const char *text)
+{
+    const struct cli_field *field = listing->fields.list[i];
+    int room = abs(field->width) - (int)cli_columns(text);
+    bool last = i + 1 == listing->fields.len;
+
+    if (listing->tabs) {
+        (void)fprintf(f, "%s%s", text, last ? "" : "\t");
         return;
     }
-    if (r->lease_end_ms == IDEM_NEVER) {
-        left_ms = IDEM_NEVER;
-    }
-    cli_duration_text(left_ms < 0 ? -left_ms : left_ms, text);
-    (void)snprintf(buf, 40, "%s%s", left_ms < 0 ? "-" : "", text);
+    pad(f, field->width < 0 ? room : 0);
+    (void)fputs(text, f);
+    pad(f, field->width < 0 || last ? 0 : room);
+    pad(f, last ? 0 : GAP);
 }
 
-static void print_row(int code, const struct idem_record *r)
+static void print_field(FILE *f, const struct listing *listing, size_t i,
+                        int code, const struct idem_record *r)
 {
-    char started[32];
-    char lease[40];
+    const struct cli_field *field = listing->fields.list[i];
+    bool is_status = strcmp(field->name, "status") == 0;
+    bool is_identity =
+        strcmp(field->name, "key") == 0 || strcmp(field->name, "scope") == 0;
+    char *text;
 
-    if (code != 0) {
-        (void)printf("%-11s  %-24s  %-7s  %5s  ", "CORRUPT", "-", "-", "-");
-    } else {
-        cli_time_text(r->started_ms, started);
-        lease_text(r, lease);
-        cli_print_status(r, /* width= */ 11);
-        (void)printf("  %-24s  %-7s  %5u  ", started, lease,
-                     (unsigned)r->attempts);
+    if (code != 0 && !is_identity) {
+        print_cell(f, listing, i, is_status ? "CORRUPT" : "-");
+        return;
     }
-    print_word(r->owner, 20);
-    print_word(r->scope, 10);
-    cli_print_escaped(stdout, r->key);
-    (void)putchar('\n');
+    if (is_status && !listing->tabs) {
+        cli_print_status(f, r, field->width);
+        pad(f, i + 1 == listing->fields.len ? 0 : GAP);
+        return;
+    }
+    text = field_text(field, r, listing->is_tty);
+    print_cell(f, listing, i, text != NULL ? text : "?");
+    free(text);
 }
 
-static int print_json_row(int code, const struct idem_record *r)
+static void print_row(FILE *f, const struct listing *listing, int code,
+                      const struct idem_record *r)
+{
+    size_t i;
+
+    for (i = 0; i < listing->fields.len; i++) {
+        print_field(f, listing, i, code, r);
+    }
+    (void)fputc('\n', f);
+}
+
+static int print_json_row(FILE *f, const struct listing *listing, int code,
+                          const struct idem_record *r)
 {
     struct cli_json json;
     int status;
@@ -84,43 +213,110 @@ static int print_json_row(int code, const struct idem_record *r)
         cli_json_hex(&json, "id", idem_bytes(r->id, sizeof(r->id)));
         cli_json_text(&json, "problem", idem_error_name(code));
     }
-    status = cli_json_print(&json);
+    if (args.fields != NULL && code == 0 && !json.failed) {
+        cli_fields_keep(&listing->fields, json.object);
+    }
+    status = cli_json_write(&json, f);
     cli_json_finish(&json);
     return status;
 }
 
-struct listing {
-    int status; /* Of the whole command, so far. */
-    uint64_t corrupt;
-};
+static int print_to(FILE *f, const struct listing *listing, int code,
+                    const struct idem_record *r)
+{
+    if (args.json) {
+        return print_json_row(f, listing, code, r);
+    }
+    print_row(f, listing, code, r);
+    return 0;
+}
 
-static int print_one(void *ctx, int code, const struct idem_record *r)
+/* Keeps the line until all of them can be sorted. */
+static int keep_row(struct listing *listing, int code,
+                    const struct idem_record *r)
+{
+    const struct cli_field *by = listing->sort;
+    char *text = NULL;
+    char *line = NULL;
+    size_t len;
+    int status;
+    FILE *f = open_memstream(&line, &len);
+
+    if (f == NULL) {
+        return CLI_INTERNAL;
+    }
+    status = print_to(f, listing, code, r);
+    (void)fclose(f);
+    if (by->number == NULL) {
+        text = field_text(by, r, /* is_tty= */ false);
+    }
+    if (status == 0 && line != NULL &&
+        cli_rows_add(&listing->rows, line, text,
+                     code == 0 && by->number != NULL ? by->number(r) : 0) ==
+            0) {
+        return 0;
+    }
+    cli_say("out of memory");
+    return CLI_INTERNAL;
+}
+
+/* ---- Which records -------------------------------------------------------- */
+
+static bool matches(const struct idem_record *r)
+{
+    char key[4 * IDEM_KEY_MAX + 1];
+
+    return args.match == NULL ||
+           fnmatch(args.match, cli_escape(r->key, key, sizeof(key)),
+                   FNM_NOESCAPE) == 0;
+}
+
+static bool is_recent(const struct idem_record *r)
+{
+    int64_t last_ms = r->ended_ms > r->started_ms ? r->ended_ms : r->started_ms;
+
+    return args.since_ms == 0 || last_ms >= cli_now_ms() - args.since_ms;
+}
+
+/* One that cannot be read is shown in any case: it may be any. */
+static bool is_wanted(int code, const struct idem_record *r)
+{
+    return matches(r) &&
+           (code != 0 ||
+            (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
+}
+
+static int list_one(void *ctx, int code, const struct idem_record *r)
 {
     struct listing *listing = ctx;
 
+    if (!is_wanted(code, r)) {
+        return 0;
+    }
     if (code != 0) {
         listing->corrupt++;
     }
-    if (args.json) {
-        listing->status = print_json_row(code, r);
-    } else {
-        print_row(code, r);
-    }
+    listing->status = listing->sorts ? keep_row(listing, code, r)
+                                     : print_to(stdout, listing, code, r);
     /* Nobody reads on: there is no use in going on either. */
     return listing->status != 0 || ferror(stdout);
 }
 
-static void print_header(void)
+static void print_header(const struct listing *listing)
 {
-    if (!args.json && isatty(STDOUT_FILENO)) {
-        (void)printf("%-11s  %-24s  %-7s  %5s  %-20s  %-10s  %s\n", "STATUS",
-                     "STARTED", "LEASE", "TRIES", "OWNER", "SCOPE", "KEY");
+    size_t i;
+
+    if (args.json || !listing->is_tty) {
+        return;
     }
+    for (i = 0; i < listing->fields.len; i++) {
+        print_cell(stdout, listing, i, listing->fields.list[i]->heading);
+    }
+    (void)putchar('\n');
 }
 
-static int list(const struct idem_filter *filter)
+static int list(struct listing *listing, const struct idem_filter *filter)
 {
-    struct listing listing = {0};
     struct idem_error error = {0};
     struct idem_store *store;
     int status;
@@ -129,9 +325,11 @@ static int list(const struct idem_filter *filter)
     if (status != 0) {
         return status;
     }
-    print_header();
-    error.code = idem_list(store, filter, print_one, &listing,
+    cli_page_begin();
+    print_header(listing);
+    error.code = idem_list(store, filter, list_one, listing,
                            /* ret_now_ms= */ NULL, &error);
+    cli_rows_print(&listing->rows, stdout);
     if (error.code == 0) {
         cli_journal_note(store);
     }
@@ -140,19 +338,20 @@ static int list(const struct idem_filter *filter)
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    if (listing.corrupt > 0 && listing.status == 0) {
+    if (listing->corrupt > 0 && listing->status == 0) {
         cli_say("%llu record%s cannot be trusted; restore the store, or take "
                 "other keys",
-                (unsigned long long)listing.corrupt,
-                listing.corrupt == 1 ? "" : "s");
+                (unsigned long long)listing->corrupt,
+                listing->corrupt == 1 ? "" : "s");
         return CLI_CORRUPT;
     }
-    return listing.status;
+    return listing->status;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
+    struct listing listing = {.is_tty = cli_stdout_is_tty()};
     int status;
 
     (void)argv;
@@ -160,14 +359,21 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "list takes no key; see idem show");
     }
     status = cli_statuses(command, args.statuses, &filter.statuses);
+    if (status == 0) {
+        status = choose_fields(command, &listing);
+    }
+    if (status == 0) {
+        status = choose_order(command, &listing);
+    }
     if (status != 0) {
         return status;
     }
     filter.overdue = args.overdue;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);
-    filter.max = args.limit;
-    return list(&filter);
+    status = list(&listing, &filter);
+    cli_rows_finish(&listing.rows);
+    return status;
 }
 
 static struct cli_option options[] = {
@@ -180,6 +386,22 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.overdue,
      .help = "only work that should have ended by now"},
+    {.name = "failed",
+     .kind = CLI_FLAG,
+     .target = &args.failed,
+     .help = "only what failed, or ended with an exit status other than 0"},
+    {.name = "since",
+     .kind = CLI_DURATION,
+     .target = &args.since_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "only what began or ended that recently: 2h"},
+    {.name = "match",
+     .kind = CLI_TEXT,
+     .target = &args.match,
+     .arg = "PATTERN",
+     .help = "only keys that look like this: 'order-*'"},
     {.name = "scope",
      .letter = 's',
      .kind = CLI_ANY_TEXT,
@@ -193,8 +415,21 @@ static struct cli_option options[] = {
      .arg = "N",
      .min = 1,
      .max = INT64_MAX,
-     .help = "at most so many (default: all)"},
+     .help = "at most so many: the newest, or the first of --sort"},
+    {.name = "sort",
+     .kind = CLI_TEXT,
+     .target = &args.sort,
+     .arg = "FIELD",
+     .help = "in this order; -FIELD: the greatest first"},
+    {.name = "fields",
+     .letter = 'f',
+     .kind = CLI_TEXT,
+     .target = &args.fields,
+     .arg = "FIELDS",
+     .help = "show these: status,exit,started,age,lease,attempts,owner,scope,"
+             "key,created,ended,expires,fence,error"},
     CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_COLOR,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -202,6 +437,8 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem list --status failed,unknown # what waits for a person",
     "idem list --overdue               # what should have ended by now",
+    "idem list --failed --since 24h    # what went wrong since yesterday",
+    "idem list --match 'order-*' --sort -started --fields key,status,exit",
     "idem list --json | jq -r 'select(.attempts > 1) | .key'",
     NULL,
 };

@@ -5,6 +5,7 @@
 #include "json.h"
 
 #include <errno.h>
+#include <idem/dynamodb.h>
 #include <time.h>
 
 #define SLICE 1000            /* Records between two reports of progress. */
@@ -13,6 +14,7 @@
 static struct {
     uint64_t max;
     uint64_t rate;
+    bool dry_run;
     bool json;
     bool verbose;
     const char *store;
@@ -81,13 +83,63 @@ static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-static int print_json(uint64_t purged)
+static int count_one(void *ctx, int code, const struct idem_record *r)
+{
+    uint64_t *found = ctx;
+
+    (void)code;
+    (void)r;
+    ++*found;
+    cli_progress("found", *found);
+    return 0;
+}
+
+static int foretell(struct idem_store *store, uint64_t *ret_found)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_error error = {0};
+
+    filter.expired = true;
+    filter.max = args.max;
+    *ret_found = 0;
+    error.code = idem_list(store, &filter, count_one, ret_found,
+                           /* ret_now_ms= */ NULL, &error);
+    cli_progress_end();
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+/* Parts of large results and inputs that belonged to no record. */
+static uint64_t parts_purged(struct idem_store *store)
+{
+    struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
+    struct idem_error error;
+
+    return idem_dynamodb_inspect(store, &info, &error) == 0 ? info.parts_purged
+                                                            : 0;
+}
+
+static void print_text(uint64_t purged, uint64_t parts)
+{
+    (void)printf("%spurged %llu record%s", args.dry_run ? "would have " : "",
+                 (unsigned long long)purged, purged == 1 ? "" : "s");
+    if (parts > 0) {
+        (void)printf(", and %llu part%s of results and inputs that had none",
+                     (unsigned long long)parts, parts == 1 ? "" : "s");
+    }
+    (void)puts(args.dry_run ? "; nothing was changed" : "");
+}
+
+static int print_json(uint64_t purged, uint64_t parts)
 {
     struct cli_json json;
     int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "purged", purged);
+    cli_json_count(&json, "parts", parts);
+    if (args.dry_run) {
+        cli_json_bool(&json, "dry_run", true);
+    }
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
@@ -97,6 +149,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct idem_store *store;
     uint64_t purged;
+    uint64_t parts;
     int status;
     int printed;
 
@@ -104,22 +157,27 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "purge takes no key; see idem resolve");
     }
-    status = cli_open_store(args.store, IDEM_OPEN_NO_CREATE, &store);
+    status = cli_open_store(args.store,
+                            (args.dry_run ? IDEM_OPEN_READONLY
+                                          : IDEM_OPEN_NO_CREATE) |
+                                CLI_OPEN_FOR_PERSON,
+                            &store);
     if (status != 0) {
         return status;
     }
-    status = purge_slices(store, &purged);
-    if (status == 0) {
+    status =
+        args.dry_run ? foretell(store, &purged) : purge_slices(store, &purged);
+    if (status == 0 && !args.dry_run) {
         cli_journal_catch_up(store, cli_stderr_is_tty());
     }
+    parts = parts_purged(store);
     idem_close(store);
 
     if (args.json) {
-        printed = print_json(purged);
+        printed = print_json(purged, parts);
         return status != 0 ? status : printed;
     }
-    (void)printf("purged %llu record%s\n", (unsigned long long)purged,
-                 purged == 1 ? "" : "s");
+    print_text(purged, parts);
     return status;
 }
 
@@ -138,6 +196,11 @@ static struct cli_option options[] = {
      .min = 1,
      .max = 1000000,
      .help = "at most so many each second (default: no limit)"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "only say how many it would be"},
     CLI_OPTION_JSON(&args.json),
     {.name = "verbose",
      .letter = 'v',
@@ -150,6 +213,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem purge                        # safe at any time, beside all else",
+    "idem purge --dry-run              # how many would go",
     "idem purge --max 100000           # a bounded piece of it, from cron",
     NULL,
 };

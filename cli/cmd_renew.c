@@ -5,6 +5,7 @@
 static struct {
     const char *token;
     int64_t lease_ms;
+    bool json;
     const char *store;
 } args;
 
@@ -14,11 +15,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_held held;
     int status;
 
-    (void)argv;
     if (argc > 0) {
-        return cli_usage(command, "the time is said with --lease");
+        return cli_unexpected(command, argv[0]);
     }
-    status = cli_hold(command, args.token, args.store, &held);
+    status = cli_hold(command, args.token, args.store, args.json, &held);
     if (status != 0) {
         return status;
     }
@@ -35,6 +35,7 @@ static struct cli_option options[] = {
      .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS),
      .max = IDEM_DURATION_MAX_MS,
      .help = "from now on (default: as long as at the start)"},
+    CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -52,4 +53,5 @@ const struct cli_command cli_renew = {
     .examples = examples,
     .options = options,
     .run = run,
+    .hint = CLI_HELD_HINT,
 };

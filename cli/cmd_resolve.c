@@ -1,6 +1,7 @@
 /* idem resolve: a person decides how work ended. */
 #include "audit.h"
 #include "cli.h"
+#include "clock.h"
 #include "journal.h"
 #include "result.h"
 #include "selection.h"
@@ -22,6 +23,8 @@ static struct {
     int64_t older_ms;
     uint64_t count;
     bool yes;
+    bool force;
+    bool json;
     const char *store;
 } args;
 
@@ -60,12 +63,25 @@ static int check_args(const struct cli_command *command)
     if (args.yes && args.dry_run) {
         return cli_usage(command, "choose one: --yes or --dry-run");
     }
+    if (args.force && is_selection()) {
+        return cli_usage(command, "--force is for one key: look at it first");
+    }
     if (args.complete == NULL &&
         (args.spec.exit_given || args.spec.content_type != NULL)) {
         return cli_usage(command,
                          "--exit and --content-type belong to --complete");
     }
     return 0;
+}
+
+/* A second owner would work beside this one until its next renewal. */
+static void say_live(const struct idem_record *r)
+{
+    char live[CLI_LIVE_MAX];
+
+    cli_live_text(r, cli_now_ms(), live);
+    cli_say("it is at work (%s): wait for its end, or override it with --force",
+            live);
 }
 
 /* What the store would answer, as far as it can be told without asking. */
@@ -77,12 +93,12 @@ static int check_record(const struct idem_record *r, uint64_t fence)
         return CLI_NOT_RECORDED;
     }
     if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
-        cli_is_overdue(r)) {
+        (r->status == IDEM_STATUS_IN_PROGRESS &&
+         (args.force || !cli_is_live(r, cli_now_ms())))) {
         return 0;
     }
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
-        cli_say("it is in progress and not overdue: wait for its owner, or for "
-                "its lease to end");
+        say_live(r);
     } else {
         cli_say("it is %s: there is nothing to resolve",
                 idem_status_name(r->status));
@@ -99,7 +115,29 @@ static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
         .result = args.complete != NULL ? result : NULL,
         .who = who,
         .why = args.reason,
+        .force = args.force,
     };
+}
+
+static int refused(const struct idem_record *r, const struct idem_error *error)
+{
+    if (error->code == IDEM_EINVALID && cli_is_live(r, cli_now_ms())) {
+        say_live(r);
+        return CLI_USAGE;
+    }
+    return cli_fail_with(error);
+}
+
+static void say_overridden(const struct idem_record *r)
+{
+    char live[CLI_LIVE_MAX];
+
+    if (args.force && cli_is_live(r, cli_now_ms())) {
+        cli_live_text(r, cli_now_ms(), live);
+        cli_say("a lease that runs %s overridden (%s): its owner may go on "
+                "until its next renewal",
+                args.dry_run ? "would be" : "is", live);
+    }
 }
 
 static int change(struct idem_store *store, const struct idem_record *r,
@@ -114,18 +152,22 @@ static int change(struct idem_store *store, const struct idem_record *r,
     if (status == 0) {
         error.code = cli_decide(store, &audit, r, fence, &made, &error);
         cli_audit_close(&audit);
-        status = error.code == 0 ? 0 : cli_fail_with(&error);
+        status = error.code == 0 ? 0 : refused(r, &error);
     }
     return status;
 }
 
 /* order-42: unknown -> released (fence 17) */
-static void print_change(const struct idem_record *r)
+static int print_change(const struct idem_record *r)
 {
+    if (args.json) {
+        return cli_print_decided(r, decision(), !args.dry_run);
+    }
     cli_print_escaped(stdout, r->key);
     (void)printf(": %s -> %s (fence %llu)%s\n", idem_status_name(r->status),
                  idem_status_name(decision()), (unsigned long long)r->fence,
                  args.dry_run ? "; nothing was changed" : "");
+    return 0;
 }
 
 static int decide(struct idem_store *store, const struct idem_record *r,
@@ -136,16 +178,18 @@ static int decide(struct idem_store *store, const struct idem_record *r,
 
     status =
         args.dry_run ? check_record(r, fence) : change(store, r, fence, result);
-    if (status == 0) {
-        print_change(r);
+    if (status != 0) {
+        return status;
     }
-    return status;
+    say_overridden(r);
+    return print_change(r);
 }
 
 static int resolve(struct idem_slice scope, struct idem_slice key,
                    const struct idem_result *result)
 {
-    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY : IDEM_OPEN_NO_CREATE;
+    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
+                                  : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
     struct idem_error error = {0};
     struct idem_answer *answer;
     struct idem_store *store;
@@ -181,6 +225,7 @@ static int read_selection(const struct cli_command *command,
         .overdue = args.overdue,
         .older_ms = args.older_ms,
         .count = args.count,
+        .json = args.json,
     };
     if (args.scope != NULL) {
         *scope = idem_str(args.scope);
@@ -201,7 +246,8 @@ static int read_selection(const struct cli_command *command,
 static int resolve_all(const struct cli_command *command,
                        const struct idem_result *result)
 {
-    unsigned flags = args.yes ? IDEM_OPEN_NO_CREATE : IDEM_OPEN_READONLY;
+    unsigned flags = args.yes ? IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON
+                              : IDEM_OPEN_READONLY;
     struct cli_audit audit = {.fd = -1};
     char who[IDEM_OWNER_MAX + 1];
     struct cli_decision made = decision_made(who, result);
@@ -327,12 +373,17 @@ static struct cli_option options[] = {
      .min = 1,
      .max = INT64_MAX,
      .help = "only if it is about so many records"},
+    {.name = "force",
+     .kind = CLI_FLAG,
+     .target = &args.force,
+     .help = "although the lease of its owner runs"},
     {.name = "yes",
      .letter = 'y',
      .kind = CLI_FLAG,
      .target = &args.yes,
      .help = "decide for all of these; without, they are only shown"},
     CLI_RESULT_OPTIONS(&args.spec),
+    CLI_OPTION_JSON(&args.json),
     CLI_OPTION_KEY_FILE(&args.key_file),
     CLI_OPTION_SCOPE(&args.scope),
     CLI_OPTION_STORE(&args.store),
@@ -355,4 +406,5 @@ const struct cli_command cli_resolve = {
     .examples = examples,
     .options = options,
     .run = run,
+    .takes_key = true,
 };

@@ -1,8 +1,10 @@
 /* idem show: everything that is known about one key. */
 #include "cli.h"
 #include "clock.h"
+#include "color.h"
 #include "journal.h"
 #include "json.h"
+#include "screen.h"
 
 static struct {
     const char *key_file;
@@ -33,19 +35,19 @@ static void line_bytes(const char *name, struct idem_slice s)
     (void)putchar('\n');
 }
 
-/* "2026-11-21T08:24:00.123Z, 3m ago" or ", in 43s" */
+/* "2026-11-21T08:24:00.123Z, 3m ago" or ", in 43s"; local time on a terminal. */
 static void line_time(const char *name, int64_t ms)
 {
     int64_t left_ms = ms - cli_now_ms();
-    char time[32];
+    char time[48];
     char distance[32];
 
     if (ms == 0) {
         return;
     }
     label(name);
-    cli_time_text(ms, time);
-    cli_duration_text(left_ms < 0 ? -left_ms : left_ms, distance);
+    cli_time_for(cli_stdout_is_tty(), ms, time);
+    cli_span_text(left_ms < 0 ? -left_ms : left_ms, distance);
     if (ms == IDEM_NEVER) {
         (void)puts("never");
     } else if (left_ms < 0) {
@@ -75,7 +77,9 @@ static void line_hex(const char *name, struct idem_slice s)
 
 static void print_identity(const struct idem_record *r)
 {
-    line_bytes("key", r->key);
+    label("key");
+    cli_print_key(stdout, r->key);
+    (void)putchar('\n');
     line_bytes("scope", r->scope);
     line_hex("id", idem_bytes(r->id, sizeof(r->id)));
     line_hex("fingerprint", r->fingerprint);
@@ -121,13 +125,13 @@ static void print_outcome(const struct idem_record *r)
 
 static void print_history(const struct idem_record *r)
 {
-    char ended[32];
+    char ended[48];
     size_t i;
 
     for (i = 0; i < r->history_len; i++) {
         const struct idem_past *past = &r->history[i];
 
-        cli_time_text(past->ended_ms, ended);
+        cli_time_for(cli_stdout_is_tty(), past->ended_ms, ended);
         label(i == 0 ? "history" : "");
         (void)printf("%llu %s %s", (unsigned long long)past->fence, ended,
                      cli_past_end_name(past->end));
@@ -139,13 +143,29 @@ static void print_history(const struct idem_record *r)
     }
 }
 
-/* What a person who reads this can do about it. */
+/* An outcome with an exit status that says so. */
+static bool has_failed(const struct idem_record *r)
+{
+    return r->status == IDEM_STATUS_COMPLETED &&
+           cli_meta_status(r->result.meta) > 0;
+}
+
+/* What a person who reads this can do about it. Nothing as long as its owner may
+ * be at work. */
 static void print_next_step(const struct idem_record *r)
 {
-    if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
-        cli_is_overdue(r)) {
+    bool open =
+        r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN;
+
+    if (open || (cli_is_overdue(r) && !cli_is_live(r, cli_now_ms()))) {
         (void)fputs("\nWhen you know how it ended:", stdout);
         cli_print_resolve(stdout, r, args.store);
+        (void)putchar('\n');
+    }
+    if (open || has_failed(r)) {
+        (void)fputs("\nWhen the cause is mended, to have it run again:",
+                    stdout);
+        cli_print_reopen(stdout, r, args.store);
         (void)putchar('\n');
     }
 }
@@ -154,7 +174,7 @@ static void print_record(const struct idem_record *r)
 {
     print_identity(r);
     label("status");
-    cli_print_status(r, /* width= */ 0);
+    cli_print_status(stdout, r, /* width= */ 0);
     (void)puts(cli_is_overdue(r) ? ", overdue" : "");
     print_attempt(r);
     print_outcome(r);
@@ -241,6 +261,7 @@ static struct cli_option options[] = {
     CLI_OPTION_KEY_FILE(&args.key_file),
     CLI_OPTION_SCOPE(&args.scope),
     CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_COLOR,
     {.name = "output",
      .letter = 'o',
      .kind = CLI_FLAG,
@@ -264,4 +285,5 @@ const struct cli_command cli_show = {
     .examples = examples,
     .options = options,
     .run = run,
+    .takes_key = true,
 };

@@ -35,6 +35,7 @@ static void put_counters(struct printer *p, const struct idem_counters *c)
     put(p, "failed", c->failed);
     put(p, "unknown", c->unknown);
     put(p, "released", c->released);
+    put(p, "retried", c->retried);
     put(p, "replayed", c->replayed);
     put(p, "busy", c->busy);
     put(p, "mismatch", c->mismatch);

@@ -14,6 +14,7 @@ static struct {
     bool json;
     bool yes;
     bool no_index;
+    bool accept_loss;
     int format;
     int open;
     const char *from;
@@ -74,6 +75,8 @@ static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
     cli_json_object(&json, "records", &records);
     cli_json_ms(&json, "known_ms", info->known_ms);
     cli_json_bool(&json, "is_copy", info->is_copy);
+    cli_json_bool(&json, "is_other", info->is_other);
+    cli_json_hex(&json, "id", idem_bytes(info->id, sizeof(info->id)));
     cli_json_count(&json, "restores", info->restores);
     if (info->restores > 0) {
         cli_json_ms(&json, "restored_ms", info->restored_ms);
@@ -96,6 +99,10 @@ static void print_restores(const struct idem_sqlite_info *info)
     if (info->is_copy) {
         cli_say("the store is older than what was here before: it was put back "
                 "from a copy; mark it: idem store mark-restored");
+    }
+    if (info->is_other) {
+        cli_say("the store is not the one that was made here, or lies here "
+                "without its lock file; accept it: idem store mark-restored");
     }
 }
 
@@ -221,6 +228,80 @@ static int copy(const struct cli_command *command)
                     args.json);
 }
 
+/* ---- create ---- */
+
+static int create(const struct cli_command *command)
+{
+    if (cli_no_create) {
+        return cli_usage(command, "create makes a store: leave out "
+                                  "--no-create");
+    }
+    return args.accept_loss
+               ? cli_accept_loss(command, args.store, args.yes, args.json)
+               : cli_create(args.store, args.json);
+}
+
+/* ---- set-clock ---- */
+
+static int print_clock(int64_t from_ms, int64_t to_ms)
+{
+    struct cli_json json;
+    char from[32];
+    char to[32];
+    int status;
+
+    if (!args.json) {
+        cli_time_text(from_ms, from);
+        cli_time_text(to_ms, to);
+        (void)printf(from_ms == to_ms
+                         ? "the store's time is %s, and not ahead of this "
+                           "host's clock; nothing was changed\n"
+                         : "the store's time was %s; it is %s now\n",
+                     from, to);
+        return 0;
+    }
+    cli_json_init(&json);
+    cli_json_ms(&json, "from_ms", from_ms);
+    cli_json_ms(&json, "to_ms", to_ms);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int set_clock(const struct cli_command *command)
+{
+    const char *scheme = "sqlite:";
+    struct idem_error error = {0};
+    int64_t from_ms;
+    int64_t to_ms;
+    char *url;
+    int status;
+
+    if (!args.yes) {
+        return cli_usage(command, "set-clock takes this host's clock for the "
+                                  "truth: look at it, then say --yes");
+    }
+    status = cli_store_url(args.store, /* make= */ false, &url);
+    if (status != 0) {
+        return status;
+    }
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        cli_say("only sqlite: stores have a clock that can be set");
+        free(url);
+        return CLI_USAGE;
+    }
+    error.code =
+        idem_sqlite_set_clock(url + strlen(scheme), /* options= */ NULL,
+                              &from_ms, &to_ms, &error);
+    free(url);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    return error.code != 0 ? cli_fail_with(&error)
+                           : print_clock(from_ms, to_ms);
+}
+
 /* ---- The command ---- */
 
 static int run(const struct cli_command *command, int argc, char **argv)
@@ -232,7 +313,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return upgrade();
     }
     if (argc == 1 && strcmp(argv[0], "create") == 0) {
-        return cli_create(args.store, args.json);
+        return create(command);
     }
     if (argc == 1 && strcmp(argv[0], "check") == 0) {
         return cli_check(args.store, args.json);
@@ -247,12 +328,19 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
         return cli_mark_restored(command, args.store, args.yes, args.json);
     }
-    return cli_usage(
-        command, "say what: create, check, info, copy, template, upgrade or "
-                 "mark-restored");
+    if (argc == 1 && strcmp(argv[0], "set-clock") == 0) {
+        return set_clock(command);
+    }
+    return cli_usage(command,
+                     "say what: create, check, info, copy, template, upgrade, "
+                     "mark-restored or set-clock");
 }
 
 static struct cli_option options[] = {
+    {.name = "accept-loss",
+     .kind = CLI_FLAG,
+     .target = &args.accept_loss,
+     .help = "create: in the place of a store that is lost"},
     {.name = "format",
      .kind = CLI_CHOICE,
      .target = &args.format,
@@ -284,7 +372,7 @@ static struct cli_option options[] = {
      .letter = 'y',
      .kind = CLI_FLAG,
      .target = &args.yes,
-     .help = "mark-restored: do not ask"},
+     .help = "mark-restored, create --accept-loss, set-clock: do not ask"},
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
@@ -297,19 +385,19 @@ static const char *const examples[] = {
     "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store upgrade                # after an update of idem that asks for it",
     "idem store mark-restored          # once a copy of the file was put back",
+    "idem store set-clock --yes        # once its time ran ahead",
     NULL,
 };
 
 static const char *const what[] = {
-    "create",   "check",   "info",          "copy",
-    "template", "upgrade", "mark-restored", NULL,
+    "create",  "check",         "info",      "copy", "template",
+    "upgrade", "mark-restored", "set-clock", NULL,
 };
 
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION] "
-             "create|check|info|copy|template|upgrade|mark-restored",
+    .usage = "idem store [OPTION...] WHAT",
     .examples = examples,
     .options = options,
     .run = run,

@@ -67,10 +67,31 @@ static void window(int *ret_rows, int *ret_columns)
     }
 }
 
-/* One line, cut to the window, and nothing behind it. */
+/* How many bytes of @text fill @columns: a character is not cut in two. */
+static int bytes_of(const char *text, int columns)
+{
+    int i;
+
+    for (i = 0; text[i] != '\0'; i++) {
+        bool starts = ((unsigned char)text[i] & 0xc0) != 0x80;
+
+        if (starts && columns-- == 0) {
+            break;
+        }
+    }
+    return i;
+}
+
+/* One line, cut to the window, and nothing after it. */
 static void put_line(const char *text, int columns)
 {
-    (void)printf("%.*s\033[K\r\n", columns, text);
+    (void)printf("%.*s\033[K\r\n", bytes_of(text, columns), text);
+}
+
+/* @width columns of @text for "%-*s", which counts bytes. */
+static int padded(int width, const char *text)
+{
+    return width + (int)(strlen(text) - cli_columns(text));
 }
 
 /* ---- The order ---- */
@@ -105,7 +126,7 @@ static int compare(const void *a, const void *b)
 
 static void duration(int64_t ms, char buf[32])
 {
-    cli_duration_text(ms < 0 ? 0 : ms, buf);
+    cli_span_text(ms < 0 ? 0 : ms, buf);
 }
 
 static void print_row(const struct cli_open *open, int64_t now_ms, int columns)
@@ -118,13 +139,14 @@ static void print_row(const struct cli_open *open, int64_t now_ms, int columns)
     char age[32];
 
     duration(now_ms - r->started_ms, age);
-    (void)snprintf(line, sizeof(line), "%-11s %8s %5u  %-20s  %-10s  %s",
+    (void)cli_escape(r->owner, owner, sizeof(owner));
+    (void)cli_escape(r->scope, scope, sizeof(scope));
+    (void)snprintf(line, sizeof(line), "%-11s %8s %5u  %-*s  %-*s  %s",
                    open->unreadable ? "unreadable"
                    : r->overdue     ? "overdue"
-                                    : idem_status_name(r->status),
+                                    : idem_status_name(idem_record_status(r)),
                    open->unreadable ? "-" : age, (unsigned)r->attempts,
-                   cli_escape(r->owner, owner, sizeof(owner)),
-                   cli_escape(r->scope, scope, sizeof(scope)),
+                   padded(20, owner), owner, padded(10, scope), scope,
                    cli_escape(r->key, key, sizeof(key)));
     put_line(line, columns);
 }
@@ -245,6 +267,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     stop = cli_stop_fd();
     (void)signal(SIGPIPE, SIG_IGN);
+    /* timeout(1) puts us in the background, where setting the modes of the
+     * terminal would stop us for good; reading a key fails there, and ends us. */
+    (void)signal(SIGTTOU, SIG_IGN);
+    (void)signal(SIGTTIN, SIG_IGN);
     enter(&top);
     rc = watch(&top, stop);
     leave(&top);

@@ -6,8 +6,7 @@ static struct cli_word word;
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    (void)argv;
-    return cli_held_say(command, &word, IDEM_STATUS_UNKNOWN, "note", argc);
+    return cli_held_say(command, &word, IDEM_STATUS_UNKNOWN, argc, argv);
 }
 
 static struct cli_option options[] = {
@@ -19,6 +18,7 @@ static struct cli_option options[] = {
      .max = IDEM_TEXT_MAX,
      .help = "what is known, for the person who looks"},
     CLI_OPTION_JOURNAL(&word.journal),
+    CLI_OPTION_JSON(&word.json),
     CLI_OPTION_STORE(&word.store),
     {.name = NULL},
 };
@@ -36,4 +36,5 @@ const struct cli_command cli_unknown = {
     .examples = examples,
     .options = options,
     .run = run,
+    .hint = CLI_HELD_HINT,
 };

@@ -5,7 +5,11 @@
 #include "metrics.h"
 #include "stop.h"
 
+#include <idem/sqlite.h>
 #include <stdlib.h>
+
+/* A jump of the store's time at a boot that a person should know of. */
+#define JUMP_MAX_MS (INT64_C(24) * 3600 * 1000)
 
 static struct {
     bool once;
@@ -29,8 +33,11 @@ struct watch {
     struct cli_limits limits;
     struct idem_store *store; /* NULL: it could not be opened yet. */
     struct cli_look look;
-    struct cli_look last;        /* Of the look before it; empty at first. */
-    bool many;                   /* in_progress was over its limit then. */
+    struct cli_look last; /* Of the look before it; empty at first. */
+    bool many;            /* in_progress was over its limit then. */
+    bool jumped;          /* The store's time had jumped then. */
+    int64_t jump_ms;
+    int64_t doubt_ms;
     struct idem_metrics metrics; /* Likewise. */
     bool measured;               /* There are such. */
     int status;                  /* Of the output. */
@@ -119,6 +126,33 @@ static void tell_many(struct watch *watch)
         tell(watch, name, &line, !watch->many);
     }
     watch->many = level != CLI_LEVEL_OK;
+}
+
+/* The store's time jumped at the boot, and may be wrong. */
+static bool has_jumped(struct watch *watch)
+{
+    watch->jump_ms = 0;
+    watch->doubt_ms = 0;
+    (void)idem_sqlite_clock(watch->store, &watch->jump_ms, &watch->doubt_ms,
+                            /* ret_error= */ NULL);
+    return watch->jump_ms > JUMP_MAX_MS;
+}
+
+/* About no record. */
+static void tell_clock(struct watch *watch, bool jumped)
+{
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+
+    if (jumped) {
+        cli_log_begin(&line, cli_levels[CLI_LEVEL_WARNING], "clock");
+        cli_json_ms(&line, "jump_ms", watch->jump_ms);
+        cli_json_ms(&line, "doubt_ms", watch->doubt_ms);
+        (void)snprintf(name, sizeof(name), "clock/%lld",
+                       (long long)watch->jump_ms);
+        tell(watch, name, &line, !watch->jumped);
+    }
+    watch->jumped = jumped;
 }
 
 /* What was up at the last look and is not any more. */
@@ -261,12 +295,15 @@ static int read_store(struct watch *watch)
 static enum cli_level look(struct watch *watch)
 {
     enum cli_level level;
+    bool jumped;
     size_t i;
 
     if (read_store(watch) != 0) {
         return cannot_look(watch);
     }
     level = cli_alert_worst(&watch->limits, &watch->look);
+    jumped = has_jumped(watch);
+    level = jumped && level == CLI_LEVEL_OK ? CLI_LEVEL_WARNING : level;
     if (args.once && !args.json) {
         print_plugin_line(watch, level);
     } else {
@@ -277,6 +314,7 @@ static enum cli_level look(struct watch *watch)
         tell_record(watch, &watch->look.open[i]);
     }
     tell_many(watch);
+    tell_clock(watch, jumped);
     tell_cleared(watch);
     measure(watch, &watch->look);
     cli_look_finish(&watch->last);

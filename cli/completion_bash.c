@@ -29,7 +29,10 @@ static void print_value(const struct cli_command *command,
     if (option->letter != 0) {
         (void)printf(" | '%s -%c'", command->name, option->letter);
     }
-    if (option->choices != NULL) {
+    if (cli_complete_asks(option) != NULL) {
+        (void)printf(") _idem_offer %s; return ;;\n",
+                     cli_complete_asks(option));
+    } else if (option->choices != NULL) {
         (void)printf(") words='");
         print_words(option->choices);
         (void)printf("' ;;\n");
@@ -55,7 +58,11 @@ static void print_options(const struct cli_command *command)
 {
     const struct cli_option *o;
 
-    (void)printf("    '%s '*) words='", command->name);
+    (void)printf("    '%s '*)", command->name);
+    if (command->takes_key) {
+        (void)printf(" [[ $cur != -* ]] && { _idem_offer keys; return; };");
+    }
+    (void)printf(" words='");
     if (command->operands != NULL) {
         print_words(command->operands);
     }
@@ -67,6 +74,19 @@ static void print_options(const struct cli_command *command)
 
 static const char head[] =
     "# Completions for bash, made by: idem completion bash\n"
+    "# A key is data: compgen -W would expand what is in it.\n"
+    "_idem_offer()\n"
+    "{\n"
+    "    local line word\n"
+    "\n"
+    "    while IFS= read -r line; do\n"
+    "        printf -v word %q \"$line\"\n"
+    "        [[ $line == \"$cur\"* || $word == \"$cur\"* ]] &&\n"
+    "            COMPREPLY+=(\"$word\")\n"
+    "    done < <(idem completion \"$1\" 2>/dev/null)\n"
+    "    return 0\n"
+    "}\n"
+    "\n"
     "_idem()\n"
     "{\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]}\n"

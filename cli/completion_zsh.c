@@ -27,6 +27,9 @@ static void print_value(const struct cli_option *option)
             (void)printf("%c%s", i == 0 ? '(' : ' ', option->choices[i]);
         }
         (void)putchar(')');
+    } else if (cli_complete_asks(option) != NULL) {
+        /* Without the space, words would be added to it. */
+        (void)printf(" _idem_ask %s", cli_complete_asks(option));
     } else if (strcmp(option->arg, "FILE") == 0) {
         (void)printf("_files");
     } else {
@@ -65,6 +68,9 @@ static void print_command(const struct cli_command *command)
         print_option(o);
     }
     (void)printf(" \\\n            '(- *)--help[show help]'");
+    if (command->takes_key) {
+        (void)printf(" \\\n            '1:KEY: _idem_ask keys'");
+    }
     if (command->operands != NULL) {
         (void)printf(" \\\n            '1:what:(");
         for (i = 0; command->operands[i] != NULL; i++) {
@@ -90,6 +96,14 @@ static void print_names(void)
 static const char head[] =
     "#compdef idem\n"
     "# Completions for zsh, made by: idem completion zsh\n"
+    "_idem_ask()\n"
+    "{\n"
+    "    local -a found\n"
+    "\n"
+    "    found=(${(f)\"$(idem completion $1 2>/dev/null)\"})\n"
+    "    compadd -a found\n"
+    "}\n"
+    "\n"
     "_idem_value()\n"
     "{\n"
     "    compset -P @ && _files\n"

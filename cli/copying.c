@@ -176,7 +176,7 @@ static int was_read(struct copying *c, struct item *item, struct idem_op *op)
  * is further on is the newer. */
 static int progress_of(const struct idem_record *record)
 {
-    switch (record->status) {
+    switch (idem_record_status(record)) {
     case IDEM_STATUS_IN_PROGRESS:
         return 0;
     case IDEM_STATUS_UNKNOWN:
@@ -185,9 +185,11 @@ static int progress_of(const struct idem_record *record)
         return 2;
     case IDEM_STATUS_COMPLETED:
     case IDEM_STATUS_RELEASED:
+        return 3;
+    case IDEM_STATUS_RETRY: /* It may have been any of them, and reopened. */
         break;
     }
-    return 3;
+    return 4;
 }
 
 static bool is_newer(const struct idem_record *there,

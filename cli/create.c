@@ -5,6 +5,7 @@
 #include "json.h"
 
 #include <idem/dynamodb.h>
+#include <idem/sqlite.h>
 #include <stdlib.h>
 
 static int print_done(const char *url, bool created, bool json)
@@ -27,29 +28,10 @@ static int print_done(const char *url, bool created, bool json)
     return status;
 }
 
-/* A file is made by opening it. */
-static int create_file(const char *url, bool *ret_created,
-                       struct idem_error *error)
-{
-    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct idem_store *store;
-    int rc;
-
-    options.flags = IDEM_OPEN_READONLY;
-    rc = idem_open(url, &options, &store, error);
-    *ret_created = rc == IDEM_ENOTFOUND;
-    if (rc == IDEM_ENOTFOUND) {
-        rc = idem_open(url, NULL, &store, error);
-    }
-    if (rc == 0) {
-        idem_close(store);
-    }
-    return rc;
-}
-
 int cli_create(const char *store_url, bool json)
 {
     const char *scheme = "dynamodb:";
+    const char *file = "sqlite:";
     struct idem_error error = {0};
     bool created;
     char *url;
@@ -61,8 +43,12 @@ int cli_create(const char *store_url, bool json)
     if (strncmp(url, scheme, strlen(scheme)) == 0) {
         error.code =
             idem_dynamodb_create(url + strlen(scheme), &created, &error);
+    } else if (strncmp(url, file, strlen(file)) == 0) {
+        error.code = idem_sqlite_create(url + strlen(file), &created, &error);
     } else {
-        error.code = create_file(url, &created, &error);
+        cli_say("only a sqlite: file or a dynamodb: table can be made");
+        free(url);
+        return CLI_USAGE;
     }
     status = error.code != 0 ? cli_fail_with(&error)
                              : print_done(url, created, json);

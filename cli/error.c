@@ -64,6 +64,16 @@ int cli_usage(const struct cli_command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
+int cli_unexpected(const struct cli_command *command, const char *argument)
+{
+    char shown[128];
+
+    return cli_usage(command, "unexpected argument \"%s\"%s%s",
+                     cli_escape(idem_str(argument), shown, sizeof(shown)),
+                     command->hint != NULL ? "; " : "",
+                     command->hint != NULL ? command->hint : "");
+}
+
 int cli_exit_of(int code)
 {
     switch ((enum idem_code)code) {

@@ -2,6 +2,7 @@
 #include "held.h"
 
 #include "cli.h"
+#include "json.h"
 
 #include <stdlib.h>
 
@@ -38,9 +39,9 @@ static int read_token(const struct cli_command *command, const char *given,
 }
 
 int cli_hold(const struct cli_command *command, const char *token,
-             const char *store_url, struct cli_held *ret_held)
+             const char *store_url, bool json, struct cli_held *ret_held)
 {
-    struct cli_held held = {.store_url = store_url};
+    struct cli_held held = {.store_url = store_url, .json = json};
     struct idem_error error = {0};
     char text[IDEM_TOKEN_MAX + 1];
     int status;
@@ -114,10 +115,38 @@ int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
     }
     cli_net_finish(&net);
     if (status != 0) {
+        held->json = false; /* It is not on record. */
         (void)cli_held_finish(held, &error);
         return status;
     }
     return cli_held_finish(held, &error);
+}
+
+/* A renewal is answered without the record: of a token only this is known. */
+static void add_lease(struct cli_json *json, const struct idem_attempt *attempt)
+{
+    cli_json_bytes(json, "scope", attempt->record->scope);
+    cli_json_bytes(json, "key", attempt->record->key);
+    cli_json_text(json, "status", idem_status_name(IDEM_STATUS_IN_PROGRESS));
+    cli_json_count(json, "fence", attempt->record->fence);
+    cli_json_ms(json, "lease_left_ms", idem_attempt_lease_left_ms(attempt));
+}
+
+/* The record as it is now, without its bytes: they are the caller's own. */
+static int print_json(const struct cli_held *held)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    if (held->attempt->record->status != 0) {
+        cli_json_record(&json, held->attempt->record, /* with_bytes= */ false);
+    } else {
+        add_lease(&json, held->attempt);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
 }
 
 int cli_held_finish(struct cli_held *held, const struct idem_error *error)
@@ -128,6 +157,8 @@ int cli_held_finish(struct cli_held *held, const struct idem_error *error)
         status = say_lost(held, error);
     } else if (error->code != 0) {
         status = cli_fail_with(error);
+    } else if (held->json) {
+        status = print_json(held);
     }
     idem_attempt_destroy(held->attempt);
     idem_close(held->store);
@@ -136,7 +167,7 @@ int cli_held_finish(struct cli_held *held, const struct idem_error *error)
 }
 
 int cli_held_say(const struct cli_command *command, struct cli_word *word,
-                 enum idem_status status, const char *option, int argc)
+                 enum idem_status status, int argc, char **argv)
 {
     struct idem_outcome outcome = {.status = status,
                                    .text = idem_str(word->text)};
@@ -144,11 +175,11 @@ int cli_held_say(const struct cli_command *command, struct cli_word *word,
     int rc;
 
     if (argc > 0) {
-        return cli_usage(command, "the %s is said with --%s", option, option);
+        return cli_unexpected(command, argv[0]);
     }
     rc = cli_journal_choose(command, &word->journal);
     if (rc == 0) {
-        rc = cli_hold(command, word->token, word->store, &held);
+        rc = cli_hold(command, word->token, word->store, word->json, &held);
     }
     return rc != 0 ? rc : cli_held_end(&held, &outcome, &word->journal);
 }

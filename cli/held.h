@@ -11,17 +11,23 @@
         .help = "the attempt; -: from stdin (default: $IDEM_TOKEN)"            \
     }
 
+/* For commands whose attempt is named by its token. */
+#define CLI_HELD_HINT                                                            \
+    "an attempt is named by the token that idem begin printed, or $IDEM_TOKEN: " \
+    "--token TOKEN; a person decides about a key with: idem resolve KEY"
+
 /* An attempt that another process began. */
 struct cli_held {
     struct idem_store *store;
     struct idem_attempt *attempt;
     const char *store_url; /* As given, for people. */
+    bool json;             /* The record is printed when all is well. */
 };
 
 /* Opens the store and the attempt of --token, else of $IDEM_TOKEN. 0 or an exit
  * status, after saying why. */
 int cli_hold(const struct cli_command *command, const char *token,
-             const char *store_url, struct cli_held *ret_held);
+             const char *store_url, bool json, struct cli_held *ret_held);
 
 /* Ends the attempt, and closes. The exit status, after saying what is wrong. */
 int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
@@ -32,17 +38,18 @@ struct cli_word {
     const char *token;
     const char *text; /* The note or the error. */
     struct cli_journal_choice journal;
+    bool json;
     const char *store;
 };
 
-/* Ends the attempt of @word with @status, its text beside it. @option is the one
- * that takes the text, and @argc counts arguments, of which there are to be none.
+/* Ends the attempt of @word with @status, its text beside it. @argv
+ * has @argc arguments, of which there are to be none.
  * The exit status, after saying what is wrong. */
 int cli_held_say(const struct cli_command *command, struct cli_word *word,
-                 enum idem_status status, const char *option, int argc);
+                 enum idem_status status, int argc, char **argv);
 
-/* Says what became of the attempt if @error has a code, closes, and returns the
- * exit status. */
+/* Says what became of the attempt if @error has a code, else prints the record
+ * where JSON is wanted; closes, and returns the exit status. */
 int cli_held_finish(struct cli_held *held, const struct idem_error *error);
 
 #endif

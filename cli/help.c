@@ -2,8 +2,12 @@
 #include "help.h"
 
 #include "cli.h"
+#include "screen.h"
 
-#define WIDTH 80
+/* Lines that are longer are hard to read, and shorter ones have no room for the
+ * names of options. */
+#define WIDTH_MIN 60
+#define WIDTH_MAX 100
 
 /* "  -k, --key KEY" in @buf. Returns its length. */
 static int option_text(const struct cli_option *option, char buf[64])
@@ -46,6 +50,16 @@ static int line_len(const char *text, int room)
     return len > 0 ? len : room;
 }
 
+static int help_width(void)
+{
+    int width = cli_width();
+
+    if (width < WIDTH_MIN) {
+        return WIDTH_MIN;
+    }
+    return width < WIDTH_MAX ? width : WIDTH_MAX;
+}
+
 static void print_option(const struct cli_option *option, int column)
 {
     const char *help = option->help;
@@ -53,7 +67,7 @@ static void print_option(const struct cli_option *option, int column)
 
     (void)option_text(option, left);
     do {
-        int len = line_len(help, WIDTH - column);
+        int len = line_len(help, help_width() - column);
 
         (void)printf("%-*s%.*s\n", column, left, len, help);
         left[0] = '\0';
@@ -68,6 +82,7 @@ void cli_print_help(const struct cli_command *command)
     const char *const *line;
     int column = help_column(command);
 
+    cli_page_begin();
     (void)printf("idem %s: %s\n\nUsage: %s\n\nExamples:\n", command->name,
                  command->summary, command->usage);
     for (line = command->examples; *line != NULL; line++) {
@@ -79,6 +94,11 @@ void cli_print_help(const struct cli_command *command)
     for (option = command->options; option->name != NULL; option++) {
         print_option(option, column);
     }
+}
+
+void cli_print_version(void)
+{
+    (void)printf("idem %s\n", IDEM_VERSION);
 }
 
 void cli_print_overview(FILE *f)

@@ -8,6 +8,9 @@
 void cli_print_help(const struct cli_command *command);
 void cli_print_overview(FILE *f);
 
+/* "idem 0.1.0" on stdout. */
+void cli_print_version(void);
+
 /* The command of this name, or NULL. */
 const struct cli_command *cli_command_find(const char *name);
 

@@ -2,6 +2,7 @@
 #include "hook.h"
 
 #include "clock.h"
+#include "filesize.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -47,6 +48,7 @@ static int start(const char *command, int input, pid_t *ret_pid)
     char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
+    sigset_t usual;
     sigset_t none;
     int rc;
 
@@ -57,7 +59,10 @@ static int start(const char *command, int input, pid_t *ret_pid)
     (void)sigemptyset(&none);
     (void)posix_spawnattr_init(&attr);
     (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETSIGMASK);
+    cli_filesize_signals(&usual);
+    (void)posix_spawnattr_setsigdefault(&attr, &usual);
     (void)posix_spawnattr_setsigmask(&attr, &none);
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);

@@ -100,6 +100,24 @@ int cli_read_key(const struct cli_command *command, const char *text,
     return 0;
 }
 
+/* A key as it was shown. Commands that begin work do not take it: a key must mean
+ * the same to all versions. */
+static int read_escaped(const struct cli_command *command, const char *text,
+                        struct cli_key_text *ret_key)
+{
+    const char *escaped = text + strlen(CLI_ESCAPED);
+
+    if (!cli_unescape(escaped, ret_key->bytes, IDEM_KEY_MAX, &ret_key->len) ||
+        ret_key->len == 0) {
+        return cli_usage(command,
+                         "%s: a key of 1 to %d bytes follows, with every "
+                         "backslash as \\x5c and other bytes as \\xHH",
+                         CLI_ESCAPED, IDEM_KEY_MAX);
+    }
+    ret_key->bytes[ret_key->len] = '\0';
+    return 0;
+}
+
 int cli_operand_key(const struct cli_command *command, int argc, char **argv,
                     const char *file, struct cli_key_text *ret_key)
 {
@@ -111,6 +129,9 @@ int cli_operand_key(const struct cli_command *command, int argc, char **argv,
     }
     if (argc == 1 && file != NULL) {
         return cli_usage(command, "give the key once: KEY or --key-file");
+    }
+    if (argc == 1 && strncmp(argv[0], CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0) {
+        return read_escaped(command, argv[0], ret_key);
     }
     return cli_read_key(command, argc == 1 ? argv[0] : NULL, file, ret_key);
 }

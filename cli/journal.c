@@ -111,9 +111,9 @@ static void say_lost(const struct idem_journal_info *info,
                      const struct idem_error *error)
 {
     char key[128];
-    char when[32];
+    char when[48];
 
-    cli_time_text(info->written_ms, when);
+    cli_time_for(cli_stderr_is_tty(), info->written_ms, when);
     cli_say("the outcome of \"%s\" that waited in the journal since %s (%s) "
             "came too late: %s; it was set aside: idem reconcile --list",
             cli_escape(info->key, key, sizeof(key)), when,
@@ -178,8 +178,9 @@ static int look_at(void *ctx, const struct idem_journal_info *info,
 }
 
 /* 0, or a code; *@ret_journal is NULL where there is none. One of another user,
- * whose environment we have, is as good as none. */
-static int open_existing(const struct idem_store *store, bool remarks,
+ * whose environment we have, or that others may write to, is as good as none:
+ * that is said, because an outcome could not be kept there. */
+static int open_existing(const struct idem_store *store, bool say,
                          struct idem_journal **ret_journal,
                          struct idem_error *error)
 {
@@ -193,8 +194,10 @@ static int open_existing(const struct idem_store *store, bool remarks,
     rc = cli_journal_open(/* given= */ NULL, /* make= */ false, ret_journal,
                           &directory, error);
     free(directory);
-    if (rc == IDEM_EDENIED && remarks) {
-        cli_say("%s", error->text);
+    if (rc == IDEM_EDENIED && say) {
+        cli_say("%s; outcomes cannot be kept there: name a directory of your "
+                "own in IDEM_JOURNAL_DIR",
+                error->text);
     }
     return rc == IDEM_ENOTFOUND || rc == IDEM_EDENIED ? 0 : rc;
 }
@@ -231,7 +234,7 @@ enum cli_journal_settled cli_journal_settle(struct idem_store *store,
     struct look look = {.remarks = remarks};
     struct idem_journal *journal;
     uint8_t id[IDEM_ID_LEN];
-    int rc = open_existing(store, remarks, &journal, ret_error);
+    int rc = open_existing(store, /* say= */ true, &journal, ret_error);
 
     if (rc == 0 && journal == NULL) {
         return CLI_JOURNAL_CLEAR;
@@ -282,7 +285,7 @@ void cli_journal_catch_up(struct idem_store *store, bool remarks)
     struct idem_journal *journal;
     struct idem_error error;
 
-    if (open_existing(store, /* remarks= */ false, &journal, &error) == 0 &&
+    if (open_existing(store, /* say= */ false, &journal, &error) == 0 &&
         journal != NULL) {
         (void)idem_journal_replay(journal, store, NULL, look_while_it_lasts,
                                   &look, NULL);
@@ -308,7 +311,7 @@ static void find(struct idem_store *store, const uint8_t *id, struct look *look)
     struct idem_journal *journal;
     struct idem_error error;
 
-    if (open_existing(store, /* remarks= */ false, &journal, &error) == 0 &&
+    if (open_existing(store, /* say= */ false, &journal, &error) == 0 &&
         journal != NULL) {
         filter.store_url = idem_store_url(store);
         filter.id = id;

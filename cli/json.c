@@ -1,6 +1,7 @@
 /* Answers in JSON: the members, and the line. */
 #include "json.h"
 
+#include "fields.h"
 #include "run/frames.h"
 
 #include <stdlib.h>
@@ -172,6 +173,9 @@ static void add_past(struct cli_json *json, const struct idem_past *past)
     cli_json_ms(&entry, "started_ms", past->started_ms);
     cli_json_ms(&entry, "ended_ms", past->ended_ms);
     cli_json_text(&entry, "end", cli_past_end_name(past->end));
+    if (past->was != 0) {
+        cli_json_text(&entry, "was", idem_status_name(past->was));
+    }
     cli_json_append(json, "history", &entry);
 }
 
@@ -217,6 +221,11 @@ static void add_result(struct cli_json *json, const struct idem_record *r,
     cli_json_count(json, "result_len", r->result_len);
     some_bytes(json, "content_type", r->result.content_type);
     some_bytes(json, "meta", r->result.meta);
+    if (cli_outcome_exit(r) >= 0) {
+        cli_json_count(json, "exit_status", (uint64_t)cli_outcome_exit(r));
+    } else if (cli_outcome_http(r) >= 0) {
+        cli_json_count(json, "http_status", (uint64_t)cli_outcome_http(r));
+    }
     if (r->result.not_kept) {
         cli_json_bool(json, "not_kept", true);
     } else if (with_bytes) {
@@ -232,12 +241,15 @@ void cli_json_record(struct cli_json *json, const struct idem_record *r,
     cli_json_bytes(json, "scope", r->scope);
     cli_json_bytes(json, "key", r->key);
     cli_json_hex(json, "id", idem_bytes(r->id, sizeof(r->id)));
-    cli_json_text(json, "status", idem_status_name(r->status));
+    cli_json_text(json, "status", idem_status_name(idem_record_status(r)));
     cli_json_text(json, "on_expired_lease",
                   r->on_expired_lease == IDEM_RERUN ? "rerun" : "hold");
     some_bytes(json, "owner", r->owner);
     cli_json_count(json, "fence", r->fence);
     cli_json_count(json, "attempts", r->attempts);
+    if (r->retried > 0) {
+        cli_json_count(json, "retried", r->retried);
+    }
     add_times(json, r);
     if (r->fingerprint.len > 0) {
         cli_json_hex(json, "fingerprint", r->fingerprint);

@@ -249,7 +249,7 @@ static void add_main(struct package *p, const char *program)
         return;
     }
     if (!find_loader(p, data, len)) {
-        fail(p, program, "it is no program that is loaded with libraries");
+        fail(p, program, "not a dynamically linked program");
     } else if (!cli_zip_add(p->zip, "lib/main", data, len,
                             /* executable= */ true)) {
         p->failed = true;
@@ -277,7 +277,7 @@ static void add_handler_file(struct package *p, const char *path)
     char from_here[4096];
 
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
-        fail(p, path, "it is no file");
+        fail(p, path, "not a regular file");
     } else if (strcmp(name, "bootstrap") == 0 || strcmp(name, "lib") == 0) {
         fail(p, path, "the package has one of its own");
     } else {

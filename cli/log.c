@@ -19,6 +19,11 @@ int cli_log_init(void)
     return CLI_USAGE;
 }
 
+bool cli_log_shows_keys(void)
+{
+    return !hashed;
+}
+
 void cli_log_begin(struct cli_json *line, const char *level, const char *event)
 {
     char time[32];
@@ -42,7 +47,7 @@ void cli_log_identity(struct cli_json *line, const struct idem_record *r)
 void cli_log_record(struct cli_json *line, const struct idem_record *r)
 {
     cli_log_identity(line, r);
-    cli_json_text(line, "status", idem_status_name(r->status));
+    cli_json_text(line, "status", idem_status_name(idem_record_status(r)));
     cli_json_bytes(line, "owner", r->owner);
     cli_json_count(line, "fence", r->fence);
     cli_json_count(line, "attempts", r->attempts);

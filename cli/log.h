@@ -3,7 +3,8 @@
  *     {"time":"2026-11-21T08:24:00.123Z","level":"critical","event":"overdue",...}
  *
  * The other members have the names of json.h. No result, input, error text, note
- * or token is ever among them. With IDEM_LOG_KEYS=hashed scope and key are left
+ * or token is ever among them, but for a record that is reopened in the audit log.
+ * With IDEM_LOG_KEYS=hashed scope and key are left
  * out: id, which is a hash of both, stands for them, and `idem list --json` shows
  * it beside the key.
  */
@@ -14,6 +15,9 @@
 
 /* Reads IDEM_LOG_KEYS. 0, or CLI_USAGE after saying why. */
 int cli_log_init(void);
+
+/* False with IDEM_LOG_KEYS=hashed. */
+bool cli_log_shows_keys(void);
 
 /* Begins a line; the caller adds to it, and finishes it. */
 void cli_log_begin(struct cli_json *line, const char *level, const char *event);

@@ -55,6 +55,7 @@ static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
     copy->on_expired_lease = r->on_expired_lease;
     copy->fence = r->fence;
     copy->attempts = r->attempts;
+    copy->retried = r->retried;
     copy->created_ms = r->created_ms;
     copy->started_ms = r->started_ms;
     copy->lease_ms = r->lease_ms;
@@ -64,6 +65,7 @@ static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
     copy->expires_ms = r->expires_ms;
     copy->retention_ms = r->retention_ms;
     copy->by_lease = r->by_lease;
+    copy->retry = r->retry;
     copy->overdue = r->overdue;
 }
 

@@ -1,6 +1,8 @@
 /* The idem program: finds the command and runs it. */
 #include "cli.h"
+#include "config.h"
 #include "cores.h"
+#include "filesize.h"
 #include "help.h"
 #include "nearest.h"
 
@@ -68,8 +70,9 @@ static int dispatch(int argc, char **argv)
         cli_print_overview(stderr);
         return CLI_USAGE;
     }
-    if (strcmp(name, "--version") == 0) {
-        (void)printf("idem %s\n", IDEM_VERSION);
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 ||
+        (strcmp(name, "version") == 0 && argc == 1)) {
+        cli_print_version();
         return CLI_OK;
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 ||
@@ -85,7 +88,9 @@ int main(int argc, char **argv)
     int skip = argc > 0 ? 1 : 0;
 
     cli_open_std_fds();
+    cli_config_enable();
     cli_cores_off();
+    cli_filesize_no_signal();
     (void)idem_sqlite_disable_memory_count();
     return cli_finish_output(dispatch(argc - skip, argv + skip));
 }

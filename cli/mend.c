@@ -1,6 +1,8 @@
 /* The commands that mend: what to type when a person must decide. */
 #include "mend.h"
 
+#include "text.h"
+
 #include <stdlib.h>
 
 /* Characters that no shell looks at twice. */
@@ -65,7 +67,7 @@ void cli_print_quoted(FILE *f, struct idem_slice s)
 {
     if (s.len > 0 && all(s, is_plain)) {
         (void)fwrite(s.base, 1, s.len, f);
-    } else if (all(s, is_printable)) {
+    } else if (cli_is_seen(s)) {
         print_single_quoted(f, s);
     } else {
         print_dollar_quoted(f, s);
@@ -83,6 +85,13 @@ static void print_scope(FILE *f, struct idem_slice scope)
     }
 }
 
+static bool has_mark(struct idem_slice key)
+{
+    size_t len = strlen(CLI_ESCAPED);
+
+    return key.len >= len && memcmp(key.base, CLI_ESCAPED, len) == 0;
+}
+
 /* No argument can hold a NUL; such a key goes through a file. One that looks
  * like an option stands behind "--". */
 static void print_key(FILE *f, struct idem_slice key)
@@ -94,6 +103,9 @@ static void print_key(FILE *f, struct idem_slice key)
         return;
     }
     (void)fputs(key.len > 0 && bytes[0] == '-' ? " -- " : " ", f);
+    if (has_mark(key)) {
+        (void)fputs(CLI_ESCAPED, f); /* Or it would be taken for one. */
+    }
     cli_print_quoted(f, key);
 }
 
@@ -110,21 +122,27 @@ void cli_print_mend(FILE *f, const char *command, const char *options,
     print_key(f, record->key);
 }
 
-static void print_resolve(FILE *f, const char *decision,
-                          const struct idem_record *record,
-                          const char *store_url)
+static void print_decision(FILE *f, const char *command, const char *decision,
+                           const struct idem_record *record,
+                           const char *store_url)
 {
     char options[128];
 
-    (void)snprintf(options, sizeof(options), " --fence %llu %s --reason TEXT",
+    (void)snprintf(options, sizeof(options), " --fence %llu%s --reason TEXT",
                    (unsigned long long)record->fence, decision);
     (void)fputs("\n  ", f);
-    cli_print_mend(f, "resolve", options, record, store_url);
+    cli_print_mend(f, command, options, record, store_url);
 }
 
 void cli_print_resolve(FILE *f, const struct idem_record *record,
                        const char *store_url)
 {
-    print_resolve(f, "--complete @FILE", record, store_url);
-    print_resolve(f, "--release", record, store_url);
+    print_decision(f, "resolve", " --complete @FILE", record, store_url);
+    print_decision(f, "resolve", " --release", record, store_url);
+}
+
+void cli_print_reopen(FILE *f, const struct idem_record *record,
+                      const char *store_url)
+{
+    print_decision(f, "reopen", "", record, store_url);
 }

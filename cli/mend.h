@@ -18,4 +18,8 @@ void cli_print_mend(FILE *f, const char *command, const char *options,
 void cli_print_resolve(FILE *f, const struct idem_record *record,
                        const char *store_url);
 
+/* The same for the command that lets it be run again. */
+void cli_print_reopen(FILE *f, const struct idem_record *record,
+                      const char *store_url);
+
 #endif

@@ -1,5 +1,6 @@
 /* The options of a command line, found by the table of its command. */
 #include "cli.h"
+#include "config.h"
 #include "help.h"
 #include "nearest.h"
 #include "value.h"
@@ -31,6 +32,68 @@ static struct cli_option *find_by_name(const struct cli_command *command,
     return NULL;
 }
 
+/* What every command takes beside its own. */
+static const char *const common_names[] = {"help", "version"};
+
+#define COMMON_LEN (sizeof(common_names) / sizeof(common_names[0]))
+
+/* The options that begin with what was typed. */
+struct prefixed {
+    const char *name;
+    size_t len;
+    size_t found;
+    const char *first;
+    char all[256]; /* ", --max-output, --max-time": all but the first. */
+};
+
+static void offer_prefixed(struct prefixed *p, const char *candidate)
+{
+    size_t used = strlen(p->all);
+
+    if (strncmp(candidate, p->name, p->len) != 0) {
+        return;
+    }
+    if (p->found++ == 0) {
+        p->first = candidate;
+        return;
+    }
+    (void)snprintf(p->all + used, sizeof(p->all) - used, ", --%s", candidate);
+}
+
+/* The one full name that @name, of @len bytes, is or begins. 0 with NULL if
+ * there is none, or a usage error where there are several. */
+static int full_name(const struct cli_command *command, const char *name,
+                     size_t len, const char **ret_name)
+{
+    struct prefixed p = {.name = name, .len = len};
+    const struct cli_option *o;
+    size_t i;
+
+    *ret_name = NULL;
+    o = find_by_name(command, name, len);
+    if (o != NULL || len == 0) {
+        *ret_name = o != NULL ? o->name : NULL;
+        return 0;
+    }
+    for (o = command->options; o->name != NULL; o++) {
+        offer_prefixed(&p, o->name);
+    }
+    for (i = 0; i < COMMON_LEN; i++) {
+        if (strlen(common_names[i]) == len &&
+            memcmp(common_names[i], name, len) == 0) {
+            *ret_name = common_names[i];
+            return 0;
+        }
+        offer_prefixed(&p, common_names[i]);
+    }
+    if (p.found > 1) {
+        return cli_usage(command, "--%.*s may be --%s%s: type more of it",
+                         (int)len, name, p.first, p.all);
+    }
+    *ret_name = p.first;
+    return 0;
+}
+
 static struct cli_option *find_by_letter(const struct cli_command *command,
                                          char letter)
 {
@@ -55,8 +118,10 @@ static int refuse_unknown(const struct cli_command *command, const char *name,
     for (o = command->options; o->name != NULL; o++) {
         cli_nearest_offer(&nearest, o->name);
     }
-    if (nearest.best == NULL) {
-        return cli_usage(command, "there is no option --%s", shown);
+    if (nearest.best == NULL || strcmp(shown, "key") == 0) {
+        return cli_usage(command, "there is no option --%s%s%s", shown,
+                         command->hint != NULL ? "; " : "",
+                         command->hint != NULL ? command->hint : "");
     }
     return cli_usage(command, "there is no option --%s; did you mean --%s?",
                      shown, nearest.best);
@@ -110,19 +175,37 @@ static _Noreturn void help_and_exit(const struct cli_command *command)
     exit(cli_finish_output(CLI_OK));
 }
 
-/* --name, --name=VALUE or --name VALUE. */
+static _Noreturn void version_and_exit(void)
+{
+    cli_print_version();
+    exit(cli_finish_output(CLI_OK));
+}
+
+/* --name, --name=VALUE or --name VALUE; the name as short as it is unique. */
 static int parse_long(struct parser *p, const char *arg)
 {
     const char *name = arg + 2;
     const char *equals = strchr(name, '=');
     size_t len = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    const struct cli_option *option = find_by_name(p->command, name, len);
+    const struct cli_option *option;
+    const char *full;
+    int status = full_name(p->command, name, len, &full);
 
-    if (option == NULL && strcmp(name, "help") == 0) {
+    if (status != 0) {
+        return status;
+    }
+    if (full == NULL) {
+        return refuse_unknown(p->command, name, len);
+    }
+    option = find_by_name(p->command, full, strlen(full));
+    if (option == NULL && equals != NULL) {
+        return cli_usage(p->command, "--%s takes no value", full);
+    }
+    if (option == NULL && strcmp(full, "help") == 0) {
         help_and_exit(p->command);
     }
     if (option == NULL) {
-        return refuse_unknown(p->command, name, len);
+        version_and_exit();
     }
     if (option->kind != CLI_FLAG) {
         return set_valued(p, option, equals != NULL ? equals + 1 : NULL);
@@ -146,10 +229,15 @@ static int parse_letters(struct parser *p, const char *arg)
         if (option == NULL && *letter == 'h') {
             help_and_exit(p->command);
         }
+        if (option == NULL && *letter == 'V') {
+            version_and_exit();
+        }
         if (option == NULL) {
-            return cli_usage(p->command, "there is no option -%s",
+            return cli_usage(p->command, "there is no option -%s%s%s",
                              cli_escape(idem_bytes(letter, 1), shown,
-                                        sizeof(shown)));
+                                        sizeof(shown)),
+                             p->command->hint != NULL ? "; " : "",
+                             p->command->hint != NULL ? p->command->hint : "");
         }
         if (option->kind != CLI_FLAG) {
             return set_valued(p, option, letter[1] != '\0' ? letter + 1 : NULL);
@@ -214,5 +302,5 @@ int cli_parse(const struct cli_command *command, int argc, char **argv,
     first = p.next - p.operands;
     memmove(&argv[first], &argv[1], (size_t)p.operands * sizeof(*argv));
     *ret_first = first;
-    return 0;
+    return cli_config_apply(command, p.seen);
 }

@@ -1,5 +1,6 @@
 /* Standard output: that it is there, and that everything reached it. */
 #include "cli.h"
+#include "screen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@ int cli_finish_output(int status)
     if (fflush(stdout) != 0) {
         failed = true;
     }
+    cli_page_end();
     if (!failed) {
         return status;
     }

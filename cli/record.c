@@ -3,10 +3,8 @@
 
 #include "cli.h"
 #include "clock.h"
+#include "color.h"
 #include "run/frames.h"
-
-#include <stdlib.h>
-#include <unistd.h>
 
 int cli_get(struct idem_store *store, struct idem_slice scope,
             struct idem_slice key, struct idem_answer **ret_answer)
@@ -29,18 +27,31 @@ bool cli_is_overdue(const struct idem_record *record)
     int64_t now_ms = cli_now_ms();
 
     return record->status == IDEM_STATUS_IN_PROGRESS &&
-           (now_ms > record->lease_end_ms ||
+           ((!record->retry && now_ms > record->lease_end_ms) ||
             (record->expected_ms != 0 && now_ms > record->expected_ms));
 }
 
-/* Only for eyes, and not for those who asked for none (no-color.org). */
-static bool may_paint(void)
+bool cli_is_live(const struct idem_record *record, int64_t now_ms)
 {
-    const char *no_color = secure_getenv("NO_COLOR");
-    const char *term = secure_getenv("TERM");
+    return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
+           record->lease_end_ms != IDEM_NEVER && now_ms <= record->lease_end_ms;
+}
 
-    return isatty(STDOUT_FILENO) && (no_color == NULL || *no_color == '\0') &&
-           term != NULL && strcmp(term, "dumb") != 0;
+void cli_live_text(const struct idem_record *record, int64_t now_ms,
+                   char buf[CLI_LIVE_MAX])
+{
+    int64_t renewed_ms = record->lease_end_ms - record->lease_ms;
+    char owner[4 * IDEM_OWNER_MAX + 1] = "?";
+    char ago[32];
+    char left[32];
+
+    cli_duration_text(now_ms > renewed_ms ? now_ms - renewed_ms : 0, ago);
+    cli_duration_text(record->lease_end_ms - now_ms, left);
+    if (record->owner.len > 0) {
+        (void)cli_escape(record->owner, owner, sizeof(owner));
+    }
+    (void)snprintf(buf, CLI_LIVE_MAX, "renewed %s ago, %s left, owner %s", ago,
+                   left, owner);
 }
 
 /* Red for what failed, yellow for what else may need a person. */
@@ -55,13 +66,13 @@ static const char *paint_of(const struct idem_record *record)
     return NULL;
 }
 
-void cli_print_status(const struct idem_record *record, int width)
+void cli_print_status(FILE *f, const struct idem_record *record, int width)
 {
-    const char *paint = may_paint() ? paint_of(record) : NULL;
+    const char *paint = cli_may_paint() ? paint_of(record) : NULL;
 
-    (void)printf("%s%-*s%s", paint != NULL ? paint : "", width,
-                 idem_status_name(record->status),
-                 paint != NULL ? "\033[0m" : "");
+    (void)fprintf(f, "%s%-*s%s", paint != NULL ? paint : "", width,
+                  idem_status_name(idem_record_status(record)),
+                  paint != NULL ? "\033[0m" : "");
 }
 
 const char *cli_past_end_name(enum idem_past_end end)
@@ -73,6 +84,10 @@ const char *cli_past_end_name(enum idem_past_end end)
         return "taken_over";
     case IDEM_PAST_RESOLVED:
         return "resolved";
+    case IDEM_PAST_RETRIED:
+        return "retried";
+    case IDEM_PAST_REOPENED:
+        return "reopened";
     }
     return "unknown";
 }

@@ -3,6 +3,7 @@
 #define IDEM_CLI_RECORD_H
 
 #include <idem.h>
+#include <stdio.h>
 
 /* Reads one record. 0 or an exit status, after saying why. */
 int cli_get(struct idem_store *store, struct idem_slice scope,
@@ -11,8 +12,16 @@ int cli_get(struct idem_store *store, struct idem_slice scope,
 /* In progress, and past what was expected or past the end of the lease. */
 bool cli_is_overdue(const struct idem_record *record);
 
-/* The status on stdout, in @width columns; in colour on a terminal. */
-void cli_print_status(const struct idem_record *record, int width);
+/* True while the lease of an owner runs at @now_ms, which may be at work. */
+bool cli_is_live(const struct idem_record *record, int64_t now_ms);
+
+/* "renewed 3s ago, 57s left, owner ann@host" of a record that is live. */
+#define CLI_LIVE_MAX (96 + 4 * IDEM_OWNER_MAX)
+void cli_live_text(const struct idem_record *record, int64_t now_ms,
+                   char buf[CLI_LIVE_MAX]);
+
+/* The status in @width columns; in colour where cli_may_paint(). */
+void cli_print_status(FILE *f, const struct idem_record *record, int width);
 
 /* "released", "taken_over" or "resolved". */
 const char *cli_past_end_name(enum idem_past_end end);

@@ -1,5 +1,5 @@
-/* idem store mark-restored: what it means is asked and told here, for it cannot
- * be undone. */
+/* idem store mark-restored, and store create --accept-loss: what it means is asked
+ * and told here, for it cannot be undone. */
 #include "restored.h"
 
 #include "cli.h"
@@ -54,26 +54,50 @@ static void say_what_it_means(const struct idem_sqlite_info *info)
     }
 }
 
-static bool is_yes(void)
+static bool is_yes(const char *question)
 {
     char answer[16] = "";
 
-    (void)fputs("Was it put back from a copy, and shall it be marked? [y/N] ",
-                stderr);
+    (void)fputs(question, stderr);
     return fgets(answer, sizeof(answer), stdin) != NULL &&
            (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 /* 0, or an exit status. */
+static int need_terminal(const struct cli_command *command)
+{
+    if (isatty(STDIN_FILENO) && cli_stderr_is_tty()) {
+        return 0;
+    }
+    return cli_usage(command, "this cannot be undone: say --yes where nobody "
+                              "can be asked");
+}
+
+static int ask_about_loss(const struct cli_command *command)
+{
+    int status = need_terminal(command);
+
+    if (status != 0) {
+        return status;
+    }
+    (void)fputs("What was recorded in the lost store is gone: whoever asks for "
+                "it again runs it again.\n",
+                stderr);
+    if (!is_yes("Shall a new store be made in its place? [y/N] ")) {
+        cli_say("nothing was changed");
+        status = CLI_USAGE;
+    }
+    return status;
+}
+
 static int ask(const struct cli_command *command, const char *store_url)
 {
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
     struct idem_store *store;
-    int status;
+    int status = need_terminal(command);
 
-    if (!isatty(STDIN_FILENO) || !cli_stderr_is_tty()) {
-        return cli_usage(command, "this cannot be undone: say --yes where "
-                                  "nobody can be asked");
+    if (status != 0) {
+        return status;
     }
     status = cli_open_store(store_url, IDEM_OPEN_READONLY, &store);
     if (status != 0) {
@@ -84,7 +108,8 @@ static int ask(const struct cli_command *command, const char *store_url)
         say_what_it_means(&info);
     }
     idem_close(store);
-    if (status == 0 && !is_yes()) {
+    if (status == 0 && !is_yes("Was it put back from a copy, and shall it be "
+                               "marked? [y/N] ")) {
         cli_say("nothing was changed");
         status = CLI_USAGE;
     }
@@ -92,17 +117,6 @@ static int ask(const struct cli_command *command, const char *store_url)
 }
 
 /* ---- After ---- */
-
-static void add_id(struct cli_json *json, const uint8_t id[16])
-{
-    char hex[33];
-    size_t i;
-
-    for (i = 0; i < 16; i++) {
-        (void)snprintf(hex + 2 * i, 3, "%02x", id[i]);
-    }
-    cli_json_text(json, "id", hex);
-}
 
 static int print_json(const struct idem_sqlite_restored *r)
 {
@@ -117,13 +131,13 @@ static int print_json(const struct idem_sqlite_restored *r)
     cli_json_ms(&json, "marked_ms", r->marked_ms);
     cli_json_count(&json, "fence", r->fence);
     cli_json_count(&json, "times", r->times);
-    add_id(&json, r->id);
+    cli_json_hex(&json, "id", idem_bytes(r->id, sizeof(r->id)));
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
 }
 
-static void print_text(const struct idem_sqlite_restored *r)
+static void print_text(const struct idem_sqlite_restored *r, bool is_new)
 {
     char count[64];
     char known[32];
@@ -138,6 +152,12 @@ static void print_text(const struct idem_sqlite_restored *r)
     }
     (void)printf("every fence from now on is above %llu\n",
                  (unsigned long long)r->fence);
+    if (is_new) {
+        (void)puts(
+            "what was recorded before is gone: whoever asks for it again "
+            "runs it again");
+        return;
+    }
     cli_time_text(r->known_ms, known);
     (void)printf("what was recorded after %s is gone: whoever asks for it "
                  "again runs it again\n",
@@ -154,15 +174,17 @@ static void report(void *ctx, uint64_t records)
     }
 }
 
-static int mark(const char *path, bool json)
+static int mark(const char *path, bool may_lose, bool json)
 {
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
     struct idem_error error = {0};
     bool shown = false;
     int status = 0;
 
-    error.code =
-        idem_sqlite_mark_restored(path, report, &shown, &restored, &error);
+    error.code = may_lose ? idem_sqlite_accept_loss(path, report, &shown,
+                                                    &restored, &error)
+                          : idem_sqlite_mark_restored(path, report, &shown,
+                                                      &restored, &error);
     if (shown) {
         cli_progress_end();
     }
@@ -176,7 +198,7 @@ static int mark(const char *path, bool json)
     if (json) {
         status = print_json(&restored);
     } else {
-        print_text(&restored);
+        print_text(&restored, /* is_new= */ restored.known_ms == 0);
     }
     if (restored.corrupt > 0) {
         char count[64];
@@ -188,12 +210,12 @@ static int mark(const char *path, bool json)
     return status;
 }
 
-int cli_mark_restored(const struct cli_command *command, const char *store_url,
-                      bool yes, bool json)
+static int restore(const struct cli_command *command, const char *store_url,
+                   bool may_lose, bool yes, bool json)
 {
     const char *scheme = "sqlite:";
     char *url;
-    int status = cli_store_url(store_url, /* make= */ false, &url);
+    int status = cli_store_url(store_url, /* make= */ may_lose, &url);
 
     if (status != 0) {
         return status;
@@ -202,11 +224,23 @@ int cli_mark_restored(const struct cli_command *command, const char *store_url,
         cli_say("only the file of an sqlite: store can be put back");
         status = CLI_USAGE;
     } else if (!yes) {
-        status = ask(command, url);
+        status = may_lose ? ask_about_loss(command) : ask(command, url);
     }
     if (status == 0) {
-        status = mark(url + strlen(scheme), json);
+        status = mark(url + strlen(scheme), may_lose, json);
     }
     free(url);
     return status;
+}
+
+int cli_mark_restored(const struct cli_command *command, const char *store_url,
+                      bool yes, bool json)
+{
+    return restore(command, store_url, /* may_lose= */ false, yes, json);
+}
+
+int cli_accept_loss(const struct cli_command *command, const char *store_url,
+                    bool yes, bool json)
+{
+    return restore(command, store_url, /* may_lose= */ true, yes, json);
 }

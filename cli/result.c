@@ -5,18 +5,21 @@
 
 #include <stdlib.h>
 
+/* As much as idem run keeps by default, and every other store of libidem. */
+#define RESULT_MAX ((size_t)16 << 20)
+
 static int read_bytes(struct cli_result *r, const char *option,
                       const char *text)
 {
     size_t len;
     int status;
 
-    status = cli_read_some(option, text, /* text_ok= */ true, IDEM_RESULT_MAX,
+    status = cli_read_some(option, text, /* text_ok= */ true, RESULT_MAX,
                            &r->bytes, &len);
     if (status != 0) {
         return status;
     }
-    if (len > IDEM_RESULT_MAX) {
+    if (len > RESULT_MAX) {
         cli_say("--%s: too long to be kept; only that it was done is recorded",
                 option);
         r->result.not_kept = true;

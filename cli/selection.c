@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "journal.h"
+#include "json.h"
 #include "look.h"
 
 static bool is_selected(const struct cli_selection *selection,
@@ -15,9 +16,10 @@ static bool is_selected(const struct cli_selection *selection,
     if (open->unreadable) {
         return false;
     }
-    wanted = r->status == IDEM_STATUS_IN_PROGRESS
-                 ? selection->overdue && r->overdue
-                 : (selection->statuses & 1u << r->status) != 0;
+    wanted =
+        r->status == IDEM_STATUS_IN_PROGRESS
+            ? selection->overdue && r->overdue && !cli_is_live(r, look->now_ms)
+            : (selection->statuses & 1u << r->status) != 0;
     return wanted && look->now_ms - r->started_ms >= selection->older_ms;
 }
 
@@ -33,22 +35,67 @@ static uint64_t count(const struct cli_selection *selection,
     return n;
 }
 
+/* Work that is late and whose owner may be at it is decided one by one. */
+static void say_left_out(const struct cli_selection *selection,
+                         const struct cli_look *look)
+{
+    unsigned long long n = 0;
+    size_t i;
+
+    for (i = 0; i < look->len; i++) {
+        const struct cli_open *open = &look->open[i];
+
+        n += selection->overdue && !open->unreadable && open->record.overdue &&
+             cli_is_live(&open->record, look->now_ms);
+    }
+    if (n > 0) {
+        (void)fflush(stdout);
+        cli_say("%llu more %s late, but the lease of the owner runs: left out",
+                n, n == 1 ? "is" : "are");
+    }
+}
+
+int cli_print_decided(const struct idem_record *r, enum idem_status status,
+                      bool changed)
+{
+    struct cli_json json;
+    int printed;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "scope", r->scope);
+    cli_json_bytes(&json, "key", r->key);
+    cli_json_text(&json, "before", idem_status_name(r->status));
+    cli_json_text(&json, "after", idem_status_name(status));
+    cli_json_count(&json, "fence", r->fence);
+    cli_json_bool(&json, "changed", changed);
+    printed = cli_json_print(&json);
+    cli_json_finish(&json);
+    return printed;
+}
+
 /* order-42: unknown -> released (fence 17) */
-static void print_one(const struct idem_record *r,
+static void print_one(const struct cli_selection *selection,
+                      const struct idem_record *r,
                       const struct cli_decision *decision, const char *what)
 {
+    if (selection->json) {
+        (void)cli_print_decided(r, decision->status, *what == '\0');
+        return;
+    }
     if (r->scope.len > 0) {
         cli_print_escaped(stdout, r->scope);
         (void)fputs("/", stdout);
     }
     cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n", idem_status_name(r->status),
+    (void)printf(": %s -> %s (fence %llu)%s\n",
+                 idem_status_name(idem_record_status(r)),
                  idem_status_name(decision->status),
                  (unsigned long long)r->fence, what);
 }
 
 /* True: the others can still be decided. */
 static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
+                       const struct cli_selection *selection,
                        const struct idem_record *r,
                        const struct cli_decision *decision, int *status)
 {
@@ -60,10 +107,10 @@ static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
     memset(&error, 0, sizeof(error));
     error.code = cli_decide(store, audit, r, r->fence, decision, &error);
     if (error.code == 0) {
-        print_one(r, decision, "");
+        print_one(selection, r, decision, "");
         return true;
     }
-    print_one(r, decision, ": left alone");
+    print_one(selection, r, decision, ": left alone");
     (void)fflush(stdout);
     *status = cli_fail_with(&error);
     return error.code == IDEM_ELOST || error.code == IDEM_EINVALID ||
@@ -80,8 +127,8 @@ static int decide_all(struct idem_store *store, const struct cli_audit *audit,
 
     for (i = 0; i < look->len; i++) {
         if (is_selected(selection, look, &look->open[i]) &&
-            !decide_one(store, audit, &look->open[i].record, decision,
-                        &status)) {
+            !decide_one(store, audit, selection, &look->open[i].record,
+                        decision, &status)) {
             break;
         }
     }
@@ -97,7 +144,8 @@ static int foretell(const struct cli_selection *selection,
 
     for (i = 0; i < look->len; i++) {
         if (is_selected(selection, look, &look->open[i])) {
-            print_one(&look->open[i].record, decision, "; nothing was changed");
+            print_one(selection, &look->open[i].record, decision,
+                      "; nothing was changed");
         }
     }
     (void)fflush(stdout);
@@ -130,6 +178,7 @@ int cli_resolve_selected(struct idem_store *store,
     } else {
         status = decide_all(store, audit, selection, &look, decision);
     }
+    say_left_out(selection, &look);
     cli_look_finish(&look);
     return status;
 }

@@ -9,6 +9,7 @@ struct cli_selection {
     unsigned statuses;              /* FAILED, UNKNOWN: 1u << status, or-ed. */
     const struct idem_slice *scope; /* NULL: all. */
     int64_t older_ms; /* Only what was started at least so long ago; 0: all. */
+    bool json;        /* Lines of JSON. */
     uint64_t count;   /* Decide only if it is about so many; 0: however many. */
 };
 
@@ -18,5 +19,10 @@ int cli_resolve_selected(struct idem_store *store,
                          const struct cli_audit *audit,
                          const struct cli_selection *selection,
                          const struct cli_decision *decision, bool yes);
+
+/* One decision as a line of JSON: @status is what @r becomes, or would. 0 or an
+ * exit status. */
+int cli_print_decided(const struct idem_record *r, enum idem_status status,
+                      bool changed);
 
 #endif

@@ -1,11 +1,9 @@
 /* --status: several statuses as one list of names. */
 #include "cli.h"
 
-static const enum idem_status all_statuses[] = {IDEM_STATUS_IN_PROGRESS,
-                                                IDEM_STATUS_COMPLETED,
-                                                IDEM_STATUS_FAILED,
-                                                IDEM_STATUS_UNKNOWN,
-                                                IDEM_STATUS_RELEASED};
+static const enum idem_status all_statuses[] = {
+    IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,
+    IDEM_STATUS_UNKNOWN,     IDEM_STATUS_RELEASED,  IDEM_STATUS_RETRY};
 
 #define ALL_STATUSES_LEN (sizeof(all_statuses) / sizeof(all_statuses[0]))
 
@@ -39,7 +37,7 @@ int cli_statuses(const struct cli_command *command, const char *text,
             return cli_usage(
                 command,
                 "--status: \"%s\" is not one of in_progress, completed, "
-                "failed, unknown, released",
+                "failed, unknown, released, retry",
                 cli_escape(idem_bytes(p, len), shown, sizeof(shown)));
         }
         bits |= bit;

@@ -7,6 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+bool cli_no_create;
+
+/* A person who looks, or decides, is told soon that the store is away. Where work
+ * depends on the answer it is waited for. */
+#define PERSON_TIMEOUT_MS 3200
+
 /* The URL of the default store; its directory is made if @make. */
 static int default_url(bool make, char **ret_url)
 {
@@ -55,7 +61,26 @@ static int given_url(const char *url, const char *source, char **ret_url)
     return 0;
 }
 
-int cli_store_url(const char *store_url, bool make, char **ret_url)
+/* Whoever else is given the URL, as nginx is, must not make a store either. */
+static int add_no_create(char **url)
+{
+    char *more;
+
+    if (strncmp(*url, "sqlite:", 7) != 0 || strstr(*url, "create=no") != NULL) {
+        return 0;
+    }
+    if (asprintf(&more, "%s%ccreate=no", *url,
+                 strchr(*url, '?') == NULL ? '?' : '&') < 0) {
+        free(*url);
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    free(*url);
+    *url = more;
+    return 0;
+}
+
+static int find_url(const char *store_url, bool make, char **ret_url)
 {
     const char *source = "--store";
 
@@ -69,6 +94,30 @@ int cli_store_url(const char *store_url, bool make, char **ret_url)
     return given_url(store_url, source, ret_url);
 }
 
+int cli_store_url(const char *store_url, bool make, char **ret_url)
+{
+    int status = find_url(store_url, make && !cli_no_create, ret_url);
+
+    return status == 0 && cli_no_create ? add_no_create(ret_url) : status;
+}
+
+/* Says which file it is, where the error does not, and what helps where its bytes
+ * cannot be used. */
+static int fail_with_file(const char *url, const struct idem_error *error)
+{
+    const char *path = url + strlen("sqlite:");
+    int len = (int)strcspn(path, "?");
+    bool is_named =
+        memmem(error->text, strlen(error->text), path, (size_t)len) != NULL;
+
+    cli_say("%.*s%s%s%s", is_named ? 0 : len, path, is_named ? "" : ": ",
+            error->text,
+            error->code == IDEM_ECORRUPT
+                ? "; see what is left: idem store check, and put a copy back"
+                : "");
+    return cli_exit_of(error->code);
+}
+
 static int open_url(const char *url, unsigned flags,
                     const struct idem_host *host, struct idem_store **ret_store)
 {
@@ -80,7 +129,10 @@ static int open_url(const char *url, unsigned flags,
     if (!is_file) {
         cli_descriptors_note(&noted);
     }
-    options.flags = flags;
+    options.flags = flags & ~CLI_OPEN_FOR_PERSON;
+    if (!is_file && (flags & (CLI_OPEN_FOR_PERSON | IDEM_OPEN_READONLY)) != 0) {
+        options.timeout_ms = PERSON_TIMEOUT_MS;
+    }
     if (host != NULL) {
         options.host = *host;
     }
@@ -91,8 +143,12 @@ static int open_url(const char *url, unsigned flags,
         cli_descriptors_keep(&noted);
     }
     if (error.code == IDEM_ENOTFOUND) {
-        cli_say("%s; idem run and idem begin make one", error.text);
+        cli_say("%s", error.text);
         return CLI_CONFIG;
+    }
+    if (is_file &&
+        (error.code == IDEM_ECORRUPT || error.code == IDEM_EUNAVAILABLE)) {
+        return fail_with_file(url, &error);
     }
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }

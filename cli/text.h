@@ -5,12 +5,31 @@
 #include <idem.h>
 #include <stdio.h>
 
-/* Prints bytes to @f with everything outside printable ASCII as \xHH. */
+/* Prints bytes to @f: UTF-8 as it is; the backslash, what cannot be seen (control
+ * characters, directions, spaces of no width) and what is not UTF-8 as \xHH for
+ * each byte. */
 void cli_print_escaped(FILE *f, struct idem_slice s);
 
 /* The same into @buf, always with a NUL; what does not fit ends in "...".
  * Returns @buf. */
 const char *cli_escape(struct idem_slice s, char *buf, size_t size);
+
+/* True if every character is UTF-8 that can be seen. */
+bool cli_is_seen(struct idem_slice s);
+
+/* Characters of @text, which is UTF-8: as many columns, but for wide ones. */
+size_t cli_columns(const char *text);
+
+/* What stands before a key that is shown escaped, and says so where it is typed
+ * again. */
+#define CLI_ESCAPED "escaped:"
+
+/* Prints @key in the form that commands which look a key up take back. */
+void cli_print_key(FILE *f, struct idem_slice key);
+
+/* The bytes of an escaped text in @buf, up to @size of them. False if a backslash
+ * is not followed by x and two hex digits, or they are too many. */
+bool cli_unescape(const char *text, char *buf, size_t size, size_t *ret_len);
 
 /* Two hex digits for each byte, and a NUL. @buf has room for 2 * s.len + 1. */
 void cli_hex(struct idem_slice s, char *buf);
@@ -20,6 +39,16 @@ bool cli_is_utf8(struct idem_slice s);
 
 /* "2026-11-21T08:24:00.123Z" in @buf; "never" for IDEM_NEVER, "-" for 0. */
 void cli_time_text(int64_t ms, char buf[32]);
+
+/* "2026-11-21 09:24:00 CET" in @buf, in the time zone of who looks. */
+void cli_local_time_text(int64_t ms, char buf[48]);
+
+/* Local time for a terminal, else UTC. */
+void cli_time_for(bool is_tty, int64_t ms, char buf[48]);
+
+/* How long ago or ahead, as people say it: "420ms", "2.1s", "43s", "3h20m",
+ * "12d", "56y". It is rounded down; cli_duration_text() is exact. */
+void cli_span_text(int64_t ms, char buf[32]);
 
 /* "90s", "2h", "1d"; "never". The largest unit that is exact enough to read. */
 void cli_duration_text(int64_t ms, char buf[32]);

@@ -105,7 +105,7 @@ static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 
     /* For the reader it would be the end, whatever stands behind it. */
     if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
-        (void)bad(t, "it is no JSON: there is a NUL in it");
+        (void)bad(t, "not JSON: there is a NUL in it");
         return NULL;
     }
     tokener = json_tokener_new();
@@ -121,9 +121,9 @@ static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
     if (error == json_tokener_continue) {
         (void)bad(t, "it is cut short");
     } else if (error != json_tokener_success) {
-        (void)bad(t, "it is no JSON: %s", json_tokener_error_desc(error));
+        (void)bad(t, "not JSON: %s", json_tokener_error_desc(error));
     } else if (!json_object_is_type(object, json_type_object)) {
-        (void)bad(t, "it is no JSON object");
+        (void)bad(t, "not a JSON object");
     } else {
         return object;
     }

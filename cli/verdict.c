@@ -40,9 +40,9 @@ static void print_key(FILE *f, const struct idem_record *record)
 /* "by web-1/4711 at 2026-11-21T08:24:00.123Z" */
 static void print_start(FILE *f, const struct idem_record *record)
 {
-    char started[32];
+    char started[48];
 
-    cli_time_text(record->started_ms, started);
+    cli_time_for(cli_stderr_is_tty(), record->started_ms, started);
     if (record->owner.len > 0) {
         (void)fputs(" by ", f);
         cli_print_escaped(f, record->owner);
@@ -72,6 +72,7 @@ static void print_failed(FILE *f, const struct idem_attempt *attempt,
     }
     (void)fputs("; mend the cause, then say how it ended:", f);
     cli_print_resolve(f, attempt->record, store_url);
+    cli_print_reopen(f, attempt->record, store_url);
 }
 
 static void print_unknown(FILE *f, const struct idem_attempt *attempt,
@@ -94,11 +95,15 @@ static void print_busy(FILE *f, const struct idem_attempt *attempt)
 {
     char left[32];
 
-    cli_duration_text(attempt->lease_left_ms, left);
+    cli_span_text(attempt->lease_left_ms, left);
     print_key(f, attempt->record);
     (void)fputs(" was started", f);
     print_start(f, attempt->record);
-    if (attempt->lease_left_ms == IDEM_NEVER) {
+    if (attempt->record->retry) {
+        (void)fputs(" and is to be run again; try again, or use "
+                    "--wait-then-run",
+                    f);
+    } else if (attempt->lease_left_ms == IDEM_NEVER) {
         (void)fputs(" and has not ended; its lease never ends", f);
     } else {
         (void)fprintf(f,

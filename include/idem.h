@@ -23,7 +23,8 @@
  *     |     +-- idem_complete()  it is done, and this is the result
  *     |     +-- idem_fail()      it failed for good: a person must look
  *     |     +-- idem_release()   nothing happened: another may try
- *     |     +-- idem_unknown()   it may have happened
+ *     |     +-- idem_retry()     it may have happened: run it again
+ *     |     +-- idem_unknown()   it may have happened: a person must look
  *     |         (idem_renew() while the work takes longer than the lease)
  *     +-- IDEM_REPLAY      it was done before: attempt->record->result
  *     +-- IDEM_BUSY        another owner is at work: attempt->lease_left_ms
@@ -43,13 +44,21 @@
  *
  *     (none) --begin--> in_progress --complete--> completed --retention--> (none)
  *                         |  ^ |  '---fail------> failed    --resolve--> ...
- *                         |  | '------release---> released  --begin--> in_progress
+ *                         |  | |------release---> released  --begin--> in_progress
+ *                         |  | '------retry-----> retry     --begin--> in_progress
  *                         |  '-takeover (lease over, policy rerun)
  *                         '--unknown, or lease over under policy hold--> unknown
  *
+ *     completed, failed, unknown --idem_reopen() by a person--> retry
+ *
+ * "retry" is shown and not stored: such a record is in progress without a lease,
+ * and idem_record.retry is set. The next begin starts at once, whatever the
+ * policies, and as a takeover: the work may have been done, in part or whole.
+ *
  * An owner may end its attempt, also after the lease is over, until another
  * attempt has started or a person has resolved the record. One that became unknown
- * because its lease ended it may still complete or fail, but no longer release.
+ * because its lease ended it may still complete, fail or retry, but no longer
+ * release.
  *
  * What it promises and what it cannot: README.md, "Promises". The one thing to
  * keep in mind: when a process dies between the effect and idem_complete(), no
@@ -178,7 +187,7 @@ static inline struct idem_slice idem_str(const char *text)
 #define IDEM_SECRET_MAX 65536       /* Bytes of a fingerprint's secret. */
 #define IDEM_HISTORY_MAX 8          /* Past attempts that a record keeps. */
 #define IDEM_TOKEN_MAX 768          /* Bytes of a token, with its NUL. */
-#define IDEM_LEASE_MIN_MS 2000      /* The shortest lease. */
+#define IDEM_LEASE_MIN_MS 2000      /* The shortest lease of any store. */
 #define IDEM_DURATION_MAX_MS 3155760000000LL /* A hundred years. */
 #define IDEM_NEVER INT64_MAX    /* A lease or retention without an end. */
 #define IDEM_STORE_URL_MAX 1536 /* Bytes of idem_store_url(). */
@@ -191,6 +200,9 @@ enum idem_status {
     IDEM_STATUS_FAILED = 3,
     IDEM_STATUS_UNKNOWN = 4,
     IDEM_STATUS_RELEASED = 5,
+    /* Of an outcome, a filter, and idem_record_status(). On record it is
+     * IN_PROGRESS with retry set; 6 and 7 are verdicts. */
+    IDEM_STATUS_RETRY = 8,
 };
 
 /* What happens to a record whose owner's lease ended without a word. */
@@ -213,6 +225,8 @@ enum idem_past_end {
     IDEM_PAST_RELEASED = 1,
     IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, another attempt followed. */
     IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
+    IDEM_PAST_RETRIED = 4,    /* Its owner asked for another run. */
+    IDEM_PAST_REOPENED = 5,   /* A person asked for another run; likewise. */
 };
 
 struct idem_past {
@@ -221,6 +235,7 @@ struct idem_past {
     int64_t started_ms;
     int64_t ended_ms;
     enum idem_past_end end;
+    enum idem_status was; /* REOPENED: the status until then. Else 0. */
 };
 
 /* A record. Read-only; the slices belong to whatever holds the record. */
@@ -230,24 +245,33 @@ struct idem_record {
     uint8_t id[IDEM_ID_LEN]; /* idem_id() of scope and key. */
     enum idem_status status;
     enum idem_on_expired_lease on_expired_lease;
-    struct idem_slice owner;       /* For people. */
-    uint64_t fence;                /* Grows with every attempt of the key. */
-    uint32_t attempts;             /* How many times work started. */
-    int64_t created_ms;            /* First claim. */
-    int64_t started_ms;            /* This attempt. */
-    int64_t lease_ms;              /* Length; IDEM_NEVER: it does not end. */
-    int64_t lease_end_ms;          /* IDEM_NEVER likewise. */
-    int64_t expected_ms;           /* Overdue after this; 0: not said. */
-    int64_t ended_ms;              /* End of work; 0: not ended. */
-    int64_t expires_ms;            /* End of retention; IDEM_NEVER: no end. */
-    int64_t retention_ms;          /* As asked for at begin. */
+    struct idem_slice owner; /* For people. */
+    uint64_t fence;          /* Grows with every attempt of the key. */
+    uint32_t attempts;       /* How many times work started. */
+    uint32_t retried;     /* How many of them do not count towards attempts_max:
+                         idem_retry() ended them, or a person reopened the
+                         record since. */
+    int64_t created_ms;   /* First claim. */
+    int64_t started_ms;   /* This attempt. */
+    int64_t lease_ms;     /* Length; IDEM_NEVER: it does not end. */
+    int64_t lease_end_ms; /* IDEM_NEVER likewise. */
+    int64_t expected_ms;  /* Overdue after this; 0: not said. */
+    int64_t ended_ms;     /* End of work; 0: not ended. */
+    int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
+    int64_t retention_ms; /* The longest that was asked for in this life. */
     struct idem_slice fingerprint; /* Empty: not checked. */
     struct idem_result result;     /* In a list its bytes are left out ... */
     uint64_t result_len;           /* ... and this says how many there are. */
     struct idem_slice error;       /* Of failed work. */
-    struct idem_slice note;        /* Of unknown, released, resolved. */
+    struct idem_slice note;        /* Of unknown, released, resolved, retry. */
     bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
                       without a word of the owner. */
+    uint64_t
+        in_doubt; /* Fence of an attempt of this life that may have done the
+                          work and came to no outcome, while no person has
+                          decided since; 0: none, or one in the history. */
+    bool retry;   /* In progress, but its attempt is over: the next begin
+                      starts as a takeover. */
     struct idem_slice input; /* Likewise, and after the ending verbs. */
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
@@ -264,8 +288,12 @@ struct idem_record {
     struct idem_slice unknown_fields; /* Of a later minor version; kept. */
 };
 
-/* "in_progress", "completed", "failed", "unknown", "released"; NULL if none. */
+/* "in_progress", "completed", "failed", "unknown", "released", "retry"; NULL if
+ * none. */
 const char *idem_status_name(enum idem_status status);
+
+/* The status as people are shown it: that of @record, or IDEM_STATUS_RETRY. */
+enum idem_status idem_record_status(const struct idem_record *record);
 
 /* ---- Identity, fingerprint --------------------------------------------- */
 
@@ -301,6 +329,7 @@ struct idem_clock_reading {
     int64_t wall_ms;     /* CLOCK_REALTIME. */
     int64_t boot_ms;     /* CLOCK_BOOTTIME: counts suspended time too. */
     uint8_t boot_id[16]; /* Another value after every boot of the host. */
+    bool unsynchronised; /* Nothing is known to keep the wall clock right. */
 };
 
 /* What the library asks of its host. Each member may be NULL: the system's own.
@@ -397,12 +426,17 @@ const char *idem_store_url(const struct idem_store *store);
  * fail to be recorded although all is well here: see <idem/journal.h>. */
 bool idem_store_is_remote(const struct idem_store *store);
 
+/* The shortest lease, in ms, that carries work: owners stop theirs a while before
+ * it ends, by as much as the clocks of two hosts may differ where there are many
+ * hosts. A claim with a shorter one is refused. */
+int64_t idem_store_lease_min_ms(const struct idem_store *store);
+
 /* ---- The life of one operation ----------------------------------------- */
 
 enum idem_request_flag {
-    /* A waiter that sees the attempt it waits for released, or its lease end
-     * under IDEM_RERUN, starts the work itself. In an op: its caller waits, and
-     * looks once more. */
+    /* A waiter that sees the attempt it waits for released, or end with
+     * idem_retry(), or its lease end under IDEM_RERUN, starts the work itself. In
+     * an op: its caller waits, and looks once more. */
     IDEM_WAIT_THEN_RUN = 1,
     /* The key is probably on record already: a redelivered event, a client that
      * says so. A store to which a refused claim costs more than a look then looks
@@ -422,18 +456,22 @@ struct idem_request {
                                       record: not compared. */
     struct idem_slice input;       /* Kept with the record for recovery; may be
                                 empty. At most IDEM_RESULT_MAX. */
-    int64_t lease_ms;      /* 60,000. From IDEM_LEASE_MIN_MS; IDEM_NEVER. */
-    int64_t retention_ms;  /* 86,400,000. Not less than a lease that ends;
+    int64_t lease_ms;              /* 60,000. From idem_store_lease_min_ms();
                               IDEM_NEVER. */
+    int64_t retention_ms;  /* 86,400,000. Not less than a lease that ends;
+                              IDEM_NEVER. The record keeps the longest of its
+                              life. */
     int64_t expect_ms;     /* Overdue after this long; 0: not said. */
     uint32_t attempts_max; /* 5. Takeovers end with "gave up" once the work
-                                was started this often; 0: no cap. */
+                                was started this often, without the attempts
+                                that idem_retry() ended; 0: no cap. */
     int64_t wait_ms;       /* 0. How long idem_begin() waits where it would
                                 answer IDEM_BUSY: it answers with the end of
                                 that attempt, whoever takes it over; with
                                 IDEM_RELEASED when it was given up; with
                                 IDEM_BUSY and lease_left_ms 0 when its lease
-                                is over under IDEM_RERUN. */
+                                is over under IDEM_RERUN, or it ended with
+                                idem_retry(). */
     unsigned flags;        /* enum idem_request_flag, or-ed. */
     uint64_t join_fence;   /* 0. For waiters on a queue: the fence that was
                                 seen. The answer is about that attempt and
@@ -468,8 +506,10 @@ const char *idem_verdict_name(enum idem_verdict verdict);
 /* The answer of idem_begin(). Read-only; new members go at the end. */
 struct idem_attempt {
     enum idem_verdict verdict;
-    bool takeover;     /* STARTED after an attempt that stopped without a word:
-                          the work may have been done, in part or whole. */
+    bool takeover;     /* STARTED after an attempt that stopped without a word,
+                          that ended with idem_retry(), or whose record was
+                          reopened: the work may have been done, in part or
+                          whole. */
     uint64_t fence;    /* Of this attempt; hand it to what the work calls. */
     uint32_t attempts; /* How many times the work was started, with this. */
     int64_t lease_left_ms; /* BUSY: how long the owner's lease still runs. */
@@ -509,7 +549,8 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
 /* How a piece of work ended. Zeroed by idem_once() before the work runs; what it
  * points to must stay until idem_once() returns. */
 struct idem_outcome {
-    enum idem_status status;   /* COMPLETED, FAILED, RELEASED or UNKNOWN. */
+    enum idem_status status;   /* COMPLETED, FAILED, RELEASED, RETRY or
+                                  UNKNOWN. */
     struct idem_result result; /* COMPLETED and FAILED. */
     struct idem_slice text;    /* For people. */
 };
@@ -554,12 +595,20 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
+/* It may have happened, and is to be run again: the next caller starts at once,
+ * whatever the policies, and is told that it is a takeover. The attempt does not
+ * count towards attempts_max. Under IDEM_RERUN the record expires after its
+ * retention like one whose lease ended; under IDEM_HOLD it does not. */
+int idem_retry(struct idem_attempt *attempt, struct idem_slice text,
+               struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
 /* It may have happened. Never expires; never becomes "did not happen". */
 int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* One of these four, as @outcome's status says; its text is @text. */
+/* One of these five, as @outcome's status says; its text is @text. */
 int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
              struct idem_error *ret_error) __attribute__((warn_unused_result));
 
@@ -650,16 +699,19 @@ void idem_answer_destroy(struct idem_answer *answer);
 
 struct idem_filter {
     size_t size;       /* sizeof, set by IDEM_FILTER_INIT. */
-    unsigned statuses; /* 1u << enum idem_status, or-ed; 0: all. */
-    bool overdue;      /* In progress, and past expected_ms or past the
-                                end of the lease. */
+    unsigned statuses; /* 1u << enum idem_status, or-ed; 0: all. What is to be
+                          run again is IN_PROGRESS, and RETRY. */
+    bool overdue;      /* In progress, and past expected_ms or past the end of
+                          the lease; with retry set, past expected_ms. */
     bool any_scope;    /* true: scope below is not looked at. */
     struct idem_slice scope;
     uint64_t max; /* 0: all. */
+    bool expired; /* true: what a purge would delete, and nothing else; such
+                     records are left out otherwise. */
 };
 #define IDEM_FILTER_INIT                                                       \
     {                                                                          \
-        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0               \
+        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0, false        \
     }
 
 /* Called for each record, which is valid during the call only. Answer 0 to go
@@ -678,22 +730,47 @@ int idem_list(struct idem_store *store, const struct idem_filter *filter,
               idem_list_fn *each, void *ctx, int64_t *ret_now_ms,
               struct idem_error *ret_error);
 
-/* Decides for a record that is failed, unknown, overdue, or in progress under a
- * lease without an end: @outcome's status may be COMPLETED, FAILED or RELEASED,
- * its text is the reason. @who is recorded.
+enum idem_resolve_flag {
+    /* Although the lease of an owner still runs: it may be at work, also after
+     * another has started. */
+    IDEM_RESOLVE_FORCE = 1,
+};
+
+/* Decides for a record that is failed, unknown, to be run again, or in progress
+ * while its lease is over or has no end; by IDEM_RESOLVE_FORCE in @flags also while
+ * the lease runs, which being overdue does not allow. @outcome's status may be
+ * COMPLETED, FAILED or RELEASED, its text is the reason. @who is recorded.
  * The record must still have @fence. Durable when it answers 0; the same decision
- * by the same person again answers 0 again. Whoever owned the record can no
- * longer change it.
+ * by the same person again answers 0 again. The former owner can no longer change
+ * the record.
  *
  * IDEM_ENOTFOUND  There is no such record.
  * IDEM_ELOST      Its fence is another one now: look again.
- * IDEM_EINVALID   It is completed, released, or in progress and not overdue.
+ * IDEM_EINVALID   It is completed, released, or the lease of its owner runs.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_resolve(struct idem_store *store, struct idem_slice scope,
                  struct idem_slice key, uint64_t fence, struct idem_slice who,
-                 const struct idem_outcome *outcome,
+                 const struct idem_outcome *outcome, unsigned flags,
                  struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Lets the work of a record that is completed, failed or unknown be run again, or
+ * of one in progress that idem_resolve() would take without a flag. Its result is
+ * dropped and its fingerprint with it, as the mended request may be another one;
+ * its history keeps who reopened it and what it was. It never expires. The next
+ * begin starts as a takeover and gives the record its fingerprint. @who and @reason
+ * are recorded; fence, durability and repetition are as with idem_resolve().
+ *
+ * IDEM_ENOTFOUND  There is no such record.
+ * IDEM_ELOST      Its fence is another one now: look again.
+ * IDEM_EINVALID   It is released or to be run again already, or the lease of its
+ *                 owner runs.
+ * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_reopen(struct idem_store *store, struct idem_slice scope,
+                struct idem_slice key, uint64_t fence, struct idem_slice who,
+                struct idem_slice reason, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
 /* Adds a record from another store (or a copy of this one) as it is: status,
@@ -715,7 +792,7 @@ int idem_import(struct idem_store *store, const struct idem_record *record,
 struct idem_counters {
     size_t size;        /* sizeof, set by IDEM_COUNTERS_INIT. */
     uint64_t started;   /* Claims that were STARTED. */
-    uint64_t takeovers; /* Of these, after an attempt that did not end. */
+    uint64_t takeovers; /* Of these, with attempt->takeover. */
     uint64_t completed; /* Attempts that ended so ... */
     uint64_t failed;    /* ... with those that were given up ... */
     uint64_t unknown;   /* ... with those whose lease ended under IDEM_HOLD. */
@@ -724,12 +801,14 @@ struct idem_counters {
     uint64_t busy; /* A caller that waits counts once. */
     uint64_t mismatch;
     uint64_t lost;     /* Verbs of owners that were answered IDEM_ELOST. */
-    uint64_t resolved; /* Decisions by persons; they count nowhere else. */
+    uint64_t resolved; /* Decisions by persons, with those to reopen; they
+                          count nowhere else. */
     uint64_t purged;   /* Records. */
+    uint64_t retried;  /* Attempts that idem_retry() ended. */
 };
 #define IDEM_COUNTERS_INIT                                                     \
     {                                                                          \
-        sizeof(struct idem_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
+        sizeof(struct idem_counters), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0    \
     }
 
 /* Reads the counters. Start *@ret_counters from IDEM_COUNTERS_INIT.

@@ -16,6 +16,17 @@ const struct idem__lambda_refusal idem__lambda_invalid = {
 const struct idem__lambda_refusal idem__lambda_keyless = {
     "Idem.Invalid", "The event has no idempotency key", IDEM_HTTP_KEY_MISSING,
     false};
+const struct idem__lambda_refusal idem__lambda_unauthenticated = {
+    "Idem.Invalid", "The event does not say who asks",
+    IDEM_HTTP_UNAUTHENTICATED, false};
+const struct idem__lambda_refusal idem__lambda_scope_unset = {
+    "Idem.Invalid", "IDEM_LAMBDA_SCOPE is not set", IDEM_HTTP_SCOPE_UNSET,
+    false};
+const char idem__lambda_scope_mending[] =
+    "HTTP requests are refused: IDEM_LAMBDA_SCOPE is not set, and without it a "
+    "caller could be given the response of another who used the same key; set it "
+    "to a jq program that names the caller, such as "
+    ".requestContext.authorizer.jwt.claims.sub, or to global";
 const struct idem__lambda_refusal idem__lambda_corrupt = {
     "Idem.Corrupt", "The record cannot be trusted", IDEM_HTTP_CORRUPT, false};
 const struct idem__lambda_refusal idem__lambda_no_store = {
@@ -87,6 +98,19 @@ void idem__lambda_answer_work(struct idem_lambda *lambda)
     }
 }
 
+void idem__lambda_answer_unrecorded(struct idem_lambda *lambda)
+{
+    struct idem__buffer marked = {0};
+    struct idem__buffer plain = lambda->response;
+
+    if (lambda->error_type[0] != '\0') {
+        return;
+    }
+    idem__lambda_unrecorded_response(&marked, idem__buffer_slice(&plain));
+    lambda->response = marked;
+    idem__buffer_free(&plain);
+}
+
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,
                                  const struct idem__lambda_rule *rule,
                                  struct json_object *event,
@@ -134,7 +158,7 @@ void idem__lambda_answer_replay(struct idem_lambda *lambda,
         answer_kept_error(lambda, result->bytes);
     } else if (rule->shape == IDEM__LAMBDA_HTTP) {
         lambda->error_type[0] = '\0';
-        idem__lambda_mark_replay(&lambda->response, result->bytes);
+        idem__lambda_replay_response(&lambda->response, result->bytes);
     } else {
         idem__lambda_answer_json(lambda, result->bytes);
     }

@@ -20,8 +20,12 @@ const struct idem__lambda_refusal *idem__lambda_refusal_of(
     enum idem_verdict verdict);
 
 extern const struct idem__lambda_refusal idem__lambda_invalid,
-    idem__lambda_keyless, idem__lambda_corrupt, idem__lambda_no_store,
+    idem__lambda_keyless, idem__lambda_unauthenticated,
+    idem__lambda_scope_unset, idem__lambda_corrupt, idem__lambda_no_store,
     idem__lambda_too_late, idem__lambda_not_kept;
+
+/* For the log: why HTTP is refused while IDEM_LAMBDA_SCOPE is not set. */
+extern const char idem__lambda_scope_mending[];
 
 /* lambda->response becomes ... */
 void idem__lambda_answer_error(struct idem_lambda *lambda, const char *type,
@@ -31,6 +35,9 @@ void idem__lambda_answer_json(struct idem_lambda *lambda,
 
 /* ... what lambda->work ended with. */
 void idem__lambda_answer_work(struct idem_lambda *lambda);
+
+/* ... the same, marked: what an HTTP handler answered is not on record. */
+void idem__lambda_answer_unrecorded(struct idem_lambda *lambda);
 
 /* ... @refusal: HTTP's own answer where @event, which may be NULL, is of HTTP. */
 void idem__lambda_answer_refusal(struct idem_lambda *lambda,

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "lambda/answer.h"
 #include "lambda/batch.h"
+#include "lambda/ends.h"
 #include "lambda/handler.h"
 #include "lambda/log.h"
 #include "lambda/outcome.h"
@@ -166,54 +167,34 @@ static void claim_all(struct batch *b)
 
 /* ---- The ends ---------------------------------------------------------- */
 
-static void take_end(struct batch *b, struct idem_op *op)
+/* Nobody waits for the answer to a batch: while there is time the store is told
+ * again. What is in the log alone is acknowledged unless the options say else. */
+static void take_ends(struct batch *b)
 {
-    const struct item *item = idem_op_user(op);
-    const struct idem_error *error = idem_op_error(op);
-    struct idem_error again = {0};
+    const struct idem_lambda_options *options = b->lambda->options;
+    size_t i;
 
-    if (idem_op_code(op) != 0 &&
-        idem_error_kind(idem_op_code(op)) == IDEM_KIND_RETRY &&
-        idem__lambda_left_ms(b->lambda->now) >
-            b->lambda->options->store_timeout_ms &&
-        idem_queue_submit(b->queue, op, &again) == 0) {
-        return;
-    }
-    if (idem_op_code(op) != 0) {
-        idem__lambda_not_recorded(b->lambda,
-                                  idem__buffer_slice(&item->unit.key), error);
-    }
-    idem_op_destroy(op);
-}
+    idem__lambda_ends_work(b->lambda, idem__lambda_left_ms(b->lambda->now) -
+                                          options->stop_margin_ms);
+    for (i = 0; i < b->len; i++) {
+        struct item *item = &b->items[i];
 
-static void take_ends(struct batch *b, int64_t timeout_ms)
-{
-    struct idem_op *op;
-
-    while ((op = idem_queue_reap(b->queue, timeout_ms)) != NULL) {
-        take_end(b, op);
+        if (item->ended && !idem__lambda_ends_take(b->lambda, item->ending) &&
+            options->fail_unrecorded) {
+            item->state = ITEM_FAILED;
+        }
+        if (item->first != NULL && item->first->state == ITEM_FAILED &&
+            item->state == ITEM_DONE) {
+            item->state = ITEM_FAILED;
+        }
     }
 }
 
 static void submit_end(struct batch *b, struct item *item,
                        const struct idem_outcome *outcome)
 {
-    struct idem_error error = {0};
-    struct idem_op *op;
-    int rc = idem_op_end(item->attempt, outcome, &op, &error);
-
-    if (rc == 0) {
-        idem_op_set_user(op, item);
-        rc = idem_queue_submit(b->queue, op, &error);
-        if (rc != 0) {
-            idem_op_destroy(op);
-            rc = idem__lambda_end(b->lambda, item->attempt, outcome, &error);
-        }
-    }
-    if (rc != 0) {
-        idem__lambda_not_recorded(b->lambda,
-                                  idem__buffer_slice(&item->unit.key), &error);
-    }
+    item->ending = idem__lambda_ends_send(b->lambda, item->attempt, outcome);
+    item->ended = true;
 }
 
 /* Nothing happened: another delivery may try. */
@@ -279,7 +260,7 @@ static void run(struct batch *b, struct item *item)
     if (batch_answers(b, item)) {
         idem__lambda_answer_work(lambda);
     }
-    take_ends(b, /* timeout_ms= */ 0);
+    idem__lambda_ends_work(lambda, /* for_ms= */ 0);
 }
 
 static void refuse(struct batch *b, struct item *item,
@@ -387,14 +368,14 @@ static void work(struct batch *b)
     for (i = 0; i < b->len; i++) {
         work_on(b, &b->items[i]);
     }
-    take_ends(b, /* timeout_ms= */ -1);
+    take_ends(b);
     if (b->cut_off > 0) {
         fields[0].number = b->cut_off;
         idem__lambda_log(b->lambda->now, "WARN", fields,
                          "the deadline cut records off");
     }
     if (b->rule->item != NULL) {
-        batch_report(b);
+        idem__batch_report(b);
     }
 }
 

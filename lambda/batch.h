@@ -21,6 +21,8 @@ struct item {
     struct item *first;      /* The one before it with its key, or NULL. */
     struct idem_attempt *attempt;
     enum item_state state;
+    bool ended; /* ending is its end, or NULL where it could not be sent. */
+    struct idem__lambda_ending *ending;
 };
 
 struct batch {
@@ -42,6 +44,6 @@ static inline bool batch_answers(const struct batch *b, const struct item *item)
 }
 
 /* Writes {"batchItemFailures": [...]} as the response. */
-void batch_report(struct batch *b);
+void idem__batch_report(struct batch *b);
 
 #endif

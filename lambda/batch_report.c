@@ -16,7 +16,7 @@ static bool is_reported(const struct batch *b, const struct item *item)
            memcmp(item->first->name.base, item->name.base, item->name.len) != 0;
 }
 
-void batch_report(struct batch *b)
+void idem__batch_report(struct batch *b)
 {
     struct idem__buffer *to = &b->lambda->response;
     bool any = false;

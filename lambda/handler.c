@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "core/error.h"
 #include "lambda/event.h"
+#include "lambda/log.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -50,18 +51,42 @@ int idem_lambda_answer(struct idem_lambda_call *call, struct idem_slice json)
     return 0;
 }
 
+__attribute__((format(printf, 3, 0))) static int set_error(
+    struct idem_lambda_call *call, const char *type, const char *format,
+    va_list args, bool nothing)
+{
+    struct idem__lambda_run *run = run_of(call);
+    char text[IDEM__LAMBDA_TEXT_MAX];
+
+    (void)vsnprintf(text, sizeof(text), format, args);
+    idem__lambda_run_error(run, IDEM__LAMBDA_ERROR, idem_str(type),
+                           idem_str(text));
+    run->nothing = nothing;
+    return IDEM_EINVALID;
+}
+
 int idem_lambda_error(struct idem_lambda_call *call, const char *type,
                       const char *format, ...)
 {
-    char text[IDEM__LAMBDA_TEXT_MAX];
     va_list args;
+    int rc;
 
     va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
+    rc = set_error(call, type, format, args, /* nothing= */ false);
     va_end(args);
-    idem__lambda_run_error(run_of(call), IDEM__LAMBDA_ERROR, idem_str(type),
-                           idem_str(text));
-    return IDEM_EINVALID;
+    return rc;
+}
+
+int idem_lambda_release(struct idem_lambda_call *call, const char *type,
+                        const char *format, ...)
+{
+    va_list args;
+    int rc;
+
+    va_start(args, format);
+    rc = set_error(call, type, format, args, /* nothing= */ true);
+    va_end(args);
+    return rc;
 }
 
 void idem__lambda_run_error(struct idem__lambda_run *run,
@@ -253,5 +278,12 @@ void idem__lambda_handler_run(struct idem_lambda *lambda,
     }
     if (lambda->work.end == IDEM__LAMBDA_DONE) {
         check_answer(&lambda->work);
+    }
+    if (lambda->work.noise_len > 0) {
+        idem__lambda_log(
+            lambda->now, "WARN", NULL,
+            "%zu bytes before the response on standard output were "
+            "left out: write them to standard error",
+            lambda->work.noise_len);
     }
 }

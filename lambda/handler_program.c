@@ -15,6 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Lines before a response that are looked through for its beginning. */
+#define NOISE_LINES_MAX 100
+
+/* With it a program says that nothing happened: EX_TEMPFAIL of sysexits.h, which
+ * idem run goes by too. */
+#define TRY_LATER 75
+
 /* A program under way. */
 struct program {
     pid_t pid;
@@ -257,6 +264,29 @@ static int end(struct program *program)
 
 /* ---- How it ended ------------------------------------------------------ */
 
+/* What a program wrote before its response, such as a line for somebody who looks
+ * for a mistake, is left out: the response is the JSON value at the end. */
+static void skip_noise(struct idem__lambda_run *run)
+{
+    const char *base = (const char *)run->answer.base;
+    size_t len = run->answer.len;
+    size_t at = 0;
+    int tries;
+
+    for (tries = 0; tries < NOISE_LINES_MAX && at < len; tries++) {
+        const char *end = memchr(base + at, '\n', len - at);
+        struct idem_slice rest = {base + at, len - at};
+
+        if (idem__lambda_is_json(rest)) {
+            memmove(run->answer.base, base + at, rest.len);
+            run->answer.len = rest.len;
+            run->noise_len = at;
+            return;
+        }
+        at = end == NULL ? len : (size_t)(end + 1 - base);
+    }
+}
+
 /* {"errorType": "Declined", "errorMessage": "..."} on stdout names the class;
  * else it is the exit status. */
 static void fail(struct idem__lambda_run *run, int status)
@@ -274,6 +304,7 @@ static void fail(struct idem__lambda_run *run, int status)
     idem__lambda_run_error(run, IDEM__LAMBDA_ERROR,
                            type.len > 0 ? type : idem_str(plain_type),
                            text.len > 0 ? text : idem_str(plain_text));
+    run->nothing = status == TRY_LATER;
     (void)json_object_put(said);
 }
 
@@ -296,6 +327,7 @@ static void judge(struct idem__lambda_run *run, const struct program *program,
         fail(run, WEXITSTATUS(status));
     } else {
         run->end = IDEM__LAMBDA_DONE;
+        skip_noise(run);
     }
 }
 
@@ -309,6 +341,7 @@ void idem__lambda_program_run(struct idem_lambda *lambda)
         idem__lambda_run_error(run, IDEM__LAMBDA_ERROR,
                                idem_str("Idem.CannotExecute"),
                                idem_str(strerror(errno)));
+        run->nothing = true;
         return;
     }
     while (step(lambda, &program)) {

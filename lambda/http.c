@@ -202,50 +202,6 @@ void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
 
 /* ---- Responses of handlers --------------------------------------------- */
 
-static bool mark(struct json_object *response)
-{
-    static const char name[] = "Idempotent-Replayed";
-    struct json_object *many =
-        idem__lambda_object(response, "multiValueHeaders");
-    struct json_object *map =
-        many != NULL ? many : idem__lambda_object(response, "headers");
-    struct json_object *value = json_object_new_string("true");
-    struct json_object *values;
-
-    if (map == NULL) {
-        map = json_object_new_object();
-        if (json_object_object_add(response, "headers", map) != 0) {
-            return false;
-        }
-    }
-    if (many == NULL) {
-        return json_object_object_add(map, name, value) == 0;
-    }
-    values = json_object_new_array();
-    return json_object_array_add(values, value) == 0 &&
-           json_object_object_add(map, name, values) == 0;
-}
-
-void idem__lambda_mark_replay(struct idem__buffer *to,
-                              struct idem_slice response)
-{
-    struct json_object *value = idem__lambda_parse(response);
-    const char *text;
-    size_t len;
-
-    idem__buffer_reset(to, to->cap);
-    if (json_object_is_type(value, json_type_object) &&
-        json_object_object_get_ex(value, "statusCode", NULL) && mark(value)) {
-        text = json_object_to_json_string_length(
-            value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE,
-            &len);
-        idem__buffer_add(to, text, text == NULL ? 0 : len);
-    } else {
-        idem__buffer_add(to, response.base, response.len);
-    }
-    (void)json_object_put(value);
-}
-
 int idem__lambda_status_of(struct idem_slice response)
 {
     struct json_object *value = idem__lambda_parse(response);

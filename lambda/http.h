@@ -31,10 +31,23 @@ const char *idem__lambda_parts_2(struct json_object *event,
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
                           enum idem_http_problem_kind kind, bool retry);
 
-/* Writes @response, a handler's, into the emptied @to with the header that marks a
- * replay. One that is no response of HTTP stays as it is. */
-void idem__lambda_mark_replay(struct idem__buffer *to,
-                              struct idem_slice response);
+/* Writes @response, a handler's, into the emptied @to as it is put on record: of
+ * its headers what idem_http_header_kept() and @replay_headers name, and never a
+ * cookie. False: @to is empty, for @response is on record as it is. */
+bool idem__lambda_keep_response(struct idem__buffer *to,
+                                struct idem_slice response,
+                                const char *replay_headers);
+
+/* Writes @response, a handler's, into the emptied @to with the header that says
+ * that it is not on record. One that is no response of HTTP stays as it is. */
+void idem__lambda_unrecorded_response(struct idem__buffer *to,
+                                      struct idem_slice response);
+
+/* Writes @response, which was on record, into the emptied @to as a replay: marked,
+ * and without what must never be given to somebody else, whoever recorded it. One
+ * that is no response of HTTP stays as it is. */
+void idem__lambda_replay_response(struct idem__buffer *to,
+                                  struct idem_slice response);
 
 /* The status in @response, a handler's; 200 where there is none. */
 int idem__lambda_status_of(struct idem_slice response);

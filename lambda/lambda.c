@@ -4,13 +4,42 @@
 #include "base/heap.h"
 #include "core/error.h"
 #include "lambda/answer.h"
+#include "lambda/ends.h"
 #include "lambda/handler.h"
 #include "lambda/log.h"
 #include "lambda/metrics.h"
 #include "lambda/select.h"
 #include "lambda/work.h"
 
+#include <idem/http.h>
+
 /* ---- Life -------------------------------------------------------------- */
+
+/* A name that is never replayed is refused: else it would be left out silently. */
+static int check_headers(const char *list, struct idem_error *error)
+{
+    while (list != NULL && *list != '\0') {
+        struct idem_slice name = {list, strcspn(list, ",")};
+
+        if (!idem_http_header_valid(name, idem_bytes(NULL, 0))) {
+            return idem__error(
+                error, IDEM_EINVALID,
+                "IDEM_LAMBDA_REPLAY_HEADERS: \"%.*s\" is not the "
+                "name of a header",
+                (int)name.len, list);
+        }
+        if (idem_http_header_never(name)) {
+            return idem__error(error, IDEM_EINVALID,
+                               "IDEM_LAMBDA_REPLAY_HEADERS: %.*s is never "
+                               "replayed: it belongs to one caller, connection "
+                               "or moment",
+                               (int)name.len, list);
+        }
+        list += name.len;
+        list += *list == ',' ? 1 : 0;
+    }
+    return 0;
+}
 
 static int check(const struct idem_lambda_options *o, struct idem_error *error)
 {
@@ -39,7 +68,7 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
         o->retention_ms < 1) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }
-    return 0;
+    return check_headers(o->replay_headers, error);
 }
 
 static int open_store(struct idem_lambda *lambda, struct idem_error *error)
@@ -92,6 +121,7 @@ void idem_lambda_close(struct idem_lambda *lambda)
     }
     idem__lambda_handler_finish(lambda);
     idem__lambda_selects_finish(lambda);
+    idem__lambda_ends_finish(lambda);
     idem_close(lambda->store);
     idem__lambda_metrics_finish(lambda);
     idem__tree_free(&lambda->tree);
@@ -175,6 +205,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
     } else if (!json_object_is_type(event, json_type_object)) {
         invalid(lambda, "it is no object");
     } else {
+        idem__lambda_ends_retell(lambda);
         dispatch(lambda, event);
     }
     (void)json_object_put(event);

@@ -26,12 +26,22 @@ struct idem__lambda_run {
     char type[IDEM__LAMBDA_TYPE_MAX];
     char text[IDEM__LAMBDA_TEXT_MAX];
     bool no_memory;
-    bool too_long; /* The answer: it was not kept. */
+    bool too_long;    /* The answer: it was not kept. */
+    size_t noise_len; /* Bytes that a program wrote before its answer. */
+    bool nothing;     /* ERROR: it is certain that nothing happened. */
 };
 
 struct idem__lambda_metrics;
 struct idem__lambda_object;
 struct idem__lambda_selects;
+
+/* See ends.h. */
+struct idem__lambda_ends {
+    struct idem_queue *queue; /* NULL: nothing was sent yet. */
+    struct idem__lambda_ending *first;
+    struct idem__lambda_ending *last;
+    size_t left_bytes; /* Of those that nobody waits for any more. */
+};
 
 struct idem_lambda {
     const struct idem_lambda_options *options;
@@ -41,6 +51,7 @@ struct idem_lambda {
     idem_lambda_fn *run;
     struct idem__lambda_selects *selects;
     struct idem__lambda_metrics *metrics; /* NULL: nothing is counted. */
+    struct idem__lambda_ends ends;
 
     /* This delivery. */
     const struct idem_lambda_invocation *now;

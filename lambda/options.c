@@ -104,6 +104,22 @@ static int read_metrics(struct idem_lambda_options *options,
     return 0;
 }
 
+static int read_unrecorded(struct idem_lambda_options *options,
+                           struct idem_error *error)
+{
+    const char *text = getenv("IDEM_LAMBDA_UNRECORDED");
+
+    if (text == NULL || text[0] == '\0' || strcmp(text, "ack") == 0) {
+        return 0;
+    }
+    if (strcmp(text, "fail") != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_UNRECORDED is ack or fail");
+    }
+    options->fail_unrecorded = true;
+    return 0;
+}
+
 static void read_texts(struct idem_lambda_options *options)
 {
     const struct {
@@ -121,7 +137,9 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_FINGERPRINT", &options->fingerprint},
         {"IDEM_LAMBDA_KEEP", &options->keep},
         {"IDEM_LAMBDA_FAIL", &options->fail},
+        {"IDEM_LAMBDA_RELEASE", &options->release},
         {"IDEM_LAMBDA_METHODS", &options->methods},
+        {"IDEM_LAMBDA_REPLAY_HEADERS", &options->replay_headers},
     };
     size_t i;
 
@@ -171,6 +189,9 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
     }
     if (rc == 0) {
         rc = read_credentials(options, ret_error);
+    }
+    if (rc == 0) {
+        rc = read_unrecorded(options, ret_error);
     }
     return rc == 0 ? read_metrics(options, ret_error) : rc;
 }

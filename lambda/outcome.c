@@ -55,9 +55,38 @@ static void judge_error(const struct idem_lambda *lambda,
     } else if (is_class(lambda->options->keep, run->type)) {
         out->status = IDEM_STATUS_COMPLETED;
         set_error(run, scratch, out);
-    } else {
+    } else if (run->nothing || is_class(lambda->options->release, run->type)) {
         out->status = IDEM_STATUS_RELEASED;
         out->text = idem_str(run->text);
+    } else {
+        /* An error may come after the effect: only who knows better may say that
+         * nothing happened. */
+        out->status = lambda->options->on_expired_lease == IDEM_HOLD
+                          ? IDEM_STATUS_UNKNOWN
+                          : IDEM_STATUS_RETRY;
+        out->text = idem_str(run->text);
+    }
+}
+
+/* The work was done, and its response is none. It is not done again; but where
+ * somebody waits for a response, a person has to see to it, and it does not pass
+ * with the retention. Of a record of a batch nobody reads the response. */
+static void judge_useless(const struct idem_lambda *lambda,
+                          enum idem__lambda_shape shape,
+                          struct idem__buffer *scratch,
+                          struct idem_outcome *out)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+    bool is_read = shape == IDEM__LAMBDA_EVENT || shape == IDEM__LAMBDA_HTTP;
+
+    out->status = IDEM_STATUS_COMPLETED;
+    if (run->too_long) {
+        out->result.not_kept = true;
+        return;
+    }
+    set_error(run, scratch, out);
+    if (is_read) {
+        out->status = IDEM_STATUS_FAILED;
     }
 }
 
@@ -72,7 +101,7 @@ static enum idem_http_outcome said_by(struct idem_slice answer)
 
 static void judge_answer(const struct idem_lambda *lambda,
                          enum idem__lambda_shape shape,
-                         struct idem_outcome *out)
+                         struct idem__buffer *scratch, struct idem_outcome *out)
 {
     struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
     enum idem_http_outcome said =
@@ -88,10 +117,17 @@ static void judge_answer(const struct idem_lambda *lambda,
         out->text = idem_str("the response does not say whether it happened");
         return;
     case IDEM_HTTP_STORE:
+    default: /* The rest has to be asked for, which nobody can here. */
         break;
     }
     out->status = IDEM_STATUS_COMPLETED;
     out->result.bytes = answer;
+    if (shape == IDEM__LAMBDA_HTTP &&
+        idem__lambda_keep_response(scratch, answer,
+                                   lambda->options->replay_headers)) {
+        out->result.bytes = idem__buffer_slice(scratch);
+        out->result.not_kept = scratch->failed;
+    }
     out->result.content_type = idem_str("application/json");
 }
 
@@ -110,17 +146,12 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
         judge_error(lambda, scratch, ret_outcome);
         return true;
     case IDEM__LAMBDA_USELESS:
-        ret_outcome->status = IDEM_STATUS_COMPLETED;
-        if (run->too_long) {
-            ret_outcome->result.not_kept = true;
-        } else {
-            set_error(run, scratch, ret_outcome);
-        }
+        judge_useless(lambda, shape, scratch, ret_outcome);
         return true;
     case IDEM__LAMBDA_DONE:
         break;
     }
-    judge_answer(lambda, shape, ret_outcome);
+    judge_answer(lambda, shape, scratch, ret_outcome);
     return true;
 }
 

@@ -34,6 +34,7 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
 {
     const struct idem_lambda_options *o = lambda->options;
     bool none = o->fingerprint != NULL && strcmp(o->fingerprint, "none") == 0;
+    bool global = o->scope != NULL && strcmp(o->scope, "global") == 0;
     struct idem__lambda_selects *selects = idem__zalloc(sizeof(*selects));
     int rc;
 
@@ -43,7 +44,8 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
     lambda->selects = selects;
     rc = compile(selects, IDEM__LAMBDA_KEY, o->key, ret_error);
     if (rc == 0) {
-        rc = compile(selects, IDEM__LAMBDA_SCOPE, o->scope, ret_error);
+        rc = compile(selects, IDEM__LAMBDA_SCOPE, global ? NULL : o->scope,
+                     ret_error);
     }
     if (rc == 0) {
         rc = compile(selects, IDEM__LAMBDA_FINGERPRINT,

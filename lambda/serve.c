@@ -2,6 +2,7 @@
 #include "lambda/serve.h"
 
 #include "core/error.h"
+#include "lambda/answer.h"
 #include "lambda/log.h"
 #include "lambda/text.h"
 
@@ -100,6 +101,22 @@ static int serve_one(struct idem_lambda *lambda, struct idem__lambda_api *api,
     return answer(lambda, api, &now, &response, ret_error);
 }
 
+/* Told at the start, and not only by the first request: who deploys sees it. */
+static void warn_of_scope(const struct idem_lambda *lambda)
+{
+    const char *source = lambda->options->source;
+    const struct idem__lambda_rule *rule =
+        source == NULL ? NULL : idem__lambda_rule_named(source);
+
+    if (lambda->options->scope == NULL &&
+        (rule == NULL || rule->shape == IDEM__LAMBDA_HTTP)) {
+        idem__lambda_log(NULL, "WARN", NULL, "%s%s", idem__lambda_scope_mending,
+                         rule == NULL ? "; where none come, say so with "
+                                        "IDEM_LAMBDA_SOURCE"
+                                      : "");
+    }
+}
+
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
                       struct idem_error *ret_error)
 {
@@ -110,6 +127,7 @@ int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
     if (rc != 0) {
         return rc;
     }
+    warn_of_scope(lambda);
     do {
         rc = serve_one(lambda, client, ret_error);
     } while (rc == 0);

@@ -2,6 +2,7 @@
 #include "lambda/work.h"
 
 #include "lambda/answer.h"
+#include "lambda/ends.h"
 #include "lambda/handler.h"
 #include "lambda/http.h"
 #include "lambda/log.h"
@@ -9,21 +10,6 @@
 #include "lambda/unit.h"
 
 /* ---- Ends -------------------------------------------------------------- */
-
-int idem__lambda_end(const struct idem_lambda *lambda,
-                     struct idem_attempt *attempt,
-                     const struct idem_outcome *outcome,
-                     struct idem_error *ret_error)
-{
-    int rc;
-
-    do {
-        rc = idem_end(attempt, outcome, ret_error);
-    } while (rc != 0 && idem_error_kind(rc) == IDEM_KIND_RETRY &&
-             idem__lambda_left_ms(lambda->now) >
-                 lambda->options->store_timeout_ms);
-    return rc;
-}
 
 void idem__lambda_stopped(const struct idem_lambda *lambda,
                           struct idem_attempt *attempt)
@@ -51,41 +37,48 @@ void idem__lambda_log_start(const struct idem_lambda *lambda,
 
     if (attempt->takeover) {
         idem__lambda_log(lambda->now, "WARN", fields,
-                         "takeover: an attempt before this one stopped without "
-                         "a word");
+                         "takeover: an attempt before this one may have done "
+                         "the work");
     }
 }
 
 /* ---- One unit ---------------------------------------------------------- */
 
-static void record(struct idem_lambda *lambda,
+/* False: the outcome is in the log alone. The answer does not wait for long. */
+static bool record(struct idem_lambda *lambda,
                    const struct idem__lambda_unit *unit,
                    struct idem_attempt *attempt)
 {
     struct idem__buffer scratch = {0};
+    struct idem__lambda_ending *ending;
     struct idem_outcome outcome;
-    struct idem_error error = {0};
+    bool recorded = true;
 
     if (!idem__lambda_outcome(lambda, unit->rule->shape, &scratch, &outcome)) {
         idem__lambda_stopped(lambda, attempt);
     } else {
         idem__lambda_outcome_log(lambda, attempt, &outcome);
-        error.code = idem__lambda_end(lambda, attempt, &outcome, &error);
-        if (error.code != 0) {
-            idem__lambda_not_recorded(lambda, attempt->record->key, &error);
-        }
+        ending = idem__lambda_ends_send(lambda, attempt, &outcome);
+        idem__lambda_ends_work(lambda, idem__lambda_ends_bound_ms(lambda));
+        recorded = idem__lambda_ends_take(lambda, ending);
     }
     idem__buffer_free(&scratch);
+    return recorded;
 }
 
 static void started(struct idem_lambda *lambda,
                     const struct idem__lambda_unit *unit,
                     struct idem_attempt *attempt)
 {
+    bool recorded;
+
     idem__lambda_log_start(lambda, attempt);
     idem__lambda_handler_run(lambda, unit->text, attempt);
-    record(lambda, unit, attempt);
+    recorded = record(lambda, unit, attempt);
     idem__lambda_answer_work(lambda);
+    if (!recorded && unit->rule->shape == IDEM__LAMBDA_HTTP) {
+        idem__lambda_answer_unrecorded(lambda);
+    }
 }
 
 static void refused(struct idem_lambda *lambda,
@@ -147,14 +140,12 @@ static void claim(struct idem_lambda *lambda,
 }
 
 static const struct idem__lambda_refusal *why_not(
-    const struct idem_error *error)
+    const struct idem__lambda_unit *unit, const struct idem_error *error)
 {
     if (error->code != IDEM_EINVALID) {
         return &idem__lambda_no_store;
     }
-    return strcmp(error->text, idem__lambda_no_header) == 0
-               ? &idem__lambda_keyless
-               : &idem__lambda_invalid;
+    return unit->refusal == NULL ? &idem__lambda_invalid : unit->refusal;
 }
 
 void idem__lambda_single(struct idem_lambda *lambda,
@@ -169,7 +160,7 @@ void idem__lambda_single(struct idem_lambda *lambda,
     error.code = idem__lambda_unit_init(lambda, &unit, &error);
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "%s", error.text);
-        idem__lambda_answer_refusal(lambda, rule, event, why_not(&error),
+        idem__lambda_answer_refusal(lambda, rule, event, why_not(&unit, &error),
                                     error.text);
     } else if (unit.is_open) {
         idem__lambda_handler_run(lambda, unit.text, /* attempt= */ NULL);

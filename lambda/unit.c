@@ -3,27 +3,13 @@
 
 #include "base/sha256.h"
 #include "core/error.h"
+#include "lambda/answer.h"
 #include "lambda/http.h"
+#include "lambda/list.h"
 #include "lambda/log.h"
 #include "lambda/select.h"
 
 #include <stdio.h>
-#include <strings.h>
-
-/* True if @word is one of @list, "POST,PATCH". */
-static bool is_in_list(const char *list, struct idem_slice word)
-{
-    while (*list != '\0') {
-        size_t len = strcspn(list, ",");
-
-        if (len == word.len && strncasecmp(list, word.base, len) == 0) {
-            return true;
-        }
-        list += len;
-        list += *list == ',' ? 1 : 0;
-    }
-    return false;
-}
 
 static bool needs_no_key(const struct idem_lambda *lambda,
                          const struct idem__lambda_unit *unit)
@@ -31,8 +17,8 @@ static bool needs_no_key(const struct idem_lambda *lambda,
     const char *methods = lambda->options->methods;
 
     return unit->rule->shape == IDEM__LAMBDA_HTTP &&
-           !is_in_list(methods == NULL ? "POST,PATCH" : methods,
-                       unit->rule->method(unit->json));
+           !idem__lambda_is_in_list(methods == NULL ? "POST,PATCH" : methods,
+                                    unit->rule->method(unit->json));
 }
 
 /* ---- The key ----------------------------------------------------------- */
@@ -98,6 +84,9 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
             warn_of_weakness(lambda, unit);
         }
     }
+    if (why == idem__lambda_no_header) {
+        unit->refusal = &idem__lambda_keyless;
+    }
     if (why != NULL) {
         return idem__error(error, IDEM_EINVALID, "%s", why);
     }
@@ -105,29 +94,52 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                             : shorten(&unit->key, error);
 }
 
-/* Two functions never share a record by accident. */
+/* Appends the caller, by the program of the options. */
+static int add_caller(struct idem_lambda *lambda,
+                      struct idem__lambda_unit *unit, struct idem_error *error)
+{
+    size_t before;
+    int rc;
+
+    idem__buffer_str(&unit->scope, "/");
+    before = unit->scope.len;
+    rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE, unit->text,
+                             &unit->scope, error);
+    if (rc == 0 && unit->scope.len == before && !unit->scope.failed) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "IDEM_LAMBDA_SCOPE selects an empty text");
+    }
+    if (rc == 0 && unit->scope.len > IDEM_SCOPE_MAX) {
+        rc = idem__error(error, IDEM_EINVALID,
+                         "the scope is longer than %d bytes", IDEM_SCOPE_MAX);
+    }
+    if (rc == IDEM_EINVALID && unit->rule->shape == IDEM__LAMBDA_HTTP) {
+        unit->refusal = &idem__lambda_unauthenticated;
+    }
+    return rc;
+}
+
+/* Two functions never share a record by accident; nor do two clients, who choose
+ * their keys themselves: one could be given what is another's. */
 static int find_scope(struct idem_lambda *lambda,
                       struct idem__lambda_unit *unit, struct idem_error *error)
 {
-    int rc;
+    int rc = 0;
 
+    if (unit->rule->shape == IDEM__LAMBDA_HTTP &&
+        lambda->options->scope == NULL) {
+        unit->refusal = &idem__lambda_scope_unset;
+        return idem__error(error, IDEM_EINVALID, "%s",
+                           idem__lambda_scope_mending);
+    }
     idem__buffer_str(&unit->scope, lambda->options->function);
     if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_SCOPE)) {
-        idem__buffer_str(&unit->scope, "/");
-        rc = idem__lambda_select(lambda, IDEM__LAMBDA_SCOPE, unit->text,
-                                 &unit->scope, error);
-        if (rc != 0) {
-            return rc;
-        }
+        rc = add_caller(lambda, unit, error);
     }
-    if (unit->scope.failed) {
-        return idem__error_plain(error, IDEM_ENOMEM);
+    if (rc != 0) {
+        return rc;
     }
-    return unit->scope.len > IDEM_SCOPE_MAX
-               ? idem__error(error, IDEM_EINVALID,
-                             "the scope is longer than %d bytes",
-                             IDEM_SCOPE_MAX)
-               : 0;
+    return unit->scope.failed ? idem__error_plain(error, IDEM_ENOMEM) : 0;
 }
 
 /* ---- The fingerprint --------------------------------------------------- */
@@ -203,7 +215,9 @@ static int64_t lease_of(const struct idem_lambda *lambda)
     int64_t left = idem__lambda_left_ms(lambda->now);
     int64_t lease = (left < 0 ? 0 : left) + lambda->options->lease_margin_ms;
 
-    return lease < IDEM_LEASE_MIN_MS ? IDEM_LEASE_MIN_MS : lease;
+    int64_t min = idem_store_lease_min_ms(lambda->store);
+
+    return lease < min ? min : lease;
 }
 
 void idem__lambda_unit_request(const struct idem_lambda *lambda,

@@ -5,6 +5,8 @@
 #include "lambda/lambda.h"
 #include "lambda/source.h"
 
+struct idem__lambda_refusal;
+
 struct idem__lambda_unit {
     const struct idem__lambda_rule *rule;
     struct json_object *json; /* These two are the event's. */
@@ -14,6 +16,8 @@ struct idem__lambda_unit {
     struct idem__buffer scope;
     struct idem__buffer key;
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+    const struct idem__lambda_refusal *refusal; /* Why there is none, where that
+                                                   has an answer of its own. */
 };
 
 /* Sets @unit, whose rule, json and text are set already: its identity and what is

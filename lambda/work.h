@@ -13,12 +13,6 @@ void idem__lambda_batch(struct idem_lambda *lambda,
                         const struct idem__lambda_rule *rule,
                         struct json_object *event);
 
-/* Ends @attempt with @outcome, and tries again while there is time. */
-int idem__lambda_end(const struct idem_lambda *lambda,
-                     struct idem_attempt *attempt,
-                     const struct idem_outcome *outcome,
-                     struct idem_error *ret_error);
-
 /* The handler of @attempt was stopped: its lease ends now, and the policy
  * decides. */
 void idem__lambda_stopped(const struct idem_lambda *lambda,

@@ -10,7 +10,7 @@
  *     BEGIN --> LIMITED --> BEGIN                      limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
- *     BEGUN --> OWNER                                  owner.c
+ *     BEGUN --> OWNER                                  owner.c, guard.c
  *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, head.c, body.c
  *
  * What is asked of the store, which store.c opens, goes through queue.c, and what
@@ -27,6 +27,7 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include <idem/dynamodb.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 
@@ -201,6 +202,7 @@ struct ngx_http_idem_ctx_s {
     int                           code;
     enum idem_verdict             verdict;
     int64_t                       lease_left;
+    int64_t                       age;        /* BUSY: of the attempt */
     uint64_t                      fence;
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
@@ -227,10 +229,12 @@ struct ngx_http_idem_ctx_s {
     ngx_http_handler_pt           content_handler;
     ngx_event_t                   renew;
     ngx_http_idem_flight_t       *renewal;
+    ngx_msec_t                    started;
     ngx_msec_t                    asked;      /* the lease counts from here */
     ngx_msec_t                    lease_end;
     unsigned                      owns:1;     /* in the list of owners */
     unsigned                      lost:1;
+    unsigned                      again:1;    /* redirected after it was sent */
     unsigned                      ended:1;    /* its end is told, or on its way */
     unsigned                      unguarded:1;  /* runs without a record */
 
@@ -273,8 +277,11 @@ struct ngx_http_idem_flight_s {
     ngx_http_idem_ctx_t          *ctx;        /* NULL: nobody waits for it */
     ngx_http_idem_done_pt         done;
     ngx_event_t                   guard;
+    ngx_msec_t                    until;      /* of a claim to give back */
+    ngx_uint_t                    tries;
     unsigned                      late:1;     /* it has not landed yet */
     unsigned                      again:1;    /* it pauses, and starts anew */
+    unsigned                      maybe:1;    /* it may have claimed the key */
 
     /* of ends that outlive their request */
     struct idem_attempt          *attempt;
@@ -304,6 +311,8 @@ struct ngx_http_idem_flight_s {
     X(completed, "outcomes recorded as completed")                            \
     X(released, "outcomes recorded as released")                              \
     X(unknown, "outcomes recorded as unknown")                                \
+    X(failed, "outcomes recorded as failed")                                  \
+    X(retried, "outcomes recorded as to be run again")                        \
     X(unrecorded, "outcomes that the store did not take")                     \
     X(journaled, "of these, kept in the journal")                             \
     X(lost, "outcomes that came too late")                                    \
@@ -394,11 +403,17 @@ char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_int_t ngx_http_idem_request_key(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem);
 ngx_int_t ngx_http_idem_request_scope(ngx_http_request_t *r,
-    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope);
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope, ngx_int_t *problem);
 ngx_int_t ngx_http_idem_request_strip(ngx_http_request_t *r);
 ngx_int_t ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx);
 ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
     ngx_str_t *input);
+
+
+/* once.c: whether each header, argument and cookie that @value may be made of comes
+ * once at most. */
+ngx_uint_t ngx_http_idem_once(ngx_http_request_t *r,
+    ngx_http_complex_value_t *value);
 
 
 /*
@@ -438,6 +453,13 @@ void ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
 void ngx_http_idem_end(ngx_http_idem_ctx_t *ctx);
 
 
+/* guard.c: no request goes to an upstream twice. */
+
+/* NGX_DECLINED: it may go on.  Else what the handler is to return. */
+ngx_int_t ngx_http_idem_guard(ngx_http_idem_ctx_t *ctx);
+ngx_int_t ngx_http_idem_guard_subrequest(ngx_http_request_t *r);
+
+
 /* wait.c */
 ngx_int_t ngx_http_idem_wait(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_wait_stop(ngx_http_idem_ctx_t *ctx);
@@ -463,6 +485,9 @@ void ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight);
 void ngx_http_idem_resubmit_after(ngx_http_idem_flight_t *flight,
     ngx_msec_t pause);
 void ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight);
+
+/* Why it failed, for the log; never empty. */
+const char *ngx_http_idem_flight_reason(ngx_http_idem_flight_t *flight);
 
 /* For store.c: the end of a turn, what is answered, one flight with its answer. */
 void ngx_http_idem_turn_handler(ngx_event_t *ev);
@@ -504,6 +529,13 @@ void ngx_http_idem_writer_put(ngx_http_idem_writer_t *writer,
 
 /* filter.c */
 void ngx_http_idem_filter_init(void);
+
+/* An outcome for work that was begun, and a problem in place of its answer. */
+void ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx,
+    const char *text);
+
+/* Records ctx->outcome; the answer goes out when that is done. NGX_AGAIN. */
+ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
 extern ngx_http_output_header_filter_pt  ngx_http_idem_next_header_filter;
 extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
 
@@ -511,6 +543,7 @@ extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
 /* body.c: a body that is held. */
 ngx_int_t ngx_http_idem_body_borrow(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, struct idem_slice bytes);
+/* What could not be added leaves @body as it was. */
 ngx_int_t ngx_http_idem_body_add(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, u_char *data, size_t len, off_t expected);
 

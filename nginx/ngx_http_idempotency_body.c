@@ -63,6 +63,7 @@ ngx_http_idem_body_add(ngx_http_request_t *r, ngx_http_idem_body_t *body,
         if (ngx_http_idem_body_write(r, body, b->pos, b->last - b->pos)
             != NGX_OK)
         {
+            body->file = NULL;
             return NGX_ERROR;
         }
 

@@ -136,6 +136,12 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
     } else if (conf->lease < IDEM_LEASE_MIN_MS) {
         wrong = "\"idempotency_lease\" must be 2s or more";
 
+    } else if (ngx_strncmp(conf->store->url.data, "dynamodb:", 9) == 0
+               && conf->lease < IDEM_DYNAMODB_LEASE_MIN_MS)
+    {
+        wrong = "\"idempotency_lease\" must be 4s or more with a DynamoDB "
+                "store, whose owners stop 2s before its end";
+
     } else if (conf->retention != NGX_HTTP_IDEM_FOREVER
                && (conf->retention < 1
                    || (uint64_t) conf->retention * 1000 < conf->lease))
@@ -218,6 +224,16 @@ ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
                                "idempotency key twice", upstreams[i].directive);
             return NGX_CONF_ERROR;
         }
+    }
+
+    ucf = ngx_http_idem_upstream_conf(cf, "ngx_http_grpc_module");
+
+    if (ucf != NULL && ucf->upstream != NULL) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"grpc_pass\" with \"idempotency\": a replay "
+                           "would lack the status of the call, which is a "
+                           "trailer; say \"idempotency off\" in this location");
+        return NGX_CONF_ERROR;
     }
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);

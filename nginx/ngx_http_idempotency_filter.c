@@ -15,10 +15,15 @@ static ngx_int_t ngx_http_idem_header_filter(ngx_http_request_t *r);
 static ngx_int_t ngx_http_idem_body_filter(ngx_http_request_t *r,
     ngx_chain_t *in);
 static void ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_decide_text(ngx_http_idem_ctx_t *ctx,
+    ngx_uint_t status);
+static ngx_int_t ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx,
+    ngx_chain_t *rest);
 static ngx_int_t ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx,
     ngx_chain_t *in);
-static ngx_int_t ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx);
-static void ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx);
+static const char *ngx_http_idem_distrust(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_idem_replayable(ngx_http_request_t *r);
+static void ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why);
 static ngx_int_t ngx_http_idem_send(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_send_header(ngx_http_idem_ctx_t *ctx);
 
@@ -40,6 +45,7 @@ ngx_http_idem_filter_init(void)
 static ngx_int_t
 ngx_http_idem_header_filter(ngx_http_request_t *r)
 {
+    const char           *why;
     ngx_http_idem_ctx_t  *ctx;
 
     if (r != r->main) {
@@ -59,7 +65,6 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
 
         /* Another answer takes the place of the one that was coming in. */
 
-        ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
         ngx_memzero(&ctx->body, sizeof(ctx->body));
     }
 
@@ -75,8 +80,9 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         return ngx_http_idem_next_header_filter(r);
     }
 
-    if (r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS) {
-
+    if (r->headers_out.status == NGX_HTTP_SWITCHING_PROTOCOLS
+        && r->upstream != NULL && r->upstream->upgrade)
+    {
         /* From here on it is no HTTP, and nobody knows what becomes of it. */
 
         ctx->state = NGX_HTTP_IDEM_REPLY;
@@ -92,7 +98,19 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     r->allow_ranges = 0;
     ctx->state = NGX_HTTP_IDEM_CAPTURE;
 
-    ngx_http_idem_decide(ctx);
+    if (ctx->problem < 0) {
+        ngx_http_idem_decide(ctx);
+        why = ngx_http_idem_distrust(r);
+
+        if (why != NULL) {
+            ngx_http_idem_broken(ctx, why);
+
+            /* The upstream is let go of, and a page of nginx comes through here,
+             * in place of which the problem is sent. */
+
+            return NGX_HTTP_BAD_GATEWAY;
+        }
+    }
 
     if (r->http_version < NGX_HTTP_VERSION_10) {
 
@@ -105,7 +123,7 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
         r->http_version = r->http_protocol.len == sizeof("HTTP/1.0") - 1
                           && r->http_protocol.data[7] == '0'
                           ? NGX_HTTP_VERSION_10 : NGX_HTTP_VERSION_11;
-        ngx_http_idem_broken(ctx);
+        ngx_http_idem_broken(ctx, "is not HTTP");
     }
 
     if (ctx->outcome.status == IDEM_STATUS_COMPLETED
@@ -133,6 +151,8 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
     ngx_http_upstream_t    *u = r->upstream;
     enum idem_http_outcome  outcome;
 
+    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+
     status = r->headers_out.status;
     outcome = idem_http_outcome(&ctx->conf->outcomes, status);
 
@@ -141,13 +161,22 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
             || (r->err_status != 0
                 && r->err_status != u->headers_in.status_n)))
     {
-        /* It is nginx who says this, and not the upstream. */
+        /*
+         * It is nginx who says this, and not the upstream: only "it may have
+         * happened" is true of what was sent.
+         */
 
-        outcome = ngx_http_idem_sent(r) ? IDEM_HTTP_UNKNOWN
-                                        : IDEM_HTTP_RELEASE;
-        ctx->outcome.text = idem_str(outcome == IDEM_HTTP_UNKNOWN
-                                     ? "the upstream did not answer"
-                                     : "the upstream was not reached");
+        if (!ngx_http_idem_sent(r)) {
+            outcome = IDEM_HTTP_RELEASE;
+            ctx->outcome.text = idem_str("the upstream was not reached");
+
+        } else {
+            if (outcome != IDEM_HTTP_RETRY) {
+                outcome = IDEM_HTTP_UNKNOWN;
+            }
+
+            ctx->outcome.text = idem_str("the upstream did not answer");
+        }
     }
 
     switch (outcome) {
@@ -165,9 +194,91 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
         ctx->outcome.status = IDEM_STATUS_RELEASED;
         break;
 
+    case IDEM_HTTP_FAIL:
+        ctx->outcome.status = IDEM_STATUS_FAILED;
+        ngx_http_idem_decide_text(ctx, status);
+        break;
+
+    case IDEM_HTTP_RETRY:
+        ctx->outcome.status = IDEM_STATUS_RETRY;
+        ngx_http_idem_decide_text(ctx, status);
+        break;
+
     default:
         ctx->outcome.status = IDEM_STATUS_UNKNOWN;
     }
+}
+
+
+/* What a person is told of an outcome that a status was configured to be. */
+
+static void
+ngx_http_idem_decide_text(ngx_http_idem_ctx_t *ctx, ngx_uint_t status)
+{
+    u_char  *p;
+
+    if (ctx->outcome.text.len > 0) {
+        return;
+    }
+
+    p = ngx_pnalloc(ctx->request->pool, sizeof("the upstream answered 200"));
+
+    if (p != NULL) {
+        ctx->outcome.text = idem_bytes(p,
+                            ngx_sprintf(p, "the upstream answered %03ui", status)
+                            - p);
+    }
+}
+
+
+/*
+ * NULL, or what is wrong with the head of an answer.  Of two lengths one may be
+ * too short, and what is cut there would be replayed; an interim response that
+ * came as the last one says nothing of what became of the work.
+ */
+
+static const char *
+ngx_http_idem_distrust(ngx_http_request_t *r)
+{
+    ngx_uint_t            i, lengths;
+    ngx_list_part_t      *part;
+    ngx_table_elt_t      *h;
+    ngx_http_upstream_t  *u = r->upstream;
+
+    if (u == NULL || u->headers_in.status_n == 0 || r->err_status != 0) {
+        return NULL;
+    }
+
+    if (u->headers_in.status_n < NGX_HTTP_OK) {
+        return "is an interim response";
+    }
+
+    lengths = 0;
+
+    for (part = &u->headers_in.headers.part; part != NULL; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+
+            if (h[i].key.len != sizeof("Content-Length") - 1
+                || ngx_strncasecmp(h[i].key.data, (u_char *) "Content-Length",
+                                   h[i].key.len)
+                   != 0)
+            {
+                continue;
+            }
+
+            if (++lengths > 1) {
+                return "has several lengths";
+            }
+
+            if (ngx_atoof(h[i].value.data, h[i].value.len) == NGX_ERROR) {
+                return "has a length that is not a number";
+            }
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -244,7 +355,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
         if (b->flush && !b->last_buf && ngx_buf_special(b) && u != NULL
             && u->cleanup == NULL && !r->cached)
         {
-            ngx_http_idem_broken(ctx);
+            ngx_http_idem_broken(ctx, "broke off");
             return ngx_http_idem_commit(ctx);
         }
 
@@ -271,7 +382,9 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
                                    r->headers_out.content_length_n)
             != NGX_OK)
         {
-            return NGX_ERROR;
+            /* The disk is full: what could not be held flows through. */
+
+            return ngx_http_idem_overflow(ctx, cl);
         }
 
         b->pos = b->last;
@@ -279,19 +392,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
     }
 
     if (ctx->body.len > (off_t) ctx->conf->max_response && !last) {
-
-        /*
-         * It is done, but will not be kept: that is recorded now, and the rest
-         * flows through.
-         */
-
-        ctx->overflow = 1;
-
-        if (ctx->outcome.status == IDEM_STATUS_COMPLETED) {
-            ctx->outcome.result.not_kept = true;
-        }
-
-        return ngx_http_idem_commit(ctx);
+        return ngx_http_idem_overflow(ctx, NULL);
     }
 
     if (!last) {
@@ -303,35 +404,94 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
         && r->headers_out.status != NGX_HTTP_NO_CONTENT
         && r->headers_out.status != NGX_HTTP_NOT_MODIFIED)
     {
-        ngx_http_idem_broken(ctx);
+        ngx_http_idem_broken(ctx, "broke off");
     }
 
     return ngx_http_idem_commit(ctx);
 }
 
 
-/* A part of an answer says that the work was begun, and no more. */
+/*
+ * It is done, but will not be kept: that is recorded now.  What is held goes out
+ * then, and after it @rest and all that still comes.
+ */
 
-static void
-ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx)
+static ngx_int_t
+ngx_http_idem_overflow(ngx_http_idem_ctx_t *ctx, ngx_chain_t *rest)
 {
-    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                  "the answer to a request with an idempotency key broke off");
+    ctx->overflow = 1;
 
-    ctx->problem = IDEM_HTTP_UPSTREAM;
-    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
-    ctx->outcome.status = IDEM_STATUS_UNKNOWN;
-    ctx->outcome.text = idem_str("the answer of the upstream broke off");
+    if (ctx->outcome.status == IDEM_STATUS_COMPLETED) {
+        ctx->outcome.result.not_kept = true;
+    }
+
+    if (rest != NULL
+        && ngx_chain_add_copy(ctx->request->pool, &ctx->held, rest) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_idem_commit(ctx);
 }
 
 
-static ngx_int_t
+/*
+ * A part of an answer says that the work was begun, and no more: what the
+ * configuration has for the 502 that the client gets, if that says no more either.
+ */
+
+void
+ngx_http_idem_may_have_happened(ngx_http_idem_ctx_t *ctx, const char *text)
+{
+    enum idem_http_outcome  outcome;
+
+    outcome = idem_http_outcome(&ctx->conf->outcomes, NGX_HTTP_BAD_GATEWAY);
+
+    ngx_memzero(&ctx->outcome, sizeof(ctx->outcome));
+    ctx->outcome.status = outcome == IDEM_HTTP_RETRY ? IDEM_STATUS_RETRY
+                                                     : IDEM_STATUS_UNKNOWN;
+    ctx->outcome.text = idem_str(text);
+    ctx->problem = IDEM_HTTP_UPSTREAM;
+}
+
+
+static void
+ngx_http_idem_broken(ngx_http_idem_ctx_t *ctx, const char *why)
+{
+    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                  "the answer to a request with an idempotency key %s", why);
+
+    ngx_http_idem_may_have_happened(ctx, "the upstream gave no whole answer");
+}
+
+
+/* Trailers, and what gRPC says in its headers, are not in a record. */
+
+static ngx_uint_t
+ngx_http_idem_replayable(ngx_http_request_t *r)
+{
+    ngx_str_t  *type = &r->headers_out.content_type;
+    size_t      len = sizeof("application/grpc") - 1;
+
+    if (r->headers_out.trailers.part.nelts > 0) {
+        return 0;
+    }
+
+    return type->len < len
+           || ngx_strncasecmp(type->data, (u_char *) "application/grpc", len)
+              != 0
+           || (type->len > len && type->data[len] == '-');
+}
+
+
+ngx_int_t
 ngx_http_idem_commit(ngx_http_idem_ctx_t *ctx)
 {
     ngx_http_request_t  *r = ctx->request;
 
-    if (ctx->body.len > (off_t) ctx->conf->max_response
-        && ctx->outcome.status == IDEM_STATUS_COMPLETED)
+    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
+        && (ctx->body.len > (off_t) ctx->conf->max_response
+            || !ngx_http_idem_replayable(r)))
     {
         ctx->outcome.result.not_kept = true;
     }

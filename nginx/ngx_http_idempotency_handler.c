@@ -8,6 +8,11 @@
 #include "ngx_http_idempotency.h"
 
 
+/* Pauses, in milliseconds, while a claim is asked for that is to be given back. */
+#define NGX_HTTP_IDEM_UNCLAIM      100
+#define NGX_HTTP_IDEM_UNCLAIM_MAX  5000
+
+
 static ngx_http_idem_ctx_t *ngx_http_idem_ctx_create(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf);
 static void ngx_http_idem_cleanup(void *data);
@@ -16,6 +21,7 @@ static void ngx_http_idem_hash_handler(ngx_event_t *ev);
 static ngx_int_t ngx_http_idem_hashed(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight);
+static void ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight);
 static ngx_uint_t ngx_http_idem_looked(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_refuse(ngx_http_request_t *r,
     enum idem_http_problem_kind kind);
@@ -30,7 +36,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     ngx_http_idem_loc_conf_t  *conf;
 
     if (r != r->main) {
-        return NGX_DECLINED;
+        return ngx_http_idem_guard_subrequest(r);
     }
 
     ctx = ngx_http_idem_ctx(r);
@@ -50,15 +56,17 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         case NGX_HTTP_IDEM_BEGUN:
             return ngx_http_idem_reply_verdict(ctx);
 
-        case NGX_HTTP_IDEM_OWNER:
+        case NGX_HTTP_IDEM_BODY:
 
-            /* try_files or another redirect */
+            /* It could not be read, and this is its error page. */
 
-            ngx_http_idem_wrap(ctx);
             return NGX_DECLINED;
 
         default:
-            return NGX_DECLINED;
+
+            /* try_files or another redirect */
+
+            return ngx_http_idem_guard(ctx);
         }
     }
 
@@ -90,8 +98,8 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         return ngx_http_idem_refuse(r, problem);
     }
 
-    if (ngx_http_idem_request_scope(r, conf, &scope) != NGX_OK) {
-        return ngx_http_idem_refuse(r, IDEM_HTTP_SCOPE_MISSING);
+    if (ngx_http_idem_request_scope(r, conf, &scope, &problem) != NGX_OK) {
+        return ngx_http_idem_refuse(r, problem);
     }
 
     if (r->headers_in.content_length_n > (off_t) conf->max_request) {
@@ -462,6 +470,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ctx->flight->until = ngx_current_msec + conf->lease;
     ctx->state = NGX_HTTP_IDEM_BEGIN;
     r->write_event_handler = ngx_http_core_run_phases;
     ngx_http_idem_hold(ctx);
@@ -504,6 +513,7 @@ ngx_http_idem_begin_local(ngx_http_idem_ctx_t *ctx)
 
     ctx->code = 0;
     ctx->lease_left = left;
+    ctx->age = (ngx_msec_int_t) (ngx_current_msec - owner->started);
     ctx->fence = owner->fence;
     ctx->state = NGX_HTTP_IDEM_BEGUN;
 
@@ -522,20 +532,12 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
     ngx_http_idem_ctx_t       *ctx = flight->ctx;
     const struct idem_record  *record;
 
+    if (flight->code == IDEM_EUNKNOWN) {
+        flight->maybe = 1;
+    }
+
     if (ctx == NULL) {
-
-        /* Nobody waits any more, so nothing was or will be done. */
-
-        if (flight->code == 0
-            && idem_op_verdict(flight->op) == IDEM_STARTED
-            && idem_op_take_attempt(flight->op, &attempt) == 0)
-        {
-            ngx_http_idem_end_detached(flight->store, attempt,
-                                       IDEM_STATUS_RELEASED,
-                                       "nobody waited for the claim");
-        }
-
-        ngx_http_idem_flight_free(flight);
+        ngx_http_idem_unclaim(flight);
         return;
     }
 
@@ -569,6 +571,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
             && idem_op_take_attempt(op, &attempt) == 0)
         {
             ctx->lease_left = attempt->lease_left_ms;
+            ctx->age = idem_http_attempt_age(attempt);
             idem_attempt_destroy(attempt);
             idem_op_destroy(op);
             ctx->begun = NULL;
@@ -577,15 +580,67 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
     } else {
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                       "idempotency: a key cannot be looked up: %s",
-                      flight->late ? "the store does not answer"
-                                   : idem_op_error(flight->op)->text);
+                      ngx_http_idem_flight_reason(flight));
     }
 
-    ngx_http_idem_flight_free(flight);
+    if (flight->late) {
+
+        /* It lands for nobody. */
+
+    } else if (flight->maybe && flight->code != 0) {
+        flight->ctx = NULL;
+        ngx_http_idem_unclaim(flight);
+
+    } else {
+        ngx_http_idem_flight_free(flight);
+    }
 
     ctx->state = ngx_http_idem_looked(ctx) ? NGX_HTTP_IDEM_LIMITED
                                            : NGX_HTTP_IDEM_BEGUN;
     ngx_http_idem_resume(ctx);
+}
+
+
+/*
+ * Nobody waits any more, so nothing was or will be done: a claim is given back.
+ * One whose answer was lost is asked for until the store says what it has; else it
+ * would look like work that stopped without a word, which a person must decide
+ * about under hold.
+ */
+
+static void
+ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
+{
+    struct idem_attempt  *attempt;
+
+    if (flight->maybe && flight->code != 0) {
+
+        if (idem_error_kind(flight->code) == IDEM_KIND_RETRY
+            && (ngx_msec_int_t) (flight->until - ngx_current_msec) > 0)
+        {
+            ngx_http_idem_resubmit_after(flight,
+                             ngx_min(NGX_HTTP_IDEM_UNCLAIM_MAX,
+                                     NGX_HTTP_IDEM_UNCLAIM << flight->tries));
+            flight->tries = ngx_min(flight->tries + 1, 10);
+            return;
+        }
+
+        ngx_log_error(NGX_LOG_ERR, flight->store->log, 0,
+                      "idempotency store \"%V\" may have a claim of a request "
+                      "that was not executed; it ends with its lease",
+                      &flight->store->url);
+    }
+
+    if (flight->code == 0
+        && idem_op_verdict(flight->op) == IDEM_STARTED
+        && idem_op_take_attempt(flight->op, &attempt) == 0)
+    {
+        ngx_http_idem_end_detached(flight->store, attempt,
+                                   IDEM_STATUS_RELEASED,
+                                   "nobody waited for the claim");
+    }
+
+    ngx_http_idem_flight_free(flight);
 }
 
 

@@ -15,17 +15,8 @@ static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
 /* ---- Recorded ---- */
 
 
-/* What is recorded of an answer, besides what the configuration adds. */
-
-static ngx_str_t  ngx_http_idem_kept[] = {
-    ngx_string("content-encoding"),
-    ngx_string("content-language"),
-    ngx_string("etag"),
-    ngx_string("last-modified"),
-    ngx_string("location"),
-    ngx_null_string
-};
-
+/* What is recorded of an answer: what every front end keeps, and what the
+ * configuration adds. */
 
 static ngx_uint_t
 ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
@@ -33,12 +24,8 @@ ngx_http_idem_keeps(ngx_http_idem_loc_conf_t *conf, ngx_str_t *name)
     ngx_str_t   *kept;
     ngx_uint_t   i;
 
-    for (kept = ngx_http_idem_kept; kept->len != 0; kept++) {
-        if (kept->len == name->len
-            && ngx_strncasecmp(kept->data, name->data, name->len) == 0)
-        {
-            return 1;
-        }
+    if (idem_http_header_kept(ngx_http_idem_slice(name))) {
+        return 1;
     }
 
     if (conf->replay_headers == NULL) {

@@ -108,6 +108,11 @@ ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)
             continue;
         }
 
+        if (!ngx_http_idem_once(r, conf[i].value)) {
+            ngx_http_idem_count(invalid);
+            return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_AMBIGUOUS, -1);
+        }
+
         if (value.len > IDEM_LIMIT_NAME_MAX) {
             ngx_http_idem_count(invalid);
             return ngx_http_idem_reply_problem(r, IDEM_HTTP_SCOPE_MISSING, -1);
@@ -175,8 +180,7 @@ ngx_http_idem_limit_done(ngx_http_idem_flight_t *flight)
     } else {
         ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                       "idempotency: a limit cannot be asked: %s",
-                      flight->late ? "the store does not answer"
-                                   : idem_op_error(flight->op)->text);
+                      ngx_http_idem_flight_reason(flight));
     }
 
     ngx_http_idem_flight_free(flight);

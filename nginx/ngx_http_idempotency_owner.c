@@ -126,6 +126,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
     ctx->fence = ctx->attempt->fence;
     ctx->attempts = ctx->attempt->attempts;
     ctx->takeover = ctx->attempt->takeover;
+    ctx->started = ngx_current_msec;
     ctx->lease_end = ctx->asked + conf->lease;
 
     ngx_http_idem_count(started);
@@ -216,6 +217,10 @@ ngx_http_idem_content_handler(ngx_http_request_t *r)
 
     *conf = *u->conf;
     conf->ignore_client_abort = 1;
+
+    /* The answer is held here, and a full disk of nginx's own would cut it. */
+
+    conf->max_temp_file_size = 0;
 
     if (r->method & (NGX_HTTP_POST|NGX_HTTP_PATCH|NGX_HTTP_LOCK)) {
         conf->next_upstream &= ~NGX_HTTP_UPSTREAM_FT_NON_IDEMPOTENT;
@@ -507,6 +512,14 @@ ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
         case IDEM_STATUS_RELEASED:
             ngx_http_idem_count(released);
             ctx->outcome_name = "released";
+            break;
+        case IDEM_STATUS_FAILED:
+            ngx_http_idem_count(failed);
+            ctx->outcome_name = "failed";
+            break;
+        case IDEM_STATUS_RETRY:
+            ngx_http_idem_count(retried);
+            ctx->outcome_name = "retry";
             break;
         default:
             ngx_http_idem_count(unknown);

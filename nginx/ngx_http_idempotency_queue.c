@@ -74,6 +74,23 @@ ngx_http_idem_submit(ngx_http_idem_store_t *store, struct idem_op *op,
 }
 
 
+const char *
+ngx_http_idem_flight_reason(ngx_http_idem_flight_t *flight)
+{
+    const char  *text;
+
+    if (flight->late) {
+        return "the store does not answer";
+    }
+
+    /* What never reached the store has a code only. */
+
+    text = idem_op_error(flight->op)->text;
+
+    return *text != '\0' ? text : idem_error_text(flight->code);
+}
+
+
 void
 ngx_http_idem_resubmit(ngx_http_idem_flight_t *flight)
 {

@@ -97,7 +97,6 @@ ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx)
 static ngx_int_t
 ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
 {
-    time_t     left;
     ngx_int_t  rc;
 
     rc = ngx_http_idem_wait(ctx);
@@ -106,12 +105,10 @@ ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx)
         return rc;
     }
 
-    left = (time_t) ((ctx->lease_left + 999) / 1000);
-
     ngx_http_idem_count(busy);
     ctx->verdict_name = "busy";
     return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_IN_PROGRESS,
-                                       ngx_max(left, 1));
+                                       idem_http_retry_after(ctx->age));
 }
 
 
@@ -185,8 +182,18 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         rc = ngx_http_idem_body_add(r, &ctx->body,
                                     (u_char *) result->bytes.base,
                                     result->bytes.len, result->bytes.len);
-        idem_op_destroy(ctx->begun);
-        ctx->begun = NULL;
+
+        if (rc == NGX_OK) {
+            idem_op_destroy(ctx->begun);
+            ctx->begun = NULL;
+
+        } else {
+
+            /* The disk is full: it stays in memory. */
+
+            ngx_memzero(&ctx->body, sizeof(ctx->body));
+            rc = ngx_http_idem_body_borrow(r, &ctx->body, result->bytes);
+        }
     }
 
     if (rc != NGX_OK) {

@@ -58,6 +58,10 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
 
         n = value.len > 0;
 
+        if (!ngx_http_idem_once(r, conf->key_value)) {
+            n = 2;
+        }
+
     } else {
 
         /* A variable would show the first of two lines and hide the other. */
@@ -126,16 +130,24 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
 }
 
 
-/* An empty scope is no scope: it must never come to be the global one. */
+/* An empty scope must never come to be the global one. */
 
 ngx_int_t
 ngx_http_idem_request_scope(ngx_http_request_t *r,
-    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope)
+    ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope, ngx_int_t *problem)
 {
     ngx_str_null(scope);
 
     if (conf->scope_global) {
         return NGX_OK;
+    }
+
+    if (!ngx_http_idem_once(r, conf->scope)) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "client sent several values for the scope of an "
+                      "idempotency key");
+        *problem = IDEM_HTTP_SCOPE_AMBIGUOUS;
+        return NGX_DECLINED;
     }
 
     if (ngx_http_complex_value(r, conf->scope, scope) != NGX_OK
@@ -144,6 +156,7 @@ ngx_http_idem_request_scope(ngx_http_request_t *r,
         ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
                       "an idempotency key has no scope, or one of more than "
                       "%d bytes", IDEM_SCOPE_MAX);
+        *problem = IDEM_HTTP_SCOPE_MISSING;
         return NGX_DECLINED;
     }
 

@@ -4,8 +4,8 @@
 #include "descriptors.h"
 
 const char *const consume_policies[] = {"rerun", "hold", NULL};
-const char *const consume_rules[] = {"release", "keep", "fail", "unknown",
-                                     NULL};
+const char *const consume_rules[] = {"retry",   "keep",    "fail",
+                                     "unknown", "release", NULL};
 const char *const consume_captures[] = {"none", "both", NULL};
 
 static const char *const fingerprints[] = {
@@ -101,8 +101,8 @@ static struct cli_option option_table[] = {
      .arg = "RULE",
      .choices = consume_rules,
      .given = &options.on_failure_given,
-     .help = "what a status other than 0 is: release (and at the last receive "
-             "fail), keep, fail, unknown"},
+     .help = "what a status other than 0 is: retry (hold: unknown; at the last "
+             "receive: fail), keep, fail, unknown, release"},
     {.name = "retry-after",
      .kind = CLI_DURATION,
      .target = &options.retry_after_ms,
@@ -153,7 +153,9 @@ static int check(const struct cli_command *command, int argc)
     char lease[32];
 
     if (argc < 1) {
-        return cli_usage(command, "there is no command; put it behind --");
+        return cli_usage(
+            command,
+            "no command given: idem consume [OPTION...] --queue URL -- COMMAND [ARG...]");
     }
     if (options.queue == NULL) {
         return cli_usage(command, "which queue? Name it with --queue URL");
@@ -166,6 +168,21 @@ static int check(const struct cli_command *command, int argc)
     return 0;
 }
 
+static int check_lease(int64_t min_ms)
+{
+    char lease[32];
+    char min[32];
+
+    if (options.lease_ms >= min_ms) {
+        return 0;
+    }
+    cli_duration_text(options.lease_ms, lease);
+    cli_duration_text(min_ms, min);
+    cli_say("--lease %s is too short for this store; the shortest is %s", lease,
+            min);
+    return CLI_USAGE;
+}
+
 /* A store that cannot be opened is told before a message is received. */
 static int check_store(void)
 {
@@ -173,6 +190,7 @@ static int check_store(void)
     int status = cli_open_store(options.store, /* flags= */ 0, &store);
 
     if (status == 0) {
+        status = check_lease(idem_store_lease_min_ms(store));
         idem_close(store);
     }
     return status;

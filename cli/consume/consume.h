@@ -63,7 +63,7 @@ struct consume_options {
 };
 
 extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
-extern const char *const consume_rules[];    /* "release" ..., NULL. */
+extern const char *const consume_rules[];    /* "retry" ..., NULL. */
 extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
 /* ---- story.c, judge.c ---- */

@@ -68,18 +68,24 @@ static int add_fingerprint(struct args *args, const struct consume *consume,
     return 0;
 }
 
-/* What the queue gives up after this receive is to be found as failed, and not as
- * something that may be tried again. */
+/* A status other than 0 says nothing of the effect: the next receive takes over, or a
+ * person looks. What the queue gives up after this receive is to be found as failed,
+ * and not as something that may be tried again. */
 static const char *failure_rule(const struct consume *consume,
                                 const struct idem_message *message)
 {
     const struct consume_options *o = consume->options;
     uint64_t max = idem_consumer_info(consume->consumer)->max_receives;
 
-    if (!o->on_failure_given && max != 0 && message->receives >= max) {
+    if (o->on_failure_given) {
+        return consume_rules[o->on_failure];
+    }
+    if (max != 0 && message->receives >= max) {
         return "fail";
     }
-    return consume_rules[o->on_failure];
+    return strcmp(consume_policies[o->on_expired_lease], "hold") == 0
+               ? "unknown"
+               : "retry";
 }
 
 static int fill(struct args *args, const struct consume *consume,

@@ -142,7 +142,7 @@ static const char *parse_tcp(const char *text,
         }
     }
     if (*text != '\0' && strcmp(text, "/") != 0) {
-        return "it must end behind host and port: the paths of requests are "
+        return "it must end after host and port: the paths of requests are "
                "passed on as they are";
     }
     (void)snprintf(upstream->name, sizeof(upstream->name),

@@ -4,6 +4,7 @@
 #include "cli.h"
 
 #include <ctype.h>
+#include <idem/http.h>
 
 #define HEADER_MAX 64
 
@@ -73,6 +74,105 @@ const char *gateway_path_check(const char *path)
     return NULL;
 }
 
+/* The next of @text, up to a comma or its end; false at the end. */
+static bool next_word(const char **text, struct idem_slice *ret_word)
+{
+    size_t len = strcspn(*text, ",");
+
+    if (**text == '\0') {
+        return false;
+    }
+    *ret_word = idem_bytes(*text, len);
+    *text += len + ((*text)[len] == ',');
+    return true;
+}
+
+/* True if all bytes of @word may stand unquoted in a configuration. */
+static bool is_plain(struct idem_slice word, const char *more)
+{
+    const char *p = word.base;
+    size_t i;
+
+    for (i = 0; i < word.len; i++) {
+        if (!isalnum((unsigned char)p[i]) && strchr(more, p[i]) == NULL) {
+            return false;
+        }
+    }
+    return word.len > 0;
+}
+
+const char *gateway_origins_check(const char *origins)
+{
+    struct idem_slice origin;
+
+    if (strcmp(origins, "*") == 0) {
+        return NULL;
+    }
+    while (next_word(&origins, &origin)) {
+        if (!is_plain(origin, ":/.-[]") ||
+            memmem(origin.base, origin.len, "://", 3) == NULL) {
+            return "an origin is *, or SCHEME://HOST[:PORT] as a browser sends "
+                   "it";
+        }
+    }
+    return NULL;
+}
+
+const char *gateway_routes_check(const char *routes)
+{
+    struct idem_slice route;
+
+    while (next_word(&routes, &route)) {
+        if (!is_plain(route, "/.-_~%") || *(const char *)route.base != '/') {
+            return "a route is the beginning of a path, as in /orders";
+        }
+    }
+    return NULL;
+}
+
+/* Takes "CODES=WORD" off *@text, up to a comma or the end; false at the end. */
+static bool next_outcome(const char **text, struct idem_slice *ret_codes,
+                         struct idem_slice *ret_word)
+{
+    struct idem_slice word;
+    const char *equals;
+
+    if (!next_word(text, &word)) {
+        return false;
+    }
+    equals = memchr(word.base, '=', word.len);
+    if (equals == NULL) {
+        *ret_codes = word;
+        *ret_word = idem_bytes(NULL, 0);
+        return true;
+    }
+    *ret_codes =
+        idem_bytes(word.base, (size_t)(equals - (const char *)word.base));
+    *ret_word = idem_bytes(equals + 1, word.len - ret_codes->len - 1);
+    return true;
+}
+
+const char *gateway_outcomes_check(const char *outcomes)
+{
+    struct idem_http_outcomes scratch;
+    struct idem_slice codes;
+    struct idem_slice word;
+
+    while (next_outcome(&outcomes, &codes, &word)) {
+        enum idem_http_outcome outcome = idem_http_outcome_of(word);
+
+        if (outcome == 0) {
+            return "an outcome is complete, release, retry, fail or unknown, as "
+                   "in 500=retry";
+        }
+        if (idem_http_outcomes_set(&scratch, codes, outcome) != 0) {
+            return "a status is from 200 to 599, as in 500=retry, "
+                   "502-504=unknown or 5xx=fail";
+        }
+    }
+    return NULL;
+}
+
 /* @before and @text as one word of nginx. */
 static void print_quoted_as(FILE *f, const char *before, const char *text)
 {
@@ -108,6 +208,13 @@ static void print_time(FILE *f, const char *directive, int64_t ms)
     }
 }
 
+static void print_size(FILE *f, const char *directive, uint64_t bytes)
+{
+    if (bytes != 0) {
+        (void)fprintf(f, "%s %llu;\n", directive, (unsigned long long)bytes);
+    }
+}
+
 static void print_main(FILE *f, const struct gateway_config *config)
 {
     size_t i;
@@ -140,14 +247,25 @@ static void print_main(FILE *f, const struct gateway_config *config)
                 f);
 }
 
-/* Who has no rights can write neither to the system's log nor to its folders. */
-static void print_files(FILE *f)
+/* An ordinary user can write neither to the system's log nor to its folders. */
+static void print_files(FILE *f, const struct gateway_config *config)
 {
     static const char *const kinds[] = {"client_body", "proxy", "fastcgi",
                                         "uwsgi", "scgi"};
     size_t i;
 
-    (void)fputs("    access_log off;\n", f);
+    if (config->access_log == NULL) {
+        (void)fputs("    access_log off;\n", f);
+    } else {
+        (void)fputs("    log_format idem '$remote_addr [$time_iso8601] "
+                    "\"$request\" $status $body_bytes_sent $request_time "
+                    "$idempotency_verdict $idempotency_outcome "
+                    "$idempotency_id';\n"
+                    "    access_log ",
+                    f);
+        print_quoted(f, config->access_log);
+        (void)fputs(" idem;\n", f);
+    }
     for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         (void)fprintf(f, "    %s_temp_path %s;\n", kinds[i], kinds[i]);
     }
@@ -158,6 +276,18 @@ static void print_header_variable(FILE *f, const char *name)
     (void)fputs("$http_", f);
     for (; *name != '\0'; name++) {
         (void)fputc(*name == '-' ? '_' : tolower((unsigned char)*name), f);
+    }
+}
+
+static void print_outcomes(FILE *f, const char *outcomes)
+{
+    struct idem_slice codes;
+    struct idem_slice word;
+
+    while (outcomes != NULL && next_outcome(&outcomes, &codes, &word)) {
+        (void)fprintf(f, "    idempotency_outcome %.*s %.*s;\n", (int)codes.len,
+                      (const char *)codes.base, (int)word.len,
+                      (const char *)word.base);
     }
 }
 
@@ -176,7 +306,9 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
         (void)fputs("global", f);
     }
     (void)fprintf(f, ";\n    idempotency %s;\n",
-                  config->required ? "required" : "on");
+                  config->routes != NULL ? "off"
+                  : config->required     ? "required"
+                                         : "on");
     if (config->methods != NULL) {
         const char *p;
 
@@ -186,6 +318,7 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
         }
         (void)fputs(";\n", f);
     }
+    print_outcomes(f, config->outcomes);
     print_time(f, "    idempotency_lease", config->lease_ms);
     print_time(f, "    idempotency_retention", config->retention_ms);
     if (config->on_expired_lease != NULL) {
@@ -193,6 +326,87 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
                       config->on_expired_lease);
     }
     print_time(f, "    idempotency_wait", config->wait_ms);
+    print_size(f, "    idempotency_max_request", config->max_request);
+    print_size(f, "    idempotency_max_response", config->max_response);
+}
+
+/* Browsers show a script no answer without these headers. The service adds them to
+ * its answers; to a replay and to an answer of our own we do. */
+static void print_cors(FILE *f, const char *origins)
+{
+    bool any = origins != NULL && strcmp(origins, "*") == 0;
+    struct idem_slice origin;
+
+    if (origins == NULL) {
+        return;
+    }
+    (void)fputs("    map $http_origin $cors_allowed {\n"
+                "        default \"\";\n",
+                f);
+    if (any) {
+        (void)fputs("        ~. \"*\";\n", f);
+    }
+    while (!any && next_word(&origins, &origin)) {
+        (void)fprintf(f, "        \"%.*s\" $http_origin;\n", (int)origin.len,
+                      (const char *)origin.base);
+    }
+    (void)fputs("    }\n"
+                "    map $upstream_status $cors_origin {\n"
+                "        \"\" $cors_allowed;\n"
+                "        default \"\";\n"
+                "    }\n"
+                "    map $cors_origin $cors_expose {\n"
+                "        \"\" \"\";\n"
+                "        default \"Idempotent-Replayed, Idempotency-Expires, "
+                "Idempotency-Recorded, Retry-After, Location, ETag\";\n"
+                "    }\n"
+                "    map $cors_origin $cors_vary {\n"
+                "        \"\" \"\";\n"
+                "        default Origin;\n"
+                "    }\n"
+                "    add_header Access-Control-Allow-Origin $cors_origin "
+                "always;\n"
+                "    add_header Access-Control-Expose-Headers $cors_expose "
+                "always;\n"
+                "    add_header Vary $cors_vary always;\n",
+                f);
+}
+
+/* What nginx itself answers is a problem too, as what the module answers. */
+static void print_problems(FILE *f)
+{
+    static const struct {
+        int status;
+        const char *title;
+    } problems[] = {
+        {400, "Bad Request"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {502, "Bad Gateway"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+        {505, "HTTP Version Not Supported"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        (void)fprintf(f,
+                      "        error_page %d /.idem-problem/%d;\n"
+                      "        location = /.idem-problem/%d {\n"
+                      "            internal;\n"
+                      "            types { }\n"
+                      "            default_type application/problem+json;\n"
+                      "            return %d '{\"type\":\"about:blank\","
+                      "\"title\":\"%s\",\"status\":%d}\n';\n"
+                      "        }\n",
+                      problems[i].status, problems[i].status,
+                      problems[i].status, problems[i].status, problems[i].title,
+                      problems[i].status);
+    }
 }
 
 /* A connection that the service is about to close may take a request with it,
@@ -215,12 +429,14 @@ static void print_upstream(FILE *f, const struct gateway_config *config)
                   config->upstream.server);
 }
 
-static void print_location(FILE *f, const struct gateway_config *config)
+static void print_location(FILE *f, const struct gateway_config *config,
+                           struct idem_slice path, const char *idempotency)
 {
     bool tls = config->upstream.tls;
 
     (void)fprintf(f,
-                  "        location / {\n"
+                  "        location %.*s {\n"
+                  "%s"
                   "            proxy_pass %s://service;\n"
                   "            proxy_http_version 1.1;\n"
                   "            proxy_next_upstream off;\n"
@@ -230,7 +446,9 @@ static void print_location(FILE *f, const struct gateway_config *config)
                   "            proxy_set_header Upgrade $http_upgrade;\n"
                   "            proxy_set_header Host %s;\n"
                   "            proxy_set_header X-Forwarded-For "
-                  "$proxy_add_x_forwarded_for;\n",
+                  "$proxy_add_x_forwarded_for;\n"
+                  "            proxy_set_header X-Forwarded-Proto $scheme;\n",
+                  (int)path.len, (const char *)path.base, idempotency,
                   tls ? "https" : "http",
                   tls ? config->upstream.name : "$http_host");
     print_time(f, "            proxy_read_timeout", config->timeout_ms);
@@ -250,18 +468,30 @@ static void print_location(FILE *f, const struct gateway_config *config)
 static void print_server(FILE *f, const struct gateway_config *config)
 {
     bool tls = config->tls_cert != NULL;
+    const char *routes = config->routes;
+    struct idem_slice route;
 
     (void)fprintf(f,
                   "    server {\n"
                   "        listen %s%s;\n"
-                  "        client_max_body_size 0;\n",
+                  "        client_max_body_size 0;\n"
+                  "        large_client_header_buffers 4 16k;\n"
+                  "        proxy_buffer_size 16k;\n"
+                  "        proxy_buffers 8 16k;\n"
+                  "        proxy_busy_buffers_size 32k;\n",
                   config->listen, tls ? " ssl http2" : "");
     if (tls) {
         print_path(f, "        ssl_certificate", config->tls_cert);
         print_path(f, "        ssl_certificate_key", config->tls_key);
         (void)fputs("        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
     }
-    print_location(f, config);
+    print_problems(f);
+    print_location(f, config, idem_str("/"), "");
+    while (routes != NULL && next_word(&routes, &route)) {
+        print_location(f, config, route,
+                       config->required ? "            idempotency required;\n"
+                                        : "            idempotency on;\n");
+    }
     (void)fputs("    }\n", f);
 }
 
@@ -270,11 +500,12 @@ void gateway_config_print(FILE *f, const struct gateway_config *config)
     (void)fputs("# Written by idem gateway.\n", f);
     print_main(f, config);
     (void)fputs("http {\n", f);
-    print_files(f);
+    print_files(f, config);
     (void)fputs("    server_tokens off;\n"
                 "\n",
                 f);
     print_idempotency(f, config);
+    print_cors(f, config->cors_origin);
     (void)fputc('\n', f);
     print_upstream(f, config);
     print_server(f, config);

@@ -15,7 +15,11 @@ struct gateway_config {
     const char *listen;  /* As nginx writes it: "127.0.0.1:8080". */
     struct gateway_upstream upstream;
     const char *scope_header; /* NULL: one scope for all. */
+    const char *cors_origin;  /* "*", or origins with commas between them. */
+    const char *routes;       /* "/pay,/orders": whose requests have keys. */
+    const char *access_log;   /* An absolute path. */
     const char *methods;      /* "POST,PATCH" */
+    const char *outcomes;     /* "500=retry,5xx=unknown" */
     const char *user;         /* Whom the workers run as; of root only. */
     const char *tls_cert;     /* Both files, or neither. */
     const char *tls_key;
@@ -25,6 +29,8 @@ struct gateway_config {
     int64_t retention_ms;
     int64_t wait_ms;
     int64_t timeout_ms; /* For the service's answer. */
+    uint64_t max_request;
+    uint64_t max_response;
     uint64_t workers;
 };
 
@@ -34,6 +40,15 @@ void gateway_config_print(FILE *f, const struct gateway_config *config);
 
 /* NULL, or why @name cannot be the header that names the scope. */
 const char *gateway_header_check(const char *name);
+
+/* NULL, or why @outcomes are not CODES=WORD with commas between them. */
+const char *gateway_outcomes_check(const char *outcomes);
+
+/* NULL, or why @origins are not "*" or origins such as https://shop.example. */
+const char *gateway_origins_check(const char *origins);
+
+/* NULL, or why @routes are not paths with commas between them. */
+const char *gateway_routes_check(const char *routes);
 
 /* NULL, or why @path cannot stand in a configuration. */
 const char *gateway_path_check(const char *path);

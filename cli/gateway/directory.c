@@ -71,6 +71,45 @@ static int remove_one(const char *path, const struct stat *st, int type,
     return 0;
 }
 
+/* The process that waits for our end. It has nothing of ours but the pipe: the
+ * socket would keep the port, and standard error a pipeline. */
+static void watch(int fd, const char *path)
+{
+    int null = open("/dev/null", O_RDWR);
+    char done;
+
+    (void)setsid();
+    (void)dup2(null, 0);
+    (void)dup2(null, 1);
+    (void)dup2(null, 2);
+    (void)dup2(fd, 3);
+    closefrom(4);
+    while (read(3, &done, 1) < 0 && errno == EINTR) {
+    }
+    gateway_directory_remove(path);
+    _exit(0);
+}
+
+int gateway_directory_watch(const char *path)
+{
+    int fds[2];
+    pid_t pid;
+
+    if (pipe(fds) != 0) {
+        return -1;
+    }
+    pid = fork();
+    if (pid == 0) {
+        watch(fds[0], path);
+    }
+    (void)close(fds[0]);
+    if (pid < 0) {
+        (void)close(fds[1]);
+        return -1;
+    }
+    return fds[1];
+}
+
 void gateway_directory_remove(const char *path)
 {
     (void)nftw(path, remove_one, /* descriptors= */ 8, FTW_DEPTH | FTW_PHYS);

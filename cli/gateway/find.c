@@ -101,9 +101,13 @@ int gateway_find_module(const char *given, bool must_be, char **ret_path)
         path = strdup(debian_module);
     }
     if (path == NULL) {
-        cli_say("the module for nginx is not installed: apt install "
-                "libnginx-mod-http-idempotency (or say where it is: --module "
-                "PATH)");
+        cli_say(
+            "the module for nginx is not installed: no %s beside idem or in "
+            "/usr/lib/nginx/modules; install the package "
+            "libnginx-mod-http-idempotency that tools/package of idem's "
+            "source builds, or build it with tools/nginx-module and name it: "
+            "--module PATH",
+            MODULE);
         return CLI_CONFIG;
     }
     *ret_path = path;

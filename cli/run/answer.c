@@ -4,30 +4,50 @@
 #include "run/io.h"
 #include "run/run.h"
 
+#include <errno.h>
 #include <unistd.h>
+
+/* "it was done", or how it failed. */
+static void outcome_text(const struct idem_record *record, char buf[64])
+{
+    int status = cli_meta_status(record->result.meta);
+
+    if (status > 0) {
+        (void)snprintf(buf, 64, "it failed with status %d", status);
+    } else {
+        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ? "it failed"
+                                                               : "it was done");
+    }
+}
 
 static void remark_replay(const struct run *run)
 {
     const struct idem_record *record = run->attempt->record;
-    char ended[32];
+    char outcome[64];
+    char ended[48];
 
-    cli_time_text(record->ended_ms, ended);
-    run_say(run, RUN_REMARK, "replayed; it was done at %s", ended);
+    cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
+    outcome_text(record, outcome);
+    run_say(run, RUN_REMARK, "replayed; %s at %s", outcome, ended);
 }
 
-/* A stream that cannot be written to changes nothing: the outcome is what is on
- * record. Bytes that somebody recorded by hand are one stream. */
-static int write_result(struct run *run, const struct idem_result *result)
+/* Bytes that somebody recorded by hand are one stream. 0 with the errno of the
+ * write to stdout that failed (0: none did), or an exit status. */
+static int write_result(struct run *run, const struct idem_result *result,
+                        int *ret_write_error)
 {
     static const char damaged[] = "the recorded output is damaged";
 
     if (!cli_is_output(result)) {
         run->story.replayed_bytes = result->bytes.len;
-        (void)io_write_all(STDOUT_FILENO, result->bytes.base,
-                           result->bytes.len);
+        *ret_write_error = io_write_all(STDOUT_FILENO, result->bytes.base,
+                                        result->bytes.len) != 0
+                               ? errno
+                               : 0;
         return 0;
     }
-    if (cli_frames_write(result->bytes, STDOUT_FILENO, STDERR_FILENO) != 0) {
+    if (cli_frames_write(result->bytes, STDOUT_FILENO, STDERR_FILENO,
+                         ret_write_error) != 0) {
         story_set_error(&run->story, damaged);
         run_say(run, RUN_ERROR, "%s; nothing of it was printed", damaged);
         return CLI_CORRUPT;
@@ -48,6 +68,8 @@ static int replay(struct run *run, int otherwise)
 {
     const struct idem_result *result = &run->attempt->record->result;
     int recorded = cli_meta_status(result->meta);
+    char outcome[64];
+    int write_error;
     int status;
 
     if (recorded >= 0) {
@@ -55,17 +77,19 @@ static int replay(struct run *run, int otherwise)
     }
     run->story.not_kept = result->not_kept;
     if (has_no_output(result)) {
-        run_say(run, RUN_NOTICE, "it was done before; its output was not kept");
+        outcome_text(run->attempt->record, outcome);
+        run_say(run, RUN_NOTICE, "%s before; its output was not kept", outcome);
         return recorded >= 0 ? recorded : otherwise;
     }
     CLI_CRASH_POINT("run/answer/replays");
-    status = write_result(run, result);
+    status = write_result(run, result, &write_error);
     CLI_CRASH_POINT("run/answer/replayed");
     if (status != 0) {
         return status;
     }
     remark_replay(run);
-    return recorded >= 0 ? recorded : otherwise;
+    return run_passed_on(run, write_error,
+                         recorded >= 0 ? recorded : otherwise);
 }
 
 /* That somebody is at work is no news for a quiet job. */

@@ -101,6 +101,12 @@ static int sleep_for(struct run *run, int64_t ms)
     return 0;
 }
 
+/* What is to be run again has ended: nobody at work will end it. */
+static bool is_at_work(const struct idem_attempt *attempt)
+{
+    return attempt->verdict == IDEM_BUSY && !attempt->record->retry;
+}
+
 /* The library could wait for us, but not for a signal too. A waiter is tied to
  * the attempt that it saw: it starts nothing, unless that was asked for. */
 static int wait_for_end(struct run *run)
@@ -110,7 +116,7 @@ static int wait_for_end(struct run *run)
     int64_t pause_ms = PAUSE_FIRST_MS;
     int status = 0;
 
-    while (status == 0 && run->attempt->verdict == IDEM_BUSY) {
+    while (status == 0 && is_at_work(run->attempt)) {
         int64_t left_ms = deadline_ms - io_now_ms();
 
         if (left_ms <= 0) {

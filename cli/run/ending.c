@@ -20,6 +20,8 @@ static enum idem_status status_of_failure(enum run_on_failure rule)
         return IDEM_STATUS_UNKNOWN;
     case RUN_RELEASE:
         return IDEM_STATUS_RELEASED;
+    case RUN_RETRY:
+        return IDEM_STATUS_RETRY;
     }
     return IDEM_STATUS_COMPLETED;
 }

@@ -1,5 +1,6 @@
 /* --dry-run: what would happen, found out by reading only. */
 #include "run/run.h"
+#include "screen.h"
 
 static bool is_other_request(const struct run *run,
                              const struct idem_record *record)
@@ -18,9 +19,9 @@ static void print_in_progress(const struct run *run,
 {
     bool reruns = record->on_expired_lease == IDEM_RERUN &&
                   run->asked.request.on_expired_lease == IDEM_RERUN;
-    char until[32];
+    char until[48];
 
-    cli_time_text(record->lease_end_ms, until);
+    cli_time_for(cli_stdout_is_tty(), record->lease_end_ms, until);
     (void)printf("would not run: attempt %u is under way; after its lease (%s) "
                  "%s\n",
                  (unsigned)record->attempts, until,
@@ -30,9 +31,9 @@ static void print_in_progress(const struct run *run,
 static void print_outcome(const struct idem_record *record, const char *verb)
 {
     int status = cli_meta_status(record->result.meta);
-    char ended[32];
+    char ended[48];
 
-    cli_time_text(record->ended_ms, ended);
+    cli_time_for(cli_stdout_is_tty(), record->ended_ms, ended);
     (void)printf("would %s: it is %s since %s", verb,
                  idem_status_name(record->status), ended);
     if (status >= 0) {
@@ -46,7 +47,7 @@ static void print_record(const struct run *run,
 {
     bool has_result = record->result.meta.len > 0;
 
-    switch (record->status) {
+    switch (idem_record_status(record)) {
     case IDEM_STATUS_IN_PROGRESS:
         print_in_progress(run, record);
         break;
@@ -60,6 +61,7 @@ static void print_record(const struct run *run,
         print_outcome(record, "not run");
         break;
     case IDEM_STATUS_RELEASED:
+    case IDEM_STATUS_RETRY:
         print_outcome(record, "run");
         break;
     }
@@ -95,7 +97,7 @@ int run_foretell(struct run *run)
     } else {
         print_record(run, record);
     }
-    run->story.status = idem_status_name(record->status);
+    run->story.status = idem_status_name(idem_record_status(record));
     run->story.fence = record->fence;
     run->story.attempts = record->attempts;
     idem_answer_destroy(answer);

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "run/io.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 int frame_next(struct idem_slice *frames, struct frame *ret_frame)
@@ -51,7 +52,8 @@ static int check_all(struct idem_slice frames)
     return rc;
 }
 
-int cli_frames_write(struct idem_slice bytes, int out, int err)
+int cli_frames_write(struct idem_slice bytes, int out, int err,
+                     int *ret_out_error)
 {
     struct frame frame;
 
@@ -59,11 +61,13 @@ int cli_frames_write(struct idem_slice bytes, int out, int err)
     if (check_all(bytes) != 0) {
         return -1;
     }
+    *ret_out_error = 0;
     while (frame_next(&bytes, &frame) == 1) {
         int *fd = frame.stream == FRAME_STDOUT ? &out : &err;
 
         if (*fd >= 0 &&
             io_write_all(*fd, frame.bytes.base, frame.bytes.len) != 0) {
+            *ret_out_error = fd == &out ? errno : *ret_out_error;
             *fd = -1;
         }
     }

@@ -35,7 +35,9 @@ uint64_t frames_payload(struct idem_slice frames);
 /* Collects frames while a command runs. */
 struct recorder {
     struct spool spool;
-    size_t max;               /* Longest recording, headers included. */
+    size_t max;               /* Longest output; with its headers it is at most
+                                 IDEM_RESULT_MAX. */
+    size_t len;               /* Of the output so far. */
     enum frame_stream stream; /* Of the last frame; 0: there is none. */
     size_t frame_at;          /* Where that frame starts. */
     bool not_kept;            /* It became too long, or found no room. */

@@ -19,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LEFT_MS 200           /* For descendants to end by themselves. */
-#define KILL_AGAIN_MS 10      /* Between two rounds of SIGKILL. */
-#define KILL_PATIENCE_MS 2000 /* Who lives on after that cannot be killed. */
+#define LEFT_MS 200        /* For descendants to end by themselves. */
+#define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
+#define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
 
 enum {
     FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
@@ -38,12 +38,14 @@ struct keep {
     pid_t command;
     bool ended;     /* The command. */
     bool released;  /* The runner does not need the number of its group. */
-    bool alone;     /* Nobody is left, or can be ended. */
-    bool survived;  /* ... the latter. */
+    bool adopts;    /* What its parent leaves becomes our child. */
+    bool alone;     /* Nobody is left: waitid() has proved it. */
+    bool survived;  /* Some are, and cannot be ended: nothing is proved. */
     bool left;      /* Some had to be stopped after its end. */
     bool orphaned;  /* The runner is dead. */
     bool dismissed; /* It wants nothing more. */
     struct child_end end;
+    struct kin_survivor survivor; /* If survived. */
 
     enum keeper_why stopping; /* All got SIGTERM, for the first reason. */
     int64_t kill_at_ms;       /* By the lease. */
@@ -72,11 +74,22 @@ static int64_t warn_at_ms(const struct keep *keep)
                : keep->kill_at_ms - keep->start.grace_ms;
 }
 
+/* The command has ended, and stays unreaped until the runner knows. As long as
+ * it does, waitid() cannot tell whether it is the only child that is left. */
+static bool is_held(const struct keep *keep)
+{
+    return keep->ended && !keep->released && !keep->orphaned;
+}
+
 static pid_t group_of(const struct keep *keep)
 {
-    bool needed = !keep->ended || !(keep->released || keep->orphaned);
+    return !keep->ended || is_held(keep) ? keep->command : 0;
+}
 
-    return needed ? keep->command : 0;
+/* There is nothing more to end, or no way to. */
+static bool is_settled(const struct keep *keep)
+{
+    return keep->alone || keep->survived;
 }
 
 /* A runner that cannot be told must not wait for it: to it we are dead. */
@@ -162,6 +175,10 @@ static enum child_start start(struct keep *keep, const struct channel_fds *fds)
     if (now_ms >= keep->start.kill_at_ms) {
         return CHILD_TOO_LATE;
     }
+    if (!keep->adopts) {
+        errno = ENOSYS; /* UNTESTED: a filter of system calls must be there. */
+        return CHILD_NO_MEANS;
+    }
     CLI_CRASH_POINT("keep/start/ordered");
     how = start_command(keep, fds);
     CLI_CRASH_POINT("keep/start/started");
@@ -219,6 +236,17 @@ static bool may_be_left(const struct keep *keep)
     return keep->ended && keep->run->options->allow_background;
 }
 
+/* Whoever cannot prove that the work is over must not let it be recorded. */
+static void give_up(struct keep *keep)
+{
+    struct keeper_news news = {.kind = KEEPER_SURVIVED};
+
+    keep->survived = true;
+    kin_find_survivor(&news.survivor);
+    keep->survivor = news.survivor;
+    tell(keep, &news);
+}
+
 /* Who was asleep past the end of the lease gets no time to do anything more. */
 static void kill_all(struct keep *keep, int64_t now_ms)
 {
@@ -232,9 +260,13 @@ static void kill_all(struct keep *keep, int64_t now_ms)
     kin_signal(SIGKILL, group_of(keep));
     CLI_CRASH_POINT("keep/killed");
     keep->kill_next_ms = now_ms + KILL_AGAIN_MS;
-    if (now_ms >= keep->killed_at_ms + KILL_PATIENCE_MS) {
-        keep->survived = true;
-        keep->kill_next_ms = KEEPER_NEVER;
+    if (now_ms < keep->killed_at_ms + KEEPER_KILL_MS) {
+        return;
+    }
+    if (is_held(keep)) {
+        keep->kill_next_ms = now_ms + KILL_LATER_MS;
+    } else {
+        give_up(keep);
     }
 }
 
@@ -243,7 +275,7 @@ static void obey_clock(struct keep *keep)
     int64_t now_ms = io_now_ms();
     int64_t grace_ms = (int64_t)keep->run->options->kill_after_ms;
 
-    if (keep->alone || may_be_left(keep)) {
+    if (is_settled(keep) || may_be_left(keep)) {
         return;
     }
     if (is_kill_due(keep)) {
@@ -257,7 +289,9 @@ static void obey_clock(struct keep *keep)
         keep->max_end_ms = KEEPER_NEVER;
         stop_within(keep, KEEPER_WHY_MAX_TIME, grace_ms);
     }
-    if (now_ms >= keep->left_at_ms) {
+    /* A runner that waits for its store learns late of the end: until then what
+     * is left may be the command alone, which nobody left behind. */
+    if (now_ms >= keep->left_at_ms && !is_held(keep)) {
         keep->left_at_ms = KEEPER_NEVER;
         keep->left = true;
         stop_within(keep, KEEPER_WHY_LEFT, grace_ms);
@@ -277,9 +311,10 @@ static void set_timer(struct keep *keep)
         if (keep->stopping == KEEPER_WHY_NOT) {
             ms = soonest(ms, warn_at_ms(keep));
         }
-        ms = soonest(ms, soonest(keep->max_end_ms, keep->left_at_ms));
+        ms = soonest(ms, keep->max_end_ms);
+        ms = is_held(keep) ? ms : soonest(ms, keep->left_at_ms);
     }
-    if (ms != KEEPER_NEVER && !keep->alone && !may_be_left(keep)) {
+    if (ms != KEEPER_NEVER && !is_settled(keep) && !may_be_left(keep)) {
         at.it_value.tv_sec = (time_t)(ms / 1000);
         at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
     }
@@ -330,14 +365,13 @@ static void look_at_children(struct keep *keep)
 {
     struct keeper_news news = {.kind = KEEPER_ALONE, .number = keep->left};
 
-    if (keep->alone) {
+    if (is_settled(keep)) {
         return;
     }
     if (!keep->ended) {
         look_at_command(keep);
     }
-    if (kin_reap(group_of(keep)) ||
-        (keep->survived && (keep->ended || keep->orphaned))) {
+    if (kin_reap(group_of(keep))) {
         keep->alone = true;
         tell(keep, &news);
     }
@@ -419,7 +453,18 @@ static void turn(struct keep *keep)
 static bool is_over(const struct keep *keep)
 {
     return keep->dismissed ||
-           (keep->orphaned && (keep->alone || may_be_left(keep)));
+           (keep->orphaned && (is_settled(keep) || may_be_left(keep)));
+}
+
+/* The lease ends by itself: the store is told nothing. */
+static void say_survived(const struct keep *keep)
+{
+    char what[KIN_TEXT_MAX];
+
+    kin_describe(&keep->survivor, what, sizeof(what));
+    cli_say("the runner died, and its command could not be ended: %s; the "
+            "lease of the key ends by itself",
+            what);
 }
 
 /* Nobody reads our stderr; but there may be a syslog. */
@@ -439,7 +484,7 @@ static void say_what_became(const struct keep *keep)
     }
     CLI_CRASH_POINT("keep/alone");
     cli_say("%s", note);
-    obituary_of_work(keep->run, &keep->start, /* ran= */ true, note);
+    obituary_of_work(keep->run, &keep->start, end, note);
 }
 
 /* ---- All of it --------------------------------------------------------- */
@@ -473,27 +518,38 @@ static void await_dismissal(const struct keep *keep)
 
     if (keep->orphaned || channel_receive(keep->channel, &order, sizeof(order),
                                           /* wait= */ true, NULL) < 0) {
-        obituary_of_work(keep->run, &keep->start, /* ran= */ false, NULL);
+        obituary_of_work(keep->run, &keep->start, /* end= */ NULL, NULL);
     }
 }
 
 static void see_through(struct keep *keep)
 {
     if (watch_children(keep) != 0) {
-        (void)kin_end(keep->command, KILL_PATIENCE_MS);
-        return; /* UNTESTED: the kernel must be out of memory. */
+        /* UNTESTED: the kernel must be out of memory. The runner finds us dead,
+         * and ends what is left. */
+        (void)kin_end(keep->command, KEEPER_KILL_MS, &keep->survivor);
+        return;
     }
     while (!is_over(keep)) {
         turn(keep);
     }
-    if (!keep->dismissed && !keep->survived) {
+    if (keep->dismissed) {
+        return;
+    }
+    if (keep->survived) {
+        say_survived(keep);
+    } else {
         say_what_became(keep);
     }
 }
 
 static void serve(const struct run *run, int channel)
 {
-    struct keep keep = {.run = run, .channel = channel};
+    struct keep keep = {
+        .run = run,
+        .channel = channel,
+        .adopts = kin_adopt() == 0,
+    };
     struct keeper_order order;
     struct channel_fds fds;
     bool asked = false;
@@ -528,7 +584,6 @@ void keep(const struct run *run, int channel)
     (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
     (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
     (void)prctl(PR_SET_NAME, "idem-keeper");
-    kin_adopt();
     serve(run, channel);
     _exit(0);
 }

@@ -1,9 +1,9 @@
 /* The runner's side of the keeper. */
 #include "run/keeper.h"
 
+#include "run/guard.h"
 #include "run/io.h"
 #include "run/keep.h"
-#include "run/kin.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static pid_t fork_blocked(void)
     return pid;
 }
 
-/* Who was here before us may have left us children, which are none of ours. */
+/* The program that became us by exec may have had children. */
 static bool has_children(void)
 {
     siginfo_t info;
@@ -42,7 +42,7 @@ void keeper_start(struct keeper *keeper, const struct run *run)
     int ends[2];
 
     memset(keeper, 0, sizeof(*keeper));
-    keeper->adopts = !has_children();
+    keeper->adopts = !has_children() && kin_adopt() == 0;
     keeper->channel = -1;
     if (channel_open(ends) != 0) {
         keeper->failed = errno;
@@ -51,7 +51,10 @@ void keeper_start(struct keeper *keeper, const struct run *run)
     keeper->pid = fork_blocked();
     if (keeper->pid == 0) {
         (void)close(ends[0]);
-        keep(run, ends[1]);
+        if (keeper->adopts) {
+            keep(run, ends[1]);
+        }
+        guard(run, ends[1]);
     }
     (void)close(ends[1]);
     keeper->channel = ends[0];
@@ -59,10 +62,6 @@ void keeper_start(struct keeper *keeper, const struct run *run)
         keeper->failed = errno;
         keeper->pid = 0;
         io_close(&keeper->channel);
-        return;
-    }
-    if (keeper->adopts) {
-        kin_adopt();
     }
 }
 

@@ -18,17 +18,32 @@
  *   the attempt's fence like any other: every host knows of the death at once,
  *   and nobody ever has to guess whether a process is alive.
  *
+ * - It says that the work is over only where waitid() has proved it: as a
+ *   subreaper it has a child as long as one descendant is alive. What cannot be
+ *   ended (an uninterruptible sleep, another user's process) is told as a
+ *   survivor. Then nobody records anything, and the lease decides.
+ *
  * If the keeper dies, its command dies with it, and the runner, a subreaper too,
  * ends what is left. If both are killed, the lease decides.
+ *
+ * A runner that had children before, because a shell became it by exec, could not
+ * tell them from what a dead keeper leaves. It puts a guard between: a subreaper
+ * whose only child is the keeper.
+ *
+ *     runner --> guard --> keeper --> command
  */
 #ifndef IDEM_CLI_RUN_KEEPER_H
 #define IDEM_CLI_RUN_KEEPER_H
 
 #include "run/channel.h"
 #include "run/child.h"
+#include "run/kin.h"
 #include "run/run.h"
 
 #define KEEPER_NEVER INT64_MAX
+#define KEEPER_KILL_MS                                                         \
+    2000 /* A process that outlives SIGKILL for that long
+                               survives. */
 
 /* Down. */
 enum keeper_order_kind {
@@ -65,6 +80,9 @@ enum keeper_news_kind {
     KEEPER_ENDED,    /* The command itself; end. */
     KEEPER_ALONE,    /* And all of its descendants; number: some were left
                         behind and stopped. */
+    KEEPER_SURVIVED, /* Some are alive and cannot be ended: survivor. */
+    KEEPER_LOST,     /* The guard: the keeper was killed, and then all that it
+                        left. Another KEEPER_SURVIVED comes before it. */
 };
 
 enum keeper_why {
@@ -82,10 +100,11 @@ struct keeper_news {
     enum keeper_why why;
     int number;
     struct child_end end;
+    struct kin_survivor survivor;
 };
 
 struct keeper {
-    pid_t pid;   /* 0: there is none. */
+    pid_t pid;   /* The keeper, or its guard; 0: there is none. */
     int channel; /* -1: likewise. */
     int failed;  /* errno of what it could not be had for. */
     bool adopts; /* Should it be killed, its orphans become our children. */

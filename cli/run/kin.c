@@ -1,6 +1,7 @@
 /* Finds, signals and reaps all descendants. */
 #include "run/kin.h"
 
+#include "cli.h"
 #include "run/io.h"
 
 #include <dirent.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 struct process {
     pid_t pid;
     pid_t parent;
+    char state;
     bool is_kin;
 };
 
@@ -29,36 +32,50 @@ struct census {
     size_t size;
 };
 
-void kin_adopt(void)
+int kin_adopt(void)
 {
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* The name of a program may hold anything: what counts stands behind its last
- * parenthesis. 0 if the process is gone. */
-static pid_t parent_of(int proc, const char *name)
+/* Reads PID/@what. The length, 0 if the process is gone. */
+static size_t read_about(int proc, const char *name, const char *what,
+                         char *buf, size_t size)
 {
-    char text[512];
-    const char *after;
     char path[32];
     ssize_t n;
-    int parent;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%.16s/stat", name);
+    (void)snprintf(path, sizeof(path), "%.16s/%s", name, what);
     fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
-    n = read(fd, text, sizeof(text) - 1);
+    n = read(fd, buf, size - 1);
     io_close(&fd);
-    text[n > 0 ? n : 0] = '\0';
-    after = strrchr(text, ')');
-    return after != NULL && sscanf(after + 1, " %*c %d", &parent) == 1 ? parent
-                                                                       : 0;
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
 }
 
-static int add(struct census *census, pid_t pid, pid_t parent)
+/* The name of a program may hold anything: the fields follow its last
+ * parenthesis. A parent of 0: the process is gone. */
+static struct process inspect(int proc, const char *name)
+{
+    struct process process = {.pid = (pid_t)atoi(name)};
+    const char *fields;
+    char text[512];
+
+    if (read_about(proc, name, "stat", text, sizeof(text)) == 0) {
+        return process;
+    }
+    fields = strrchr(text, ')');
+    if (fields == NULL ||
+        sscanf(fields + 1, " %c %d", &process.state, &process.parent) != 2) {
+        process.parent = 0;
+    }
+    return process;
+}
+
+static int add(struct census *census, const struct process *process)
 {
     if (census->len == census->size) {
         size_t size = census->size == 0 ? 256 : census->size * 2;
@@ -71,8 +88,7 @@ static int add(struct census *census, pid_t pid, pid_t parent)
         census->list = list;
         census->size = size;
     }
-    census->list[census->len++] =
-        (struct process){.pid = pid, .parent = parent};
+    census->list[census->len++] = *process;
     return 0;
 }
 
@@ -99,11 +115,13 @@ static int take_census(struct census *census)
         rc = -1;
     }
     while (rc == 0 && (entry = readdir(proc)) != NULL) {
-        pid_t pid = (pid_t)atoi(entry->d_name);
-        pid_t parent = pid > 0 ? parent_of(dirfd(proc), entry->d_name) : 0;
+        struct process process = {.parent = 0};
 
-        if (parent > 0) {
-            rc = add(census, pid, parent);
+        if (atoi(entry->d_name) > 0) {
+            process = inspect(dirfd(proc), entry->d_name);
+        }
+        if (process.parent > 0) {
+            rc = add(census, &process);
         }
     }
     (void)closedir(proc);
@@ -161,31 +179,116 @@ void kin_signal(int signo, pid_t group)
     free(census.list);
 }
 
+/* Children that were cloned without SIGCHLD count too: __WALL. */
 bool kin_reap(pid_t spared)
 {
     for (;;) {
         siginfo_t info = {0};
 
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) !=
+            0) {
             return errno == ECHILD;
         }
         if (info.si_pid == 0 || info.si_pid == spared) {
             return false;
         }
-        (void)waitpid(info.si_pid, NULL, WNOHANG);
+        (void)waitpid(info.si_pid, NULL, WNOHANG | __WALL);
     }
 }
 
-bool kin_end(pid_t group, int ms)
+bool kin_end(pid_t group, int ms, struct kin_survivor *ret_survivor)
 {
     int64_t until_ms = io_now_ms() + ms;
 
     while (!kin_reap(/* spared= */ 0)) {
         if (io_now_ms() >= until_ms) {
+            kin_find_survivor(ret_survivor);
             return false;
         }
         kin_signal(SIGKILL, group);
         (void)poll(NULL, 0, AGAIN_MS);
     }
     return true;
+}
+
+/* ---- For people -------------------------------------------------------- */
+
+/* One that is alive comes before a zombie, whose parent has not reaped it. */
+static const struct process *choose(const struct census *census)
+{
+    const struct process *chosen = NULL;
+    size_t i;
+
+    for (i = 0; i < census->len; i++) {
+        const struct process *p = &census->list[i];
+
+        if (p->is_kin && (chosen == NULL || chosen->state == 'Z')) {
+            chosen = p;
+        }
+    }
+    return chosen;
+}
+
+static void describe(const struct process *process,
+                     struct kin_survivor *ret_survivor)
+{
+    char comm[sizeof(ret_survivor->name) + 1]; /* And its newline. */
+    struct stat st;
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+    ret_survivor->pid = process->pid;
+    ret_survivor->state = process->state;
+    ret_survivor->uid = stat(path, &st) == 0 ? st.st_uid : 0;
+    ret_survivor->denied = kill(process->pid, 0) != 0 && errno == EPERM;
+    if (read_about(AT_FDCWD, path, "comm", comm, sizeof(comm)) > 0) {
+        (void)snprintf(ret_survivor->name, sizeof(ret_survivor->name), "%.*s",
+                       (int)strcspn(comm, "\n"), comm);
+    }
+}
+
+void kin_find_survivor(struct kin_survivor *ret_survivor)
+{
+    struct census census = {.list = NULL};
+    const struct process *chosen;
+
+    memset(ret_survivor, 0, sizeof(*ret_survivor));
+    if (take_census(&census) == 0) {
+        mark_kin(&census);
+        chosen = choose(&census);
+        if (chosen != NULL) {
+            describe(chosen, ret_survivor);
+        }
+    }
+    free(census.list);
+}
+
+void kin_describe(const struct kin_survivor *survivor, char *buf, size_t size)
+{
+    char name[4 * sizeof(survivor->name)];
+    int pid = (int)survivor->pid;
+
+    if (pid == 0) {
+        (void)snprintf(buf, size,
+                       "processes of it may be alive, which /proc does not "
+                       "show");
+        return;
+    }
+    (void)cli_escape(idem_str(survivor->name), name, sizeof(name));
+    if (survivor->denied) {
+        (void)snprintf(buf, size,
+                       "process %d (%s) is still alive: it belongs to another "
+                       "user (uid %u), and this user may not signal it",
+                       pid, name, (unsigned)survivor->uid);
+    } else if (survivor->state == 'D') {
+        (void)snprintf(buf, size,
+                       "process %d (%s) is still alive: it is in an "
+                       "uninterruptible sleep, which SIGKILL does not end",
+                       pid, name);
+    } else {
+        (void)snprintf(buf, size,
+                       "process %d (%s) is still alive: SIGKILL has not ended "
+                       "it",
+                       pid, name);
+    }
 }

@@ -8,9 +8,22 @@
 #define IDEM_CLI_RUN_KIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-void kin_adopt(void);
+#define KIN_TEXT_MAX 256 /* Of kin_describe(). */
+
+/* A descendant that could not be ended. */
+struct kin_survivor {
+    pid_t pid; /* 0: /proc shows none. */
+    uid_t uid;
+    char state;    /* As in /proc/PID/stat; 'D': uninterruptible. */
+    bool denied;   /* It may not be signalled by this user. */
+    char name[16]; /* Of its program, NUL-terminated; any other bytes. */
+};
+
+/* 0, or -1 with errno: a descendant could leave without a trace. */
+int kin_adopt(void);
 
 /* Sends @signo to each descendant once; @group (0: none) is for hosts where
  * they cannot be found. */
@@ -20,7 +33,15 @@ void kin_signal(int signo, pid_t group);
  * is left; @spared counts as one as long as it is not reaped. */
 bool kin_reap(pid_t spared);
 
-/* Kills until none is left, for at most @ms. False: some cannot be killed. */
-bool kin_end(pid_t group, int ms);
+/* Kills until none is left, for at most @ms. False: some are alive, and
+ * @ret_survivor is one of them. */
+bool kin_end(pid_t group, int ms, struct kin_survivor *ret_survivor);
+
+/* One that is alive, for people: that none is shown proves nothing. Only
+ * kin_reap() proves that none is left. */
+void kin_find_survivor(struct kin_survivor *ret_survivor);
+
+/* "process 4711 (cp) is in an uninterruptible sleep" */
+void kin_describe(const struct kin_survivor *survivor, char *buf, size_t size);
 
 #endif

@@ -103,7 +103,11 @@ static enum child_start await_start(struct run *run, struct watch *watch)
         return news.how;
     }
     CLI_CRASH_POINT("run/launch/started");
-    watch->group = news.number;
+    if (news.kind == KEEPER_STARTED) {
+        watch->group = news.number;
+    } else {
+        watch_take_news(watch, &news); /* Of a guard: the keeper was killed. */
+    }
     return CHILD_STARTED;
 }
 

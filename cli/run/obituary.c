@@ -16,6 +16,7 @@ enum end {
     END_RELEASED,
     END_EXPIRED,
     END_UNKNOWN,
+    END_RETRY,
 };
 
 /* Nothing was run in this attempt; but where it followed another one, the next
@@ -32,6 +33,8 @@ static int say(struct idem_attempt *attempt, enum end end, const char *note)
         return idem_release(attempt, idem_str(note), NULL);
     case END_EXPIRED:
         return idem_expire(attempt, NULL);
+    case END_RETRY:
+        return idem_retry(attempt, idem_str(note), NULL);
     case END_UNKNOWN:
         break;
     }
@@ -49,10 +52,24 @@ static void say_patiently(struct idem_attempt *attempt, enum end end,
     }
 }
 
-static enum end end_of_work(const struct keeper_order *start, bool ran)
+/* The outcome is lost with the runner; that it is to be run again is not. */
+static bool is_retry(const struct run_options *options,
+                     const struct child_end *end)
 {
-    if (!ran) {
+    return options->on_failure == RUN_RETRY && end->signal == 0 &&
+           !end->cut_short && end->exit_status != 0 &&
+           !options->release_on.has[end->exit_status];
+}
+
+static enum end end_of_work(const struct run *run,
+                            const struct keeper_order *start,
+                            const struct child_end *end)
+{
+    if (end == NULL) {
         return end_of_claim(start->task.takeover);
+    }
+    if (is_retry(run->options, end)) {
+        return END_RETRY;
     }
     return start->policy == IDEM_RERUN ? END_EXPIRED : END_UNKNOWN;
 }
@@ -85,7 +102,7 @@ static bool has_left_its_outcome(struct idem_store *store,
 }
 
 void obituary_of_work(const struct run *run, const struct keeper_order *start,
-                      bool ran, const char *note)
+                      const struct child_end *end, const char *note)
 {
     struct idem_attempt *attempt;
     struct idem_store *store;
@@ -97,8 +114,8 @@ void obituary_of_work(const struct run *run, const struct keeper_order *start,
         0) {
         if (!has_left_its_outcome(store, attempt)) {
             CLI_CRASH_POINT("keep/obituary/says");
-            say_patiently(attempt, end_of_work(start, ran),
-                          ran ? note : not_run);
+            say_patiently(attempt, end_of_work(run, start, end),
+                          end != NULL ? note : not_run);
             CLI_CRASH_POINT("keep/obituary/said");
         }
         idem_attempt_destroy(attempt);

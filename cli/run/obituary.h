@@ -5,13 +5,16 @@
 #include "run/keeper.h"
 
 /* The runner died after it asked for the key and before it ordered anything. If
- * it got the key, that is released: nothing was run. */
+ * it got the key, that is released: nothing was run. After a takeover its lease
+ * ends instead, so that the next one takes over too. */
 void obituary_of_claim(const struct run *run);
 
-/* The runner died after the order @start to run the command. With @ran nobody
- * knows what that has done: the lease is over now, and @note says so to people.
- * Without, the key is released. */
+/* The runner died after the order @start to run the command, which ended as @end
+ * says (NULL: it was not run). Nobody knows what that has done: the lease is over
+ * now, and @note says so to people; or it is to be run again, where that is the
+ * rule for how it ended. Without an end, the key is released; or its lease ends,
+ * if another attempt may have had effects. */
 void obituary_of_work(const struct run *run, const struct keeper_order *start,
-                      bool ran, const char *note);
+                      const struct child_end *end, const char *note);
 
 #endif

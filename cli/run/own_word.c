@@ -21,8 +21,9 @@ enum idem_status own_word(struct idem_store *store,
         return 0;
     }
     now = idem_answer_record(answer);
-    if (is_same_attempt(ours, now) && now->status != IDEM_STATUS_IN_PROGRESS) {
-        status = now->status;
+    if (is_same_attempt(ours, now) &&
+        idem_record_status(now) != IDEM_STATUS_IN_PROGRESS) {
+        status = idem_record_status(now);
     }
     idem_answer_destroy(answer);
     return status;

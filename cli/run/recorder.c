@@ -53,12 +53,14 @@ void recorder_add(struct recorder *recorder, enum frame_stream stream,
     if (recorder->not_kept || len == 0) {
         return;
     }
-    if (need > recorder->max ||
-        spool_len(&recorder->spool) > recorder->max - need ||
+    if (len > recorder->max - recorder->len ||
+        need > IDEM_RESULT_MAX - spool_len(&recorder->spool) ||
         (fresh && open_frame(recorder, stream) != 0) ||
         spool_append(&recorder->spool, bytes, len) != 0) {
         recorder_drop(recorder);
+        return;
     }
+    recorder->len += len;
 }
 
 void recorder_result(struct recorder *recorder, struct idem_result *result)

@@ -18,11 +18,8 @@ static struct run_options options = {
 };
 
 static const char *const on_failure_names[] = {
-    [RUN_KEEP] = "keep",
-    [RUN_FAIL] = "fail",
-    [RUN_UNKNOWN] = "unknown",
-    [RUN_RELEASE] = "release",
-    NULL,
+    [RUN_KEEP] = "keep",       [RUN_FAIL] = "fail",   [RUN_UNKNOWN] = "unknown",
+    [RUN_RELEASE] = "release", [RUN_RETRY] = "retry", NULL,
 };
 
 static const char *const capture_names[] = {
@@ -42,7 +39,8 @@ static struct cli_option option_table[] = {
      .target = &options.on_failure,
      .arg = "RULE",
      .choices = on_failure_names,
-     .help = "what a status other than 0 is: keep, fail, unknown, release"},
+     .help = "what a status other than 0 is: keep, retry, fail, unknown, "
+             "release"},
     {.name = "release-on",
      .kind = CLI_CODES,
      .target = &options.release_on,
@@ -105,6 +103,7 @@ static const char *const examples[] = {
     "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
     "idem run -k order-42 --wait 30s -- ./charge 42",
     "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
+    "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
     "idem run --key-from-args --busy-exit 0 -q -- make nightly",
     "idem run -k mail-9 --input @mail.json -- ./send",
     NULL,
@@ -131,7 +130,9 @@ static int check(const struct cli_command *command, int argc)
     const struct cli_claim *claim = &options.claim;
 
     if (argc < 1) {
-        return cli_usage(command, "there is no command; put it behind --");
+        return cli_usage(
+            command,
+            "no command given: idem run [OPTION...] -k KEY -- COMMAND [ARG...]");
     }
     if (claim->key == NULL && claim->key_file == NULL && !claim->from_args) {
         return cli_usage(command,

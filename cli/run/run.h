@@ -11,12 +11,15 @@
  *         signals.c, terminal.c          what people do to it
  *         lease.c                        how long it may go on
  *       ending.c      what its end means, and the recording of that
+ *       survived.c    or why it is not recorded: some of it may be alive
  *     keeper.c      the process beside us that starts and ends the command
  *       channel.c     between it and us
+ *       guard.c       its parent, where we have other children
  *       keep.c        what it does
  *         child.c, environment.c         the start of the command
  *         kin.c                          its descendants
  *         obituary.c                     what it writes if we die
+ *     passed_on.c   output that could not be written to our stdout
  *     story.c       what happened, for programs
  *     say.c         idem's own line on stderr
  */
@@ -34,6 +37,7 @@ enum run_on_failure {
     RUN_FAIL,    /* A person must look. */
     RUN_UNKNOWN, /* It may have happened. */
     RUN_RELEASE, /* Nothing happened. */
+    RUN_RETRY,   /* It may have happened, and the next run does it again. */
 };
 
 enum run_capture {
@@ -97,6 +101,11 @@ struct idem_host run_nonce_host(struct run_nonce *nonce);
 int run_answer(struct run *run);
 int run_foretell(struct run *run);
 int run_work(struct run *run);
+
+/* ---- passed_on.c: @status, or CLI_OUTPUT_LOST after saying so ----------- */
+
+/* @write_error: errno of the write to stdout that failed; 0: none did. */
+int run_passed_on(struct run *run, int write_error, int status);
 
 /* ---- say.c ------------------------------------------------------------- */
 

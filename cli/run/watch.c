@@ -3,15 +3,12 @@
 
 #include "crash.h"
 #include "run/io.h"
-#include "run/kin.h"
 
 #include <limits.h>
 
 /* Somebody who is no descendant, or may live on, may hold the pipes for as long
  * as he likes. He gets this long to say his last words. */
 #define LAST_WORDS_MS 200
-
-#define KIN_END_MS 2000 /* Killing takes no longer, where it can be done. */
 
 static void wait_for_last_words(struct watch *w)
 {
@@ -38,23 +35,46 @@ static void all_ended(struct watch *w, bool left)
     wait_for_last_words(w);
 }
 
-/* Its command died with it, and what that has left is ours to end. */
-static void keeper_died(struct watch *w)
+/* Work that may go on: it is not ours to say how it ended. */
+static void survived(struct watch *w, const struct kin_survivor *survivor)
+{
+    w->survived = true;
+    w->survivor = *survivor;
+    lease_let_go(&w->lease);
+    all_ended(w, w->left);
+}
+
+/* Its command died with it. */
+static void keeper_was_killed(struct watch *w)
 {
     static const struct child_end killed = {.signal = SIGKILL};
 
     w->keeper_died = true;
-    CLI_CRASH_POINT("run/watch/keeper-died");
-    if (w->keeper->adopts) {
-        (void)kin_end(w->group, KIN_END_MS);
-    }
-    if (!w->ended) {
+    if (!w->ended && !w->survived) {
         command_ended(w, &killed);
     }
     all_ended(w, w->left);
 }
 
-static void take_news(struct watch *w, const struct keeper_news *news)
+/* What the keeper has left is ours to end. If its guard was killed too, that has
+ * gone to init, where nobody finds it. */
+static void keeper_is_gone(struct watch *w)
+{
+    struct kin_survivor survivor = {.pid = 0};
+
+    CLI_CRASH_POINT("run/watch/keeper-died");
+    if (!w->keeper->adopts) {
+        if (w->group > 0) {
+            (void)kill(-w->group, SIGKILL);
+        }
+        survived(w, &survivor);
+    } else if (!kin_end(w->group, KEEPER_KILL_MS, &survivor)) {
+        survived(w, &survivor);
+    }
+    keeper_was_killed(w);
+}
+
+void watch_take_news(struct watch *w, const struct keeper_news *news)
 {
     switch (news->kind) {
     case KEEPER_STARTED:
@@ -77,6 +97,12 @@ static void take_news(struct watch *w, const struct keeper_news *news)
     case KEEPER_ALONE:
         all_ended(w, news->number != 0);
         break;
+    case KEEPER_SURVIVED:
+        survived(w, &news->survivor);
+        break;
+    case KEEPER_LOST:
+        keeper_was_killed(w);
+        break;
     }
 }
 
@@ -87,10 +113,10 @@ static void take_all_news(struct watch *w)
 
     while (!w->keeper_died &&
            (heard = keeper_hear(w->keeper, /* wait= */ false, &news)) == 1) {
-        take_news(w, &news);
+        watch_take_news(w, &news);
     }
     if (heard < 0) {
-        keeper_died(w);
+        keeper_is_gone(w);
     }
 }
 

@@ -17,18 +17,23 @@ struct watch {
     struct lease lease;
     struct pump out;
     struct pump err;
-    bool ended; /* The command itself; its output may still come. */
-    bool alone; /* And all of its descendants. */
-    bool left;  /* Some of which had to be stopped. */
+    bool ended;    /* The command itself; its output may still come. */
+    bool alone;    /* And all of its descendants, unless some survived. */
+    bool left;     /* Some of which had to be stopped. */
+    bool survived; /* Some of which may be alive: survivor, if one was seen. */
+    struct kin_survivor survivor;
     bool keeper_died;
     enum keeper_why stopping; /* Why it was told to end. */
     struct child_end end;
     int64_t over_at_ms; /* Once it ended: when we stop to wait for output. */
 };
 
+/* What the keeper says about the command. */
+void watch_take_news(struct watch *watch, const struct keeper_news *news);
+
 /* Carries output, forwards signals and keeps the lease until the command and
- * its descendants have ended and their output is here, or does not come. The
- * terminal is ours again. */
+ * its descendants have ended, or cannot be ended, and their output is here, or
+ * does not come. The terminal is ours again. */
 void watch_until_end(struct watch *watch);
 
 #endif

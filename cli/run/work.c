@@ -3,6 +3,7 @@
 #include "run/ending.h"
 #include "run/launch.h"
 #include "run/run.h"
+#include "run/survived.h"
 
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ static int early_signal(struct run *run)
 static int not_recorded(struct run *run, const struct ending *ending,
                         const struct idem_error *error)
 {
-    char until[32];
+    char until[48];
 
     story_set_error(&run->story, error->text);
     if (error->code == IDEM_ELOST) {
@@ -38,7 +39,8 @@ static int not_recorded(struct run *run, const struct ending *ending,
                 ending->text, error->text, run->story.journal);
         return CLI_NOT_RECORDED;
     }
-    cli_time_text(run->attempt->record->lease_end_ms, until);
+    cli_time_for(cli_stderr_is_tty(), run->attempt->record->lease_end_ms,
+                 until);
     run_say_resolve(run, RUN_ERROR,
                     "%s, but that could not be recorded: %s; once its lease is "
                     "over (%s), say what came of it:",
@@ -53,6 +55,9 @@ static void say_recorded(const struct run *run, const struct ending *ending)
                         "%s; nobody knows what it had done by then; find out, "
                         "then say how it ended:",
                         ending->text);
+    } else if (ending->status == IDEM_STATUS_RETRY) {
+        run_say(run, RUN_REMARK, "%s; the next run runs it again",
+                ending->text);
     } else if (ending->status == IDEM_STATUS_IN_PROGRESS) {
         run_say(run, RUN_DETAIL,
                 "%s; its lease was ended: the next run takes "
@@ -64,10 +69,12 @@ static void say_recorded(const struct run *run, const struct ending *ending)
     }
 }
 
-static void say_why_stopped(struct run *run, const char *what, const char *why)
+static void say_why_stopped(struct run *run, const struct watch *watch,
+                            const char *what, const char *why)
 {
     story_set_error(&run->story, why);
-    run_say(run, RUN_ERROR, "the command was stopped, %s: %s", what, why);
+    run_say(run, RUN_ERROR, "the command was %s, %s: %s",
+            watch->survived ? "told to stop" : "stopped", what, why);
 }
 
 /* That we ended the command is said in any case: it looks as if it had died. */
@@ -76,8 +83,8 @@ static void say_stopped(struct run *run, const struct watch *watch)
     const struct idem_error *error = &watch->lease.error;
 
     if (watch->keeper_died) {
-        say_why_stopped(run, "with its keeper", "that was killed");
-    } else if (watch->left) {
+        say_why_stopped(run, watch, "with its supervisor", "that was killed");
+    } else if (watch->left && !watch->survived) {
         run_say(run, RUN_NOTICE,
                 "the command left processes behind, which were stopped; "
                 "--allow-background lets them go on");
@@ -92,17 +99,18 @@ static void say_stopped(struct run *run, const struct watch *watch)
         break;
     case KEEPER_WHY_LEASE:
     case KEEPER_WHY_ORDER:
-        say_why_stopped(run, "for its lease",
+        say_why_stopped(run, watch, "for its lease",
                         error->code != 0 ? error->text
                                          : "it was not renewed in time");
         break;
     case KEEPER_WHY_MAX_TIME:
-        say_why_stopped(run, "for its time", "--max-time is over");
+        say_why_stopped(run, watch, "for its time", "--max-time is over");
         break;
     }
 }
 
-/* Decides what the end means and records it. 0, or an enum idem_code. */
+/* Decides what the end means and records it, unless some of the work may be
+ * alive. 0, or an enum idem_code. */
 static int record(struct run *run, const struct watch *watch,
                   struct recorder *recorder, struct ending *ret_ending,
                   struct idem_error *ret_error)
@@ -115,19 +123,35 @@ static int record(struct run *run, const struct watch *watch,
         recorder_result(recorder, &ret_ending->result);
     }
     run->story.signal = watch->end.signal;
-    run->story.exit_status = died ? -1 : ret_ending->exit_status;
-    return ending_record(run, ret_ending, ret_error);
+    run->story.exit_status =
+        died || !watch->ended ? -1 : ret_ending->exit_status;
+    return watch->survived ? 0 : ending_record(run, ret_ending, ret_error);
 }
 
-/* What a slow reader has not taken yet. The outcome is on record: whoever ends
- * us now takes away no more than the rest of this copy. */
-static void flush(struct run *run, struct pump *pump, const char *name)
+/* What a slow reader has not taken yet. The outcome is on record: a signal that
+ * ends us now takes away no more than the rest of this copy. */
+static void flush(struct run *run, struct watch *watch)
 {
-    pump_flush(pump);
-    if (pump->sink_error != 0) {
-        run_say(run, RUN_DETAIL, "cannot write to %s: %s", name,
-                strerror(pump->sink_error));
+    pump_flush(&watch->out);
+    pump_flush(&watch->err);
+    if (watch->err.sink_error != 0) {
+        run_say(run, RUN_DETAIL, "cannot write to stderr: %s",
+                strerror(watch->err.sink_error));
     }
+}
+
+/* The last line of our own, and the exit status. */
+static int conclude(struct run *run, const struct watch *watch,
+                    const struct ending *ending, const struct idem_error *error)
+{
+    if (watch->survived) {
+        return survived_say(run, watch, ending);
+    }
+    if (error->code != 0) {
+        return not_recorded(run, ending, error);
+    }
+    say_recorded(run, ending);
+    return ending->exit_status;
 }
 
 /* The lines of our own come last: whoever reads our stderr may be slow. */
@@ -146,15 +170,11 @@ static int see_through(struct run *run, struct watch *watch,
     signals_drop(&run->signals);
     signals_give_back(&run->signals);
 
-    flush(run, &watch->out, "stdout");
-    flush(run, &watch->err, "stderr");
+    flush(run, watch);
     CLI_CRASH_POINT("run/finish/flushed");
     say_stopped(run, watch);
-    if (error.code != 0) {
-        return not_recorded(run, &ending, &error);
-    }
-    say_recorded(run, &ending);
-    return ending.exit_status;
+    return run_passed_on(run, watch->out.sink_error,
+                         conclude(run, watch, &ending, &error));
 }
 
 static int launch_and_watch(struct run *run, struct watch *watch,

@@ -102,7 +102,8 @@ static void row(FILE *f, const struct cli_open *open, int64_t now_ms)
     (void)fputs("</td><td>", f);
     html_text(f, r->scope);
     (void)fprintf(f, "</td><td class=\"%s\">%s%s</td><td>", status_paint(open),
-                  open->unreadable ? "unreadable" : idem_status_name(r->status),
+                  open->unreadable ? "unreadable"
+                                   : idem_status_name(idem_record_status(r)),
                   r->overdue ? ", overdue" : "");
     html_text(f, r->owner);
     (void)fputs("</td><td>", f);

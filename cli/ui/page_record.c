@@ -109,8 +109,14 @@ static void tell_past(struct story *story, const struct idem_record *r,
         tell(story, p->ended_ms, "good", "A person decided", p->owner);
         return;
     }
+    if (p->end == IDEM_PAST_REOPENED) {
+        tell(story, p->ended_ms, "warn", "A person reopened it", p->owner);
+        return;
+    }
     tell(story, p->started_ms, "", "Started", p->owner);
-    if (p->end == IDEM_PAST_TAKEN_OVER) {
+    if (p->end == IDEM_PAST_RETRIED) {
+        tell(story, p->ended_ms, "warn", "Ended, to be run again", nobody);
+    } else if (p->end == IDEM_PAST_TAKEN_OVER) {
         tell(story, p->ended_ms, "warn", "Stopped without a word, taken over",
              nobody);
     } else if (!was_decided(r, p->ended_ms)) {

@@ -5,7 +5,12 @@
  *     cc -shared -fPIC -o charge.so charge.c -ljson-c
  *     idem lambda package -o charge.zip charge.so
  *
- * Handler: charge.so:handle. A request without the header is answered 400, one that
+ * Handler: charge.so:handle. Whose key it is says
+ *
+ *     IDEM_LAMBDA_SCOPE='.requestContext.authorizer.principalId'
+ *
+ * or whatever names the caller where you authenticate him: another caller with the
+ * same key is never given this one's response. A request without the header is answered 400, one that
  * comes while the first is at work 409, another one under the same key 422, and a
  * retry gets the first response. What the function passes on to the payment service
  * is the same key, so that a run after a time-out charges nothing twice either.

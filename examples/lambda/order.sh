@@ -9,10 +9,10 @@
 #     IDEM_LAMBDA_KEY='"order/create/" + .orderId'
 #     IDEM_LAMBDA_KEEP=Rejected      the API said no: the outcome, nobody needs to look
 #     IDEM_LAMBDA_FAIL=Unclear       it may have happened: a person must look
+#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: the next delivery tries again
 #     IDEM_LAMBDA_ON_EXPIRED_LEASE=hold
 #
-# and any other error, such as an API that was not reached, gives the key back: the
-# next delivery tries again.
+# After any other error, such as one of this script, nobody knows: a person must look.
 set -eu
 
 fail() {

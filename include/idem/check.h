@@ -57,10 +57,12 @@ int idem_sqlite_check(const char *path, idem_finding_fn *each,
 
 /* Checks the table that @place names: that it is there, its key, its index, how
  * it is paid, its TTL, its replicas, its back-ups, its protection; this machine's
- * clock; and what these credentials may do. Tells @each of what it finds.
+ * clock; what these credentials may do; and large results and inputs that belong to
+ * no record. Tells @each of what it finds.
  *
  * Nothing is written: what asks for a right to write has a condition that cannot
- * hold, or deletes what is not there. It takes about a dozen requests.
+ * hold, or deletes what is not there. It takes about a dozen requests, and then
+ * reads the table, for five seconds at most.
  *
  * The errors of idem_dynamodb_open(). All else, also that the service is away, is
  * a finding.

@@ -10,6 +10,10 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+/* idem_store_lease_min_ms() of such a store. Owners stop 2 s before their lease ends;
+ * the other half leaves time to renew it. */
+#define IDEM_DYNAMODB_LEASE_MIN_MS 4000
+
 /* Opens the store in a table. @place is what stands behind "dynamodb:" in the URL
  * of idem_open(), whose errors it has:
  *
@@ -58,15 +62,17 @@ struct idem_dynamodb_info {
     uint64_t requests;    /* Answered or given up. */
     uint64_t sends;       /* Copies of them that were sent. */
     uint64_t connections;
-    bool clock_known;     /* The service's time was learned ... */
-    int64_t clock_ms;     /* ... and is this ... */
-    int64_t clock_err_ms; /* ... plus or minus this ... */
-    int64_t clock_off_ms; /* ... and this machine's clock is ahead by this. */
+    bool clock_known;      /* The service's time was learned ... */
+    int64_t clock_ms;      /* ... and is this ... */
+    int64_t clock_err_ms;  /* ... plus or minus this ... */
+    int64_t clock_off_ms;  /* ... and this machine's clock is ahead by this. */
+    uint64_t parts_purged; /* By idem_purge(): parts of large results and inputs
+                              that belonged to no record. */
 };
 #define IDEM_DYNAMODB_INFO_INIT                                                \
     {                                                                          \
         sizeof(struct idem_dynamodb_info), NULL, NULL, NULL, 0, 0, 0, false,   \
-            0, 0, 0                                                            \
+            0, 0, 0, 0                                                         \
     }
 
 /* IDEM_EINVALID  The store is no DynamoDB store, or the size is not set.

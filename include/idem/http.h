@@ -12,7 +12,7 @@
  *     |   idem_begin(), and by its verdict:
  *     |
  *     +-- IDEM_STARTED   the work is done; its answer:
- *     |     idem_http_outcome()          its status -> store, release, unknown
+ *     |     idem_http_outcome()          its status -> complete, release, ...
  *     |     idem_http_head_open(), _add()    status and headers -> result.meta
  *     +-- IDEM_REPLAY    idem_http_head_read(), _next()    and back
  *     +-- anything else  idem_http_problem_of(), _problem_body()
@@ -79,7 +79,10 @@ void idem_http_fingerprint_destroy(struct idem_http_fingerprint *print);
 enum idem_http_outcome {
     IDEM_HTTP_STORE = 1, /* It is done; this answer is its result. */
     IDEM_HTTP_RELEASE,   /* Nothing happened; a retry may run. */
-    IDEM_HTTP_UNKNOWN,   /* It may have happened. */
+    IDEM_HTTP_UNKNOWN,   /* It may have happened; a person must look. */
+    IDEM_HTTP_FAIL,      /* It failed for good; a person must look. */
+    IDEM_HTTP_RETRY, /* It may have happened; the next request runs it again,
+                            as a takeover. */
 };
 
 struct idem_http_outcomes {
@@ -101,7 +104,7 @@ int idem_http_outcomes_set(struct idem_http_outcomes *outcomes,
 enum idem_http_outcome idem_http_outcome(
     const struct idem_http_outcomes *outcomes, int status);
 
-/* "store", "release", "unknown"; 0 for any other word. */
+/* "complete", "release", "unknown", "fail", "retry"; 0 for any other word. */
 enum idem_http_outcome idem_http_outcome_of(struct idem_slice word);
 
 /* ---- An answer as a result --------------------------------------------- */
@@ -114,6 +117,11 @@ bool idem_http_header_valid(struct idem_slice name, struct idem_slice value);
  * something about one connection or moment: Set-Cookie, credentials, Connection,
  * Date, CORS and their kin. Such headers are neither added nor read below. */
 bool idem_http_header_never(struct idem_slice name);
+
+/* True for what a replay gives without being told to: the headers that describe
+ * the body, and Location. The content type is kept apart. Every front end goes by
+ * this list; all else is kept only where the user names it. */
+bool idem_http_header_kept(struct idem_slice name);
 
 /* True if a client may be sent a body with the Content-Encoding @codings: its
  * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A client
@@ -167,8 +175,14 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(KEY_INVALID, 400, "key-invalid", "Idempotency-Key is not valid")   \
     IDEM__X(SCOPE_MISSING, 400, "scope-missing",                               \
             "It cannot be told whose Idempotency-Key this is")                 \
+    IDEM__X(SCOPE_AMBIGUOUS, 400, "scope-ambiguous",                           \
+            "The request has several values for whose Idempotency-Key this "   \
+            "is")                                                              \
     IDEM__X(UPGRADE, 400, "upgrade",                                           \
             "A request with an Idempotency-Key cannot be upgraded")            \
+    IDEM__X(UNAUTHENTICATED, 401, "unauthenticated",                           \
+            "The caller of this request, whose Idempotency-Key it would be, "  \
+            "is not known")                                                    \
     IDEM__X(NOT_ACCEPTABLE, 406, "encoding-not-acceptable",                    \
             "The recorded response has an encoding that is not accepted")      \
     IDEM__X(IN_PROGRESS, 409, "in-progress",                                   \
@@ -188,11 +202,14 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(RATE_LIMITED, 429, "rate-limited", "Too many requests")            \
     IDEM__X(CORRUPT, 500, "record-corrupt",                                    \
             "The record of this Idempotency-Key cannot be trusted")            \
+    IDEM__X(SCOPE_UNSET, 500, "scope-not-configured",                          \
+            "This function has no setting for whose an Idempotency-Key is")    \
     IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \
-            "The response broke off; it is not known what became of the "      \
-            "request")                                                         \
+            "The upstream gave no whole response; it is not known what "       \
+            "became of the request")                                           \
     IDEM__X(UNAVAILABLE, 503, "store-unavailable",                             \
-            "Idempotency-Key cannot be looked up; nothing was done")
+            "Idempotency-Key cannot be looked up; this request was not "       \
+            "executed")
 
 enum idem_http_problem_kind {
 #define IDEM__X(name, status, type, title) IDEM_HTTP_##name,
@@ -218,6 +235,15 @@ const struct idem_http_problem *idem_http_problem_of(
  * request in it. */
 size_t idem_http_problem_body(enum idem_http_problem_kind kind,
                               char buf[IDEM_HTTP_PROBLEM_MAX]);
+
+/* Retry-After of IN_PROGRESS, in seconds: half of @age_ms, from 1 to 30. Work of
+ * a few seconds is asked for again soon, whatever its lease. */
+int idem_http_retry_after(int64_t age_ms);
+
+/* How long the attempt that made @busy (IDEM_BUSY) had been running when the store
+ * answered, in milliseconds; 0 where its lease does not end, or is over: another
+ * may start then. */
+int64_t idem_http_attempt_age(const struct idem_attempt *busy);
 
 #pragma GCC visibility pop
 

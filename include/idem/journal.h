@@ -36,15 +36,18 @@
  *     STORE-ID-STATUS-DIGEST.bad      cannot be trusted; for a person
  *
  * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
- * STATUS: the number of the outcome's status. DIGEST: 16 of that of the content.
+ * STATUS: the number of the outcome's status; that of a retry is the one of
+ * unknown, as programs that know no retry would not look at the file otherwise.
+ * DIGEST: 16 of that of the content.
  * Whoever works on an entry holds a flock() on it. The content, all numbers with
  * the most significant byte first:
  *
  *      0  4  "IDJ1"                     16 16  nonce
  *      4  1  version, 1                 32 32  id
  *      5  1  status                     64  8  bytes of the result
- *      6  1  flags: 1 not kept          72  4  bytes of fields
- *      7  1  (zero)                     76  4  (zero)
+ *      6  1  flags: 1 not kept,         72  4  bytes of fields
+ *            2 retry                    76  4  (zero)
+ *      7  1  (zero)
  *      8  8  fence
  *     80  .  fields: tag (1), length (4), bytes; tags rise. 1 the store's URL,
  *            2 scope, 3 key, 4 content type, 5 metadata, 6 text. A tag of 128 or

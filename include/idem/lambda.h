@@ -79,6 +79,13 @@ int idem_lambda_error(struct idem_lambda_call *call, const char *type,
                       const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same, for a handler that knows that nothing happened, as when it was refused
+ * before it asked for anything: the key is released, and the next delivery runs as if
+ * this one had not. After any other error it is told that it takes over. */
+int idem_lambda_release(struct idem_lambda_call *call, const char *type,
+                        const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* How long the handler may still work, in ms, never negative. */
 int64_t idem_lambda_remaining_ms(const struct idem_lambda_call *call);
 
@@ -98,14 +105,17 @@ struct idem_lambda_options {
                            NULL: found from each event. */
     const char *key;   /* IDEM_LAMBDA_KEY: a jq program on the event, or on
                            each record of a batch; NULL: the source's rule. */
-    const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result follows the
-                           function in the scope. */
+    const char *scope; /* IDEM_LAMBDA_SCOPE: likewise; its result, which names
+                           the caller, follows the function in the scope.
+                           "global": all callers share their records. HTTP has
+                           to say one of the two. */
     const char *fingerprint; /* IDEM_LAMBDA_FINGERPRINT: likewise; "none": not
                                 checked; NULL: the source's rule. */
     const char *keep;        /* IDEM_LAMBDA_KEEP: classes of errors that are the
                                 outcome and are replayed, "Declined,Bad*". */
     const char *fail;    /* IDEM_LAMBDA_FAIL: ... that a person must look at.
-                                All others release the key. */
+                                After all others the work is run again, as a
+                                takeover (rerun), or is unknown (hold). */
     const char *methods; /* IDEM_LAMBDA_METHODS: HTTP methods that are
                                 protected and need a key; "POST,PATCH". */
     enum idem_on_expired_lease
@@ -121,18 +131,30 @@ struct idem_lambda_options {
                                 long before the deadline; 500. */
     int64_t
         store_timeout_ms; /* IDEM_LAMBDA_STORE_TIMEOUT: how long the store may
-                                 take to answer; 2,000. */
+                                 take to answer, and an answer to a caller
+                                 waits for its record, but no longer than half
+                                 of what is left; 2,000. */
     bool credentials;     /* IDEM_LAMBDA_CREDENTIALS=pass: a program gets the
                                 function's AWS credentials. */
     bool metrics; /* IDEM_LAMBDA_METRICS=emf: what each event counted goes to
                      the log, for CloudWatch. */
+    const char *replay_headers; /* IDEM_LAMBDA_REPLAY_HEADERS: what a replay has
+                                   of a response's headers besides those of
+                                   idem_http_header_kept(), "X-Order,Link". */
+    const char
+        *release; /* IDEM_LAMBDA_RELEASE: classes of errors after which it
+                            is certain that nothing happened: the key is
+                            released. */
+    bool fail_unrecorded; /* IDEM_LAMBDA_UNRECORDED=fail: a record of a batch
+                             whose outcome is in the log alone is an item
+                             failure; else ("ack") it is done. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
-            86400000, 2000, 500, 500, 2000, false, false                       \
+            86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false    \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

@@ -22,6 +22,13 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
                      struct idem_store **ret_store,
                      struct idem_error *ret_error);
 
+/* Makes the store in the file @path, also where its options say create=no, and
+ * tells in *@ret_created whether there was none. One that is there is left as it
+ * is. Its errors are those of idem_open().
+ */
+int idem_sqlite_create(const char *path, bool *ret_created,
+                       struct idem_error *ret_error);
+
 /* SQLite counts the bytes that it takes, for sqlite3_memory_used() and its limits,
  * under one mutex for the whole process; a replay takes and gives back seven
  * blocks. Of a process that wants neither, this switches the counting off
@@ -50,11 +57,16 @@ struct idem_sqlite_info {
                      marked. False where that cannot be known. */
     uint64_t restores;   /* How often it was marked as restored ... */
     int64_t restored_ms; /* ... and when last; 0: never. */
+    uint8_t id[16]; /* Of the store; random. Zeros: an older library made it,
+                            and this one has not written to it yet. */
+    bool
+        is_other; /* PATH-lock knows another store, or none: nothing can be begun
+                      or ended in it. */
 };
 #define IDEM_SQLITE_INFO_INIT                                                  \
     {                                                                          \
         sizeof(struct idem_sqlite_info), NULL, 0, 0, 0, 0, 0, 0, {0}, 0,       \
-            false, 0, 0                                                        \
+            false, 0, 0, {0}, false                                            \
     }
 
 /* What the file of @store is now. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
@@ -89,9 +101,10 @@ int idem_sqlite_upgrade(const char *path, unsigned *ret_from, unsigned *ret_to,
  *     idem_sqlite_mark_restored(PATH, ...)
  *
  * A store that finds itself older than what was in its place before refuses to
- * open (IDEM_ECONFIG) until that was done. It can tell from PATH-lock, if that is
- * the old one: where the copy lies in a new place, or is less than a second
- * older, nobody can tell.
+ * open (IDEM_ECONFIG) until that was done, and so does one that PATH-lock does
+ * not know: another one, or one that lies in a new place without its lock file.
+ * A copy that is less than a second older than what it replaces cannot be told
+ * from it.
  */
 struct idem_sqlite_restored {
     size_t size;      /* sizeof, set by IDEM_SQLITE_RESTORED_INIT. */
@@ -142,6 +155,43 @@ int idem_sqlite_mark_restored(const char *path,
                               idem_sqlite_progress_fn *progress, void *ctx,
                               struct idem_sqlite_restored *ret_restored,
                               struct idem_error *ret_error);
+
+/* The same where the database is missing or empty, and cannot be put back: a new
+ * store is made in its place. Everything that was recorded in the old one is
+ * forgotten, and runs again when it is asked for. Without this the place stays
+ * refused (IDEM_ECONFIG), because PATH-lock knows that a store was made there.
+ */
+int idem_sqlite_accept_loss(const char *path, idem_sqlite_progress_fn *progress,
+                            void *ctx,
+                            struct idem_sqlite_restored *ret_restored,
+                            struct idem_error *ret_error);
+
+/* ---- A store whose time ran ahead ---- */
+
+/* Store time is the wall clock's once in a boot, and never goes back. While nothing
+ * keeps that clock right (adjtimex(2)), it expires nothing. One that was said to be
+ * right, and was ahead, is followed for good: this sets the time of the store at
+ * @path back to this host's clock, if that is earlier. Fences, leases and the
+ * memory of what was done are safe: fences go on above the time that was left, a
+ * lease ends a lease from now at most, and what ended later than now is kept for a
+ * whole retention. Programs that have the store open are started anew afterwards.
+ *
+ * Its errors are those of idem_open().
+ */
+int idem_sqlite_set_clock(const char *path,
+                          const struct idem_open_options *options,
+                          int64_t *ret_from_ms, int64_t *ret_to_ms,
+                          struct idem_error *ret_error);
+
+/* How far the time of @store went on when this boot of the host first used it, and
+ * how much of that is in doubt still, because nothing is known to keep the clock
+ * right: so much later what is past its retention expires.
+ *
+ * IDEM_EINVALID  The store is not an SQLite store.
+ * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
+                      int64_t *ret_doubt_ms, struct idem_error *ret_error);
 
 /* ---- Effect and record in one transaction ---- */
 

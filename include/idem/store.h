@@ -37,6 +37,10 @@ struct idem_now {
     int64_t margin_ms;
     uint64_t fence_floor; /* Every new fence is above it: the highest that was
                              ever purged, or may have been lost. */
+    int64_t
+        doubt_ms; /* So much less may have passed since the records were made:
+                         nothing has expired that would not have by then. 0
+                         where the clock is known to be right. */
 };
 
 /* ---- Ops --------------------------------------------------------------- */
@@ -138,8 +142,9 @@ struct idem_op {
             bool added;
         } import;
         struct {
-            struct idem_outcome outcome;
+            struct idem_outcome outcome; /* RETRY: the record is reopened. */
             struct idem_slice who;
+            unsigned flags; /* enum idem_resolve_flag. */
         } resolve;
         struct {
             struct idem_filter filter;
@@ -254,8 +259,9 @@ struct idem_waiters;
 struct idem_store {
     const struct idem_store_ops *ops;
     struct idem_open_options options; /* With every hook of host set. */
-    int64_t margin_ms; /* Owners stop their work this long before the end. */
-    long pid;          /* That opened it. */
+    int64_t margin_ms;    /* Owners stop their work this long before the end. */
+    int64_t lease_min_ms; /* See idem_store_lease_min_ms(). */
+    long pid;             /* That opened it. */
     struct idem_waiters *waiters; /* Callers of this process that wait. */
 
     /* What the store may say of itself, once it is open. */
@@ -321,7 +327,7 @@ void idem_decide_begin(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *ret_decision);
 
-/* What the ending verbs mean: complete, fail, release, unknown. */
+/* What the ending verbs mean: complete, fail, release, retry, unknown. */
 void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
                      const struct idem_now *now,
                      struct idem_decision *ret_decision);
@@ -340,6 +346,7 @@ void idem_decide_import(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision);
 
+/* Also reopens: an outcome of IDEM_STATUS_RETRY. */
 void idem_decide_resolve(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *ret_decision);
@@ -359,7 +366,8 @@ void idem_decide_restored(const struct idem_record *found,
 bool idem_decide_expired(const struct idem_record *record,
                          const struct idem_now *now);
 
-/* True if @record is in progress and late: past expected_ms, or its lease over. */
+/* True if @record is in progress and late: past expected_ms, or its lease over.
+ * One that is to be run again has no lease: it is late past expected_ms. */
 bool idem_decide_overdue(const struct idem_record *record,
                          const struct idem_now *now);
 
@@ -384,6 +392,14 @@ bool idem_decide_overdue(const struct idem_record *record,
  *    184  .  fields: tag (1), length (4), bytes; tags rise. A tag of 128 or more
  *            that the reader does not know makes the record one of a newer
  *            version; a lower one is kept as it is.
+ *            Tags from 8 on came later. A program that does not know them keeps
+ *            them while it changes the rest, so each names what it is about and
+ *            counts only as long as that is there:
+ *              8  to be run again: fence (8) and lease_end (8) of the attempt,
+ *                 or zero; attempts that do not count towards attempts_max (4)
+ *              9  past attempts that are stored as taken over but ended in
+ *                 another way: fence (8), ended (8), end (1), was (1) of each
+ *             10  in doubt: fence (8) of an attempt
  *      .. 16  first half of SHA-256 over id and all bytes above
  *
  * The digests are the first half of SHA-256 over the body (zero if empty).

@@ -2,6 +2,7 @@
 #include "api/check.h"
 
 #include "core/error.h"
+#include "core/outcome.h"
 
 static int too_long(const char *name, size_t max, struct idem_error *error)
 {
@@ -113,10 +114,10 @@ int idem__check_outcome(const struct idem_outcome *outcome,
 {
     const struct idem_result *result = &outcome->result;
 
-    if (outcome->status < IDEM_STATUS_COMPLETED ||
-        outcome->status > IDEM_STATUS_RELEASED) {
+    if (!idem__is_end(outcome->status)) {
         return idem__error(error, IDEM_EINVALID,
-                           "status: completed, failed, unknown or released");
+                           "status: completed, failed, unknown, released or "
+                           "retry");
     }
     if (result->content_type.len > 255) {
         return too_long("content type", 255, error);

@@ -1,5 +1,5 @@
-/* The verbs of an owner, blocking: complete, fail, release, unknown, renew,
- * expire. */
+/* The verbs of an owner, blocking: complete, fail, release, retry, unknown,
+ * renew, expire. */
 #include "api/call.h"
 #include "base/crash.h"
 #include "base/host.h"
@@ -71,6 +71,17 @@ int idem_release(struct idem_attempt *attempt, struct idem_slice text,
 {
     struct idem_outcome outcome = {
         .status = IDEM_STATUS_RELEASED,
+        .text = text,
+    };
+
+    return idem_end(attempt, &outcome, ret_error);
+}
+
+int idem_retry(struct idem_attempt *attempt, struct idem_slice text,
+               struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_RETRY,
         .text = text,
     };
 

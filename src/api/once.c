@@ -11,6 +11,8 @@ static int record(struct idem_attempt *attempt,
         return idem_fail(attempt, outcome->text, &outcome->result, error);
     case IDEM_STATUS_RELEASED:
         return idem_release(attempt, outcome->text, error);
+    case IDEM_STATUS_RETRY:
+        return idem_retry(attempt, outcome->text, error);
     case IDEM_STATUS_UNKNOWN:
         return idem_unknown(attempt, outcome->text, error);
     case IDEM_STATUS_IN_PROGRESS:

@@ -1,5 +1,5 @@
-/* The verbs of an operator, blocking: get, list, resolve, import, count,
- * purge. */
+/* The verbs of an operator, blocking: get, list, resolve, reopen, import,
+ * count, purge. */
 #include "api/call.h"
 #include "core/error.h"
 #include "queue/op.h"
@@ -107,22 +107,54 @@ int idem_list(struct idem_store *store, const struct idem_filter *filter,
     return rc;
 }
 
-int idem_resolve(struct idem_store *store, struct idem_slice scope,
-                 struct idem_slice key, uint64_t fence, struct idem_slice who,
-                 const struct idem_outcome *outcome,
-                 struct idem_error *ret_error)
+/* A person's decision. */
+static int decide(struct idem_store *store, struct idem_slice scope,
+                  struct idem_slice key, uint64_t fence, struct idem_slice who,
+                  const struct idem_outcome *outcome, unsigned flags,
+                  struct idem_error *error)
 {
     struct idem_op *op;
-    int rc = idem__op_resolve(store, scope, key, fence, who, outcome, &op,
-                              ret_error);
+    int rc = idem__op_resolve(store, scope, key, fence, who, outcome, flags,
+                              &op, error);
 
     if (rc == 0) {
-        rc = idem__call(store, &op, ret_error);
+        rc = idem__call(store, &op, error);
     }
     if (rc == 0) {
         idem_op_destroy(op);
     }
     return rc;
+}
+
+int idem_resolve(struct idem_store *store, struct idem_slice scope,
+                 struct idem_slice key, uint64_t fence, struct idem_slice who,
+                 const struct idem_outcome *outcome, unsigned flags,
+                 struct idem_error *ret_error)
+{
+    if (outcome->status == IDEM_STATUS_UNKNOWN) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "status: completed, failed or released");
+    }
+    if (outcome->status == IDEM_STATUS_RETRY) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "status: completed, failed or released; "
+                           "idem_reopen() lets the work be run again");
+    }
+    if ((flags & ~(unsigned)IDEM_RESOLVE_FORCE) != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "flags: 0 or IDEM_RESOLVE_FORCE");
+    }
+    return decide(store, scope, key, fence, who, outcome, flags, ret_error);
+}
+
+int idem_reopen(struct idem_store *store, struct idem_slice scope,
+                struct idem_slice key, uint64_t fence, struct idem_slice who,
+                struct idem_slice reason, struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_RETRY, .text = reason};
+
+    return decide(store, scope, key, fence, who, &outcome, /* flags= */ 0,
+                  ret_error);
 }
 
 int idem_import(struct idem_store *store, const struct idem_record *record,

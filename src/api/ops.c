@@ -234,7 +234,8 @@ int idem_op_get(struct idem_slice scope, struct idem_slice key,
 int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
                      struct idem_slice key, uint64_t fence,
                      struct idem_slice who, const struct idem_outcome *outcome,
-                     struct idem_op **ret_op, struct idem_error *error)
+                     unsigned flags, struct idem_op **ret_op,
+                     struct idem_error *error)
 {
     struct idem_outcome copy;
     struct idem_op *op = NULL;
@@ -242,10 +243,6 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
 
     if (rc == 0) {
         rc = idem__check_outcome(outcome, error);
-    }
-    if (rc == 0 && outcome->status == IDEM_STATUS_UNKNOWN) {
-        rc = idem__error(error, IDEM_EINVALID,
-                         "status: completed, failed or released");
     }
     if (rc == 0 && who.len > IDEM_OWNER_MAX) {
         rc = idem__error(error, IDEM_EINVALID, "who: at most %d bytes",
@@ -263,6 +260,7 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
     op->fence = fence;
     op->u.resolve.outcome = copy;
     op->u.resolve.who = who;
+    op->u.resolve.flags = flags;
     keep_outcome(op, &op->u.resolve.outcome);
     idem__op_keep(op, &op->u.resolve.who);
     *ret_op = op;

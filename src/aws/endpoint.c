@@ -356,10 +356,14 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
         region = idem_str("us-east-1");
     }
     if (region.len == 0) {
+        bool is_queue = strcmp(options->service, "sqs") == 0;
+
         return idem__error(ret_error, IDEM_ECONFIG,
-                           "there is no AWS region: set AWS_REGION, name it in "
-                           "the store's URL (?region=eu-central-1), or set "
-                           "region in the profile");
+                           "no AWS region is set: set AWS_REGION, %s, or set "
+                           "region in the profile",
+                           is_queue ? "give the whole URL of the queue"
+                                    : "name it in the store's URL "
+                                      "(?region=eu-central-1)");
     }
     if (!endpoint.tls && !loopback && !options->insecure) {
         return idem__error(ret_error, IDEM_ECONFIG,
@@ -403,4 +407,21 @@ int idem__aws_endpoint_find(const struct idem__aws_endpoint_options *options,
     }
     idem__aws_profiles_finish(&profiles);
     return rc;
+}
+
+const char *idem__aws_service_title(const struct idem__aws_endpoint *endpoint)
+{
+    static const char *const titles[][2] = {
+        {"dynamodb", "DynamoDB"},
+        {"sqs", "SQS"},
+        {"sts", "STS"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        if (strcmp(endpoint->service, titles[i][0]) == 0) {
+            return titles[i][1];
+        }
+    }
+    return endpoint->service;
 }

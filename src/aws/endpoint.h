@@ -27,6 +27,9 @@ struct idem__aws_endpoint_options {
     const struct idem__aws_profiles *profiles; /* NULL: there are none. */
 };
 
+/* "DynamoDB", for people. */
+const char *idem__aws_service_title(const struct idem__aws_endpoint *endpoint);
+
 /* Finds the endpoint. In this order:
  *
  *     region  options, AWS_REGION, AWS_DEFAULT_REGION, the profile's region; an

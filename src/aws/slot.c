@@ -488,6 +488,20 @@ static const char *reason(const struct idem__aws_slot *slot)
                                 : slot->curl->easy_strerror(slot->code);
 }
 
+static void say_timed_out(struct idem__aws_request *request)
+{
+    int64_t ms = idem__mono_ms() - request->submitted_ms;
+    bool sent = request->sends > 0;
+
+    request->outcome = sent ? IDEM__AWS_NO_ANSWER : IDEM__AWS_NOT_SENT;
+    (void)idem__error(&request->error, sent ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE,
+                      "timed out after %lld.%lld s %s %s (%.100s)",
+                      (long long)ms / 1000, (long long)ms % 1000 / 100,
+                      sent ? "waiting for" : "connecting to",
+                      idem__aws_service_title(request->endpoint),
+                      request->endpoint->url);
+}
+
 void idem__aws_slot_judge(struct idem__aws_slot *slot)
 {
     struct idem__aws_request *request = slot->request;
@@ -496,11 +510,16 @@ void idem__aws_slot_judge(struct idem__aws_slot *slot)
     const char *flaw;
 
     request->status = slot->http.status;
+    /* One that is given up has no deadline any more. */
+    request->timed_out =
+        slot->code == CURLE_OPERATION_TIMEDOUT && request->deadline_ms != 0;
     request->error.code = 0;
     request->error.text[0] = '\0';
     flaw = slot->code == CURLE_OK ? idem__aws_answer_flaw(slot) : reason(slot);
     if (flaw == NULL) {
         request->outcome = IDEM__AWS_ANSWERED;
+    } else if (request->timed_out) {
+        say_timed_out(request);
     } else if (request->sends > 0) {
         request->outcome = IDEM__AWS_NO_ANSWER;
         (void)idem__error(&request->error,

@@ -78,8 +78,12 @@ static int request(struct session *session, const char *method,
     fetch->timeout_ms = TIME_MS;
     rc = idem__aws_try(session->ask, who, error);
     if (rc == 0 && fetch->status != 200) {
+        /* 403: the service is switched off for this instance, or a proxy stands in
+         * its place; as if it were not there. */
         rc = idem__error(error,
-                         fetch->status < 500 ? IDEM_ECONFIG : IDEM_EUNAVAILABLE,
+                         fetch->status < 500 && fetch->status != 403
+                             ? IDEM_ECONFIG
+                             : IDEM_EUNAVAILABLE,
                          "%s answered %s %.80s with status %d", who, method,
                          path, fetch->status);
     }

@@ -356,6 +356,8 @@ void idem__aws_submit(struct idem__aws_client *client,
 {
     assert(request->state == IDEM__AWS_IDLE);
     request->signed_anew = false;
+    request->timed_out = false;
+    request->submitted_ms = idem__mono_ms();
     request->slot = NULL;
     if (request->endpoint->tls || !request->endpoint->local) {
         client->guarded = true;

@@ -118,6 +118,7 @@ struct idem__aws_request {
     bool has_crc32;       /* x-amz-crc32 was there (and right, if ANSWERED). */
     unsigned sends;       /* Copies handed to a connection. */
     bool signed_anew;     /* See 2. above. */
+    bool timed_out;       /* It is the deadline that ended it. */
 
     /* The client's own. */
     struct idem__aws_request *next;
@@ -125,6 +126,7 @@ struct idem__aws_request {
     struct idem__aws_slot *slot;
     size_t answer_cap;
     uint64_t serial; /* Of the credentials that it was signed with. */
+    int64_t submitted_ms;
     int state;
 };
 

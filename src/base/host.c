@@ -7,8 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+    ASK_EVERY_MS = 1000
+};
 
 static int read_clock(clockid_t id, int64_t *ret_ms)
 {
@@ -114,6 +119,28 @@ static bool know_boot(void)
     return known;
 }
 
+/* What keeps the clock right tells the kernel so. A system that may not be asked
+ * is not known to have such a thing. Asked once a second. */
+static bool is_unsynchronised(int64_t boot_ms)
+{
+    static int64_t asked_ms = INT64_MIN / 2;
+    static bool unsynchronised;
+    struct timex state = {.modes = 0};
+    int64_t last_ms = __atomic_load_n(&asked_ms, __ATOMIC_ACQUIRE);
+    int rc;
+
+    if (boot_ms >= last_ms && boot_ms - last_ms < ASK_EVERY_MS) {
+        return __atomic_load_n(&unsynchronised, __ATOMIC_RELAXED);
+    }
+    rc = adjtimex(&state);
+    __atomic_store_n(&unsynchronised,
+                     rc < 0 || rc == TIME_ERROR ||
+                         (state.status & STA_UNSYNC) != 0,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&asked_ms, boot_ms, __ATOMIC_RELEASE);
+    return __atomic_load_n(&unsynchronised, __ATOMIC_RELAXED);
+}
+
 static int system_clock(void *ctx, struct idem_clock_reading *ret_reading)
 {
     (void)ctx;
@@ -124,6 +151,7 @@ static int system_clock(void *ctx, struct idem_clock_reading *ret_reading)
     }
     ret_reading->boot_ms -= boot.shift_ms;
     memcpy(ret_reading->boot_id, boot.id, sizeof(boot.id));
+    ret_reading->unsynchronised = is_unsynchronised(ret_reading->boot_ms);
     return 0;
 }
 

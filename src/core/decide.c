@@ -11,8 +11,8 @@
 /* After a release nothing needs to be remembered but the fence. */
 #define RELEASED_RETENTION_MS (24 * 3600 * 1000)
 
-static bool same_boot(const struct idem_record *record,
-                      const struct idem_now *now)
+bool idem__is_counted_here(const struct idem_record *record,
+                           const struct idem_now *now)
 {
     static const uint8_t none[16];
 
@@ -30,7 +30,7 @@ static int64_t left_with(const struct idem_record *record,
     if (record->lease_end_ms == IDEM_NEVER) {
         return IDEM_NEVER;
     }
-    if (same_boot(record, now)) {
+    if (idem__is_counted_here(record, now)) {
         left = record->lease_end_boot_ms - now->boot_ms;
     } else {
         left = idem__time_add(record->lease_end_ms, margin_ms) -
@@ -43,6 +43,18 @@ int64_t idem__lease_left(const struct idem_record *record,
                          const struct idem_now *now)
 {
     return left_with(record, now, now->margin_ms);
+}
+
+/* By so much two clocks may differ: AWS takes signatures that are 15 minutes off,
+ * and so a host may be that much ahead, and another that much behind. */
+#define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)
+
+/* The latest end that a lease of @lease_ms can have which was set until now. */
+static int64_t latest_end(int64_t lease_ms, const struct idem_now *now)
+{
+    return idem__time_add(idem__time_add(now->store_ms + now->store_err_ms,
+                                         CLOCKS_APART_MS),
+                          lease_ms);
 }
 
 /* @end_ms: of the lease. */
@@ -66,21 +78,44 @@ void idem__lease_set(struct idem_record *record, int64_t lease_ms,
     set_open_expiry(record, record->lease_end_ms);
 }
 
+bool idem__lease_bound(struct idem_record *record, const struct idem_now *now)
+{
+    int64_t latest_ms = latest_end(record->lease_ms, now);
+
+    if (record->lease_end_ms == IDEM_NEVER ||
+        record->lease_end_ms <= latest_ms) {
+        return false;
+    }
+    /* No owner counts on more: it counts the length from before it asked. */
+    record->lease_end_ms = latest_ms;
+    set_open_expiry(record, latest_ms);
+    return true;
+}
+
 /* The margin is for those who would take over. It is no part of the lease, which
- * would grow by it with every renewal. */
+ * would grow by it with every renewal. An end that stays keeps its length, too:
+ * the two are held against each other by idem__lease_bound(). */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
 {
-    int64_t left = left_with(record, now, /* margin_ms= */ 0);
-    int64_t end_ms = record->lease_end_ms;
+    struct idem_record before = *record;
+    int64_t left;
+    bool stays;
 
+    (void)idem__lease_bound(&before, now);
+    left = left_with(&before, now, /* margin_ms= */ 0);
     idem__lease_set(record, lease_ms, now);
-    if (record->lease_end_ms < end_ms) {
-        record->lease_end_ms = end_ms;
-        set_open_expiry(record, end_ms);
+    stays = record->lease_end_ms < before.lease_end_ms;
+    if (stays) {
+        record->lease_end_ms = before.lease_end_ms;
+        set_open_expiry(record, before.lease_end_ms);
     }
     if (lease_ms < left) {
         record->lease_end_boot_ms = idem__time_add(now->boot_ms, left);
+        stays = true;
+    }
+    if (stays && record->lease_ms < before.lease_ms) {
+        record->lease_ms = before.lease_ms;
     }
 }
 
@@ -96,6 +131,12 @@ void idem__lease_end(struct idem_record *record, const struct idem_now *now)
     set_open_expiry(record, now->store_ms + now->store_err_ms);
 }
 
+bool idem__tells_of_work(enum idem_past_end end)
+{
+    return end == IDEM_PAST_TAKEN_OVER || end == IDEM_PAST_RETRIED ||
+           end == IDEM_PAST_REOPENED;
+}
+
 /* True if the oldest past attempt, for which there is no room any more, is the
  * only one that tells that the work may have been done. */
 static bool oldest_is_needed(const struct idem_record *record)
@@ -107,7 +148,37 @@ static bool oldest_is_needed(const struct idem_record *record)
             return false;
         }
     }
-    return record->history[i].end == IDEM_PAST_TAKEN_OVER;
+    return idem__tells_of_work(record->history[i].end);
+}
+
+/* The history is walked for the sake of records that a program wrote which does not
+ * know in_doubt: it is in no history where all eight were released since. */
+uint64_t idem__in_doubt(const struct idem_record *record)
+{
+    size_t i;
+
+    for (i = 0; i < record->history_len; i++) {
+        const struct idem_past *past = &record->history[i];
+
+        if (past->end == IDEM_PAST_RESOLVED) {
+            return record->in_doubt > past->fence ? record->in_doubt : 0;
+        }
+        if (idem__tells_of_work(past->end)) {
+            return past->fence;
+        }
+    }
+    return record->in_doubt;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t idem__not_before(const struct idem_record *record, int64_t ms)
+{
+    return later(later(ms, record->created_ms),
+                 later(record->started_ms, record->ended_ms));
 }
 
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
@@ -127,23 +198,32 @@ void idem__history_push(struct idem_record *record, struct idem_slice owner,
         .owner = owner,
         .fence = record->fence,
         .started_ms = record->started_ms,
-        .ended_ms = ended_ms,
+        .ended_ms = idem__not_before(record, ended_ms),
         .end = end,
     };
     record->history_len = kept + 1;
 }
 
-static int64_t expiry_of(enum idem_status status, int64_t ended_ms,
-                         int64_t retention_ms)
+/* That the work may have been done is remembered for the retention, however little
+ * the last attempt did. */
+static int64_t released_retention(const struct idem_record *record)
 {
-    switch (status) {
+    return idem__in_doubt(record) != 0
+               ? later(record->retention_ms, RELEASED_RETENTION_MS)
+               : RELEASED_RETENTION_MS;
+}
+
+static int64_t expiry_of(const struct idem_record *record, int64_t ended_ms)
+{
+    switch (record->status) {
     case IDEM_STATUS_COMPLETED:
-        return idem__time_add(ended_ms, retention_ms);
+        return idem__time_add(ended_ms, record->retention_ms);
     case IDEM_STATUS_RELEASED:
-        return idem__time_add(ended_ms, RELEASED_RETENTION_MS);
+        return idem__time_add(ended_ms, released_retention(record));
     case IDEM_STATUS_FAILED:
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:
+    case IDEM_STATUS_RETRY:
         break;
     }
     return IDEM_NEVER;
@@ -157,22 +237,52 @@ int idem__outcome_set(struct idem_record *record,
     struct idem_slice none = {NULL, 0};
     int rc;
 
-    assert(outcome->status != IDEM_STATUS_IN_PROGRESS);
+    assert(outcome->status != IDEM_STATUS_IN_PROGRESS &&
+           outcome->status != IDEM_STATUS_RETRY);
     rc = idem__body_digest(outcome->result.bytes, record->result_digest);
     if (rc != 0) {
         return rc;
     }
     record->status = outcome->status;
     record->by_lease = false;
+    record->retry = false;
     record->result = outcome->result;
     record->result_len = outcome->result.bytes.len;
     record->error = failed ? outcome->text : none;
     record->note = failed ? none : outcome->text;
-    record->ended_ms = now->store_ms;
-    record->expires_ms =
-        expiry_of(outcome->status, now->store_ms + now->store_err_ms,
-                  record->retention_ms);
+    record->ended_ms = idem__not_before(record, now->store_ms);
+    record->expires_ms = expiry_of(record, now->store_ms + now->store_err_ms);
     return 0;
+}
+
+void idem__result_clear(struct idem_record *record)
+{
+    memset(&record->result, 0, sizeof(record->result));
+    memset(record->result_digest, 0, sizeof(record->result_digest));
+    record->result_len = 0;
+    record->error = idem_bytes(NULL, 0);
+    record->note = idem_bytes(NULL, 0);
+}
+
+void idem__retry_set(struct idem_record *record, struct idem_slice text,
+                     const struct idem_now *now)
+{
+    idem__result_clear(record);
+    record->note = text;
+    record->status = IDEM_STATUS_IN_PROGRESS;
+    record->by_lease = false;
+    record->retry = true;
+    record->ended_ms = idem__not_before(record, now->store_ms);
+    /* For a program that does not know the mark: it finds a lease that is over,
+     * and does what it always did with one. */
+    idem__lease_end(record, now);
+}
+
+bool idem__is_reopened(const struct idem_record *record)
+{
+    return record->retry && record->history_len > 0 &&
+           record->history[0].end == IDEM_PAST_REOPENED &&
+           record->history[0].fence == record->fence;
 }
 
 void idem__refuse(struct idem_decision *decision, int code, const char *format,
@@ -191,7 +301,8 @@ bool idem_decide_expired(const struct idem_record *record,
                          const struct idem_now *now)
 {
     return record->expires_ms != IDEM_NEVER &&
-           now->store_ms - now->store_err_ms >= record->expires_ms;
+           now->store_ms - now->store_err_ms - now->doubt_ms >=
+               record->expires_ms;
 }
 
 bool idem_decide_overdue(const struct idem_record *record,
@@ -201,5 +312,5 @@ bool idem_decide_overdue(const struct idem_record *record,
         return false;
     }
     return (record->expected_ms != 0 && now->store_ms > record->expected_ms) ||
-           idem__lease_left(record, now) == 0;
+           (!record->retry && idem__lease_left(record, now) == 0);
 }

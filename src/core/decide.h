@@ -4,6 +4,10 @@
 
 #include <idem/store.h>
 
+/* True if the lease of @record is counted by the boot clock of this host. */
+bool idem__is_counted_here(const struct idem_record *record,
+                           const struct idem_now *now);
+
 /* How long the lease of @record still runs; 0: it is over. IDEM_NEVER. */
 int64_t idem__lease_left(const struct idem_record *record,
                          const struct idem_now *now);
@@ -20,6 +24,19 @@ void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
 /* Ends it now, so that it is over by every clock. */
 void idem__lease_end(struct idem_record *record, const struct idem_now *now);
 
+/* True if the end of @found's lease lies further away than its length and the
+ * error of any clock allow: a clock that was wrong has written it. Sets it to what
+ * they allow. */
+bool idem__lease_bound(struct idem_record *record, const struct idem_now *now);
+
+/* The fence of the newest attempt of this life that may have done the work and of
+ * which no person has decided since; 0: there is none. */
+uint64_t idem__in_doubt(const struct idem_record *record);
+
+/* @ms, but not before anything that @record tells of its newest attempt: hosts do
+ * not agree on the time to the millisecond. */
+int64_t idem__not_before(const struct idem_record *record, int64_t ms);
+
 /* Puts the attempt that @record holds at the head of its history. */
 void idem__history_push(struct idem_record *record, struct idem_slice owner,
                         int64_t ended_ms, enum idem_past_end end);
@@ -30,10 +47,51 @@ int idem__outcome_set(struct idem_record *record,
                       const struct idem_outcome *outcome,
                       const struct idem_now *now);
 
+/* Leaves @record without result and texts. */
+void idem__result_clear(struct idem_record *record);
+
+/* Makes @record one that is to be run again, with @text as its note. */
+void idem__retry_set(struct idem_record *record, struct idem_slice text,
+                     const struct idem_now *now);
+
+/* True if a person reopened @record and nobody has started it since. */
+bool idem__is_reopened(const struct idem_record *record);
+
+/* True if after a past attempt with this @end the work may have been done. */
+bool idem__tells_of_work(enum idem_past_end end);
+
 /* True if @found already says what @outcome says; @digest is that of its result. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16]);
+
+/* Reopens; see idem_decide_resolve(). */
+void idem__decide_reopen(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *decision);
+
+/* What becomes of @found when store time is set back to @now: no time of it is
+ * later, its lease ends a lease from now at most, and it is kept for a whole
+ * retention. No change: all of it is earlier anyway. */
+void idem__decide_clock_back(const struct idem_record *found,
+                             const struct idem_now *now,
+                             struct idem_decision *ret_decision);
+
+/* True if @found is still the attempt that the person saw; else refuses with
+ * LOST. */
+bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
+                   struct idem_decision *decision);
+
+/* True if @found is in progress under a lease that runs: its owner may be at work,
+ * however late it is. A lease without an end does not run: it tells nothing, and
+ * only a person can. */
+bool idem__is_live(const struct idem_record *found, const struct idem_now *now);
+
+/* What a person is told who would end an attempt whose lease runs; @mend says
+ * what can be done. */
+void idem__refuse_live(struct idem_decision *decision,
+                       const struct idem_record *found,
+                       const struct idem_now *now, const char *mend);
 
 /* Refuses: sets code and sentence of @decision. */
 void idem__refuse(struct idem_decision *decision, int code, const char *format,

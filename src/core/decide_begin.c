@@ -27,11 +27,14 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
     next->attempts += next->attempts < UINT32_MAX ? 1 : 0;
     next->status = IDEM_STATUS_IN_PROGRESS;
     next->by_lease = false;
+    next->retry = false;
     next->owner = request->owner;
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     next->on_expired_lease = request->on_expired_lease;
-    next->retention_ms = request->retention_ms;
-    next->started_ms = now->store_ms;
+    if (next->retention_ms < request->retention_ms) {
+        next->retention_ms = request->retention_ms;
+    }
+    next->started_ms = idem__not_before(next, now->store_ms);
     next->ended_ms = 0;
     next->expected_ms = request->expect_ms > 0
                             ? idem__time_add(now->store_ms, request->expect_ms)
@@ -41,13 +44,7 @@ static void set_attempt(struct idem_record *next, const struct idem_op *op,
 
 static void clear_outcome(struct idem_decision *decision)
 {
-    struct idem_record *next = &decision->next;
-
-    memset(&next->result, 0, sizeof(next->result));
-    memset(next->result_digest, 0, sizeof(next->result_digest));
-    next->result_len = 0;
-    next->error = idem_bytes(NULL, 0);
-    next->note = idem_bytes(NULL, 0);
+    idem__result_clear(&decision->next);
     decision->set_result = true;
 }
 
@@ -61,23 +58,6 @@ static int set_input(struct idem_decision *decision, struct idem_slice input)
     return idem__body_digest(input, next->input_digest);
 }
 
-/* True if an attempt before this one stopped without a word, and no person has
- * looked since: a release in between says only that that one did nothing. */
-static bool may_have_happened(const struct idem_record *record)
-{
-    size_t i;
-
-    for (i = 0; i < record->history_len; i++) {
-        if (record->history[i].end == IDEM_PAST_RESOLVED) {
-            return false;
-        }
-        if (record->history[i].end == IDEM_PAST_TAKEN_OVER) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void started(struct idem_decision *decision, int rc)
 {
     if (rc != 0) {
@@ -85,7 +65,7 @@ static void started(struct idem_decision *decision, int rc)
         return;
     }
     decision->verdict = IDEM_STARTED;
-    decision->takeover = may_have_happened(&decision->next);
+    decision->takeover = idem__in_doubt(&decision->next) != 0;
 }
 
 /* Nothing that still counts: a life of the key begins. What was released a
@@ -114,8 +94,24 @@ static void start_life(const struct idem_record *found, bool released,
     started(decision, set_input(decision, op->u.begin.input));
 }
 
+/* How the attempt that @found holds came to its end. That of a reopened record is
+ * in the history already. */
+static void push_found(struct idem_record *next,
+                       const struct idem_record *found,
+                       const struct idem_now *now)
+{
+    if (idem__is_reopened(found)) {
+        return;
+    }
+    idem__history_push(next, found->owner,
+                       found->retry ? found->ended_ms : now->store_ms,
+                       found->retry ? IDEM_PAST_RETRIED : IDEM_PAST_TAKEN_OVER);
+    next->ended_ms = next->history[0].ended_ms; /* The next starts after it. */
+}
+
 /* Unlike a new life it keeps the fingerprint that it was claimed with, or the
- * lack of one: a takeover is the same operation. */
+ * lack of one: a takeover is the same operation. Who reopens a record allows for
+ * another request, and the first one to come is it. */
 static void take_over(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)
@@ -124,7 +120,11 @@ static void take_over(const struct idem_record *found, const struct idem_op *op,
     int rc = 0;
 
     *next = *found;
-    idem__history_push(next, found->owner, now->store_ms, IDEM_PAST_TAKEN_OVER);
+    push_found(next, found, now);
+    next->in_doubt = found->fence;
+    if (idem__is_reopened(found)) {
+        next->fingerprint = op->u.begin.fingerprint;
+    }
     next->fence = found->fence < now->fence_floor ? now->fence_floor + 1
                                                   : found->fence + 1;
     set_attempt(next, op, now);
@@ -160,11 +160,25 @@ static void close_record(const struct idem_record *found,
         status == IDEM_STATUS_FAILED ? IDEM_FAILED : IDEM_UNKNOWN;
 }
 
+/* Its attempt has said that it is to be run again: that holds whatever the
+ * policies, which are for attempts that ended without a word. */
+static void run_again(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *decision)
+{
+    if (op->u.begin.join_fence != 0) {
+        decision->verdict = IDEM_BUSY; /* See wait_ms. */
+    } else {
+        take_over(found, op, now, decision);
+    }
+}
+
 static void lease_is_over(const struct idem_record *found,
                           const struct idem_op *op, const struct idem_now *now,
                           struct idem_decision *decision)
 {
     const struct idem_request *request = &op->u.begin;
+    uint32_t counted = found->attempts - found->retried;
 
     if (found->on_expired_lease != IDEM_RERUN ||
         request->on_expired_lease != IDEM_RERUN) {
@@ -172,16 +186,34 @@ static void lease_is_over(const struct idem_record *found,
                        "the lease of attempt %u ended without a word",
                        (unsigned)found->attempts);
         close_record(found, IDEM_STATUS_UNKNOWN, now, decision);
-    } else if (request->attempts_max != 0 &&
-               found->attempts >= request->attempts_max) {
+    } else if (request->attempts_max != 0 && counted >= request->attempts_max) {
         (void)snprintf(decision->note, sizeof(decision->note),
-                       "gave up after %u attempts", (unsigned)found->attempts);
+                       "gave up after %u attempts", (unsigned)counted);
         close_record(found, IDEM_STATUS_FAILED, now, decision);
     } else if (request->join_fence != 0) {
         decision->verdict = IDEM_BUSY;
         decision->lease_left_ms = 0;
     } else {
         take_over(found, op, now, decision);
+    }
+}
+
+/* The lease runs. One that no right clock can have written would keep everybody
+ * away for too long: it is made shorter, and its owner, who counts on none of that,
+ * goes on. Nobody starts on the strength of this alone. On the boot that counts it
+ * the end is right, whatever was written. */
+static void stay_away(const struct idem_record *found,
+                      const struct idem_now *now,
+                      struct idem_decision *decision)
+{
+    decision->verdict = IDEM_BUSY;
+    if (idem__is_counted_here(found, now)) {
+        return;
+    }
+    decision->next = *found;
+    if (idem__lease_bound(&decision->next, now)) {
+        decision->change = IDEM_CHANGE_REPLACE;
+        decision->lease_left_ms = idem__lease_left(&decision->next, now);
     }
 }
 
@@ -198,9 +230,10 @@ static enum idem_verdict own_earlier_claim(const struct idem_record *found)
     case IDEM_STATUS_RELEASED:
         return IDEM_RELEASED;
     case IDEM_STATUS_IN_PROGRESS:
+    case IDEM_STATUS_RETRY:
         break;
     }
-    return IDEM_STARTED;
+    return found->retry ? IDEM_BUSY : IDEM_STARTED;
 }
 
 static bool fingerprints_differ(const struct idem_record *found,
@@ -248,7 +281,7 @@ void idem_decide_begin(const struct idem_record *found,
     memset(decision, 0, sizeof(*decision));
     if (found != NULL && memcmp(found->nonce, op->nonce, 16) == 0) {
         decision->verdict = own_earlier_claim(found);
-        decision->takeover = may_have_happened(found);
+        decision->takeover = idem__in_doubt(found) != 0;
         return;
     }
     if (found == NULL || released || expired) {
@@ -279,11 +312,16 @@ void idem_decide_begin(const struct idem_record *found,
         return;
     case IDEM_STATUS_IN_PROGRESS:
     case IDEM_STATUS_RELEASED:
+    case IDEM_STATUS_RETRY:
         break;
+    }
+    if (found->retry) {
+        run_again(found, op, now, decision);
+        return;
     }
     decision->lease_left_ms = idem__lease_left(found, now);
     if (decision->lease_left_ms > 0) {
-        decision->verdict = IDEM_BUSY;
+        stay_away(found, now, decision);
     } else {
         lease_is_over(found, op, now, decision);
     }

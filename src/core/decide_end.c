@@ -1,4 +1,4 @@
-/* What the verbs of an owner mean: complete, fail, release, unknown, renew,
+/* What the verbs of an owner mean: complete, fail, release, retry, unknown, renew,
  * expire. */
 #include "core/decide.h"
 
@@ -21,12 +21,12 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
                      "with fence %llu (%s)",
                      (unsigned long long)op->fence,
                      (unsigned long long)found->fence,
-                     idem_status_name(found->status));
+                     idem_status_name(idem_record_status(found)));
         return false;
     }
     if (memcmp(found->nonce, op->nonce, 16) != 0) {
         idem__refuse(decision, IDEM_ELOST, "it was decided by a person: %s",
-                     idem_status_name(found->status));
+                     idem_status_name(idem_record_status(found)));
         return false;
     }
     return true;
@@ -50,7 +50,7 @@ bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16])
 {
-    if (found->status != outcome->status || found->by_lease) {
+    if (idem_record_status(found) != outcome->status || found->by_lease) {
         return false;
     }
     switch (outcome->status) {
@@ -62,6 +62,7 @@ bool idem__already_said(const struct idem_record *found,
                idem__slice_equal(found->error, outcome->text);
     case IDEM_STATUS_RELEASED:
     case IDEM_STATUS_UNKNOWN:
+    case IDEM_STATUS_RETRY:
         return true;
     case IDEM_STATUS_IN_PROGRESS:
         break;
@@ -73,8 +74,21 @@ bool idem__already_said(const struct idem_record *found,
  * say what came of it; but no longer that nothing happened. */
 static bool may_follow(const struct idem_record *found, enum idem_status to)
 {
-    return found->status == IDEM_STATUS_IN_PROGRESS ||
+    return (found->status == IDEM_STATUS_IN_PROGRESS && !found->retry) ||
            (found->by_lease && to != IDEM_STATUS_RELEASED);
+}
+
+/* An attempt that says "run it again" is over, but its operation is not. */
+static int record_end(struct idem_record *next,
+                      const struct idem_outcome *outcome,
+                      const struct idem_now *now)
+{
+    if (outcome->status != IDEM_STATUS_RETRY) {
+        return idem__outcome_set(next, outcome, now);
+    }
+    idem__retry_set(next, outcome->text, now);
+    next->retried += next->retried < next->attempts ? 1 : 0;
+    return 0;
 }
 
 void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
@@ -101,11 +115,11 @@ void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
     if (!may_follow(found, outcome->status)) {
         idem__refuse(decision, IDEM_ELOST,
                      "the attempt was recorded before, as %s",
-                     idem_status_name(found->status));
+                     idem_status_name(idem_record_status(found)));
         return;
     }
     decision->next = *found;
-    rc = idem__outcome_set(&decision->next, outcome, now);
+    rc = record_end(&decision->next, outcome, now);
     if (rc != 0) {
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
@@ -121,11 +135,11 @@ static bool is_at_work(const struct idem_record *found,
     if (!is_own(found, op, decision)) {
         return false;
     }
-    if (found->status == IDEM_STATUS_IN_PROGRESS) {
+    if (found->status == IDEM_STATUS_IN_PROGRESS && !found->retry) {
         return true;
     }
     idem__refuse(decision, IDEM_ELOST, "the attempt is over: it is %s",
-                 idem_status_name(found->status));
+                 idem_status_name(idem_record_status(found)));
     return false;
 }
 

@@ -12,6 +12,39 @@ static bool stays(const struct idem_record *found,
     return !is_past && !idem_decide_expired(found, now);
 }
 
+/* True if @record is a later state than the attempt with @fence. */
+static bool knows_of(const struct idem_record *record, uint64_t fence)
+{
+    size_t i;
+
+    for (i = 0; i < record->history_len; i++) {
+        if (record->history[i].fence >= fence) {
+            return true;
+        }
+    }
+    return record->fence == fence || record->in_doubt >= fence;
+}
+
+/* What was released gives way, but not what it remembers: that an attempt may have
+ * done the work. */
+static void keep_doubt(struct idem_record *next,
+                       const struct idem_record *found)
+{
+    uint64_t doubt = idem__in_doubt(found);
+
+    if (doubt == 0 || knows_of(next, doubt)) {
+        return;
+    }
+    next->in_doubt = doubt;
+    if (next->retention_ms < found->retention_ms) {
+        next->retention_ms = found->retention_ms;
+    }
+    if (next->status == IDEM_STATUS_RELEASED &&
+        next->expires_ms < found->expires_ms) {
+        next->expires_ms = found->expires_ms;
+    }
+}
+
 void idem_decide_import(const struct idem_record *found,
                         const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *ret_decision)
@@ -27,6 +60,9 @@ void idem_decide_import(const struct idem_record *found,
     decision->next = *record;
     if (found != NULL && decision->next.fence <= found->fence) {
         decision->next.fence = found->fence + 1;
+    }
+    if (found != NULL && !idem_decide_expired(found, now)) {
+        keep_doubt(&decision->next, found);
     }
     decision->set_result = true;
     decision->set_input = true;

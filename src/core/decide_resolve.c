@@ -4,8 +4,43 @@
 #include "core/digest.h"
 #include "core/slice.h"
 
+void idem__refuse_live(struct idem_decision *decision,
+                       const struct idem_record *found,
+                       const struct idem_now *now, const char *mend)
+{
+    struct idem_slice owner =
+        found->owner.len > 0 ? found->owner : idem_str("its owner");
+    int64_t left_ms = idem__lease_left(found, now);
+
+    idem__refuse(decision, IDEM_EINVALID,
+                 "the lease of %.*s runs %lld s more; %s",
+                 (int)(owner.len < 64 ? owner.len : 64),
+                 (const char *)owner.base, (long long)(left_ms + 999) / 1000,
+                 mend);
+}
+
+bool idem__is_live(const struct idem_record *found, const struct idem_now *now)
+{
+    return found->status == IDEM_STATUS_IN_PROGRESS && !found->retry &&
+           found->lease_end_ms != IDEM_NEVER &&
+           idem__lease_left(found, now) > 0;
+}
+
+bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
+                   struct idem_decision *decision)
+{
+    if (found->fence == op->fence) {
+        return true;
+    }
+    idem__refuse(decision, IDEM_ELOST,
+                 "its fence is %llu now and not %llu: look again",
+                 (unsigned long long)found->fence,
+                 (unsigned long long)op->fence);
+    return false;
+}
+
 static bool may_resolve(const struct idem_record *found,
-                        const struct idem_now *now,
+                        const struct idem_op *op, const struct idem_now *now,
                         struct idem_decision *decision)
 {
     switch (found->status) {
@@ -13,18 +48,15 @@ static bool may_resolve(const struct idem_record *found,
     case IDEM_STATUS_UNKNOWN:
         return true;
     case IDEM_STATUS_IN_PROGRESS:
-        /* A lease without an end is never over: only a person can tell. */
-        if (idem_decide_overdue(found, now) ||
-            found->lease_end_ms == IDEM_NEVER) {
+        if (!idem__is_live(found, now) ||
+            (op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0) {
             return true;
         }
-        idem__refuse(
-            decision, IDEM_EINVALID,
-            "it is in progress and not overdue: wait for its owner, or "
-            "for its lease to end");
+        idem__refuse_live(decision, found, now, "--force overrides it");
         return false;
     case IDEM_STATUS_COMPLETED:
     case IDEM_STATUS_RELEASED:
+    case IDEM_STATUS_RETRY:
         break;
     }
     idem__refuse(decision, IDEM_EINVALID,
@@ -66,22 +98,20 @@ void idem_decide_resolve(const struct idem_record *found,
                      idem_error_text(IDEM_ENOTFOUND));
         return;
     }
-    if (resolved_before(found, op)) {
+    if (outcome->status == IDEM_STATUS_RETRY) {
+        idem__decide_reopen(found, op, now, decision);
         return;
     }
-    if (found->fence != op->fence) {
-        idem__refuse(decision, IDEM_ELOST,
-                     "its fence is %llu now and not %llu: look again",
-                     (unsigned long long)found->fence,
-                     (unsigned long long)op->fence);
+    if (resolved_before(found, op) || !idem__is_seen(found, op, decision)) {
         return;
     }
-    if (!may_resolve(found, now, decision)) {
+    if (!may_resolve(found, op, now, decision)) {
         return;
     }
     *next = *found;
     idem__history_push(next, op->u.resolve.who, now->store_ms,
                        IDEM_PAST_RESOLVED);
+    next->in_doubt = 0; /* There was one: that person knows now. */
     /* From here on the former owner is somebody else. */
     memcpy(next->nonce, op->nonce, sizeof(next->nonce));
     rc = idem__outcome_set(next, outcome, now);

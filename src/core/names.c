@@ -14,8 +14,15 @@ const char *idem_status_name(enum idem_status status)
         return "unknown";
     case IDEM_STATUS_RELEASED:
         return "released";
+    case IDEM_STATUS_RETRY:
+        return "retry";
     }
     return NULL;
+}
+
+enum idem_status idem_record_status(const struct idem_record *record)
+{
+    return record->retry ? IDEM_STATUS_RETRY : record->status;
 }
 
 const char *idem_verdict_name(enum idem_verdict verdict)

@@ -4,6 +4,9 @@
 
 #include <idem.h>
 
+/* True for a status that an attempt can end with. */
+bool idem__is_end(enum idem_status status);
+
 /* The work is done, and must not be left unrecorded because something is long: a
  * result of more than @result_max bytes, or one that is not to be kept, becomes a
  * tombstone, a text is cut. Points to what @outcome points to. */

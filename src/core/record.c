@@ -39,7 +39,10 @@ enum {
 enum {
     CHECKSUM_LEN = 16,
     FIELD_HEAD_LEN = 5,
-    PAST_HEAD_LEN = 25
+    PAST_HEAD_LEN = 25,
+    RETRY_LEN = 20,
+    PAST_END_LEN = 18, /* Of each that there is in TAG_PAST_ENDS. */
+    IN_DOUBT_LEN = 8
 };
 enum {
     VERSION = 1,
@@ -55,6 +58,9 @@ enum tag {
     TAG_ERROR,
     TAG_NOTE,
     TAG_PAST, /* As often as there are past attempts. */
+    TAG_RETRY,
+    TAG_PAST_ENDS,
+    TAG_IN_DOUBT,
     TAG_KNOWN_END,
     TAG_MUST_KNOW = 128,
 };
@@ -133,9 +139,18 @@ static void write_field(struct writer *w, enum tag tag, struct idem_slice s)
     }
 }
 
+/* A program that does not know the later ends finds the one among its own that
+ * tells it the same: the work may have been done. */
+static bool is_later_end(enum idem_past_end end)
+{
+    return end > IDEM_PAST_RESOLVED;
+}
+
 static void write_past(struct writer *w, const struct idem_past *past)
 {
-    uint8_t head[PAST_HEAD_LEN] = {(uint8_t)past->end};
+    enum idem_past_end end =
+        is_later_end(past->end) ? IDEM_PAST_TAKEN_OVER : past->end;
+    uint8_t head[PAST_HEAD_LEN] = {(uint8_t)end};
 
     idem__put_u64(head + 1, past->fence);
     idem__put_u64(head + 9, (uint64_t)past->started_ms);
@@ -143,6 +158,53 @@ static void write_past(struct writer *w, const struct idem_past *past)
     write_field_head(w, TAG_PAST, sizeof(head) + past->owner.len);
     write_bytes(w, head, sizeof(head));
     write_bytes(w, past->owner.base, past->owner.len);
+}
+
+/* The mark is for the attempt that it was made for: a program that does not know
+ * it may have given the key to another, or the lease another end. */
+static void write_retry(struct writer *w, const struct idem_record *record)
+{
+    uint8_t field[RETRY_LEN] = {0};
+
+    if (!record->retry && record->retried == 0) {
+        return;
+    }
+    if (record->retry) {
+        idem__put_u64(field, record->fence);
+        idem__put_u64(field + 8, (uint64_t)record->lease_end_ms);
+    }
+    idem__put_u32(field + 16, record->retried);
+    write_field(w, TAG_RETRY, idem_bytes(field, sizeof(field)));
+}
+
+static void write_past_ends(struct writer *w, const struct idem_record *record)
+{
+    uint8_t field[IDEM_HISTORY_MAX * PAST_END_LEN];
+    uint8_t *p = field;
+    size_t i;
+
+    for (i = 0; i < record->history_len; i++) {
+        const struct idem_past *past = &record->history[i];
+
+        if (is_later_end(past->end)) {
+            idem__put_u64(p, past->fence);
+            idem__put_u64(p + 8, (uint64_t)past->ended_ms);
+            p[16] = (uint8_t)past->end;
+            p[17] = (uint8_t)past->was;
+            p += PAST_END_LEN;
+        }
+    }
+    write_field(w, TAG_PAST_ENDS, idem_bytes(field, (size_t)(p - field)));
+}
+
+static void write_in_doubt(struct writer *w, const struct idem_record *record)
+{
+    uint8_t field[IN_DOUBT_LEN];
+
+    if (record->in_doubt != 0) {
+        idem__put_u64(field, record->in_doubt);
+        write_field(w, TAG_IN_DOUBT, idem_bytes(field, sizeof(field)));
+    }
 }
 
 static void write_fields(struct writer *w, const struct idem_record *record)
@@ -158,6 +220,9 @@ static void write_fields(struct writer *w, const struct idem_record *record)
     for (i = 0; i < record->history_len; i++) {
         write_past(w, &record->history[i]);
     }
+    write_retry(w, record);
+    write_past_ends(w, record);
+    write_in_doubt(w, record);
     write_bytes(w, record->unknown_fields.base, record->unknown_fields.len);
 }
 
@@ -203,6 +268,7 @@ int idem_record_encode(const struct idem_record *record, void *buf, size_t cap,
     assert(record->status != IDEM_STATUS_IN_PROGRESS ||
            record->result_len == 0);
     assert(record->history_len <= IDEM_HISTORY_MAX);
+    assert(!record->retry || record->status == IDEM_STATUS_IN_PROGRESS);
 
     if (cap < IDEM_HEAD_MIN) {
         return IDEM_EINVALID;
@@ -280,7 +346,7 @@ static const char *parts_fault(const struct idem_record *r)
 
         if (past->owner.len > IDEM_OWNER_MAX || past->started_ms < 0 ||
             past->ended_ms < 0 || past->end < IDEM_PAST_RELEASED ||
-            past->end > IDEM_PAST_RESOLVED) {
+            past->end > IDEM_PAST_REOPENED) {
             return "its history is malformed";
         }
     }
@@ -324,6 +390,12 @@ const char *idem__record_fault(const struct idem_record *r)
     if (r->result.not_kept && r->result_len > 0) {
         return "it is a tombstone with a result";
     }
+    if (r->retry && !open) {
+        return "it is to be run again but is not in progress";
+    }
+    if (r->retried > r->attempts) {
+        return "more attempts were retried than there were";
+    }
     return parts_fault(r);
 }
 
@@ -346,6 +418,69 @@ static const char *read_past(struct idem_slice s, struct idem_record *record)
         past->started_ms < 0 || past->ended_ms < 0) {
         return "its history is malformed";
     }
+    return NULL;
+}
+
+static const char *read_retry(struct idem_slice s, struct idem_record *record)
+{
+    const uint8_t *p = s.base;
+
+    if (s.len != RETRY_LEN || idem__get_u32(p + 16) > record->attempts) {
+        return "its mark for another run is malformed";
+    }
+    record->retry = record->status == IDEM_STATUS_IN_PROGRESS &&
+                    idem__get_u64(p) == record->fence &&
+                    get_ms(p + 8) == record->lease_end_ms;
+    record->retried = idem__get_u32(p + 16);
+    return NULL;
+}
+
+/* One that a program has dropped from the history since is left out here, too. */
+static void refine_past(struct idem_record *record, const uint8_t *p)
+{
+    size_t i;
+
+    for (i = 0; i < record->history_len; i++) {
+        struct idem_past *past = &record->history[i];
+
+        if (past->end == IDEM_PAST_TAKEN_OVER &&
+            past->fence == idem__get_u64(p) &&
+            past->ended_ms == get_ms(p + 8)) {
+            past->end = (enum idem_past_end)p[16];
+            past->was = (enum idem_status)p[17];
+            return;
+        }
+    }
+}
+
+static const char *read_past_ends(struct idem_slice s,
+                                  struct idem_record *record)
+{
+    const uint8_t *p = s.base;
+    size_t i;
+
+    if (s.len == 0 || s.len % PAST_END_LEN != 0 ||
+        s.len / PAST_END_LEN > IDEM_HISTORY_MAX) {
+        return "its history is malformed";
+    }
+    for (i = 0; i < s.len; i += PAST_END_LEN) {
+        if (!is_later_end((enum idem_past_end)p[i + 16]) ||
+            p[i + 16] > IDEM_PAST_REOPENED ||
+            p[i + 17] > IDEM_STATUS_RELEASED) {
+            return "its history is malformed";
+        }
+        refine_past(record, p + i);
+    }
+    return NULL;
+}
+
+static const char *read_in_doubt(struct idem_slice s,
+                                 struct idem_record *record)
+{
+    if (s.len != IN_DOUBT_LEN || idem__get_u64(s.base) == 0) {
+        return "its doubt is malformed";
+    }
+    record->in_doubt = idem__get_u64(s.base);
     return NULL;
 }
 
@@ -383,8 +518,17 @@ static const char *read_field(unsigned tag, struct idem_slice s,
     struct idem_slice *place;
     size_t max;
 
-    if (tag == TAG_PAST) {
+    switch (tag) {
+    case TAG_PAST:
         return read_past(s, record);
+    case TAG_RETRY:
+        return read_retry(s, record);
+    case TAG_PAST_ENDS:
+        return read_past_ends(s, record);
+    case TAG_IN_DOUBT:
+        return read_in_doubt(s, record);
+    default:
+        break;
     }
     place = place_of(record, tag, &max);
     if (place == NULL || s.len == 0 || s.len > max) {
@@ -418,7 +562,8 @@ static int read_fields(const uint8_t *p, size_t len, struct idem_record *record,
         if (tag >= TAG_MUST_KNOW) {
             return newer(error);
         }
-        if (tag < last || (tag == last && tag < TAG_PAST)) {
+        if (tag < last ||
+            (tag == last && tag < TAG_KNOWN_END && tag != TAG_PAST)) {
             return corrupt(error, "its fields are out of order");
         }
         if (tag < TAG_KNOWN_END) {

@@ -38,6 +38,11 @@ static bool is_between(unsigned char c, unsigned char first, unsigned char last)
     return c >= first && c <= last;
 }
 
+/* What a replay cannot do without. Nothing here may name the caller. */
+static const char *const kept[] = {
+    "Content-Encoding", "Content-Language", "ETag", "Last-Modified", "Location",
+};
+
 /* Letters and hyphens first: each replay asks for each character of a name. */
 static bool is_token(unsigned char c)
 {
@@ -79,14 +84,24 @@ static bool matches(struct idem_slice name, const char *pattern)
     return name.len == len && strncasecmp(name.base, pattern, len) == 0;
 }
 
-bool idem_http_header_never(struct idem_slice name)
+static bool is_in(struct idem_slice name, const char *const *list, size_t len)
 {
     size_t i;
 
-    for (i = 0; i < sizeof(never) / sizeof(never[0]); i++) {
-        if (name.len > 0 && matches(name, never[i])) {
+    for (i = 0; i < len; i++) {
+        if (name.len > 0 && matches(name, list[i])) {
             return true;
         }
     }
     return false;
+}
+
+bool idem_http_header_never(struct idem_slice name)
+{
+    return is_in(name, never, sizeof(never) / sizeof(never[0]));
+}
+
+bool idem_http_header_kept(struct idem_slice name)
+{
+    return is_in(name, kept, sizeof(kept) / sizeof(kept[0]));
 }

@@ -55,7 +55,7 @@ int idem_http_outcomes_set(struct idem_http_outcomes *outcomes,
         to = number_of(p + 4);
     }
     if (from < SETTABLE || to > LAST || from > to ||
-        outcome < IDEM_HTTP_STORE || outcome > IDEM_HTTP_UNKNOWN) {
+        outcome < IDEM_HTTP_STORE || outcome > IDEM_HTTP_RETRY) {
         return IDEM_EINVALID;
     }
     memset(outcomes->of + (from - FIRST), (int)outcome,
@@ -74,10 +74,11 @@ enum idem_http_outcome idem_http_outcome(
 
 enum idem_http_outcome idem_http_outcome_of(struct idem_slice word)
 {
-    static const char *const words[] = {"store", "release", "unknown"};
+    static const char *const words[] = {"complete", "release", "unknown",
+                                        "fail", "retry"};
     int i;
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < (int)(sizeof(words) / sizeof(words[0])); i++) {
         if (word.len == strlen(words[i]) &&
             memcmp(word.base, words[i], word.len) == 0) {
             return (enum idem_http_outcome)(i + IDEM_HTTP_STORE);

@@ -11,7 +11,10 @@ static const char *const details[] = {
     [IDEM_HTTP_KEY_INVALID] =
         "Send one key of 1 to 255 visible ASCII characters, best in quotes.",
     [IDEM_HTTP_SCOPE_MISSING] = "Authenticate, and send the request again.",
+    [IDEM_HTTP_SCOPE_AMBIGUOUS] =
+        "Send what names the client once: one header line, one value.",
     [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
+    [IDEM_HTTP_UNAUTHENTICATED] = "Authenticate, and send the request again.",
     [IDEM_HTTP_NOT_ACCEPTABLE] =
         "Send the request again with the Accept-Encoding of the first one.",
     [IDEM_HTTP_IN_PROGRESS] =
@@ -27,8 +30,14 @@ static const char *const details[] = {
     [IDEM_HTTP_RATE_LIMITED] =
         "Nothing was done. Send the same request, with the same key, again "
         "later; Retry-After says when.",
-    [IDEM_HTTP_CORRUPT] = "Nothing was done. A person must look.",
-    [IDEM_HTTP_UPSTREAM] = "It is not done again. A person must look.",
+    [IDEM_HTTP_CORRUPT] = "This request was not executed. A person must look.",
+    [IDEM_HTTP_SCOPE_UNSET] =
+        "Nothing was done. Set IDEM_LAMBDA_SCOPE to a jq program that names the "
+        "caller, such as .requestContext.authorizer.jwt.claims.sub, or to global "
+        "if all callers may see each other's responses.",
+    [IDEM_HTTP_UPSTREAM] =
+        "It may have been done. Send the same request, with the same key, to "
+        "learn what became of it.",
     [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",
 };
 

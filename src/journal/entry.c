@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/sha256.h"
 #include "core/error.h"
+#include "core/outcome.h"
 
 #include <assert.h>
 
@@ -24,6 +25,9 @@ enum {
 enum {
     VERSION = 1,
     FLAG_NOT_KEPT = 1,
+    FLAG_RETRY = 2, /* Of that status, which an older program does not know. By
+                       the flag it takes the entry for a newer one, not for a
+                       damaged one. */
     FIELD_HEAD_LEN = 5,
     CHECKSUM_LEN = 16,
 };
@@ -73,6 +77,13 @@ void idem__entry_id_name(const uint8_t id[IDEM_ID_LEN],
     put_hex(ret_name, id, IDEM__ENTRY_ID_LEN / 2);
 }
 
+/* A program that does not know of retries finds files by the statuses that it
+ * knows, and then says that this one is newer. */
+static enum idem_status named_status(enum idem_status status)
+{
+    return status == IDEM_STATUS_RETRY ? IDEM_STATUS_UNKNOWN : status;
+}
+
 /* @digest: D of the layout. */
 static int make_name(const struct idem__entry *entry,
                      const uint8_t digest[IDEM__SHA256_LEN],
@@ -88,7 +99,7 @@ static int make_name(const struct idem__entry *entry,
     idem__entry_id_name(entry->id, p);
     p += IDEM__ENTRY_ID_LEN;
     *p++ = '-';
-    *p++ = (char)('0' + (int)entry->outcome.status);
+    *p++ = (char)('0' + (int)named_status(entry->outcome.status));
     *p++ = '-';
     put_hex(p, digest, 8);
     assert(strlen(name) == IDEM__ENTRY_NAME_LEN);
@@ -122,6 +133,12 @@ static uint8_t *put_field(uint8_t *p, enum tag tag, struct idem_slice s)
     return p + FIELD_HEAD_LEN + s.len;
 }
 
+static uint8_t flags_of(const struct idem_outcome *outcome)
+{
+    return (uint8_t)((outcome->result.not_kept ? FLAG_NOT_KEPT : 0) |
+                     (outcome->status == IDEM_STATUS_RETRY ? FLAG_RETRY : 0));
+}
+
 static size_t put_head(const struct idem__entry *entry, uint8_t *head)
 {
     const struct idem_result *result = &entry->outcome.result;
@@ -131,7 +148,7 @@ static size_t put_head(const struct idem__entry *entry, uint8_t *head)
     memcpy(head, magic, sizeof(magic));
     head[AT_VERSION] = VERSION;
     head[AT_STATUS] = (uint8_t)entry->outcome.status;
-    head[AT_FLAGS] = result->not_kept ? FLAG_NOT_KEPT : 0;
+    head[AT_FLAGS] = flags_of(&entry->outcome);
     idem__put_u64(head + AT_FENCE, entry->fence);
     memcpy(head + AT_NONCE, entry->nonce, sizeof(entry->nonce));
     memcpy(head + AT_ID, entry->id, sizeof(entry->id));
@@ -151,8 +168,7 @@ static const char *fault_of(const struct idem__entry *e)
 {
     const struct idem_result *result = &e->outcome.result;
 
-    if (e->outcome.status < IDEM_STATUS_COMPLETED ||
-        e->outcome.status > IDEM_STATUS_RELEASED) {
+    if (!idem__is_end(e->outcome.status)) {
         return "its status is none that exists";
     }
     if (e->fence == 0 || e->fence > INT64_MAX) {
@@ -355,11 +371,13 @@ static int decode(struct idem_slice file, struct idem__entry *e,
     if (rc != 0) {
         return idem__error_plain(error, rc);
     }
-    if (fields == IDEM_ECONFIG || (p[AT_FLAGS] & ~FLAG_NOT_KEPT) != 0 ||
-        p[AT_ZERO] != 0 || idem__get_u32(p + AT_ZERO_TOO) != 0) {
+    if (fields == IDEM_ECONFIG ||
+        (p[AT_FLAGS] & ~(FLAG_NOT_KEPT | FLAG_RETRY)) != 0 || p[AT_ZERO] != 0 ||
+        idem__get_u32(p + AT_ZERO_TOO) != 0) {
         return newer(error);
     }
-    if (fields != 0 || p[AT_VERSION] != VERSION) {
+    if (fields != 0 || p[AT_VERSION] != VERSION ||
+        p[AT_FLAGS] != flags_of(&e->outcome)) {
         return damaged(error, "it breaks a rule of the layout");
     }
     if (fault_of(e) != NULL) {

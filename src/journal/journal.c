@@ -217,10 +217,10 @@ static int check_outcome(const struct idem_outcome *outcome,
 {
     const struct idem_result *result = &outcome->result;
 
-    if (outcome->status < IDEM_STATUS_COMPLETED ||
-        outcome->status > IDEM_STATUS_RELEASED) {
+    if (!idem__is_end(outcome->status)) {
         return idem__error(error, IDEM_EINVALID,
-                           "status: completed, failed, unknown or released");
+                           "status: completed, failed, unknown, released or "
+                           "retry");
     }
     if (result->content_type.len > 255 || result->meta.len > IDEM_META_MAX) {
         return idem__error(error, IDEM_EINVALID,

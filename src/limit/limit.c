@@ -156,5 +156,5 @@ int idem__limit_in_time(const struct idem_limit_request *limit,
 
 bool idem__limit_expired(int64_t expires_ms, const struct idem_now *now)
 {
-    return now->store_ms - now->store_err_ms > expires_ms;
+    return now->store_ms - now->store_err_ms - now->doubt_ms > expires_ms;
 }

@@ -52,6 +52,7 @@ static int cannot(struct idem_error *error, const char *path)
                            path);
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return idem__error(error, IDEM_EFULL,
                            "there is no room for the meter %.160s", path);
     default:

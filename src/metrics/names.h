@@ -9,11 +9,12 @@
 #define IDEM__COUNTED_MAP(IDEM__X)                                             \
     IDEM__X(started, "started", "Claims that started work")                    \
     IDEM__X(takeovers, "takeovers",                                            \
-            "Of these, after an attempt that stopped without a word")          \
+            "Of these, where the work may have been done")                     \
     IDEM__X(completed, "completed", "Attempts that were completed")            \
     IDEM__X(failed, "failed", "Attempts that failed, and need a person")       \
     IDEM__X(unknown, "unknown", "Attempts that may have happened")             \
     IDEM__X(released, "released", "Attempts that were given back")             \
+    IDEM__X(retried, "retried", "Attempts that are to be run again")           \
     IDEM__X(replayed, "replayed", "Callers that were given what is on record") \
     IDEM__X(busy, "busy", "Callers that found another at work")                \
     IDEM__X(mismatch, "mismatch", "Callers that used a key anew")              \

@@ -57,6 +57,7 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     memset(store, 0, sizeof(*store));
     store->ops = ops;
     store->options = *options;
+    store->lease_min_ms = IDEM_LEASE_MIN_MS;
     store->pid = idem__process();
     /* A caller that brings its own sleep polls with it and is never woken. */
     if (options->host.sleep == NULL) {
@@ -83,6 +84,11 @@ const char *idem_store_url(const struct idem_store *store)
 bool idem_store_is_remote(const struct idem_store *store)
 {
     return store->remote;
+}
+
+int64_t idem_store_lease_min_ms(const struct idem_store *store)
+{
+    return store->lease_min_ms;
 }
 
 int idem__store_check(const struct idem_store *store, struct idem_error *error)

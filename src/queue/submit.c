@@ -83,8 +83,26 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
+/* What a lease leaves its owner must be enough to run, and renew, anything. */
+static int check_lease(const struct idem_store *store, const struct idem_op *op,
+                       struct idem_error *error)
+{
+    if (op->verb != IDEM_OP_BEGIN || op->commit != NULL ||
+        op->u.begin.lease_ms >= store->lease_min_ms) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "lease: %lld ms is too short for a store of kind %s, "
+                       "whose owners stop %lld ms before its end; the shortest "
+                       "is %lld ms",
+                       (long long)op->u.begin.lease_ms, store->ops->name,
+                       (long long)store->margin_ms,
+                       (long long)store->lease_min_ms);
+}
+
 /* May @op be submitted? What is under way is not touched. */
-static int check_op(const struct idem_op *op, struct idem_error *error)
+static int check_op(const struct idem_store *store, const struct idem_op *op,
+                    struct idem_error *error)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_IDLE) {
         return idem__error(error, IDEM_EINVALID, "the op is under way");
@@ -95,14 +113,14 @@ static int check_op(const struct idem_op *op, struct idem_error *error)
         return idem__error(error, IDEM_EINVALID,
                            "the op gave its attempt away: make a new one");
     }
-    return 0;
+    return check_lease(store, op, error);
 }
 
 /* It is pending from here on. */
 static int admit(struct idem_queue *queue, struct idem_op *op,
                  struct moment *moment, struct idem_error *error)
 {
-    int rc = check_op(op, error);
+    int rc = check_op(queue->store, op, error);
 
     if (rc != 0) {
         return rc;

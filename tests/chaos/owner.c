@@ -13,7 +13,7 @@ enum {
     KEY_EVERY_MS = 200,    /* Everybody turns to new keys, */
     SHORT_EVERY_MS = 8000, /* and to new ones of those that expire; */
     BACK = 50,             /* and back, to see what has become of old ones. */
-    LEASE_MS = 3500,       /* Of which the last two seconds are margin. */
+    LEASE_MS = 4000,       /* Of which the last two seconds are margin. */
     LONG_MS = 3600 * 1000,
     WORK_MS = 5,
     COLD_WORK_MS = 100, /* Time for others to come by. */
@@ -29,6 +29,7 @@ enum style {
     STYLE_LATE,    /* ... when its lease is over. */
     STYLE_RELEASE, /* Before the effect: nothing has happened. */
     STYLE_EXPIRE,  /* After the effect: another one takes over. */
+    STYLE_RETRY,   /* Likewise, and says so. */
     STYLE_FAIL,
     STYLE_UNKNOWN,
     STYLE_FORGET, /* Not a word more. */
@@ -225,6 +226,12 @@ static void expire(struct owner *o, const struct held *held)
     write_told(o, id, idem_expire(held->attempt, NULL));
 }
 
+static void retry(struct owner *o, const struct held *held)
+{
+    end_as(o, held, IDEM_STATUS_RETRY);
+    note(o, "Y", held->key, held->attempt->fence, "");
+}
+
 static enum style choose_style(struct owner *o, const char *key)
 {
     unsigned how = below(o, 100);
@@ -244,8 +251,11 @@ static enum style choose_style(struct owner *o, const char *key)
     if (how < 86) {
         return STYLE_RELEASE;
     }
-    if (how < 93) {
+    if (how < 90) {
         return key[0] == 'h' ? STYLE_COMPLETE : STYLE_EXPIRE;
+    }
+    if (how < 93) {
+        return key[0] == 'h' ? STYLE_COMPLETE : STYLE_RETRY;
     }
     return how < 96 ? STYLE_FAIL : how < 98 ? STYLE_UNKNOWN : STYLE_FORGET;
 }
@@ -275,6 +285,9 @@ static void work(struct owner *o, const struct held *held)
         return;
     case STYLE_EXPIRE:
         expire(o, held);
+        return;
+    case STYLE_RETRY:
+        retry(o, held);
         return;
     case STYLE_FAIL:
         end_as(o, held, IDEM_STATUS_FAILED);

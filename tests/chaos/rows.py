@@ -127,7 +127,7 @@ def a_claim_that_nobody_knows_of_waits_for_its_lease():
     next waits for the lease at most."""
     with place(fault("reset after"), fault("reset before")) as p:
         began = time.monotonic()
-        status, out, err = p.run("a", "--lease", "3s", "--on-expired-lease", "rerun")
+        status, out, err = p.run("a", "--lease", "4s", "--on-expired-lease", "rerun")
         print(f"# {status} after {time.monotonic() - began:.1f} s: {err.strip()}")
         equal((status, out, p.effects()), (69, "", 0))
         equal((p.record("a")["status"], p.record("a")["attempts"]), ("in_progress", 1))

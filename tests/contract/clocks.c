@@ -116,8 +116,8 @@ TEST(lease, isTakenOverWhenItWasGivenUp)
     struct idem_attempt *second;
 
     open_virtual(&f);
-    request.lease_ms = IDEM_LEASE_MIN_MS;
-    request.retention_ms = IDEM_LEASE_MIN_MS;
+    request.lease_ms = idem_store_lease_min_ms(f.store);
+    request.retention_ms = request.lease_ms;
     first = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_expire(first, &why));
     second = begin(f.store, &request, IDEM_STARTED);

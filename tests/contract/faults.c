@@ -73,7 +73,7 @@ static void assert_refused(struct fixture *f, const char *key,
     assert_null(answer);
     assert_code(IDEM_ECORRUPT,
                 idem_resolve(f->store, idem_str(""), idem_str(key), 1,
-                             idem_str("ann"), &outcome, &why));
+                             idem_str("ann"), &outcome, /* flags= */ 0, &why));
     for (verb = 0; owner != NULL && verb < VERBS; verb++) {
         assert_code(IDEM_ECORRUPT, call_verb(verb, owner));
     }
@@ -591,7 +591,8 @@ static int use_inherited(void *ctx)
     if (!refused(idem_get(store, none, request.key, &answer, &e), &e) ||
         !refused(idem_list(store, &filter, note_code, &n, NULL, &e), &e) ||
         !refused(idem_purge(store, 0, &purged, &e), &e) ||
-        !refused(idem_resolve(store, none, request.key, 1, none, &outcome, &e),
+        !refused(idem_resolve(store, none, request.key, 1, none, &outcome,
+                              /* flags= */ 0, &e),
                  &e) ||
         !refused(idem_expire(h->attempt, &e), &e)) {
         return 3;

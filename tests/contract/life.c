@@ -280,6 +280,9 @@ static void bring_to(struct fixture *f, enum idem_status status)
     case IDEM_STATUS_RELEASED:
         assert_ok(idem_release(attempt, idem_str("a's"), &why));
         break;
+    case IDEM_STATUS_RETRY:
+        assert_ok(idem_retry(attempt, idem_str("a's"), &why));
+        break;
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }

@@ -277,9 +277,9 @@ static int resolve(struct fixture *f)
     idem_attempt_destroy(attempt);
     arm();
     rc = disarm(idem_resolve(f->store, idem_str(""), request.key, fence,
-                             idem_str("ann"), &outcome, &why));
+                             idem_str("ann"), &outcome, /* flags= */ 0, &why));
     assert_ok(idem_resolve(f->store, idem_str(""), request.key, fence,
-                           idem_str("ann"), &outcome, &why));
+                           idem_str("ann"), &outcome, /* flags= */ 0, &why));
     return rc;
 }
 
@@ -299,9 +299,10 @@ static int purge(struct fixture *f)
     struct idem_request request = claim(fresh_key());
     int rc;
 
-    request.lease_ms = request.retention_ms = 2000;
+    request.lease_ms = idem_store_lease_min_ms(f->store);
+    request.retention_ms = request.lease_ms;
     run(f->store, &request, "x");
-    host_pass(&f->host, 2000);
+    host_pass(&f->host, request.retention_ms);
     arm();
     rc = disarm(idem_purge(f->store, 0, NULL, &why));
     assert_ok(idem_purge(f->store, 0, NULL, &why));

@@ -243,7 +243,7 @@ static int resolve(struct fixture *f, uint64_t fence, enum idem_status status)
     };
 
     return idem_resolve(f->store, idem_str(""), idem_str("k"), fence,
-                        idem_str("ann"), &outcome, &why);
+                        idem_str("ann"), &outcome, /* flags= */ 0, &why);
 }
 
 /* What may be resolved, into what, and what the next caller is told. */
@@ -375,8 +375,8 @@ TEST(purge, takesOnlyWhatIsOver)
     open_virtual(&f);
     fill(&f);
     request = claim("short");
-    request.lease_ms = 2000;
-    request.retention_ms = 2000;
+    request.lease_ms = idem_store_lease_min_ms(f.store);
+    request.retention_ms = request.lease_ms;
     run(f.store, &request, "x");
     request = rerun("rerun");
     expect(f.store, &request, IDEM_STARTED);
@@ -384,7 +384,8 @@ TEST(purge, takesOnlyWhatIsOver)
 
     assert_ok(idem_purge(f.store, 0, &purged, &why));
     assert_int_equal(purged, 0);
-    host_pass(&f.host, 2000 + traits()->purge_lag_ms);
+    host_pass(&f.host,
+              idem_store_lease_min_ms(f.store) + traits()->purge_lag_ms);
     assert_ok(idem_purge(f.store, 0, &purged, &why));
     assert_int_equal(purged, 1);
     host_pass(&f.host, DAY_MS);
@@ -419,8 +420,8 @@ TEST(purge, isBounded)
 
         (void)snprintf(key, sizeof(key), "k%zu", i);
         request = rerun(key);
-        request.lease_ms = 2000;
-        request.retention_ms = 2000;
+        request.lease_ms = idem_store_lease_min_ms(f.store);
+        request.retention_ms = request.lease_ms;
         assert_ok(idem_op_begin(&request, &op, &why));
         assert_ok(idem_queue_submit(queue, op, &why));
     }
@@ -428,7 +429,8 @@ TEST(purge, isBounded)
         idem_op_destroy(op);
     }
     idem_queue_destroy(queue);
-    host_pass(&f.host, 4000 + traits()->purge_lag_ms);
+    host_pass(&f.host,
+              2 * idem_store_lease_min_ms(f.store) + traits()->purge_lag_ms);
     for (i = 0; i < COUNT(steps); i++) {
         uint64_t want = steps[i] == 0 ? left : steps[i];
         uint64_t purged = 0;

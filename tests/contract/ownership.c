@@ -44,7 +44,8 @@ static void succeed(struct fixture *f, enum succession how,
     case RESOLVED:
         host_pass(&f->host, 60000);
         assert_ok(idem_resolve(f->store, idem_str(""), idem_str("k"),
-                               old->fence, idem_str("ann"), &outcome, &why));
+                               old->fence, idem_str("ann"), &outcome,
+                               /* flags= */ 0, &why));
         break;
     case FORGOTTEN:
         assert_ok(complete(old, "verb"));
@@ -138,14 +139,14 @@ TEST(owner, keepsWhatItRenews)
     int i;
 
     open_virtual(&f);
-    request.lease_ms = 3000;
+    request.lease_ms = 5000;
     attempt = begin(f.store, &request, IDEM_STARTED);
     for (i = 0; i < 50; i++) {
-        host_pass(&f.host, 2999);
+        host_pass(&f.host, 4999);
         expect(f.store, &request, IDEM_BUSY);
         assert_ok(idem_renew(attempt, 0, &why));
     }
-    host_pass(&f.host, 3000);
+    host_pass(&f.host, 5000);
     expect(f.store, &request, IDEM_STARTED);
     assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
     idem_attempt_destroy(attempt);

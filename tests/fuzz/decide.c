@@ -25,8 +25,12 @@ struct case_of {
 
 static void take_outcome(struct tape *tape, struct idem_outcome *outcome)
 {
-    outcome->status =
-        (enum idem_status)(IDEM_STATUS_COMPLETED + (int)take_up_to(tape, 3));
+    static const enum idem_status ends[] = {
+        IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED, IDEM_STATUS_UNKNOWN,
+        IDEM_STATUS_RELEASED,  IDEM_STATUS_RETRY,
+    };
+
+    outcome->status = ends[take_up_to(tape, 4)];
     outcome->result.not_kept = take_bool(tape);
     if (!outcome->result.not_kept) {
         outcome->result.bytes = take_bytes(tape, 256);
@@ -34,6 +38,9 @@ static void take_outcome(struct tape *tape, struct idem_outcome *outcome)
     outcome->result.content_type = take_bytes(tape, 255);
     outcome->result.meta = take_bytes(tape, 256);
     outcome->text = take_bytes(tape, 256);
+    if (outcome->status == IDEM_STATUS_RETRY) {
+        memset(&outcome->result, 0, sizeof(outcome->result));
+    }
 }
 
 static int64_t take_lease(struct tape *tape)
@@ -115,6 +122,7 @@ static void take_op(struct tape *tape, struct case_of *c)
             op->u.resolve.outcome.status = IDEM_STATUS_RELEASED;
         }
         op->u.resolve.who = take_bytes(tape, IDEM_OWNER_MAX);
+        op->u.resolve.flags = (flags & 8) != 0 ? IDEM_RESOLVE_FORCE : 0;
         break;
     default:
         break;
@@ -204,6 +212,9 @@ static enum idem_verdict verdict_of(const struct case_of *c)
     if (r->status != IDEM_STATUS_IN_PROGRESS) {
         return (enum idem_verdict)r->status;
     }
+    if (r->retry) {
+        return IDEM_STARTED;
+    }
     if (!lease_is_over(c)) {
         return IDEM_BUSY;
     }
@@ -211,7 +222,8 @@ static enum idem_verdict verdict_of(const struct case_of *c)
         request->on_expired_lease != IDEM_RERUN) {
         return IDEM_UNKNOWN;
     }
-    if (request->attempts_max != 0 && r->attempts >= request->attempts_max) {
+    if (request->attempts_max != 0 &&
+        r->attempts - r->retried >= request->attempts_max) {
         return IDEM_FAILED;
     }
     return IDEM_STARTED;
@@ -225,7 +237,8 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
     must(d->code == 0);
     if (is_own(c)) {
         must(d->change == IDEM_CHANGE_NONE);
-        must(d->verdict == (enum idem_verdict)r->status);
+        must(d->verdict ==
+             (r->retry ? IDEM_BUSY : (enum idem_verdict)r->status));
         return;
     }
     if (c->op.u.begin.join_fence != 0) {
@@ -238,11 +251,15 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
         must(d->verdict == verdict);
     }
     if (d->verdict == IDEM_BUSY) {
-        must((d->lease_left_ms > 0) == !lease_is_over(c));
+        must((d->lease_left_ms > 0) == (!r->retry && !lease_is_over(c)));
     }
     if (d->verdict != IDEM_STARTED) {
-        /* Only the end of a lease is ever noted on the way. */
+        /* Only the end of a lease is ever noted on the way, and that it cannot
+         * be as late as it is. */
         must(d->change == IDEM_CHANGE_NONE ||
+             (d->verdict == IDEM_BUSY && d->next.fence == r->fence &&
+              d->next.status == r->status &&
+              d->next.lease_end_ms < r->lease_end_ms) ||
              (r->status == IDEM_STATUS_IN_PROGRESS && lease_is_over(c) &&
               d->next.by_lease && d->next.fence == r->fence));
         return;
@@ -257,7 +274,9 @@ static void check_begin(const struct case_of *c, const struct idem_decision *d)
     must(d->next.result_len == 0 && !d->next.result.not_kept);
     if (r != NULL && r->status == IDEM_STATUS_IN_PROGRESS && !is_expired(c)) {
         must(d->takeover && d->next.history[0].fence == r->fence);
-        must(d->next.history[0].end == IDEM_PAST_TAKEN_OVER);
+        must(d->next.history[0].end ==
+             (r->retry ? IDEM_PAST_RETRIED : IDEM_PAST_TAKEN_OVER));
+        must(d->next.in_doubt == r->fence);
     }
 }
 
@@ -275,14 +294,19 @@ static void check_owner(const struct case_of *c, const struct idem_decision *d)
     must(d->next.attempts == r->attempts);
     must(memcmp(d->next.nonce, r->nonce, 16) == 0);
     if (c->op.verb == IDEM_OP_END) {
-        must(r->status == IDEM_STATUS_IN_PROGRESS ||
+        must((r->status == IDEM_STATUS_IN_PROGRESS && !r->retry) ||
              (r->by_lease && c->op.u.end.status != IDEM_STATUS_RELEASED));
-        must(d->next.status == c->op.u.end.status && !d->next.by_lease);
+        must(idem_record_status(&d->next) == c->op.u.end.status &&
+             !d->next.by_lease);
         return;
     }
-    must(r->status == IDEM_STATUS_IN_PROGRESS && d->next.status == r->status);
+    must(r->status == IDEM_STATUS_IN_PROGRESS && !r->retry &&
+         d->next.status == r->status && !d->next.retry);
     if (c->op.verb == IDEM_OP_RENEW) {
-        must(d->next.lease_end_ms >= r->lease_end_ms);
+        /* Or what no right clock can have written is mended. */
+        must(d->next.lease_end_ms >= r->lease_end_ms ||
+             d->next.lease_end_ms - r->lease_ms >
+                 c->now.store_ms + c->now.store_err_ms);
     }
 }
 
@@ -303,6 +327,7 @@ static void check_resolve(const struct case_of *c,
                           const struct idem_decision *d)
 {
     const struct idem_record *r = c->found;
+    bool reopens = c->op.u.resolve.outcome.status == IDEM_STATUS_RETRY;
 
     must(d->code == 0 || d->code == IDEM_ENOTFOUND || d->code == IDEM_ELOST ||
          d->code == IDEM_EINVALID);
@@ -311,11 +336,16 @@ static void check_resolve(const struct case_of *c,
     }
     must(r->fence == c->op.fence && d->next.fence == r->fence);
     must(r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
+         (reopens && r->status == IDEM_STATUS_COMPLETED) ||
          (r->status == IDEM_STATUS_IN_PROGRESS &&
           (lease_is_over(c) || r->lease_end_ms == IDEM_NEVER ||
-           (r->expected_ms != 0 && c->now.store_ms > r->expected_ms))));
-    must(d->next.status == c->op.u.resolve.outcome.status);
-    must(!is_own(c) && d->next.history[0].end == IDEM_PAST_RESOLVED);
+           (r->retry && !reopens) ||
+           (!reopens && c->op.u.resolve.flags == IDEM_RESOLVE_FORCE))));
+    must(idem_record_status(&d->next) == c->op.u.resolve.outcome.status);
+    must(!is_own(c) && d->next.history[0].end ==
+                           (reopens ? IDEM_PAST_REOPENED : IDEM_PAST_RESOLVED));
+    must(!reopens ||
+         (d->next.expires_ms == IDEM_NEVER && d->next.fingerprint.len == 0));
 }
 
 /* What is written can be read again, and is about the same key. */

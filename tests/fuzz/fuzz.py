@@ -38,6 +38,7 @@ TOP = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "lib"))
 sys.path.insert(0, str(HERE))
 
+import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
@@ -257,9 +258,9 @@ def mutate(patch, target, work):
     tree = work / "tree"
     for part in ("include", "src", "lambda", "cli"):
         shutil.copytree(TOP / part, tree / part)
-    command = ["patch", "-p1", "--batch", "--silent", "-d", tree, "-i", patch]
-    must_run(command)
-    names = re.findall(r"^\+\+\+ b/(\S+\.c)", patch.read_text(), re.M)
+    refusal = patches.apply(patch, tree)
+    assert refusal is None, "it no longer applies:\n" + refusal
+    names = [name for name in patches.names(patch) if name.endswith(".c")]
     assert names, "it changes no source file"
     objects = [work / f"{number}.o" for number in range(len(names))]
     for name, output in zip(names, objects):
@@ -332,9 +333,8 @@ def add_target(side, target):
 
 
 def add_mutant(side, patch):
-    text = patch.read_text(encoding="utf-8")
-    target = re.search(r"^Target: (\S+)$", text, re.M)[1]
-    wrong = " ".join(text.split("Target:")[0].split())
+    target = patches.fields(patch)["Target"]
+    wrong = patches.sentence(patch)
     result = side.later(hunt, patch, target)
 
     def dies():
@@ -350,8 +350,7 @@ def add_mutant(side, patch):
 @tap.test
 def each_target_has_a_defect_to_find():
     """For each target a defect is planted that it must find."""
-    texts = [patch.read_text(encoding="utf-8") for patch in PATCHES]
-    hunted = {re.search(r"^Target: (\S+)$", t, re.M)[1] for t in texts}
+    hunted = {patches.fields(patch)["Target"] for patch in PATCHES}
     tap.equal(sorted(set(TARGETS) - hunted), [])
 
 

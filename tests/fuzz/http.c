@@ -75,7 +75,7 @@ static void read_head(struct idem_slice meta)
 static void set_codes(struct tape *tape)
 {
     enum idem_http_outcome outcome =
-        (enum idem_http_outcome)take_up_to(tape, 4);
+        (enum idem_http_outcome)take_up_to(tape, 6);
     struct idem_slice codes = take_rest(tape);
     struct idem_http_outcomes before;
     struct idem_http_outcomes after;

@@ -312,7 +312,7 @@ static void resolve(struct life *life, struct tape *tape)
     outcome.text = idem_str("reason");
     rc = model_resolve(m, fence, status, content, life->now_ms);
     must(idem_resolve(life->store, scope_of(key), key_of(key), fence,
-                      idem_str("ann"), &outcome, NULL) == rc);
+                      idem_str("ann"), &outcome, /* flags= */ 0, NULL) == rc);
     life->counters.resolved += memcmp(&before, m, sizeof(before)) != 0;
 }
 

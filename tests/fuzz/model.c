@@ -33,6 +33,13 @@ static void set_lease_end(struct model *m, int64_t end_ms)
     m->expires_ms = open_expiry(m, end_ms);
 }
 
+/* An attempt that may have done the work is not forgotten before its time. */
+static int64_t released_for(const struct model *m)
+{
+    return m->doubtful && m->retention_ms > RELEASED_MS ? m->retention_ms
+                                                        : RELEASED_MS;
+}
+
 static void set_status(struct model *m, enum idem_status status, int content,
                        int64_t now_ms)
 {
@@ -42,7 +49,7 @@ static void set_status(struct model *m, enum idem_status status, int content,
     m->decided = false;
     m->expires_ms =
         status == IDEM_STATUS_COMPLETED  ? later(now_ms, m->retention_ms)
-        : status == IDEM_STATUS_RELEASED ? later(now_ms, RELEASED_MS)
+        : status == IDEM_STATUS_RELEASED ? later(now_ms, released_for(m))
                                          : IDEM_NEVER;
 }
 
@@ -57,7 +64,9 @@ static void start(struct model *m, const struct claim *claim, int owner,
     m->decided = false;
     m->content = -1;
     m->lease_ms = claim->lease_ms;
-    m->retention_ms = claim->retention_ms;
+    if (m->attempts == 1 || m->retention_ms < claim->retention_ms) {
+        m->retention_ms = claim->retention_ms; /* The longest of the life. */
+    }
     m->overdue_ms =
         claim->expect_ms == 0 ? IDEM_NEVER : later(now_ms, claim->expect_ms);
     set_lease_end(m, later(now_ms, claim->lease_ms));
@@ -191,12 +200,12 @@ int model_resolve(struct model *m, uint64_t fence, enum idem_status status,
     if (m->status == IDEM_STATUS_COMPLETED ||
         m->status == IDEM_STATUS_RELEASED ||
         (m->status == IDEM_STATUS_IN_PROGRESS && !lease_is_over(m, now_ms) &&
-         m->lease_end_ms != IDEM_NEVER && now_ms <= m->overdue_ms)) {
+         m->lease_end_ms != IDEM_NEVER)) {
         return IDEM_EINVALID;
     }
+    m->doubtful = false;
     set_status(m, status, content, now_ms);
     m->decided = true;
-    m->doubtful = false;
     m->owner = NOBODY;
     return 0;
 }

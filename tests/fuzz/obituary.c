@@ -117,6 +117,7 @@ static void bury_work(struct tape *tape, struct idem_attempt *attempt)
     struct run_options options = {.store = NULL};
     struct run run = {.options = &options};
     struct keeper_order order = {.kind = KEEPER_START};
+    const struct child_end end = {.exit_status = 0};
     struct idem_answer *before;
     struct idem_answer *after;
     bool had = look(&before);
@@ -133,7 +134,7 @@ static void bury_work(struct tape *tape, struct idem_attempt *attempt)
         order.task.token[take_u8(tape) % strlen(order.task.token)] ^= 1;
         own = false;
     }
-    obituary_of_work(&run, &order, ran, "it died");
+    obituary_of_work(&run, &order, ran ? &end : NULL, "it died");
     must(look(&after) == had);
     if (!had) {
         return;

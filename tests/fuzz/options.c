@@ -118,6 +118,30 @@ static const char *next_value(char **argv, int argc, int *at)
     return argv[(*at)++];
 }
 
+/* The option that @name of @len bytes means: its whole name, or the start of one
+ * only. OPTIONS: help or version. -1: none, or more than one. */
+static int option_of(const char *name, size_t len)
+{
+    static const char *const common[] = {"help", "version"};
+    int found = -1;
+    int fits = 0;
+    int i;
+
+    for (i = 0; i < OPTIONS + 2; i++) {
+        const char *whole = i < OPTIONS ? table[i].name : common[i - OPTIONS];
+
+        if (strncmp(whole, name, len) != 0) {
+            continue;
+        }
+        if (strlen(whole) == len) {
+            return i < OPTIONS ? i : OPTIONS;
+        }
+        found = i < OPTIONS ? i : OPTIONS;
+        fits++;
+    }
+    return fits == 1 ? found : -1;
+}
+
 static void read_long(struct reading *r, char **argv, int argc, int *at)
 {
     const char *name = argv[*at - 1] + 2;
@@ -125,26 +149,23 @@ static void read_long(struct reading *r, char **argv, int argc, int *at)
     const char *value = name[len] == '=' ? name + len + 1 : NULL;
     int i;
 
-    for (i = 0; i < OPTIONS; i++) {
-        if (strlen(table[i].name) != len ||
-            strncmp(table[i].name, name, len) != 0) {
-            continue;
-        }
-        if (is_flag(i)) {
-            r->bad = r->bad || value != NULL;
-            meet(r, i, "");
-            return;
-        }
-        value = value != NULL ? value : next_value(argv, argc, at);
-        if (value == NULL) {
-            r->bad = true;
-        } else {
-            meet(r, i, value);
-        }
+    i = option_of(name, len);
+    if (i < 0 || i == OPTIONS) {
+        r->help = i == OPTIONS && value == NULL;
+        r->bad = r->bad || !r->help;
         return;
     }
-    r->help = strcmp(name, "help") == 0;
-    r->bad = r->bad || !r->help;
+    if (is_flag(i)) {
+        r->bad = r->bad || value != NULL;
+        meet(r, i, "");
+        return;
+    }
+    value = value != NULL ? value : next_value(argv, argc, at);
+    if (value == NULL) {
+        r->bad = true;
+    } else {
+        meet(r, i, value);
+    }
 }
 
 static void read_letters(struct reading *r, char **argv, int argc, int *at)
@@ -155,7 +176,7 @@ static void read_letters(struct reading *r, char **argv, int argc, int *at)
         const char *which = strchr("aqkn", *letters);
 
         if (which == NULL) {
-            r->help = *letters == 'h';
+            r->help = *letters == 'h' || *letters == 'V';
             r->bad = !r->help;
         } else if (*which == 'a' || *which == 'q') {
             meet(r, *which == 'a' ? ALL : QUIET, "");

@@ -117,6 +117,12 @@ void take_record(struct tape *tape, struct idem_record *ret_record)
         }
     }
     take_body(tape, &r->input, &r->input_len, r->input_digest);
+    if (r->status == IDEM_STATUS_IN_PROGRESS && (flags & 16) != 0) {
+        r->retry = true;
+        r->by_lease = false;
+    }
+    r->retried = (flags & 32) != 0 ? 1 : 0;
+    r->in_doubt = (flags & 64) != 0 ? r->fence : 0;
     must(idem__record_fault(r) == NULL);
 }
 
@@ -132,6 +138,8 @@ static bool same_numbers(const struct idem_record *a,
            a->expected_ms == b->expected_ms && a->ended_ms == b->ended_ms &&
            a->expires_ms == b->expires_ms &&
            a->retention_ms == b->retention_ms && a->by_lease == b->by_lease &&
+           a->retry == b->retry && a->retried == b->retried &&
+           a->in_doubt == b->in_doubt &&
            a->result.not_kept == b->result.not_kept &&
            a->result_len == b->result_len && a->input_len == b->input_len &&
            a->history_len == b->history_len;
@@ -141,7 +149,7 @@ static bool same_past(const struct idem_past *a, const struct idem_past *b)
 {
     return same_bytes(a->owner, b->owner) && a->fence == b->fence &&
            a->started_ms == b->started_ms && a->ended_ms == b->ended_ms &&
-           a->end == b->end;
+           a->end == b->end && a->was == b->was;
 }
 
 bool same_record(const struct idem_record *a, const struct idem_record *b)

@@ -99,6 +99,8 @@ static int end_it(struct idem_attempt *attempt,
         return idem_fail(attempt, outcome->text, &outcome->result, NULL);
     case IDEM_STATUS_RELEASED:
         return idem_release(attempt, outcome->text, NULL);
+    case IDEM_STATUS_RETRY:
+        return idem_retry(attempt, outcome->text, NULL);
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:
         break;
@@ -111,10 +113,10 @@ static void end(struct caller *c, struct caller_held *held)
     static const enum idem_status ends[] = {
         IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED, IDEM_STATUS_RELEASED,
         IDEM_STATUS_RELEASED,  IDEM_STATUS_RELEASED, IDEM_STATUS_RELEASED,
-        IDEM_STATUS_FAILED,    IDEM_STATUS_UNKNOWN,
+        IDEM_STATUS_FAILED,    IDEM_STATUS_UNKNOWN,  IDEM_STATUS_RETRY,
     };
     char bytes[RESULT_LEN];
-    struct idem_outcome outcome = choose_outcome(c, ends[below(c, 8)], bytes);
+    struct idem_outcome outcome = choose_outcome(c, ends[below(c, 9)], bytes);
     struct call_id id = write_end(&c->writer, held->key.name, held->id,
                                   held->attempt->fence, &outcome);
 
@@ -151,7 +153,7 @@ static void resolve(struct caller *c, const struct caller_key *key,
     struct call_id id =
         write_resolve(&c->writer, key->name, fence, who, &outcome);
     int rc = idem_resolve(c->store, idem_str(""), idem_str(key->name), fence,
-                          idem_str(who), &outcome, NULL);
+                          idem_str(who), &outcome, /* flags= */ 0, NULL);
 
     write_answer(&c->writer, id, rc, NULL, NULL);
 }

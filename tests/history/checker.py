@@ -174,8 +174,9 @@ def change_left(story, rng):
     places = story.answers("BUSY")
     at = pick(rng, [a for a in places if fields(story.lines[a])["left"].isdigit()])
     if at is not None:
-        left = int(fields(story.lines[at])["left"]) + rng.choice((-1000, 1000))
-        story.lines[at] = with_field(story.lines[at], "left", max(left, 0))
+        left = int(fields(story.lines[at])["left"])
+        left += rng.choice((-1000, 1000)) if left >= 1000 else 1000
+        story.lines[at] = with_field(story.lines[at], "left", left)
     return at
 
 

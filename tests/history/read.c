@@ -68,9 +68,11 @@ static bool read_status(const char *text, int64_t *ret)
 {
     int64_t status;
 
-    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RELEASED;
+    for (status = IDEM_STATUS_IN_PROGRESS; status <= IDEM_STATUS_RETRY;
          status++) {
-        if (strcmp(text, idem_status_name((enum idem_status)status)) == 0) {
+        const char *name = idem_status_name((enum idem_status)status);
+
+        if (name != NULL && strcmp(text, name) == 0) {
             *ret = status;
             return true;
         }
@@ -197,6 +199,7 @@ static const struct verb_name {
     {"fail", VERB_END, IDEM_STATUS_FAILED},
     {"release", VERB_END, IDEM_STATUS_RELEASED},
     {"unknown", VERB_END, IDEM_STATUS_UNKNOWN},
+    {"retry", VERB_END, IDEM_STATUS_RETRY},
     {"renew", VERB_RENEW, 0},
     {"expire", VERB_EXPIRE, 0},
     {"get", VERB_GET, 0},

@@ -62,12 +62,15 @@ static void new_attempt(struct step *step)
     const struct op *op = step->op;
     struct state *s = &step->s;
 
+    if (s->attempts == 0 || s->retention < op->retention) {
+        s->retention = op->retention; /* The longest of the life. */
+    }
     s->status = IDEM_STATUS_IN_PROGRESS;
+    s->reopened = false;
     s->attempts++;
     s->nonce = op->nonce;
     s->policy = (uint8_t)op->policy;
     s->lease = op->lease;
-    s->retention = op->retention;
     s->boot = (uint16_t)op->boot;
     set_span(step, op->lease, s->lease_end);
     set_span(step, op->expect == 0 ? IDEM_NEVER : op->expect, s->overdue);
@@ -87,6 +90,7 @@ static void start_life(struct step *step)
 
     if (s->status != IDEM_STATUS_RELEASED || (step->guess & EXPIRED) != 0) {
         s->attempts = 0;
+        s->retried = 0;
         s->silent = false;
     }
     new_attempt(step);
@@ -130,7 +134,7 @@ static void begin_over(struct step *step)
 
     if (s->policy == IDEM_HOLD || op->policy == IDEM_HOLD) {
         close_record(step, IDEM_STATUS_UNKNOWN);
-    } else if (op->cap != 0 && s->attempts >= op->cap) {
+    } else if (op->cap != 0 && s->attempts - s->retried >= op->cap) {
         close_record(step, IDEM_STATUS_FAILED);
     } else if ((step->guess & LOOKS) != 0) {
         step->answer = IDEM_BUSY;
@@ -140,6 +144,22 @@ static void begin_over(struct step *step)
     }
 }
 
+/* Its attempt, or a person, has said so: no policy, cap or lease is asked. */
+static void run_again(struct step *step)
+{
+    struct state *s = &step->s;
+
+    if ((step->guess & LOOKS) != 0) {
+        step->answer = IDEM_BUSY;
+        step->busy_for_none = true;
+        return;
+    }
+    if (s->reopened) {
+        s->print = step->op->print;
+    }
+    take_over(step);
+}
+
 static void begin(struct step *step)
 {
     const struct op *op = step->op;
@@ -147,7 +167,9 @@ static void begin(struct step *step)
     bool looks = (step->guess & LOOKS) != 0;
 
     if (s->status != 0 && s->nonce == op->nonce) {
-        step->answer = s->status; /* What an earlier copy of it did. */
+        /* What an earlier copy of it did. */
+        step->answer = s->status == IDEM_STATUS_RETRY ? IDEM_BUSY : s->status;
+        step->busy_for_none = s->status == IDEM_STATUS_RETRY;
         step->takeover = s->silent;
     } else if (s->status == 0 || s->status == IDEM_STATUS_RELEASED ||
                (step->guess & EXPIRED) != 0) {
@@ -160,8 +182,11 @@ static void begin(struct step *step)
                s->print != op->print) {
         step->answer = IDEM_MISMATCH;
     } else if (looks && (step->guess & GONE) != 0 &&
-               s->status == IDEM_STATUS_IN_PROGRESS) {
+               (s->status == IDEM_STATUS_IN_PROGRESS ||
+                s->status == IDEM_STATUS_RETRY)) {
         step->answer = IDEM_RELEASED;
+    } else if (s->status == IDEM_STATUS_RETRY) {
+        run_again(step);
     } else if (s->status != IDEM_STATUS_IN_PROGRESS) {
         step->answer = s->status; /* REPLAY, FAILED, UNKNOWN. */
     } else if ((step->guess & OVER) == 0) {
@@ -182,8 +207,27 @@ static bool already_said(const struct step *step)
         return false;
     }
     return s->status == IDEM_STATUS_RELEASED ||
-           s->status == IDEM_STATUS_UNKNOWN ||
+           s->status == IDEM_STATUS_UNKNOWN || s->status == IDEM_STATUS_RETRY ||
            (s->content == op->content && s->text == op->text);
+}
+
+/* How long what is recorded is kept after its end. */
+static int64_t kept_for(const struct step *step)
+{
+    const struct state *s = &step->s;
+    bool doubt = s->silent && s->retention > released_retention;
+
+    switch (step->op->as) {
+    case IDEM_STATUS_COMPLETED:
+        return s->retention;
+    case IDEM_STATUS_RELEASED:
+        return doubt ? s->retention : released_retention;
+    case IDEM_STATUS_RETRY:
+        return s->policy == IDEM_RERUN && !s->reopened ? s->retention
+                                                       : IDEM_NEVER;
+    default:
+        return IDEM_NEVER;
+    }
 }
 
 static void record(struct step *step)
@@ -196,11 +240,7 @@ static void record(struct step *step)
     s->content = op->content;
     s->text = op->text;
     s->boot = (uint16_t)op->boot;
-    set_span(step,
-             op->as == IDEM_STATUS_COMPLETED  ? s->retention
-             : op->as == IDEM_STATUS_RELEASED ? released_retention
-                                              : IDEM_NEVER,
-             s->expires);
+    set_span(step, kept_for(step), s->expires);
 }
 
 static void end(struct step *step)
@@ -214,6 +254,7 @@ static void end(struct step *step)
     } else if (s->status == IDEM_STATUS_IN_PROGRESS ||
                (s->by_lease && step->op->as != IDEM_STATUS_RELEASED)) {
         record(step);
+        s->retried += s->status == IDEM_STATUS_RETRY;
         step->answer = ANSWER_OK;
     } else {
         step->answer = ANSWER_LOST;
@@ -274,11 +315,18 @@ static bool may_resolve(const struct step *step)
 {
     const struct state *s = &step->s;
 
+    if (step->op->as == IDEM_STATUS_RETRY) {
+        if (s->status == IDEM_STATUS_COMPLETED) {
+            return true;
+        }
+        if (s->status == IDEM_STATUS_RETRY) {
+            return false;
+        }
+    }
     return s->status == IDEM_STATUS_FAILED ||
-           s->status == IDEM_STATUS_UNKNOWN ||
+           s->status == IDEM_STATUS_UNKNOWN || s->status == IDEM_STATUS_RETRY ||
            (s->status == IDEM_STATUS_IN_PROGRESS &&
-            ((step->guess & (OVER | LATE)) != 0 ||
-             s->lease_end[0] == IDEM_NEVER));
+            ((step->guess & OVER) != 0 || s->lease_end[0] == IDEM_NEVER));
 }
 
 static void resolve(struct step *step)
@@ -304,10 +352,15 @@ static void resolve(struct step *step)
         step->answer = same ? ANSWER_INVALID : ANSWER_LOST;
         return;
     }
+    s->silent = false;
+    s->reopened = op->as == IDEM_STATUS_RETRY;
     record(step);
     s->nonce = op->nonce;
     s->resolved_by = op->who;
-    s->silent = false;
+    if (s->reopened) {
+        s->retried = s->attempts;
+        s->print = WORD_NONE;
+    }
 }
 
 static void import(struct step *step)
@@ -317,6 +370,8 @@ static void import(struct step *step)
     bool released = s->status == IDEM_STATUS_RELEASED && op->fence > s->fence;
     bool counts = s->status != 0 && !released && (step->guess & EXPIRED) == 0;
     int64_t found = s->status != 0 ? s->fence : 0;
+    bool doubt = released && s->silent && (step->guess & EXPIRED) == 0;
+    int64_t retention = doubt ? s->retention : 0;
 
     step->answer = ANSWER_OK;
     if (counts || (step->guess & LATE) != 0) {
@@ -331,7 +386,8 @@ static void import(struct step *step)
     s->content = op->content;
     s->text = op->text;
     s->print = op->print;
-    s->retention = op->retention;
+    s->silent = doubt;
+    s->retention = op->retention > retention ? op->retention : retention;
     s->fence = op->fence > found ? op->fence : found + 1;
     s->fence_known = true;
     s->first = true;

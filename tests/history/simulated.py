@@ -49,7 +49,7 @@ def add_mode(mode):
             count, found, slowest = histories.explained(CHECK, path, undecided=undecided)
             tap.equal(count, number)
             ops += found
-            assert slowest < (60 if tap.LONG else 1) or tap.SANITIZED, f"one took {slowest} s"
+            assert slowest < (60 if tap.LONG else 4) or tap.SANITIZED, f"one took {slowest} s"
         assert ops >= 8 * 100 * schedules, ops
         print(f"{mode}: {schedules} histories of 8 clients, {ops} operations")
 
@@ -58,7 +58,7 @@ def add_mode(mode):
         return  # Nothing is known of its clocks: a long one has too many orders.
     tap.add(
         f"{mode}: what 8 clients are answered in a long one is explained, "
-        "each in less than a second",
+        "each in less than four seconds",
         long_ones_are_explained,
     )
 

@@ -11,7 +11,7 @@ enum {
 
 void spec_start(struct state *state)
 {
-    static_assert(sizeof(*state) == 3 * 16 + 4 * 8 + 6 * 4 + 8, "no padding");
+    static_assert(sizeof(*state) == 3 * 16 + 4 * 8 + 7 * 4 + 12, "no padding");
 
     memset(state, 0, sizeof(*state));
     state->fence_known = true;

@@ -174,6 +174,7 @@ struct call_id write_end(struct writer *writer, const char *key,
         [IDEM_STATUS_FAILED] = "fail",
         [IDEM_STATUS_UNKNOWN] = "unknown",
         [IDEM_STATUS_RELEASED] = "release",
+        [IDEM_STATUS_RETRY] = "retry",
     };
     struct call_id id = start(writer, key, names[outcome->status]);
 
@@ -255,7 +256,7 @@ static void show(struct writer *writer, const struct idem_record *record,
         return; /* A record that is none. */
     }
     add(writer, " attempts=%u status=%s policy=%s", record->attempts,
-        idem_status_name(record->status),
+        idem_status_name(idem_record_status(record)),
         policy_name(record->on_expired_lease));
     if (content && record->status == IDEM_STATUS_COMPLETED) {
         add_content(writer, &record->result);

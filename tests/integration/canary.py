@@ -138,7 +138,7 @@ def hashed_keys_are_not_told():
     for args in (
         ("watch", "--once", "--json", "--hook", "cat >>hook"),
         ("watch", "--once", "--metrics", "metrics.prom"),
-        ("resolve", KEY, "-s", SCOPE, "--release", "--reason", "died"),
+        ("resolve", KEY, "-s", SCOPE, "--force", "--release", "--reason", "died"),
     ):
         done = store(*args, env=env)
         told.add(args[0], done.stdout if args[0] == "watch" else done.stderr)

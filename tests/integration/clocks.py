@@ -1,8 +1,10 @@
 """Clocks that jump, and hosts that sleep, under real processes."""
 
 import contextlib
+import json
 import os
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -27,7 +29,7 @@ class Clocks:
         if SANITIZED:
             self.env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
         with open(self.path, "wb") as f:
-            f.write(bytes(24))
+            f.write(bytes(32))
 
     def move(self, wall=0, boot=0, monotonic=0):
         """Move them by so many milliseconds, under everybody's eyes."""
@@ -35,6 +37,20 @@ class Clocks:
         self.moved = [before + more for before, more in zip(self.moved, by)]
         with open(self.path, "r+b") as f:
             f.write(struct.pack("<3q", *self.moved))
+
+
+    def keep_right(self, how):
+        """What adjtimex() says of them: "yes", "no", or "denied"."""
+        with open(self.path, "r+b") as f:
+            f.seek(24)
+            f.write(struct.pack("<q", ("yes", "no", "denied").index(how)))
+
+
+def reboot(b):
+    """What the store was used in before was another boot."""
+    with sqlite3.connect(b.file("idem.db")) as db:
+        db.execute("UPDATE idem_clock SET boot_id = randomblob(16)")
+    db.close()
 
 
 def keeper_of(process):
@@ -127,6 +143,40 @@ def a_host_that_slept_starts_nothing_more(b):
     equal(fences, sorted(fences))
     equal((b.record("k")["status"], b.record("k")["attempts"]), ("completed", 2))
     print(f"# slept for {slept_ms} ms of the boot clock, 0 ms of the monotonic one")
+
+
+@case(rows=[22])
+def a_clock_that_is_ahead_at_a_boot_expires_nothing(b):
+    """Three days ahead for one command, and right after the next boot: an order of two
+    days' retention is not charged again, unless the clock was said to be right. Then
+    the store's time is set back."""
+    clocks = Clocks(b)
+    pay = ("echo effect >> ledger", "--retention", "2d")
+    for n, how in enumerate(("no", "denied", "yes")):
+        key = f"order-{how}"
+        clocks.keep_right("yes")
+        equal(b.run(key, *pay, env=clocks.env).status, 0)
+        reboot(b)
+        clocks.move(wall=3 * DAY)
+        clocks.keep_right(how)
+        equal(b.run(f"other-{how}", "true", env=clocks.env).status, 0)
+        watched = b("watch", "--once", "--json", env=clocks.env)
+        contains(watched.stdout, b'"clock"', b'"jump_ms"')
+        equal(watched.status, 1)
+        contains(b("doctor", env=clocks.env).stdout, b"warn  clock: at this boot")
+        reboot(b)
+        clocks.move(wall=-3 * DAY)
+        clocks.keep_right("yes")
+        equal(b.run(key, *pay, env=clocks.env).status, 0)
+        # The control: what is said to be right is believed, here for good.
+        equal((how, b.effects()), (how, n + 1 + (how == "yes")))
+    told = json.loads(b("store", "set-clock", "--yes", "--json", env=clocks.env).stdout)
+    assert DAY < told["from_ms"] - told["to_ms"] < 4 * DAY, told
+    effects = b.effects()
+    equal(b.run("order-yes", *pay, env=clocks.env).status, 0)
+    equal(b.effects(), effects)
+    reboot(b)
+    equal(b("store", "check", env=clocks.env).stdout.count(b"clock"), 0)
 
 
 if __name__ == "__main__":

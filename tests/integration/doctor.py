@@ -54,7 +54,7 @@ def what_is_wrong_is_found():
     time.sleep(0.05)
     late = {"work": ["warn"]}
     equal(doctor(store)[:2], (0, late))
-    equal(store("resolve", "late", "--release", "--reason", "x").status, 0)
+    equal(store("resolve", "late", "--force", "--release", "--reason", "x").status, 0)
 
     os.chmod("idem.db", 0o644)
     equal(doctor(store)[:2], (0, {"mode": ["warn"]}))

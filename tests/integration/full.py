@@ -1,9 +1,12 @@
-"""A full disk: what was begun is ended, nothing new is begun, and an outcome that
-is too long for what is left is kept elsewhere, or without its output."""
+"""A full disk, and a limit on the size of files: what was begun is ended, nothing new
+is begun, and an outcome that is too long for what is left is kept elsewhere, or
+without its output."""
 
 import contextlib
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 
@@ -160,6 +163,108 @@ def a_file_system_without_room_for_a_reserve(b):
         d.fill()
         begin_until_full(b)
         equal(b("complete", env={"IDEM_TOKEN": token}).status, 0)
+
+
+# ---- A limit on the size of files --------------------------------------------
+
+PAGE = 4096
+
+
+def run_limited(b, key, size):
+    """A run, none of whose processes may make a file longer than @size."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    script = f"echo $IDEM_KEY >> ledger; head -c {5 * PAGE} /dev/urandom"
+    return b.run(key, script, "--lease", "4s", preexec_fn=limit)
+
+
+@case
+def a_limit_on_files_ends_nobody(b):
+    """Where the store comes to `ulimit -f`, no runner dies of SIGXFSZ, and what has
+    run is on record, or in the journal until it is."""
+    equal(b.run("first", "true").status, 0)
+    log = b.file("idem.db-wal")
+    statuses = {}
+    for n in range(6):
+        limit = os.path.getsize(log) + 3 * n * PAGE
+        statuses[f"k{n}"] = run_limited(b, f"k{n}", limit).status
+    print(f"# {statuses}")
+    assert set(statuses.values()) <= {0, 69, 73, 80}, statuses
+    assert 0 in statuses.values() and set(statuses.values()) != {0}, statuses
+    b("reconcile")
+    for key in b.read("ledger").split():
+        equal((key, b.record(key)["status"]), (key, "completed"))
+
+
+@case
+def the_limit_is_the_commands_own(b):
+    """What idem run starts dies of SIGXFSZ as it would without idem."""
+    script = "ulimit -f 1; exec head -c 100000 /dev/zero > big"
+    bare = subprocess.run(["sh", "-c", script], cwd=b.path, check=False)
+    equal(bare.returncode, -signal.SIGXFSZ)
+    equal(b.run("k", script).status, 128 + signal.SIGXFSZ)
+
+
+SMALL = ("256k", "300k", "512k", "1m", "2m", "8m")
+
+
+def answered(got, *statuses):
+    """It came to an end, by itself, with one of these."""
+    assert got.status in statuses, got
+
+
+@case(rows=[33])
+def a_small_disk_ends_nobody_late(b):
+    """Full before the claim, under an attempt, or under a command: each verb answers,
+    what ended is on record or in the journal, and doctor does not say that all is
+    well."""
+    for n, size in enumerate(SMALL):
+        key = f"k{n}"
+        with disk(b, size) as d:
+            answered(b("begin", "-k", "first", timeout=60), 0, 73)
+            token = b("begin", "-k", key, "--lease", "1h").stdout.decode().strip()
+            d.fill()
+            answered(b("begin", "-k", "more", timeout=60), 73)
+            answered(b.run("more", EFFECT, timeout=60), 73)
+            equal(b.effects(), 0)
+            answered(b("doctor", timeout=60), 73, 74, 78)
+            if token:
+                got = b("complete", "--token", token, "--result", "r", timeout=60)
+                answered(got, 0, 80)
+            d.free()
+            answered(b("reconcile", timeout=60), 0)
+            if token:
+                equal((size, b.record(key)["status"]), (size, "completed"))
+            got = b.run("filled", f"head -c 99999999 /dev/zero >{d.path}/filler; echo done", timeout=60)
+            answered(got, 0, 73, 80)
+            d.free() if os.path.exists(os.path.join(d.path, "filler")) else None
+            answered(b("reconcile", timeout=60), 0)
+            if got.status != 73:
+                equal((size, b.record("filled")["status"]), (size, "completed"))
+        os.rmdir(d.path)
+
+
+@case(rows=[33])
+def a_limit_on_files_is_a_full_disk(b):
+    """Under ulimit -f nobody dies of a signal: what may not grow is full, and an
+    outcome is on record or in the journal."""
+    for blocks in (8, 16, 32, 48, 64, 100):
+        key = f"k{blocks}"
+        b.run(f"other{blocks}", "head -c 20000 /dev/zero")
+        line = f"ulimit -f {blocks}; exec idem run -k {key} -- sh -c 'echo effect >>ledger'"
+        got = subprocess.run(["bash", "-c", line], cwd=b.path, capture_output=True, env={
+            **os.environ, "HOME": b.path, "IDEM_STORE": b.idem.store,
+            "IDEM_JOURNAL_DIR": b.file("journal"), "PATH": b.path + ":" + os.environ["PATH"],
+        })  # fmt: skip
+        ran = b.effects()
+        assert got.returncode in (0, 73, 80), got
+        b.write("ledger", "")
+        equal((blocks, ran), (blocks, 0 if got.returncode == 73 else 1))
+        equal(b("reconcile").status, 0)
+        record = b.record(key)
+        equal(record and record["status"], None if ran == 0 else "completed")
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def without(path, *command):
 
 @test
 def what_is_missing_is_named():
-    """Without nginx, or without the module, it says which package has it."""
+    """Without nginx, or without the module, it says where to get it."""
     shutil.copy(PROGRAM, "idem")  # Beside which there is no module.
     idem = [os.path.abspath("idem"), "gateway", *USUAL]
     got = without("/usr/sbin/nginx", *idem)
@@ -182,7 +182,7 @@ def what_is_missing_is_named():
     if os.path.exists(module):
         script = f"mount -t tmpfs none {os.path.dirname(module)}; exec \"$@\""
     got = run(["unshare", "--mount", "sh", "-c", script, "sh", *idem, "--nginx", "/bin/true"])
-    says(got, 78, "apt install libnginx-mod-http-idempotency")
+    says(got, 78, "libnginx-mod-http-idempotency that tools/package")
 
 
 @test

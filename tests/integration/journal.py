@@ -361,8 +361,8 @@ def a_store_that_moved_is_followed(b):
 
 @case
 def a_journal_belongs_to_its_user(b):
-    """One that others may write to is used by no command; and nothing is made where
-    nothing is to be kept."""
+    """One that others may write to is used by no command, and each says so; and nothing
+    is made where nothing is to be kept."""
     equal(b.run("k", "true", env=own(b)).status, 0)
     assert not has_journal(b)
     equal(reconcile(b), ([], b""))
@@ -373,7 +373,15 @@ def a_journal_belongs_to_its_user(b):
     got = b("reconcile", env=own(b))
     equal(got.status, 77)
     contains(got.stderr, b"chmod 700")
-    equal(b.run("l", "true", env=own(b)), (0, b"", b""))
+    for rule in ("auto", "always"):
+        got = b.run(f"l-{rule}", "true", env=own(b, IDEM_JOURNAL=rule))
+        equal(got[:2], (0, b""))
+        contains(got.stderr, b"chmod 700", b"outcomes cannot be kept there")
+    if os.geteuid() == 0:
+        os.chmod(b.file("journal"), 0o700)
+        os.chown(b.file("journal"), 65534, -1)
+        contains(b.run("m", "true", env=own(b)).stderr, b"belongs to another user (65534)")
+    equal(os.listdir(b.file("journal")), [])
     equal(b.run("k", "true", env=own(b, IDEM_JOURNAL="sometimes")).status, 64)
 
 

@@ -18,25 +18,12 @@ import sys
 import termios
 import time
 
-from box import Terminal, at_terminal, case, contains, finish, is_gone, locked
+from box import Terminal, at_terminal, case, children_of, contains, finish
+from box import is_gone, locked
 from patience import PATIENCE, until
 from tap import LONG, PROGRAM, equal, kill_session, main, skip
 
 # ---- Who is there ------------------------------------------------------------
-
-
-def children_of(pid):
-    """The processes whose parent is @pid, as {pid: name}."""
-    found = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8") as f:
-                before, _, after = f.read().rpartition(")")
-        except OSError:
-            continue
-        if int(after.split()[1]) == pid:
-            found[int(entry)] = before.partition("(")[2]
-    return found
 
 
 def keeper_of(process):
@@ -265,7 +252,7 @@ def a_killed_keeper_takes_its_work_along(b):
     os.kill(keeper_of(runner), signal.SIGKILL)
     got = finish(runner)
     equal((got.status, at_work_for(b, "k")), (137, []))
-    contains(got.stderr, b"its keeper")
+    contains(got.stderr, b"its supervisor")
     equal(b.record("k")["status"], "unknown")
 
 
@@ -566,14 +553,16 @@ def gigabytes_take_no_memory(b):
 
 @case(rows=[67])
 def outputs_that_take_nothing_lose_nothing(b):
-    """/dev/full and closed descriptors: it runs once, and a replay has it all."""
+    """/dev/full and closed descriptors: it runs once, says that its output is lost
+    (81), and a replay has it all."""
     script = "echo effect >> ledger; echo out; echo err >&2; exit 3"
     command = shlex.join([PROGRAM, "run", "-k", "K", "--", "sh", "-c", script])
-    for number, to in enumerate((">/dev/full 2>&1", ">&- 2>&- <&-", ">&-", "2>&-")):
+    streams = {">/dev/full 2>&1": 81, ">&- 2>&- <&-": 81, ">&-": 81, "2>&-": 3}
+    for number, (to, status) in enumerate(streams.items()):
         line = command.replace("K", f"k{number}", 1)
         env = {**os.environ, "IDEM_STORE": b.idem.store}
         done = subprocess.run(["sh", "-c", f"{line} {to}"], cwd=b.path, env=env)
-        equal(done.returncode, 3)
+        equal((to, done.returncode), (to, status))
         equal(b.run(f"k{number}", script), (3, b"out\n", b"err\n"))
     equal(b.effects(), 4)
 

@@ -53,6 +53,20 @@ def exported():
     return set(re.findall(r" [A-Z] (\w+)$", done.stdout.decode(), re.M))
 
 
+ARCHIVE = os.path.join(session.BUILD, "libidem.a")
+
+
+@test
+def the_archive_has_no_names_of_others():
+    """Every symbol of libidem.a begins with idem_: a program that is linked with it may
+    use all others."""
+    done = run(["nm", "-g", "--defined-only", ARCHIVE])
+    equal(done.status, 0)
+    symbols = re.findall(r" [A-Z] (\w+)$", done.stdout.decode(), re.M)
+    assert len(symbols) > 200, len(symbols)
+    equal([name for name in symbols if not name.startswith("idem_")], [])
+
+
 def declared_else():
     """Return the inline functions and structs of the public headers."""
     text = "".join(read(h) for h in glob.glob(TOP + "/include/**/*.h", recursive=True))
@@ -106,6 +120,14 @@ def pages_are_well_formed():
     if shutil.which("mandoc") is None:
         skip("mandoc is not installed")
     equal([line for page in PAGES for line in lint_complaints(f"{MAN}/{page}")], [])
+
+
+@test
+def the_first_page_leads_everywhere():
+    """idem(1) names every page of a command and every page about a subject."""
+    told = re.findall(r"^\.Xr (\S+) (\d)", PAGES["idem.1"].split("\n.Sh SEE ALSO\n")[1], re.M)
+    wanted = {p for p in PAGES if re.fullmatch(r"idem-.*\.[17]", p)}
+    equal(wanted - {f"{name}.{section}" for name, section in told}, set())
 
 
 @test

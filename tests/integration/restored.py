@@ -28,6 +28,13 @@ def put_back(b):
         to.write(f.read())
 
 
+def forget_how_new(b):
+    """Take the time of the newest commit out of the lock file."""
+    with open(b.file("idem.db-lock"), "r+b") as f:
+        f.seek(64)
+        f.write(bytes(32))
+
+
 def marked(b, *options):
     got = b("store", "mark-restored", "--yes", "--json", *options)
     equal((got.status, got.stderr), (0, b""))
@@ -81,8 +88,8 @@ def a_copy_is_put_back(b):
 
 @case(rows=[32])
 def unnoticed_and_unmarked(b):
-    """The control: without the lock file nothing notices the copy, and without the
-    mark the work runs twice at once, under fences that come again."""
+    """The control: where nothing notices the copy, and without the mark, the work runs
+    twice at once, under fences that come again."""
     b("begin", "-k", "k", "--lease", "2s", "--on-expired-lease", "rerun")
     first = b.record("k")["fence"]
     back_up(b)
@@ -92,7 +99,7 @@ def unnoticed_and_unmarked(b):
         got = b.run("k", "exit 75", "--on-expired-lease", "rerun", "--fingerprint", "none")
         fences.append(b.record("k")["fence"])
         put_back(b)
-        os.unlink(b.file("idem.db-lock"))
+        forget_how_new(b)
     equal(got.status, 75)
     equal(fences, [first + 1, first + 1])
 

@@ -15,9 +15,9 @@ from tap import Idem, add, equal, main, note, skip
 
 TABLE = "shared"
 LAYOUT = "powertools-typescript"
-# The shortest lease, what a taker of ours waits beyond the end of one, and what
+# The shortest lease on a table, what a taker of ours waits beyond the end of one, and what
 # Powertools is told to wait beyond one of ours.
-LEASE, MARGIN, CLOCKS = 2, 2, 2
+LEASE, MARGIN, CLOCKS = 4, 2, 2
 
 
 class Sides:
@@ -178,7 +178,7 @@ def what_is_over_is_retaken(both):
     from us, and by us from them; the loser is told."""
     ours = both.started("h1", "--lease", f"{LEASE}s")
     equal(both.theirs("h1")["executed"], False)
-    kept = both.started("h2", "--lease", "2s", "--retention", "2s")
+    kept = both.started("h2", "--lease", f"{LEASE}s", "--retention", f"{LEASE}s")
     equal(both.end("complete", kept, "--result", "1").status, 0)
     both.theirs("h3", remaining_ms=300)
     equal(both.begin("h3")[0], 75)

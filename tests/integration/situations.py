@@ -297,6 +297,8 @@ def section(number, situation, lines):
 
 VOLATILE = [
     (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\d{4}-\d\d-\d\d [\d:]+ [A-Z]+\b", "TIME"),
+    (r"\b\d+(m\d+s|h\d+m|d\d+h)\b", "DURATION"),
     (r"\b1[6-9]\d{11}(\d{3})?\b", "FENCE"),
     (r"\b\d+(\.\d+)? ?(ms|s|m|h|d)\b", "DURATION"),
     (r"[0-9a-f]{8}-[0-9a-f]{16}-\d-[0-9a-f]{16}", "ENTRY"),

@@ -179,7 +179,7 @@ def a_healthy_table_is_healthy():
     status, findings = checked({})
     equal((status, grades(findings)), (0, {}))
     equal(sorted(findings), sorted(["table", "key", "index", "billing", "replicas",
-                                    "protection", "ttl", "backups", "clock", "right"]))
+                                    "protection", "ttl", "backups", "clock", "right", "bodies"]))
 
 
 @test

@@ -268,6 +268,7 @@ class Chance:
             item["ttl"] = {"N": "4102444800"}
         if self.random.random() < 0.2:
             item["body"] = self.b()
+            item["made"] = {"N": str(self.random.randrange(3))}
         return item
 
     def condition(self, absent):
@@ -290,6 +291,9 @@ class Chance:
 
     def delete(self):
         body = {"TableName": TABLE, "Key": self.key(), **self.condition(absent=False)}
+        if self.random.random() < 0.3:
+            body["ConditionExpression"] = "made = :m"
+            body["ExpressionAttributeValues"] = {":m": {"N": str(self.random.randrange(3))}}
         if self.random.random() < 0.5:
             body["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         return "DeleteItem", body
@@ -331,6 +335,15 @@ class Chance:
 
     def walk(self):
         limit = self.random.randrange(1, 8)
+        if self.random.random() < 0.2:
+            return "Scan", {
+                "TableName": TABLE,
+                "ConsistentRead": True,
+                "Limit": limit,
+                "FilterExpression": "attribute_not_exists(lim)",
+                "ProjectionExpression": "id,made,#s",
+                "ExpressionAttributeNames": {"#s": "scope"},
+            }
         if self.random.random() < 0.5:
             return "Scan", {
                 "TableName": TABLE,

@@ -25,20 +25,23 @@ from tap import PROGRAM, Idem, Result, add, environment, equal, main, run, skip,
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 REGEN = os.environ.get("IDEM_REGEN") == "1"
 COMMANDS = [
-    "run", "begin", "complete", "fail", "release", "unknown", "renew", "show",
-    "list", "resolve", "stats", "watch", "doctor", "top", "ui", "reconcile", "store",
+    "run", "begin", "complete", "fail", "release", "retry", "unknown", "renew",
+    "show", "list", "resolve", "reopen", "stats", "watch", "doctor", "top", "ui", "reconcile", "store",
     "export", "import", "purge", "limit", "key", "gateway", "lambda",
     "consume", "completion",
 ]  # fmt: skip
 
 # What differs from one run to the next, and what is put in its place.
+SPAN = rb"[\d.]+(?:ms|s|m|h|d|y)(?:\d+[smhd])?"  # 2.1s, 3h20m
 MASKS = [
     (rb"idem1\.[A-Za-z0-9_+/=-]+", b"TOKEN"),
     (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", b"TIME"),
-    (rb"TIME, in \d+(ms|s|m|h|d)", b"TIME, in DURATION"),
-    (rb"TIME, \d+(ms|s|m|h|d) ago", b"TIME, DURATION ago"),
-    (rb"TIME  -?\d+(ms|s|m|h|d) *", b"TIME  LEFT     "),
-    (rb"runs \d+(ms|s|m|h|d) more", b"runs DURATION more"),
+    (rb"TIME, in " + SPAN, b"TIME, in DURATION"),
+    (rb"TIME, " + SPAN + rb" ago", b"TIME, DURATION ago"),
+    (rb"TIME  -?" + SPAN + rb" *", b"TIME  LEFT     "),
+    (rb"runs \d+ s more", b"runs DURATION more"),
+    (rb"runs " + SPAN + rb" more", b"runs DURATION more"),
+    (rb"renewed " + SPAN + rb" ago, " + SPAN + rb" left", b"renewed AGO, LEFT"),
     (rb'"lease_left_ms":\d+', b'"lease_left_ms":MS'),
     (rb"\b1[0-9]{12}\b", b"NUMBER"),
 ]
@@ -299,7 +302,7 @@ BAD_USAGE = [
     (["begin", "--key-file", "/dev/null"], "no key"),
     (["begin", "--key-file", "/dev/zero"], "1 to 255 bytes"),
     (["begin", "--key-file", "/"], "directory"),
-    (["begin", "-k", "a", "operand"], "idem run"),
+    (["begin", "-k", "a", "operand"], "idem run -k KEY"),
     (KEY + ["--scope", LONG], "at most 255 bytes"),
     (KEY + ["--owner", LONG], "at most 255 bytes"),
     (KEY + ["--owner", ""], "must not be empty"),
@@ -307,6 +310,13 @@ BAD_USAGE = [
     (KEY + ["--leese", "5s"], "did you mean --lease"),
     (KEY + ["-z"], "no option -z"),
     (KEY + ["-\xff"], "no option -\\xc3"),
+    (KEY + ["--wai"], "--wai may be --wait, --wait-then-run: type more of it"),
+    (["list", "--fields", "key,nothing"], '"nothing" is not a field; there are'),
+    (["list", "--sort", "key,exit"], "--sort: sort by one field"),
+    (["list", "--sort", "-"], '"" is not a field; there are status'),
+    (["list", "--color", "sometimes"], "one of auto, always, never"),
+    (["show", "escaped:a\\n"], "every backslash as"),
+    (["show", "escaped:"], "a key of 1 to 255 bytes follows"),
     (KEY + ["--json=yes"], "takes no value"),
     (KEY + ["--json", "-j"], "given twice"),
     (KEY + ["--max-attempts", "-1"], "from 0 to 4294967295"),
@@ -328,7 +338,7 @@ BAD_USAGE = [
     (KEY + ["--store", ""], "must not be empty"),
     (["complete"], "IDEM_TOKEN"),
     (["complete", "--token", ""], "must not be empty"),
-    (["complete", "operand"] + TOKEN, "--result"),
+    (["complete", "operand"] + TOKEN, "--token TOKEN"),
     (["complete", "--exit", "256"] + TOKEN, "from 0 to 255"),
     (["complete", "--content-type", LONG] + TOKEN, "at most 255 bytes"),
     (["complete", "--result", "@/no/such"] + TOKEN, "No such file"),
@@ -338,7 +348,7 @@ BAD_USAGE = [
     (["release"], "IDEM_TOKEN"),
     (["release", "--note", "x" * 4097] + TOKEN, "at most 4096 bytes"),
     (["unknown"], "IDEM_TOKEN"),
-    (["unknown", "operand"] + TOKEN, "--note"),
+    (["unknown", "operand"] + TOKEN, "--token TOKEN"),
     (["renew"], "IDEM_TOKEN"),
     (["renew", "--lease", "1s"] + TOKEN, "from 2s"),
     (["show"], "which key"),
@@ -380,8 +390,8 @@ BAD_USAGE = [
     (["lambda", "invoke", "-", "--time", "0"], "from 1ms to"),
     (["lambda", "invoke", "/no/such"], "No such file"),
     (["lambda", "telex"], "sources"),
-    (["completion"], "bash or zsh"),
-    (["completion", "fish"], "bash or zsh"),
+    (["completion"], "bash, zsh or fish"),
+    (["completion", "tcsh"], "bash, zsh or fish"),
 ] + [
     (KEY + ["--lease", lease], "from 2s to 36525d, or never")
     for lease in [
@@ -449,8 +459,10 @@ def keys_are_bytes():
         shown = json.loads(idem("show", "--json", "--", name).stdout)
         got = os.fsencode(shown["key"]) if shown["key"] is not None else None
         equal(got or bytes.fromhex(shown["key_hex"]), name)
-        text = idem("show", "--", name).stdout
-        assert all(c == 10 or 32 <= c < 127 for c in text), text
+        text = idem("show", "--", name).stdout.decode()
+        assert all(c == "\n" or c.isprintable() or c == "\u0301" for c in text), text
+        typed = text.splitlines()[0].removeprefix("key").strip(" ") if name != b" " else name
+        equal(idem("show", "--", typed).stdout.decode().splitlines()[1], text.splitlines()[1])
     listed = [json.loads(line) for line in idem("list", "--json").stdout.splitlines()]
     equal(len(listed), 20)
 
@@ -627,7 +639,7 @@ def readers_make_no_store():
     ]:  # fmt: skip
         result = Idem()(*args)
         equal((args, result.status, result.stdout), (args, 78, b""))
-        assert b"idem begin" in result.stderr
+        assert b"idem store create makes one" in result.stderr
         equal(os.listdir(), [])
 
 
@@ -954,26 +966,260 @@ def a_terminal_gets_more():
     assert "\rpurged 1" in seen and seen.endswith("purged 1 record\n"), seen
 
 
+@test
+def colour_is_forced_or_forbidden():
+    """--color goes before NO_COLOR, that before CLICOLOR_FORCE, that before CLICOLOR."""
+    idem = Idem()
+    equal(idem("fail", "--token", begin(idem, "-k", "a")).status, 0)
+    for args, env, painted in [
+        ([], {}, False),
+        (["--color=always"], {"NO_COLOR": "1"}, True),
+        ([], {"CLICOLOR_FORCE": "1"}, True),
+        ([], {"CLICOLOR_FORCE": "0"}, False),
+        ([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
+        (["--color", "never"], {"CLICOLOR_FORCE": "1"}, False),
+    ]:
+        equal(b"\x1b[31m" in idem("list", *args, env=env).stdout, painted)
+    for args, env, painted in [
+        ([], {}, True),
+        ([], {"CLICOLOR": "0"}, False),
+        (["--color=never"], {}, False),
+    ]:
+        equal("\x1b[31m" in on_terminal(idem, "list", *args, env=env), painted)
+
+
+@test
+def a_terminal_gets_local_time_and_ages():
+    """On a terminal times are local and columns fit; in a pipe they are UTC."""
+    idem = Idem()
+    begin(idem, "-k", "schlüssel")
+    env = {"TZ": "XYZ-5"}
+    seen = on_terminal(idem, "show", "schlüssel", env=env)
+    assert re.search(r"started +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d XYZ, [\d.]+m?s ago", seen), seen
+    piped = idem("show", "schlüssel", env=env).stdout.decode()
+    assert re.search(r"started +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z, ", piped), piped
+    head, row = on_terminal(idem, "list").splitlines()
+    assert "AGE" in head and "STARTED" not in head and row.endswith("schlüssel"), head
+    equal(head.index("KEY"), row.index("schlüssel"))
+    assert len(head) <= 80, head
+
+
+@test
+def a_pager_is_used_where_one_is_named():
+    """Help and lists go through $PAGER on a terminal, and nowhere else."""
+    idem = Idem()
+    begin(idem, "-k", "a")
+    pager = {"PAGER": "sed s/^/paged:/"}
+    for args in [["list"], ["list", "--help"], ["help", "run"]]:
+        seen = on_terminal(idem, *args, env=pager)
+        assert all(line.startswith("paged:") for line in seen.splitlines()), seen
+        assert b"paged:" not in idem(*args, env=pager).stdout
+        assert "paged:" not in on_terminal(idem, *args, env={**pager, "IDEM_PAGER": ""})
+
+
+def listed(idem, *args):
+    """The keys that a list has, in its order."""
+    return idem("list", "--fields", "key", *args).stdout.decode().splitlines()
+
+
+@test
+def a_list_is_chosen_and_sorted():
+    """Filters, fields, order and the newest of a list."""
+    idem = Idem()
+    for n, code in enumerate([3, 0, 1, 0]):
+        idem("run", "-k", f"order-{n}", "--", "sh", "-c", f"exit {code}")
+    equal(idem("fail", "--token", begin(idem, "-k", "bad")).status, 0)
+    begin(idem, "-k", "open")
+
+    equal(sorted(listed(idem, "--failed")), ["bad", "order-0", "order-2"])
+    equal(sorted(listed(idem, "--match", "order-[01]")), ["order-0", "order-1"])
+    equal(listed(idem, "--limit", "2"), ["bad", "open"])
+    equal(listed(idem, "--sort", "key", "--limit", "2"), ["bad", "open"])
+    equal(listed(idem, "--sort=-key", "--match", "o*", "--limit", "2"), ["order-3", "order-2"])
+    equal(listed(idem, "--sort", "-exit", "--limit", "1"), ["order-0"])
+    equal(len(listed(idem, "--since", "1h")), 6)
+    time.sleep(0.05)
+    equal(listed(idem, "--since", "1ms"), [])
+
+    rows = idem("list", "--match", "order-0", "--fields", "key,status,exit").stdout
+    equal(rows, b"order-0\tcompleted\t3\n")
+    rows = idem("list", "--match", "order-0", "--json", "-f", "exit,key").stdout
+    equal(json.loads(rows), {"key": "order-0", "exit_status": 3})
+
+
+@test
+def the_version_is_where_people_look_for_it():
+    """-V, --version and version say the same, and so does every command."""
+    idem = Idem()
+    wanted = idem("--version").stdout
+    assert wanted.startswith(b"idem 0."), wanted
+    for args in [["-V"], ["version"], ["run", "--version"], ["list", "-V"]]:
+        equal(idem(*args), (0, wanted, b""))
+
+
+# ---- Changes in JSON, and before they are made -------------------------------
+
+
+@test
+def what_is_changed_is_told_in_json():
+    """Each command that ends, extends or decides answers with --json."""
+    idem = Idem()
+    for n, (args, status) in enumerate(
+        [
+            (["complete", "--result", "secret"], "completed"),
+            (["fail", "--error", "no"], "failed"),
+            (["release"], "released"),
+            (["unknown"], "unknown"),
+            (["retry"], "retry"),
+            (["renew", "--lease", "5m"], "in_progress"),
+        ]
+    ):
+        token = begin(idem, "-k", f"k{n}")
+        got = idem(*args, "--token", token, "--json")
+        told = json.loads(got.stdout)
+        equal((got.status, told["key"], told["status"]), (0, f"k{n}", status))
+        assert b"secret" not in got.stdout
+    assert 290000 < told["lease_left_ms"] <= 300000, told
+    decide = ["resolve", "--release", "--reason", "x", "--json"]
+    told = json.loads(idem(*decide, "k1", "--dry-run").stdout)
+    equal((told["before"], told["after"], told["changed"]), ("failed", "released", False))
+    equal(json.loads(idem(*decide, "k1").stdout)["changed"], True)
+    rows = idem(*decide, "--status", "unknown").stdout.splitlines()
+    equal([json.loads(row)["changed"] for row in rows], [False])
+    rows = idem(*decide, "--status", "unknown", "--yes").stdout.splitlines()
+    equal([json.loads(row)["key"] for row in rows], ["k3"])
+
+
+@test
+def a_failure_may_have_a_result():
+    """What fail is given is replayed by run, with its exit status."""
+    idem = Idem()
+    token = begin(idem, "-k", "a")
+    done = idem("fail", "--token", token, "--error", "x", "-r", "no funds\n", "--exit", "7")
+    equal(done, (0, b"", b""))
+    equal(idem("run", "-k", "a", "--fingerprint", "none", "--", "true")[:2], (7, b"no funds\n"))
+    equal(record(idem, "a")["status"], "failed")
+
+
+@test
+def purge_tells_before_it_deletes():
+    """--dry-run counts what is past its retention, and leaves it there."""
+    idem = Idem()
+    for key, kept in [("a", "1s"), ("b", "1s"), ("c", "1h")]:
+        token = begin(idem, "-k", key, "--retention", kept, "--lease", "never")
+        equal(idem("complete", "--token", token).status, 0)
+    time.sleep(1.1)
+    for _ in range(2):
+        told = idem("purge", "--dry-run").stdout
+        equal(told, b"would have purged 2 records; nothing was changed\n")
+    told = json.loads(idem("purge", "-n", "--json").stdout)
+    equal((told["purged"], told["dry_run"]), (2, True))
+    equal(idem("purge").stdout, b"purged 2 records\n")
+
+
+# ---- Configuration files -----------------------------------------------------
+
+
+def configure(text, mode=0o600, directory=".config/idem"):
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, "idem.conf")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return os.path.abspath(path)
+
+
+@test
+def a_file_has_defaults():
+    """Options of a file hold until the environment or a flag says otherwise."""
+    idem = Idem()
+    configure("[run]\nretention = 30d\non-expired-lease = rerun\n[list]\nlimit = 1\n")
+    idem("run", "-k", "a", "--", "true")
+    idem("run", "-k", "b", "--retention", "1h", "--", "true")
+    equal(record(idem, "a")["retention_ms"], 30 * 86400000)
+    equal(record(idem, "a")["on_expired_lease"], "rerun")
+    equal(record(idem, "b")["retention_ms"], 3600000)
+    equal(len(idem("list").stdout.splitlines()), 1)
+    equal(idem("run", "--help").status, 0)
+
+    here = f"sqlite:{os.path.abspath('other.db')}"
+    configure(f"store = {here}\n", directory="xdg/idem")
+    env = {"XDG_CONFIG_HOME": os.path.abspath("xdg"), "IDEM_STORE": None}
+    equal(idem("begin", "-k", "only-there", env=env).status, 0)
+    equal(idem("show", "only-there").status, 1)
+    equal(idem("show", "only-there", "--store", here).status, 0)
+
+
+@test
+def a_file_that_cannot_be_trusted_is_refused():
+    """78, with the file, the line and what to do; nothing is run."""
+    idem = Idem()
+    for text, mode, wanted in [
+        ("[run]\nkey = x\n", 0o600, ':2: a file may not set what names an operation: "key"'),
+        ("[run]\nleese = 1s\n", 0o600, ':2: there is no option "leese"; see: man idem.conf'),
+        ("[run]\nlease = x\n", 0o600, ':2: the value cannot be used: "x"'),
+        ("quiet = yes\n", 0o620, ": others may write it; chmod go-w "),
+        ("quiet = yes\n", 0o602, ": others may write it; chmod go-w "),
+    ]:
+        path = configure(text, mode)
+        got = idem("run", "-k", "a", "--", "touch", "effect")
+        equal(got.status, 78)
+        assert path + wanted in got.stderr.decode(), got.stderr
+    assert not os.path.exists("effect")
+    equal(idem("run", "--help").status, 0)
+
+
+@test
+def root_reads_only_what_is_roots():
+    """A user's file does not decide for root: sudo keeps the user's home."""
+    if os.geteuid() != 0:
+        skip("not root")
+    idem = Idem()
+    path = configure("[run]\nkey = x\n")
+    os.chown(path, 65534, 65534)
+    equal(idem("run", "-k", "a", "--", "true").status, 0)
+
+
 # ---- Completion ------------------------------------------------------------
+
+
+def fill_for_completion(idem):
+    """Keys of all kinds; one that a shell would run if it were not quoted."""
+    for key in ["order-1", "order-2", "$(touch no)"]:
+        begin(idem, "-k", key)
+    begin(idem, "-k", "x", "--scope", "shop")
+
+
+def where_idem_is(idem):
+    path = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
+    return environment({"IDEM_STORE": idem.store, "PATH": path})
 
 
 @test
 def bash_completes():
     """In bash, commands, options, choices and command lines are completed."""
-    script = Idem()("completion", "bash")
+    idem = Idem()
+    script = idem("completion", "bash")
     equal((script.status, script.stderr), (0, b""))
+    fill_for_completion(idem)
     with open("idem.bash", "wb") as f:
         f.write(script.stdout)
     for line, wanted in [
         ("idem ru", ["run"]),
-        ("idem re", ["reconcile", "release", "renew", "resolve"]),
+        ("idem re", ["reconcile", "release", "renew", "reopen", "resolve", "retry"]),
         ("idem help sh", ["show"]),
         ("idem begin --on", ["--on-expired-lease"]),
         ("idem begin --on-expired-lease ", ["hold", "rerun"]),
         ("idem begin --on-expired-lease = r", ["rerun"]),
-        ("idem begin -k ", []),
+        ("idem begin -k none", []),
         ("idem begin -k x --js", ["--json"]),
         ("idem completion z", ["zsh"]),
+        ("idem show or", ["order-1", "order-2"]),
+        ("idem show $", ["\\$\\(touch\\", "no\\)"]),
+        ("idem begin -k order-1", ["order-1"]),
+        ("idem list --scope ", ["shop"]),
+        ("idem list --sort st", ["started", "status"]),
+        ("idem list --status un", ["unknown"]),
         ("idem run -k x -- basenam", ["basename"]),
         ("idem complete --res", ["--result"]),
     ]:
@@ -984,8 +1230,31 @@ def bash_completes():
             f"COMP_CWORD={len(words) - 1}; "
             'COMPREPLY=(); _idem; printf "%s\\n" ${COMPREPLY[@]+"${COMPREPLY[@]}"}'
         )
-        got = run(["bash", "-c", program])
+        got = run(["bash", "-c", program], env=where_idem_is(idem))
         offered = sorted(set(got.stdout.decode().split()))
+        equal((line, got.stderr, offered), (line, b"", wanted))
+
+
+@test
+def fish_completes():
+    """In fish, commands, options, choices, keys and scopes are completed."""
+    if shutil.which("fish") is None:
+        skip("fish is not here")
+    idem = Idem()
+    fill_for_completion(idem)
+    for line, wanted in [
+        ("idem ru", ["run"]),
+        ("idem begin --on-e", ["--on-expired-lease"]),
+        ("idem begin --on-expired-lease ", ["hold", "rerun"]),
+        ("idem completion z", ["zsh"]),
+        ("idem show or", ["order-1", "order-2"]),
+        ("idem list --scope ", ["shop"]),
+        ("idem list --sort st", ["started", "status"]),
+        ("idem run -k x -- basenam", ["basename"]),
+    ]:
+        program = f"idem completion fish | source; complete -C {shlex.quote(line)}"
+        got = run(["fish", "--no-config", "-c", program], env=where_idem_is(idem))
+        offered = sorted(row.split("\t")[0] for row in got.stdout.decode().splitlines())
         equal((line, got.stderr, offered), (line, b"", wanted))
 
 

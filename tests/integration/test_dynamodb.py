@@ -4,9 +4,12 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 
 import counting
 import dynamo
@@ -201,6 +204,38 @@ def needs_few_requests():
             any_of_three(without_index, [("PutItem", 1), ("PutItem", 1)])
 
 
+def requests_of(counted, env, *args, status=0):
+    """(the operations of one command, what it printed)"""
+    counted.take()
+    got, out, err = program(*args, env=env)
+    assert got == status, (args, got, err)
+    return [each[0] for each in counted.take()], out.decode().strip()
+
+
+@test
+def each_step_needs_what_the_page_says():
+    """By hand a begin is one request, an end by token two, a takeover two."""
+    begin = ("begin", "--on-expired-lease", "rerun", "-k")
+    with table("local") as url, counting.proxy(url) as counted:
+        price(counted, 10001, "on")  # A server that has just begun is slow.
+        with machine(counted.url, "&clock=host") as env:
+            for end in ("complete", "fail", "release", "unknown"):
+
+                def by_token(mark, end=end):
+                    began, token = requests_of(counted, env, *begin, f"{end}{mark}")
+                    ended, _ = requests_of(counted, dict(env, IDEM_TOKEN=token), end)
+                    return began, ended
+
+                any_of_three(by_token, (["PutItem"], ["GetItem", "PutItem"]))
+
+            def takeover(mark):
+                requests_of(counted, env, *begin, f"t{mark}", "--lease", "5s")
+                time.sleep(7.5)  # The lease, and two seconds for the clocks.
+                return requests_of(counted, env, *begin, f"t{mark}")[0]
+
+            any_of_three(takeover, ["PutItem", "PutItem"])
+
+
 @test
 def commands_inherit_nothing():
     """A command has the descriptors that its caller gave it, and none of ours."""
@@ -221,9 +256,23 @@ def a_short_lease_is_renewed_in_time():
         ends = (program("run", "--lease", "4s", "-k", f"long-{n}", "--", "sleep", "2.5", env=env)
                 for n in range(5))
         assert any(status == 0 for status, _, _ in ends)
-        status, _, err = program("run", "--lease", "2s", "-k", "no", "--", "true", env=env)
-        equal(status, 69)
-        assert b"give it more time with --lease" in err, err
+
+
+@test
+def a_lease_that_carries_nothing_is_refused():
+    """What leaves no time to run anything is refused before anything is asked; the
+    message says how long it was, and how long it must be."""
+    with machine(f"http://127.0.0.1:{dynamo.free_port()}") as env:
+        for verb in (("run", "-k", "a", "--", "true"), ("begin", "-k", "a")):
+            for lease in ("2s", "3999ms"):
+                status, _, err = program(verb[0], "--lease", lease, "--on-expired-lease",
+                                         "rerun", *verb[1:], env=env)
+                equal((status, b"the shortest is 4000 ms" in err), (64, True))
+                assert (b"2000 ms" if lease == "2s" else b"3999 ms") in err, err
+        status, _, err = program("consume", "--queue", "http://127.0.0.1:9/q", "--lease", "2s",
+                                 "--", "true", env=env)
+        equal((status, err),
+              (64, b"idem: --lease 2s is too short for this store; the shortest is 4s\n"))
 
 
 def race(prefixes):
@@ -310,6 +359,23 @@ def five_megabytes_come_back():
                     {"TableName": TABLE, "Key": {"id": parts[7]["id"]}})
         gone = program(*work[:4], "cat", f.name, env=env)
         equal((gone[0], gone[1]), (74, b""))
+
+
+@test
+def operators_are_told_soon_that_the_service_does_not_answer():
+    """Where a service takes connections and answers nothing, a verb of an operator
+    gives up after three seconds, and names the cause."""
+    verbs = (["list"], ["show", "a"], ["purge"], ["stats"], ["export"], ["store", "check"],
+             ["doctor"], ["resolve", "a", "--release", "--reason", "x"])
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with machine(url) as env:
+            for verb in verbs:
+                status, out, err = program(*verb, env=env)
+                told = re.search(rb"timed out after (\d+)\.\d s waiting for DynamoDB \((.*)/\)",
+                                 out + err)
+                equal((verb, status, told is not None), (verb, 69, True))
+                equal((told[1], told[2]), (b"3", url.encode()))
 
 
 @test(rows=[24])

@@ -606,25 +606,75 @@ def a_stream_that_ends_early_is_no_end(b):
 
 
 @case(rows=[67])
-def a_stdout_that_takes_nothing_changes_nothing(b):
-    """With stdout closed, full or without a reader the work is done and kept."""
+def a_stdout_without_a_reader_changes_nothing(b):
+    """A reader that went away wants no more: the status stays the command's."""
     script = f"head -c 300000 /dev/zero; {EFFECT}; echo err >&2; exit 6"
     read_end, no_reader = os.pipe()
     os.close(read_end)
+    for _ in range(2):
+        equal(b.run("k", script, stdout=no_reader)[::2], (6, b"err\n"))
+        equal(b.effects(), 1)
+    os.close(no_reader)
+    equal((len(b.run("k", script).stdout), b.effects()), (300000, 1))
+
+
+@case(rows=[67])
+def a_stdout_that_takes_nothing_is_81(b):
+    """With stdout full or closed the outcome is kept, and the loss is told."""
+    script = f"head -c 300000 /dev/zero; {EFFECT}; echo err >&2; exit 6"
     with open("/dev/full", "wb") as full:
         ways = {
-            "pipe": {"stdout": no_reader},
-            "full": {"stdout": full},
-            "closed": {"preexec_fn": lambda: os.close(1)},
+            "full": ({"stdout": full}, b"No space left on device"),
+            "closed": ({"preexec_fn": lambda: os.close(1)}, b"Bad file descriptor"),
         }
-        for n, (key, popen) in enumerate(ways.items(), 1):
-            equal(b.run(key, script, **popen)[::2], (6, b"err\n"))
+        for n, (key, (popen, why)) in enumerate(ways.items(), 1):
+            said = (
+                b"err\nidem: cannot write to standard output: " + why + b"; the "
+                b"outcome is on record; write its output again with: idem show "
+                b"--output " + key.encode() + b"\n"
+            )
+            equal(b.run(key, script, **popen)[::2], (81, said))
             equal(b.effects(), n)
             status, stdout, stderr = b.run(key, script)
             equal((status, len(stdout), stderr), (6, 300000, b"err\n"))
-            equal(b.run(key, script, **popen)[::2], (6, b"err\n"))
+            equal(b.run(key, script, **popen)[::2], (81, said))
             equal(b.effects(), n)
-    os.close(no_reader)
+
+
+@case
+def output_that_is_not_kept_is_81(b):
+    """Above --max-output the bytes are gone, and that is said."""
+    with open("/dev/full", "wb") as full:
+        got = b.run("k", "head -c 5000 /dev/zero", "--max-output", "1k", stdout=full)
+    equal(got.status, 81)
+    contains(got.stderr, b"standard output: No space left on device; the outcome is")
+    contains(got.stderr, b"on record without its output, and part of that is lost")
+
+
+@case
+def what_is_not_on_record_goes_before_81(b):
+    """A full stdout hides neither 75 nor 80, and needs output to be noticed."""
+    lost = (
+        f'echo x; {PROGRAM} release --token "$IDEM_TOKEN" && '
+        f"{PROGRAM} begin -k d >/dev/null"
+    )
+    with open("/dev/full", "wb") as full:
+        equal(b.run("a", "echo x; exit 75", stdout=full).status, 75)
+        equal(b.run("b", "echo x; kill -9 $$", stdout=full).status, 137)
+        equal(b.run("c", "exit 0", stdout=full).status, 0)
+        got = b.run("d", lost, stdout=full)
+    equal(got.status, 80)
+    contains(got.stderr, b"standard output: No space left on device; part of the")
+
+
+@case
+def a_story_tells_of_a_full_stdout(b):
+    """The command's own status is in the story, beside 81."""
+    with open("/dev/full", "wb") as full:
+        got = b.run("k", "echo x; exit 3", "--status-file", b.file("s"), stdout=full)
+    told = json.loads(b.read("s"))
+    equal((got.status, told["idem_status"], told["exit_status"]), (81, 81, 3))
+    equal(told["error"], "cannot write to standard output")
 
 
 @case

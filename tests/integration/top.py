@@ -57,7 +57,8 @@ def what_is_open_is_shown_live():
     is resolved goes away, and q gives the terminal back as it was."""
     store = Idem()
     begin(store, "live")
-    begin(store, "late-\x1b[2J-\u2028", "--expect", "1ms")
+    late = "late-\x1b[2J-\u2028"
+    begin(store, late, "--expect", "1ms")
     equal(store("fail", "--token", "-", "--error", "x", input=begin(store, "bad")).status, 0)
     time.sleep(0.05)
     screen = Screen(store, 12, 90, "--every", "200ms")
@@ -67,7 +68,7 @@ def what_is_open_is_shown_live():
         equal([line.split()[0] for line in lines[4:]], ["overdue", "failed", "in_progress"])
         assert all(len(line) <= 90 and "\x1b" not in line for line in lines), lines
         assert "late-\\x1b[2J" in lines[4], lines
-        equal(store("resolve", "--overdue", "--release", "--reason", "x", "--yes").status, 0)
+        equal(store("resolve", late, "--force", "--release", "--reason", "x").status, 0)
         until = time.monotonic() + PATIENCE
         while "0 overdue" not in lines[0]:
             assert time.monotonic() < until, lines
@@ -96,6 +97,23 @@ def it_fits_into_a_small_window():
     finally:
         screen.close()
     equal(store("top").status, 64)
+
+
+@test
+def it_ends_in_the_background():
+    """timeout(1) puts it in the background: there it draws, and ends when told to."""
+    store = Idem()
+    begin(store, "a")
+    master, slave = pty.openpty()
+    done = subprocess.run(
+        ["setsid", "-c", "sh", "-c", f"timeout 1 {PROGRAM} top; echo ended with $?"],
+        stdin=slave, stdout=slave, stderr=slave, timeout=PATIENCE, check=False,
+        env=environment({"IDEM_STORE": store.store, "TERM": "xterm"}))
+    os.close(slave)
+    seen = os.read(master, 65536)
+    os.close(master)
+    equal(done.returncode, 0)
+    assert b"ended with 124" in seen, seen
 
 
 if __name__ == "__main__":

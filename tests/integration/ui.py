@@ -79,12 +79,12 @@ def filled():
         equal(done.status, 0)
         return done.stdout
 
-    begin("order-42", "-s", "eu", "--expect", "1ms", "--lease", "1h", "--owner", "web-1/77")
+    begin("order-42", "-s", "eu", "--expect", "1ms", "--lease", "2s", "--owner", "web-1/77")
     begin(EVIL, "--expect", "1ms", "--lease", "1h", "--owner", EVIL_OWNER)
     begin("order-45", "--lease", "1h")
     equal(store("fail", "--token", "-", "--error", "<b>refused</b>", input=begin("order-43", "--lease", "1h")).status, 0)
     equal(store("unknown", "--token", "-", "--note", "no answer", input=begin("order-44", "--lease", "1h")).status, 0)
-    time.sleep(0.05)
+    time.sleep(2.2)
     return store
 
 

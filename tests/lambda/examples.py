@@ -47,7 +47,7 @@ def charge_charges_once():
         equal((first["statusCode"], len(lines("charges"))), (201, 1))
         again = box.invoke(event).json()
         equal((again["statusCode"], again["body"]), (201, first["body"]))
-        equal(again["headers"], {"Idempotent-Replayed": "true"})
+        equal(again["headers"], {"Idempotent-Replayed": "true", "Cache-Control": "no-store"})
         equal(lines("charges"), ["42 order-42"])
         event["body"] = '{"amount": 43}'
         equal(box.invoke(event).json()["statusCode"], 422)
@@ -62,7 +62,7 @@ def charge_charges_once():
 def limit_counts_a_request_once():
     """limit.c: eight requests of a user pass on a day, however often each is sent; the ninth does not."""
     day = int(time.time() * 1000)
-    env = {"IDEM_LAMBDA_KEY": ".request"}
+    env = {"IDEM_LAMBDA_KEY": "[.user, .request]"}
     asked = 0
 
     def ask(box, request, user="u1", at=day):
@@ -78,6 +78,9 @@ def limit_counts_a_request_once():
         equal(ask(box, "r9"), (True, 0))
         equal(ask(box, "r1"), (False, 7))
         equal(ask(box, "r10", user="u2"), (False, 7))
+        equal(ask(box, "r1", user="u2"), (False, 6))
+        # The event of the example's first lines, as it is typed there.
+        equal(ask(box, "r2017", at=1510067704370), (False, 7))
         equal(ask(box, "r11", at=day - 86400000), (False, 7))
     # Without the record of the request the limit still knows it.
     with Sandbox("", {**env, "IDEM_LAMBDA_SCOPE_NAME": "other"}, program=[LIMIT]) as box:

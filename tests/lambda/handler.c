@@ -34,6 +34,9 @@ int handle(struct idem_lambda_call *call)
     if (says(call, "do-fail")) {
         return idem_lambda_error(call, "Poison", "this one never works");
     }
+    if (says(call, "do-release")) {
+        return idem_lambda_release(call, "Refused", "before anything was done");
+    }
     if (says(call, "do-silent-fail")) {
         return 1;
     }

@@ -180,7 +180,7 @@ def what_was_counted_is_in_the_log():
         (b"[]", None),
         ({"Records": queue[:2]}, {"started": 2, "completed": 2}),
         ({"Records": queue[1:]}, {"replayed": 2}),
-        (event("stop"), {"started": 1, "released": 1}),
+        (event("stop"), {"started": 1, "retried": 1}),
     ]
     handler = script("cat >in\ncat in\n! grep -q stop in\n")
     with Sandbox(handler, {"IDEM_LAMBDA_METRICS": "emf"}) as box:
@@ -241,6 +241,8 @@ def what_cannot_be_set_up_is_an_init_error():
         (good, {"IDEM_LAMBDA_ATTEMPTS": "0"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_CREDENTIALS": "yes"}, "Idem.Init.INVALID"),
         (good, {"IDEM_LAMBDA_METRICS": "yes"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_UNRECORDED": "yes"}, "Idem.Init.INVALID"),
+        (good, {"IDEM_LAMBDA_REPLAY_HEADERS": "set-cookie"}, "Idem.Init.INVALID"),
     ]
     if os.geteuid() != 0:
         cases.append(("no-program", {}, "Idem.Init.CONFIG"))
@@ -307,6 +309,103 @@ def a_handler_that_fails_is_an_error():
             equal((word, answer.kind, answer.type), (word, "error", wanted))
 
 
+def told_of(box, sent, times):
+    """What each of @times deliveries of @sent is told: attempts and takeover."""
+    before = effects()
+    for _ in range(times):
+        box.invoke(sent)
+    with open("ledger", encoding="utf-8") as f:
+        return [tuple(map(int, line.split())) for line in f.read().splitlines()[before:]]
+
+
+TELL = 'cat >event.json\necho "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
+
+
+@test
+def an_error_that_nobody_classified_is_not_nothing():
+    """After an error the work may have been done: the next delivery is a takeover, or a person looks. Only who knows that nothing happened releases: exit 75, a class in IDEM_LAMBDA_RELEASE, idem_lambda_release()."""
+    handler = script(TELL + ". ./do\n")
+    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "2", "IDEM_LAMBDA_RELEASE": "Exit.4,Busy*"}) as box:
+        for line, wanted in (
+            ("exit 1", [(1, 0), (2, 1), (3, 1), (4, 1)]),
+            ("exit 4", [(1, 0), (2, 0)]),
+            ("exit 75", [(1, 0), (2, 0)]),
+            ("echo '{\"errorType\": \"Busy.Now\"}'; exit 1", [(1, 0), (2, 0)]),
+            ("echo '{\"errorType\": \"Card.Declined\"}'; exit 1", [(1, 0), (2, 1)]),
+        ):
+            script(line, "do")
+            got = told_of(box, event(line), len(wanted))
+            equal((line, [takeover for _, takeover in got]), (line, [t for _, t in wanted]))
+            if wanted[-1][1] == 1:
+                equal(got, wanted)
+        listed = Idem()("list", "--json").stdout.decode()
+        equal(listed.count('"retry"') > 0, True)
+
+    with Sandbox(handler, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+        script("exit 1", "do")
+        equal([box.invoke(event("held")).type for _ in range(2)], ["Exit.1", "Idem.Unknown"])
+        script("exit 75", "do")
+        equal([box.invoke(event("free")).type for _ in range(2)], ["Exit.75", "Exit.75"])
+
+    with Sandbox(OBJECT) as box:
+        for word, wanted in (("do-fail", True), ("do-silent-fail", True), ("do-release", False)):
+            equal(box.invoke(event(word + " 1")).kind, "error")
+            sent = {"idempotencyKey": word + " 1"}
+            shown = json.loads(Idem()("show", "--json", "-s", "pay", word + " 1").stdout)
+            equal((word, shown["status"]), (word, "retry" if wanted else "released"))
+            equal(box.invoke(sent).kind, "error")
+
+    # The control: one who calls every error "nothing happened" is never told.
+    with Sandbox(handler, {"IDEM_LAMBDA_RELEASE": "*"}) as box:
+        script("exit 1", "do")
+        equal({takeover for _, takeover in told_of(box, event("control"), 3)}, {0})
+
+
+@test
+def what_could_not_be_started_did_nothing():
+    """A handler that cannot be executed at the moment releases the key."""
+    handler = script(TELL)
+    with Sandbox(handler) as box:
+        equal(box.invoke(event("first")).kind, "response")
+        os.rename(handler, "elsewhere")
+        equal(box.invoke(event("a")).type, "Idem.CannotExecute")
+        os.rename("elsewhere", handler)
+        equal([takeover for _, takeover in told_of(box, event("a"), 1)], [0])
+
+
+@test
+def lines_before_a_response_are_left_out():
+    """What a program writes to its output before the response is not the response: it is left out, and the log says so."""
+    handler = script('cat >/dev/null\necho "debug: 1"\necho 12\nprintf \'{\\n "a": 1\\n}\\n\'\n')
+    with Sandbox(handler) as box:
+        for _ in range(2):
+            equal(box.invoke(event()).json(), {"a": 1})
+        said = [line for line in box.lines() if "before the response" in line["message"]]
+        equal([line["level"] for line in said], ["WARN"])
+    # All of what is a response stays one, and what has none at its end is none.
+    with Sandbox(script("cat >/dev/null\nprintf '[1,\\n2]'\n")) as box:
+        equal(box.invoke(event("b")).body, b"[1,\n2]")
+    with Sandbox(script("cat >/dev/null\necho 1\necho words\n")) as box:
+        equal(box.invoke(event("c")).type, "Idem.BadResponse")
+        equal(box.invoke(event("c")).type, "Idem.Failed")
+    failed = Idem()("list", "--status", "failed").stdout.decode()
+    assert "c" in failed.split(), failed
+
+
+@test
+def a_program_that_dies_of_a_signal_is_taken_over():
+    """A program that was killed said nothing of its work: the next delivery is told that it takes over, and no more are started than IDEM_LAMBDA_ATTEMPTS."""
+    told = 'echo "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>ledger\n'
+    handler = script(f"cat >event.json\n{told}kill -9 $$\n")
+    with Sandbox(handler, {"IDEM_LAMBDA_ATTEMPTS": "3"}) as box:
+        kinds = [box.invoke(event()).type for _ in range(4)]
+    equal(kinds, ["Idem.Killed"] * 3 + ["Idem.Failed"])
+    with open("ledger", encoding="utf-8") as f:
+        equal(f.read().splitlines(), ["1 0", "2 1", "3 1"])
+    with Sandbox(handler, {"IDEM_LAMBDA_ON_EXPIRED_LEASE": "hold"}) as box:
+        equal([box.invoke(event("b")).type for _ in range(2)], ["Idem.Killed", "Idem.Unknown"])
+
+
 @test
 def a_response_that_cannot_be_sent_was_work_all_the_same():
     """After a response that is too long, or is no JSON, the handler does not run again."""
@@ -314,7 +413,7 @@ def a_response_that_cannot_be_sent_was_work_all_the_same():
         equal(box.invoke(event("do-big")).type, "Function.ResponseSizeTooLarge")
         equal(box.invoke(event("do-big")).type, "Idem.ResultNotKept")
         equal(box.invoke(event("do-words")).type, "Idem.BadResponse")
-        equal(box.invoke(event("do-words")).type, "Idem.BadResponse")
+        equal(box.invoke(event("do-words")).type, "Idem.Failed")
         equal(box.invoke(event("do-nothing")).body, b"null")
         equal(effects(), 3)
 
@@ -511,7 +610,7 @@ def two_sandboxes_at_once():
 
 @test
 def classes_of_errors_have_policies():
-    """An error releases the key; one of a class to keep is replayed; one of a class to fail waits for a person."""
+    """After an error the event runs again; one of a class to keep is replayed; one of a class to fail waits for a person."""
     env = {"IDEM_LAMBDA_KEEP": "Declined,Exit.4*", "IDEM_LAMBDA_FAIL": "Broken"}
     handler = script("cat >event.json\necho effect >>ledger\n. ./do\n")
     with Sandbox(handler, env) as box:

@@ -67,6 +67,7 @@ def unmarked(body):
     if isinstance(found, dict):
         for name in ("headers", "multiValueHeaders"):
             marked = bool(found.get(name, {}).pop("Idempotent-Replayed", "")) or marked
+            found.get(name, {}).pop("Cache-Control", None)
             if found.get(name) == {}:
                 del found[name]
     return found, marked
@@ -439,6 +440,101 @@ def a_response_that_asks_for_another_try():
         equal(json.loads(told["body"])["type"], "urn:idem:problem:outcome-unknown")
     listed = Idem()("list", "--status", "unknown").stdout.decode()
     assert "gone" in listed, listed
+
+
+# ---- Whose answer ----
+
+LOGIN = """#!/bin/sh
+cat >event; echo effect >>ledger
+who=$(sed -n 's/.*"Authorization": *"\\([a-z]*\\)".*/\\1/p' event)
+printf '{"statusCode":201,"headers":{"Content-Type":"text/plain","Set-Cookie":"session=%s",' "$who"
+printf '"Access-Control-Allow-Origin":"https://%s","X-Order":"7"},' "$who"
+printf '"multiValueHeaders":{"Set-Cookie":["session=%s"]},"cookies":["session=%s"],' "$who" "$who"
+printf '"body":"account of %s"}' "$who"
+"""
+CALLER = '.headers.Authorization // .multiValueHeaders.Authorization[0]'
+
+
+def asks(name, who):
+    """A request of @who under one key, the same but for who asks."""
+    event = sample(name)
+    headers = {"Idempotency-Key": "k", "Host": "a"}
+    headers.update({"Authorization": who} if who else {})
+    event["headers"] = headers
+    event.pop("multiValueHeaders", None)
+    return event
+
+
+def add_caller(name):
+    def nobody_gets_anothers_response():
+        with open("login", "w", encoding="utf-8") as f:
+            f.write(LOGIN)
+        os.chmod("login", 0o755)
+        with Sandbox("login", {"IDEM_LAMBDA_SCOPE": CALLER}) as box:
+            first = box.invoke(asks(name, "alice")).json()
+            equal((first["body"], "cookies" in first), ("account of alice", True))
+            other = box.invoke(asks(name, "bob")).json()
+            equal((other["body"], effects()), ("account of bob", 2))
+            again = box.invoke(asks(name, "alice")).json()
+            equal((again["body"], effects()), ("account of alice", 2))
+            headers = {**again["headers"], **again["multiValueHeaders"]}
+            equal(sorted(headers), ["Cache-Control", "Content-Type", "Idempotent-Replayed"])
+            assert "session" not in json.dumps(again), again
+            refused = box.invoke(asks(name, None)).json()
+            equal((refused["statusCode"], effects()), (401, 2))
+            equal(json.loads(refused["body"])["type"], "urn:idem:problem:unauthenticated")
+
+        # The control: where all share, bob is given what is alice's, but not her session.
+        with Sandbox("login", {"IDEM_LAMBDA_REPLAY_HEADERS": "X-Order"}) as box:
+            equal(box.invoke(asks(name, "alice")).json()["body"], "account of alice")
+            got = box.invoke(asks(name, "bob")).json()
+            equal((got["body"], got["headers"]["X-Order"]), ("account of alice", "7"))
+            assert "session" not in json.dumps(got), got
+
+    def has_to_say_whose():
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": ""}) as box:
+            told = box.invoke(asks(name, "alice")).json()
+            equal((told["statusCode"], effects()), (500, 0))
+            problem = json.loads(told["body"])
+            equal(problem["type"], "urn:idem:problem:scope-not-configured")
+            assert "IDEM_LAMBDA_SCOPE" in problem["detail"], problem
+            lines = [line for line in box.lines() if "IDEM_LAMBDA_SCOPE" in line["message"]]
+            equal([line["level"] for line in lines], ["WARN", "ERROR"])
+            equal("requestId" in lines[0], False)
+            equal(box.invoke({"idempotencyKey": "no HTTP"}).kind, "response")
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": "", "IDEM_LAMBDA_SOURCE": "sqs"}) as box:
+            equal(failures(box.invoke(batch("sqs", ["a"]))), [])
+            equal([line["level"] for line in box.lines()], ["INFO"])
+
+    for case, words in (
+        (nobody_gets_anothers_response, "one key of two callers is two records, and no cookie is replayed"),
+        (has_to_say_whose, "without IDEM_LAMBDA_SCOPE a request is refused, and the start warns"),
+    ):
+        case.__name__ = f"{name}_{case.__name__}"
+        add(f"{case.__name__}: {words}", case)
+
+
+for _name in HTTP:
+    add_caller(_name)
+
+
+@test
+def hostile_callers():
+    """A caller who is no text, empty, too long, or several at once gets nobody's record."""
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": ".caller"}) as box:
+        for caller in ("alice", "x" * 200):
+            equal(box.invoke({**asks(HTTP[0], None), "caller": caller}).json()["statusCode"], 200)
+        for caller in (None, "", [], {}, [None], "x" * 300):
+            event = {**asks(HTTP[0], None), "caller": caller}
+            equal((caller, box.invoke(event).json()["statusCode"]), (caller, 401))
+        equal(effects(), 2)
+        for caller in (["alice", "bob"], ["alice"], {"a": "alice"}, '["alice","bob"] ', "alice/"):
+            event = {**asks(HTTP[0], None), "caller": caller}
+            answer = box.invoke(event).json()
+            equal((caller, "headers" in answer), (caller, False))
+        equal(effects(), 7)
+        equal(box.invoke({**asks(HTTP[0], None), "caller": ["bob", "alice"]}).json()["statusCode"], 200)
+        equal(effects(), 8)
 
 
 # ---- Keys ----

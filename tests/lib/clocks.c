@@ -2,14 +2,18 @@
  *
  * The file CLOCKS_PAGE holds three numbers of milliseconds, which are added to the
  * wall clock, the boot clock and the monotonic clock of every program that is
- * started with it. Timers of the kernel go by its own clocks. */
+ * started with it; and one that says what adjtimex() answers: 0 that the clock is
+ * synchronised, 1 that it is not, 2 that it may not be asked. Timers of the kernel
+ * go by its own clocks. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/timex.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +22,8 @@ enum {
     BOOT,
     MONOTONIC,
     CLOCKS,
+    SYNCHRONISED = CLOCKS,
+    NUMBERS,
 };
 
 static const volatile int64_t *page;
@@ -61,6 +67,19 @@ int clock_gettime(clockid_t id, struct timespec *ts)
     return rc;
 }
 
+int adjtimex(struct timex *state)
+{
+    int64_t how = page == NULL ? 0 : page[SYNCHRONISED];
+
+    memset(state, 0, sizeof(*state));
+    if (how == 2) {
+        errno = EPERM;
+        return -1;
+    }
+    state->status = how == 0 ? 0 : STA_UNSYNC;
+    return how == 0 ? TIME_OK : TIME_ERROR;
+}
+
 int gettimeofday(struct timeval *tv, void *zone)
 {
     struct timespec ts;
@@ -92,7 +111,7 @@ __attribute__((constructor)) static void begin(void)
     if (fd < 0) {
         return;
     }
-    map = mmap(NULL, CLOCKS * sizeof(*page), PROT_READ, MAP_SHARED, fd, 0);
+    map = mmap(NULL, NUMBERS * sizeof(*page), PROT_READ, MAP_SHARED, fd, 0);
     (void)close(fd);
     if (map != MAP_FAILED) {
         page = map;

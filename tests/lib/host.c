@@ -13,6 +13,7 @@ static int read_clocks(void *ctx, struct idem_clock_reading *ret_reading)
                         __ATOMIC_ACQUIRE);
     ret_reading->boot_ms = __atomic_load_n(&host->boot_ms, __ATOMIC_ACQUIRE);
     memcpy(ret_reading->boot_id, host->boot_id, sizeof(host->boot_id));
+    ret_reading->unsynchronised = host->unsynchronised;
     return 0;
 }
 

@@ -14,8 +14,9 @@ struct host {
     bool kept_right; /* The wall clock that is read is true_ms. */
     int64_t boot_ms;
     uint8_t boot_id[16];
-    uint64_t drawn; /* Random numbers, which are those of a seed. */
-    int clock_code; /* What the hooks answer. */
+    uint64_t drawn;      /* Random numbers, which are those of a seed. */
+    bool unsynchronised; /* Nothing keeps the wall clock right. */
+    int clock_code;      /* What the hooks answer. */
     int random_code;
     int64_t slept_ms;
     unsigned sleeps;

@@ -148,6 +148,7 @@ class Sandbox:
             "LAMBDA_TASK_ROOT": os.getcwd(),
             "_HANDLER": handler,
             "IDEM_STORE": "sqlite:" + os.path.abspath("idem.db"),
+            "IDEM_LAMBDA_SCOPE": "global",
             **(env or {}),
         }
         self.freeze = freeze

@@ -15,12 +15,14 @@ import contextlib
 import glob
 import gzip
 import itertools
+import json
 import os
 import shutil
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
@@ -67,8 +69,6 @@ class Answer(NamedTuple):
         """The last part of the type of a problem, or None."""
         if self.headers.get("content-type") != PROBLEM:
             return None
-        import json
-
         text = json.loads(self.body)
         assert text["status"] == self.status, text
         return text["type"].rsplit(":", 1)[1]
@@ -341,6 +341,15 @@ _MODES = {
     "accel": lambda n, b, q: _plain(n, b, q, "X-Accel-Redirect: /file.txt"),
     "gzip": _gzip,
     "noend": lambda n, b, q: (_head(n, q, "Transfer-Encoding: chunked"), "stream"),
+    "threelengths": lambda n, b, q: (
+        _head(n, q, "Content-Length: 3, 3") + b"abc", "close"),
+    "badlength": lambda n, b, q: (
+        _head(n, q, "Content-Length: +3") + b"abcd", "close"),
+    "early": lambda n, b, q: (
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + _plain(n, b, q)[0],
+        q.get("then")),
+    "grpc": lambda n, b, q: (
+        _plain(n, b, q)[0].replace(b"text/plain; charset=utf-8", q["type"].encode()), None),
     "switch": lambda n, b, q: (
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n"
         b"Connection: Upgrade\r\n\r\n", "close"),
@@ -573,3 +582,31 @@ class Nginx:
 
 
 STATUS = "location /idem_status { idempotency off; idempotency_status; }"
+
+
+# ---- The store ----
+
+
+def record(nginx, key="k"):
+    """The record of @key as idem show tells it, or None."""
+    store = f"sqlite:{nginx.home}/idem.db"
+    got = tap.run([tap.PROGRAM, "show", "--json", "--store", store, key])
+    return json.loads(got.stdout) if got.status == 0 else None
+
+
+@contextlib.contextmanager
+def held(path):
+    """The lock of the store in @path, held by another process that does not go on."""
+    code = (
+        "import fcntl,os,sys,time\n"
+        "f=os.open(sys.argv[1],os.O_RDWR)\n"
+        "fcntl.lockf(f,fcntl.LOCK_EX)\n"
+        "print('held',flush=True)\ntime.sleep(60)\n"
+    )
+    cmd = [sys.executable, "-c", code, path + "-lock"]
+    with subprocess.Popen(cmd, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()

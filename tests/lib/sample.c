@@ -4,6 +4,11 @@
 #include "core/digest.h"
 #include "test.h"
 
+const enum idem_status sample_ends[SAMPLE_ENDS] = {
+    IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED, IDEM_STATUS_UNKNOWN,
+    IDEM_STATUS_RELEASED,  IDEM_STATUS_RETRY,
+};
+
 struct idem_now sample_now(void)
 {
     struct idem_now now = {
@@ -59,6 +64,9 @@ struct idem_record sample_ended(enum idem_status status, int64_t retention_ms)
 {
     struct idem_record record = sample_record();
 
+    if (status == IDEM_STATUS_RETRY) {
+        return sample_retry();
+    }
     record.status = status;
     record.ended_ms = NOW_MS - 5000;
     if (status == IDEM_STATUS_COMPLETED) {
@@ -72,6 +80,18 @@ struct idem_record sample_ended(enum idem_status status, int64_t retention_ms)
     if (status == IDEM_STATUS_COMPLETED || status == IDEM_STATUS_RELEASED) {
         record.expires_ms = record.ended_ms + retention_ms;
     }
+    return record;
+}
+
+struct idem_record sample_retry(void)
+{
+    struct idem_record record = sample_record();
+
+    record.retry = true;
+    record.retried = 1;
+    record.ended_ms = NOW_MS - 5000;
+    record.note = idem_str("the bank was away");
+    sample_lease(&record, -5000);
     return record;
 }
 
@@ -103,7 +123,8 @@ struct idem_record sample_largest(void)
     record.on_expired_lease = IDEM_RERUN;
     record.owner = idem_bytes(bytes, IDEM_OWNER_MAX);
     record.fence = INT64_MAX;
-    record.attempts = UINT32_MAX;
+    record.in_doubt = INT64_MAX;
+    record.attempts = record.retried = UINT32_MAX;
     record.created_ms = record.started_ms = record.lease_ms = IDEM_NEVER;
     record.lease_end_ms = record.lease_end_boot_ms = IDEM_NEVER;
     record.expected_ms = record.ended_ms = IDEM_NEVER;
@@ -122,7 +143,8 @@ struct idem_record sample_largest(void)
             .fence = (uint64_t)INT64_MAX - i,
             .started_ms = IDEM_NEVER,
             .ended_ms = IDEM_NEVER,
-            .end = (enum idem_past_end)(1 + i % 3),
+            .end = (enum idem_past_end)(1 + i % 5),
+            .was = i % 5 == 4 ? IDEM_STATUS_COMPLETED : 0,
         };
     }
     memset(record.nonce, 0xff, sizeof(record.nonce));
@@ -208,6 +230,9 @@ static void same_numbers(const struct idem_record *a,
     assert_same(retention_ms);
     assert_same(result.not_kept);
     assert_same(by_lease);
+    assert_same(retry);
+    assert_same(retried);
+    assert_same(in_doubt);
     assert_same(result_len);
     assert_same(input_len);
     assert_same(history_len);
@@ -239,5 +264,6 @@ void assert_same_record(const struct idem_record *a,
         assert_same(history[i].started_ms);
         assert_same(history[i].ended_ms);
         assert_same(history[i].end);
+        assert_same(history[i].was);
     }
 }

@@ -10,9 +10,18 @@
 
 struct idem_now sample_now(void);
 
+/* The statuses that an attempt can end with. */
+enum {
+    SAMPLE_ENDS = 5
+};
+extern const enum idem_status sample_ends[SAMPLE_ENDS];
+
 /* In progress since ten seconds, under IDEM_HOLD, its lease of a minute counted
  * by the clocks of sample_now(); fence 41, nonce sixteen 'n', no fingerprint. */
 struct idem_record sample_record(void);
+
+/* One that its owner ended with idem_retry() five seconds ago. */
+struct idem_record sample_retry(void);
 
 /* The same in another status, ended five seconds ago, with @retention_ms where
  * that status expires. Completed: its result is sample_result(). */

@@ -97,15 +97,18 @@ static json_object *exception(const char *type, const char *message)
 static bool holds(json_object *request, json_object *item)
 {
     const char *condition = text_of(request, "ConditionExpression");
-    json_object *wanted =
-        member(member(request, "ExpressionAttributeValues"), ":r");
+    json_object *values = member(request, "ExpressionAttributeValues");
 
     if (strcmp(condition, "attribute_not_exists(id)") == 0) {
         return item == NULL;
     }
     if (strcmp(condition, "rec = :r") == 0) {
-        return item != NULL &&
-               json_object_equal(member(item, "rec"), wanted) != 0;
+        return item != NULL && json_object_equal(member(item, "rec"),
+                                                 member(values, ":r")) != 0;
+    }
+    if (strcmp(condition, "made = :m") == 0) {
+        return item != NULL && json_object_equal(member(item, "made"),
+                                                 member(values, ":m")) != 0;
     }
     assert(condition[0] == '\0');
     return true;
@@ -414,10 +417,41 @@ static bool selected(json_object *request, json_object *item, bool of_index)
     if (of_index) {
         return json_object_equal(member(item, "open"), shard) != 0;
     }
-    if (text_of(request, "FilterExpression")[0] != '\0') {
+    if (strstr(text_of(request, "FilterExpression"),
+               "attribute_not_exists(body)") != NULL) {
         return member(item, "body") == NULL;
     }
     return true;
+}
+
+/* What of @item a scan shows: the attributes that it names, or all. */
+static json_object *projected(json_object *request, json_object *item)
+{
+    const char *at = text_of(request, "ProjectionExpression");
+    json_object *names = member(request, "ExpressionAttributeNames");
+    json_object *shown;
+    size_t len;
+
+    if (at[0] == '\0') {
+        return json_object_get(item);
+    }
+    shown = json_object_new_object();
+    for (; *at != '\0'; at += len + (at[len] == ',')) {
+        char name[64];
+        const char *real = name;
+        json_object *value;
+
+        len = strcspn(at, ",");
+        (void)snprintf(name, sizeof(name), "%.*s", (int)len, at);
+        if (name[0] == '#') {
+            real = text_of(names, name);
+        }
+        value = member(item, real);
+        if (value != NULL) {
+            (void)json_object_object_add(shown, real, json_object_get(value));
+        }
+    }
+    return shown;
 }
 
 static int page(struct table *table, json_object *request, bool of_index,
@@ -444,8 +478,9 @@ static int page(struct table *table, json_object *request, bool of_index,
             continue;
         }
         if (selected(request, item, of_index)) {
-            (void)json_object_array_add(list, of_index ? last_key(item, true)
-                                                       : json_object_get(item));
+            (void)json_object_array_add(list, of_index
+                                                  ? last_key(item, true)
+                                                  : projected(request, item));
         }
         if (++looked == limit) {
             (void)json_object_object_add(object, "LastEvaluatedKey",

@@ -89,14 +89,15 @@ def test(function=None, *, rows=()):
 
 
 def environment(extra=None):
-    """Our environment without anybody's IDEM_ settings or home, plus @extra.
+    """Our environment without anybody's IDEM_ settings, taste or home, plus @extra.
 
     A value of None takes a variable out.
     """
     env = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("IDEM_") and not name.startswith("XDG_")
+        if not name.startswith(("IDEM_", "XDG_", "CLICOLOR"))
+        and name not in ("NO_COLOR", "PAGER", "TZ")
     }
     env.update(HOME=os.getcwd(), LC_ALL="C")
     env.update(IDEM_JOURNAL_DIR=os.path.join(os.getcwd(), "journal"))

@@ -1,13 +1,9 @@
 """Upstreams, clients and workers that break off: no effect is lost or doubled."""
 
-import contextlib
-import json
 import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 
 from nginx import (
@@ -16,21 +12,16 @@ from nginx import (
     Nginx,
     Upstream,
     free_port,
+    held,
     read_answer,
+    record,
     request_bytes,
 )
 from patience import until
-from tap import PROGRAM, equal, main, note, run, test
+from tap import equal, main, note, test
 
 SHORT = ON + "idempotency_lease 2s;"
 PATIENT = ON.replace("idem.db;", "idem.db timeout=60s;")
-
-
-def record(nginx, key="k"):
-    """The record as `idem show` tells it."""
-    store = f"sqlite:{nginx.home}/idem.db"
-    got = run([PROGRAM, "show", "--json", "--store", store, key])
-    return json.loads(got.stdout) if got.status == 0 else None
 
 
 @test(rows=[50])
@@ -70,6 +61,29 @@ def an_answer_that_breaks_off_is_unknown():
         up.wait_for(1, "late")
         equal(up.executions("late"), 1)
     note(f"{len(modes) + 3} ways to break off")
+
+
+@test
+def an_answer_that_cannot_be_whole_is_unknown():
+    """Two lengths, a length that is no number, an interim response as the last one, a
+    101 that nobody asked for: 502 at once, never a record that is cut. What nginx says in
+    place of an answer is not the word of the upstream, whatever its status releases."""
+    modes = ["twolengths", "threelengths", "badlength", "early", "early&then=close", "switch"]
+    modes += ["garbage", "drop"]
+    http = ON + "idempotency_outcome 502 504 release;"
+    with Upstream() as up:
+        for more in "", "proxy_buffering off;":
+            with Nginx(up, http=http + more) as nginx:
+                for mode in modes:
+                    path = f"/pay?mode={mode}"
+                    key = mode.replace("&", "-") + str(len(more))
+                    first = nginx.request(path, key, b"x", timeout=10)
+                    equal((mode, first.status), (mode, 502))
+                    equal(nginx.post(path, key, b"x").problem, "outcome-unknown")
+                    if mode not in ("garbage", "drop"):
+                        equal((mode, first.problem), (mode, "upstream-broke-off"))
+                    equal(up.executions(key), 1)
+    note(f"{2 * len(modes)} answers")
 
 
 @test
@@ -305,6 +319,8 @@ def a_store_that_cannot_be_opened_refuses():
         got = nginx.post("/pay", "k", b"x")
         equal((got.status, got.problem), (503, "store-unavailable"))
         assert int(got.headers["retry-after"]) >= 1
+        said = [line for line in nginx.errors().splitlines() if "cannot be looked up: " in line]
+        assert said and "looked up: the store is away" in said[0], said
         equal(up.executions(), 0)
         equal(nginx.post("/pay", None, b"x").status, 201)
     with Upstream() as up:
@@ -391,24 +407,6 @@ def a_store_that_is_locked_refuses_new_keys_only():
             assert nginx.post("/pay", "old", b"x").replayed
         equal(up.executions(), 1)
         equal(nginx.post("/pay", "new", b"x").status, 201)
-
-
-@contextlib.contextmanager
-def held(path):
-    """The store's lock, held by another process that does not go on."""
-    code = (
-        "import fcntl,os,sys,time\n"
-        "f=os.open(sys.argv[1],os.O_RDWR)\n"
-        "fcntl.lockf(f,fcntl.LOCK_EX)\n"
-        "print('held',flush=True)\ntime.sleep(60)\n"
-    )
-    cmd = [sys.executable, "-c", code, path + "-lock"]
-    with subprocess.Popen(cmd, stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        try:
-            yield
-        finally:
-            process.kill()
 
 
 if __name__ == "__main__":

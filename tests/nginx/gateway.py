@@ -1,6 +1,7 @@
 """idem gateway with the real nginx and the module of this build."""
 
 import contextlib
+import glob
 import http.client
 import http.server
 import json
@@ -17,6 +18,7 @@ import threading
 import time
 from typing import NamedTuple
 
+import dynamo
 from nginx import free_port
 from patience import PATIENCE, until
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
@@ -36,6 +38,8 @@ class Service(http.server.ThreadingHTTPServer):
     def __init__(self, path=None):
         self.effects = []
         self.heads = []
+        self.status = 201
+        self.more = {}
         self.gate = threading.Event()
         self.gate.set()
         if path:
@@ -82,13 +86,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.effects.append(body)
         self.server.heads.append(dict(self.headers))
         self.server.gate.wait(PATIENCE)
-        self.answer(201, b"receipt %d\n" % (1000 + len(self.server.effects)))
+        self.answer(self.server.status, b"receipt %d\n" % (1000 + len(self.server.effects)))
 
     def answer(self, status, body):
         self.send_response(status)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Set-Cookie", "secret=1")
+        for name, value in self.server.more.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -256,6 +262,134 @@ def methods_can_be_chosen():
 
 
 @test
+def outcomes_can_be_chosen():
+    """--outcome says what a status means for the work: here a 500 is run again, and the
+    service is told that it takes over."""
+    with Service() as service, Gateway(service, "--outcome", "500=retry,4xx=fail") as gateway:
+        service.status = 500
+        for _ in range(2):
+            equal(gateway(Idempotency_Key="k").status, 500)
+        service.status = 404
+        equal(gateway(Idempotency_Key="f").status, 404)
+        equal(json.loads(gateway(Idempotency_Key="f").body)["type"], "urn:idem:problem:failed")
+        told = [head.get("Idempotency-Takeover") for head in service.heads]
+        equal(told, [None, "true", None])
+
+
+@test
+def only_some_routes_have_keys():
+    """--routes: requests to other paths are passed on, whatever key they have."""
+    with Service() as service, Gateway(service, "--routes", "/charge,/pay", "--required") as gateway:
+        for path, replayed in ("/charge", "true"), ("/pay/now", "true"), ("/other", None):
+            key = path.replace("/", "-")
+            equal(gateway(path=path, Idempotency_Key=key).replayed, None)
+            equal((path, gateway(path=path, Idempotency_Key=key).replayed), (path, replayed))
+        equal((gateway(path="/pay").status, gateway(path="/other").status), (400, 201))
+
+
+@test
+def headers_of_16_kilobytes_pass():
+    """A header of 15 KB of the client, and one of the service, with and without a key."""
+    with Service() as service, Gateway(service) as gateway:
+        service.more = {"X-Large": "l" * 15_000}
+        for key in {"Idempotency_Key": "k"}, {}:
+            got = gateway(X_Mine="m" * 15_000, **key)
+            equal((got.status, len(got.headers["X-Large"])), (201, 15_000))
+            equal(len(service.heads[-1]["X-Mine"]), 15_000)
+
+
+@test
+def scripts_may_read_what_is_not_of_the_service():
+    """--cors-origin: a replay, a mismatch and a refusal have the headers without which a
+    browser shows a script nothing; the service's answers have its own, once."""
+    ours, other = "https://shop.example", "https://evil.example"
+    options = ["--cors-origin", f"{ours},https://b.example:8443"]
+    with Service() as service, Gateway(service, *options) as gateway:
+        service.more = {"Access-Control-Allow-Origin": "its own"}
+        first = gateway(Idempotency_Key="k", Origin=ours)
+        equal(first.headers["Access-Control-Allow-Origin"], "its own")
+        for key, body, status in ("k", b"amount=42", 201), ("k", b"other", 422), ("a b", b"", 400):
+            got = gateway(Idempotency_Key=key, Origin=ours, body=body)
+            equal((got.status, got.headers.get("Access-Control-Allow-Origin")), (status, ours))
+            assert "Idempotent-Replayed" in got.headers["Access-Control-Expose-Headers"]
+            equal(got.headers["Vary"], "Origin")
+            for headers in {"Origin": other}, {}:
+                got = gateway(Idempotency_Key=key, body=body, **headers)
+                equal((got.status, "Access-Control-Allow-Origin" in got.headers), (status, False))
+    with Service() as service, Gateway(service, "--cors-origin", "*") as gateway:
+        gateway(Idempotency_Key="k2")
+        got = gateway(Idempotency_Key="k2", Origin=other)
+        equal((got.replayed, got.headers["Access-Control-Allow-Origin"]), ("true", "*"))
+
+
+@test
+def its_own_answers_are_problems():
+    """A service that is away, and a request that is no HTTP: problem+json, not HTML, with
+    a key and without."""
+    with Gateway(f"http://127.0.0.1:{free_port()}") as gateway:
+        for headers in {}, {"Idempotency_Key": "k"}:
+            got = gateway(**headers)
+            equal((got.status, got.headers["Content-Type"]), (502, "application/problem+json"))
+            equal(json.loads(got.body)["status"], 502)
+        host, port = gateway.url.split("//")[1].rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 10) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n")
+            got = s.makefile("rb").read()
+        assert b" 400 " in got and b"application/problem+json" in got, got
+        got = gateway("TRACE", body=None)
+        equal((got.status, got.headers["Content-Type"]), (405, "application/problem+json"))
+
+
+@test
+def requests_are_logged_and_bounded():
+    """--access-log writes a line for each request, with what became of its key, and not
+    the key; --max-request and --max-response bound what is kept."""
+    options = ["--access-log", "access.log", "--max-request", "1k", "--max-response", "10"]
+    with Service() as service, Gateway(service, *options) as gateway:
+        equal(gateway(Idempotency_Key="s3cret").status, 201)
+        got = gateway(Idempotency_Key="s3cret")
+        equal(json.loads(got.body)["type"], "urn:idem:problem:response-not-kept")
+        equal(gateway(Idempotency_Key="large", body=b"x" * 1025).status, 413)
+        equal(service.heads[0]["X-Forwarded-Proto"], "http")
+        until(lambda: open("access.log", encoding="utf-8").read().count("\n") == 3)
+    with open("access.log", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    assert '"POST /charge HTTP/1.1" 201 ' in lines[0] and "started not-kept" in lines[0], lines
+    assert " 409 " in lines[1] and "not-kept" in lines[1] and "s3cret" not in str(lines), lines
+
+
+@test
+def a_killed_gateway_leaves_no_folder():
+    """kill -9: nginx ends, and its private directory goes with it; the port is free."""
+    with Service() as service, Gateway(service) as gateway:
+        equal(gateway(Idempotency_Key="k").status, 201)
+        equal(len(glob.glob("idem-gateway-*")), 1)
+        gateway.end(signal.SIGKILL)
+        until(lambda: not glob.glob("idem-gateway-*"))
+        host, port = gateway.url.split("//")[1].rsplit(":", 1)
+        until(lambda: not listens(host, int(port)))
+
+
+def listens(host, port):
+    with contextlib.suppress(OSError), socket.create_connection((host, port), 10):
+        return True
+    return False
+
+
+@test
+def a_store_that_is_missing_is_said_at_once():
+    """A table that does not exist is noticed before nginx starts."""
+    if dynamo.missing("dynoxide"):
+        skip(dynamo.missing("dynoxide"))
+    with dynamo.server("dynoxide") as url:
+        gateway = Gateway("http://127.0.0.1:9")
+        env = {**dynamo.environment(), **gateway.env}
+        got = Idem()(*gateway.args, "--store", f"dynamodb://none?endpoint={url}", env=env)
+        equal((got.status, got.stdout), (78, b""))
+        assert b"idem store create" in got.stderr, got
+
+
+@test
 def duplicates_can_wait():
     """A duplicate of work that is under way is refused at once, or with --wait gets
     its answer."""
@@ -268,12 +402,11 @@ def duplicates_can_wait():
                 service.gate.set()
         equal((first[0].body, first[0].replayed), (b"receipt 1001\n", None))
         equal((second[0].body, second[0].replayed), (b"receipt 1001\n", "true"))
-    os.unlink("idem.db")
     with Service() as service, Gateway(service) as gateway:
         service.gate.clear()
-        with ask_later(gateway, Idempotency_Key="k") as first:
+        with ask_later(gateway, Idempotency_Key="other") as first:
             until(lambda: service.effects)
-            got = gateway(Idempotency_Key="k")
+            got = gateway(Idempotency_Key="other")
             equal((got.status, "Retry-After" in got.headers), (409, True))
             service.gate.set()
         equal(first[0].status, 201)

@@ -1,12 +1,13 @@
 """Large answers: they wait in files, and few of them are in memory at a time."""
 
 import os
+import shutil
 import socket
 import threading
 import time
 
 from nginx import ON, STATUS, Nginx, Upstream, need_plain_memory
-from tap import LONG, equal, main, note, test
+from tap import LONG, equal, main, note, run, skip, test
 
 COUNT = 256 if LONG else 24
 SIZE = 10_000_000
@@ -83,6 +84,53 @@ def many_large_answers_fit_into_little_memory():
         equal(nginx.status()["replayed"], COUNT)
         left = [f for _, _, files in os.walk(nginx.home + "/tmp") for f in files]
         equal(left, [])
+
+
+@test
+def a_full_disk_costs_no_answer():
+    """No file can be made where large answers wait: the client gets its whole answer, the
+    record says that it was executed and is not kept; a large replay is whole too."""
+    with Upstream() as up, Nginx(up) as nginx:
+        kept = nginx.post("/pay?size=300000", "before", b"x")
+        shutil.rmtree(nginx.home + "/tmp/b")
+        with open(nginx.home + "/tmp/b", "w", encoding="ascii") as f:
+            f.write("not a directory\n")
+        for mode in "plain", "chunked":
+            for size in 65_536, 65_537, 300_000, 5_000_000:
+                path, key = f"/pay?size={size}&mode={mode}", f"{mode}{size}"
+                first = nginx.post(path, key, b"x")
+                equal((key, first.status, len(first.body)), (key, 201, size))
+                again = nginx.post(path, key, b"x")
+                if size > 65_536:
+                    equal((again.status, again.problem), (409, "response-not-kept"))
+                else:
+                    equal((again.replayed, again.body == first.body), (True, True))
+                equal(up.executions(key), 1)
+        again = nginx.post("/pay?size=300000", "before", b"x")
+        equal((again.replayed, again.body == kept.body), (True, True))
+
+
+@test
+def a_disk_that_becomes_full_costs_no_answer():
+    """The disk is full in the middle of an answer: all of it goes out, in order."""
+    with Upstream() as up, Nginx(up) as nginx:
+        room = nginx.home + "/tmp/b"
+        mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", room]
+        if os.geteuid() != 0 or run(mount).status != 0:
+            skip("no file system can be mounted here")
+        try:
+            for size in 100_000, 300_000, 3_000_000:
+                for mode in "plain", "chunked":
+                    path, key = f"/pay?size={size}&mode={mode}", f"{mode}{size}"
+                    first = nginx.post(path, key, b"x")
+                    whole = (b"%08d" % len(up.calls) * (size // 8 + 1))[:size]
+                    equal((key, first.body == whole), (key, True))
+                    again = nginx.post(path, key, b"x")
+                    kept = again.replayed and again.body == whole
+                    equal(kept or again.problem == "response-not-kept", True)
+                    equal((key, kept), (key, size < 200_000))
+        finally:
+            run(["umount", "-l", room])
 
 
 @test

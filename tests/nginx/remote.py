@@ -2,14 +2,20 @@
 
 import contextlib
 import glob
+import json
 import os
 import select
 import signal
+import sys
+import threading
 
 import dynamo
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
-from tap import LONG, PROGRAM, add, equal, main, note, run, skip
+from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip
+
+sys.path.append(os.path.join(TOP, "tests", "chaos"))
+import proxy  # noqa: E402
 
 NAMES = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"]
 NAMES += ["AWS_EC2_METADATA_DISABLED", "AWS_CONFIG_FILE"]
@@ -134,6 +140,47 @@ def a_worker_that_dies_while_it_tells(kind):
             equal(up.executions("k"), 1)
 
 
+def a_claim_whose_answer_is_lost(kind):
+    """The table makes the claim, and no answer comes through: 503, or the client has
+    left. When answers come again, the claim is given back, long before its lease of ten
+    minutes ends."""
+    losing = threading.Event()
+
+    async def lose(between, client, request):
+        if not losing.is_set():
+            return await proxy.passed_on(between, client, request)
+        if request.writes:
+            await between.forward(request)
+        client.reset()
+        return True
+
+    http = "idempotency_lease 10m;"
+    for leaves in False, True:
+        with dynamo.server(kind) as url, Upstream() as up, proxy.chaos(url, script=[lose]) as bad:
+            create(url)
+            with gateway(up, bad.url, timeout="2s", http=http) as (nginx, _, env):
+                equal(nginx.post("/pay", "warm", b"x").status, 201)
+                losing.set()
+                with nginx.connect() as s, s.makefile("rb") as stream:
+                    s.sendall(request_bytes("/pay", "k", b"x"))
+                    until(lambda: shown(url, env) == "in_progress")
+                    if not leaves:
+                        equal(read_answer(stream).problem, "store-unavailable")
+                until(lambda: nginx.errors().count("a key cannot be looked up") == 1 + leaves)
+                equal(shown(url, env), "in_progress")
+                losing.clear()
+                until(lambda: shown(url, env) == "released")
+                equal(up.executions("k"), 0)
+                until(lambda: nginx.post("/pay", "k", b"x").status == 201)
+
+
+def shown(url, env):
+    """The status of the record of "k", or None."""
+    place = f"dynamodb://idem?endpoint={url}"
+    done = run([PROGRAM, "show", "--json", "--store", place, "k"], env)
+    return json.loads(done.stdout)["status"] if done.status == 0 else None
+
+
 def on(kind, check, what):
     def one():
         reason = dynamo.missing(kind)
@@ -154,6 +201,9 @@ on("dynoxide", a_worker_that_dies_while_it_tells,
    "It told the journal first: the next worker tells the table.")  # fmt: skip
 on("dynoxide", a_table_that_goes_away,
    "503 at begin; the real answer and the journal at the end.")  # fmt: skip
+
+on("dynoxide", a_claim_whose_answer_is_lost,
+   "It is given back when the table answers again.")  # fmt: skip
 
 if __name__ == "__main__":
     main()

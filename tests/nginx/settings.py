@@ -8,7 +8,17 @@ import re
 import shutil
 import time
 
-from nginx import LOG, ON, STATUS, STORE, Nginx, Upstream, request_bytes
+from nginx import (
+    LOG,
+    ON,
+    STATUS,
+    STORE,
+    Nginx,
+    Upstream,
+    read_answer,
+    record,
+    request_bytes,
+)
 from patience import PATIENCE
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
@@ -22,13 +32,16 @@ def refused():
     yield "idempotency_scope", SCOPED.replace(" on;", " required;"), {}
     yield "idempotency_store", "idempotency on; idempotency_scope global;", {}
     yield "2s or more", on + "idempotency_lease 1s;", {}
+    yield "4s or more with a DynamoDB store", (
+        "idempotency_store dynamodb://idem?region=local;" + on[len(STORE) :]
+        + "idempotency_lease 3s;"), {}
     yield "idempotency_retention", on + "idempotency_retention 30s;", {}
     yield "invalid value", on + "idempotency_retention soon;", {}
     yield "64m or less", on + "idempotency_max_response 65m;", {}
-    yield "invalid parameter", on + "idempotency_outcome 700 store;", {}
-    yield "invalid parameter", on + "idempotency_outcome 100 store;", {}
+    yield "invalid parameter", on + "idempotency_outcome 700 complete;", {}
+    yield "invalid parameter", on + "idempotency_outcome 100 complete;", {}
     yield "invalid parameter", on + "idempotency_outcome 500 keep;", {}
-    yield "invalid number of arg", on + "idempotency_outcome store;", {}
+    yield "invalid number of arg", on + "idempotency_outcome complete;", {}
     yield "never replayed", on + "idempotency_replay_headers Set-Cookie;", {}
     yield "never replayed", on + "idempotency_replay_headers X-A Authorization;", {}
     yield "invalid parameter", on + "idempotency_replay_headers 'a b';", {}
@@ -63,6 +76,7 @@ def refused():
     for what in ("proxy", "fastcgi", "uwsgi", "scgi", "grpc"):
         text = f"{what}_next_upstream error non_idempotent;"
         yield f"{what}_next_upstream non_idempotent", on, {"location": text}
+    yield "grpc_pass", on, {"server": "location /g { grpc_pass grpc://127.0.0.1:1; }"}
     yield "error_page 502", on, {
         "location": "error_page 502 = @other;",
         "server": "location @other { proxy_pass http://app; }"}
@@ -150,6 +164,70 @@ def who_may_not_ask_learns_nothing():
             f.write("bob:{PLAIN}p\n")
         revoked = nginx.request("/pay", "k", b"x", headers=as_user("ann"))
         equal((revoked.status, up.executions()), (401, 2))
+
+
+@test
+def two_values_of_a_scope_are_refused():
+    """Twice what a scope, a key or a limit is made of: 400, and nothing is executed or
+    replayed, whichever of the two names another client. A list is one value."""
+    def pairs(name):
+        return [(name, "alice"), (name, "bob")]
+
+    mapped = "map $http_x_client $client { default $http_x_client; }"
+    cases = [
+        ("$http_x_client", "", "/pay", "X-Client", "x-client"),
+        ("a-${http_x_client}", "", "/pay", "X-Client", "X-CLIENT"),
+        ("$client", mapped, "/pay", "X-Client", "x-Client"),
+        ("$http_accept", "", "/pay", "Accept", "Accept"),
+    ]
+    for i, (scope, http, path, one, two) in enumerate(cases):
+        key = f"k{i}"
+        http += ON.replace("global", f"'{scope}'")
+        with Upstream() as up, Nginx(up, http=http) as nginx:
+            for who in "alice", "bob":
+                equal(nginx.request(path, key, b"x", headers=[(one, who)]).replayed, False)
+            for first, second in ("alice", "bob"), ("bob", "alice"), ("bob", "bob"), ("bob", ""):
+                more = [(one, first), (two, second)]
+                got = nginx.request(path, key, b"x", headers=more)
+                equal((scope, got.status, got.problem), (scope, 400, "scope-ambiguous"))
+            assert nginx.request(path, key, b"x", headers=[(one, "alice")]).replayed
+            # What a proxy joined is one value, and names neither of them.
+            equal(nginx.request(path, key, b"x", headers=[(one, "alice, bob")]).replayed, False)
+            equal(nginx.request(path, None, b"x", headers=pairs(one)).status, 201)
+            equal(up.executions(key), 3)
+
+    refused = [
+        ("$arg_client", "/pay?client=alice&client=bob", []),
+        ("$arg_client", "/pay?a=1&CLIENT=alice&client=", []),
+        ("$cookie_client", "/pay", [("Cookie", "client=alice; client=bob")]),
+        ("$cookie_client", "/pay", [("Cookie", "client=alice"), ("Cookie", "a=b;client=bob")]),
+        ("$remote_user", "/pay", [("Authorization", "Basic YWxpY2U6cA=="),
+                                  ("Authorization", "Basic Ym9iOnA=")]),
+    ]
+    once = [
+        ("$arg_client", "/pay?client=alice&xclient=bob&client2=c&client", []),
+        ("$cookie_client", "/pay", [("Cookie", "client=alice; xclient=bob")]),
+        ("$remote_user", "/pay", [("Authorization", "Basic YWxpY2U6cA==")]),
+        ("$http_x_client", "/pay", [("X-Client", "alice"), ("X-Clients", "bob"),
+                                    ("Accept", "a"), ("Accept", "b")]),
+        ("$client", "/pay", [("X-Client", "alice"), ("Accept", "a"), ("Accept", "b")]),
+    ]
+    for wanted, several in (400, refused), (201, once):
+        for scope, path, headers in several:
+            http = mapped + "map $http_accept $any { default 1; }"
+            http += ON.replace("global", f"'{scope}'")
+            with Upstream() as up, Nginx(up, http=http) as nginx:
+                got = nginx.request(path, scope, b"x", headers=headers)
+                equal((scope, headers, got.status), (scope, headers, wanted))
+
+    http = ON + "idempotency_key $http_x_key;"
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        got = nginx.request("/pay", None, b"x", headers=[("X-Key", "a"), ("X-Key", "b")])
+        equal((got.status, got.problem), (400, "key-invalid"))
+    http = ON + "idempotency_limit few $http_x_client 1r/d;"
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        got = nginx.request("/pay", "k", b"x", headers=pairs("X-Client"))
+        equal((got.status, got.problem, up.executions()), (400, "scope-ambiguous", 0))
 
 
 @test
@@ -247,6 +325,25 @@ def a_response_above_the_cap_is_passed_and_not_kept():
 
 
 @test
+def what_a_record_cannot_hold_is_not_kept():
+    """An answer of gRPC has its status in a trailer or in headers that are not kept: a
+    grpc_pass with variables passes the check, and its answer is not replayed."""
+    with Upstream() as up, Nginx(up) as nginx:
+        for number, (kind, kept) in enumerate((
+            ("application/grpc", False), ("application/grpc%2Bproto", False),
+            ("Application/GRPC;a=b", False), ("application/grpc-web", True),
+            ("application/grp", True),
+        )):
+            path = f"/pay?mode=grpc&type={kind}"
+            equal(nginx.post(path, f"k{number}", b"x").status, 201)
+            again = nginx.post(path, f"k{number}", b"x")
+            equal((kind, again.replayed), (kind, kept))
+            if not kept:
+                equal(again.problem, "response-not-kept")
+            equal(up.executions(f"k{number}"), 1)
+
+
+@test
 def internal_redirects_are_one_request():
     """error_page and X-Accel-Redirect: what the client saw is what is replayed."""
     server = (
@@ -275,7 +372,7 @@ def internal_redirects_are_one_request():
 def outcomes_can_be_chosen():
     """idempotency_outcome: by status, range and class, the last one counts."""
     http = ON + (
-        "idempotency_outcome 5xx unknown; idempotency_outcome 503 store;"
+        "idempotency_outcome 5xx unknown; idempotency_outcome 503 complete;"
         "idempotency_outcome 400-403 409 release;"
     )
     with Upstream() as up, Nginx(up, http=http) as nginx:
@@ -286,6 +383,64 @@ def outcomes_can_be_chosen():
             equal((status, up.executions(key)), (status, runs))
             wanted = "outcome-unknown" if status == 500 else None
             equal((status, again.problem), (status, wanted))
+
+
+@test
+def failed_work_can_be_run_again():
+    """retry: the answer goes out, and the next request is executed at once, as a takeover
+    that the upstream is told of, also under hold, however often; fail: 409 failed. What
+    nginx says of an upstream that did not answer may be run again too."""
+    http = ON + (
+        "idempotency_outcome 500 502 504 retry; idempotency_outcome 422 fail;"
+        "idempotency_lease 10m; proxy_read_timeout 500ms;"
+    )
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        for turn in range(8):
+            got = nginx.post("/pay?status=500", "k", b"x")
+            equal((got.status, got.replayed, got.body[:5]), (500, False, b"order"))
+            equal(record(nginx)["status"], "retry")
+        heads = [call.headers for call in up.calls]
+        equal([h["idempotency-attempts"] for h in heads], list("12345678"))
+        equal([h.get("idempotency-takeover") for h in heads], [None] + ["true"] * 7)
+        equal(nginx.post("/pay?status=500", "k", b"y").problem, "request-mismatch")
+
+        for path in "/pay?mode=drop", "/pay?mode=cut", "/pay?mode=twolengths", "/pay?delay=900":
+            key = path.replace("?", "").replace("=", "")
+            equal(nginx.post(path, key, b"x").status, 504 if "delay" in path else 502)
+            equal((path, record(nginx, key)["status"]), (path, "retry"))
+            nginx.post(path, key, b"x")
+            equal((path, up.executions(key)), (path, 2))
+            equal(up.calls[-1].headers["idempotency-takeover"], "true")
+
+        for turn in range(2):
+            got = nginx.post("/pay?status=422", "f", b"x")
+            equal((got.status, got.problem), [(422, None), (409, "failed")][turn])
+        shown = record(nginx, "f")
+        equal((shown["status"], up.executions("f")), ("failed", 1))
+        assert "answered 422" in str(shown), shown
+        counted = nginx.status()
+        equal((counted["retried"], counted["failed"]), (16, 1))
+
+
+@test
+def a_waiter_is_not_kept_from_a_retry():
+    """Who waits for an attempt that is to be run again is told to come at once."""
+    http = ON + "idempotency_outcome 500 retry; idempotency_wait 30s;"
+    with Upstream() as up, Nginx(up, http=http) as nginx:
+        with nginx.connect() as s, s.makefile("rb") as stream:
+            with nginx.connect() as t, t.makefile("rb") as other:
+                path = "/pay?status=500&hold=h"
+                s.sendall(request_bytes(path, "k", b"x"))
+                up.wait_for(1)
+                t.sendall(request_bytes(path, "k", b"x"))
+                time.sleep(0.2)
+                up.let_go("h")
+                equal(read_answer(stream).status, 500)
+                got = read_answer(other)
+                equal((got.status, got.problem), (409, "in-progress"))
+                equal(got.headers["retry-after"], "1")
+        equal(nginx.post(path, "k", b"x").status, 500)
+        equal(up.executions(), 2)
 
 
 @test
@@ -455,7 +610,7 @@ def promtool_accepts_the_status():
     found = dict(re.findall(r"^idem_(\w+)_total\S* (\d+)$", done.stdout.decode(), re.M))
     same = {name: int(found[name]) for name in found if name in ours}
     wanted = {"started": 3, "takeovers": 0, "completed": 1, "released": 1, "unknown": 1,
-              "replayed": 1, "busy": 0, "mismatch": 1, "lost": 0}
+              "failed": 0, "retried": 0, "replayed": 1, "busy": 0, "mismatch": 1, "lost": 0}
     equal((same, {name: ours[name] for name in same}), (wanted, wanted))
     equal(ours["found_unknown"], 1)
     note(f"{len(ours)} numbers, {len(same)} as in the store")

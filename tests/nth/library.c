@@ -86,7 +86,8 @@ void story_disarm(void)
 
 /* ---- Files ------------------------------------------------------------- */
 
-static const char *const endings[] = {"", "-wal", "-shm", "-lock"};
+/* The database, its log, and the lock file, which knows it. */
+static const char *const endings[] = {"", "-wal", "-lock", "-shm"};
 
 static void name_of(char buf[300], const char *stem, size_t i)
 {
@@ -105,14 +106,14 @@ static void remove_store(const char *stem)
     }
 }
 
-/* The database and its log; the rest is made anew. */
+/* The rest is made anew. */
 static void copy_store(const char *from, const char *to)
 {
     static char bytes[1 << 20];
     size_t i;
 
     remove_store(to);
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 3; i++) {
         char name[300];
         ssize_t len;
         int fd;

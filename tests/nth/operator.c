@@ -111,11 +111,13 @@ static void live_resolve(const char *path, struct told *told)
     (void)story_status(store, "k", &fence, &whole);
     story_arm();
     told->end = STORY_ASKED;
-    told->end = idem_resolve(store, idem_str(""), idem_str("k"), fence,
-                             idem_str("ann"), &outcome, &story_why);
+    told->end =
+        idem_resolve(store, idem_str(""), idem_str("k"), fence, idem_str("ann"),
+                     &outcome, /* flags= */ 0, &story_why);
     story_disarm();
-    told->after = idem_resolve(store, idem_str(""), idem_str("k"), fence,
-                               idem_str("ann"), &outcome, &story_why);
+    told->after =
+        idem_resolve(store, idem_str(""), idem_str("k"), fence, idem_str("ann"),
+                     &outcome, /* flags= */ 0, &story_why);
     idem_close(store);
 }
 

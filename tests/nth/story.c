@@ -159,6 +159,8 @@ int story_end(struct idem_attempt *attempt, enum idem_status status)
         return idem_release(attempt, idem_str("nothing"), &story_why);
     case IDEM_STATUS_UNKNOWN:
         return idem_unknown(attempt, idem_str("perhaps"), &story_why);
+    case IDEM_STATUS_RETRY:
+        return idem_retry(attempt, idem_str("again"), &story_why);
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }

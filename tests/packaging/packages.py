@@ -219,6 +219,7 @@ def completion(root):
     )
     equal((done.status, done.stdout), (0, b"run\n--lease\n"))
     assert os.path.exists(root.file("usr/share/zsh/vendor-completions/_idem"))
+    assert os.path.exists(root.file("usr/share/fish/vendor_completions.d/idem.fish"))
 
 
 def library(root):

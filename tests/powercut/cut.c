@@ -60,18 +60,18 @@ static void advance(struct cut *cut, size_t moment)
         if (event->kind == DISK_SYNC_BEGIN) {
             cut->begun[event->file] = cut->at;
         }
-        if (event->kind == DISK_SYNC_END && cut->trust == CUT_HONEST) {
+        if (event->kind == DISK_SYNC_END && cut->trust != CUT_NO_SYNC) {
             keep(cut, event->file, cut->begun[event->file]);
         }
     }
 }
 
 static void apply_some(struct disk_bytes *bytes, const struct disk_event *event,
-                       uint64_t *seed)
+                       bool whole, uint64_t *seed)
 {
     size_t from;
 
-    if (event->kind == DISK_TRUNCATE) {
+    if (whole || event->kind == DISK_TRUNCATE) {
         if ((cut_random(seed) & 1) != 0) {
             apply_whole(bytes, event);
         }
@@ -99,9 +99,7 @@ void cut_take(struct cut *cut, size_t moment, uint64_t *seed,
 
     advance(cut, moment);
     disk_copy(ret_image, &cut->kept);
-    i = cut->done[DISK_DB] < cut->done[DISK_WAL] ? cut->done[DISK_DB]
-                                                 : cut->done[DISK_WAL];
-    for (; i < moment && how != 0; i++) {
+    for (i = 0; i < moment && how != 0; i++) {
         const struct disk_event *event = &cut->log->events[i];
         struct disk_bytes *bytes = &ret_image->files[event->file];
 
@@ -111,7 +109,7 @@ void cut_take(struct cut *cut, size_t moment, uint64_t *seed,
         if (how == 1) {
             apply_whole(bytes, event);
         } else {
-            apply_some(bytes, event, seed);
+            apply_some(bytes, event, cut->trust == CUT_WHOLE, seed);
         }
     }
 }

@@ -8,6 +8,9 @@
 enum cut_trust {
     CUT_HONEST,  /* A flush that ended is kept. */
     CUT_NO_SYNC, /* Control: flushes do nothing. */
+    CUT_WHOLE,   /* Honest, and no write is torn: what a rollback journal, which
+                    is not simulated, makes of a database that is not in WAL
+                    mode yet. */
 };
 
 /* Walks along a log; the moments must not go back. */

@@ -115,6 +115,45 @@ static int remember(enum vfs_file which, enum vfs_call call, int64_t at,
     return SQLITE_OK;
 }
 
+/* ---- The lock file, which is not SQLite's ---- */
+
+ssize_t __real_pwrite64(int fd, const void *buf, size_t len, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+static bool is_lock_file(int fd)
+{
+    static const char ending[] = "-lock";
+    char link[64];
+    char name[600];
+    ssize_t len;
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    len = readlink(link, name, sizeof(name));
+    return len > (ssize_t)sizeof(ending) &&
+           memcmp(name + len - (sizeof(ending) - 1), ending,
+                  sizeof(ending) - 1) == 0;
+}
+
+ssize_t __wrap_pwrite64(int fd, const void *buf, size_t len, off_t at)
+{
+    if (is_lock_file(fd)) {
+        note(DISK_LOCK, DISK_WRITE, at, buf, len);
+    }
+    return __real_pwrite64(fd, buf, len, at);
+}
+
+int __wrap_fsync(int fd)
+{
+    if (!is_lock_file(fd)) {
+        return __real_fsync(fd);
+    }
+    note(DISK_LOCK, DISK_SYNC_BEGIN, 0, NULL, 0);
+    note(DISK_LOCK, DISK_SYNC_END, 0, NULL, 0);
+    return 0;
+}
+
 void disk_install(void)
 {
     vfs_plain(true);
@@ -151,7 +190,7 @@ void disk_apply(struct disk_bytes *bytes, const struct disk_event *event,
     }
 }
 
-static const char *const endings[DISK_FILES] = {"", "-wal"};
+static const char *const endings[DISK_FILES] = {"", "-wal", "-lock"};
 
 void disk_load(struct disk_image *image, const char *path)
 {
@@ -186,14 +225,15 @@ void disk_save(const struct disk_image *image, const char *path)
 
     (void)snprintf(name, sizeof(name), "%s-shm", path);
     (void)unlink(name);
-    /* It knows how new an image was that was here before. */
-    (void)snprintf(name, sizeof(name), "%s-lock", path);
-    (void)unlink(name);
     for (i = 0; i < DISK_FILES; i++) {
         const struct disk_bytes *bytes = &image->files[i];
         FILE *f;
 
         (void)snprintf(name, sizeof(name), "%s%s", path, endings[i]);
+        (void)unlink(name);
+        if (bytes->len == 0) {
+            continue;
+        }
         f = fopen(name, "wb");
         if (f == NULL || fwrite(bytes->data, 1, bytes->len, f) != bytes->len ||
             fclose(f) != 0) {

@@ -10,6 +10,7 @@
 enum disk_file {
     DISK_DB,
     DISK_WAL,
+    DISK_LOCK,
     DISK_FILES,
 };
 
@@ -46,7 +47,9 @@ struct disk_image {
     struct disk_bytes files[DISK_FILES];
 };
 
-/* Puts the disk under every SQLite connection that is opened from now on. */
+/* Puts the disk under every SQLite connection that is opened from now on, and
+ * under what the library writes to lock files; what it does to the words that
+ * are mapped from them needs not survive. */
 void disk_install(void);
 
 /* Starts a new log; it goes to @log until disk_stop(). */
@@ -65,7 +68,8 @@ void disk_log_free(struct disk_log *log);
 void disk_apply(struct disk_bytes *bytes, const struct disk_event *event,
                 size_t from, size_t len);
 
-/* Reads the files of the store at @path, or writes them. */
+/* Reads the files of the store at @path, or writes them; what is empty is not
+ * there. */
 void disk_load(struct disk_image *image, const char *path);
 void disk_save(const struct disk_image *image, const char *path);
 void disk_copy(struct disk_image *to, const struct disk_image *from);

@@ -3,6 +3,7 @@
 #include "cut.h"
 #include "story.h"
 
+#include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,13 +39,18 @@ static void note(struct count *count, const char *fault)
     }
 }
 
+static void name_file(struct rig *rig, const char *name)
+{
+    (void)snprintf(rig->path, sizeof(rig->path), "%s/%s", rig->directory, name);
+    (void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->path);
+}
+
 /* Lives through a story on a new store and keeps what the disk saw. */
 static void record(struct rig *rig, uint64_t *seed)
 {
     struct idem_store *store;
 
-    (void)snprintf(rig->path, sizeof(rig->path), "%s/live.db", rig->directory);
-    (void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->path);
+    name_file(rig, "live.db");
     if (idem_open(rig->url, NULL, &store, NULL) != 0) {
         abort();
     }
@@ -53,8 +59,7 @@ static void record(struct rig *rig, uint64_t *seed)
     disk_start(&rig->log);
     story_live(&rig->story, rig->url, seed);
     disk_stop();
-    (void)snprintf(rig->path, sizeof(rig->path), "%s/image.db", rig->directory);
-    (void)snprintf(rig->url, sizeof(rig->url), "sqlite:%s", rig->path);
+    name_file(rig, "image.db");
 }
 
 /* The power goes again while the store recovers from the first cut. */
@@ -109,6 +114,110 @@ static void cut_all(struct rig *rig, unsigned long images, enum cut_trust trust,
     cut_finish(&cut);
 }
 
+/* ---- A store that is made, or marked ---- */
+
+static const char *open_image(const struct rig *rig)
+{
+    struct idem_error error = {0};
+    struct idem_store *store;
+
+    if (idem_open(rig->url, NULL, &store, &error) != 0) {
+        fprintf(stderr, "# %s\n", error.text);
+        return "the store cannot be opened";
+    }
+    idem_close(store);
+    return NULL;
+}
+
+/* Cuts at every moment of what was recorded. What comes next must open, from
+ * @first on: once it was answered. */
+static void cut_everywhere(struct rig *rig, size_t first, uint64_t *seed,
+                           struct count *count)
+{
+    size_t moment;
+    int i;
+
+    for (i = 0; i < SEEDS * 4; i++) {
+        struct cut cut;
+
+        cut_init(&cut, &rig->log, &rig->start, CUT_WHOLE);
+        for (moment = first; moment <= rig->log.len; moment++) {
+            struct disk_image image;
+
+            cut_take(&cut, moment, seed, &image);
+            disk_save(&image, rig->path);
+            note(count, open_image(rig));
+            disk_image_free(&image);
+        }
+        cut_finish(&cut);
+    }
+}
+
+/* The power goes while the first caller makes the store. */
+static void cut_the_making(struct rig *rig, uint64_t *seed, struct count *count)
+{
+    struct idem_store *store;
+
+    memset(&rig->start, 0, sizeof(rig->start));
+    disk_start(&rig->log);
+    if (idem_open(rig->url, NULL, &store, NULL) != 0) {
+        abort();
+    }
+    idem_close(store);
+    disk_stop();
+    cut_everywhere(rig, 0, seed, count);
+    disk_log_free(&rig->log);
+}
+
+/* Puts a store there that another one's lock file lies beside, which has been
+ * newer: it must be marked before it is used. */
+static void put_another(struct rig *rig)
+{
+    struct disk_image first;
+    struct disk_image second;
+    struct disk_bytes lock;
+    struct idem_store *store;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        memset(&rig->start, 0, sizeof(rig->start));
+        disk_save(&rig->start, rig->path);
+        if (idem_open(rig->url, NULL, &store, NULL) != 0) {
+            abort();
+        }
+        idem_close(store);
+        disk_load(i == 0 ? &first : &second, rig->path);
+        (void)usleep(2000);
+    }
+    lock = first.files[DISK_LOCK];
+    first.files[DISK_LOCK] = second.files[DISK_LOCK];
+    second.files[DISK_LOCK] = lock;
+    disk_save(&first, rig->path);
+    rig->start = first;
+    disk_image_free(&second);
+}
+
+/* The power goes after the mark was answered. */
+static void cut_the_mark(struct rig *rig, uint64_t *seed, struct count *refused,
+                         struct count *count)
+{
+    struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
+    struct idem_error error = {0};
+
+    put_another(rig);
+    note(refused, open_image(rig));
+    disk_start(&rig->log);
+    if (idem_sqlite_mark_restored(rig->path, NULL, NULL, &restored, &error) !=
+        0) {
+        fprintf(stderr, "powercut: mark: %s\n", error.text);
+        abort();
+    }
+    disk_stop();
+    cut_everywhere(rig, rig->log.len, seed, count);
+    disk_log_free(&rig->log);
+    disk_image_free(&rig->start);
+}
+
 static void report(int number, bool ok, const char *what,
                    const struct count *count)
 {
@@ -125,6 +234,9 @@ int main(void)
     struct count honest = {0};
     struct count no_sync = {0};
     struct count early = {0};
+    struct count made = {0};
+    struct count refused = {0};
+    struct count marked = {0};
     unsigned long carried = 0;
     uint64_t seed;
 
@@ -148,12 +260,15 @@ int main(void)
         cut_all(&rig, images, CUT_HONEST, true, &random, &early);
         disk_log_free(&rig.log);
         disk_image_free(&rig.start);
+        name_file(&rig, "made.db");
+        cut_the_making(&rig, &random, &made);
+        cut_the_mark(&rig, &random, &refused, &marked);
         (void)snprintf(remove, sizeof(remove), "rm -rf %s", rig.directory);
         if (system(remove) != 0) {
             abort();
         }
     }
-    printf("1..4\n");
+    printf("1..7\n");
     report(1, honest.bad == 0, "after a cut what was answered is there",
            &honest);
     printf("%sok 2 - the stories carry the log over\n# %lu times\n",
@@ -161,7 +276,12 @@ int main(void)
     report(3, no_sync.bad > 0, "the control without flushes loses", &no_sync);
     report(4, early.bad > 0, "the control that answers before its flush loses",
            &early);
-    return honest.bad == 0 && carried >= SEEDS && no_sync.bad > 0 &&
+    report(5, made.bad == 0, "a store that was being made is made", &made);
+    report(6, marked.bad == 0, "what was marked is accepted", &marked);
+    report(7, refused.bad == SEEDS,
+           "the control: without the mark it is refused", &refused);
+    return made.bad == 0 && marked.bad == 0 && refused.bad == SEEDS &&
+                   honest.bad == 0 && carried >= SEEDS && no_sync.bad > 0 &&
                    early.bad > 0
                ? 0
                : 1;

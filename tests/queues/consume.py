@@ -141,8 +141,26 @@ def poison_ends_in_the_dead_letter_queue_with_its_failure_on_record():
 
 
 @test
+def after_a_failure_the_next_run_takes_over():
+    """A command that failed may have done its work: the next receive runs it as a takeover, under hold a person looks. Exit 75 says that nothing happened; and the control, --on-failure release, says it of every failure."""
+    tell = 'cat >/dev/null; echo "$IDEM_ATTEMPTS $IDEM_TAKEOVER" >>%s; exit %d'
+    for name, status, options, wanted in (
+        ("retry", 1, ("--max-attempts", "2"), ["1 0", "2 1", "3 1"]),
+        ("tempfail", 75, (), ["0", "0", "0"]),
+        ("control", 1, ("--on-failure", "release"), ["0", "0", "0"]),
+        ("hold", 1, ("--on-expired-lease", "hold"), ["1 0"]),
+    ):
+        p = Place(receives=3)
+        p.queue.send([name])
+        p.consume(*QUICK, *options, work=tell % (name, status))
+        got = ledger(name)
+        equal((name, [line[-len(w) :] for line, w in zip(got, wanted)]), (name, wanted))
+        equal((name, len(got), p.queue.dead()), (name, len(wanted), [name]))
+
+
+@test
 def one_that_fails_once_is_done_the_next_time():
-    """A failure releases the key: the redelivery runs, and nothing is left over."""
+    """After a failure the redelivery runs, and nothing is left over."""
     p = Place()
     p.queue.send(["a"])
     work = f"test -e again || {{ touch again; exit 1; }}; {BODY}"

@@ -63,6 +63,8 @@ static int end_it(struct idem_attempt *attempt,
         return idem_fail(attempt, outcome->text, &outcome->result, NULL);
     case IDEM_STATUS_RELEASED:
         return idem_release(attempt, outcome->text, NULL);
+    case IDEM_STATUS_RETRY:
+        return idem_retry(attempt, outcome->text, NULL);
     case IDEM_STATUS_UNKNOWN:
     case IDEM_STATUS_IN_PROGRESS:
         break;
@@ -135,8 +137,12 @@ int call_resolve(struct client *c, struct key *key, uint64_t fence,
     int rc;
 
     call_enter(c, key, IDEM_OP_RESOLVE);
-    rc = idem_resolve(&c->door.base, key->name->scope, key->name->key, fence,
-                      idem_str("somebody"), outcome, NULL);
+    rc = outcome->status == IDEM_STATUS_RETRY
+             ? idem_reopen(&c->door.base, key->name->scope, key->name->key,
+                           fence, idem_str("somebody"), outcome->text, NULL)
+             : idem_resolve(&c->door.base, key->name->scope, key->name->key,
+                            fence, idem_str("somebody"), outcome,
+                            /* flags= */ 0, NULL);
     told_resolved(c, rc);
     return rc;
 }

@@ -190,6 +190,7 @@ static void ask_end(struct line *line, const struct idem_op *op)
         [IDEM_STATUS_FAILED] = "fail",
         [IDEM_STATUS_UNKNOWN] = "unknown",
         [IDEM_STATUS_RELEASED] = "release",
+        [IDEM_STATUS_RETRY] = "retry",
     };
 
     add(line, "%s fence=%" PRIu64, names[op->u.end.status], op->fence);
@@ -215,7 +216,7 @@ static void ask_import(struct line *line, const struct idem_op *op)
     const struct idem_record *r = op->u.import.record;
 
     add(line, "import fence=%" PRIu64 " as=%s attempts=%u policy=%s", r->fence,
-        idem_status_name(r->status), r->attempts,
+        idem_status_name(idem_record_status(r)), r->attempts,
         policy_name(r->on_expired_lease));
     add_ms(line, "retention", r->retention_ms);
     add_ms(line, "expires", r->expires_ms);
@@ -373,7 +374,8 @@ static void show(struct line *line, const struct idem_record *r, bool content)
         return; /* A record that is none. */
     }
     add(line, " attempts=%u status=%s policy=%s", r->attempts,
-        idem_status_name(r->status), policy_name(r->on_expired_lease));
+        idem_status_name(idem_record_status(r)),
+        policy_name(r->on_expired_lease));
     if (content && ended) {
         add_content(line, &r->result);
     }

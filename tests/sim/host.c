@@ -43,6 +43,7 @@ void host_read(const struct world *w, const struct host *host,
     ret_reading->wall_ms = w->now + host->wall_off_ms;
     ret_reading->boot_ms = host_boot_ms(w, host);
     memcpy(ret_reading->boot_id, host->boot_id, sizeof(host->boot_id));
+    ret_reading->unsynchronised = false;
 }
 
 int64_t truth_ms(struct world *w)

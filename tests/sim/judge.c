@@ -1,6 +1,7 @@
 /* What the judges share. */
 #include "judge.h"
 
+#include "ledger.h"
 #include "table.h"
 
 /* How long a lease of another boot still counts after its end: the manual. */
@@ -115,6 +116,25 @@ void judge_open(const struct judged *j)
            "work in progress is forgotten at the wrong time");
 }
 
+static bool a_doubt(const struct judged *j)
+{
+    return ledger_silent(j->f->key, j->before->fence);
+}
+
+void judge_again(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+    struct idem_result none = {.not_kept = false};
+
+    expect(j, a->status == IDEM_STATUS_IN_PROGRESS && a->retry && !a->by_lease,
+           "I15", "what is to be run again is not recorded so");
+    expect(j, a->content == content_of(&none), "I7",
+           "what is to be run again has a result");
+    expect(j, a->policy == b->policy, "I15",
+           "what is to be run again has another policy");
+}
+
 void judge_given_up(const struct judged *j)
 {
     const struct view *a = j->after;
@@ -132,6 +152,16 @@ void judge_given_up(const struct judged *j)
            "I15", "work that was given up is forgotten at the wrong time");
 }
 
+/* Nothing happened, and that is soon forgotten; but not that an attempt before may
+ * have done the work. */
+static int64_t released_ms(const struct judged *j)
+{
+    bool doubt = j->op->verb == IDEM_OP_END && a_doubt(j);
+    int64_t kept_ms = j->before->retention_ms;
+
+    return doubt && kept_ms > DAY_MS ? kept_ms : DAY_MS;
+}
+
 void judge_outcome(const struct judged *j, const struct idem_outcome *outcome)
 {
     const struct view *a = j->after;
@@ -139,14 +169,14 @@ void judge_outcome(const struct judged *j, const struct idem_outcome *outcome)
     int64_t truth = j->f->truth_ms;
     int64_t slack = 2 * j->f->now.store_err_ms;
 
-    expect(j, a->status == outcome->status, "I15",
+    expect(j, a->status == outcome->status && !a->retry, "I15",
            "what is recorded is not what was said");
     expect(j, a->content == content_of(&outcome->result), "I7",
            "another result is recorded than was given");
     if (a->status == IDEM_STATUS_COMPLETED) {
         kept_ms = j->before->retention_ms;
     } else if (a->status == IDEM_STATUS_RELEASED) {
-        kept_ms = DAY_MS;
+        kept_ms = released_ms(j);
     }
     expect(j, a->expires_ms >= after_ms(truth, kept_ms), "I13",
            "the retention ends too early");
@@ -163,10 +193,11 @@ static void judge_rest(const struct judged *j)
     if (a == NULL || j->op->verb == IDEM_OP_BEGIN) {
         return;
     }
+    expect(j, !a->times_back, "I21", "a time goes behind an earlier one");
     expect(j, a->fence == b->fence, "I2", "a verb changes the fence");
     expect(j, a->attempts == b->attempts, "I16",
            "a verb changes how often work was started");
-    expect(j, a->fingerprint == b->fingerprint, "I11",
+    expect(j, a->fingerprint == (a->reopened ? 0 : b->fingerprint), "I11",
            "a verb changes the fingerprint");
     expect(j, a->policy == b->policy && a->retention_ms == b->retention_ms,
            "I5", "a verb changes policy or retention");

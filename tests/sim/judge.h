@@ -48,6 +48,9 @@ void judge_lease(const struct judged *j, int64_t lease_ms);
 void judge_open(const struct judged *j);
 
 /* Likewise when its lease was given up: it is kept from now on. */
+/* What is written is to be run again. */
+void judge_again(const struct judged *j);
+
 void judge_given_up(const struct judged *j);
 
 /* The retention of what has ended as @status, and its content. */

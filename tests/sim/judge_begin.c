@@ -22,6 +22,16 @@ static uint64_t asked_fingerprint(const struct judged *j)
     return s.len > 0 ? hash_of(s, 1) | 1 : 0;
 }
 
+/* What was asked for in this life of the key. */
+static int64_t longest_retention(const struct judged *j)
+{
+    int64_t asked_ms = j->op->u.begin.retention_ms;
+    int64_t before_ms = j->before->retention_ms;
+
+    return j->after->attempts > 1 && before_ms > asked_ms ? before_ms
+                                                          : asked_ms;
+}
+
 /* What every claim has in common. */
 static void judge_claim(const struct judged *j)
 {
@@ -34,8 +44,10 @@ static void judge_claim(const struct judged *j)
            "a fence is not above all before it");
     expect(j, a->policy == asked->on_expired_lease, "I15",
            "a claim has another policy than was asked for");
-    expect(j, a->retention_ms == asked->retention_ms, "I13",
-           "a claim has another retention than was asked for");
+    expect(j, a->retention_ms == longest_retention(j), "I13",
+           "a claim has another retention than the longest of its life");
+    expect(j, !a->times_back, "I21", "a time goes behind an earlier one");
+    expect(j, !a->retry, "I15", "an attempt at work is to be run again");
     expect(j, (asked->expect_ms != 0) == (a->expected_ms != 0), "I21",
            "a claim says wrongly when it is expected to end");
     judge_lease(j, asked->lease_ms);
@@ -63,8 +75,7 @@ static void judge_new_life(const struct judged *j)
            "what is past its retention goes on");
     expect(j,
            j->op->takeover == (again && j->after->attempts > 1 &&
-                               ledger_silent(j->f->key, b->fence)) ||
-               j->after->attempts > IDEM_HISTORY_MAX,
+                               ledger_silent(j->f->key, b->fence)),
            "I16", "an owner is not told what may have happened before");
     judge_claim(j);
     /* What was released long ago is forgotten, attempts and all. */
@@ -94,8 +105,12 @@ static void judge_takeover(const struct judged *j)
            "I2", "a takeover's fence is not the next one");
     expect(j, j->after->attempts == b->attempts + 1, "I16",
            "a takeover is not counted");
-    expect(j, j->after->fingerprint == b->fingerprint, "I11",
-           "a takeover changes the fingerprint");
+    expect(j,
+           j->after->fingerprint ==
+               (b->reopened ? asked_fingerprint(j) : b->fingerprint),
+           "I11", "a takeover changes the fingerprint");
+    expect(j, j->after->retried == b->retried, "I16",
+           "a takeover changes how many attempts were retried");
     scene(j->w, SCENE_TAKEOVER);
 }
 
@@ -128,7 +143,8 @@ static void judge_lease_over(const struct judged *j)
     if (b->policy != IDEM_RERUN || asked->on_expired_lease != IDEM_RERUN) {
         judge_closed(j, IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN, "I15");
         scene(j->w, SCENE_HELD);
-    } else if (asked->attempts_max != 0 && b->attempts >= asked->attempts_max) {
+    } else if (asked->attempts_max != 0 &&
+               b->attempts - b->retried >= asked->attempts_max) {
         judge_closed(j, IDEM_STATUS_FAILED, IDEM_FAILED, "I16");
         scene(j->w, SCENE_GAVE_UP);
     } else if (asked->join_fence != 0) {
@@ -150,6 +166,40 @@ static bool joined_is_gone(const struct judged *j)
            then->chain != now->chain;
 }
 
+/* Its attempt, or a person, has asked for another run: neither policies nor caps
+ * nor clocks stand in its way. */
+static void judge_run_again(const struct judged *j)
+{
+    if (j->op->u.begin.join_fence != 0) {
+        expect(j, answers(j, IDEM_BUSY) && j->op->lease_left_ms == 0, "I25",
+               "a waiter is not told to begin again");
+        return;
+    }
+    judge_takeover(j);
+    scene(j->w, SCENE_RUN_AGAIN);
+}
+
+/* A clock that was wrong wrote this lease: it is made shorter for the same attempt,
+ * by nothing that its owner counts on, and nobody starts. */
+static void judge_bounded(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+
+    expect(j,
+           j->code == 0 && j->op->verdict == IDEM_BUSY &&
+               a->status == b->status && a->fence == b->fence &&
+               memcmp(a->nonce, b->nonce, 16) == 0 &&
+               a->attempts == b->attempts,
+           "I9", "a lease is made shorter, and more is changed");
+    expect(j,
+           b->lease_end_ms > a->lease_end_ms &&
+               a->lease_end_ms >= j->f->truth_ms + b->lease_ms,
+           "I9", "a lease ends before its owner believes that it does");
+    judge_open(j);
+    scene(j->w, SCENE_BOUNDED);
+}
+
 static void judge_in_progress(const struct judged *j)
 {
     if (joined_is_gone(j)) {
@@ -159,6 +209,14 @@ static void judge_in_progress(const struct judged *j)
         /* A record forgets; how soon depends on how its attempts ended. */
         expect(j, j->before->attempts > IDEM_HISTORY_MAX, "I25",
                "a waiter is not told that its attempt was given up");
+    }
+    if (j->before->retry) {
+        judge_run_again(j);
+        return;
+    }
+    if (j->after != NULL && j->op->verdict == IDEM_BUSY) {
+        judge_bounded(j);
+        return;
     }
     if (answers(j, IDEM_BUSY) && !lease_must_be_over(j)) {
         return;
@@ -198,6 +256,7 @@ static void judge_standing(const struct judged *j)
         judge_in_progress(j);
         break;
     case IDEM_STATUS_RELEASED:
+    case IDEM_STATUS_RETRY:
         break;
     }
 }
@@ -213,8 +272,10 @@ static void judge_own_claim(const struct judged *j)
         [IDEM_STATUS_RELEASED] = IDEM_RELEASED,
     };
 
-    expect(j, answers(j, verdicts[j->before->status]), "I8",
-           "a request does not recognise what its first copy did");
+    expect(j,
+           answers(j,
+                   j->before->retry ? IDEM_BUSY : verdicts[j->before->status]),
+           "I8", "a request does not recognise what its first copy did");
     scene(j->w, SCENE_OWN_CLAIM);
 }
 

@@ -2,6 +2,7 @@
 #include "judge.h"
 
 #include "host.h"
+#include "ledger.h"
 #include "table.h"
 
 static bool refused(const struct judged *j, int code)
@@ -37,13 +38,34 @@ static bool already_said(const struct judged *j,
 {
     const struct view *b = j->before;
 
-    if (b->status != said->status || b->by_lease) {
+    if ((b->retry ? IDEM_STATUS_RETRY : b->status) != said->status ||
+        b->by_lease) {
         return false;
     }
-    if (b->status == IDEM_STATUS_RELEASED || b->status == IDEM_STATUS_UNKNOWN) {
+    if (b->retry || b->status == IDEM_STATUS_RELEASED ||
+        b->status == IDEM_STATUS_UNKNOWN) {
         return true;
     }
     return b->content == content_of(&said->result) && b->text == text_of(said);
+}
+
+static void judge_said(const struct judged *j)
+{
+    if (j->op->u.end.status != IDEM_STATUS_RETRY) {
+        judge_outcome(j, &j->op->u.end);
+        return;
+    }
+    judge_again(j);
+    judge_given_up(j);
+    expect(j, j->after->retried == j->before->retried + 1, "I16",
+           "a retried attempt is not counted");
+    scene(j->w, SCENE_RETRIED);
+}
+
+/* True if the attempt that is there has not said how it ended. */
+static bool is_at_work(const struct view *view)
+{
+    return view->status == IDEM_STATUS_IN_PROGRESS && !view->retry;
 }
 
 /* Own, but over already. */
@@ -56,7 +78,7 @@ static void judge_second_end(const struct judged *j)
         expect(j, written(j), "I21",
                "its lease spoke for an owner, who can no longer speak");
         if (j->after != NULL) {
-            judge_outcome(j, &j->op->u.end);
+            judge_said(j);
         }
         scene(j->w, SCENE_FOLLOWED);
         return;
@@ -73,12 +95,12 @@ void judge_end(const struct judged *j)
         expect(j, refused(j, IDEM_ELOST), stale_id(j),
                "a stale owner is not answered LOST");
         scene(j->w, SCENE_LATE_LOST);
-    } else if (j->before->status == IDEM_STATUS_IN_PROGRESS) {
+    } else if (is_at_work(j->before)) {
         expect(j, written(j), "I8", "an owner cannot end its own attempt");
         if (j->after != NULL) {
             expect(j, memcmp(j->after->nonce, j->op->nonce, 16) == 0, "I3",
                    "an end changes the nonce");
-            judge_outcome(j, &j->op->u.end);
+            judge_said(j);
         }
     } else if (already_said(j, &j->op->u.end)) {
         expect(j, refused(j, 0), "I8",
@@ -94,7 +116,7 @@ void judge_renew(const struct judged *j)
     const struct view *b = j->before;
     const struct view *a = j->after;
 
-    if (!is_own(j) || b->status != IDEM_STATUS_IN_PROGRESS) {
+    if (!is_own(j) || !is_at_work(b)) {
         expect(j, refused(j, IDEM_ELOST), stale_id(j),
                "a stale owner's renewal is not answered LOST");
         scene(j->w, SCENE_LATE_LOST);
@@ -106,8 +128,11 @@ void judge_renew(const struct judged *j)
     }
     expect(j, a->status == b->status && memcmp(a->nonce, b->nonce, 16) == 0,
            "I3", "a renewal changes more than the lease");
-    expect(j, a->lease_end_ms >= b->lease_end_ms, "I9",
-           "a renewal ends the lease earlier");
+    /* What a fast clock wrote is mended; it is more than the owner counts on. */
+    expect(j,
+           a->lease_end_ms >= b->lease_end_ms ||
+               a->lease_end_ms - b->lease_ms > j->f->truth_ms,
+           "I9", "a renewal ends the lease earlier");
     judge_lease(j, j->op->u.renew.lease_ms);
     judge_open(j);
     scene(j->w, SCENE_EXTENDED);
@@ -132,7 +157,7 @@ static bool is_over_there(const struct judged *j)
 
 void judge_expire(const struct judged *j)
 {
-    if (!is_own(j) || j->before->status != IDEM_STATUS_IN_PROGRESS) {
+    if (!is_own(j) || !is_at_work(j->before)) {
         expect(j, refused(j, IDEM_ELOST), stale_id(j),
                "a stale owner's lease is ended");
         scene(j->w, SCENE_LATE_LOST);
@@ -155,11 +180,14 @@ void judge_expire(const struct judged *j)
 static bool may_be_resolved(const struct judged *j, bool for_certain)
 {
     const struct view *b = j->before;
-    int64_t err = j->f->now.store_err_ms;
-    int64_t late_by = j->f->truth_ms - b->expected_ms;
+
+    bool reopens = j->op->u.resolve.outcome.status == IDEM_STATUS_RETRY;
 
     if (b->status == IDEM_STATUS_FAILED || b->status == IDEM_STATUS_UNKNOWN) {
         return true;
+    }
+    if (b->status == IDEM_STATUS_COMPLETED || b->retry) {
+        return reopens != b->retry;
     }
     if (b->status != IDEM_STATUS_IN_PROGRESS) {
         return false;
@@ -167,10 +195,7 @@ static bool may_be_resolved(const struct judged *j, bool for_certain)
     if (b->lease_end_ms == IDEM_NEVER) {
         return true; /* Only a person can tell that nobody is at work. */
     }
-    /* Whether it is late is a matter for people: the best guess will do. */
-    if (b->expected_ms != 0 && late_by > (for_certain ? err : -err)) {
-        return true;
-    }
+    /* That it is late is no proof: its owner may be at work. */
     return for_certain ? lease_must_be_over(j) : lease_may_be_over(j);
 }
 
@@ -180,8 +205,17 @@ static void judge_resolved(const struct judged *j)
 
     expect(j, memcmp(a->nonce, j->op->nonce, 16) == 0, "I3",
            "after a person decided the owner can still end it");
-    judge_outcome(j, &j->op->u.resolve.outcome);
-    scene(j->w, SCENE_RESOLVED);
+    if (j->op->u.resolve.outcome.status != IDEM_STATUS_RETRY) {
+        judge_outcome(j, &j->op->u.resolve.outcome);
+        scene(j->w, SCENE_RESOLVED);
+        return;
+    }
+    judge_again(j);
+    expect(j, a->reopened && a->expires_ms == IDEM_NEVER, "I15",
+           "what a person reopened is forgotten");
+    expect(j, a->retried == a->attempts, "I16",
+           "attempts before it was reopened still count");
+    scene(j->w, SCENE_REOPENED);
 }
 
 void judge_resolve(const struct judged *j)
@@ -234,6 +268,11 @@ void judge_import(const struct judged *j)
     }
     expect(j, !b->exists || released || may_be_past(j, b->expires_ms), "I5",
            "a record is imported over one that is there");
+    if (released && !may_be_past(j, b->expires_ms) &&
+        ledger_silent(j->f->key, b->fence)) {
+        expect(j, a->in_doubt != 0, "I15",
+               "an import forgets what may have happened");
+    }
     expect(j, a->fence >= record->fence && (!b->exists || a->fence > b->fence),
            "I2", "a record is imported with a lower fence");
     expect(j,

@@ -37,6 +37,46 @@ const struct completion *ledger_completion(const struct key *key,
     return NULL;
 }
 
+const struct completion *ledger_recorded(const struct key *key, uint64_t fence,
+                                         uint64_t content, int64_t since_ms)
+{
+    unsigned i = key->completions_len;
+
+    while (i-- > 0) {
+        const struct completion *each = &key->completions[i];
+
+        if (each->fence == fence && each->content == content &&
+            each->reopened_ms >= since_ms) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static bool is_reopened(const struct completion *completion)
+{
+    return completion->reopened_ms != IDEM_NEVER;
+}
+
+bool ledger_reopened(const struct key *key, uint64_t fence, int64_t since_ms)
+{
+    const struct completion *newest = ledger_completion(key, fence);
+    unsigned i;
+
+    if (newest != NULL && is_reopened(newest)) {
+        return true;
+    }
+    for (i = 0; i < key->completions_len; i++) {
+        const struct completion *each = &key->completions[i];
+
+        if (each->fence == fence && is_reopened(each) &&
+            each->reopened_ms >= since_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- Owners ---- */
 
 bool ledger_live(const struct held *held)
@@ -139,7 +179,28 @@ static void note_completion(struct key *key, const struct view *view)
         key->completions_len++;
     }
     *completion =
-        (struct completion){view->fence, view->content, view->expires_ms};
+        (struct completion){view->fence, view->content, view->expires_ms,
+                            /* reopened_ms= */ IDEM_NEVER};
+}
+
+/* What was completed with @fence may be done again from now on. */
+static void note_reopened(struct world *w, struct key *key, uint64_t fence)
+{
+    unsigned i;
+
+    for (i = 0; i < key->completions_len; i++) {
+        struct completion *each = &key->completions[i];
+
+        if (each->fence == fence && !is_reopened(each)) {
+            each->reopened_ms = truth_ms(w);
+        }
+    }
+    if (key->seen.fence == fence) {
+        key->seen.completed = false;
+    }
+    if (key->effect_fence == fence) {
+        key->effect_settled = true;
+    }
 }
 
 static void note_resolved(struct world *w, struct key *key,
@@ -150,14 +211,24 @@ static void note_resolved(struct world *w, struct key *key,
     if (start != NULL) {
         start->resolved = true;
     }
+    if (after->retry) {
+        note_reopened(w, key, after->fence);
+    }
     ledger_over(w, key, after->fence, after->status);
 }
 
-static void note_import(struct key *key, const struct view *after)
+static void note_import(struct key *key, const struct view *before,
+                        const struct view *after)
 {
     struct start *start = &key->starts[key->starts_len];
 
-    *start = (struct start){.fence = after->fence, .told = true, .over = true};
+    *start = (struct start){
+        .fence = after->fence,
+        .told = true,
+        .over = true,
+        .silent = before->exists && after->in_doubt != 0 &&
+                  ledger_silent(key, before->fence),
+    };
     memcpy(start->nonce, after->nonce, sizeof(start->nonce));
     if (key->starts_len + 1 < STARTS_MAX) {
         key->starts_len++;
@@ -174,9 +245,11 @@ void ledger_write(struct world *w, const struct flight *f)
 
     w->checking = true;
     if (f->copy->verb == IDEM_OP_BEGIN) {
-        if (after->status == IDEM_STATUS_IN_PROGRESS) {
+        bool same = f->before.exists && f->before.fence == after->fence;
+
+        if (after->status == IDEM_STATUS_IN_PROGRESS && !same) {
             note_claim(w, f);
-        } else {
+        } else if (after->status != IDEM_STATUS_IN_PROGRESS) {
             check_pushed_aside(w, f);
         }
     }
@@ -184,7 +257,7 @@ void ledger_write(struct world *w, const struct flight *f)
         note_resolved(w, key, after);
     }
     if (f->copy->verb == IDEM_OP_IMPORT) {
-        note_import(key, after);
+        note_import(key, &f->before, after);
     }
     if (after->status == IDEM_STATUS_COMPLETED) {
         note_completion(key, after);
@@ -203,8 +276,9 @@ static bool retention_is_over(struct world *w, const struct key *key,
 {
     const struct completion *completion = ledger_completion(key, fence);
 
-    return completion != NULL && completion->expires_ms != IDEM_NEVER &&
-           truth_ms(w) >= completion->expires_ms;
+    return completion != NULL &&
+           (is_reopened(completion) || (completion->expires_ms != IDEM_NEVER &&
+                                        truth_ms(w) >= completion->expires_ms));
 }
 
 void ledger_effect(struct client *c, const struct held *held,
@@ -253,7 +327,8 @@ void ledger_over(struct world *w, struct key *key, uint64_t fence,
     if (start != NULL) {
         start->over = true;
     }
-    if (key->effect_fence == fence && status == IDEM_STATUS_RELEASED) {
+    if (key->effect_fence == fence &&
+        (status == IDEM_STATUS_RELEASED || status == IDEM_STATUS_RETRY)) {
         key->effect_settled = true;
     }
     for (i = 0; i < w->config.clients; i++) {
@@ -276,8 +351,8 @@ static void check_kept(struct world *w, const struct key *key)
     const struct completion *completion = ledger_completion(key, seen->fence);
     const char *id = seen->acknowledged ? "I6" : "I18";
 
-    if (!seen->completed || completion == NULL || key->imported_below ||
-        truth_ms(w) >= seen->expires_ms) {
+    if (!seen->completed || completion == NULL || is_reopened(completion) ||
+        key->imported_below || truth_ms(w) >= seen->expires_ms) {
         return;
     }
     if (row->rev == 0 || row->view.fence < seen->fence) {

@@ -13,8 +13,20 @@ struct start *ledger_start(struct key *key, uint64_t fence);
 /* True if an attempt up to @fence stopped without a word and nobody has looked
  * into it, so that its effect may have happened. */
 bool ledger_silent(struct key *key, uint64_t fence);
+
+/* The newest completion with @fence, or NULL: what a person reopened may be completed
+ * once more with the same fence, by the next decision. */
 const struct completion *ledger_completion(const struct key *key,
                                            uint64_t fence);
+
+/* The newest one with @content that still counted at @since_ms, or NULL: an answer
+ * may be as old as its question. */
+const struct completion *ledger_recorded(const struct key *key, uint64_t fence,
+                                         uint64_t content, int64_t since_ms);
+
+/* True if a completion with @fence was reopened at @since_ms or later, or the newest
+ * one at any time. */
+bool ledger_reopened(const struct key *key, uint64_t fence, int64_t since_ms);
 
 /* True if the owner itself still counts on its lease; the second one leaves it
  * the margin by which it stops early. */

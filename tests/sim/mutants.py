@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path[:0] = [os.fspath(HERE), os.fspath(HERE.parent / "lib")]
 
+import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
@@ -45,7 +46,8 @@ ROOMS = "api aws base core key limit queue".split()
 ROOMS += "store/local store/shared".split()
 LEFT_OUT = ["src/api/open.c", "src/base/crc32_fold_x86.c", "src/key/select_none.c"]
 TASKS = "answer bodies claims commit item json layout layout_locker layout_powertools".split()
-TASKS += "limit_known limit_request limit_task pack request task value walk".split()
+TASKS += "lifetime limit_known limit_request limit_task pack parts purge request task".split()
+TASKS += "value walk".split()
 HELPERS = [f"src/store/dynamodb/{name}.c" for name in TASKS]
 HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
@@ -120,9 +122,8 @@ def mutate(patch):
     for part in PARTS:
         shutil.copytree(base / part, tree / part)
     (tree / "o").mkdir()
-    command = ["patch", "-p1", "--batch", "--silent", "-d", tree, "-i", patch]
-    applied = subprocess.run(command, capture_output=True, text=True)
-    assert applied.returncode == 0, "it no longer applies:\n" + applied.stdout
+    refusal = patches.apply(patch, tree)
+    assert refusal is None, "it no longer applies:\n" + refusal
 
     changed = {}
     for source in objects:
@@ -190,23 +191,21 @@ def there_are_enough():
 
 def mode_of(patch):
     """Return what makes sim run the mode that @patch is about."""
-    mode = re.search(r"^Mode: (\w+)$", patch.read_text(), re.M)
-    return ["--mode", mode[1]] if mode else []
+    mode = patches.fields(patch).get("Mode")
+    return ["--mode", mode] if mode else []
 
 
 def seed_of(patch):
     """Return where a short search for what kills @patch starts."""
-    seed = re.search(r"^Seed: (\d+)$", patch.read_text(), re.M)
-    return int(seed[1]) if seed and not tap.LONG else 1
+    seed = patches.fields(patch).get("Seed")
+    return int(seed) if seed and not tap.LONG else 1
 
 
 def words_of(patch):
     """Return (what is wrong with @patch, the invariants that may kill it)."""
-    text = patch.read_text()
-    expected = re.search(r"^Expect: (.+)$", text, re.M)
+    expected = patches.fields(patch).get("Expect")
     assert expected, f"{patch.name} does not say what to expect"
-    words = re.split(r"^(?:Mode|Seed|Expect):", text, flags=re.M)[0]
-    return " ".join(words.split()), expected[1].split()
+    return patches.sentence(patch), expected.split()
 
 
 def per_mille(counts, name):

@@ -77,7 +77,11 @@
     X(FOLLOWED, "said after its lease had closed it")                          \
     X(BY_ONCE, "idem_once() ran the work")                                     \
     X(TOO_LATE, "no effect: the lease was over")                               \
-    X(FOREVER, "lease without an end")
+    X(FOREVER, "lease without an end")                                         \
+    X(RETRIED, "ended to be run again")                                        \
+    X(REOPENED, "reopened by a person")                                        \
+    X(RUN_AGAIN, "run again at once")                                          \
+    X(BOUNDED, "lease of a fast clock made shorter")
 
 enum class {
 #define X(name, text) CLASS_##name,

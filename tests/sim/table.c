@@ -62,6 +62,22 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     return rc != 0 ? rc : 1;
 }
 
+/* True if a time of @r goes behind an earlier one of it. */
+static bool times_back(const struct idem_record *r)
+{
+    size_t i;
+
+    for (i = 0; i < r->history_len; i++) {
+        if (r->history[i].ended_ms < r->history[i].started_ms) {
+            return true;
+        }
+    }
+    return r->started_ms < r->created_ms ||
+           (r->ended_ms != 0 && r->ended_ms < r->started_ms) ||
+           (r->history_len > 0 && r->history[0].fence != r->fence &&
+            r->started_ms < r->history[0].ended_ms);
+}
+
 void table_view(const struct idem_record *record, struct idem_slice result,
                 struct view *view)
 {
@@ -72,10 +88,15 @@ void table_view(const struct idem_record *record, struct idem_slice result,
         .exists = true,
         .not_kept = record->result.not_kept,
         .by_lease = record->by_lease,
+        .retry = record->retry,
+        .times_back = times_back(record),
         .status = record->status,
         .policy = record->on_expired_lease,
         .attempts = record->attempts,
+        .retried = record->retried,
+        .in_doubt = record->in_doubt,
         .fence = record->fence,
+        .lease_ms = record->lease_ms,
         .lease_end_ms = record->lease_end_ms,
         .lease_end_boot_ms = record->lease_end_boot_ms,
         .expected_ms = record->expected_ms,
@@ -86,9 +107,12 @@ void table_view(const struct idem_record *record, struct idem_slice result,
     };
     memcpy(view->nonce, record->nonce, sizeof(view->nonce));
     memcpy(view->boot_id, record->boot_id, sizeof(view->boot_id));
-    if (record->history_len > 0 &&
-        record->history[0].end == IDEM_PAST_RESOLVED &&
-        record->history[0].fence == record->fence) {
+    view->reopened = record->retry && record->history_len > 0 &&
+                     record->history[0].end == IDEM_PAST_REOPENED &&
+                     record->history[0].fence == record->fence;
+    if (view->reopened || (record->history_len > 0 &&
+                           record->history[0].end == IDEM_PAST_RESOLVED &&
+                           record->history[0].fence == record->fence)) {
         view->resolved_by = hash_of(record->history[0].owner, 1) | 1;
     }
     if (record->fingerprint.len > 0) {

@@ -134,17 +134,42 @@ static const char *less_id(const struct sight *sight)
     return sight->acknowledged ? "I6" : "I18";
 }
 
+/* A person has put back what was seen before this call, maybe while it was on. */
+static bool is_put_back(const struct call *call)
+{
+    return call->sight.completed &&
+           ledger_reopened(call->key, call->sight.fence, call->asked_ms);
+}
+
+/* The completion that @r shows, if it is one that counted during this call. */
+static const struct completion *completion_shown(const struct call *call,
+                                                 const struct idem_record *r)
+{
+    return ledger_recorded(call->key, r->fence, content_of(&r->result),
+                           call->asked_ms);
+}
+
+/* What was reopened before its answer arrived is on record no more. */
+static bool still_completed(const struct call *call,
+                            const struct idem_record *r)
+{
+    const struct completion *shown = completion_shown(call, r);
+
+    return r->status == IDEM_STATUS_COMPLETED &&
+           (shown == NULL || shown->reopened_ms == IDEM_NEVER);
+}
+
 /* Nobody is shown less than anybody was shown before it asked. */
 static void check_sight(struct client *c, const struct idem_record *r)
 {
     const struct sight *sight = &c->call->sight;
     struct sight now = {
         .fence = r->fence,
-        .completed = r->status == IDEM_STATUS_COMPLETED,
+        .completed = still_completed(c->call, r),
         .expires_ms = r->expires_ms,
     };
 
-    if (c->call->key->imported_below) {
+    if (c->call->key->imported_below || is_put_back(c->call)) {
         return; /* A person has put the clock back. */
     }
     if (now.fence < sight->fence ||
@@ -164,7 +189,8 @@ static void check_none(struct client *c)
     const struct sight *sight = &c->call->sight;
     int64_t latest_ms = truth_ms(c->world) + SAVE_EVERY_MS;
 
-    if (sight->completed && latest_ms < sight->expires_ms) {
+    if (sight->completed && latest_ms < sight->expires_ms &&
+        !is_put_back(c->call)) {
         violate(c->world, less_id(sight),
                 "what was completed is gone %lld ms early",
                 (long long)(sight->expires_ms - latest_ms));
@@ -173,10 +199,7 @@ static void check_none(struct client *c)
 
 void told_result(struct client *c, const struct idem_record *r)
 {
-    const struct completion *completion =
-        ledger_completion(c->call->key, r->fence);
-
-    if (completion == NULL || completion->content != content_of(&r->result)) {
+    if (completion_shown(c->call, r) == NULL) {
         violate(c->world, "I7",
                 "the result shown for fence %llu is not the "
                 "one that was recorded",

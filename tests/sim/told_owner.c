@@ -39,7 +39,7 @@ static void check_lost(struct client *c, const struct held *held,
     if (view == NULL) {
         return;
     }
-    if (view->status == IDEM_STATUS_IN_PROGRESS ||
+    if ((view->status == IDEM_STATUS_IN_PROGRESS && !view->retry) ||
         (view->status == asked && asked == IDEM_STATUS_COMPLETED &&
          view->content == content)) {
         violate(c->world, "I8", "LOST, and the record is its own");
@@ -62,7 +62,7 @@ static void acknowledged(struct key *key, const struct completion *completion)
 {
     struct sight now = {
         .fence = completion->fence,
-        .completed = true,
+        .completed = completion->reopened_ms == IDEM_NEVER,
         .acknowledged = true,
         .expires_ms = completion->expires_ms,
     };
@@ -86,15 +86,16 @@ void told_end(struct client *c, const struct held *held,
         return;
     }
     check_not_counted(c, held);
-    if (record->status != outcome->status) {
+    if (idem_record_status(record) != outcome->status) {
         violate(c->world, "API", "an attempt ended as %d and shows %d",
-                (int)outcome->status, (int)record->status);
+                (int)outcome->status, (int)idem_record_status(record));
     }
     if (outcome->status != IDEM_STATUS_COMPLETED) {
         return;
     }
-    completion = ledger_completion(held->key, held->fence);
-    if (completion == NULL || completion->content != content) {
+    completion =
+        ledger_recorded(held->key, held->fence, content, c->call->asked_ms);
+    if (completion == NULL) {
         violate(c->world, "I6",
                 "a completion that was acknowledged is not "
                 "on record");

@@ -65,9 +65,9 @@ static enum idem_status choose_end(struct world *w, bool ran)
 {
     static const enum idem_status ends[ENDS] = {
         IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,  IDEM_STATUS_RELEASED,
-        IDEM_STATUS_UNKNOWN,   (enum idem_status)0,
+        IDEM_STATUS_UNKNOWN,   (enum idem_status)0, IDEM_STATUS_RETRY,
     };
-    static const unsigned after_none[ENDS] = {0, 5, 60, 5, 30};
+    static const unsigned after_none[ENDS] = {0, 5, 60, 5, 30, 8};
     const unsigned *weights = ran ? w->config.ends : after_none;
 
     return ends[rng_weighted(&w->rng, weights, ENDS)];
@@ -105,17 +105,17 @@ static void say_more(struct client *c, struct held *held)
 {
     static const enum idem_status ends[] = {
         IDEM_STATUS_COMPLETED, IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,
-        IDEM_STATUS_RELEASED,  IDEM_STATUS_UNKNOWN,
+        IDEM_STATUS_RELEASED,  IDEM_STATUS_UNKNOWN,   IDEM_STATUS_RETRY,
     };
-    unsigned what = rng_below(&c->world->rng, 8);
+    unsigned what = rng_below(&c->world->rng, 9);
 
-    if (what == 7) {
+    if (what == 8) {
         (void)call_expire(c, held);
         if (rng_chance(&c->world->rng, 300)) {
             (void)renew(c, held); /* On second thoughts. */
         }
-    } else if (what >= 5) {
-        (void)call_renew(c, held, what == 5 ? 0 : IDEM_LEASE_MIN_MS);
+    } else if (what >= 6) {
+        (void)call_renew(c, held, what == 6 ? 0 : IDEM_LEASE_MIN_MS);
     } else {
         end_with_retries(c, held, ends[what]);
     }
@@ -149,10 +149,11 @@ static void resolve(struct client *c, struct key *key, uint64_t fence)
         IDEM_STATUS_COMPLETED,
         IDEM_STATUS_FAILED,
         IDEM_STATUS_RELEASED,
+        IDEM_STATUS_RETRY,
     };
     struct outcome outcome;
 
-    outcome_make(c, ends[rng_below(&c->world->rng, 3)], &outcome);
+    outcome_make(c, ends[rng_below(&c->world->rng, 4)], &outcome);
     outcome.said.text = idem_str("looked into it");
     if (rng_chance(&c->world->rng, 100)) {
         fence--;
@@ -374,7 +375,7 @@ static void draw(struct world *w, const unsigned *usual, unsigned *weights,
 void work_choose(struct world *w)
 {
     static const unsigned rounds[ROUNDS] = {57, 14, 8, 6, 8, 6, 3};
-    static const unsigned ends[ENDS] = {60, 7, 10, 7, 12};
+    static const unsigned ends[ENDS] = {60, 7, 10, 7, 12, 10};
     static const unsigned holds[] = {0, 350, 350, 800};
     static const unsigned waits[] = {0, 300, 300, 800};
     struct config *config = &w->config;
@@ -395,6 +396,7 @@ void work_choose(struct world *w)
         config->keys = 1;
         config->ends[2] += 60;
         config->ends[4] += 60;
+        config->ends[5] += 30;
         config->hold_permille = 0;
         config->wait_permille = 500;
         config->rest_ms = 50;

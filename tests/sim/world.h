@@ -77,12 +77,18 @@ struct view {
     bool exists;
     bool not_kept;
     bool by_lease;
+    bool retry;
+    bool reopened;   /* A person has, and nobody has started since. */
+    bool times_back; /* A time in it goes behind an earlier one. */
     enum idem_status status;
     enum idem_on_expired_lease policy;
     uint32_t attempts;
+    uint32_t retried;
+    uint64_t in_doubt;
     uint64_t fence;
     uint8_t nonce[16];
     uint8_t boot_id[16];
+    int64_t lease_ms;
     int64_t lease_end_ms;
     int64_t lease_end_boot_ms;
     int64_t expected_ms;
@@ -125,6 +131,7 @@ struct completion {
     uint64_t fence;
     uint64_t content;
     int64_t expires_ms;
+    int64_t reopened_ms; /* Store time, in truth; IDEM_NEVER: it was not. */
 };
 
 /* The newest that any client was shown of a key, or had acknowledged. */
@@ -328,7 +335,7 @@ struct flight {
 /* What clients do, and how their work ends (work.c). */
 enum {
     ROUNDS = 7,
-    ENDS = 5
+    ENDS = 6
 };
 
 /* What the seed has chosen for all of a schedule. Each schedule leaves some

@@ -9,6 +9,8 @@ struct idem__admin {
     struct idem__dynamodb_store *store;
     struct idem__buffer out; /* The request. */
     struct idem__aws_request request;
+    int64_t try_ms;   /* For one request ... */
+    int64_t again_ms; /* ... which is not made again after that time. */
 };
 
 /* The errors of idem_dynamodb_open(). */

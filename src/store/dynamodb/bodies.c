@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "core/error.h"
 #include "store/dynamodb/pack.h"
+#include "store/dynamodb/parts.h"
 #include "store/dynamodb/task.h"
 
 /* ---- Reading bodies ---- */
@@ -17,16 +18,32 @@ static struct idem__parts parts_of(const struct idem__task *task,
         .body = &transfer->body,
         .stored = idem_bytes(transfer->stored.base, transfer->stored_len),
         .done = transfer->done,
-        .ttl_ms = IDEM_NEVER,
     };
 }
 
-static void no_body(struct idem__task *task)
+/* Between the head and its parts another may have written the one and deleted the
+ * others; so the head is read once more before it counts as damaged. */
+static void no_body(struct idem__task *task, const struct idem_now *now)
 {
+    if (!task->looked_again) {
+        task->looked_again = true;
+        idem__task_look(task, now);
+        return;
+    }
     idem__task_fail_with(
         task, IDEM_ECORRUPT,
         "the record cannot be trusted: its result or input is not there, or "
         "does not match its checksum");
+}
+
+/* A body that is only kept, and that nobody is given, costs nobody his answer. */
+static void parts_missing(struct idem__task *task, const struct idem_now *now)
+{
+    if (task->keeping != NULL) {
+        idem__lifetime_skip(task, now);
+    } else {
+        no_body(task, now);
+    }
 }
 
 /* Unpacks, and checks against the record. */
@@ -63,30 +80,11 @@ static void get_parts(struct idem__task *task, const struct idem_now *now)
     idem__task_send(task, IDEM__TARGET("BatchGetItem"), got_parts);
 }
 
-/* The number behind the last '#' of a part's name, if it is one of @transfer. */
-static bool part_number(const struct idem__task *task,
-                        const struct idem__transfer *transfer,
-                        struct idem_slice name, uint32_t *ret_i)
-{
-    char expected[IDEM__PART_NAME_MAX];
-    uint32_t i;
-
-    for (i = 0; i < transfer->body.parts; i++) {
-        idem__part_name(task->op->id, transfer->kind, transfer->body.tag, i,
-                        expected);
-        if (name.len == strlen(expected) &&
-            memcmp(name.base, expected, name.len) == 0) {
-            *ret_i = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Puts one part in its place. False: it cannot be trusted. */
 static bool take_part(struct idem__task *task, json_object *item)
 {
     struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
     struct idem_slice name;
     struct idem_slice text;
     uint8_t *to = t->stored.base;
@@ -97,7 +95,7 @@ static bool take_part(struct idem__task *task, json_object *item)
     if (!json_object_is_type(item, json_type_object) ||
         idem__json_attribute(item, "id", "S", &name) != 1 ||
         idem__json_attribute(item, "body", "B", &text) != 1 ||
-        !part_number(task, t, name, &i) || t->done[i] ||
+        !idem__parts_number(&parts, name, &i) || t->done[i] ||
         text.len > (IDEM__PART_LEN + 2) / 3 * 4) {
         return false;
     }
@@ -115,20 +113,6 @@ static bool take_part(struct idem__task *task, json_object *item)
     return true;
 }
 
-/* The list of what came under @member for this table, or NULL. */
-static json_object *of_table(const struct idem__task *task, json_object *body,
-                             const char *member)
-{
-    json_object *object;
-    json_object *list;
-
-    if (!json_object_object_get_ex(body, member, &object) ||
-        !json_object_object_get_ex(object, task->env->table.name, &list)) {
-        return NULL;
-    }
-    return list;
-}
-
 static void got_parts(struct idem__task *task, const struct idem_now *now,
                       struct idem__answer *answer)
 {
@@ -142,19 +126,20 @@ static void got_parts(struct idem__task *task, const struct idem_now *now,
         idem__task_retry(task, answer, get_parts);
         return;
     }
-    list = of_table(task, answer->body, "Responses");
+    list = idem__task_under_table(task, answer->body, "Responses");
     n = json_object_is_type(list, json_type_array)
             ? json_object_array_length(list)
             : 0;
     for (i = 0; i < n; i++) {
         if (!take_part(task, json_object_array_get_idx(list, i))) {
-            no_body(task);
+            parts_missing(task, now);
             return;
         }
     }
     if (t->left == 0) {
-        idem__bodies_load(task, now);
-    } else if (of_table(task, answer->body, "UnprocessedKeys") != NULL) {
+        task->moved(task, now);
+    } else if (idem__task_under_table(task, answer->body, "UnprocessedKeys") !=
+               NULL) {
         idem__task_busy(task, t->left < before, "read the result", get_parts);
     } else if (t->left < before &&
                before - t->left == (before < IDEM__PARTS_GET
@@ -162,8 +147,30 @@ static void got_parts(struct idem__task *task, const struct idem_now *now,
                                         : (uint32_t)IDEM__PARTS_GET)) {
         get_parts(task, now);
     } else {
-        no_body(task);
+        parts_missing(task, now);
     }
+}
+
+void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now)
+{
+    t->body = *body;
+    t->loading = true;
+    t->left = body->parts;
+    t->stored_len = 0;
+    t->stored.len = 0;
+    memset(t->done, 0, sizeof(t->done));
+    task->moving = t;
+    task->moved = then;
+    if (idem__buffer_room(&t->stored, (size_t)body->parts * IDEM__PART_LEN) ==
+        NULL) {
+        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return;
+    }
+    get_parts(task, now);
 }
 
 /* True if the body is on its way; else *@ret_bytes holds it, or the op failed. */
@@ -177,19 +184,8 @@ static bool fetch(struct idem__task *task, struct idem__transfer *t,
 
     t->body = *body;
     if (body->place == IDEM__PLACE_APART && !t->loading) {
-        t->loading = true;
-        t->left = body->parts;
-        t->stored_len = 0;
-        t->stored.len = 0;
-        memset(t->done, 0, sizeof(t->done));
-        if (idem__buffer_room(&t->stored,
-                              (size_t)body->parts * IDEM__PART_LEN) == NULL) {
-            idem__task_fail_with(task, IDEM_ENOMEM,
-                                 idem_error_text(IDEM_ENOMEM));
-            return true;
-        }
-        task->moving = t;
-        get_parts(task, now);
+        task->keeping = NULL;
+        idem__bodies_get(task, t, body, idem__bodies_load, now);
         return true;
     }
     if (body->place == IDEM__PLACE_APART) {
@@ -197,7 +193,7 @@ static bool fetch(struct idem__task *task, struct idem__transfer *t,
     }
     rc = accept_body(t, stored, len, digest, ret_bytes);
     if (rc == IDEM_ECORRUPT) {
-        no_body(task);
+        no_body(task, now);
     } else if (rc != 0) {
         idem__task_fail_with(task, rc,
                              rc == IDEM_ECONFIG
@@ -224,6 +220,7 @@ void idem__bodies_load(struct idem__task *task, const struct idem_now *now)
     }
     idem__task_change(task, now);
 }
+
 /* ---- Writing bodies ---- */
 
 /* Decides where the bytes of a body go. They stay inside the item while that
@@ -231,7 +228,7 @@ void idem__bodies_load(struct idem__task *task, const struct idem_now *now)
  * stands in its way, so that each duplicate would pay for a larger one. */
 static void place(struct idem__task *task, struct idem__transfer *t,
                   struct idem__body *body, struct idem_slice bytes,
-                  const uint8_t tag[IDEM__TAG_LEN])
+                  const uint8_t tag[IDEM__TAG_LEN], int64_t ttl_ms)
 {
     memset(body, 0, sizeof(*body));
     if (bytes.len == 0) {
@@ -258,6 +255,7 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     body->parts =
         (uint32_t)((body->stored.len + IDEM__PART_LEN - 1) / IDEM__PART_LEN);
     memcpy(body->tag, tag, IDEM__TAG_LEN);
+    body->ttl_ms = ttl_ms;
 }
 
 void idem__bodies_place(struct idem__task *task)
@@ -271,70 +269,42 @@ void idem__bodies_place(struct idem__task *task)
         memset(&task->item.result, 0, sizeof(task->item.result));
     }
     if (!task->has_found || task->decision.set_input) {
-        place(task, &task->input, &task->item.input, next->input, next->nonce);
+        place(task, &task->input, &task->item.input, next->input, next->nonce,
+              idem__input_ttl_ms(next));
     }
     if (task->decision.set_result) {
         idem__put_u64(tag, next->fence);
         memcpy(tag + 8, next->result_digest, 8);
-        place(task, &task->result, &task->item.result, next->result.bytes, tag);
+        place(task, &task->result, &task->item.result, next->result.bytes, tag,
+              idem__result_ttl_ms(next));
     }
+    idem__lifetime_plan(task);
 }
 
 static void put_parts(struct idem__task *task, const struct idem_now *now);
 
-/* Marks as done what this request carried and did not come back. */
-static void mark_parts(struct idem__task *task, json_object *unprocessed)
-{
-    struct idem__transfer *t = task->moving;
-    size_t n = json_object_is_type(unprocessed, json_type_array)
-                   ? json_object_array_length(unprocessed)
-                   : 0;
-    bool back[IDEM__PARTS_MAX] = {false};
-    unsigned carried = 0;
-    uint32_t i;
-    size_t k;
-
-    for (k = 0; k < n; k++) {
-        json_object *put = NULL;
-        json_object *item = NULL;
-        struct idem_slice name;
-
-        if (json_object_object_get_ex(json_object_array_get_idx(unprocessed, k),
-                                      "PutRequest", &put) &&
-            json_object_object_get_ex(put, "Item", &item) &&
-            idem__json_attribute(item, "id", "S", &name) == 1 &&
-            part_number(task, t, name, &i)) {
-            back[i] = true;
-        }
-    }
-    for (i = 0; i < t->body.parts && carried < IDEM__PARTS_PUT; i++) {
-        if (!t->done[i]) {
-            carried++;
-            t->done[i] = !back[i];
-            t->left -= !back[i];
-        }
-    }
-}
-
 static void wrote_parts(struct idem__task *task, const struct idem_now *now,
                         struct idem__answer *answer)
 {
-    uint32_t before = task->moving->left;
+    struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
     json_object *unprocessed;
+    uint32_t marked;
 
     if (answer->said != IDEM__SAID_OK) {
         /* Parts are named after their content: once more does no harm. */
         idem__task_retry(task, answer, put_parts);
         return;
     }
-    unprocessed = of_table(task, answer->body, "UnprocessedItems");
-    mark_parts(task, unprocessed);
-    if (task->moving->left == 0) {
-        task->moving->written = true;
-        idem__task_change(task, now);
+    unprocessed =
+        idem__task_under_table(task, answer->body, "UnprocessedItems");
+    marked = idem__parts_mark(&parts, t->done, IDEM__PARTS_PUT, unprocessed);
+    t->left -= marked;
+    if (t->left == 0) {
+        t->written = true;
+        task->moved(task, now);
     } else if (unprocessed != NULL) {
-        idem__task_busy(task, task->moving->left < before, "take the result",
-                        put_parts);
+        idem__task_busy(task, marked > 0, "take the result", put_parts);
     } else {
         put_parts(task, now);
     }
@@ -344,18 +314,26 @@ static void put_parts(struct idem__task *task, const struct idem_now *now)
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
-    int64_t expires_ms = task->item.record.status == IDEM_STATUS_COMPLETED
-                             ? idem__item_ttl_ms(&task->item.record)
-                             : IDEM_NEVER;
 
     parts.stored = t->body.stored;
     parts.made_ms = now->store_ms;
-    /* An input has to outlive whatever its attempt becomes. */
-    if (t->kind == 'r' && expires_ms != IDEM_NEVER) {
-        parts.ttl_ms = expires_ms + IDEM__TTL_PART_MS;
-    }
     idem__request_parts_put(idem__task_out(task), &task->env->table, &parts);
     idem__task_send(task, IDEM__TARGET("BatchWriteItem"), wrote_parts);
+}
+
+void idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now)
+{
+    t->written = false;
+    t->body = *body;
+    t->left = body->parts;
+    memset(t->done, 0, sizeof(t->done));
+    task->moving = t;
+    task->moved = then;
+    put_parts(task, now);
 }
 
 /* True if @body's parts have to be written first. */
@@ -366,12 +344,7 @@ static bool send_body(struct idem__task *task, struct idem__transfer *t,
         (t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0)) {
         return false;
     }
-    t->written = false;
-    t->body = *body;
-    t->left = body->parts;
-    memset(t->done, 0, sizeof(t->done));
-    task->moving = t;
-    put_parts(task, now);
+    idem__bodies_put(task, t, body, idem__task_change, now);
     return true;
 }
 
@@ -382,5 +355,6 @@ bool idem__bodies_store(struct idem__task *task, const struct idem_now *now)
     return (decision->set_input &&
             send_body(task, &task->input, &task->item.input, now)) ||
            (decision->set_result &&
-            send_body(task, &task->result, &task->item.result, now));
+            send_body(task, &task->result, &task->item.result, now)) ||
+           idem__lifetime_extend(task, now);
 }

@@ -1,6 +1,7 @@
 /* Is the table as it should be, and may we use it? */
 #include "core/error.h"
 #include "store/dynamodb/admin.h"
+#include "store/dynamodb/check_bodies.h"
 #include "store/dynamodb/judge.h"
 #include "store/dynamodb/layout.h"
 
@@ -324,6 +325,9 @@ static void check_all(struct check *check)
     describe_rest(check);
     check_clock(check);
     check_rights(check);
+    if (check->judge.place->table.layout == IDEM__LAYOUT_OWN) {
+        idem__check_bodies(&check->judge, check->admin.store);
+    }
 }
 
 int idem_dynamodb_check(const char *place, idem_finding_fn *each, void *ctx,

@@ -104,6 +104,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
 {
     store->env.table = store->place.table;
     store->env.host = store->base.options.host;
+    store->env.orphans = &store->orphans;
     store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
     if (store->env.limits == NULL || store->env.scratch == NULL) {
@@ -135,6 +136,7 @@ static int set_up(struct idem__dynamodb_store *store,
         return rc;
     }
     store->base.margin_ms = OWNER_MARGIN_MS;
+    store->base.lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
     /* One item holds all of it, and the result twice. */
     if (store->place.table.layout != IDEM__LAYOUT_OWN &&
         store->base.options.result_max > LAYOUT_RESULT_MAX) {
@@ -221,6 +223,7 @@ int idem_dynamodb_inspect(struct idem_store *base,
     ret_info->requests = counters.requests;
     ret_info->sends = counters.sends;
     ret_info->connections = counters.connections;
+    ret_info->parts_purged = store->orphans.deleted;
     ret_info->clock_known =
         idem__aws_clock_now(idem__aws_client_clock(store->client),
                             reading.boot_ms, &ret_info->clock_ms,

@@ -63,6 +63,29 @@ void idem__part_name(const uint8_t id[IDEM_ID_LEN], char kind,
                    tag_text, (unsigned)i);
 }
 
+/* "ID#K#TAG#I", where nothing is asked of I but that it is there. */
+bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
+                          char *ret_kind, uint8_t ret_tag[IDEM__TAG_LEN])
+{
+    enum {
+        KIND_AT = IDEM__ITEM_ID_LEN + 1,
+        TAG_AT = KIND_AT + 2,
+        NUMBER_AT = TAG_AT + 2 * IDEM__TAG_LEN + 1,
+    };
+    const char *p = name.base;
+
+    if (name.len <= NUMBER_AT || p[KIND_AT - 1] != '#' ||
+        (p[KIND_AT] != 'r' && p[KIND_AT] != 'i') || p[TAG_AT - 1] != '#' ||
+        p[NUMBER_AT - 1] != '#' ||
+        !get_hex(idem_bytes(p, IDEM__ITEM_ID_LEN), ret_id, IDEM_ID_LEN) ||
+        !get_hex(idem_bytes(p + TAG_AT, 2 * IDEM__TAG_LEN), ret_tag,
+                 IDEM__TAG_LEN)) {
+        return false;
+    }
+    *ret_kind = p[KIND_AT];
+    return true;
+}
+
 /* ---- Writing ---- */
 
 /* While somebody works on it, or a person has to look. */
@@ -107,6 +130,9 @@ size_t idem__item_size(const struct idem__item *item, size_t head_len)
            (sizeof("ttl") - 1 + NUMBER_SIZE) +
            body_size("result", &item->result) +
            body_size("input", &item->input) +
+           (item->input.place == IDEM__PLACE_APART
+                ? sizeof("input_ttl") - 1 + NUMBER_SIZE
+                : 0) +
            (item->has_writes ? sizeof("writes") - 1 + IDEM__TAG_LEN : 0);
 }
 
@@ -187,6 +213,11 @@ void idem__item_write(struct idem__buffer *out, const struct idem__item *item,
     add_clear(out, "scope", record->scope);
     add_body(out, "result", &item->result);
     add_body(out, "input", &item->input);
+    if (item->input.place == IDEM__PLACE_APART &&
+        item->input.ttl_ms != IDEM_NEVER) {
+        add_name(out, "input_ttl", "");
+        idem__json_n(out, (uint64_t)item->input.ttl_ms / 1000);
+    }
     if (item->has_writes) {
         add_name(out, "writes", "");
         idem__json_b(out, idem_bytes(item->writes, IDEM__TAG_LEN));
@@ -332,6 +363,28 @@ static int read_body(json_object *object, const char *name, uint64_t len,
     return rc == 0 && forms == (len > 0) ? 0 : IDEM_ECORRUPT;
 }
 
+/* How long the parts of the input stay. What cannot be read says "not long", so
+ * that they are given a time anew. */
+static void read_input_ttl(json_object *object, struct idem__body *input)
+{
+    struct idem_slice text;
+    int64_t seconds = 0;
+    const char *p;
+    size_t i;
+    int rc = idem__json_attribute(object, "input_ttl", "N", &text);
+
+    input->ttl_ms = IDEM_NEVER;
+    if (rc == 0) {
+        return;
+    }
+    p = text.base;
+    for (i = 0; rc == 1 && i < text.len && i < 15 && p[i] >= '0' && p[i] <= '9';
+         i++) {
+        seconds = seconds * 10 + (p[i] - '0');
+    }
+    input->ttl_ms = seconds * 1000;
+}
+
 /* What else was written in the transaction that completed it. */
 static int read_writes(json_object *object, struct idem__buffer *memory,
                        struct idem__item *item)
@@ -418,5 +471,6 @@ int idem__item_read(json_object *object, const uint8_t *id,
         read_writes(object, memory, ret_item) != 0) {
         return corrupt(ret_error, "its head and its bodies do not agree");
     }
+    read_input_ttl(object, &ret_item->input);
     return 0;
 }

@@ -7,12 +7,14 @@
  *     result     B  its bytes, if they are few; result_z: packed;
  *     result_in  S  "TAG:N" or "TAG:N:z": they are in N items of their own
  *     input, input_z, input_in   likewise
+ *     input_ttl  N  the input is in parts, which stay until then, in seconds, at
+ *                   least; none: for as long as nobody deletes them
  *     open       S  one of 16 shards, while the record is not at its end: the key
  *     since      N  of the index "open"; and when its life began, in ms
  *     ttl        N  when DynamoDB may delete it, in seconds; none: never
  *
  * An item of its own for a part of a body: id is "ID#r#TAG#I" or "ID#i#TAG#I",
- * body B, made N (ms), ttl N.
+ * body B, made N (ms), ttl N. lifetime.c says how long it stays.
  *
  * Every write is conditional on the very bytes of rec that it was decided on, or
  * on there being no item. They hold the nonce, the fence and the times, so that
@@ -57,6 +59,7 @@ struct idem__body {
     struct idem_slice stored;   /* INLINE: as stored, packed or not. */
     uint8_t tag[IDEM__TAG_LEN]; /* APART. */
     uint32_t parts;
+    int64_t ttl_ms; /* Its parts stay until then at least; IDEM_NEVER. */
 };
 
 struct idem__item {
@@ -79,6 +82,10 @@ bool idem__item_id_read(struct idem_slice text, uint8_t ret_id[IDEM_ID_LEN]);
 void idem__part_name(const uint8_t id[IDEM_ID_LEN], char kind,
                      const uint8_t tag[IDEM__TAG_LEN], uint32_t i,
                      char ret_name[IDEM__PART_NAME_MAX]);
+
+/* False: @name is not the id of a part. *@ret_kind is 'r' or 'i'. */
+bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
+                          char *ret_kind, uint8_t ret_tag[IDEM__TAG_LEN]);
 
 /* What DynamoDB counts as the item's size, without its bodies. @head_len is the
  * length of its head. */

@@ -76,6 +76,8 @@ void idem__judge_init(struct idem__judge *judge,
     judge->region = endpoint->region;
     (void)snprintf(judge->create, sizeof(judge->create),
                    "idem store create --store 'dynamodb:%s'", place_text);
+    (void)snprintf(judge->purge, sizeof(judge->purge),
+                   "idem purge --store 'dynamodb:%s'", place_text);
     (void)snprintf(judge->aws, sizeof(judge->aws),
                    " --table-name %s --region %s", place->table.name,
                    endpoint->region);

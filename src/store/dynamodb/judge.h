@@ -10,6 +10,7 @@ struct idem__judge {
     const struct idem__place_conf *place;
     const char *region;
     char create[IDEM_STORE_URL_MAX + 64]; /* "idem store create ..." */
+    char purge[IDEM_STORE_URL_MAX + 64];  /* "idem purge ..." */
     char aws[1200]; /* " --table-name ...", behind "aws dynamodb VERB". */
 };
 

@@ -10,7 +10,8 @@
  *                            writes milliseconds, which DynamoDB never reaches
  *
  * Locker never takes anything over, and knows what was released only as an item that
- * is not there.
+ * is not there. So what is to be run again stays locked for it until idem has run
+ * it.
  */
 #include "base/host.h"
 #include "core/error.h"
@@ -106,6 +107,7 @@ static void words_of(const struct idem_record *record, struct words *ret)
         break;
     case IDEM_STATUS_COMPLETED:
     case IDEM_STATUS_RELEASED: /* Deleted. */
+    case IDEM_STATUS_RETRY:    /* Stored as in progress. */
         break;
     }
 }

@@ -10,7 +10,8 @@
  * Whoever uses Powertools takes over what is past expiration, and what is INPROGRESS
  * and past in_progress_expiration; without that attribute it is never taken over. So
  * what must not be run again by anybody, failed, unknown and held work, is INPROGRESS
- * without it, and never expires; what was released can be taken over at once.
+ * without it, and never expires; what was released, or is to be run again, can be
+ * taken over at once (by Powertools without being told that it is a takeover).
  */
 #include "base/host.h"
 #include "core/error.h"
@@ -49,13 +50,16 @@ static void words_of(const struct idem_record *record, struct words *ret)
         ret->takeover_ms = 1;
         break;
     case IDEM_STATUS_IN_PROGRESS:
-        if (record->on_expired_lease == IDEM_RERUN &&
-            record->lease_end_ms != IDEM_NEVER) {
+        if (record->retry) {
+            ret->takeover_ms = 1;
+        } else if (record->on_expired_lease == IDEM_RERUN &&
+                   record->lease_end_ms != IDEM_NEVER) {
             ret->takeover_ms = idem__time_add(record->lease_end_ms, CLOCKS_MS);
         }
         break;
     case IDEM_STATUS_FAILED:
     case IDEM_STATUS_UNKNOWN:
+    case IDEM_STATUS_RETRY: /* Stored as in progress. */
         break;
     }
 }
@@ -118,7 +122,8 @@ static int read(json_object *object, struct idem_record *record,
     }
     record->owner = idem_str("Powertools");
     record->on_expired_lease = IDEM_RERUN;
-    record->lease_ms = FOREIGN_LEASE_MS;
+    /* The length of a lease that is told by expiration alone is not known. */
+    record->lease_ms = takeover_ms >= 0 ? FOREIGN_LEASE_MS : IDEM_NEVER;
     record->expires_ms =
         expires_s < 0 || expires_s == NEVER_S ? IDEM_NEVER : expires_s * 1000;
     record->lease_end_ms = takeover_ms >= 0 ? takeover_ms : record->expires_ms;

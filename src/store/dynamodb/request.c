@@ -6,10 +6,6 @@
 
 #include <stdio.h>
 
-enum {
-    PARTS_DELETE = 25
-};
-
 static void add_table(struct idem__buffer *out,
                       const struct idem__table_conf *table)
 {
@@ -165,9 +161,9 @@ static void add_part(struct idem__buffer *out, const struct idem__parts *parts,
                                  len < IDEM__PART_LEN ? len : IDEM__PART_LEN));
     idem__buffer_str(out, ",\"made\":");
     idem__json_n(out, (uint64_t)parts->made_ms);
-    if (parts->ttl_ms != IDEM_NEVER) {
+    if (parts->body->ttl_ms != IDEM_NEVER) {
         idem__buffer_str(out, ",\"ttl\":");
-        idem__json_n(out, (uint64_t)(parts->ttl_ms + 999) / 1000);
+        idem__json_n(out, (uint64_t)(parts->body->ttl_ms + 999) / 1000);
     }
     idem__buffer_str(out, "}}}");
 }
@@ -206,7 +202,7 @@ void idem__request_parts_delete(struct idem__buffer *out,
 
     begin_batch(out, table);
     idem__buffer_str(out, "[");
-    for (n = 0; n < PARTS_DELETE && next_part(parts, &i); n++, i++) {
+    for (n = 0; n < IDEM__PARTS_DELETE && next_part(parts, &i); n++, i++) {
         idem__part_name(parts->id, parts->kind, parts->body->tag, i, name);
         idem__buffer_str(out, n == 0 ? "" : ",");
         idem__buffer_str(out, "{\"DeleteRequest\":{\"Key\":");
@@ -214,6 +210,19 @@ void idem__request_parts_delete(struct idem__buffer *out,
         idem__buffer_str(out, "}}");
     }
     idem__buffer_str(out, "]}}");
+}
+
+void idem__request_part_delete(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               struct idem_slice name, uint64_t made_ms)
+{
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Key\":");
+    add_key(out, name);
+    idem__buffer_str(out, ",\"ConditionExpression\":\"made = :m\","
+                          "\"ExpressionAttributeValues\":{\":m\":");
+    idem__json_n(out, made_ms);
+    idem__buffer_str(out, "}}");
 }
 
 void idem__request_parts_get(struct idem__buffer *out,
@@ -253,16 +262,18 @@ void idem__request_heads_get(struct idem__buffer *out,
     idem__buffer_str(out, "]}}}");
 }
 
-void idem__request_scan(struct idem__buffer *out,
-                        const struct idem__table_conf *table,
-                        struct idem_slice after, uint64_t limit)
+static void add_page(struct idem__buffer *out,
+                     const struct idem__table_conf *table, uint64_t limit)
 {
     add_table(out, table);
     idem__buffer_str(out, ",\"ConsistentRead\":true,\"Limit\":");
     idem__buffer_u64(out, limit);
-    idem__buffer_str(out,
-                     ",\"FilterExpression\":\"attribute_not_exists(body) AND "
-                     "attribute_not_exists(lim)\"");
+}
+
+static void add_after(struct idem__buffer *out,
+                      const struct idem__table_conf *table,
+                      struct idem_slice after)
+{
     if (after.len > 0) {
         idem__buffer_str(out, ",\"ExclusiveStartKey\":");
         if (table->layout == IDEM__LAYOUT_OWN) {
@@ -272,6 +283,34 @@ void idem__request_scan(struct idem__buffer *out,
         }
     }
     idem__buffer_str(out, "}");
+}
+
+void idem__request_scan(struct idem__buffer *out,
+                        const struct idem__table_conf *table,
+                        struct idem_slice after, uint64_t limit)
+{
+    add_page(out, table, limit);
+    idem__buffer_str(out,
+                     ",\"FilterExpression\":\"attribute_not_exists(body) AND "
+                     "attribute_not_exists(lim)\"");
+    add_after(out, table, after);
+}
+
+void idem__request_sweep(struct idem__buffer *out,
+                         const struct idem__table_conf *table,
+                         struct idem_slice after, uint64_t limit)
+{
+    add_page(out, table, limit);
+    /* All that item.h has but "body"; several are reserved words. */
+    idem__buffer_str(
+        out, ",\"FilterExpression\":\"attribute_not_exists(lim)\","
+             "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,#ri,"
+             "#i,#iz,#ii,#it\",\"ExpressionAttributeNames\":{"
+             "\"#k\":\"key\",\"#s\":\"scope\",\"#r\":\"result\","
+             "\"#rz\":\"result_z\",\"#ri\":\"result_in\","
+             "\"#i\":\"input\",\"#iz\":\"input_z\","
+             "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}");
+    add_after(out, table, after);
 }
 
 void idem__request_query(struct idem__buffer *out,

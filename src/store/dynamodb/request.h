@@ -31,14 +31,14 @@ struct idem__parts {
     const struct idem__body *body;
     struct idem_slice stored; /* All its bytes; writing only. */
     const bool *done;         /* body->parts of them. */
-    int64_t made_ms;
-    int64_t ttl_ms; /* IDEM_NEVER: none. */
+    int64_t made_ms;          /* When it is written. */
 };
 
 enum {
     /* Parts in one request. */
     IDEM__PARTS_PUT = 8,
     IDEM__PARTS_GET = 16,
+    IDEM__PARTS_DELETE = 25,
     IDEM__HEADS_GET = 100,
 };
 
@@ -83,6 +83,11 @@ void idem__request_scan(struct idem__buffer *out,
                         const struct idem__table_conf *table,
                         struct idem_slice after, uint64_t limit);
 
+/* The same page with the parts of bodies, but without their bytes. */
+void idem__request_sweep(struct idem__buffer *out,
+                         const struct idem__table_conf *table,
+                         struct idem_slice after, uint64_t limit);
+
 /* A page of shard @shard of the index, after (@after, @since). */
 void idem__request_query(struct idem__buffer *out,
                          const struct idem__table_conf *table, unsigned shard,
@@ -95,7 +100,12 @@ void idem__request_delete(struct idem__buffer *out,
                           const uint8_t id[IDEM_ID_LEN], struct idem_slice key,
                           struct idem_slice old);
 
-/* Deletes the next parts that are not done; at most 25. */
+/* Deletes the part @name if it was written at @made_ms, and not again since. */
+void idem__request_part_delete(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               struct idem_slice name, uint64_t made_ms);
+
+/* Deletes the next parts that are not done; at most IDEM__PARTS_DELETE. */
 void idem__request_parts_delete(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem__parts *parts);

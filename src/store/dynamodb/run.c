@@ -140,6 +140,23 @@ static int64_t end_of_try(const struct idem__task *task)
     return try_ms < end_ms ? try_ms : end_ms;
 }
 
+/* Its time is over; what the last request said of that is about a part of it. */
+static void give_up(struct idem__dynamodb_store *store, struct idem__task *task)
+{
+    int64_t timeout_ms = store->base.options.timeout_ms;
+    int64_t left_ms = task->op->deadline_ms - idem__mono_ms();
+    int64_t ms = timeout_ms - left_ms;
+
+    if (task->request.timed_out || task->op->error.code == 0) {
+        (void)idem__error(&task->op->error, IDEM_EUNAVAILABLE,
+                          "timed out after %lld.%lld s waiting for DynamoDB "
+                          "(%.100s)",
+                          (long long)ms / 1000, (long long)ms % 1000 / 100,
+                          store->endpoint.url);
+    }
+    idem__task_give_up(task);
+}
+
 static void remove_running(struct idem__dynamodb_store *store,
                            struct idem__task *task)
 {
@@ -243,7 +260,9 @@ static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
 static bool answer_at_once(struct idem__dynamodb_store *store,
                            struct idem_op *op)
 {
-    bool reads = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST;
+    bool reads =
+        op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
+        (op->verb == IDEM_OP_PURGE && op->u.purge.from[IDEM__PURGE_LOOKS] != 0);
 
     if (op->verb == IDEM_OP_COUNT) {
         (void)pthread_mutex_lock(&store->mutex);
@@ -308,7 +327,7 @@ static void take_answers(struct idem__dynamodb_store *store)
             idem__task_answered(task, &now);
         }
         if (task->next != IDEM__TASK_DONE && idem__mono_ms() >= end_of(task)) {
-            idem__task_give_up(task);
+            give_up(store, task);
         }
         go_on(store, task);
     }
@@ -330,7 +349,7 @@ static int64_t look_at_clock(struct idem__dynamodb_store *store)
         if (task->next == IDEM__TASK_PAUSE &&
             (now_ms >= end_ms || now_ms >= task->due_ms)) {
             if (now_ms >= end_ms) {
-                idem__task_give_up(task);
+                give_up(store, task);
             } else if (read_now(store, &now) != 0) {
                 idem__task_no_clock(task);
             } else {

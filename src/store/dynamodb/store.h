@@ -19,7 +19,8 @@ struct idem__dynamodb_store {
     struct idem__aws_provider *provider;
     struct idem__aws_client *client; /* The leader's; but for wake. */
     struct idem__task_env env;
-    bool answered; /* By the service, at all. */
+    struct idem__orphans orphans; /* The leader's. */
+    bool answered;                /* By the service, at all. */
 
     pthread_mutex_t mutex; /* What follows. */
     struct idem__pending pending;

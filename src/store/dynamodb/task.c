@@ -20,7 +20,6 @@ enum {
 };
 
 static void decide(struct idem__task *task, const struct idem_now *now);
-static void look(struct idem__task *task, const struct idem_now *now);
 static void put_head(struct idem__task *task, const struct idem_now *now);
 
 /* ---- The end ---- */
@@ -34,6 +33,11 @@ void idem__task_fail(struct idem__task *task, const struct idem_error *error)
 {
     struct idem_op *op = task->op;
 
+    if (task->settled) {
+        memset(&op->error, 0, sizeof(op->error));
+        idem__task_done(task);
+        return;
+    }
     op->error = *error;
     switch (error->code) {
     case IDEM_EUNAVAILABLE:
@@ -102,6 +106,15 @@ static int64_t jitter(const struct idem__task *task)
     return idem__aws_backoff(task->tries, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
 }
 
+static void pause_then(struct idem__task *task,
+                       void (*again)(struct idem__task *task,
+                                     const struct idem_now *now))
+{
+    task->pause_ms = jitter(task);
+    task->again = again;
+    task->next = IDEM__TASK_PAUSE;
+}
+
 void idem__task_retry(struct idem__task *task,
                       const struct idem__answer *answer,
                       void (*again)(struct idem__task *task,
@@ -109,6 +122,10 @@ void idem__task_retry(struct idem__task *task,
 {
     unsigned most = answer->sent ? TRIES_MAX : AWAY_TRIES_MAX;
 
+    if (task->settled) {
+        idem__task_done(task); /* A purge finds what is left. */
+        return;
+    }
     /* What stands in the way, should the time be up. */
     task->op->error = answer->error;
     task->tries++;
@@ -117,9 +134,7 @@ void idem__task_retry(struct idem__task *task,
         idem__task_fail(task, &answer->error);
         return;
     }
-    task->pause_ms = jitter(task);
-    task->again = again;
-    task->next = IDEM__TASK_PAUSE;
+    pause_then(task, again);
 }
 
 void idem__task_busy(struct idem__task *task, bool progress, const char *what,
@@ -129,6 +144,10 @@ void idem__task_busy(struct idem__task *task, bool progress, const char *what,
     struct idem__answer answer = {.said = IDEM__SAID_NOT_APPLIED, .sent = true};
 
     task->tries = progress ? 0 : task->vain;
+    if (task->settled && progress) {
+        pause_then(task, again);
+        return;
+    }
     (void)idem__error(&answer.error, IDEM_EUNAVAILABLE,
                       "DynamoDB is too busy to %s", what);
     idem__task_retry(task, &answer, again);
@@ -154,6 +173,19 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
 }
 
 /* ---- What is there ---- */
+
+json_object *idem__task_under_table(const struct idem__task *task,
+                                    json_object *body, const char *member)
+{
+    json_object *object;
+    json_object *list;
+
+    if (!json_object_object_get_ex(body, member, &object) ||
+        !json_object_object_get_ex(object, task->env->table.name, &list)) {
+        return NULL;
+    }
+    return list;
+}
 
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error)
@@ -198,7 +230,7 @@ static void looked(struct idem__task *task, const struct idem_now *now,
     bool there;
 
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, look);
+        idem__task_retry(task, answer, idem__task_look);
         return;
     }
     there = json_object_object_get_ex(answer->body, "Item", &item);
@@ -212,7 +244,7 @@ static void looked(struct idem__task *task, const struct idem_now *now,
     found(task, item, now);
 }
 
-static void look(struct idem__task *task, const struct idem_now *now)
+void idem__task_look(struct idem__task *task, const struct idem_now *now)
 {
     (void)now;
     idem__request_get(idem__task_out(task), &task->env->table, task->op->id,
@@ -229,7 +261,8 @@ static void remember(struct idem__task *task)
     if (task->env->claims == NULL) {
         return;
     }
-    if (record->status == IDEM_STATUS_IN_PROGRESS) {
+    if (record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
+        memcmp(record->nonce, task->op->nonce, sizeof(record->nonce)) == 0) {
         idem__claims_put(task->env->claims, &task->item,
                          idem__buffer_slice(&task->head));
     } else {
@@ -333,7 +366,8 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
             claimed_too_short(task, &task->item.record, now)) {
             if (task->env->table.layout != IDEM__LAYOUT_OWN) {
                 task->maybe = true;
-                look(task, now); /* What it is conditional on is read. */
+                idem__task_look(task,
+                                now); /* What it is conditional on is read. */
             } else if (find_written(task)) {
                 extend(task, now);
             }
@@ -347,7 +381,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         if (task->transacts) {
             task->op->commit->committed = true;
         }
-        idem__task_done(task);
+        idem__lifetime_settle(task, now);
         return;
     case IDEM__SAID_REFUSED:
         /* It may be the second copy that was. */
@@ -358,7 +392,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         if (answer->item != NULL) {
             found(task, answer->item, now);
         } else {
-            look(task, now);
+            idem__task_look(task, now);
         }
         return;
     case IDEM__SAID_NOT_APPLIED:
@@ -366,7 +400,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         return;
     case IDEM__SAID_UNKNOWN:
         task->maybe = true;
-        idem__task_retry(task, answer, look);
+        idem__task_retry(task, answer, idem__task_look);
         return;
     case IDEM__SAID_NEVER:
         idem__task_fail(task, &answer->error);
@@ -377,7 +411,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
                        "%s", answer->error.text);
         task->maybe = task->maybe || task->request.sends > 1;
         if (task->maybe) {
-            look(task, now); /* An earlier copy may be why. */
+            idem__task_look(task, now); /* An earlier copy may be why. */
         } else {
             refuse_theirs(task);
         }
@@ -489,7 +523,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
      * no answer. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
         task->remembered) {
-        look(task, now);
+        idem__task_look(task, now);
         return;
     }
     if (task->op->commit != NULL && decision->code == 0) {
@@ -581,6 +615,13 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->input.written = false;
     task->has_found = false;
     task->remembered = false;
+    task->looked_again = false;
+    task->settled = false;
+    task->keeping = NULL;
+    memset(&task->kept, 0, sizeof(task->kept));
+    memset(&task->old_result, 0, sizeof(task->old_result));
+    memset(&task->old_input, 0, sizeof(task->old_input));
+    task->keep = IDEM__KEEP_AS_IT_IS;
     task->transacts = false;
     task->theirs = 0;
     if (idem__layout_check(task->env->table.layout, op, &error) != 0) {
@@ -594,7 +635,7 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     switch (op->verb) {
     case IDEM_OP_BEGIN:
         if (looks_first(op)) {
-            look(task, now);
+            idem__task_look(task, now);
         } else {
             decide(task, now);
         }
@@ -612,12 +653,12 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
             task->remembered = true;
             decide(task, now);
         } else {
-            look(task, now);
+            idem__task_look(task, now);
         }
         return;
     case IDEM_OP_GET:
     case IDEM_OP_RESOLVE:
-        look(task, now);
+        idem__task_look(task, now);
         return;
     case IDEM_OP_LIST:
         idem__walk_list(task, now);
@@ -660,6 +701,7 @@ void idem__task_reset(struct idem__task *task)
     }
     task->op = NULL;
     task->maybe = false;
+    task->settled = false;
 }
 
 void idem__task_free(struct idem__task *task)

@@ -28,11 +28,19 @@ enum idem__task_next {
     IDEM__TASK_DONE,
 };
 
+/* Parts of bodies that no head names, as purges found them. */
+struct idem__orphans {
+    uint64_t found;
+    uint64_t deleted;
+    char first[IDEM__PART_NAME_MAX]; /* Of those that were found. */
+};
+
 /* What the tasks of a store share. */
 struct idem__task_env {
     struct idem__table_conf table;
     struct idem__claims *claims;
     struct idem__limit_known *limits; /* NULL: no rate limits. */
+    struct idem__orphans *orphans;    /* NULL: they are not counted. */
     struct idem_host host;            /* random is used, for jitter. */
     uint8_t *scratch; /* IDEM_HEAD_MAX bytes, for one task at a time. */
 };
@@ -48,6 +56,25 @@ struct idem__transfer {
     struct idem__buffer bytes;  /* Unpacked; empty if it was not packed. */
     uint32_t left;
     bool done[IDEM__PARTS_MAX];
+};
+
+struct idem__task;
+
+/* What the ttl of an input's parts needs; see lifetime.c. */
+enum idem__keep {
+    IDEM__KEEP_AS_IT_IS = 0,
+    IDEM__KEEP_LONGER,    /* Before the head is written. */
+    IDEM__KEEP_NO_LONGER, /* After it was. */
+};
+
+/* A body that is being deleted. */
+struct idem__removal {
+    uint8_t id[IDEM_ID_LEN];
+    char kind;
+    struct idem__body body;
+    bool done[IDEM__PARTS_MAX];
+    uint32_t left;
+    void (*then)(struct idem__task *task, const struct idem_now *now);
 };
 
 struct idem__task {
@@ -80,6 +107,19 @@ struct idem__task {
     struct idem__transfer result;
     struct idem__transfer input;
     struct idem__transfer *moving;
+    void (*moved)(struct idem__task *task, const struct idem_now *now);
+    bool looked_again; /* For parts that were not there. */
+
+    /* Of lifetime.c. */
+    enum idem__keep keep;
+    void (*keeping)(struct idem__task *task, const struct idem_now *now);
+    struct idem__body kept; /* The input, as it was written anew. */
+    struct idem__body
+        old_result; /* Named by nobody once the head is written. */
+    struct idem__body old_input;
+    struct idem__removal removal;
+    bool settled; /* The op is answered; what is left to do may fail. */
+
     struct idem__buffer out;
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
     struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
@@ -111,10 +151,14 @@ void idem__task_no_clock(struct idem__task *task);
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);
 
-/* ---- The verbs of their own: walk.c and limit_task.c ---- */
+/* ---- The verbs of their own: walk.c, purge.c and limit_task.c ---- */
 
 void idem__walk_list(struct idem__task *task, const struct idem_now *now);
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
+/* Of purge.from: if it is set, nothing is deleted, and orphans are counted. */
+enum {
+    IDEM__PURGE_LOOKS = 0
+};
 void idem__walk_free(struct idem__walk *walk);
 void idem__limit_start(struct idem__task *task, const struct idem_now *now);
 void idem__limiter_free(struct idem__limiter *limiter);
@@ -134,7 +178,53 @@ void idem__bodies_place(struct idem__task *task);
  * once they are. */
 bool idem__bodies_store(struct idem__task *task, const struct idem_now *now);
 
+/* Reads, or writes, the parts of @body; goes on to @then, or the op has failed. */
+void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now);
+void idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now);
+
+/* ---- Lifetime of bodies: lifetime.c ---- */
+
+/* The ttl of parts that a head with @record names. */
+int64_t idem__input_ttl_ms(const struct idem_record *record);
+int64_t idem__result_ttl_ms(const struct idem_record *record);
+
+/* Decides what becomes of the bodies of task->found once task->item is written. */
+void idem__lifetime_plan(struct idem__task *task);
+
+/* Lets the input live as long as task->item, if it would not. True: that is on its
+ * way, and idem__task_change() is called again. */
+bool idem__lifetime_extend(struct idem__task *task, const struct idem_now *now);
+
+/* The parts that were to be written anew are not there. */
+void idem__lifetime_skip(struct idem__task *task, const struct idem_now *now);
+
+/* task->item is on record and the op's answer is set: does what is left, and ends
+ * the op, whatever comes of that. */
+void idem__lifetime_settle(struct idem__task *task, const struct idem_now *now);
+
+/* Deletes the parts of a @body that no head names, and goes on to @then. */
+void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
+                         const struct idem__body *body,
+                         void (*then)(struct idem__task *task,
+                                      const struct idem_now *now),
+                         const struct idem_now *now);
+
 /* ---- For all of these ---- */
+
+/* Reads the record, and decides on what is there. */
+void idem__task_look(struct idem__task *task, const struct idem_now *now);
+
+/* What came under @member for this table, or NULL. */
+json_object *idem__task_under_table(const struct idem__task *task,
+                                    json_object *body, const char *member);
 
 /* Does what was decided on: writes it, or answers that there is nothing to do. */
 void idem__task_change(struct idem__task *task, const struct idem_now *now);

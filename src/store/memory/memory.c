@@ -344,14 +344,14 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
                     struct idem_error *error)
 {
     const struct idem_host *host = &m->base.options.host;
-    struct idem_clock_reading reading;
+    struct idem_clock_reading reading = {0};
 
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,
                            "the clock does not answer");
     }
     (void)idem__anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
-    m->last_ms = ret_now->store_ms;
+    m->last_ms = ret_now->store_ms - ret_now->doubt_ms;
     ret_now->fence_floor = m->fence_floor;
     return 0;
 }

@@ -24,6 +24,9 @@ static void tally_status(struct idem__tally *tally, enum idem_status status)
     case IDEM_STATUS_RELEASED:
         tally->n[IDEM__COUNTER_released]++;
         break;
+    case IDEM_STATUS_RETRY:
+        tally->n[IDEM__COUNTER_retried]++;
+        break;
     case IDEM_STATUS_IN_PROGRESS:
         break;
     }

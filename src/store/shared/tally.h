@@ -4,7 +4,8 @@
 
 #include <idem/store.h>
 
-/* Every counter, by its name in struct idem_counters. */
+/* Every counter, by its name in struct idem_counters. Meters have them in this
+ * order: a new one goes to the end. */
 #define IDEM__COUNTER_MAP(IDEM__X)                                             \
     IDEM__X(started)                                                           \
     IDEM__X(takeovers)                                                         \
@@ -17,7 +18,8 @@
     IDEM__X(mismatch)                                                          \
     IDEM__X(lost)                                                              \
     IDEM__X(resolved)                                                          \
-    IDEM__X(purged)
+    IDEM__X(purged)                                                            \
+    IDEM__X(retried)
 
 enum idem__counter {
 #define IDEM__X(name) IDEM__COUNTER_##name,

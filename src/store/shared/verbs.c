@@ -161,13 +161,15 @@ static bool passes(const struct idem_filter *filter, int code,
         return false;
     }
     if (code != 0) {
-        return true; /* What cannot be read is always worth a look. */
+        /* What cannot be read is worth a look, and never purged. */
+        return !filter->expired;
     }
-    if (idem_decide_expired(record, now)) {
+    if (idem_decide_expired(record, now) != filter->expired) {
         return false;
     }
     if (filter->statuses != 0 &&
-        (filter->statuses & 1u << record->status) == 0) {
+        (filter->statuses &
+         (1u << record->status | 1u << idem_record_status(record))) == 0) {
         return false;
     }
     return !filter->overdue || idem_decide_overdue(record, now);

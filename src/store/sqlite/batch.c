@@ -11,8 +11,10 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "store/sqlite/making.h"
 #include "store/sqlite/seen.h"
-#include "store/sqlite/store.h"
+
+#include <errno.h>
 
 enum {
     CHECKPOINT_PAGES = 2000,
@@ -45,15 +47,26 @@ static bool is_new(const struct idem_op *op)
            op->verb == IDEM_OP_LIMIT;
 }
 
-/* Without room in reserve nothing new is written; a replay needs no room. */
-static void refuse(const struct idem__table *table, struct idem_op *op,
+/* Without room in reserve, and under a second name, nothing new is written; a
+ * replay needs neither. */
+static void refuse(const struct idem__sqlite_store *store,
+                   const struct idem__table *table, struct idem_op *op,
                    const struct idem_now *now)
 {
-    if (!idem__engine_peek(table, op, now)) {
-        (void)idem_op_fail(op, IDEM_EFULL,
-                           "the disk is full: what is left of it is kept for "
-                           "ending what was begun; nothing was done");
+    if (idem__engine_peek(table, op, now)) {
+        return;
     }
+    if (store->files.is_linked) {
+        (void)idem_op_fail(op, IDEM_ECONFIG,
+                           "%.120s was given a hard link while it was in use: "
+                           "each name would be a store of its own; nothing was "
+                           "done",
+                           store->path);
+        return;
+    }
+    (void)idem_op_fail(op, IDEM_EFULL,
+                       "the disk is full: what is left of it is kept for "
+                       "ending what was begun; nothing was done");
 }
 
 /* True if @op wrote something. */
@@ -69,8 +82,8 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
     if (op->verb == IDEM_OP_LIMIT) {
         return idem__sqlite_limit(store, op, now);
     }
-    if (store->reserve.lacking && is_new(op)) {
-        refuse(&table, op, now);
+    if ((store->reserve.lacking || store->files.is_linked) && is_new(op)) {
+        refuse(store, &table, op, now);
         return false;
     }
     return idem__engine_run(&table, op, now);
@@ -115,7 +128,7 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if (wrote && save_clock) {
         rc = idem__clock_save(&store->clock, store->table.conn, &now);
-        store->saved_ms = now.store_ms;
+        store->saved_ms = idem__clock_sure_ms(&now);
     }
     if (wrote && rc == SQLITE_OK) {
         rc = idem__counters_save(&store->counters, store->table.conn, batch);
@@ -146,6 +159,15 @@ static void go_back(struct idem_op *batch)
     }
 }
 
+/* A file that may not grow is like a disk that has no room: SQLite says so of
+ * ENOSPC alone. */
+static int full_if_too_big(const struct idem__sqlite_store *store, int rc)
+{
+    return idem__sqlite_is_io(rc) && store->table.conn->io_errno == EFBIG
+               ? SQLITE_FULL
+               : rc;
+}
+
 /* One transaction over the batch. An SQLite result; the answers hold only if it
  * is SQLITE_OK. */
 static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
@@ -174,6 +196,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
             idem__seen_note(store->lock, store->saved_ms);
         }
     } else {
+        rc = full_if_too_big(store, rc);
         roll_back(store);
         go_back(batch);
     }
@@ -278,7 +301,7 @@ static void run_settled(struct idem__sqlite_store *store, struct idem_op *batch)
         return;
     }
     if (transact(store, batch) != SQLITE_OK) {
-        store->broken = true;
+        store->broken = true; /* Or the next commit trusts an unflushed log. */
         fail_unknown(batch, sqlite3_errmsg(store->table.conn->db));
     }
 }
@@ -377,10 +400,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
     int rc;
 
-    if (idem__files_are_replaced(store)) {
-        (void)idem__error(&error, IDEM_ECONFIG,
-                          "another file has taken the place of the store since "
-                          "it was opened: open it anew");
+    if (idem__files_check(store, &error) != 0) {
         fail_all(batch, &error);
         return;
     }
@@ -436,9 +456,18 @@ static void note_begin(struct idem__sqlite_store *store,
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
 {
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
+    struct idem_error error;
     struct idem_op *op;
 
+    if (idem__lock_was_emptied(store->lock)) {
+        idem__making_renew(store);
+    }
     run_batch(store, batch);
+    /* What was committed to a file that was taken away meanwhile is on no
+     * record: a claim has not started, and an end goes to the journal. */
+    if (idem__files_check(store, &error) != 0) {
+        fail_all(batch, &error);
+    }
     idem__sqlite_checkpoint(store);
     idem__lock_release(store->lock);
     IDEM__CRASH_POINT("sqlite/lock/released");

@@ -48,6 +48,16 @@ static void find_directory(struct check *check)
     }
 }
 
+/* It stays when the database is deleted. */
+static bool has_lock(const struct check *check)
+{
+    char name[NAME_MAX_LEN];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s-lock", check->place.path);
+    return lstat(name, &st) == 0;
+}
+
 /* False: there is nothing to look at. */
 static bool check_file(struct check *check)
 {
@@ -59,7 +69,13 @@ static bool check_file(struct check *check)
                     "%s is there", check->place.path);
         return true;
     }
-    if (errno == ENOENT && stat(check->directory, &st) == 0) {
+    if (errno == ENOENT && has_lock(check)) {
+        (void)snprintf(mend, sizeof(mend),
+                       "Mount its disk or put it back; else: idem store create "
+                       "--accept-loss --store 'sqlite:%s'",
+                       check->text);
+        errno = ENOENT;
+    } else if (errno == ENOENT && stat(check->directory, &st) == 0) {
         (void)snprintf(mend, sizeof(mend),
                        "idem store create --store 'sqlite:%s'", check->text);
     } else if (errno == ENOENT || errno == ENOTDIR) {
@@ -213,19 +229,51 @@ static void check_owner(struct check *check)
     }
 }
 
+/* A file that is missing looks like a first use, unless the URL says that there
+ * is a store. */
+static void check_create(struct check *check)
+{
+    if (check->place.no_create) {
+        idem__found(&check->to, IDEM_GRADE_OK, "create", /* mend= */ NULL,
+                    "where it is missing, none is made");
+    } else {
+        idem__found(
+            &check->to, IDEM_GRADE_OK, "create",
+            "Add create=no to the store's URL.",
+            "where file and lock file are missing, a new store is made");
+    }
+}
+
 /* ---- Room ---- */
+
+/* What this user may still write there. */
+static uint64_t room_of(const char *directory)
+{
+    struct statvfs fs;
+
+    return statvfs(directory, &fs) != 0
+               ? UINT64_MAX
+               : (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) *
+                     fs.f_frsize;
+}
 
 static void check_room(struct check *check)
 {
-    struct statvfs fs;
-    uint64_t room;
+    uint64_t room = room_of(check->directory);
 
-    if (statvfs(check->directory, &fs) != 0) {
+    if (room == UINT64_MAX) {
         return;
     }
-    room = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
-    idem__found(&check->to, room < ROOM_LOW ? IDEM_GRADE_WARN : IDEM_GRADE_OK,
-                "room", room < ROOM_LOW ? "idem purge" : NULL,
+    if (room < ROOM_LOW) {
+        idem__found(&check->to, room == 0 ? IDEM_GRADE_BAD : IDEM_GRADE_WARN,
+                    "room",
+                    "Make room there; idem purge helps where its records fill "
+                    "it.",
+                    "%llu KiB are free on the disk of %s",
+                    (unsigned long long)(room >> 10), check->directory);
+        return;
+    }
+    idem__found(&check->to, IDEM_GRADE_OK, "room", /* mend= */ NULL,
                 "%llu MiB are free on the disk",
                 (unsigned long long)(room >> 20));
 }
@@ -250,8 +298,12 @@ static void check_reserve(struct check *check)
                     errno == ENOENT ? "none yet: the first claim makes it"
                                     : "it cannot be looked at");
     } else if ((uint64_t)st.st_blocks * 512 < wanted) {
-        idem__found(&check->to, IDEM_GRADE_WARN, "reserve",
-                    "Make room on the disk.",
+        uint64_t lacks = wanted - (uint64_t)st.st_blocks * 512;
+
+        idem__found(&check->to,
+                    room_of(check->directory) < lacks ? IDEM_GRADE_BAD
+                                                      : IDEM_GRADE_WARN,
+                    "reserve", "Make room on the disk.",
                     "%llu KiB of %llu are in reserve for ending what was "
                     "begun: the next claim fills it up, or is refused",
                     (unsigned long long)st.st_blocks / 2,
@@ -289,13 +341,42 @@ static void check_copy(struct check *check)
 {
     char mend[MEND_MAX];
 
+    (void)snprintf(mend, sizeof(mend),
+                   "idem store mark-restored --store 'sqlite:%s'", check->text);
+    if (check->info.is_other) {
+        idem__found(&check->to, IDEM_GRADE_BAD, "identity", mend,
+                    "it is not the store that was made here, or lies here "
+                    "without its lock file");
+    }
     if (check->info.is_copy) {
-        (void)snprintf(mend, sizeof(mend),
-                       "idem store mark-restored --store 'sqlite:%s'",
-                       check->text);
         idem__found(&check->to, IDEM_GRADE_BAD, "copy", mend,
                     "it is older than what was here before: it was put back "
                     "from a copy, and is not marked");
+    }
+}
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+/* A clock that was ahead when the host booted makes records look old. */
+static void check_clock(struct check *check)
+{
+    struct idem_error error;
+    int64_t jump_ms = 0;
+    int64_t doubt_ms = 0;
+
+    error.code = idem_sqlite_clock(check->store, &jump_ms, &doubt_ms, &error);
+    if (error.code != 0) {
+        idem__found_error(&check->to, "clock", /* mend= */ NULL, &error);
+    } else if (jump_ms > DAY_MS) {
+        idem__found(
+            &check->to, IDEM_GRADE_WARN, "clock",
+            "If the host was not down for so long, set its clock right, "
+            "then: idem store set-clock",
+            "at this boot the store's time went on by %lld hours%s",
+            (long long)(jump_ms / (DAY_MS / 24)),
+            doubt_ms > 0 ? "; nothing is known to keep the host's clock "
+                           "right, so that nothing expires by it yet"
+                         : "");
     }
 }
 
@@ -417,6 +498,7 @@ static void check_inside(struct check *check)
     struct idem_error error;
 
     check_copy(check);
+    check_clock(check);
     store = (struct idem__sqlite_store *)check->store;
     conn = idem__readers_take(store, /* wait= */ true, &error);
     if (conn == NULL) {
@@ -455,6 +537,7 @@ int idem_sqlite_check(const char *path, idem_finding_fn *each,
     check_directory(&check);
     check_modes(&check);
     check_owner(&check);
+    check_create(&check);
     check_room(&check);
     check_reserve(&check);
     if (open_store(&check)) {

@@ -21,35 +21,53 @@ void idem__clock_finish(struct idem__sqlite_clock *clock)
     (void)pthread_mutex_destroy(&clock->mutex);
 }
 
-/* The numbers of the row, in the order of their columns. */
+/* The columns of the row, in the order of the table. One of an older program has
+ * no more than the fence floor. */
 enum {
-    BOOT_MS = 1,
+    BOOT_ID = 2,
+    BOOT_MS,
     STORE_MS,
     LAST_MS,
     FENCE_FLOOR,
+    SURE_MS,
+    JUMP_MS,
 };
+
+static bool is_old(sqlite3_stmt *stmt)
+{
+    return sqlite3_column_count(stmt) <= SURE_MS;
+}
 
 /* No checksum covers the row; but what it says is added to, and must leave room
  * for that. */
 static bool is_sound(sqlite3_stmt *stmt)
 {
+    int last = is_old(stmt) ? FENCE_FLOOR : JUMP_MS;
     int column;
 
-    for (column = BOOT_MS; column <= FENCE_FLOOR; column++) {
+    for (column = BOOT_MS; column <= last; column++) {
         int64_t number = sqlite3_column_int64(stmt, column);
 
         if (number < 0 || number > INT64_MAX / 2) {
             return false;
         }
     }
-    return sqlite3_column_bytes(stmt, 0) == 16;
+    return sqlite3_column_bytes(stmt, BOOT_ID) == 16 &&
+           (is_old(stmt) || sqlite3_column_int64(stmt, SURE_MS) <=
+                                sqlite3_column_int64(stmt, STORE_MS));
 }
 
 static void read_row(sqlite3_stmt *stmt, struct idem__anchor *ret_anchor)
 {
-    memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, 0), 16);
+    int64_t sure_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, SURE_MS);
+
+    memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, BOOT_ID), 16);
     ret_anchor->boot_ms = sqlite3_column_int64(stmt, BOOT_MS);
     ret_anchor->store_ms = sqlite3_column_int64(stmt, STORE_MS);
+    /* An older program left nothing in doubt. */
+    ret_anchor->sure_ms = sure_ms != 0 ? sure_ms : ret_anchor->store_ms;
+    ret_anchor->jump_ms =
+        is_old(stmt) ? 0 : sqlite3_column_int64(stmt, JUMP_MS);
 }
 
 /* A reader may have an older snapshot than this process has seen. */
@@ -58,7 +76,7 @@ static void install(struct idem__sqlite_clock *clock,
                     bool writer)
 {
     (void)pthread_mutex_lock(&clock->mutex);
-    if (writer || anchor->store_ms > clock->anchor.store_ms) {
+    if (writer || last_ms > clock->last_ms) {
         clock->anchor = *anchor;
         clock->last_ms = last_ms;
     }
@@ -91,7 +109,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
                     const struct idem_host *host, struct idem_now *ret_now,
                     bool *ret_save, struct idem_error *error)
 {
-    struct idem_clock_reading reading;
+    struct idem_clock_reading reading = {0};
     bool moved;
 
     if (host->clock(host->ctx, &reading) != 0) {
@@ -102,7 +120,8 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
     moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
-    *ret_save = moved || ret_now->store_ms >= clock->last_ms + SAVE_EVERY_MS;
+    *ret_save =
+        moved || idem__clock_sure_ms(ret_now) >= clock->last_ms + SAVE_EVERY_MS;
     return 0;
 }
 
@@ -110,7 +129,7 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
                      const struct idem_host *host, struct idem_now *ret_now,
                      bool *ret_moved)
 {
-    struct idem_clock_reading reading;
+    struct idem_clock_reading reading = {0};
     struct idem__anchor anchor;
     int64_t last_ms;
 
@@ -125,6 +144,22 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
     return 0;
 }
 
+void idem__clock_set(struct idem__sqlite_clock *clock,
+                     const struct idem_clock_reading *reading, int64_t store_ms)
+{
+    struct idem__anchor anchor = {
+        .boot_ms = reading->boot_ms,
+        .store_ms = store_ms,
+        .sure_ms = store_ms,
+    };
+
+    memcpy(anchor.boot_id, reading->boot_id, sizeof(anchor.boot_id));
+    (void)pthread_mutex_lock(&clock->mutex);
+    clock->anchor = anchor;
+    clock->last_ms = store_ms;
+    (void)pthread_mutex_unlock(&clock->mutex);
+}
+
 int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
                      const struct idem_now *now)
 {
@@ -133,8 +168,8 @@ int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     int64_t last_ms;
 
     (void)pthread_mutex_lock(&clock->mutex);
-    if (now->store_ms > clock->last_ms) {
-        clock->last_ms = now->store_ms;
+    if (idem__clock_sure_ms(now) > clock->last_ms) {
+        clock->last_ms = idem__clock_sure_ms(now);
     }
     anchor = clock->anchor;
     last_ms = clock->last_ms;
@@ -144,6 +179,8 @@ int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
     (void)sqlite3_bind_int64(stmt, 3, anchor.store_ms);
     (void)sqlite3_bind_int64(stmt, 4, last_ms);
     (void)sqlite3_bind_int64(stmt, 5, (sqlite3_int64)clock->fence_floor);
+    (void)sqlite3_bind_int64(stmt, 6, anchor.sure_ms);
+    (void)sqlite3_bind_int64(stmt, 7, anchor.jump_ms);
     IDEM__CRASH_POINT("sqlite/clock/saves");
     return idem__conn_run(conn, IDEM__SQL_CLOCK_SAVE);
 }

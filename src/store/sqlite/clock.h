@@ -12,9 +12,16 @@
 struct idem__sqlite_clock {
     pthread_mutex_t mutex; /* Over the next two, which readers need. */
     struct idem__anchor anchor;
-    int64_t last_ms;      /* The newest time in the file. */
+    int64_t last_ms;      /* The newest time in the file that is sure. */
     uint64_t fence_floor; /* For writers. */
 };
+
+/* The part of the store's time that is sure: what is saved of it, and noted in the
+ * lock file, never goes back. */
+static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
+{
+    return now->store_ms - now->doubt_ms;
+}
 
 int idem__clock_init(struct idem__sqlite_clock *clock);
 void idem__clock_finish(struct idem__sqlite_clock *clock);
@@ -34,6 +41,11 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
 int idem__clock_peek(struct idem__sqlite_clock *clock,
                      const struct idem_host *host, struct idem_now *ret_now,
                      bool *ret_moved);
+
+/* Makes it @store_ms where @reading was taken, whatever it was. */
+void idem__clock_set(struct idem__sqlite_clock *clock,
+                     const struct idem_clock_reading *reading,
+                     int64_t store_ms);
 
 /* Writes the row. An SQLite result. */
 int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,

@@ -46,12 +46,11 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "SELECT " ROW_COLUMNS ", id FROM idem_record "
         "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
         "ORDER BY deadline, seq LIMIT ?4",
-    [IDEM__SQL_CLOCK_LOAD] =
-        "SELECT boot_id, boot_ms, store_ms, last_ms, fence_floor "
-        "FROM idem_clock WHERE one = 1",
+    [IDEM__SQL_CLOCK_LOAD] = "SELECT * FROM idem_clock WHERE one = 1",
     [IDEM__SQL_CLOCK_SAVE] =
         "UPDATE idem_clock SET boot_id = ?1, boot_ms = ?2, store_ms = ?3, "
-        "last_ms = ?4, fence_floor = ?5 WHERE one = 1",
+        "last_ms = ?4, fence_floor = ?5, sure_ms = ?6, jump_ms = ?7 "
+        "WHERE one = 1",
     [IDEM__SQL_COUNTER_ADD] =
         "INSERT INTO idem_counter (name, value) VALUES (?1, ?2) "
         "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
@@ -243,7 +242,19 @@ sqlite3_stmt *idem__conn_stmt(struct idem__conn *conn, enum idem__sql sql)
 
 int idem__conn_step(struct idem__conn *conn, sqlite3_stmt *stmt)
 {
-    return stmt == NULL ? conn->prepare_rc : sqlite3_step(stmt);
+    int rc;
+
+    if (stmt == NULL) {
+        return conn->prepare_rc;
+    }
+    /* SQLite keeps the system's reason where a statement fails, but not where a
+     * commit does. */
+    errno = 0;
+    rc = sqlite3_step(stmt);
+    if (idem__sqlite_is_io(rc)) {
+        conn->io_errno = errno;
+    }
+    return rc;
 }
 
 void idem__conn_reset(struct idem__conn *conn, enum idem__sql sql)
@@ -325,6 +336,7 @@ static int code_of_system(const struct idem__conn *conn, int sqlite_rc)
         return IDEM_ENOMEM;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return IDEM_EFULL;
     case EIO:
         return IDEM_ECORRUPT;
@@ -343,7 +355,9 @@ int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
         return idem__error_plain(error, code);
     }
     return idem__error(error, code, "sqlite: cannot %s: %s", doing,
-                       conn->db != NULL &&
+                       system == IDEM_EFULL
+                           ? strerror(sqlite3_system_errno(conn->db))
+                       : conn->db != NULL &&
                                sqlite3_extended_errcode(conn->db) == sqlite_rc
                            ? sqlite3_errmsg(conn->db)
                            : sqlite3_errstr(sqlite_rc));

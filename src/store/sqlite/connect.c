@@ -1,9 +1,8 @@
 /* A connection to the store: opened, checked, set up. */
 #include "base/crash.h"
 #include "core/error.h"
+#include "store/sqlite/making.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/seen.h"
-#include "store/sqlite/store.h"
 
 static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
                  bool writer, struct idem_error *error)
@@ -15,13 +14,15 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
         rc = idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
                          store->path);
     }
+    if (rc == 0 && writer) {
+        rc = idem__making_begin(store, conn, empty, error);
+    }
     if (rc == 0) {
         rc = idem__conn_configure(conn, writer, error);
     }
     IDEM__CRASH_POINT("sqlite/open/configured");
-    if (rc == 0 && empty) {
-        idem__seen_forget(store->lock);
-        rc = idem__schema_create(conn, error);
+    if (rc == 0 && writer) {
+        rc = idem__making_end(store, conn, empty, error);
     }
     idem__path_share_rest(store->path);
     return rc;

@@ -1,12 +1,18 @@
 /* Is what was opened still what lies in its place?
  *
- * A handle that outlives a change of files (somebody put back a copy, and did not
- * stop everybody first) would write into a file without a name: nobody would ever
- * read what it acknowledged. */
+ * A handle that outlives its file (deleted, renamed, unmounted lazily, replaced
+ * by a copy while nobody was stopped) would write into a file without a name, or
+ * under a name that nobody opens: what it acknowledged would never be read. So
+ * this is asked around every commit. The link count is that of a descriptor that
+ * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
+ */
+#include "core/error.h"
 #include "store/sqlite/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -31,27 +37,103 @@ static int stat_log(const struct idem__sqlite_store *store, struct stat *ret_st)
 void idem__files_note(struct idem__sqlite_store *store)
 {
     struct idem__files *files = &store->files;
+    int fd = open(name_of(store), O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-    files->is_known = stat(name_of(store), &files->file) == 0 &&
-                      stat_log(store, &files->log) == 0;
+    idem__files_close(files);
+    files->fd = fd;
+    files->is_known = fd >= 0 && fstat(fd, &files->file) == 0 &&
+                      stat_log(store, &files->log) == 0 &&
+                      stat("/", &files->root) == 0;
 }
 
-/* Whoever cannot see the file at all, after a chroot(), cannot tell. */
-bool idem__files_are_replaced(const struct idem__sqlite_store *store)
+void idem__files_close(struct idem__files *files)
 {
-    const struct idem__files *files = &store->files;
+    if (files->fd >= 0) {
+        (void)close(files->fd);
+    }
+    files->fd = -1;
+    files->is_known = false;
+}
+
+static int fail(const struct idem__sqlite_store *store, const char *what,
+                struct idem_error *error)
+{
+    return idem__error(error, IDEM_ECONFIG, "%s: %.120s", what, name_of(store));
+}
+
+/* Who was moved under another root, or may not look there any more, cannot tell
+ * by the name. */
+static bool is_blind(const struct idem__files *files, int why)
+{
+    struct stat root;
+
+    return (why != ENOENT && why != ENOTDIR) || stat("/", &root) != 0 ||
+           !is_same(&root, &files->root);
+}
+
+static int check_log(const struct idem__sqlite_store *store,
+                     struct idem_error *error)
+{
     struct stat st;
 
-    if (!files->is_known || stat(name_of(store), &st) != 0) {
-        return false;
-    }
-    if (!is_same(&st, &files->file)) {
-        return true;
-    }
     if (store->table.conn == NULL || store->broken) {
-        return false;
+        return 0;
     }
     /* An error of the disk says nothing about what is there. */
-    return stat_log(store, &st) != 0 ? errno == ENOENT
-                                     : !is_same(&st, &files->log);
+    if (stat_log(store, &st) == 0 ? is_same(&st, &store->files.log)
+                                  : errno != ENOENT) {
+        return 0;
+    }
+    return fail(store,
+                "another file has taken the place of the store's log since it "
+                "was opened; stop its users and start them anew",
+                error);
+}
+
+/* Under which name, if any, is the file that is open? */
+static int check_name(const struct idem__sqlite_store *store, bool deleted,
+                      struct idem_error *error)
+{
+    struct stat st;
+
+    if (stat(name_of(store), &st) == 0) {
+        return is_same(&st, &store->files.file)
+                   ? check_log(store, error)
+                   : fail(store,
+                          "another file has taken the place of the store since "
+                          "it was opened; open it anew",
+                          error);
+    }
+    if (deleted) {
+        return fail(store,
+                    "the store was deleted while it was in use; put a copy "
+                    "back",
+                    error);
+    }
+    return is_blind(&store->files, errno)
+               ? 0
+               : fail(store,
+                      "the store was renamed or unmounted while it was in use; "
+                      "put it back",
+                      error);
+}
+
+int idem__files_check(struct idem__sqlite_store *store,
+                      struct idem_error *error)
+{
+    struct idem__files *files = &store->files;
+    struct stat lock;
+    struct stat st;
+
+    if (!files->is_known || fstat(files->fd, &st) != 0) {
+        return 0;
+    }
+    files->is_linked = st.st_nlink > 1;
+    if (fstat(idem__lock_fd(store->lock), &lock) == 0 && lock.st_nlink == 0) {
+        return fail(store,
+                    "the store's lock file was deleted while it was in use; "
+                    "stop all users, then: idem store mark-restored",
+                    error);
+    }
+    return check_name(store, st.st_nlink == 0, error);
 }

@@ -102,6 +102,22 @@ static int read_info(struct idem__conn *conn, struct idem_sqlite_info *info,
     return 0;
 }
 
+static int read_identity(const struct idem__sqlite_store *store,
+                         struct idem__conn *conn, struct idem_sqlite_info *info,
+                         struct idem_error *error)
+{
+    struct idem__identity noted;
+    bool has = false;
+    int rc;
+
+    idem__identity_read(store->lock, &noted);
+    rc = idem__identity_load(conn, &has, info->id, error);
+    info->is_other =
+        has ? memcmp(noted.id, info->id, sizeof(info->id)) != 0
+            : noted.made == IDEM__MADE_DONE || noted.made == IDEM__MADE_DAMAGED;
+    return rc;
+}
+
 int idem_sqlite_inspect(struct idem_store *store,
                         struct idem_sqlite_info *ret_info,
                         struct idem_error *ret_error)
@@ -127,6 +143,9 @@ int idem_sqlite_inspect(struct idem_store *store,
     }
     seen_ms = idem__seen_ms(s->lock); /* Before what others commit meanwhile. */
     rc = read_info(conn, &info, ret_error);
+    if (rc == 0) {
+        rc = read_identity(s, conn, &info, ret_error);
+    }
     idem__readers_give(s, conn);
     if (rc != 0) {
         return rc;
@@ -137,6 +156,53 @@ int idem_sqlite_inspect(struct idem_store *store,
     info.wal_len = file_len(s->path, "-wal");
     *ret_info = info;
     return 0;
+}
+
+static int read_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
+                      int64_t *ret_jump_ms, int64_t *ret_doubt_ms,
+                      struct idem_error *error)
+{
+    struct idem__sqlite_clock clock;
+    struct idem_now now;
+    bool moved;
+    int rc;
+
+    if (idem__clock_init(&clock) != 0) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    rc = idem__clock_load(&clock, conn, /* writer= */ false);
+    if (rc != SQLITE_OK) {
+        rc = idem__conn_fail(conn, rc, "read the clock", error);
+    } else if (idem__clock_peek(&clock, &store->base.options.host, &now,
+                                &moved) != 0) {
+        rc = idem__error(error, IDEM_EUNAVAILABLE, "the clock does not answer");
+    } else {
+        *ret_jump_ms = clock.anchor.jump_ms;
+        *ret_doubt_ms = now.doubt_ms;
+    }
+    idem__clock_finish(&clock);
+    return rc;
+}
+
+int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
+                      int64_t *ret_doubt_ms, struct idem_error *ret_error)
+{
+    struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
+    struct idem__conn *conn;
+    struct idem_error error;
+    int rc;
+
+    if (strcmp(store->ops->name, "sqlite") != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "the store is not an SQLite store");
+    }
+    conn = idem__readers_take(s, /* wait= */ true, &error);
+    if (conn == NULL) {
+        return idem__error(ret_error, error.code, "%s", error.text);
+    }
+    rc = read_clock(s, conn, ret_jump_ms, ret_doubt_ms, ret_error);
+    idem__readers_give(s, conn);
+    return rc;
 }
 
 /* There is one schema so far, and opening refuses every other. */

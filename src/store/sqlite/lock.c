@@ -194,6 +194,14 @@ void idem__lock_release(struct idem__lock *lock)
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
+bool idem__lock_was_emptied(struct idem__lock *lock)
+{
+    bool emptied = lock->turns.emptied;
+
+    lock->turns.emptied = false;
+    return emptied;
+}
+
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error)
 {
     return idem__lock_test_file(lock->fd, error);

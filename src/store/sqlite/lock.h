@@ -24,6 +24,10 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
                        struct idem_error *error);
 void idem__lock_release(struct idem__lock *lock);
 
+/* True, once, if the lock file had been truncated by somebody; for whoever holds
+ * the lock. */
+bool idem__lock_was_emptied(struct idem__lock *lock);
+
 /* Tests the file system that the lock file is on: idem__lock_test_file(). */
 int idem__lock_test(const struct idem__lock *lock, struct idem_error *error);
 

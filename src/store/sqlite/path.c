@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "store/sqlite/filesystem.h"
+#include "store/sqlite/names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,6 +56,7 @@ static int take_option(const char *option, struct idem__place *place,
 {
     const char *group = value_of(option, "group");
     const char *network = value_of(option, "network");
+    const char *create = value_of(option, "create");
 
     if (group != NULL && group[0] != '\0') {
         return find_group(group, &place->gid, error);
@@ -63,10 +65,15 @@ static int take_option(const char *option, struct idem__place *place,
         place->network = true;
         return 0;
     }
+    if (create != NULL && strcmp(create, "no") == 0) {
+        place->no_create = true;
+        return 0;
+    }
     return idem__error(error, IDEM_EINVALID,
-                       "behind the \"?\" of a store stands group=NAME or "
-                       "network=yes, with \"&\" between them; a path has no "
-                       "\"?\"");
+                       "unknown option \"%.60s\" in the store's URL; a SQLite "
+                       "store takes group=NAME, network=yes and create=no, "
+                       "joined by \"&\"",
+                       option);
 }
 
 static int take_options(const char *text, struct idem__place *place,
@@ -131,9 +138,27 @@ static int check_file_system(const char *path, struct idem__place *place,
                           : idem__filesystem_check(path, &place->test, error);
 }
 
+void idem__path_directory(const char *path,
+                          char ret_directory[IDEM__PATH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t len;
+
+    if (slash == NULL) {
+        (void)strcpy(ret_directory, ".");
+        return;
+    }
+    len = slash == path ? 1 : (size_t)(slash - path);
+    memcpy(ret_directory, path, len);
+    ret_directory[len] = '\0';
+}
+
 static int check_file(struct idem__place *place, const struct stat *st,
                       struct idem_error *error)
 {
+    char directory[IDEM__PATH_MAX + 1];
+    int rc;
+
     if (!S_ISREG(st->st_mode)) {
         return idem__error(error, IDEM_EDENIED,
                            "%.120s is %s and not a regular file", place->path,
@@ -147,22 +172,17 @@ static int check_file(struct idem__place *place, const struct stat *st,
                            "%.120s may be written by anyone: chmod o-w it",
                            place->path);
     }
-    return check_file_system(place->path, place, error);
+    idem__path_directory(place->path, directory);
+    rc = idem__names_check(place->path, directory, error);
+    return rc != 0 ? rc : check_file_system(place->path, place, error);
 }
 
 static int check_directory(struct idem__place *place, struct idem_error *error)
 {
-    const char *path = place->path;
-    const char *slash = strrchr(path, '/');
-    char directory[IDEM__PATH_MAX + 1] = ".";
+    char directory[IDEM__PATH_MAX + 1];
     struct stat st;
 
-    if (slash != NULL) {
-        size_t len = slash == path ? 1 : (size_t)(slash - path);
-
-        memcpy(directory, path, len);
-        directory[len] = '\0';
-    }
+    idem__path_directory(place->path, directory);
     if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
         return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
                            "there is no directory %.120s: make it first",
@@ -176,7 +196,8 @@ int idem__path_check(struct idem__place *place, struct idem_error *error)
     struct stat st;
 
     if (place->path[0] == '\0') {
-        return idem__error(error, IDEM_ECONFIG, "the store's path is empty");
+        return idem__error(error, IDEM_ECONFIG,
+                           "the store's path is empty: write sqlite:PATH");
     }
     if (lstat(place->path, &st) == 0) {
         place->exists = true;

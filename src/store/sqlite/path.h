@@ -12,13 +12,14 @@
  * names of the files beside it. */
 #define IDEM__NAME_MAX 247
 
-/* A store's URL behind "sqlite:", taken apart, and what lies there. */
+/* A store's URL after "sqlite:", taken apart, and what lies there. */
 struct idem__place {
     char path[IDEM__PATH_MAX + 1];
-    gid_t gid;    /* "group=NAME": (gid_t)-1 without. */
-    bool network; /* "network=yes": a network file system is taken too. */
-    bool exists;  /* There is a file. */
-    bool test;    /* The locks of its file system must be tested. */
+    gid_t gid;      /* "group=NAME": (gid_t)-1 without. */
+    bool network;   /* "network=yes": a network file system is taken too. */
+    bool no_create; /* "create=no": a store is there already. */
+    bool exists;    /* There is a file. */
+    bool test;      /* The locks of its file system must be tested. */
 };
 
 /* Takes "PATH[?OPTION[&OPTION]]" apart; a number may be the name of a group.
@@ -29,10 +30,15 @@ struct idem__place {
 int idem__path_split(const char *text, struct idem__place *ret_place,
                      struct idem_error *error);
 
+/* The directory that @path is in. */
+void idem__path_directory(const char *path,
+                          char ret_directory[IDEM__PATH_MAX + 1]);
+
 /* Checks the form of the path, what lies there, and the file system; fills in
  * the rest of @place.
  *
- * IDEM_ECONFIG  Empty or too long, no such directory, a network file system.
+ * IDEM_ECONFIG  Empty or too long, no such directory, a network file system, a
+ *               file with several names.
  * IDEM_EDENIED  Not a regular file, or one that anyone may write to.
  */
 int idem__path_check(struct idem__place *place, struct idem_error *error);

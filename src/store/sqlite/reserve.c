@@ -94,10 +94,19 @@ bool idem__reserve_give(struct idem__reserve *reserve, const char *path,
 {
     int64_t have = open_file(reserve, path, share) == 0 ? held(reserve->fd) : 0;
     int64_t slice = reserve->len / IDEM__RESERVE_SLICES;
-    int64_t rest = have > slice ? have - slice : 0;
+    struct stat st;
+    int64_t rest;
 
     reserve->lacking = true;
-    return have > 0 && slice > 0 && ftruncate(reserve->fd, (off_t)rest) == 0;
+    if (have <= 0 || reserve->len <= 0 || fstat(reserve->fd, &st) != 0) {
+        return false;
+    }
+    /* A file gives back whole blocks: less than one frees nothing, and who asks
+     * until there is room would ask for ever. */
+    slice = slice > st.st_blksize ? slice : st.st_blksize;
+    rest = have > slice ? have - slice : 0;
+    rest -= rest % st.st_blksize;
+    return ftruncate(reserve->fd, (off_t)rest) == 0 && held(reserve->fd) < have;
 }
 
 void idem__reserve_close(struct idem__reserve *reserve)

@@ -17,8 +17,8 @@
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "store/sqlite/making.h"
 #include "store/sqlite/seen.h"
-#include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
 #include <stdio.h>
@@ -355,7 +355,9 @@ static int mark(struct restore *r)
     if (rc == 0) {
         rc = in_transaction(r, raise_fences);
     }
-    if (rc == 0 && idem__seen_set(r->store->lock, r->now.store_ms) != 0) {
+    if (rc == 0 &&
+        (idem__seen_set(r->store->lock, idem__clock_sure_ms(&r->now)) != 0 ||
+         idem__making_accept(r->store, r->error) != 0)) {
         rc = idem__error(r->error, IDEM_EUNKNOWN,
                          "the store is marked, but its lock file cannot be "
                          "written: mark it again once it can");
@@ -381,10 +383,10 @@ static int mark_locked(struct idem__sqlite_store *store, struct restore *r)
     return rc;
 }
 
-int idem_sqlite_mark_restored(const char *path,
-                              idem_sqlite_progress_fn *progress, void *ctx,
-                              struct idem_sqlite_restored *ret_restored,
-                              struct idem_error *ret_error)
+static int restore(const char *path, bool may_lose,
+                   idem_sqlite_progress_fn *progress, void *ctx,
+                   struct idem_sqlite_restored *ret_restored,
+                   struct idem_error *ret_error)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem__sqlite_store *store;
@@ -403,8 +405,8 @@ int idem_sqlite_mark_restored(const char *path,
     r->ctx = ctx;
     r->error = ret_error;
     r->told.size = sizeof(r->told);
-    options.flags = IDEM_OPEN_NO_CREATE;
-    rc = idem__sqlite_open_copy(path, &options, &store, ret_error);
+    options.flags = may_lose ? 0 : IDEM_OPEN_NO_CREATE;
+    rc = idem__sqlite_open_copy(path, &options, may_lose, &store, ret_error);
     if (rc == 0) {
         rc = mark_locked(store, r);
         idem_close(&store->base);
@@ -414,4 +416,22 @@ int idem_sqlite_mark_restored(const char *path,
     }
     idem__free(r);
     return rc;
+}
+
+int idem_sqlite_mark_restored(const char *path,
+                              idem_sqlite_progress_fn *progress, void *ctx,
+                              struct idem_sqlite_restored *ret_restored,
+                              struct idem_error *ret_error)
+{
+    return restore(path, /* may_lose= */ false, progress, ctx, ret_restored,
+                   ret_error);
+}
+
+int idem_sqlite_accept_loss(const char *path, idem_sqlite_progress_fn *progress,
+                            void *ctx,
+                            struct idem_sqlite_restored *ret_restored,
+                            struct idem_error *ret_error)
+{
+    return restore(path, /* may_lose= */ true, progress, ctx, ret_restored,
+                   ret_error);
 }

@@ -9,7 +9,8 @@
 #define VERSION_TEXT "1"
 enum {
     APPLICATION = 1768187245,
-    VERSION = 1
+    VERSION = 1,
+    CLOCK_COLUMNS = 10
 };
 
 /* seq is the order of arrival: a completion touches pages that are still warm,
@@ -38,9 +39,13 @@ static const char tables[] =
     "  boot_ms INTEGER NOT NULL,"
     "  store_ms INTEGER NOT NULL,"
     "  last_ms INTEGER NOT NULL,"
-    "  fence_floor INTEGER NOT NULL"
+    "  fence_floor INTEGER NOT NULL,"
+    "  sure_ms INTEGER NOT NULL DEFAULT 0,"
+    "  jump_ms INTEGER NOT NULL DEFAULT 0,"
+    "  store_id BLOB"
     ") STRICT;"
     "INSERT OR IGNORE INTO idem_clock"
+    "  (one, schema, boot_id, boot_ms, store_ms, last_ms, fence_floor)"
     "  VALUES (1, " VERSION_TEXT ", zeroblob(16), 0, 0, 0, 0);"
     "CREATE VIEW IF NOT EXISTS idem_operations AS SELECT"
     "  CAST(scope AS TEXT) AS scope,"
@@ -54,6 +59,12 @@ static const char tables[] =
     "  lower(hex(id)) AS id,"
     "  length(result) AS result_bytes"
     "  FROM idem_record;";
+
+/* What an older program's clock row lacks, in the order of the table. */
+static const char more_columns[] =
+    "ALTER TABLE main.idem_clock ADD COLUMN sure_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE main.idem_clock ADD COLUMN jump_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE main.idem_clock ADD COLUMN store_id BLOB;";
 
 /* Of a file of ours only: what others keep in theirs is not counted. */
 static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
@@ -119,7 +130,9 @@ static int run(struct idem__conn *conn, const char *sql, int rc)
     return rc == SQLITE_OK ? sqlite3_exec(conn->db, sql, NULL, NULL, NULL) : rc;
 }
 
-int idem__schema_create(struct idem__conn *conn, struct idem_error *error)
+int idem__schema_create(struct idem__conn *conn,
+                        const uint8_t id[IDEM__STORE_ID_LEN],
+                        struct idem_error *error)
 {
     int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
 
@@ -128,11 +141,44 @@ int idem__schema_create(struct idem__conn *conn, struct idem_error *error)
     IDEM__CRASH_POINT("sqlite/schema/tables-made");
     rc = run(conn, counters, rc);
     rc = run(conn, mark_file, rc);
+    rc = rc == SQLITE_OK ? idem__identity_save(conn, id) : rc;
     IDEM__CRASH_POINT("sqlite/schema/before-commit");
     rc = run(conn, "COMMIT", rc);
     IDEM__CRASH_POINT("sqlite/schema/committed");
     if (rc != SQLITE_OK) {
         rc = idem__conn_fail(conn, rc, "create the store's tables", error);
+        (void)run(conn, "ROLLBACK", SQLITE_OK);
+    }
+    return rc;
+}
+
+/* True if an older program made the clock row. */
+static int is_old(struct idem__conn *conn, bool *ret_old)
+{
+    int columns = 0;
+    int rc = read_number(conn,
+                         "SELECT count(*) FROM pragma_table_info('idem_clock')",
+                         &columns);
+
+    *ret_old = columns < CLOCK_COLUMNS;
+    return rc;
+}
+
+int idem__schema_complete(struct idem__conn *conn,
+                          const uint8_t id[IDEM__STORE_ID_LEN],
+                          struct idem_error *error)
+{
+    bool old = false;
+    int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
+
+    rc = rc == SQLITE_OK ? is_old(conn, &old) : rc;
+    if (old) {
+        rc = run(conn, more_columns, rc);
+    }
+    rc = rc == SQLITE_OK ? idem__identity_save(conn, id) : rc;
+    rc = run(conn, "COMMIT", rc);
+    if (rc != SQLITE_OK) {
+        rc = idem__conn_fail(conn, rc, "give the store its id", error);
         (void)run(conn, "ROLLBACK", SQLITE_OK);
     }
     return rc;
@@ -144,6 +190,7 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
     int clocks = 0;
     int version = VERSION;
+    bool old = false;
     int rc = read_number(conn,
                          "SELECT count(*) FROM main.sqlite_schema "
                          "WHERE type = 'table' AND name = 'idem_clock'",
@@ -156,6 +203,10 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
         rc = read_number(conn,
                          "SELECT schema FROM main.idem_clock WHERE one = 1",
                          &version);
+        rc = rc == SQLITE_OK ? is_old(conn, &old) : rc;
+        if (old && version == VERSION) {
+            rc = run(conn, more_columns, rc);
+        }
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "make the tables of idem", error);
@@ -186,7 +237,8 @@ int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
     }
     if (application != APPLICATION) {
         return idem__error(error, IDEM_ECONFIG,
-                           "the file is an SQLite database of another program");
+                           "the file is an SQLite database of another "
+                           "program: name another file");
     }
     return check_both_versions(conn, version, error);
 }

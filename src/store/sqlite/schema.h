@@ -2,7 +2,7 @@
 #ifndef IDEM_STORE_SQLITE_SCHEMA_H
 #define IDEM_STORE_SQLITE_SCHEMA_H
 
-#include "store/sqlite/conn.h"
+#include "store/sqlite/identity.h"
 
 /* Whose file is it? *@ret_empty: nobody's, it has no tables. Changes nothing.
  *
@@ -11,8 +11,16 @@
 int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
                        struct idem_error *error);
 
-/* Makes the tables in an empty file. The store's lock is held. */
-int idem__schema_create(struct idem__conn *conn, struct idem_error *error);
+/* Makes the tables in an empty file, which is the store @id. The store's lock is
+ * held. */
+int idem__schema_create(struct idem__conn *conn,
+                        const uint8_t id[IDEM__STORE_ID_LEN],
+                        struct idem_error *error);
+
+/* Adds what an older program's tables lack; the store is @id from now on. */
+int idem__schema_complete(struct idem__conn *conn,
+                          const uint8_t id[IDEM__STORE_ID_LEN],
+                          struct idem_error *error);
 
 /* Makes the tables in a database of somebody else's, inside the transaction that
  * is open, unless they are there.

@@ -53,8 +53,7 @@ int idem__seen_set(const struct idem__lock *lock, int64_t ms)
     int fd = idem__lock_fd(lock);
 
     return make(ms, note) &&
-                   pwrite(fd, note, NOTE_LEN, NOTE_AT) == (ssize_t)NOTE_LEN &&
-                   fdatasync(fd) == 0
+                   pwrite(fd, note, NOTE_LEN, NOTE_AT) == (ssize_t)NOTE_LEN
                ? 0
                : -1;
 }

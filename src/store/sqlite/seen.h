@@ -7,7 +7,8 @@
 /* A time that is durable in the store; the lock is held. */
 void idem__seen_note(const struct idem__lock *lock, int64_t ms);
 
-/* The same, whatever the note was before, and durable: 0, or -1. */
+/* The same, whatever the note was before; it is flushed with the identity, which
+ * is written after it: 0, or -1. */
 int idem__seen_set(const struct idem__lock *lock, int64_t ms);
 
 /* A new store is made here: what was noted was of another one. */

@@ -5,8 +5,8 @@
 #include "base/process.h"
 #include "core/error.h"
 #include "queue/op.h"
+#include "store/sqlite/making.h"
 #include "store/sqlite/seen.h"
-#include "store/sqlite/store.h"
 
 #include <assert.h>
 #include <idem/sqlite.h>
@@ -241,6 +241,7 @@ static const struct idem__group_ops group_ops = {
 static void finish(struct idem__sqlite_store *store)
 {
     idem__conn_close(store->table.conn);
+    idem__files_close(&store->files);
     idem__readers_finish(&store->readers);
     idem__reserve_close(&store->reserve);
     idem__lock_close(store->lock);
@@ -323,7 +324,7 @@ static int anchor(struct idem__sqlite_store *store, struct idem_error *error)
     if (moved && !store->is_copy) { /* That is marked first. */
         rc = idem__clock_save(&store->clock, conn, &now);
         if (rc == SQLITE_OK) {
-            idem__seen_note(store->lock, now.store_ms);
+            idem__seen_note(store->lock, idem__clock_sure_ms(&now));
         }
     }
     return rc == SQLITE_OK ? 0
@@ -354,7 +355,10 @@ static int connect_first(struct idem__sqlite_store *store,
     }
     IDEM__CRASH_POINT("sqlite/open/locked");
     if (!read_only(store)) {
-        rc = idem__path_create(store->path, &store->share, error);
+        rc = idem__making_missing(store, error);
+        if (rc == 0) {
+            rc = idem__path_create(store->path, &store->share, error);
+        }
         if (rc == 0) {
             IDEM__CRASH_POINT("sqlite/open/file-made");
             rc = idem__sqlite_connect(store, /* writer= */ true,
@@ -410,21 +414,54 @@ static int set_up(struct idem__sqlite_store *store,
     return 0;
 }
 
+/* What is taken for the store, besides the store itself. */
+enum taken {
+    TAKEN_STORE,
+    TAKEN_MADE,    /* It is made where there is none, whatever the URL says. */
+    TAKEN_COPY,    /* An older copy of it, or another one. */
+    TAKEN_NOTHING, /* Or a new one in the place of one that is lost. */
+};
+
+static bool is_no_create(const struct idem_open_options *options,
+                         enum taken taken, const struct idem__place *place)
+{
+    if (taken == TAKEN_MADE || taken == TAKEN_NOTHING) {
+        return false;
+    }
+    return place->no_create ||
+           (options != NULL &&
+            (options->flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0);
+}
+
+/* The lock file stays when the database is deleted, or its name is wrong. */
+static int missing(const char *path, struct idem_error *error)
+{
+    char lock[IDEM__PATH_MAX + 8];
+    struct stat st;
+
+    (void)snprintf(lock, sizeof(lock), "%s-lock", path);
+    return idem__error(error, IDEM_ENOTFOUND,
+                       lstat(lock, &st) == 0
+                           ? "the store %.120s is missing, but its lock file "
+                             "is there: mount its disk or put it back"
+                           : "there is no store in %.120s; idem store create "
+                             "makes one",
+                       path);
+}
+
 /* Where the store is, or will be, and whom its files belong to. */
 static int find_place(const char *text, const struct idem_open_options *options,
-                      struct idem__place *ret_place,
+                      enum taken taken, struct idem__place *ret_place,
                       struct idem__share *ret_share, struct idem_error *error)
 {
-    unsigned flags = options == NULL ? 0 : options->flags;
     int rc = idem__path_split(text, ret_place, error);
 
     if (rc == 0) {
         rc = idem__path_check(ret_place, error);
     }
     if (rc == 0 && !ret_place->exists &&
-        (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) != 0) {
-        return idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
-                           ret_place->path);
+        is_no_create(options, taken, ret_place)) {
+        return missing(ret_place->path, error);
     }
     return rc != 0 ? rc
                    : idem__path_share(ret_place->path, ret_place->gid,
@@ -432,14 +469,14 @@ static int find_place(const char *text, const struct idem_open_options *options,
 }
 
 static int open_store(const char *path, const struct idem_open_options *options,
-                      bool is_copy, struct idem__sqlite_store **ret_store,
+                      enum taken taken, struct idem__sqlite_store **ret_store,
                       struct idem_error *ret_error)
 {
     struct idem__sqlite_store *store;
     bool threaded = options != NULL && (options->flags & IDEM_OPEN_THREAD) != 0;
     struct idem__place place;
     struct idem__share share;
-    int rc = find_place(path, options, &place, &share, ret_error);
+    int rc = find_place(path, options, taken, &place, &share, ret_error);
 
     if (rc != 0) {
         return rc;
@@ -451,7 +488,10 @@ static int open_store(const char *path, const struct idem_open_options *options,
     (void)strcpy(store->path, place.path);
     store->share = share;
     store->reserve.fd = -1;
-    store->is_copy = is_copy;
+    store->files.fd = -1;
+    store->is_copy = taken == TAKEN_COPY || taken == TAKEN_NOTHING;
+    store->may_lose = taken == TAKEN_NOTHING;
+    store->no_create = is_no_create(options, taken, &place);
     rc = set_up(store, options, ret_error);
     if (rc != 0) {
         idem__free(store);
@@ -477,10 +517,11 @@ static int open_store(const char *path, const struct idem_open_options *options,
 
 int idem__sqlite_open_copy(const char *path,
                            const struct idem_open_options *options,
-                           struct idem__sqlite_store **ret_store,
+                           bool may_lose, struct idem__sqlite_store **ret_store,
                            struct idem_error *error)
 {
-    return open_store(path, options, /* is_copy= */ true, ret_store, error);
+    return open_store(path, options, may_lose ? TAKEN_NOTHING : TAKEN_COPY,
+                      ret_store, error);
 }
 
 int idem_sqlite_open(const char *path, const struct idem_open_options *options,
@@ -488,10 +529,36 @@ int idem_sqlite_open(const char *path, const struct idem_open_options *options,
                      struct idem_error *ret_error)
 {
     struct idem__sqlite_store *store;
-    int rc = open_store(path, options, /* is_copy= */ false, &store, ret_error);
+    int rc = open_store(path, options, TAKEN_STORE, &store, ret_error);
 
     if (rc == 0) {
         *ret_store = &store->base;
+    }
+    return rc;
+}
+
+int idem_sqlite_create(const char *path, bool *ret_created,
+                       struct idem_error *ret_error)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem__sqlite_store *store;
+    bool created;
+    int rc;
+
+    options.flags = IDEM_OPEN_READONLY;
+    rc = open_store(path, &options, TAKEN_STORE, &store, ret_error);
+    if (rc == 0) {
+        idem_close(&store->base);
+    }
+    created = rc == IDEM_ENOTFOUND;
+    if (rc == 0 || created) {
+        /* One that is there may have been put there: it is known by opening. */
+        rc = open_store(path, /* options= */ NULL, TAKEN_MADE, &store,
+                        ret_error);
+    }
+    if (rc == 0) {
+        idem_close(&store->base);
+        *ret_created = created;
     }
     return rc;
 }

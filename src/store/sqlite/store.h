@@ -5,6 +5,7 @@
 #include "store/local/group.h"
 #include "store/sqlite/clock.h"
 #include "store/sqlite/counters.h"
+#include "store/sqlite/identity.h"
 #include "store/sqlite/lock.h"
 #include "store/sqlite/path.h"
 #include "store/sqlite/reserve.h"
@@ -32,8 +33,11 @@ struct idem__sqlite_readers {
 /* The files that a store has open. */
 struct idem__files {
     bool is_known;
+    bool is_linked; /* The database has a second name. */
+    int fd;         /* Refers to the database; -1: none. */
     struct stat file;
     struct stat log;
+    struct stat root; /* Of this process, when they were noted. */
 };
 
 struct idem__sqlite_store {
@@ -44,6 +48,9 @@ struct idem__sqlite_store {
     struct idem__lock *lock;
     int64_t found_ms; /* The newest time in it then. */
     bool is_copy;     /* It may be older than what was here before. */
+    bool may_lose;    /* Nor need there be anything of it any more. */
+    bool no_create;   /* A store is there, or nothing is opened. */
+    uint8_t id[IDEM__STORE_ID_LEN];
     struct idem__group group;
     struct idem__sqlite_readers readers;
 
@@ -63,10 +70,11 @@ struct idem__sqlite_store {
 
 /* ---- sqlite.c ---- */
 
-/* Opens the file @path even if it is an older copy of what was here before. */
+/* Opens the file @path even if it is an older copy of what was here before, or
+ * another store; with @may_lose also if nothing is there any more. */
 int idem__sqlite_open_copy(const char *path,
                            const struct idem_open_options *options,
-                           struct idem__sqlite_store **ret_store,
+                           bool may_lose, struct idem__sqlite_store **ret_store,
                            struct idem_error *error);
 
 /* ---- connect.c ---- */
@@ -86,9 +94,12 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
 
 /* What the writer has open is the store from now on. */
 void idem__files_note(struct idem__sqlite_store *store);
+void idem__files_close(struct idem__files *files);
 
-/* True if other files lie in their place. */
-bool idem__files_are_replaced(const struct idem__sqlite_store *store);
+/* Do the files still lie in their place, under their names? IDEM_ECONFIG says
+ * what became of them. For whoever holds the lock. */
+int idem__files_check(struct idem__sqlite_store *store,
+                      struct idem_error *error);
 
 /* ---- readers.c ---- */
 

@@ -25,8 +25,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -84,6 +85,22 @@ void idem__turns_close(struct idem__turns *turns)
         (void)munmap(turns->page, FILE_LEN);
         turns->page = NULL;
     }
+}
+
+/* Somebody may truncate the file while it is mapped: to touch the page then is
+ * a signal. So its length is asked for before each visit, and its room is given
+ * back; the words in it begin at 0, as they might after any death. What is left
+ * is the moment between question and visit, as for every mapping of SQLite's.
+ * False: there is no room, and so no line. */
+static bool has_line(struct idem__turns *turns)
+{
+    struct stat st;
+
+    if (fstat(turns->fd, &st) != 0 || st.st_size >= FILE_LEN) {
+        return true;
+    }
+    turns->emptied = true;
+    return posix_fallocate(turns->fd, 0, FILE_LEN) == 0;
 }
 
 /* ---- The lock ---- */
@@ -147,9 +164,9 @@ static void give_up(struct idem__turns_page *page, uint32_t ticket)
 }
 
 /* Sleeps until @bell rings. True: it did not, and the line did not move. */
-static bool nobody_came(const struct idem__turns_page *page,
-                        const uint32_t *bell, uint32_t heard, uint32_t served,
-                        int32_t ahead, int64_t deadline_ms)
+static bool nobody_came(struct idem__turns *turns, const uint32_t *bell,
+                        uint32_t heard, uint32_t served, int32_t ahead,
+                        int64_t deadline_ms)
 {
     int64_t look_ns =
         idem__mono_ns() +
@@ -159,7 +176,21 @@ static bool nobody_came(const struct idem__turns_page *page,
     return !idem__futex_wait(bell, heard,
                              look_ns < deadline_ns ? look_ns : deadline_ns,
                              IDEM__FUTEX_HOST) &&
-           get(&page->served) == served;
+           has_line(turns) && get(&turns->page->served) == served;
+}
+
+/* Polls, where there is no line to stand in. */
+static int wait_outside(struct idem__turns *turns, int64_t deadline_ms)
+{
+    int rc;
+
+    while (is_held(rc = set_lock(turns, F_WRLCK))) {
+        if (idem__mono_ms() >= deadline_ms) {
+            return ETIMEDOUT;
+        }
+        (void)poll(NULL, 0, NEXT_LOOKS_MS);
+    }
+    return rc;
 }
 
 static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
@@ -173,10 +204,16 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
     IDEM__CRASH_POINT("sqlite/turns/in-line");
     for (;;) {
         const uint32_t *bell = &page->bells[ticket % BELLS];
-        uint32_t heard = get(bell);
-        uint32_t served = get(&page->served);
-        int32_t ahead = (int32_t)(ticket - served);
+        uint32_t heard;
+        uint32_t served;
+        int32_t ahead;
 
+        if (!has_line(turns)) {
+            return wait_outside(turns, deadline_ms);
+        }
+        heard = get(bell);
+        served = get(&page->served);
+        ahead = (int32_t)(ticket - served);
         if (waited && (ahead < 0 || ahead > WAITERS_MAX)) {
             ticket = take_ticket(page); /* Passed over, or in another line. */
             waited = false;
@@ -192,7 +229,7 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
             rc = ETIMEDOUT;
             break;
         }
-        stuck = nobody_came(page, bell, heard, served, ahead, deadline_ms);
+        stuck = nobody_came(turns, bell, heard, served, ahead, deadline_ms);
         waited = true;
     }
     if (rc != 0) {
@@ -225,6 +262,9 @@ static int take_if_free(struct idem__turns *turns)
 
 int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms)
 {
+    if (!has_line(turns)) {
+        return wait_outside(turns, deadline_ms);
+    }
     return idem__mono_ms() >= deadline_ms ? take_if_free(turns)
                                           : wait_in_line(turns, deadline_ms);
 }
@@ -234,10 +274,15 @@ int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms)
 void idem__turns_pass(struct idem__turns *turns)
 {
     uint32_t next = turns->ticket + 1;
+    bool called = has_line(turns);
 
-    __atomic_store_n(&turns->page->served, next, __ATOMIC_SEQ_CST);
-    IDEM__CRASH_POINT("sqlite/turns/next-called");
+    if (called) {
+        __atomic_store_n(&turns->page->served, next, __ATOMIC_SEQ_CST);
+        IDEM__CRASH_POINT("sqlite/turns/next-called");
+    }
     (void)set_lock(turns, F_UNLCK);
     IDEM__CRASH_POINT("sqlite/turns/free");
-    ring(turns->page, next);
+    if (called) {
+        ring(turns->page, next);
+    }
 }

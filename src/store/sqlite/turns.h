@@ -2,6 +2,7 @@
 #ifndef IDEM_STORE_SQLITE_TURNS_H
 #define IDEM_STORE_SQLITE_TURNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct idem__turns_page;
@@ -11,6 +12,7 @@ struct idem__turns {
     int fd;                        /* Of the lock file; its owner's. */
     struct idem__turns_page *page; /* Mapped from it. */
     uint32_t ticket;               /* Of the holder. */
+    bool emptied; /* The file had lost its room; for the holder to clear. */
 };
 
 /* Gives the lock file its room, if it has none yet, and maps it. 0, or an

@@ -124,6 +124,9 @@ static unsigned wanted(const struct idem_filter *filter)
     unsigned all = 0x3e;
     unsigned asked = filter->statuses != 0 ? filter->statuses & all : all;
 
+    if ((filter->statuses & 1u << IDEM_STATUS_RETRY) != 0) {
+        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* So it is stored. */
+    }
     return filter->overdue ? asked & overdue : asked;
 }
 
@@ -266,8 +269,9 @@ bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
     if (purger.max > PURGE_ROWS) {
         purger.max = PURGE_ROWS;
     }
-    rc = walk_status(store->table.conn, expiring[cursor[0]], now->store_ms,
-                     PURGE_ROWS, &at, note_expired, &purger, &done, &stopped);
+    rc = walk_status(store->table.conn, expiring[cursor[0]],
+                     idem__clock_sure_ms(now), PURGE_ROWS, &at, note_expired,
+                     &purger, &done, &stopped);
     if (rc == SQLITE_OK && purger.len > 0) {
         if (purger.fence > store->clock.fence_floor) {
             store->clock.fence_floor = purger.fence;

@@ -267,7 +267,7 @@ TEST(token, isRefusedOrLost)
 
     assert_code(IDEM_EINVALID,
                 idem_attempt_from_token(store, "idem1.x", &read, &why));
-    assert_why("no idem token");
+    assert_why("not an idem token");
     assert_null(read);
 
     assert_ok(idem_attempt_token(attempt, token));

@@ -372,18 +372,18 @@ TEST(operate, checksItsArguments)
     assert_null(answer);
     assert_null(op);
 
-    assert_code(IDEM_EINVALID,
-                idem_resolve(store, none, none, 1, none, &outcome, &why));
-    assert_code(IDEM_EINVALID,
-                idem_resolve(store, none, k, 1, long_name, &outcome, &why));
+    assert_code(IDEM_EINVALID, idem_resolve(store, none, none, 1, none,
+                                            &outcome, /* flags= */ 0, &why));
+    assert_code(IDEM_EINVALID, idem_resolve(store, none, k, 1, long_name,
+                                            &outcome, /* flags= */ 0, &why));
     assert_why("who");
     outcome.status = IDEM_STATUS_UNKNOWN;
-    assert_code(IDEM_EINVALID,
-                idem_resolve(store, none, k, 1, none, &outcome, &why));
+    assert_code(IDEM_EINVALID, idem_resolve(store, none, k, 1, none, &outcome,
+                                            /* flags= */ 0, &why));
     assert_why("status");
     outcome.status = IDEM_STATUS_IN_PROGRESS;
-    assert_code(IDEM_EINVALID,
-                idem_resolve(store, none, k, 1, none, &outcome, &why));
+    assert_code(IDEM_EINVALID, idem_resolve(store, none, k, 1, none, &outcome,
+                                            /* flags= */ 0, &why));
     assert_why("status");
 
     filter.size = 1;

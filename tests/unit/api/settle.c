@@ -308,7 +308,7 @@ TEST(settle, recognisesItsOwnDecision)
     assert_ok(idem_begin(store, &request, &attempt, &why));
     assert_ok(idem_unknown(attempt, idem_str("?"), &why));
     assert_ok(idem_resolve(store, idem_str(""), idem_str("k"), attempt->fence,
-                           idem_str("ann"), &outcome, &why));
+                           idem_str("ann"), &outcome, /* flags= */ 0, &why));
     assert_int_equal(script.served, 5);
     idem_attempt_destroy(attempt);
     idem_close(store);

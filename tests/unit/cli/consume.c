@@ -30,6 +30,9 @@ TEST(judge, deletesOnlyWhatIsOnRecord)
          "'status':'released','idem_status':1",
          CONSUME_LEAVE, "failed"},
         {"'verdict':'STARTED','executed':true,'recorded':true,"
+         "'status':'retry','idem_status':1",
+         CONSUME_LEAVE, "failed"},
+        {"'verdict':'STARTED','executed':true,'recorded':true,"
          "'status':'failed','idem_status':1",
          CONSUME_LEAVE, "failed"},
         {"'verdict':'STARTED','executed':true,'recorded':true,"

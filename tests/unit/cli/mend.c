@@ -29,6 +29,7 @@ TEST(quoted, isOneWordOfAShell)
     check_quoted(idem_str("=ls"), "'=ls'");
     check_quoted(idem_str("$(id) `id` *"), "'$(id) `id` *'");
     check_quoted(idem_str("it's"), "'it'\\''s'");
+    check_quoted(idem_str("schl\xc3\xbcssel"), "'schl\xc3\xbcssel'");
     check_quoted(idem_str("a\nb"), "$'a\\012b'");
     check_quoted(idem_str("\xff'\\7"), "$'\\377\\047\\1347'");
 }
@@ -55,6 +56,8 @@ TEST(mend, isReadyToBeTyped)
     check_mend("", idem_str("k"), "idem show --store='sqlite:a b' --json k");
     check_mend("s", idem_str("-k"),
                "idem show --store='sqlite:a b' --scope=s --json -- -k");
+    check_mend("", idem_str("escaped:k"),
+               "idem show --store='sqlite:a b' --json escaped:escaped:k");
     check_mend("", idem_bytes("a\0b", 3),
                "idem show --store='sqlite:a b' --json --key-file=FILE");
 }

@@ -174,13 +174,28 @@ static void check_refused(const char *const *lines)
 
 TEST(parse, refusesWhatItDoesNotKnow)
 {
-    static const char *const lines[] = {"test -x",        "test -fx",
-                                        "test --tex abc", "test ---flag",
-                                        "test --flag=on", "test --flag=",
-                                        "test --=x",      NULL};
+    static const char *const lines[] = {"test -x",         "test -fx",
+                                        "test --texx abc", "test ---flag",
+                                        "test --flag=on",  "test --flag=",
+                                        "test --=x",       NULL};
 
     check_refused(lines);
     assert_int_equal(parse("test --"), 0);
+}
+
+/* At a terminal, a name may be as short as it is unique. */
+TEST(parse, takesUniqueBeginnings)
+{
+    assert_int_equal(parse("test --te abc --fl --si=4k"), 0);
+    assert_string_equal(got.text, "abc");
+    assert_true(got.flag);
+    assert_int_equal(got.size, 4096);
+
+    assert_int_equal(parse("test --co 5"), CLI_USAGE); /* count, codes */
+    assert_int_equal(parse("test --t 5"), CLI_USAGE);  /* text, time */
+    assert_int_equal(parse("test --te a --text b"), CLI_USAGE);
+    assert_int_equal(parse("test --f=1"), CLI_USAGE);
+    assert_int_equal(parse("test --hel=1"), CLI_USAGE);
 }
 
 TEST(parse, refusesAnOptionTwice)
@@ -213,8 +228,14 @@ static int ask_for_help(void *ctx)
 /* Whoever asks for help gets it, wherever the question stands, and no more. */
 TEST(parse, endsWithHelp)
 {
-    static const char *const lines[] = {"test --help", "test -h", "test -fh",
-                                        "test -f --help --no-such", NULL};
+    static const char *const lines[] = {"test --help",
+                                        "test -h",
+                                        "test -fh",
+                                        "test --he",
+                                        "test --version",
+                                        "test -V",
+                                        "test -f --help --no-such",
+                                        NULL};
     static const char *const examples[] = {"test", NULL};
     struct cli_option *o;
     int i;

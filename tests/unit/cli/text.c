@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static void check_escape(const char *bytes, size_t len, const char *want)
 {
@@ -13,9 +14,22 @@ static void check_escape(const char *bytes, size_t len, const char *want)
                         want);
 }
 
-/* Printable ASCII stays; no two slices of bytes read the same. */
+/* What can be seen stays, in any language; no two slices of bytes read the same. */
 TEST(escape, showsEveryByte)
 {
+    check_escape("schl\xc3\xbcssel \xe6\xb3\xa8\xe6\x96\x87 \xf0\x9f\x94\x91",
+                 22,
+                 "schl\xc3\xbcssel \xe6\xb3\xa8\xe6\x96\x87 \xf0\x9f\x94\x91");
+    check_escape("\xc2\x85\xc2\xa0", 4, "\\xc2\\x85\\xc2\\xa0");
+    check_escape("\xe2\x80\xae"
+                 "a",
+                 4,
+                 "\\xe2\\x80\\xae"
+                 "a");
+    check_escape("\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf");
+    check_escape("\xed\xa0\x80", 3, "\\xed\\xa0\\x80");
+    check_escape("\xc3\xbc", 1, "\\xc3");
+
     check_escape("", 0, "");
     check_escape("order 42 ~", 10, "order 42 ~");
     check_escape("\\x41", 4, "\\x5cx41");
@@ -34,6 +48,69 @@ TEST(escape, cutsWhatDoesNotFit)
     assert_string_equal(cli_escape(idem_str("\xff\xff"), buf, 8), "\\xff...");
     assert_string_equal(cli_escape(idem_str("123\xff"), buf, 8), "123\\xff");
     assert_string_equal(cli_escape(idem_str("1234\xff"), buf, 8), "1234...");
+}
+
+/* A character is never cut in two. */
+TEST(escape, cutsBetweenCharacters)
+{
+    char buf[8];
+
+    assert_string_equal(cli_escape(idem_str("abc\xc3\xbc\xc3\xbc\xc3\xbc"), buf,
+                                   8),
+                        "abc...");
+}
+
+static void check_key(struct idem_slice key, const char *want)
+{
+    char bytes[64];
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    assert_non_null(f);
+    cli_print_key(f, key);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(text, want);
+    if (strncmp(text, CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0) {
+        assert_true(cli_unescape(text + strlen(CLI_ESCAPED), bytes,
+                                 sizeof(bytes), &len));
+        assert_int_equal(len, key.len);
+        assert_memory_equal(bytes, key.base, len);
+    }
+    free(text);
+}
+
+/* A key that cannot be typed as it is says so, and is the same one read back. */
+TEST(key, isReadBackAsItIsShown)
+{
+    check_key(idem_str("order-42 \xc3\xbc"), "order-42 \xc3\xbc");
+    check_key(idem_bytes("a\0b", 3), "escaped:a\\x00b");
+    check_key(idem_str("a\\x41"), "escaped:a\\x5cx41");
+    check_key(idem_str("\xff\n"), "escaped:\\xff\\x0a");
+    check_key(idem_str("escaped:x"), "escaped:escaped:x");
+}
+
+TEST(unescape, refusesAllElse)
+{
+    static const char *const bad[] = {"\\",  "\\x",   "\\x4", "\\x4g",
+                                      "\\n", "\\X41", "12345"};
+    char buf[4];
+    size_t len;
+    size_t i;
+
+    for (i = 0; i < COUNT(bad); i++) {
+        if (cli_unescape(bad[i], buf, sizeof(buf), &len)) {
+            fail_with("this was taken: %s", bad[i]);
+        }
+    }
+}
+
+/* Columns are counted, not bytes. */
+TEST(columns, areCharacters)
+{
+    assert_int_equal(cli_columns(""), 0);
+    assert_int_equal(cli_columns("abc"), 3);
+    assert_int_equal(cli_columns("schl\xc3\xbcssel"), 9);
 }
 
 /* The same to a file, of any length. */
@@ -121,6 +198,52 @@ TEST(time, isUtcWithMilliseconds)
     assert_string_equal(buf, "-1ms");
     cli_time_text(IDEM_NEVER - 1, buf);
     assert_string_equal(buf, "9223372036854775806ms");
+}
+
+/* Where the clock on the wall says something else than UTC. */
+TEST(time, isLocalOnATerminal)
+{
+    char buf[48];
+
+    (void)setenv("TZ", "CET-1", 1);
+    tzset();
+    cli_time_for(/* is_tty= */ true, 1795249440123, buf);
+    assert_string_equal(buf, "2026-11-21 09:24:00 CET");
+    cli_time_for(/* is_tty= */ false, 1795249440123, buf);
+    assert_string_equal(buf, "2026-11-21T08:24:00.123Z");
+    cli_time_for(/* is_tty= */ true, 0, buf);
+    assert_string_equal(buf, "-");
+    cli_time_for(/* is_tty= */ true, IDEM_NEVER, buf);
+    assert_string_equal(buf, "never");
+}
+
+/* Two units at most, and none that nobody counts in. */
+TEST(span, isHowPeopleSayIt)
+{
+    static const struct {
+        int64_t ms;
+        const char *want;
+    } rows[] = {{0, "0ms"},
+                {999, "999ms"},
+                {2189, "2.1s"},
+                {43217, "43s"},
+                {119999, "119s"},
+                {125000, "2m5s"},
+                {725000, "12m"},
+                {3600000, "1h"},
+                {12000000, "3h20m"},
+                {100800000, "28h"},
+                {187200000, "2d4h"},
+                {2160000000, "25d"},
+                {1795392000000, "56y"},
+                {IDEM_NEVER, "never"}};
+    char buf[32];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        cli_span_text(rows[i].ms, buf);
+        assert_string_equal(buf, rows[i].want);
+    }
 }
 
 /* The largest unit that loses nothing, or of which there are ten. */

@@ -129,10 +129,10 @@ TEST(transfer, refusesWhatDoesNotHoldTogether)
         {"\"input\":", "\"imput\":", "its input"},
         {"\"status\":\"completed\"", "\"status\":\"failed\"", "\"status\""},
         {"\"fence\":41", "\"fence\":42", "\"fence\""},
-        {"{", "[", "no JSON"},
-        {"{", "{{", "no JSON"},
+        {"{", "[", "not JSON"},
+        {"{", "{{", "not JSON"},
         {"}", "", "cut short"},
-        {"}", "}}", "no JSON"},
+        {"}", "}}", "not JSON"},
     };
     struct idem_record record = record_with_bodies();
     char *line = line_of(&record);

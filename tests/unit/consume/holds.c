@@ -59,6 +59,21 @@ TEST(next, givesEachOnceInOrder)
     clear();
 }
 
+/* Once its visibility ended others may have a message: it is not begun, neither
+ * when it waited nor when it was kept. */
+TEST(next, givesNothingThatOthersMayHave)
+{
+    struct idem__hold *hold = add("a", "", 0);
+
+    assert_next(NULL, V);
+    assert_next("a", V - 1);
+    idem__hold_keep(hold, V - 1, 101, 0);
+    assert_next(NULL, V + 100);
+    hold->visible_ms = V + 101;
+    assert_next("a", V + 100);
+    clear();
+}
+
 /* What is received again is the same message with a newer receipt. */
 TEST(add, takesTheNewerReceipt)
 {

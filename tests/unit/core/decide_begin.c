@@ -127,7 +127,7 @@ TEST(begin, goesOnAfterARelease)
     found.attempts = 3;
     found.note = idem_str("no connection");
     found.fingerprint = fingerprint('b');
-    found.unknown_fields = idem_bytes("\x08\0\0\0\1x", 6);
+    found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
     op.u.begin.fingerprint = fingerprint('a');
     decision = decide_now(&found, &op);
 
@@ -175,7 +175,7 @@ TEST(begin, startsAnewAfterTheRetention)
     found.history_len = 1;
     found.history[0].end = IDEM_PAST_TAKEN_OVER;
     found.fingerprint = fingerprint('b');
-    found.unknown_fields = idem_bytes("\x08\0\0\0\1x", 6);
+    found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
     found.fence = NOW_MS + 500;
     op.u.begin.fingerprint = fingerprint('a');
     decision = decide_now(&found, &op);
@@ -208,7 +208,7 @@ TEST(begin, takesOver)
     found.fingerprint = fingerprint('a');
     found.input_len = 9;
     memset(found.input_digest, 'i', 16);
-    found.unknown_fields = idem_bytes("\x08\0\0\0\1x", 6);
+    found.unknown_fields = idem_bytes("\x64\0\0\0\1x", 6);
     sample_lease(&found, 0);
     decision = decide_now(&found, &op);
 
@@ -994,6 +994,7 @@ TEST(begin, recognisesItself)
             if (j < COUNT(ends)) {
                 found.history_len = 1;
                 found.history[0].end = ends[j];
+                found.history[0].fence = 40;
             }
             sample_lease(&found, i % 2 ? 1000 : 0);
             decision = decide_now(&found, &op);

@@ -13,7 +13,8 @@ static struct idem_decision decide(const struct idem_record *found,
     return decision;
 }
 
-/* Failed, unknown and overdue may be resolved; anything else may not. */
+/* Failed, unknown and what no lease keeps may be resolved; anything else may not,
+ * above all not what is late while the lease of its owner runs. */
 TEST(resolve, followsTheTable)
 {
     static const struct {
@@ -24,12 +25,14 @@ TEST(resolve, followsTheTable)
     } rows[] = {
         {IDEM_STATUS_IN_PROGRESS, 1, 0, IDEM_EINVALID},
         {IDEM_STATUS_IN_PROGRESS, 1, NOW_MS, IDEM_EINVALID},
-        {IDEM_STATUS_IN_PROGRESS, 1, NOW_MS - 1, IDEM_OK},
+        {IDEM_STATUS_IN_PROGRESS, 1, NOW_MS - 1, IDEM_EINVALID},
         {IDEM_STATUS_IN_PROGRESS, 0, 0, IDEM_OK},
         {IDEM_STATUS_COMPLETED, 0, NOW_MS - 1, IDEM_EINVALID},
         {IDEM_STATUS_FAILED, 1, 0, IDEM_OK},
         {IDEM_STATUS_UNKNOWN, 1, 0, IDEM_OK},
         {IDEM_STATUS_RELEASED, 0, NOW_MS - 1, IDEM_EINVALID},
+        {IDEM_STATUS_RETRY, 0, 0, IDEM_OK},
+        {IDEM_STATUS_RETRY, 1, NOW_MS - 1, IDEM_OK},
     };
     static const enum idem_status outcomes[] = {IDEM_STATUS_COMPLETED,
                                                 IDEM_STATUS_FAILED,
@@ -205,6 +208,28 @@ TEST(resolve, isMadeOnceForEachAttempt)
     op.fence = next.fence;
     next.fence++; /* As an import may raise it. */
     assert_code(IDEM_ELOST, decide(&next, &op).code);
+}
+
+/* A lease that runs is told of, with its owner and what is left; it gives way to
+ * force. */
+TEST(resolve, overridesALeaseByForce)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_resolve();
+    struct idem_decision decision;
+
+    sample_lease(&found, 56001);
+    decision = decide(&found, &op);
+    assert_code(IDEM_EINVALID, decision.code);
+    assert_string_equal(decision.text, "the lease of host/1 runs 57 s more; "
+                                       "--force overrides it");
+    op.u.resolve.flags = IDEM_RESOLVE_FORCE;
+    decision = decide(&found, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_int_equal(decision.next.status, IDEM_STATUS_FAILED);
+    assert_memory_equal(decision.next.nonce, op.nonce, sizeof(op.nonce));
+    found = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
+    assert_code(IDEM_EINVALID, decide(&found, &op).code);
 }
 
 /* A lease without an end is never over, so a person may decide at any time. */

@@ -110,14 +110,15 @@ TEST(lease, isOnlyEverExtended)
     static const struct {
         int64_t left_ms;
         int64_t lease_ms;
-        int64_t want_ms; /* Left afterwards. */
+        int64_t want_ms;     /* Left afterwards. */
+        int64_t lease_is_ms; /* An end that stays keeps its length: 60000. */
     } rows[] = {
-        {50000, 60000, 60000},
-        {50000, 2000, 50000},
-        {0, 2000, 2000},
-        {-100000, 2000, 2000},
-        {50000, IDEM_NEVER, IDEM_NEVER},
-        {2000, 2000, 2000},
+        {50000, 60000, 60000, 60000},
+        {50000, 2000, 50000, 60000},
+        {0, 2000, 2000, 2000},
+        {-100000, 2000, 2000, 2000},
+        {50000, IDEM_NEVER, IDEM_NEVER, IDEM_NEVER},
+        {2000, 2000, 2000, 2000},
     };
     int boots;
     size_t i;
@@ -135,7 +136,7 @@ TEST(lease, isOnlyEverExtended)
             idem__lease_extend(&record, rows[i].lease_ms, &now);
             assert_true(idem__lease_left(&record, &now) == rows[i].want_ms);
             assert_true(record.lease_end_ms >= end_ms);
-            assert_true(record.lease_ms == rows[i].lease_ms);
+            assert_true(record.lease_ms == rows[i].lease_is_ms);
             assert_memory_equal(record.boot_id, now.boot_id, 16);
         }
     }

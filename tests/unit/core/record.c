@@ -95,6 +95,13 @@ TEST(record, roundTrips)
     record.result.not_kept = true;
     record.result_len = 0;
     assert_round_trip(record);
+
+    record = sample_record();
+    record.retry = true;
+    record.retried = 1;
+    assert_round_trip(record);
+    record.retry = false;
+    assert_round_trip(record);
 }
 
 /* The smallest record is as long as the layout says, and no record within the
@@ -182,11 +189,12 @@ static struct head sample_head(void)
     record.fingerprint = idem_bytes("\1abcdefghijklmnopqrstuvwxyz012345", 33);
     record.note = idem_str("a note");
     record.history_len = 2;
-    record.history[0] =
-        (struct idem_past){idem_str("host/0"), 40, NOW_MS - 90000,
-                           NOW_MS - 50000, IDEM_PAST_TAKEN_OVER};
-    record.history[1] = (struct idem_past){idem_str(""), 39, NOW_MS - 99000,
-                                           NOW_MS - 95000, IDEM_PAST_RELEASED};
+    record.history[0] = (struct idem_past){idem_str("host/0"),   40,
+                                           NOW_MS - 90000,       NOW_MS - 50000,
+                                           IDEM_PAST_TAKEN_OVER, 0};
+    record.history[1] = (struct idem_past){idem_str(""),       39,
+                                           NOW_MS - 99000,     NOW_MS - 95000,
+                                           IDEM_PAST_RELEASED, 0};
     return encode(&record);
 }
 
@@ -276,7 +284,7 @@ TEST(record, isFaultyBeyondItsLimits)
         .history_len = 1,
         .history = {{.end = IDEM_PAST_RESOLVED}},
     }));
-    for (fault = 0; fault < 14; fault++) {
+    for (fault = 0; fault < 16; fault++) {
         struct idem_record r = sample_ended(IDEM_STATUS_COMPLETED, 1);
         struct idem_slice *const slices[] = {
             &r.owner, &r.fingerprint, &r.result.content_type, &r.result.meta,
@@ -311,12 +319,18 @@ TEST(record, isFaultyBeyondItsLimits)
             r.history[0].end = (enum idem_past_end)0;
             break;
         case 12:
-            r.history[0].end = (enum idem_past_end)4;
+            r.history[0].end = (enum idem_past_end)6;
             break;
         case 13:
             r.status = IDEM_STATUS_IN_PROGRESS;
             r.result_len = 0;
             r.result.not_kept = true;
+            break;
+        case 14:
+            r.retry = true;
+            break;
+        case 15:
+            r.retried = r.attempts + 1;
             break;
         default:
             *slices[fault] = idem_bytes(big, limits[fault] + 1);
@@ -403,6 +417,12 @@ TEST(record, isCorruptWhenAFieldIsMalformed)
         {"a short past", 7, 24},
         {"a past that ended in no way", 7, 25},
         {"a past with a long owner", 7, 25 + IDEM_OWNER_MAX + 1},
+        {"a short mark", 8, 19},
+        {"a long mark", 8, 21},
+        {"no past end", 9, 0},
+        {"a past end that is cut short", 9, 17},
+        {"a past end of no kind", 9, 18},
+        {"nine past ends", 9, 9 * 18},
     };
     struct idem_record smallest = sample_smallest();
     size_t i;
@@ -440,7 +460,7 @@ TEST(record, isCorruptWhenFieldsAreOutOfOrder)
     assert_corrupt(&head, "two owners");
 
     head = encode(&smallest);
-    append(&head, 9, "new", 3);
+    append(&head, 99, "new", 3);
     append_past(&head, 1, 0);
     assert_corrupt(&head, "a past after what is unknown");
 
@@ -525,6 +545,74 @@ TEST(record, isRefusedWhenNewer)
     }
 }
 
+/* What a program makes of the head that does not know the tags after 7: it keeps
+ * them as they are and changes the rest. Here its fence and lease_end. */
+static struct idem_record changed_by_older(const struct idem_record *record,
+                                           uint64_t fence, int64_t lease_end_ms)
+{
+    static struct head head;
+    struct idem_record changed;
+
+    head = encode(record);
+    idem__put_u64(head.bytes + 8, fence);
+    idem__put_u64(head.bytes + 48, (uint64_t)lease_end_ms);
+    seal(&head);
+    assert_ok(decode(&head, &changed));
+    return changed;
+}
+
+/* The mark for another run is about one attempt and the end of its lease: where an
+ * older program gave the key to another, or renewed, it no longer counts. How many
+ * attempts were retried stays. */
+TEST(record, isMarkedForOneAttempt)
+{
+    struct idem_record record = sample_record();
+    struct idem_record changed;
+
+    record.retry = true;
+    record.attempts = 3;
+    record.retried = 2;
+    changed = changed_by_older(&record, 41, record.lease_end_ms);
+    assert_true(changed.retry);
+    assert_int_equal(changed.retried, 2);
+    changed = changed_by_older(&record, 42, record.lease_end_ms);
+    assert_false(changed.retry);
+    assert_int_equal(changed.retried, 2);
+    changed = changed_by_older(&record, 41, record.lease_end_ms + 1);
+    assert_false(changed.retry);
+}
+
+/* An older program reads the later ends of past attempts as takeovers, and may
+ * drop some of them from the history: the others are still told apart. */
+TEST(record, tellsLaterEndsToOlderPrograms)
+{
+    struct idem_record record = sample_record();
+    struct idem_record back;
+    struct head head;
+
+    record.attempts = 4;
+    record.history_len = 3;
+    record.history[0] =
+        (struct idem_past){idem_str("ann"),   40, 5, 9, IDEM_PAST_REOPENED,
+                           IDEM_STATUS_FAILED};
+    record.history[1] =
+        (struct idem_past){idem_str("h/2"), 40, 5, 7, IDEM_PAST_RESOLVED, 0};
+    record.history[2] =
+        (struct idem_past){idem_str("h/1"), 39, 3, 4, IDEM_PAST_RETRIED, 0};
+    assert_round_trip(record);
+    head = encode(&record);
+    /* The first byte of each past: after the owner "host/1". */
+    assert_int_equal(head.bytes[FIELDS + 11 + 5], IDEM_PAST_TAKEN_OVER);
+    assert_int_equal(head.bytes[FIELDS + 11 + 33 + 5], IDEM_PAST_RESOLVED);
+
+    head.bytes[FIELDS + 11 + 5 + 8] = 38; /* Another attempt is there now. */
+    seal(&head);
+    assert_ok(decode(&head, &back));
+    assert_int_equal(back.history[0].end, IDEM_PAST_TAKEN_OVER);
+    assert_int_equal(back.history[1].end, IDEM_PAST_RESOLVED);
+    assert_int_equal(back.history[2].end, IDEM_PAST_RETRIED);
+}
+
 /* Fields of a later minor version are kept as they are, through decoding and
  * encoding, and while the rest of the record changes. */
 TEST(record, keepsFieldsThatItDoesNotKnow)
@@ -533,8 +621,8 @@ TEST(record, keepsFieldsThatItDoesNotKnow)
     struct head again;
     struct idem_record record;
 
-    append(&head, 8, "first", 5);
-    append(&head, 8, "again", 5);
+    append(&head, 99, "first", 5);
+    append(&head, 99, "again", 5);
     append(&head, 100, "", 0);
     append(&head, 127, "last", 4);
     assert_ok(decode(&head, &record));

@@ -88,7 +88,7 @@ static void assert_refused(const char *text)
     if (idem__token_read(text, &back, &why) != IDEM_EINVALID) {
         fail_with("\"%s\" was taken for a token", text);
     }
-    assert_why("this is no idem token");
+    assert_why("not an idem token");
 }
 
 /* Any one sign exchanged for any other makes it no token. */

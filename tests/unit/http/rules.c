@@ -74,12 +74,15 @@ TEST(http_outcome, refusesOtherWords)
                 idem_http_outcomes_set(&outcomes, idem_str("500"),
                                        (enum idem_http_outcome)0));
     assert_memory_equal(&before, &outcomes, sizeof(before));
-    assert_int_equal(idem_http_outcome_of(idem_str("store")), IDEM_HTTP_STORE);
+    assert_int_equal(idem_http_outcome_of(idem_str("complete")),
+                     IDEM_HTTP_STORE);
+    assert_int_equal(idem_http_outcome_of(idem_str("fail")), IDEM_HTTP_FAIL);
+    assert_int_equal(idem_http_outcome_of(idem_str("retry")), IDEM_HTTP_RETRY);
     assert_int_equal(idem_http_outcome_of(idem_str("release")),
                      IDEM_HTTP_RELEASE);
     assert_int_equal(idem_http_outcome_of(idem_str("unknown")),
                      IDEM_HTTP_UNKNOWN);
-    assert_int_equal(idem_http_outcome_of(idem_str("stor")), 0);
+    assert_int_equal(idem_http_outcome_of(idem_str("retr")), 0);
 }
 
 /* Every problem is one line of JSON that fits, with a type of its own. */
@@ -110,6 +113,42 @@ TEST(http_problem, hasABody)
             assert_string_not_equal(seen[i], seen[kind]);
         }
     }
+}
+
+/* Retry-After begins at a second, grows with the age, and ends at half a minute. */
+TEST(http_retry, growsWithTheAge)
+{
+    int64_t age_ms;
+    int last = 1;
+
+    assert_int_equal(idem_http_retry_after(-5), 1);
+    assert_int_equal(idem_http_retry_after(3999), 1);
+    assert_int_equal(idem_http_retry_after(4000), 2);
+    assert_int_equal(idem_http_retry_after(20000), 10);
+    assert_int_equal(idem_http_retry_after(INT64_MAX), 30);
+    for (age_ms = 0; age_ms < 100000; age_ms += 100) {
+        int s = idem_http_retry_after(age_ms);
+
+        assert_in_range(s, last, 30);
+        last = s;
+    }
+    assert_int_equal(last, 30);
+}
+
+/* The age comes from the record and the lease that is left, without a clock. */
+TEST(http_retry, knowsTheAge)
+{
+    struct idem_record record = {.started_ms = 1000, .lease_end_ms = 61000};
+    struct idem_attempt busy = {.lease_left_ms = 55000, .record = &record};
+
+    assert_int_equal(idem_http_attempt_age(&busy), 5000);
+    busy.lease_left_ms = 60500; /* Clocks of two hosts differ. */
+    assert_int_equal(idem_http_attempt_age(&busy), 0);
+    busy.lease_left_ms = 0;
+    assert_int_equal(idem_http_attempt_age(&busy), 0);
+    busy.lease_left_ms = 1;
+    record.lease_end_ms = IDEM_NEVER;
+    assert_int_equal(idem_http_attempt_age(&busy), 0);
 }
 
 /* However the body is cut up, it is idem_fingerprint() of the parts and it. */
@@ -162,4 +201,28 @@ TEST(http_fingerprint, wantsWhatWasAnnounced)
                 idem_http_fingerprint_create(NULL, SIZE_MAX, 0, idem_str(""),
                                              &print));
     idem_http_fingerprint_destroy(NULL);
+}
+
+/* What is replayed unasked describes the body or says where the thing is; none of
+ * it may be one caller's. */
+TEST(header, thatIsKeptIsNobodys)
+{
+    static const char *const kept[] = {"content-encoding", "Content-Language",
+                                       "etag", "Last-Modified", "LOCATION"};
+    static const char *const others[] = {"Set-Cookie",
+                                         "Access-Control-Allow-Origin",
+                                         "Connection",
+                                         "Content-Type",
+                                         "X-Order",
+                                         "Locations",
+                                         ""};
+    size_t i;
+
+    for (i = 0; i < COUNT(kept); i++) {
+        assert_true(idem_http_header_kept(idem_str(kept[i])));
+        assert_false(idem_http_header_never(idem_str(kept[i])));
+    }
+    for (i = 0; i < COUNT(others); i++) {
+        assert_false(idem_http_header_kept(idem_str(others[i])));
+    }
 }

@@ -20,6 +20,19 @@ static struct {
     int why;
 } fault = {.left = -1};
 
+static unsigned flushes;
+static unsigned flushes_before_rename;
+
+unsigned calls_flushes_before_rename(void)
+{
+    return flushes_before_rename;
+}
+
+unsigned calls_flushes(void)
+{
+    return flushes;
+}
+
 void calls_fail(enum calls_do what, long n, bool on, int why)
 {
     fault.what = what;
@@ -27,6 +40,8 @@ void calls_fail(enum calls_do what, long n, bool on, int why)
     fault.on = on;
     fault.hit = false;
     fault.why = why;
+    flushes = 0;
+    flushes_before_rename = 0;
 }
 
 bool calls_fail_never(void)
@@ -107,9 +122,22 @@ WRAP(int, fstatat64, -1,
      (int fd, const char *path, struct stat64 *st, int flags),
      (fd, path, st, flags))
 WRAP(int, flock, -1, (int fd, int how), (fd, how))
-WRAP(int, fsync, -1, (int fd), (fd))
+
+static int note_flush(void)
+{
+    flushes++;
+    return 0;
+}
+
+static int note_rename(void)
+{
+    flushes_before_rename = flushes;
+    return 0;
+}
+
+WRAP(int, fsync, -1, (int fd), (fd) + note_flush())
 WRAP(int, renameat, -1, (int a, const char *from, int b, const char *to),
-     (a, from, b, to))
+     (a, from, b, to) + note_rename())
 WRAP(ssize_t, pread64, -1, (int fd, void *buf, size_t len, off64_t at),
      (fd, buf, len, at))
 WRAP(DIR *, fdopendir, NULL, (int fd), (fd))

@@ -16,6 +16,12 @@ enum calls_do {
  * does every one after it, but that unlinkat() still can. */
 void calls_fail(enum calls_do what, long n, bool on, int why);
 
+/* How many flushes there were between calls_fail() and the first rename. */
+unsigned calls_flushes_before_rename(void);
+
+/* How many there were since calls_fail(). */
+unsigned calls_flushes(void);
+
 /* All is well again. True if something was done since calls_fail(). */
 bool calls_fail_never(void);
 

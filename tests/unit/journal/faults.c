@@ -113,6 +113,27 @@ TEST(put, doesNotRiskWhatIsThere)
     }
 }
 
+/* What takes the place of another is on the disk before it does: a power cut after
+ * the rename finds one of them whole. The first of its name need not be. */
+TEST(put, flushesBeforeItReplaces)
+{
+    struct idem_attempt *attempt;
+    struct place p;
+
+    place_open(&p);
+    attempt = started(&p, "k");
+    calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
+    assert_ok(put_once(&p, attempt));
+    assert_int_equal(calls_flushes_before_rename(), 0);
+    assert_int_equal(calls_flushes(), 2); /* The entry, and its name. */
+    calls_fail(CALLS_FAIL, 100000, /* on= */ false, EIO);
+    assert_ok(put_once(&p, attempt));
+    assert_int_equal(calls_flushes_before_rename(), 1);
+    (void)calls_fail_never();
+    idem_attempt_destroy(attempt);
+    place_close(&p);
+}
+
 /* A write that takes less than it was given goes on where it stopped. */
 TEST(put, writesAllOfIt)
 {

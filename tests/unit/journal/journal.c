@@ -1,6 +1,7 @@
 /* Outcomes that wait: put, told, refused, set aside. */
 #include "heap.h"
 #include "lib.h"
+#include "sample.h"
 #include "script.h"
 #include "temp.h"
 #include "threads.h"
@@ -17,12 +18,12 @@
 /* What was put is told to its store, whole, whatever it was, and is gone then. */
 TEST(replay, recordsWhatWaits)
 {
-    int status;
+    size_t i;
 
-    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
-         status++) {
+    for (i = 0; i < SAMPLE_ENDS; i++) {
+        enum idem_status status = sample_ends[i];
         struct idem_outcome outcome = {
-            .status = (enum idem_status)status,
+            .status = status,
             .text = idem_str("as it was"),
         };
         const struct idem_record *record;
@@ -51,7 +52,7 @@ TEST(replay, recordsWhatWaits)
         assert_ok(
             idem_get(p.store, idem_str(""), idem_str("k"), &answer, &why));
         record = idem_answer_record(answer);
-        assert_int_equal(record->status, status);
+        assert_int_equal(idem_record_status(record), status);
         assert_text(status == IDEM_STATUS_FAILED ? record->error : record->note,
                     "as it was");
         assert_slice(record->result.bytes, outcome.result.bytes);
@@ -186,12 +187,13 @@ TEST(replay, followsTheRulesOfTheLease)
         [IDEM_STATUS_FAILED] = IDEM_JOURNAL_RECORDED,
         [IDEM_STATUS_UNKNOWN] = IDEM_JOURNAL_RECORDED,
         [IDEM_STATUS_RELEASED] = IDEM_JOURNAL_LOST,
+        [IDEM_STATUS_RETRY] = IDEM_JOURNAL_RECORDED,
     };
-    int status;
+    size_t i;
 
-    for (status = IDEM_STATUS_COMPLETED; status <= IDEM_STATUS_RELEASED;
-         status++) {
-        struct idem_outcome outcome = {.status = (enum idem_status)status};
+    for (i = 0; i < SAMPLE_ENDS; i++) {
+        enum idem_status status = sample_ends[i];
+        struct idem_outcome outcome = {.status = status};
         struct idem_request request = IDEM_REQUEST_INIT;
         struct idem_attempt *attempt;
         struct idem_attempt *other;
@@ -511,6 +513,21 @@ TEST(replay, asksTheRightStore)
     place_close(&p);
 }
 
+static void move_store(const char *from, const char *to)
+{
+    static const char *const endings[] = {"", "-wal", "-lock"};
+    size_t i;
+
+    for (i = 0; i < COUNT(endings); i++) {
+        char old[700];
+        char new[700];
+
+        (void)snprintf(old, sizeof(old), "%s%s", from, endings[i]);
+        (void)snprintf(new, sizeof(new), "%s%s", to, endings[i]);
+        assert_int_equal(rename(old, new), 0);
+    }
+}
+
 /* Where a store has moved to, what waits for it follows. */
 TEST(replay, followsAStoreThatMoved)
 {
@@ -528,10 +545,7 @@ TEST(replay, followsAStoreThatMoved)
     idem_attempt_destroy(attempt);
     (void)strcpy(before, idem_store_url(p.store));
     idem_close(p.store);
-    assert_int_equal(rename(p.url + 7, to), 0);
-    (void)strcat(p.url, "-wal");
-    (void)snprintf(result, sizeof(result), "%.50s-wal", to);
-    assert_int_equal(rename(p.url + 7, result), 0);
+    move_store(p.url + strlen("sqlite:"), to);
     (void)snprintf(p.url, sizeof(p.url), "sqlite:%s", to);
     assert_ok(idem_open(p.url, NULL, &p.store, &why));
     assert_int_equal(replay(&p, NULL).len, 0);

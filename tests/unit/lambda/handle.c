@@ -36,6 +36,7 @@ static struct idem_lambda_options options(void)
     o.store = "memory:";
     o.function = "f";
     o.run = run;
+    o.scope = "global";
     return o;
 }
 
@@ -151,6 +152,15 @@ TEST(options, areChecked)
     assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
     o = options();
     o.stop_margin_ms = -1;
+    assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
+    o = options();
+    o.replay_headers = "X-Order,Set-Cookie";
+    assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
+    assert_why("Set-Cookie");
+    o.replay_headers = "X-Order,";
+    assert_ok(idem_lambda_open(&o, &lambda, &why));
+    idem_lambda_close(lambda);
+    o.replay_headers = "X Order";
     assert_code(IDEM_EINVALID, idem_lambda_open(&o, &lambda, &why));
     o = options();
     o.run = NULL;

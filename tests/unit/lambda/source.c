@@ -166,18 +166,22 @@ TEST(table, makesTheKeys)
     }
 }
 
-/* The mark of a replay goes where the response has its headers. */
+/* A replay is marked where the response has its headers, is kept by no cache, and
+ * has nothing in it that was one caller's, whoever recorded it. */
 TEST(replay, isMarked)
 {
     static const char *const rows[][2] = {
         {"{\"statusCode\":201}",
-         "{\"statusCode\":201,\"headers\":{\"Idempotent-Replayed\":\"true\"}}"},
-        {"{\"statusCode\":201,\"headers\":{\"a\":\"b\"}}",
-         "{\"statusCode\":201,\"headers\":{\"a\":\"b\",\"Idempotent-Replayed\":"
-         "\"true\"}}"},
-        {"{\"statusCode\":201,\"multiValueHeaders\":{}}",
+         "{\"statusCode\":201,\"headers\":{\"Idempotent-Replayed\":\"true\","
+         "\"Cache-Control\":\"no-store\"}}"},
+        {"{\"statusCode\":201,\"headers\":{\"cache-control\":\"private\","
+         "\"SET-COOKIE\":\"a\"}}",
+         "{\"statusCode\":201,\"headers\":{\"cache-control\":\"private\","
+         "\"Idempotent-Replayed\":\"true\"}}"},
+        {"{\"statusCode\":201,\"multiValueHeaders\":{\"Set-Cookie\":[\"a\"]},"
+         "\"cookies\":[\"b\"]}",
          "{\"statusCode\":201,\"multiValueHeaders\":{\"Idempotent-Replayed\":"
-         "[\"true\"]}}"},
+         "[\"true\"],\"Cache-Control\":[\"no-store\"]}}"},
         {"{\"body\":\"no status\"}", "{\"body\":\"no status\"}"},
         {"[1]", "[1]"},
         {"null", "null"},
@@ -186,8 +190,40 @@ TEST(replay, isMarked)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        idem__lambda_mark_replay(&to, idem_str(rows[i][0]));
+        idem__lambda_replay_response(&to, idem_str(rows[i][0]));
         assert_text(idem__buffer_slice(&to), rows[i][1]);
+    }
+    idem__buffer_free(&to);
+}
+
+/* Of a response what every front end keeps is put on record, and what the setting
+ * names; one with nothing else in it, or that is none of HTTP, stays as it is. */
+TEST(response, keepsWhatMayBeReplayed)
+{
+    static const char *const rows[][2] = {
+        {"{\"statusCode\":201,\"headers\":{\"Location\":\"/1\",\"content-type\":"
+         "\"text/plain\",\"ETag\":\"e\",\"X-Order\":\"7\",\"Set-Cookie\":\"a\","
+         "\"Access-Control-Allow-Origin\":\"b\",\"Connection\":\"close\","
+         "\"X-Other\":\"c\"},\"cookies\":[\"a\"],\"body\":\"12.50\"}",
+         "{\"statusCode\":201,\"headers\":{\"Location\":\"/1\",\"content-type\":"
+         "\"text/plain\",\"ETag\":\"e\",\"X-Order\":\"7\"},\"body\":\"12.50\"}"},
+        {"{\"statusCode\":200,\"multiValueHeaders\":{\"set-cookie\":[\"a\"]}}",
+         "{\"statusCode\":200,\"multiValueHeaders\":{}}"},
+        {"{\"statusCode\" : 200.0, \"headers\":{\"x-order\":\"7\"}}", NULL},
+        {"{\"cookies\":[\"chocolate\"]}", NULL},
+        {"\"a word\"", NULL},
+    };
+    struct idem__buffer to = {0};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        bool changed = idem__lambda_keep_response(&to, idem_str(rows[i][0]),
+                                                  "Link,X-Order");
+
+        assert_int_equal(changed, rows[i][1] != NULL);
+        if (changed) {
+            assert_text(idem__buffer_slice(&to), rows[i][1]);
+        }
     }
     idem__buffer_free(&to);
 }

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,7 +30,7 @@ static int closed_port(void)
     return ntohs(address.sin_port);
 }
 
-static struct idem_store *open_away(void)
+static struct idem_store *open_at(int port, int64_t timeout_ms)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store = NULL;
@@ -40,9 +41,9 @@ static struct idem_store *open_away(void)
     assert_int_equal(setenv("AWS_SECRET_ACCESS_KEY", "secret", 1), 0);
     (void)snprintf(url, sizeof(url),
                    "dynamodb://idem?region=eu-west-1&endpoint="
-                   "http://127.0.0.1:%d",
-                   closed_port());
-    options.timeout_ms = 2000;
+                   "http://127.0.0.1:%d&clock=host",
+                   port);
+    options.timeout_ms = timeout_ms;
     rc = idem_open(url, &options, &store, &why);
     if (rc == IDEM_ECONFIG) {
         test_skip(why.text);
@@ -51,11 +52,36 @@ static struct idem_store *open_away(void)
     return store;
 }
 
+static struct idem_store *open_away(void)
+{
+    return open_at(closed_port(), 2000);
+}
+
+/* An attempt of another process, by its token. */
+static struct idem_attempt *attempt_in(struct idem_store *store)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    char token[IDEM_TOKEN_MAX];
+    struct idem_attempt *attempt;
+    struct idem_store *other;
+
+    request.key = idem_str("mine");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_open("memory:", NULL, &other, &why));
+    assert_ok(idem_begin(other, &request, &attempt, &why));
+    assert_ok(idem_attempt_token(attempt, token));
+    idem_attempt_destroy(attempt);
+    idem_close(other);
+    assert_ok(idem_attempt_from_token(store, token, &attempt, &why));
+    return attempt;
+}
+
 /* ROW(24) While the service is away, claims fail, each after some tries; and soon
  * at once, but for one now and then. Nothing is ever started. */
 TEST(away, isNotAskedForEver)
 {
     struct idem_store *store = open_away();
+    struct idem_attempt *mine;
     int64_t began_ms = idem__mono_ms();
     unsigned tried = 0;
     unsigned at_once = 0;
@@ -82,5 +108,174 @@ TEST(away, isNotAskedForEver)
                   at_once);
     assert_true(tried > 0);
     assert_int_equal(at_once, AT_ONCE);
+
+    /* What an owner has to say is always asked. */
+    mine = attempt_in(store);
+    assert_int_equal(idem_complete(mine,
+                                   &(struct idem_result){.not_kept = true},
+                                   &why),
+                     IDEM_EUNAVAILABLE);
+    print_message("# %s\n", why.text);
+    assert_null(strstr(why.text, "has not answered for"));
+    idem_attempt_destroy(mine);
     idem_close(store);
+}
+
+/* ---- A service that is late ---- */
+
+/* Answers every request with an empty object, the first claim only when it is
+ * let. */
+struct late {
+    int listener;
+    int port;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t change;
+    bool claimed;
+    bool let;
+    bool released;
+};
+
+struct line {
+    struct late *late;
+    int fd;
+};
+
+static void take_request(struct late *late, const char *head)
+{
+    (void)pthread_mutex_lock(&late->mutex);
+    if (strstr(head, "PutItem") != NULL &&
+        strstr(head, "{\"S\":\"in_progress\"}") != NULL) {
+        late->claimed = true;
+        (void)pthread_cond_broadcast(&late->change);
+        while (!late->let) {
+            (void)pthread_cond_wait(&late->change, &late->mutex);
+        }
+    }
+    if (strstr(head, "{\"S\":\"released\"}") != NULL) {
+        late->released = true;
+        (void)pthread_cond_broadcast(&late->change);
+    }
+    (void)pthread_mutex_unlock(&late->mutex);
+}
+
+/* True once @text holds a head and all of its body. */
+static bool is_whole(const char *text, size_t len)
+{
+    const char *end = strstr(text, "\r\n\r\n");
+    const char *length = strcasestr(text, "content-length:");
+
+    return end != NULL && length != NULL &&
+           len >= (size_t)(end + 4 - text) +
+                      strtoul(length + strlen("content-length:"), NULL, 10);
+}
+
+static void *converse(void *ctx)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+                                 "Content-Type: application/x-amz-json-1.0"
+                                 "\r\n\r\n{}";
+    struct line *line = ctx;
+    char text[16384];
+    size_t len = 0;
+    ssize_t n;
+
+    while ((n = read(line->fd, text + len, sizeof(text) - 1 - len)) > 0) {
+        len += (size_t)n;
+        text[len] = '\0';
+        if (is_whole(text, len)) {
+            take_request(line->late, text);
+            len = 0;
+            if (write(line->fd, answer, sizeof(answer) - 1) < 0) {
+                break;
+            }
+        }
+    }
+    (void)close(line->fd);
+    free(line);
+    return NULL;
+}
+
+static void *serve(void *ctx)
+{
+    struct late *late = ctx;
+    int fd;
+
+    while ((fd = accept4(late->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        struct line *line = malloc(sizeof(*line));
+        pthread_t thread;
+
+        assert_non_null(line);
+        *line = (struct line){late, fd};
+        assert_int_equal(pthread_create(&thread, NULL, converse, line), 0);
+        (void)pthread_detach(thread);
+    }
+    return NULL;
+}
+
+static void start_late(struct late *late)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t len = sizeof(address);
+
+    memset(late, 0, sizeof(*late));
+    (void)pthread_mutex_init(&late->mutex, NULL);
+    (void)pthread_cond_init(&late->change, NULL);
+    late->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(late->listener, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(late->listener, 16), 0);
+    assert_int_equal(getsockname(late->listener, (struct sockaddr *)&address,
+                                 &len),
+                     0);
+    late->port = ntohs(address.sin_port);
+    assert_int_equal(pthread_create(&late->thread, NULL, serve, late), 0);
+}
+
+/* A claim whose caller does not wait for it any more, and which is made after all,
+ * is given back: nobody would ever end it. */
+TEST(late, claimIsGivenBack)
+{
+    static struct late late; /* Threads may outlive the test. */
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_queue *queue;
+    struct idem_store *store;
+    struct idem_op *op;
+    unsigned looks;
+
+    start_late(&late);
+    store = open_at(late.port, 20000);
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_queue_create(store, &queue, &why));
+    assert_ok(idem_op_begin(&request, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    (void)pthread_mutex_lock(&late.mutex);
+    while (!late.claimed) {
+        (void)pthread_mutex_unlock(&late.mutex);
+        assert_null(idem_queue_reap(queue, 10));
+        (void)pthread_mutex_lock(&late.mutex);
+    }
+    (void)pthread_mutex_unlock(&late.mutex);
+    idem_queue_destroy(queue); /* Its caller goes away. */
+
+    (void)pthread_mutex_lock(&late.mutex);
+    late.let = true;
+    (void)pthread_cond_broadcast(&late.change);
+    (void)pthread_mutex_unlock(&late.mutex);
+    for (looks = 0;
+         looks < 1000 && !__atomic_load_n(&late.released, __ATOMIC_ACQUIRE);
+         looks++) {
+        struct idem_answer *answer = NULL;
+
+        /* Any caller drives the store. */
+        (void)idem_get(store, idem_str(""), idem_str("other"), &answer, &why);
+        idem_answer_destroy(answer);
+        (void)usleep(2000);
+    }
+    assert_true(__atomic_load_n(&late.released, __ATOMIC_ACQUIRE));
+    idem_close(store);
+    (void)shutdown(late.listener, SHUT_RDWR);
+    (void)pthread_join(late.thread, NULL);
+    (void)close(late.listener);
 }

@@ -10,6 +10,8 @@
 #include "test.h"
 #include "wire.h"
 
+#include <stdlib.h>
+
 #define AT 1510067704370LL
 
 /* One request: its operation, and what comes back. In the answer "$" stands for the
@@ -353,6 +355,73 @@ TEST(large, needsOneTransaction)
     expect_answer(later, true, 100 + 10 + 100 - 2 - 1, false);
     expect_answer(again, true, 399, true);
     tear_down();
+}
+
+/* A read that overlaps a transaction of the same handle may see its effect already:
+ * what was taken is not taken off once more. */
+TEST(large, takesOffOnceWhatIsAlsoRead)
+{
+    const struct step transact = {"TransactWriteItems", 200, "{}"};
+    struct idem__limit_bounds *bounds;
+    unsigned i;
+
+    set_up(400, 1);
+    idem__task_start(&task, &op, &now);
+    carry(&read_full[0]);
+    idem__task_answered(&task, &now);
+    assert_int_equal(task.next, IDEM__TASK_SEND); /* The transaction. */
+    bounds = idem__limit_known_of(env.limits, &op);
+    for (i = 0; i < 4; i++) {
+        idem__limit_bounds_lower(bounds, i, 99); /* Another task's read. */
+    }
+    carry(&transact);
+    idem__task_answered(&task, &now);
+    assert_int_equal(task.next, IDEM__TASK_DONE);
+    assert_true(op.u.limit.answer.admitted);
+    assert_int_equal(idem__limit_bounds_sum(bounds), 4 * 99);
+    idem__task_reset(&task);
+    tear_down();
+}
+
+/* The number after the first @name in the request. */
+static int64_t number_after(const char *name)
+{
+    struct idem_slice body = task.request.body;
+    const char *at = memmem(body.base, body.len, name, strlen(name));
+
+    assert_non_null(at);
+    return strtoll(at + strlen(name), NULL, 10);
+}
+
+/* State goes by its ttl, in seconds, after the end of its window and not much
+ * later; be the limit small or large. */
+TEST(ttl, isInSecondsAndSoonAfterTheWindow)
+{
+    static const struct {
+        uint64_t max;
+        const char *name;
+    } cases[] = {
+        {8, "\":t\":{\"N\":\""},
+        {400, "\"ttl\":{\"N\":\""},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        int64_t ttl_ms;
+
+        set_up(cases[i].max, 1);
+        idem__task_start(&task, &op, &now);
+        if (cases[i].max > 8) {
+            carry(&read_full[0]);
+            idem__task_answered(&task, &now);
+        }
+        ttl_ms = number_after(cases[i].name) * 1000;
+        assert_true(ttl_ms > AT + IDEM_LIMIT_DAY / 2);
+        assert_true(ttl_ms < AT + 5 * (int64_t)IDEM_LIMIT_DAY);
+        idem__task_give_up(&task);
+        idem__task_reset(&task);
+        tear_down();
+    }
 }
 
 /* Shards that are empty are learnt of, and passed over; when all are, the request is

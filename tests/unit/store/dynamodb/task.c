@@ -420,7 +420,7 @@ TEST(task, knowsThatACopyMayHaveBeenApplied)
 
     set_up(true);
     assert_int_equal(begin('a', &op.fence), IDEM_STARTED);
-    op.u.renew.lease_ms = 30000;
+    op.u.renew.lease_ms = 90000;
     wire.now.store_ms += 1000;
     wire.now.boot_ms += 1000;
     idem__task_start(&wire.task, &op, &wire.now);
@@ -463,7 +463,152 @@ TEST(task, answersNothingFromMemory)
     wire_finish(&wire);
 }
 
+/* Once a copy of a write may have been applied, no refusal of a later request says
+ * that nothing was done. */
+TEST(task, deniesNothingThatMayHaveBeenDone)
+{
+    static const char denied[] =
+        "{\"__type\":\"com.amazon.coral.service#AccessDeniedException\"}";
+    struct idem_op op = begin_op('a');
+    int lost;
+
+    for (lost = 0; lost < 2; lost++) {
+        set_up(true);
+        idem__task_start(&wire.task, &op, &wire.now);
+        if (lost) {
+            wire_carry(&wire.table, &wire.task.request, FATE_ANSWER_LOST);
+            idem__task_answered(&wire.task, &wire.now);
+            assert_int_equal(wire.task.next, IDEM__TASK_PAUSE);
+            idem__task_resume(&wire.task, &wire.now);
+        }
+        wire_answer(&wire.task.request, 400, idem_str(denied));
+        idem__task_answered(&wire.task, &wire.now);
+        assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+        assert_code(lost ? IDEM_EUNKNOWN : IDEM_EDENIED, op.error.code);
+        idem__task_reset(&wire.task);
+        wire_finish(&wire);
+    }
+}
+
+/* An import that finds another record of the key past its retention gets a fence
+ * above that one's. Its result is named after its fence, and so is written again. */
+TEST(task, writesABodyAgainUnderAnotherName)
+{
+    struct idem_op op = make(IDEM_OP_IMPORT, 'i');
+    struct idem_op get = make(IDEM_OP_GET, 'b');
+    struct idem_record record;
+    struct idem_slice result = {wire.scratch, 5000};
+    uint8_t bytes[5000];
+    uint64_t seed = 11;
+    uint64_t fence;
+
+    random_fill(&seed, bytes, sizeof(bytes));
+    result.base = bytes;
+    set_up(true);
+    assert_int_equal(begin('a', &fence), IDEM_STARTED);
+    assert_ok(complete('a', fence, result));
+    wire_run(&wire, &get);
+    record = *get.record;
+    record.fence = fence - 5;
+    record.expires_ms = IDEM_NEVER;
+    record.retention_ms = IDEM_NEVER;
+    record.result.bytes = result;
+    wire.now.store_ms += 2 * 86400000;
+    wire.now.boot_ms += 2 * 86400000;
+    op.u.import.record = &record;
+    wire_run(&wire, &op);
+    assert_ok(op.error.code);
+    assert_true(op.u.import.added);
+    free_answer(&get);
+    wire_run(&wire, &get);
+    assert_ok(get.error.code);
+    assert_true(get.record->fence == fence + 1);
+    assert_slice(get.record->result.bytes, result);
+    free_answer(&get);
+    wire_finish(&wire);
+}
+
+/* ---- Lists ---- */
+
+static int count_record(void *ctx, int code, const struct idem_record *record)
+{
+    (void)record;
+    assert_ok(code);
+    ++*(size_t *)ctx;
+    return 0;
+}
+
+/* A batch of heads of which the service leaves some out is asked for again. */
+TEST(list, leavesNothingOutThatWasNotRead)
+{
+    enum {
+        KEYS = 40 /* Some shards have several. */
+    };
+    struct idem_op op = {.verb = IDEM_OP_LIST};
+    size_t seen = 0;
+    int i;
+
+    set_up(false);
+    for (i = 0; i < KEYS; i++) {
+        struct idem_op claim = begin_op('a');
+        char key[8];
+
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        claim.key = idem_str(key);
+        assert_ok(idem_id(claim.scope, claim.key, claim.id));
+        wire_run(&wire, &claim);
+        free_answer(&claim);
+    }
+    op.u.list.filter.size = sizeof(op.u.list.filter);
+    op.u.list.filter.any_scope = true;
+    op.u.list.filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
+    op.u.list.each = count_record;
+    op.u.list.ctx = &seen;
+    op.u.list.limit = 100;
+    while (!op.u.list.done) {
+        idem__task_start(&wire.task, &op, &wire.now);
+        wire.table.spare = 1;
+        while (wire.task.next != IDEM__TASK_DONE) {
+            if (wire.task.next == IDEM__TASK_PAUSE) {
+                wire.table.spare = 0;
+                idem__task_resume(&wire.task, &wire.now);
+                continue;
+            }
+            wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+            idem__task_answered(&wire.task, &wire.now);
+        }
+        assert_ok(op.error.code);
+        idem__task_reset(&wire.task);
+    }
+    assert_int_equal(seen, KEYS);
+    wire_finish(&wire);
+}
+
 /* ---- Clocks ---- */
+
+/* What the clock may be off counts: a claim is extended if it may be too short. */
+TEST(clock, thatMayBeSlowExtendsItsClaim)
+{
+    struct idem_op op = begin_op('a');
+
+    set_up(true);
+    wire.now.store_err_ms = 2000;
+    op.asked_boot_ms = wire.now.boot_ms;
+    idem__task_start(&wire.task, &op, &wire.now);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    wire.now.store_ms += 2500; /* Or 3500: then it is short by 1500. */
+    wire.now.store_err_ms = 1000;
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_SEND);
+    wire_carry(&wire.table, &wire.task.request, FATE_GOOD);
+    idem__task_answered(&wire.task, &wire.now);
+    assert_int_equal(wire.task.next, IDEM__TASK_DONE);
+    assert_true(op.record->lease_end_ms - op.record->lease_ms >=
+                wire.now.store_ms + wire.now.store_err_ms - 1000);
+    idem__task_reset(&wire.task);
+    free_answer(&op);
+    wire_finish(&wire);
+}
 
 /* A claim of a slow clock is extended before its owner hears of it; one of a clock
  * that is right is not. */

@@ -3,8 +3,11 @@
 #include "test.h"
 #include "vfs_fail.h"
 
+#include "queue/op.h"
+#include <idem/limit.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <time.h>
 
 static struct idem_store *open_at(const char *url)
 {
@@ -193,6 +196,124 @@ TEST(faults, stopServingWhileFlushesFail)
     }
     idem_close(store);
     assert_true_to(url, "k", &life);
+}
+
+/* One submission, which nobody repeats. */
+static int submit_once(struct idem_queue *queue, const char *key)
+{
+    struct idem_request request = request_for(key);
+    struct idem_op *op;
+    int code;
+
+    assert_ok(idem_op_begin(&request, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, 10000), op);
+    code = idem_op_code(op);
+    idem_op_destroy(op);
+    return code;
+}
+
+/* A flush fails, and the @n-th after it too: of those that settle the store, or
+ * last that of the second try. How often the next change cut off the log; -1:
+ * nothing failed for good. */
+static long fail_two(long n, bool *ret_hit)
+{
+    struct idem_queue *queue;
+    struct idem_store *store;
+    char url[600];
+    long cuts;
+    int code;
+
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("second.db"));
+    store = open_at(url);
+    assert_ok(idem_queue_create(store, &queue, &why));
+    assert_ok(submit_once(queue, "before"));
+    vfs_fail(VFS_SYNC, 0, /* on= */ false, SQLITE_IOERR_FSYNC);
+    vfs_fail_again(n);
+    code = submit_once(queue, "k");
+    *ret_hit = !vfs_fail_pending();
+    vfs_fail(VFS_SYNC, 1000000, /* on= */ false, SQLITE_OK);
+    assert_ok(submit_once(queue, "next"));
+    cuts = vfs_fail_cuts();
+    (void)vfs_fail_never();
+    idem_queue_destroy(queue);
+    idem_close(store);
+    assert_true(code == 0 || code == IDEM_EUNKNOWN);
+    return code == 0 ? -1 : cuts;
+}
+
+/* The store settled, and the second try failed: the next change carries the log
+ * over first, and begins a new one, like any after a flush that failed. */
+TEST(faults, settleAgainAfterASecondTryThatFailed)
+{
+    long of_second_try = -1;
+    bool hit = true;
+    long n;
+
+    vfs_fail_install();
+    for (n = 0; hit && n < 20; n++) {
+        long cuts = fail_two(n, &hit);
+
+        of_second_try = cuts >= 0 ? cuts : of_second_try;
+    }
+    assert_true(!hit && of_second_try >= 1);
+}
+
+/* The window is forgotten by the next purge. */
+static void count_a_request(struct idem_store *store)
+{
+    struct idem_limit_request request = IDEM_LIMIT_INIT;
+    struct idem_limited limited;
+
+    request.name = idem_str("orders");
+    request.subject = idem_str("ann");
+    request.request = idem_str("one");
+    request.at_ms = (int64_t)time(NULL) * 1000;
+    request.max = 10;
+    request.per_ms = 60000;
+    assert_ok(idem_limit(store, &request, &limited, &why));
+}
+
+/* The window is forgotten by the next purge. */
+static void expire_all(const char *url)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(url + strlen("sqlite:"), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE idem_limit_window SET expires = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+}
+
+/* A purge that is rolled back has not looked at anything: it is not done. */
+TEST(faults, leaveAPurgeUndone)
+{
+    struct idem_queue *queue;
+    struct idem_store *store;
+    struct idem_op *op;
+    char url[600];
+
+    vfs_fail_install();
+    (void)snprintf(url, sizeof(url), "sqlite:%s", temp_path("purge.db"));
+    store = open_at(url);
+    count_a_request(store);
+    expire_all(url);
+    assert_ok(idem_queue_create(store, &queue, &why));
+    op = idem__op_create(IDEM_OP_PURGE, 0);
+    assert_non_null(op);
+    op->u.purge.max = 1000;
+    op->u.purge.cursor[0] = 3; /* The limits, which come last. */
+    vfs_fail(VFS_SYNC, 0, /* on= */ true, SQLITE_IOERR_FSYNC);
+    assert_ok(idem_queue_submit(queue, op, &why));
+    assert_ptr_equal(idem_queue_reap(queue, 10000), op);
+    assert_true(vfs_fail_never());
+    assert_code(IDEM_EUNKNOWN, idem_op_code(op));
+    assert_false(op->u.purge.done);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+    idem_close(store);
 }
 
 /* A write that tears half-way is no commit. */

@@ -272,7 +272,7 @@ TEST(full, servesAllThatEnds)
     outcome.text = idem_str("looked");
     assert_ok(idem_resolve(t.store, idem_str(""), idem_str("k1"),
                            t.attempts[1]->fence, idem_str("me"), &outcome,
-                           &why));
+                           /* flags= */ 0, &why));
 
     assert_ok(idem_queue_create(t.store, &queue, &why));
     for (i = 100; i < 200; i++) {

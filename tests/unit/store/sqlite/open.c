@@ -378,7 +378,8 @@ TEST(readonly, onlyReads)
     assert_code(IDEM_EDENIED, idem_expire(attempt, &why));
     assert_code(IDEM_EDENIED,
                 idem_resolve(reader, idem_str(""), idem_str("open"),
-                             attempt->fence, idem_str(""), &outcome, &why));
+                             attempt->fence, idem_str(""), &outcome,
+                             /* flags= */ 0, &why));
     assert_code(IDEM_EDENIED, idem_purge(reader, 0, NULL, &why));
     idem_attempt_destroy(attempt);
     idem_close(reader);

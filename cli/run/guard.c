@@ -1,0 +1,69 @@
+/* The guard: ends what a keeper that was killed has left. */
+#include "run/guard.h"
+
+#include "run/keep.h"
+#include "run/keeper.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Nobody waits for the streams of the guard, and the channel is all it needs. */
+static int let_go_of_descriptors(int channel)
+{
+    int kept = STDERR_FILENO + 1;
+
+    if (channel != kept) {
+        (void)dup2(channel, kept);
+    }
+    closefrom(kept + 1);
+    (void)close(STDIN_FILENO);
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    cli_open_std_fds();
+    return kept;
+}
+
+static bool was_killed(pid_t keeper)
+{
+    int how = 0;
+
+    while (waitpid(keeper, &how, 0) < 0 && errno == EINTR) {
+    }
+    return WIFSIGNALED(how);
+}
+
+/* The runner reads the end of the channel only once we are gone too: a guard that
+ * is killed says nothing, and then nothing is proved. */
+static void end_the_work(int channel)
+{
+    struct keeper_news news = {.kind = KEEPER_SURVIVED};
+
+    if (!kin_end(/* group= */ 0, KEEPER_KILL_MS, &news.survivor)) {
+        (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
+    }
+    news.kind = KEEPER_LOST;
+    (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
+}
+
+void guard(const struct run *run, int channel)
+{
+    bool adopts = kin_adopt() == 0;
+    pid_t keeper = adopts ? fork() : -1;
+
+    if (keeper == 0) {
+        keep(run, channel);
+    }
+    if (keeper < 0) {
+        _exit(EXIT_FAILURE);
+    }
+    (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
+    (void)prctl(PR_SET_NAME, "idem-guard");
+    channel = let_go_of_descriptors(channel);
+    if (was_killed(keeper)) {
+        end_the_work(channel);
+    }
+    _exit(0);
+}

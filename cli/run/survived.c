@@ -1,0 +1,62 @@
+/* A process of the command is alive, or may be: the lease decides. */
+#include "run/survived.h"
+
+#include "run/own_word.h"
+
+/* What the command itself came to. */
+static const char *end_of(const struct watch *watch,
+                          const struct ending *ending)
+{
+    return watch->ended ? ending->text : "the command was told to stop";
+}
+
+static void say_next(struct run *run, const char *what)
+{
+    const struct idem_record *record = run->attempt->record;
+    char until[32];
+
+    if (record->lease_ms == IDEM_NEVER) {
+        run_say_resolve(run, RUN_ERROR,
+                        "%s; nothing is recorded, and the key stays claimed: "
+                        "its lease never ends; once the process is gone, say "
+                        "what came of it:",
+                        what);
+        return;
+    }
+    cli_time_text(record->lease_end_ms, until);
+    if (record->on_expired_lease == IDEM_RERUN) {
+        run_say(run, RUN_ERROR,
+                "%s; nothing is recorded, and the key stays claimed until its "
+                "lease ends at %s; the next run then takes over: end the "
+                "process before",
+                what, until);
+    } else {
+        run_say_resolve(run, RUN_ERROR,
+                        "%s; nothing is recorded, and the key stays claimed "
+                        "until its lease ends at %s; its outcome is unknown "
+                        "then: find out, and say what came of it:",
+                        what, until);
+    }
+}
+
+int survived_say(struct run *run, const struct watch *watch,
+                 const struct ending *ending)
+{
+    enum idem_status own = own_word(run->store, run->attempt);
+    char who[KIN_TEXT_MAX];
+    char what[KIN_TEXT_MAX + sizeof(ending->text) + 8]; /* ", but " */
+
+    kin_describe(&watch->survivor, who, sizeof(who));
+    (void)snprintf(what, sizeof(what), "%s, but %s", end_of(watch, ending),
+                   who);
+    story_set_error(&run->story, what);
+    if (own != 0) {
+        run->story.recorded = true;
+        run->story.status = idem_status_name(own);
+        run_say(run, RUN_ERROR, "%s; recorded as %s by the command itself",
+                what, run->story.status);
+        return watch->ended ? ending->exit_status : CLI_NOT_RECORDED;
+    }
+    say_next(run, what);
+    return CLI_NOT_RECORDED;
+}

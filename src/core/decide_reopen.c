@@ -1,0 +1,74 @@
+/* What it means that a person wants work to be run again. */
+#include "core/decide.h"
+
+#include "base/host.h"
+#include "core/slice.h"
+
+/* The same wish, of the same person, about the same attempt. */
+static bool reopened_before(const struct idem_record *found,
+                            const struct idem_op *op)
+{
+    return idem__is_reopened(found) && found->fence == op->fence &&
+           idem__slice_equal(found->history[0].owner, op->u.resolve.who);
+}
+
+static bool may_reopen(const struct idem_record *found,
+                       const struct idem_now *now,
+                       struct idem_decision *decision)
+{
+    if (found->status == IDEM_STATUS_RELEASED || found->retry) {
+        idem__refuse(decision, IDEM_EINVALID,
+                     "it is %s: the next caller runs the work already",
+                     idem_status_name(idem_record_status(found)));
+        return false;
+    }
+    if (idem__is_live(found, now)) {
+        idem__refuse_live(decision, found, now,
+                          "wait for its owner, or resolve it by force");
+        return false;
+    }
+    return true;
+}
+
+/* The next attempt may take as long as this one was expected to. */
+static int64_t expected_again(const struct idem_record *found,
+                              const struct idem_now *now)
+{
+    return found->expected_ms > found->started_ms
+               ? idem__time_add(now->store_ms,
+                                found->expected_ms - found->started_ms)
+               : 0;
+}
+
+static void reopen(const struct idem_record *found, const struct idem_op *op,
+                   const struct idem_now *now, struct idem_record *next)
+{
+    *next = *found;
+    idem__history_push(next, op->u.resolve.who, now->store_ms,
+                       IDEM_PAST_REOPENED);
+    next->history[0].was = found->status;
+    next->in_doubt = found->fence;
+    /* From here on the former owner is somebody else. */
+    memcpy(next->nonce, op->nonce, sizeof(next->nonce));
+    idem__retry_set(next, op->u.resolve.outcome.text, now);
+    next->expires_ms = IDEM_NEVER;
+    next->expected_ms = expected_again(found, now);
+    next->fingerprint = idem_bytes(NULL, 0);
+    next->retried = next->attempts;
+}
+
+void idem__decide_reopen(const struct idem_record *found,
+                         const struct idem_op *op, const struct idem_now *now,
+                         struct idem_decision *decision)
+{
+    if (reopened_before(found, op)) {
+        return;
+    }
+    if (!idem__is_seen(found, op, decision) ||
+        !may_reopen(found, now, decision)) {
+        return;
+    }
+    reopen(found, op, now, &decision->next);
+    decision->set_result = true;
+    decision->change = IDEM_CHANGE_REPLACE;
+}

@@ -1,0 +1,204 @@
+/* Which store was made here: its random id, in the lock file and in the
+ * database.
+ *
+ * A missing or emptied database looks like a first use, and a first use forgets
+ * every outcome: all work runs again. So the lock file, which stays where it is
+ * when the database is deleted, swapped or not mounted, knows which store was
+ * made beside it. The order of making, under the lock:
+ *
+ *     lock file: id, "pending"      flushed
+ *     database:  the tables and id  committed
+ *     lock file: id, "made"         flushed
+ *     the first answer
+ *
+ * A maker that dies after the first step leaves "pending" beside an empty
+ * database: the next one goes on with that id. One that dies after the second
+ * leaves "pending" beside its own id: the next one writes "made". Every other
+ * difference is a person's to decide.
+ *
+ * The notes, after the bytes that are locked and those of seen.c: "pending" at
+ * 128, and "made" at 192, so that a write that tears the second leaves the first.
+ *
+ *      0  8  "IDEMSTOR"
+ *      8  8  1 pending, 2 made; most significant byte first
+ *     16 16  the id
+ *     32 16  first half of SHA-256 over these
+ *
+ * "Pending" that is torn is nothing: its maker had made nothing yet.
+ */
+#include "store/sqlite/identity.h"
+
+#include "base/bytes.h"
+#include "core/digest.h"
+#include "core/error.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PENDING_AT = 128,
+    MADE_AT = 192,
+    NOTE_STATE = 8,
+    NOTE_ID = 16,
+    NOTE_SUM = 32,
+    NOTE_LEN = 48
+};
+
+static const char magic[NOTE_STATE] = {'I', 'D', 'E', 'M', 'S', 'T', 'O', 'R'};
+
+static off_t place_of(enum idem__made made)
+{
+    return made == IDEM__MADE_PENDING ? PENDING_AT : MADE_AT;
+}
+
+static int make(enum idem__made made, const uint8_t id[IDEM__STORE_ID_LEN],
+                uint8_t ret_note[NOTE_LEN])
+{
+    memcpy(ret_note, magic, NOTE_STATE);
+    idem__put_u64(ret_note + NOTE_STATE, (uint64_t)made);
+    memcpy(ret_note + NOTE_ID, id, IDEM__STORE_ID_LEN);
+    return idem__body_digest(idem_bytes(ret_note, NOTE_SUM),
+                             ret_note + NOTE_SUM);
+}
+
+/* @made if the note of that kind is there; NONE; or DAMAGED. */
+static enum idem__made read_note(const struct idem__lock *lock,
+                                 enum idem__made made,
+                                 uint8_t ret_id[IDEM__STORE_ID_LEN])
+{
+    static const uint8_t nothing[NOTE_LEN];
+    uint8_t note[NOTE_LEN] = {0};
+    uint8_t wanted[NOTE_LEN];
+    ssize_t n = pread(idem__lock_fd(lock), note, NOTE_LEN, place_of(made));
+
+    if (n >= 0 && memcmp(note, nothing, NOTE_LEN) == 0) {
+        return IDEM__MADE_NONE;
+    }
+    if (n != (ssize_t)NOTE_LEN || make(made, note + NOTE_ID, wanted) != 0 ||
+        memcmp(note, wanted, NOTE_LEN) != 0) {
+        return IDEM__MADE_DAMAGED;
+    }
+    memcpy(ret_id, note + NOTE_ID, IDEM__STORE_ID_LEN);
+    return made;
+}
+
+void idem__identity_read(const struct idem__lock *lock,
+                         struct idem__identity *ret_identity)
+{
+    enum idem__made pending;
+
+    memset(ret_identity, 0, sizeof(*ret_identity));
+    ret_identity->made = read_note(lock, IDEM__MADE_DONE, ret_identity->id);
+    if (ret_identity->made == IDEM__MADE_DONE) {
+        return;
+    }
+    pending = read_note(lock, IDEM__MADE_PENDING, ret_identity->id);
+    if (ret_identity->made == IDEM__MADE_NONE &&
+        pending == IDEM__MADE_PENDING) {
+        ret_identity->made = IDEM__MADE_PENDING;
+    }
+}
+
+int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
+                         const uint8_t id[IDEM__STORE_ID_LEN],
+                         struct idem_error *error)
+{
+    int fd = idem__lock_fd(lock);
+    uint8_t note[NOTE_LEN];
+
+    if (make(made, id, note) != 0) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    if (pwrite(fd, note, NOTE_LEN, place_of(made)) == (ssize_t)NOTE_LEN &&
+        fsync(fd) == 0) {
+        return 0;
+    }
+    return idem__error(error, errno == ENOSPC ? IDEM_EFULL : IDEM_EUNAVAILABLE,
+                       "the store's lock file cannot be written: %s",
+                       strerror(errno));
+}
+
+/* ---- In the database ---- */
+
+static int read_id(sqlite3_stmt *stmt, bool *ret_has,
+                   uint8_t ret_id[IDEM__STORE_ID_LEN])
+{
+    int rc = sqlite3_step(stmt);
+
+    *ret_has =
+        rc == SQLITE_ROW && sqlite3_column_bytes(stmt, 0) == IDEM__STORE_ID_LEN;
+    if (*ret_has) {
+        memcpy(ret_id, sqlite3_column_blob(stmt, 0), IDEM__STORE_ID_LEN);
+    }
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* A file of an older program has no such column: asked for by name it would be
+ * an error, like one of the disk. */
+static int has_column(sqlite3 *db, bool *ret_has)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db,
+                                "SELECT 1 FROM pragma_table_info('idem_clock') "
+                                "WHERE name = 'store_id'",
+                                -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(stmt);
+        *ret_has = rc == SQLITE_ROW;
+        rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc;
+}
+
+int idem__identity_load(struct idem__conn *conn, bool *ret_has,
+                        uint8_t ret_id[IDEM__STORE_ID_LEN],
+                        struct idem_error *error)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = has_column(conn->db, ret_has);
+
+    if (rc == SQLITE_OK && *ret_has) {
+        rc = sqlite3_prepare_v2(conn->db,
+                                "SELECT store_id FROM idem_clock WHERE one = 1",
+                                -1, &stmt, NULL);
+        if (rc == SQLITE_OK) {
+            rc = read_id(stmt, ret_has, ret_id);
+        }
+        (void)sqlite3_finalize(stmt);
+    }
+    return rc == SQLITE_OK
+               ? 0
+               : idem__conn_fail(conn, rc, "read the store's id", error);
+}
+
+int idem__identity_save(struct idem__conn *conn,
+                        const uint8_t id[IDEM__STORE_ID_LEN])
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc =
+        sqlite3_prepare_v2(conn->db,
+                           "UPDATE idem_clock SET store_id = ?1 WHERE one = 1",
+                           -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_bind_blob(stmt, 1, id, IDEM__STORE_ID_LEN, SQLITE_STATIC);
+        rc = sqlite3_step(stmt);
+    }
+    (void)sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* ---- What a person is told ---- */
+
+int idem__identity_gone(const char *path, struct idem_error *error)
+{
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store %.80s is missing or empty, but was made "
+                       "here: mount its disk or put it back; to lose its "
+                       "records and begin anew: idem store create "
+                       "--accept-loss",
+                       path);
+}

@@ -1,0 +1,418 @@
+/* "Run it again": said by the owner, or wished by a person. */
+#include "contract.h"
+
+#define DAY_MS ((int64_t)24 * 3600 * 1000)
+
+static int retry(struct idem_attempt *attempt)
+{
+    return idem_retry(attempt, idem_str("the bank was away"), &why);
+}
+
+static int reopen(struct fixture *f, uint64_t fence, const char *who)
+{
+    return idem_reopen(f->store, idem_str(""), idem_str("k"), fence,
+                       idem_str(who), idem_str("the key file was missing"),
+                       &why);
+}
+
+/* What may differ on tables of other libraries is not looked at here. */
+static struct idem_answer *shown_as(struct fixture *f, enum idem_status status)
+{
+    struct idem_answer *answer = get(f->store, "k");
+
+    assert_int_equal(idem_record_status(idem_answer_record(answer)), status);
+    return answer;
+}
+
+/* Under either policy the next caller starts at once and is told that the work may
+ * have been done; the attempt has said its last word, which it may repeat. */
+TEST(retry, isATakeoverAtOnce)
+{
+    int hold;
+
+    for (hold = 0; hold < 2; hold++) {
+        struct fixture f;
+        struct idem_request request = hold ? claim("k") : rerun("k");
+        struct idem_attempt *first;
+        struct idem_attempt *second;
+        const struct idem_record *record;
+        int verb;
+
+        open_virtual(&f);
+        first = begin(f.store, &request, IDEM_STARTED);
+        host_pass(&f.host, 1000);
+        assert_ok(retry(first));
+        assert_true(first->record->retry);
+        assert_int_equal(idem_attempt_lease_left_ms(first), 0);
+        assert_ok(retry(first));
+        for (verb = 0; verb < VERBS; verb++) {
+            assert_code(IDEM_ELOST, call_verb(verb, first));
+        }
+        assert_code(IDEM_ELOST, idem_expire(first, &why));
+
+        second = begin(f.store, &request, IDEM_STARTED);
+        record = second->record;
+        assert_true(second->takeover);
+        assert_true(second->fence > first->fence);
+        assert_int_equal(second->attempts, 2);
+        assert_int_equal(record->retried, 1);
+        assert_false(record->retry);
+        assert_int_equal(record->history[0].end, IDEM_PAST_RETRIED);
+        assert_code(IDEM_ELOST, retry(first));
+        expect(f.store, &request, IDEM_BUSY);
+        assert_ok(complete(second, "done"));
+        idem_attempt_destroy(first);
+        idem_attempt_destroy(second);
+        expect(f.store, &request, IDEM_REPLAY);
+        finish(&f);
+    }
+}
+
+/* It is on record with its reason, through idem_end() and a token alike. */
+TEST(retry, isOnRecord)
+{
+    int by_token;
+
+    for (by_token = 0; by_token < 2; by_token++) {
+        struct idem_outcome outcome = {
+            .status = IDEM_STATUS_RETRY,
+            .text = idem_str("the bank was away"),
+            .result = {.bytes = idem_str("of no use")},
+        };
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        struct idem_attempt *other;
+        struct idem_answer *answer;
+        struct fixture f;
+        char token[IDEM_TOKEN_MAX];
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_attempt_token(attempt, token));
+        assert_ok(idem_attempt_from_token(f.store, token, &other, &why));
+        assert_ok(idem_end(by_token ? other : attempt, &outcome, &why));
+        answer = shown_as(&f, IDEM_STATUS_RETRY);
+        assert_int_equal(idem_answer_record(answer)->status,
+                         IDEM_STATUS_IN_PROGRESS);
+        assert_text(idem_answer_record(answer)->note, "the bank was away");
+        assert_int_equal(idem_answer_record(answer)->result_len, 0);
+        idem_answer_destroy(answer);
+        idem_attempt_destroy(attempt);
+        idem_attempt_destroy(other);
+        finish(&f);
+    }
+}
+
+/* However often: only attempts that end without a word are given up. */
+TEST(retry, isNeverGivenUp)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    int i;
+
+    request.attempts_max = 2;
+    open_virtual(&f);
+    for (i = 1; i <= 12; i++) {
+        struct idem_attempt *attempt = begin(f.store, &request, IDEM_STARTED);
+
+        assert_int_equal(attempt->attempts, i);
+        assert_int_equal(attempt->takeover, i > 1);
+        assert_ok(retry(attempt));
+        idem_attempt_destroy(attempt);
+    }
+    for (i = 0; i < 2; i++) {
+        expect(f.store, &request, IDEM_STARTED);
+        host_pass(&f.host, 60000);
+    }
+    expect(f.store, &request, IDEM_FAILED);
+    finish(&f);
+}
+
+/* A waiter is told to begin again, or, where it said so, runs the work itself. */
+TEST(retry, isToldToWaiters)
+{
+    int then_run;
+
+    for (then_run = 0; then_run < 2; then_run++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        struct idem_op *op;
+        struct idem_queue *queue;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(retry(attempt));
+        if (then_run) {
+            request.flags = IDEM_WAIT_THEN_RUN;
+        } else {
+            request.join_fence = attempt->fence;
+        }
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_create(f.store, &queue, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+        assert_ptr_equal(idem_queue_reap(queue, -1), op);
+        assert_code(IDEM_OK, idem_op_code(op));
+        assert_int_equal(idem_op_verdict(op),
+                         then_run ? IDEM_STARTED : IDEM_BUSY);
+        idem_op_destroy(op);
+        idem_queue_destroy(queue);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* It is listed as retry and as in progress, and it is overdue only past the time
+ * when it was expected. */
+TEST(retry, isListed)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_request other = rerun("other");
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_attempt *attempt;
+
+    request.expect_ms = 90000;
+    open_virtual(&f);
+    expect(f.store, &other, IDEM_STARTED);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(retry(attempt));
+    idem_attempt_destroy(attempt);
+    filter.statuses = 1u << IDEM_STATUS_RETRY;
+    assert_int_equal(count(f.store, &filter), 1);
+    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
+    assert_int_equal(count(f.store, &filter), 2);
+    filter.statuses = 0;
+    filter.overdue = true;
+    host_pass(&f.host, 1000);
+    assert_int_equal(count(f.store, &filter), 0);
+    host_pass(&f.host, 90000 + traits()->other_boot_ms);
+    assert_int_equal(count(f.store, &filter), 2);
+    finish(&f);
+}
+
+/* Under rerun it expires a retention after its end, under hold it does not. */
+TEST(retry, expiresUnderRerunAlone)
+{
+    int hold;
+
+    for (hold = 0; hold < 2; hold++) {
+        struct fixture f;
+        struct idem_request request = hold ? claim("k") : rerun("k");
+        struct idem_attempt *attempt;
+
+        request.retention_ms = 3 * DAY_MS;
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(retry(attempt));
+        idem_attempt_destroy(attempt);
+        host_pass(&f.host, 3 * DAY_MS - 1000);
+        idem_answer_destroy(shown_as(&f, IDEM_STATUS_RETRY));
+        host_pass(&f.host, 10000);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_int_equal(attempt->takeover, hold);
+        assert_int_equal(attempt->attempts, hold ? 2 : 1);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* ---- Reopened ---- */
+
+/* What was recorded is run again, by another request too and however late, and its
+ * new result is the one that is replayed. */
+TEST(reopen, letsItRunAgain)
+{
+    static const int verbs[] = {0, 1, 3}; /* Completed, failed, unknown. */
+    size_t i;
+
+    for (i = 0; i < COUNT(verbs); i++) {
+        static const uint8_t prints[2][IDEM_FINGERPRINT_LEN] = {{1, 'a'},
+                                                                {1, 'b'}};
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_attempt *attempt;
+        struct idem_answer *answer;
+        uint64_t fence;
+
+        open_virtual(&f);
+        request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        fence = attempt->fence;
+        assert_ok(call_verb(verbs[i], attempt));
+        assert_code(IDEM_ELOST, reopen(&f, fence + 1, "ann"));
+        assert_ok(reopen(&f, fence, "ann"));
+        assert_ok(reopen(&f, fence, "ann"));
+        assert_code(IDEM_EINVALID, reopen(&f, fence, "bob"));
+        assert_code(IDEM_ELOST, complete(attempt, "late"));
+        idem_attempt_destroy(attempt);
+        answer = shown_as(&f, IDEM_STATUS_RETRY);
+        assert_text(idem_answer_record(answer)->note,
+                    "the key file was missing");
+        assert_text(idem_answer_record(answer)->history[0].owner, "ann");
+        assert_int_equal(idem_answer_record(answer)->history[0].end,
+                         IDEM_PAST_REOPENED);
+        idem_answer_destroy(answer);
+
+        host_pass(&f.host, 3650 * DAY_MS);
+        request.fingerprint = idem_bytes(prints[1], IDEM_FINGERPRINT_LEN);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_true(attempt->takeover);
+        assert_int_equal(attempt->fence, fence + 1);
+        assert_ok(complete(attempt, "mended"));
+        idem_attempt_destroy(attempt);
+        attempt = begin(f.store, &request, IDEM_REPLAY);
+        assert_text(attempt->record->result.bytes, "mended");
+        idem_attempt_destroy(attempt);
+        request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
+        expect(f.store, &request, IDEM_MISMATCH);
+        finish(&f);
+    }
+}
+
+/* Neither what nobody needs to reopen, nor what an owner is at work on, nor what is
+ * not there. */
+TEST(reopen, isRefused)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    uint64_t fence;
+
+    open_virtual(&f);
+    assert_code(IDEM_ENOTFOUND, reopen(&f, 1, "ann"));
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    fence = attempt->fence;
+    assert_code(IDEM_EINVALID, reopen(&f, fence, "ann"));
+    assert_why("s more");
+    host_pass(&f.host, 60000);
+    assert_ok(reopen(&f, fence, "ann"));
+    assert_code(IDEM_EINVALID, reopen(&f, fence, "bob"));
+    assert_why("already");
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* Both are counted: attempts as retried, persons as resolved. */
+TEST(retry, isCounted)
+{
+    struct idem_counters n = IDEM_COUNTERS_INIT;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(retry(attempt));
+    assert_ok(retry(attempt)); /* A copy. */
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_ok(complete(attempt, "x"));
+    assert_ok(reopen(&f, attempt->fence, "ann"));
+    idem_attempt_destroy(attempt);
+    assert_ok(idem_count(f.store, &n, &why));
+    assert_int_equal(n.retried, 1);
+    assert_int_equal(n.takeovers, 1);
+    assert_int_equal(n.resolved, 1);
+    finish(&f);
+}
+
+/* ---- A lease that runs ---- */
+
+/* Being late is no proof of being dead: only force ends the attempt of an owner
+ * whose lease runs. */
+TEST(resolve, takesForceWhileTheLeaseRuns)
+{
+    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct idem_slice none = idem_str("");
+    struct fixture f;
+
+    request.expect_ms = 1;
+    request.owner = idem_str("ann@host");
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 3000);
+    assert_code(IDEM_EINVALID,
+                idem_resolve(f.store, none, request.key, attempt->fence,
+                             idem_str("bob"), &released, /* flags= */ 0, &why));
+    assert_why("the lease of ann@host runs");
+    assert_ok(idem_renew(attempt, 0, &why));
+    assert_ok(idem_resolve(f.store, none, request.key, attempt->fence,
+                           idem_str("bob"), &released, IDEM_RESOLVE_FORCE,
+                           &why));
+    assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- What may have happened ---- */
+
+/* An attempt that died may have done the work. That is remembered for as long as it
+ * asked for, although the one that took over did nothing and gave the key back. */
+TEST(doubt, outlivesARelease)
+{
+    struct fixture f;
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+
+    request.retention_ms = 30 * DAY_MS;
+    open_virtual(&f);
+    expect(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 60000 + traits()->other_boot_ms);
+    request.retention_ms = DAY_MS;
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->takeover);
+    assert_ok(idem_release(attempt, idem_str("no connection"), &why));
+    idem_attempt_destroy(attempt);
+
+    host_pass(&f.host, 29 * DAY_MS);
+    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->takeover);
+    assert_int_equal(attempt->attempts, 3);
+    assert_true(attempt->record->retention_ms == 30 * DAY_MS);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* ---- Clocks ---- */
+
+/* A lease that a clock wrote which was a year ahead keeps others away for half an
+ * hour and its length at most; its owner is not touched, and nobody starts. */
+TEST(lease, ofAFastClockIsBounded)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    struct idem_record copy;
+    const struct idem_record *record;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    copy = *attempt->record;
+    copy.fence++;
+    copy.lease_end_ms += 365 * DAY_MS;
+    memset(copy.boot_id, 'X', sizeof(copy.boot_id));
+    assert_ok(idem_release(attempt, idem_str(""), &why));
+    copy.scope = idem_str("");
+    copy.key = idem_str("k");
+    copy.owner = idem_str("ahead");
+    assert_ok(idem_import(f.store, &copy, NULL, &why));
+    idem_attempt_destroy(attempt);
+
+    expect(f.store, &request, IDEM_BUSY);
+    answer = get(f.store, "k");
+    record = idem_answer_record(answer);
+    assert_true(record->lease_end_ms <= HOST_WALL_MS + 32 * 60000);
+    assert_true(record->lease_end_ms >= HOST_WALL_MS + 60000);
+    assert_memory_equal(record->nonce, copy.nonce, sizeof(copy.nonce));
+    assert_int_equal(record->fence, copy.fence);
+    assert_int_equal(record->attempts, 1);
+    idem_answer_destroy(answer);
+    host_pass(&f.host, 33 * 60000);
+    expect(f.store, &request, IDEM_UNKNOWN);
+    finish(&f);
+}

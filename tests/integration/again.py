@@ -1,0 +1,261 @@
+"""Work that is run again: retry and reopen, and a lease that runs in the way."""
+
+import json
+import os
+import signal
+import time
+
+from box import Box, case, children_of, contains, finish, is_gone
+from patience import until
+from tap import equal, main
+
+TOLD = "echo takeover $IDEM_TAKEOVER; echo effect >> ledger; test -e fixed"
+
+
+def audit(b):
+    return [json.loads(line) for line in b.read("audit.log").splitlines()]
+
+
+# ---- retry -------------------------------------------------------------------
+
+
+@case
+def a_failure_is_run_again(b):
+    """--on-failure retry: the next run starts at once, under hold too, and is told that
+    it takes over; what succeeds is replayed."""
+    for n in range(7):  # More than --max-attempts: they do not count towards it.
+        got = b.run("k", TOLD, "--on-failure", "retry", "--status-file", "s")
+        equal(got, (1, f"takeover {min(n, 1)}\n".encode(), b""))
+        story = json.loads(b.read("s"))
+        equal((story["status"], story["recorded"]), ("retry", True))
+    equal(b.record("k")["status"], "retry")
+    b.write("fixed", "")
+    for _ in range(2):
+        equal(b.run("k", TOLD, "--on-failure", "retry"), (0, b"takeover 1\n", b""))
+    equal(b.effects(), 8)
+
+
+@case
+def without_it_a_failure_is_replayed(b):
+    """The control: by default a failure is the outcome."""
+    for _ in range(2):
+        equal(b.run("k", TOLD), (1, b"takeover 0\n", b""))
+        b.write("fixed", "")
+    equal(b.effects(), 1)
+
+
+@case
+def release_on_comes_first(b):
+    """A status of --release-on stays one, and a death by a signal follows the policy."""
+    equal(b.run("a", "exit 75", "--on-failure", "retry").status, 75)
+    equal(b.record("a")["status"], "released")
+    equal(b.run("b", "kill -9 $$", "--on-failure", "retry").status, 137)
+    equal(b.record("b")["status"], "unknown")
+
+
+@case
+def the_command_says_so_itself(b):
+    """idem retry from inside an attempt stands, and is in idem list."""
+    script = "./idem retry --note 'no room'; exit 3"
+    got = b.run("k", script)
+    equal((got.status, got.stderr), (3, b""))
+    record = b.record("k")
+    equal((record["status"], record["note"]), ("retry", "no room"))
+    contains(b("list", "--status", "retry").stdout, b"k")
+    equal(b.run("k", "echo $IDEM_TAKEOVER", "--fingerprint", "none").stdout, b"1\n")
+
+
+@case
+def a_token_says_so(b):
+    """idem retry --token ends an attempt that idem begin started; later words of it are
+    refused."""
+    token = b("begin", "-k", "k").stdout.decode().strip()
+    for _ in range(2):
+        equal(b("retry", "--token", token, "--note", "again"), (0, b"", b""))
+    again = b("begin", "-k", "k").stdout.decode().strip()
+    assert again and again != token
+    equal(b("complete", "--token", token).status, 80)
+
+
+@case
+def a_waiter_is_not_held(b):
+    """Who waits for an attempt that ends so starts nothing, unless asked to."""
+    first = b.start_run("k", "read x < gate; exit 1", "--on-failure", "retry")
+    until(lambda: b.record("k"), "it is claimed")
+    waiting = b.start_run("k", "echo ran", "--wait", "10m", "--fingerprint", "none")
+    running = ("--wait", "60s", "--wait-then-run", "--fingerprint", "none")
+    time.sleep(0.2)
+    b.open_gate()
+    equal(finish(first).status, 1)
+    got = finish(waiting)
+    equal((got.status, got.stdout), (75, b""))
+    contains(got.stderr, b"to be run again")
+    equal(b.run("k", "echo ran $IDEM_TAKEOVER", *running).stdout, b"ran 1\n")
+
+
+@case
+def its_runner_dies_after_it(b):
+    """The runner is killed when its command had failed: the supervisor says that it is
+    to be run again, and under --on-failure keep that nobody knows."""
+    for rule, status in (("retry", "retry"), ("keep", "unknown")):
+        script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
+        runner = b.start_run(rule, script, "--on-failure", rule)
+        child = b.await_pid()
+        runner.send_signal(signal.SIGSTOP)
+        b.write("go", "")
+        until(lambda: is_gone(child), "the command has ended")
+        runner.kill()
+        until(lambda: b.has_status(rule, status), f"it is {status}")
+        contains(b.record(rule)["note"], "ended with status 3")
+        os.unlink(b.file("go"))
+        os.unlink(b.file("pid"))
+
+
+# ---- reopen ------------------------------------------------------------------
+
+WHY = ("--reason", "the disk has room", "--who", "ada@ops")
+
+
+@case
+def a_failure_is_reopened(b):
+    """idem reopen lets a recorded failure be run again, by another command line too; the
+    old result is in the audit log, and history has who did it."""
+    equal(b.run("k", "echo no room; exit 1").status, 1)
+    fence = b.record("k")["fence"]
+    told = b("reopen", "k", *WHY, "-n")
+    equal(told, (0, f"k: completed -> retry (fence {fence}); nothing was changed\n".encode(), b""))
+    equal((b.record("k")["status"], audit(b)), ("completed", []))
+    equal(b("reopen", "k", *WHY), (0, f"k: completed -> retry (fence {fence})\n".encode(), b""))
+    (line,) = audit(b)
+    equal((line["event"], line["before"], line["after"], line["who"], line["why"], line["answer"]),
+          ("reopen", "completed", "retry", "ada@ops", "the disk has room", "OK"))
+    equal((line["record"]["stdout"], line["record"]["exit_status"]), ("no room\n", 1))
+    past = b.record("k")["history"][0]
+    equal((past["end"], past["owner"]), ("reopened", "ada@ops"))
+    equal(b.run("k", "echo fixed $IDEM_TAKEOVER").stdout, b"fixed 1\n")
+
+
+@case
+def reopen_answers_programs(b):
+    """With --json the old record comes with its result; each mistake has its status."""
+    equal(b.run("k", "echo old").status, 0)
+    old = json.loads(b("reopen", "k", *WHY, "-n", "--json").stdout)
+    equal((old["before"], old["after"], old["changed"]), ("completed", "retry", False))
+    equal(old["record"]["key"], "k")
+    equal(b("reopen", "k", *WHY, "--fence", "7").status, 80)
+    equal(b("reopen", "k").status, 64)
+    equal(b("reopen", "none", *WHY).status, 1)
+    equal(b("reopen", "k", *WHY, env={"IDEM_AUDIT_LOG": "."}).status, 77)
+    equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["changed"], True)
+    refused = b("reopen", "k", *WHY)
+    equal(refused.status, 64)
+    contains(refused.stderr, b"it is retry: the next caller runs it anyway")
+
+
+# ---- A lease that runs -------------------------------------------------------
+
+
+def at_work(b: Box, key):
+    equal(b("begin", "-k", key, "--expect", "1ms", "--owner", "ann@web-1").status, 0)
+    until(lambda: b.record(key)["overdue"], "it is overdue")
+
+
+@case
+def a_live_owner_is_not_resolved_silently(b):
+    """Late work whose lease runs is resolved only with --force; the message says when it
+    was renewed, how long the lease runs, and whose it is; idem show offers nothing."""
+    at_work(b, "k")
+    for command in (("resolve", "--release"), ("reopen",)):
+        got = b(*command, "k", "--reason", "x")
+        equal((got.status, got.stdout), (64, b""))
+        contains(got.stderr, b"renewed ", b" ago, 5", b" left, owner ann@web-1")
+    shown = b("show", "k").stdout
+    assert b"idem resolve" not in shown and b"overdue" in shown, shown
+    got = b("resolve", "--release", "k", "--reason", "x", "--force")
+    equal(got.status, 0)
+    contains(got.stderr, b"is overridden (renewed ", b"owner ann@web-1")
+    equal(b.record("k")["status"], "released")
+
+
+@case
+def what_is_over_is_offered(b):
+    """The control: once the lease is over, idem show offers the commands; for a failure
+    it offers to have it run again."""
+    equal(b("begin", "-k", "k", "--lease", "2s").status, 0)
+    until(lambda: b"idem resolve" in b("show", "k").stdout, "it is offered")
+    equal(b("resolve", "--release", "k", "--reason", "x").status, 0)
+    equal(b.run("f", "exit 1").status, 1)
+    contains(b("show", "f").stdout, b"idem reopen --fence ")
+    equal(b.run("g", "exit 0").status, 0)
+    assert b"idem reopen" not in b("show", "g").stdout
+
+
+@case
+def many_leave_the_live_out(b):
+    """--overdue decides for what is over, and says how many are late with a lease that
+    runs."""
+    at_work(b, "live")
+    equal(b("begin", "-k", "over", "--lease", "2s").status, 0)
+    until(lambda: b.record("over")["lease_end_ms"] < time.time() * 1000 - 100, "it is over")
+    some = ("resolve", "--overdue", "--release", "--reason", "x")
+    shown = b(*some)
+    contains(shown.stderr, b"1 more is late, but the lease of the owner runs: left out")
+    contains(shown.stderr, b"--count 1 --yes")
+    done = b(*some, "--count", "1", "--yes")
+    equal(done.status, 0)
+    contains(done.stderr, b"1 more is late")
+    equal((b.record("live")["status"], b.record("over")["status"]), ("in_progress", "released"))
+
+
+# ---- Signals and descriptors of runner and supervisor ------------------------
+
+
+@case
+def a_slow_reader_does_not_hold_a_signal(b):
+    """Once the outcome is on record, a runner that waits for its reader ends at SIGTERM."""
+    runner = b.start_run("k", "head -c 100000 /dev/zero")
+    until(lambda: b.has_status("k", "completed"), "it is on record")
+    runner.terminate()
+    equal(runner.wait(60), -signal.SIGTERM)
+
+
+@case
+def the_supervisor_holds_nothing_of_its_callers(b):
+    """Descriptors that the caller left open are the command's, and not the supervisor's."""
+    reader, writer = os.pipe()
+    runner = b.start_run("k", "echo $$ > pid; read x < gate", pass_fds=(writer,))
+    b.await_pid()
+    (supervisor,) = children_of(runner.pid)
+    pipe = os.readlink(f"/proc/self/fd/{writer}")
+    held = [os.readlink(f"/proc/{supervisor}/fd/{fd}") for fd in os.listdir(f"/proc/{supervisor}/fd")]
+    assert pipe not in held, held
+    work = os.listdir(f"/proc/{b.await_pid()}/fd")
+    assert pipe in [os.readlink(f"/proc/{b.await_pid()}/fd/{fd}") for fd in work], work
+    b.open_gate()
+    equal(finish(runner).status, 0)
+    os.close(reader)
+    os.close(writer)
+
+
+# ---- A file beside the store -------------------------------------------------
+
+
+@case
+def a_truncated_lock_file_loses_nothing(b):
+    """The lock file is cut under a runner: it does not die of that, and the end of its
+    command is on record, or in the journal."""
+    runner = b.start_run("k", "echo $$ > pid; read x < gate; echo effect >> ledger")
+    b.await_pid()
+    os.truncate(b.file("idem.db-lock"), 0)
+    b.open_gate()
+    got = finish(runner)
+    assert got.status in (0, 80), got
+    equal(b.effects(), 1)
+    if got.status == 80:
+        contains(got.stderr, b.file("journal").encode())
+    else:
+        equal(b.record("k")["status"], "completed")
+
+
+if __name__ == "__main__":
+    main()

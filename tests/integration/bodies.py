@@ -1,0 +1,179 @@
+"""Large results and inputs on a table go with their records: nothing of them stays.
+
+TTL is acted out: what it would delete by a given time is deleted by hand.
+"""
+
+import contextlib
+import json
+import os
+import shlex
+import tempfile
+import time
+
+import dynamo
+from checks import TABLE, check, grades, mend_of, server
+from patience import until
+from tap import PROGRAM, equal, main, run, test
+
+DAY = 86_400
+LARGE = "head -c 5000 /dev/urandom | od -An -tx1"
+
+
+@contextlib.contextmanager
+def table(kind):
+    """A function that runs idem on a new table, and the table."""
+    with server(kind) as (url, store), tempfile.TemporaryDirectory() as state:
+        env = dict(dynamo.environment(), IDEM_STORE=store, XDG_STATE_HOME=state)
+        body = os.path.join(state, "body")
+        with open(body, "wb") as f:
+            f.write(os.urandom(3000))
+
+        def idem(*args, status=0, token=None):
+            extra = {} if token is None else {"IDEM_TOKEN": token}
+            done = run([PROGRAM, *args], {**env, **extra})
+            equal((args, done.status), (args, status))
+            return done.stdout
+
+        idem("store", "create")
+        yield idem, Table(url, store, env), f"@{body}"
+
+
+class Table:
+    """What lies in the table."""
+
+    def __init__(self, url, store, env):
+        self.url, self.store, self.env = url, store, env
+
+    def items(self):
+        found = dynamo.call(self.url, "Scan", {"TableName": TABLE})
+        assert "LastEvaluatedKey" not in found
+        return found["Items"]
+
+    def heads(self):
+        return [item for item in self.items() if "rec" in item]
+
+    def parts(self, kind):
+        return [item for item in self.items() if f"#{kind}#" in item["id"]["S"]]
+
+    def delete(self, item):
+        dynamo.call(self.url, "DeleteItem", {"TableName": TABLE, "Key": {"id": item["id"]}})
+
+    def act_out_ttl(self, later):
+        """Delete what TTL would have deleted @later seconds from now."""
+        for item in self.items():
+            if int(item.get("ttl", {"N": "9" * 12})["N"]) < time.time() + later:
+                self.delete(item)
+
+    def part_outlives_its_head(self, kind):
+        head, part = self.heads(), self.parts(kind)
+        equal((len(head), len(part)), (1, 1))
+        assert int(part[0]["ttl"]["N"]) >= int(head[0]["ttl"]["N"]) + DAY, (head, part)
+
+
+def on_both(function):
+    for kind in dynamo.KINDS:
+        with table(kind) as (idem, found, body):
+            function(idem, found, body)
+
+
+@test
+def an_input_goes_with_its_record():
+    """The input of an attempt that is ended, or dies, goes a day after its record."""
+
+    def one(idem, found, body):
+        idem("run", "-k", "a", "--input", body, "--", "true")
+        found.part_outlives_its_head("i")
+        found.act_out_ttl(5 * DAY)
+        equal(found.items(), [])
+        idem("begin", "-k", "b", "--input", body, "--on-expired-lease", "rerun")
+        found.part_outlives_its_head("i")
+        found.act_out_ttl(5 * DAY)
+        equal(found.items(), [])
+
+    on_both(one)
+
+
+@test
+def an_input_stays_with_a_failure():
+    """What failed waits for a person without an end, and so does its input."""
+
+    def one(idem, found, body):
+        token = idem("begin", "-k", "a", "--input", body, "--on-expired-lease", "rerun").strip()
+        idem("fail", "--error", "no", token=token.decode())
+        found.act_out_ttl(1000 * DAY)
+        equal((len(found.heads()), len(found.parts("i"))), (1, 1))
+        shown = json.loads(idem("show", "a", "--json"))
+        equal(shown["status"], "failed")
+
+    on_both(one)
+
+
+@test
+def a_new_life_leaves_nothing_of_the_old_one():
+    """A key past its retention is used again: result and input of its former life go
+    at once."""
+
+    def one(idem, found, body):
+        idem("run", "-k", "a", "--retention", "5s", "--lease", "5s", "--input", body,
+             "--fingerprint", "none", "--", "sh", "-c", LARGE)
+        equal((len(found.parts("r")), len(found.parts("i"))), (1, 1))
+        until(lambda: idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new")
+              == b"new\n")
+        equal(len(found.items()), 1)
+
+    on_both(one)
+
+
+@test
+def a_resolved_failure_leaves_nothing():
+    """The large result of failed work goes when a person lets it run again."""
+
+    def one(idem, found, _body):
+        idem("run", "-k", "a", "--on-failure", "fail", "--", "sh", "-c", f"{LARGE}; exit 3",
+             status=3)
+        equal(len(found.parts("r")), 1)
+        idem("resolve", "a", "--release", "--reason", "mended")
+        equal(idem("run", "-k", "a", "--fingerprint", "none", "--", "echo", "new"), b"new\n")
+        equal(len(found.items()), 1)
+
+    on_both(one)
+
+
+def put_part(found, age):
+    dynamo.call(found.url, "PutItem", {
+        "TableName": TABLE,
+        "Item": {
+            "id": {"S": f"{age:064x}#i#{7:032x}#0"},
+            "body": {"B": "AAAA"},
+            "made": {"N": str(int((time.time() - age) * 1000))},
+        },
+    })
+
+
+@test
+def orphans_are_found_and_purged():
+    """Parts that no record names are found by a check, with the line that mends it;
+    parts of records, and parts that were just written, stay."""
+
+    def one(idem, found, body):
+        idem("run", "-k", "a", "--input", body, "--", "sh", "-c", LARGE)
+        status, findings = check(found.store, found.env)
+        equal((status, grades(findings).get("bodies")), (0, None))
+        put_part(found, 2 * DAY)
+        put_part(found, DAY // 2)
+        status, findings = check(found.store, found.env)
+        equal((status, grades(findings)["bodies"]), (0, ["warn"]))
+        assert f"{2 * DAY:064x}#i#" in findings["bodies"][0][1], findings
+        line = shlex.split(mend_of(findings, "bodies"))
+        equal(line[:2], ["idem", "purge"])
+        equal(run([PROGRAM, *line[1:]], found.env).stdout,
+              b"purged 0 records, and 1 part of results and inputs that had none\n")
+        equal(len(found.items()), 4)
+        equal(grades(check(found.store, found.env)[1]).get("bodies"), None)
+        equal(json.loads(idem("purge", "--json")), {"purged": 0, "parts": 0})
+
+    on_both(one)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+"""A store knows itself: what is missing, emptied, swapped, renamed, deleted, or
+mounted by its file alone is refused, and nothing runs twice."""
+
+import json
+import os
+import subprocess
+
+from box import case, contains, finish
+from tap import equal, main, skip
+
+PAY = "echo effect >> ledger"
+
+
+def pay(b, *options):
+    return b.run("pay", PAY, *options)
+
+
+def refused(b, *words):
+    """The work does not run again, and why is said."""
+    got = pay(b)
+    equal((got.status, got.stdout), (78, b""))
+    contains(got.stderr, *words)
+    equal(b.effects(), 1)
+
+
+def lay_aside(b):
+    """Another store, in another place."""
+    equal(b("run", "--store", "sqlite:other.db", "-k", "pay", "--", "true").status, 0)
+
+
+@case
+def a_lost_store_is_no_new_one(b):
+    """Deleted, emptied, moved away or swapped, the work does not run again; once the
+    file is back, it is replayed."""
+    equal(pay(b).status, 0)
+    lay_aside(b)
+    path, away = b.file("idem.db"), b.file("away")
+    os.mkdir(away)
+    names = [name for name in os.listdir(b.path) if name.startswith("idem.db") and "-lock" not in name]
+
+    def carry(source, target):
+        for name in names:
+            if os.path.exists(os.path.join(source, name)):
+                os.rename(os.path.join(source, name), os.path.join(target, name))
+
+    carry(b.path, away)
+    refused(b, b"is missing or empty", b"idem store create --accept-loss")
+    assert not os.path.exists(path)
+    with open(path, "w", encoding="ascii"):
+        os.chmod(path, 0o600)
+    refused(b, b"is missing or empty")
+    for suffix in ("", "-wal", "-shm"):
+        os.rename(b.file("other.db" + suffix), path + suffix)
+    refused(b, b"is not the store that was made here", b"idem store mark-restored")
+    equal(json.loads(b("store", "info", "--json").stdout)["is_other"], True)
+    got = b("store", "check")
+    equal(got.status, 78)
+    contains(got.stdout, b"bad   identity: ", b"idem store mark-restored")
+    carry(away, b.path)
+    equal(pay(b).status, 0)
+    equal(b.effects(), 1)
+
+
+@case
+def without_its_lock_file_it_is_not_known(b):
+    """A store whose lock file is gone or emptied is accepted by a person only."""
+    equal(pay(b).status, 0)
+    lock = b.file("idem.db-lock")
+    for spoil in (os.unlink, lambda path: os.truncate(path, 0)):
+        spoil(lock)
+        refused(b, b"does not know the store beside it")
+        equal(b("store", "mark-restored", "--yes").status, 0)
+        equal((pay(b).status, b.effects()), (0, 1))
+
+
+@case
+def both_gone_looks_like_a_first_use(b):
+    """The control: with the lock file gone too, the work runs again; create=no and
+    --no-create refuse that."""
+    equal(pay(b).status, 0)
+    for name in os.listdir(b.path):
+        if name.startswith("idem.db"):
+            os.unlink(b.file(name))
+    strict = f"{b.idem.store}?create=no"
+    for options in (("--store", strict), ("--no-create",)):
+        got = pay(b, *options)
+        equal(got.status, 78)
+        contains(got.stderr, b"there is no store in", b"idem store create")
+    equal(os.path.exists(b.file("idem.db-lock")), False)
+    equal(b.effects(), 1)
+    equal(pay(b).status, 0)
+    equal(b.effects(), 2)
+    equal(pay(b, "--store", strict).status, 0)
+
+
+@case
+def it_is_made_once_and_then_required(b):
+    """idem store create makes the store that create=no wants; again it changes
+    nothing, and it does not do for a lost one."""
+    store = f"{b.idem.store}?create=no"
+    made = b("store", "create", "--store", store)
+    equal(made.status, 0)
+    contains(made.stdout, b"was made")
+    equal(pay(b, "--store", store).status, 0)
+    contains(b("store", "create", "--store", store).stdout, b"is there already")
+    os.unlink(b.file("idem.db"))
+    equal(b("store", "create", "--store", store).status, 78)
+    equal(b("store", "create", "--accept-loss", "--store", store).status, 64)
+    got = b("store", "create", "--accept-loss", "--yes", "--store", store)
+    equal(got.status, 0)
+    contains(got.stdout, b"runs it again")
+    equal(pay(b, "--store", store).status, 0)
+    equal(b.effects(), 2)
+    equal(b("store", "create", "--no-create").status, 64)
+
+
+# What may happen to the file under a runner, and the word that says so.
+ACCIDENTS = {
+    "rm idem.db": b"was deleted while it was in use",
+    "mv idem.db elsewhere": b"was renamed or unmounted",
+    "cp idem.db copy && mv copy idem.db": b"another file has taken the place",
+    "rm idem.db-lock": b"lock file was deleted",
+}
+
+
+@case
+def what_is_taken_away_at_work_is_noticed(b):
+    """The outcome goes to the journal: 80, and its path; by idem run and by idem
+    complete."""
+    for n, (accident, word) in enumerate(ACCIDENTS.items()):
+        store = ("--store", f"sqlite:{n}/idem.db")
+        os.mkdir(b.file(str(n)))
+        got = b.run("k", f"echo done; cd {n} && {accident}", *store)
+        equal((got.status, got.stdout), (80, b"done\n"))
+        contains(got.stderr, word, b"it is kept in", b".idj")
+    waiting = [e for e in os.listdir(b.file("journal")) if e.endswith(".idj")]
+    equal(len(waiting), len(ACCIDENTS))
+
+
+@case
+def under_complete_too(b):
+    """idem complete of an attempt whose store is gone refuses, and is not lost once it
+    is back."""
+    token = b("begin", "-k", "k").stdout.decode().strip()
+    os.rename(b.file("idem.db"), b.file("away.db"))
+    equal(b("complete", "--token", token, "--result", "r").status, 78)
+    os.rename(b.file("away.db"), b.file("idem.db"))
+    equal(b("complete", "--token", token, "--result", "r").status, 0)
+    equal(b.record("k")["status"], "completed")
+
+
+@case
+def a_second_name_is_refused(b):
+    """A hard link would be a second store over one file."""
+    equal(pay(b).status, 0)
+    os.link(b.file("idem.db"), b.file("second.db"))
+    refused(b, b"hard links")
+    got = pay(b, "--store", "sqlite:second.db")
+    equal(got.status, 78)
+    os.unlink(b.file("second.db"))
+    equal((pay(b).status, b.effects()), (0, 1))
+
+
+def mount(*command):
+    if os.geteuid() != 0:
+        skip("only root can mount")
+    done = subprocess.run(["mount", *command], capture_output=True)
+    if done.returncode != 0:
+        skip(f"it cannot be mounted: {done.stderr.decode().strip()}")
+
+
+@case
+def a_file_that_is_mounted_alone_is_refused(b):
+    """As docker run -v FILE:FILE does; its directory may be mounted."""
+    equal(pay(b).status, 0)
+    os.mkdir(b.file("inside"))
+    inside = b.file("inside/idem.db")
+    with open(inside, "w", encoding="ascii"):
+        pass
+    mount("--bind", b.file("idem.db"), inside)
+    try:
+        got = pay(b, "--store", f"sqlite:{inside}")
+        equal(got.status, 78)
+        contains(got.stderr, b"mount the directory")
+    finally:
+        subprocess.run(["umount", inside], check=True)
+    os.mkdir(b.file("whole"))
+    mount("--bind", b.path, b.file("whole"))
+    try:
+        equal(pay(b, "--store", f"sqlite:{b.file('whole/idem.db')}").status, 0)
+    finally:
+        subprocess.run(["umount", b.file("whole")], check=True)
+    equal(b.effects(), 1)
+
+
+@case
+def an_unmounted_disk_is_noticed(b):
+    """The store's disk goes, lazily, under a runner and between two."""
+    disk = b.file("disk")
+    os.mkdir(disk)
+    store = ("--store", f"sqlite:{disk}/idem.db?create=no")
+    mount("-t", "tmpfs", "tmpfs", disk)
+    mounted = True
+    try:
+        equal(b("store", "create", *store).status, 0)
+        runner = b.start_run("k", "echo $$ > pid; read x < gate; echo done", *store)
+        b.await_pid()
+        subprocess.run(["umount", "-l", disk], check=True)
+        mounted = False
+        b.open_gate()
+        got = finish(runner)
+        equal((got.status, got.stdout), (80, b"done\n"))
+        contains(got.stderr, b"renamed or unmounted", b"it is kept in")
+        got = b.run("k", PAY, *store)
+        equal(got.status, 78)
+        equal(b.effects(), 0)
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", disk], check=False)
+
+
+@case
+def a_truncated_lock_file_ends_nobody(b):
+    """The words in it are mapped, and to touch what is gone is a signal: a runner
+    ends well, and the store is known to the next."""
+    runner = b.start_run("k", "echo $$ > pid; read x < gate; echo done", "--lease", "2s")
+    b.await_pid()
+    os.truncate(b.file("idem.db-lock"), 0)
+    b.open_gate()
+    equal(finish(runner), (0, b"done\n", b""))
+    equal(b.run("k", "echo again", "--fingerprint", "none")[:2], (0, b"done\n"))
+
+
+if __name__ == "__main__":
+    main()

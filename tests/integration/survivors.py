@@ -1,0 +1,376 @@
+"""Work that cannot be ended: as long as a process of it may be alive, idem run says
+neither that it is over nor that another may start."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from box import case, children_of, contains, finish, is_gone
+from patience import until
+from tap import PROGRAM, equal, main, skip, start
+from unkillable import OrdinaryUser, frozen_disk
+
+RERUN = ("--on-expired-lease", "rerun")
+HURRY = ("--max-time", "500ms", "--kill-after", "200ms")
+
+
+def is_left_to_its_lease(b, got, key, *words):
+    """80, and a claim that runs on; the message names who is alive."""
+    equal(got.status, 80)
+    contains(got.stderr, b"is still alive", b"nothing is recorded", *words)
+    record = b.record(key)
+    equal(record["status"], "in_progress")
+    assert record["lease_end_ms"] > time.time() * 1000 + 10_000, record
+    equal(b.run(key, "true", *RERUN, "--fingerprint", "none").status, 75)
+    return record
+
+
+# ---- An uninterruptible sleep ------------------------------------------------
+
+PAY = "mkdir disk/effect-$IDEM_FENCE; :"
+
+
+def effects(b):
+    return [name for name in os.listdir(b.file("disk")) if "effect" in name]
+
+
+@case
+def asleep_for_good_keeps_the_key(b):
+    """A process in an uninterruptible sleep, ended by --max-time under rerun: nobody
+    takes over beside it, and the message names it and its lease."""
+    with frozen_disk(b.file("disk")) as thaw:
+        got = b.run("k", PAY, *RERUN, *HURRY, "--fingerprint", "none", "--status-file", "s")
+        record = is_left_to_its_lease(
+            b, got, "k", b"(mkdir)", b"uninterruptible", b"until its lease ends at"
+        )
+        story = json.loads(b.read("s"))
+        equal((story["recorded"], story["status"]), (False, "in_progress"))
+        contains(story["error"], "(mkdir)")
+        thaw()
+        until(lambda: effects(b), "the effect came in the end")
+        equal(b.record("k")["fence"], record["fence"])
+        equal(len(effects(b)), 1)
+
+
+@case
+def asleep_for_a_moment_is_waited_for(b):
+    """The control: what wakes up within the patience is ended, and the next run takes
+    over at once."""
+    with frozen_disk(b.file("disk")) as thaw:
+        runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, *HURRY)
+        child = b.await_pid()
+        until(lambda: is_gone(child), "the shell is killed")
+        thaw()
+        equal(finish(runner).status, 128 + signal.SIGTERM)
+        got = b.run("k", f"echo $$ > pid; {PAY}", *RERUN, *HURRY)
+        equal((got.status, b.record("k")["attempts"]), (0, 2))
+
+
+@case
+def the_command_itself_is_asleep(b):
+    """Where the command itself cannot be ended, the run ends all the same."""
+    with frozen_disk(b.file("disk")):
+        got = b("run", "-k", "k", *RERUN, *HURRY, "--fingerprint", "none", "--", "mkdir", "disk/x")
+        is_left_to_its_lease(b, got, "k", b"was told to stop, but", b"(mkdir)")
+
+
+@case
+def a_dead_runner_tells_nothing_of_it(b):
+    """The runner is killed, and its command cannot be: its keeper says nothing."""
+    with frozen_disk(b.file("disk")):
+        runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, "--kill-after", "100ms")
+        child = b.await_pid()
+        keeper = next(iter(children_of(runner.pid)))
+        runner.kill()
+        until(lambda: is_gone(keeper) and is_gone(child), "the keeper has given up")
+        record = b.record("k")
+        equal(record["status"], "in_progress")
+        assert record["lease_end_ms"] > time.time() * 1000 + 10_000, record
+
+
+# ---- Another user's process --------------------------------------------------
+
+
+def alive_by(what, b, user, *run):
+    """Let @what end a run of ./likesudo, which outlives it."""
+    process = start(
+        user.idem("run", "-k", "k", "--kill-after", "200ms", *run),
+        {"IDEM_STORE": b.idem.store, "IDEM_JOURNAL_DIR": b.file("j"), "HOME": b.path},
+        cwd=b.path,
+    )
+    b.processes.append(process)
+    if what:
+        what(process)
+    return finish(process)
+
+
+def sudo_is_there(process):
+    """Wait until a process of root's works below @process."""
+
+    def found():
+        below = [process.pid]
+        for pid in below:
+            children = children_of(pid)
+            if "sleep" in children.values():
+                return True
+            below += children
+        return False
+
+    until(found, "the helper is at work")
+
+
+def terminated(process):
+    sudo_is_there(process)
+    process.terminate()
+
+
+WAYS = {
+    "max-time": (None, "--max-time", "500ms", "--", "sh", "-c", "./likesudo 20; :"),
+    "SIGTERM": (terminated, "--", "sh", "-c", "./likesudo 20; :"),
+    "75": (None, "--", "sh", "-c", "./likesudo 20 & exit 75"),
+    "0": (None, "--", "sh", "-c", "./likesudo 20 & exit 0"),
+}
+
+
+def at_work(b):
+    """The processes that idem started on the store of @b, or that these have started."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{entry}/environ", "rb") as f:
+                if f"={b.idem.store}\0".encode() in f.read() and not is_gone(entry):
+                    found.append(int(entry))
+    return found
+
+
+def end_as_root(b):
+    """The test may end what the user could not."""
+    for pid in at_work(b):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def another_users(b, way):
+    user = OrdinaryUser(b)
+    try:
+        what, *run = WAYS[way]
+        got = alive_by(what, b, user, *run)
+        is_left_to_its_lease(
+            b, got, "k", b"(sleep)", b"another user (uid 0)", b"say what came of it:"
+        )
+        return got
+    finally:
+        end_as_root(b)
+
+
+@case
+def another_users_by_max_time(b):
+    """A set-uid helper that this user may not signal, at the end of --max-time: 80."""
+    another_users(b, "max-time")
+
+
+@case
+def another_users_by_sigterm(b):
+    """The same at a SIGTERM of the runner."""
+    another_users(b, "SIGTERM")
+
+
+@case
+def another_users_and_a_release(b):
+    """A command that exits with 75 beside such a helper has not released its key."""
+    contains(another_users(b, "75").stderr, b"ended with status 75, but")
+
+
+@case
+def another_users_and_a_success(b):
+    """A command that exits with 0 beside such a helper has not completed its key."""
+    contains(another_users(b, "0").stderr, b"ended with status 0, but")
+
+
+@case
+def ones_own_are_ended(b):
+    """The control: the same helper without the other user's rights is ended, and the
+    end is recorded."""
+    user = OrdinaryUser(b)
+    os.chmod(b.file("as-root"), 0o755)
+    b.write("likesudo", "#!/bin/sh\nexec sleep $1\n")
+    got = alive_by(None, b, user, "--", "sh", "-c", "./likesudo 20 & exit 0")
+    equal((got.status, b.record("k")["status"]), (0, "completed"))
+    contains(got.stderr, b"left processes behind")
+
+
+@case
+def its_supervisor_is_killed_beside_it(b):
+    """The supervisor is killed while such a helper works: the runner cannot end that,
+    and records no death."""
+    user = OrdinaryUser(b)
+
+    def kill_the_supervisor(process):
+        sudo_is_there(process)
+        os.kill(next(iter(children_of(process.pid))), signal.SIGKILL)
+
+    try:
+        got = alive_by(kill_the_supervisor, b, user, "--", "sh", "-c", "./likesudo 20; :")
+        is_left_to_its_lease(b, got, "k", b"another user (uid 0)")
+    finally:
+        end_as_root(b)
+
+
+@case
+def what_proc_hides_is_not_gone(b):
+    """With a /proc that hides other users' processes the helper is seen by nobody, and
+    still the end is not recorded."""
+    user = OrdinaryUser(b)
+    _, *run = WAYS["0"]
+    command = user.idem("run", "-k", "k", "--kill-after", "200ms", *run)
+    remount = "mount -t proc -o hidepid=2 proc /proc || exit 99; exec \"$@\""
+    hidden = ["unshare", "--mount", "sh", "-c", remount, "sh", *command]
+    process = start(hidden, {"IDEM_STORE": b.idem.store, "HOME": b.path}, cwd=b.path)
+    b.processes.append(process)
+    try:
+        got = finish(process)
+        if got.status == 99:
+            skip(f"/proc cannot be mounted here: {got.stderr!r}")
+        equal(got.status, 80)
+        contains(got.stderr, b"which /proc does not show", b"nothing is recorded")
+        equal(b.record("k")["status"], "in_progress")
+    finally:
+        end_as_root(b)
+
+
+# ---- A runner with children of somebody else ---------------------------------
+
+GRANDCHILD = (
+    "(setsid sh -c 'echo $$ > pid; while :; do echo effect >> ledger; sleep 0.05; done') & wait"
+)
+
+
+@contextlib.contextmanager
+def with_a_foreign_child(b):
+    """A runner that a shell with a child became: (runner, its guard, the supervisor,
+    that child)."""
+    words = " ".join([*RERUN, "--lease 60s --fingerprint none"])
+    line = f"sleep 60 >&- 2>&- & echo $! > foreign; exec {PROGRAM} run -k k {words} -- sh -c \"$0\""
+    runner = start(["sh", "-c", line, GRANDCHILD], {"IDEM_STORE": b.idem.store}, cwd=b.path)
+    b.processes.append(runner)
+    work = b.await_pid()
+    foreign = int(b.read("foreign"))
+    names = {name: pid for pid, name in children_of(runner.pid).items()}
+    guard = names["idem-guard"]
+    supervisor = next(iter(children_of(guard)))
+    try:
+        yield runner, guard, supervisor, foreign
+    finally:
+        for pid in (foreign, work):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@case
+def a_foreign_child_is_no_excuse(b):
+    """The supervisor of a runner that has a child of its shell's is killed: all of the
+    work is ended before the next run starts, and that child is left alone."""
+    with with_a_foreign_child(b) as (runner, _, supervisor, foreign):
+        os.kill(supervisor, signal.SIGKILL)
+        equal(finish(runner).status, 128 + signal.SIGKILL)
+        assert is_gone(b.await_pid()) and not is_gone(foreign)
+        before = b.effects()
+        got = b.run("k", "echo takeover $IDEM_TAKEOVER", *RERUN, "--fingerprint", "none")
+        equal((got.status, got.stdout), (0, b"takeover 1\n"))
+        equal(b.effects(), before)
+
+
+@case
+def without_its_guard_nothing_is_proved(b):
+    """The control: with the guard killed too, the work goes on, and its key stays
+    claimed until the lease ends."""
+    with with_a_foreign_child(b) as (runner, guard, supervisor, _):
+        os.kill(guard, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
+        got = finish(runner)
+        equal(got.status, 80)
+        contains(got.stderr, b"may be alive", b"nothing is recorded")
+        assert not is_gone(b.await_pid())
+        equal(b.run("k", "true", *RERUN, "--fingerprint", "none").status, 75)
+
+
+@case
+def a_runner_with_a_guard_works_as_any(b):
+    """With a foreign child a run is recorded and replayed, and a killed runner is told
+    of by its supervisor."""
+    line = f"sleep 60 >&- 2>&- & exec {PROGRAM} run -k a -- sh -c 'echo effect >> ledger; exit 3'"
+    for _ in range(2):
+        done = start(["sh", "-c", line], {"IDEM_STORE": b.idem.store}, cwd=b.path)
+        b.processes.append(done)
+        equal((done.wait(60), b.effects()), (3, 1))
+    with with_a_foreign_child(b) as (runner, guard, supervisor, _):
+        runner.kill()
+        runner.wait()
+        until(lambda: is_gone(supervisor) and is_gone(guard), "both have ended")
+        assert is_gone(b.await_pid())
+        got = b.run("k", "echo takeover $IDEM_TAKEOVER", *RERUN, "--fingerprint", "none")
+        equal((got.status, got.stdout), (0, b"takeover 1\n"))
+
+
+# ---- Work that tries to get away ---------------------------------------------
+
+SUBREAPER = (
+    "import ctypes, os, time\n"
+    "ctypes.CDLL(None).prctl(36, 1)\n"
+    "if os.fork() == 0:\n"
+    "    os.setsid()\n"
+    "    if os.fork() == 0:\n"
+    "        open('pid', 'w').write(f'{os.getpid()}\\n')\n"
+    "        time.sleep(60)\n"
+    "    os._exit(0)\n"
+    "os.wait()\n"
+    "time.sleep(60)\n"
+)
+
+
+def runs_away(b, key, *command):
+    """The work of @command is gone when its end is on record."""
+    limits = ("--max-time", "3s", "--kill-after", "100ms")
+    runner = b.start("run", "-k", key, *RERUN, *limits, "--", *command)
+    b.await_pid()
+    os.unlink(b.file("pid"))
+    equal(len(at_work(b)) > 1, True)
+    assert finish(runner).status in (128 + signal.SIGTERM, 128 + signal.SIGKILL)
+    equal(at_work(b), [])
+    assert b.record(key)["lease_end_ms"] <= time.time() * 1000
+
+
+@case
+def who_runs_away_is_ended(b):
+    """Work below a subreaper of its own, and in a PID namespace of its own, is ended
+    before its end is recorded."""
+    runs_away(b, "subreaper", sys.executable, "-c", SUBREAPER)
+    new = ("unshare", "--fork", "--pid")
+    if subprocess.run([*new, "true"], capture_output=True, check=False).returncode:
+        skip("no PID namespace here")
+    runs_away(b, "namespace", *new, "sh", "-c", "sleep 60 & echo $$ > pid; exec sleep 60")
+
+
+# ---- What is said falsely ----------------------------------------------------
+
+
+@case
+def a_runner_that_hears_late_accuses_nobody(b):
+    """A runner that waits for its store when its command ends does not say that this
+    left processes behind."""
+    runner = b.start_run("k", "echo $$ > pid; read x < gate; exit 3")
+    child = b.await_pid()
+    runner.send_signal(signal.SIGSTOP)
+    b.open_gate()
+    until(lambda: is_gone(child), "the command has ended")
+    time.sleep(0.5)
+    runner.send_signal(signal.SIGCONT)
+    equal(finish(runner), (3, b"", b""))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Patches that plant a defect, and what the lines above their diff say.
+
+    One sentence that says the defect.
+    Tests: core/decide_begin
+    --- a/src/core/decide_begin.c
+    ...
+
+The lines with a colon differ by the user: tests/sim/mutants.py, tests/fuzz/fuzz.py
+and tools/mutants each document their own.
+"""
+
+import re
+import subprocess
+
+_DIFF = re.compile(r"^(?:diff |--- )", re.M)
+_FIELD = re.compile(r"^([A-Z][a-z]+): (.+(?:\n .+)*)$", re.M)
+
+
+def head(patch):
+    """Return what stands above the diff of @patch, a path."""
+    return _DIFF.split(patch.read_text(encoding="utf-8"), maxsplit=1)[0]
+
+
+def fields(patch):
+    """Return {name: value} of the lines "Name: value" above the diff; a line that
+    begins with a space continues the one before it."""
+    found = _FIELD.findall(head(patch))
+    return {name: " ".join(value.split()) for name, value in found}
+
+
+def sentence(patch):
+    """Return what is wrong with the tree once @patch is applied."""
+    return " ".join(_FIELD.sub("", head(patch)).split())
+
+
+def names(patch):
+    """Return the files that @patch changes."""
+    return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.M)
+
+
+def apply(patch, tree):
+    """Apply @patch to @tree; return why it does not apply, or None."""
+    command = ["patch", "-p1", "--batch", "--silent", "--no-backup-if-mismatch"]
+    command += ["-r", "-", "-d", tree, "-i", patch]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip() if done.returncode else None

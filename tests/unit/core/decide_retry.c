@@ -1,0 +1,555 @@
+/* What "run it again" means: said by an owner, wished by a person, and for whoever
+ * comes next. */
+#include "core/decide.h"
+#include "sample.h"
+#include "test.h"
+
+static struct idem_op retry(void)
+{
+    struct idem_op op = sample_end();
+
+    memset(&op.u.end, 0, sizeof(op.u.end));
+    op.u.end.status = IDEM_STATUS_RETRY;
+    op.u.end.text = idem_str("the bank was away");
+    return op;
+}
+
+static struct idem_op reopening(void)
+{
+    struct idem_op op = sample_resolve();
+
+    op.u.resolve.outcome.status = IDEM_STATUS_RETRY;
+    op.u.resolve.outcome.text = idem_str("the key file was missing");
+    return op;
+}
+
+static struct idem_decision begin_at(const struct idem_record *found,
+                                     const struct idem_op *op, int64_t ms)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    now.store_ms += ms;
+    now.boot_ms += ms;
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_begin(found, op, &now, &decision);
+    assert_code(IDEM_OK, decision.code);
+    return decision;
+}
+
+static struct idem_decision end(const struct idem_record *found,
+                                const struct idem_op *op)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_end(found, op, &now, &decision);
+    return decision;
+}
+
+static struct idem_decision resolve(const struct idem_record *found,
+                                    const struct idem_op *op)
+{
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    memset(&decision, 0x5a, sizeof(decision));
+    idem_decide_resolve(found, op, &now, &decision);
+    return decision;
+}
+
+/* ---- An owner says so ---- */
+
+/* The attempt is over and told of; the operation is in progress, with a lease that
+ * any program finds over, and the retention of its policy. */
+TEST(retry, writesTheMark)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = retry();
+    struct idem_record want = found;
+    struct idem_decision decision;
+
+    found.attempts = want.attempts = 3;
+    found.note = idem_str("an old note");
+    want.retry = true;
+    want.retried = 1;
+    want.ended_ms = NOW_MS;
+    want.note = idem_str("the bank was away");
+    want.lease_end_ms = NOW_MS - 5000;
+    want.lease_end_boot_ms = NOW_BOOT_MS;
+    decision = end(&found, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_true(decision.set_result);
+    assert_same_record(&decision.next, &want);
+
+    found.on_expired_lease = IDEM_RERUN;
+    assert_int_equal(end(&found, &op).next.expires_ms, NOW_MS + 3600000);
+}
+
+/* The next caller starts at once, as a takeover, whatever the two policies, the cap
+ * and the clocks say. */
+TEST(retry, isRunAgainAtOnce)
+{
+    static const enum idem_on_expired_lease policies[] = {IDEM_RERUN,
+                                                          IDEM_HOLD};
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < 2; i++) {
+        for (j = 0; j < 2; j++) {
+            struct idem_record found = sample_retry();
+            struct idem_op op = sample_begin();
+            struct idem_decision decision;
+
+            found.on_expired_lease = policies[i];
+            found.attempts = 5;
+            op.u.begin.on_expired_lease = policies[j];
+            /* Another boot, whose clock has not come as far. */
+            memset(found.boot_id, 'B', sizeof(found.boot_id));
+            found.lease_end_ms = NOW_MS + 400;
+            decision = begin_at(&found, &op, 0);
+            assert_int_equal(decision.verdict, IDEM_STARTED);
+            assert_true(decision.takeover);
+            assert_int_equal(decision.next.fence, 42);
+            assert_int_equal(decision.next.attempts, 6);
+            assert_int_equal(decision.next.retried, 1);
+            assert_false(decision.next.retry);
+            assert_int_equal(decision.next.ended_ms, 0);
+            assert_text(decision.next.note, "");
+            assert_int_equal(decision.next.on_expired_lease, policies[j]);
+            assert_int_equal(decision.next.history_len, 1);
+            assert_int_equal(decision.next.history[0].end, IDEM_PAST_RETRIED);
+            assert_int_equal(decision.next.history[0].ended_ms, NOW_MS - 5000);
+            assert_text(decision.next.history[0].owner, "host/1");
+        }
+    }
+}
+
+/* It is the same operation: another request is a mismatch, and a record without
+ * fingerprint does not get one. */
+TEST(retry, keepsTheFingerprint)
+{
+    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct idem_record found = sample_retry();
+    struct idem_op op = sample_begin();
+
+    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
+    assert_int_equal(begin_at(&found, &op, 0).next.fingerprint.len, 0);
+    found.fingerprint =
+        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
+    assert_int_equal(begin_at(&found, &op, 0).verdict, IDEM_MISMATCH);
+}
+
+/* Attempts that said so are told, and do not count towards the cap. */
+TEST(retry, isNotCapped)
+{
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&found, 0);
+    found.attempts = 7;
+    found.retried = 3;
+    decision = begin_at(&found, &op, 0); /* Four of five. */
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+    found.retried = 2;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_FAILED);
+    /* The text of a decision that was copied lies in its note. */
+    assert_string_equal(decision.note, "gave up after 5 attempts");
+}
+
+/* A waiter is told to begin again and starts nothing; a late copy of the claim is
+ * not told that its attempt is at work. */
+TEST(retry, isNoStartForThoseWhoDoNotAsk)
+{
+    struct idem_record found = sample_retry();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+
+    op.u.begin.join_fence = found.fence;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.lease_left_ms, 0);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+
+    op = sample_begin();
+    memcpy(op.nonce, found.nonce, sizeof(op.nonce));
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+}
+
+/* Nothing that its attempt says later counts. */
+TEST(retry, isTheLastWord)
+{
+    struct idem_record found = sample_retry();
+    struct idem_now now = sample_now();
+    struct idem_op op = retry();
+    struct idem_decision decision;
+
+    op.u.renew.lease_ms = 60000;
+    idem_decide_renew(&found, &op, &now, &decision);
+    assert_code(IDEM_ELOST, decision.code);
+    idem_decide_expire(&found, &op, &now, &decision);
+    assert_code(IDEM_ELOST, decision.code);
+    assert_non_null(strstr(decision.text, "retry"));
+}
+
+/* It is late past the time when it was expected, and not because its lease is
+ * over; under rerun it expires like one whose lease ended. */
+TEST(retry, isLateWhenItWasExpected)
+{
+    struct idem_record found = sample_retry();
+    struct idem_now now = sample_now();
+
+    assert_false(idem_decide_overdue(&found, &now));
+    found.expected_ms = NOW_MS;
+    assert_false(idem_decide_overdue(&found, &now));
+    found.expected_ms = NOW_MS - 1;
+    assert_true(idem_decide_overdue(&found, &now));
+    found.retry = false;
+    found.expected_ms = 0;
+    assert_true(idem_decide_overdue(&found, &now));
+}
+
+/* After a restore from a copy nobody knows what became of it meanwhile. */
+TEST(retry, isUnknownAfterARestore)
+{
+    static const uint8_t nonce[16] = "restored";
+    struct idem_record found = sample_retry();
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    idem_decide_restored(&found, nonce, idem_str("put back"), &now, &decision);
+    assert_int_equal(decision.next.status, IDEM_STATUS_UNKNOWN);
+    assert_false(decision.next.retry);
+}
+
+/* ---- A person wishes it ---- */
+
+/* What may be reopened. */
+TEST(reopen, followsTheTable)
+{
+    static const struct {
+        enum idem_status status;
+        int64_t left_ms;
+        int code;
+    } rows[] = {
+        {IDEM_STATUS_COMPLETED, 0, IDEM_OK},
+        {IDEM_STATUS_FAILED, 0, IDEM_OK},
+        {IDEM_STATUS_UNKNOWN, 0, IDEM_OK},
+        {IDEM_STATUS_RELEASED, 0, IDEM_EINVALID},
+        {IDEM_STATUS_RETRY, 0, IDEM_EINVALID},
+        {IDEM_STATUS_IN_PROGRESS, 0, IDEM_OK},
+        {IDEM_STATUS_IN_PROGRESS, 1, IDEM_EINVALID},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_record found = sample_ended(rows[i].status, 3600000);
+        struct idem_op op = reopening();
+        struct idem_decision decision;
+
+        sample_lease(&found, rows[i].left_ms);
+        decision = resolve(&found, &op);
+        if (decision.code != rows[i].code) {
+            fail_with("row %zu: %s", i, idem_error_name(decision.code));
+        }
+        assert_int_equal(decision.change, decision.code == 0
+                                              ? IDEM_CHANGE_REPLACE
+                                              : IDEM_CHANGE_NONE);
+    }
+}
+
+/* Its result is gone and its fingerprint too, it never expires, nobody owns it,
+ * none of its attempts counts, and the history tells who did it, when, and to
+ * what. */
+TEST(reopen, writesTheMark)
+{
+    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 3600000);
+    struct idem_op op = reopening();
+    struct idem_decision decision;
+    const struct idem_record *next = &decision.next;
+
+    found.on_expired_lease = IDEM_RERUN;
+    found.attempts = 4;
+    found.expected_ms = found.started_ms + 7000;
+    found.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
+    decision = resolve(&found, &op);
+    assert_true(decision.set_result);
+    assert_int_equal(idem_record_status(next), IDEM_STATUS_RETRY);
+    assert_int_equal(next->result_len, 0);
+    assert_int_equal(next->result.meta.len, 0);
+    assert_int_equal(next->fingerprint.len, 0);
+    assert_int_equal(next->fence, 41);
+    assert_int_equal(next->retried, 4);
+    assert_int_equal(next->expires_ms, IDEM_NEVER);
+    assert_int_equal(next->ended_ms, NOW_MS);
+    assert_int_equal(next->expected_ms, NOW_MS + 7000);
+    assert_memory_equal(next->nonce, op.nonce, sizeof(op.nonce));
+    assert_text(next->note, "the key file was missing");
+    assert_int_equal(next->history_len, 1);
+    assert_text(next->history[0].owner, "ann");
+    assert_int_equal(next->history[0].end, IDEM_PAST_REOPENED);
+    assert_int_equal(next->history[0].was, IDEM_STATUS_COMPLETED);
+    assert_int_equal(next->history[0].ended_ms, NOW_MS);
+}
+
+/* The first to come starts as a takeover, with its own fingerprint; the attempt
+ * that was reopened is told of once. */
+TEST(reopen, isRunAgainByAnyRequest)
+{
+    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct idem_record found = sample_ended(IDEM_STATUS_FAILED, 0);
+    struct idem_op op = reopening();
+    struct idem_record reopened;
+    struct idem_decision decision;
+
+    found.fingerprint =
+        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
+    reopened = resolve(&found, &op).next;
+    op = sample_begin();
+    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
+    decision = begin_at(&reopened, &op, 3650 * 86400000L);
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+    assert_true(decision.takeover);
+    assert_int_equal(decision.next.fence, 42);
+    assert_int_equal(decision.next.attempts, 2);
+    assert_int_equal(decision.next.history_len, 1);
+    assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
+}
+
+/* The same person may ask twice; another is told that it is done; it is about the
+ * attempt that was seen, and of a record that is there. */
+TEST(reopen, isAboutWhatWasSeen)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_COMPLETED, 6000);
+    struct idem_op op = reopening();
+    struct idem_record next = resolve(&found, &op).next;
+    struct idem_decision decision;
+
+    assert_int_equal(resolve(&next, &op).change, IDEM_CHANGE_NONE);
+    op.nonce[0] ^= 1;
+    decision = resolve(&next, &op);
+    assert_code(IDEM_OK, decision.code);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+    op.u.resolve.who = idem_str("bob");
+    assert_code(IDEM_EINVALID, resolve(&next, &op).code);
+    op.fence++;
+    assert_code(IDEM_ELOST, resolve(&found, &op).code);
+    op.fence--;
+    assert_code(IDEM_ENOTFOUND, resolve(NULL, &op).code);
+    found.expires_ms = NOW_MS;
+    assert_code(IDEM_ENOTFOUND, resolve(&found, &op).code);
+}
+
+/* ---- What may have happened ---- */
+
+/* @found, released by its owner at sample_now(). */
+static struct idem_record released(const struct idem_record *found)
+{
+    struct idem_op op = sample_end();
+
+    memset(&op.u.end, 0, sizeof(op.u.end));
+    op.fence = found->fence;
+    memcpy(op.nonce, found->nonce, sizeof(op.nonce));
+    op.u.end.status = IDEM_STATUS_RELEASED;
+    return end(found, &op).next;
+}
+
+/* That an attempt may have done the work is remembered for the longest retention of
+ * the life, whatever came after it: here it asked for 30 days, and the next one,
+ * for two hours, did nothing. Without a doubt a release is forgotten in a day. */
+TEST(doubt, outlivesARelease)
+{
+    const int64_t day_ms = 86400000;
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+    struct idem_record next;
+
+    found.retention_ms = 30 * day_ms;
+    assert_int_equal(released(&found).expires_ms, NOW_MS + day_ms);
+
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&found, 0);
+    op.u.begin.retention_ms = 7200000;
+    next = begin_at(&found, &op, 0).next;
+    assert_true(next.retention_ms == 30 * day_ms);
+    assert_int_equal(next.in_doubt, 41);
+    next = released(&next);
+    assert_true(next.expires_ms == NOW_MS + 30 * day_ms);
+    op.nonce[0] ^= 1;
+    assert_true(begin_at(&next, &op, 30 * day_ms - 1).takeover);
+    assert_false(begin_at(&next, &op, 30 * day_ms).takeover);
+
+    found.retention_ms = op.u.begin.retention_ms;
+    next = begin_at(&found, &op, 0).next;
+    next = released(&next);
+    assert_int_equal(next.expires_ms, NOW_MS + day_ms);
+}
+
+/* It does not hang on the history, which holds eight, and a person ends it. */
+TEST(doubt, outlivesTheHistory)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    struct idem_op op = sample_begin();
+    struct idem_op resolved = sample_resolve();
+    struct idem_record next;
+    size_t i;
+
+    found.history_len = IDEM_HISTORY_MAX;
+    for (i = 0; i < IDEM_HISTORY_MAX; i++) {
+        found.history[i].fence = 40 - i;
+        found.history[i].end = IDEM_PAST_RELEASED;
+    }
+    assert_false(begin_at(&found, &op, 0).takeover);
+    found.in_doubt = 12;
+    next = begin_at(&found, &op, 0).next;
+    assert_true(begin_at(&found, &op, 0).takeover);
+
+    next.status = IDEM_STATUS_UNKNOWN;
+    resolved.fence = next.fence;
+    next = resolve(&next, &resolved).next;
+    assert_int_equal(next.in_doubt, 0);
+    next = released(&next);
+    next.status = IDEM_STATUS_RELEASED;
+    memset(op.nonce, 'q', sizeof(op.nonce));
+    assert_false(begin_at(&next, &op, 0).takeover);
+}
+
+/* An older program that records a person's decision keeps the field: what is older
+ * than the decision no longer counts. */
+TEST(doubt, endsWithADecisionOfAnOlderProgram)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    struct idem_op op = sample_begin();
+
+    found.in_doubt = 40;
+    found.history_len = 1;
+    found.history[0].fence = 41;
+    found.history[0].end = IDEM_PAST_RESOLVED;
+    assert_false(begin_at(&found, &op, 0).takeover);
+    found.in_doubt = 42;
+    assert_true(begin_at(&found, &op, 0).takeover);
+}
+
+/* A copy that is imported over what was released brings no doubt to an end, unless
+ * it knows of that attempt. */
+TEST(doubt, outlivesAnImport)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 9000000);
+    struct idem_record record = sample_ended(IDEM_STATUS_RELEASED, 60000);
+    struct idem_op op = {.verb = IDEM_OP_IMPORT, .u.import.record = &record};
+    struct idem_now now = sample_now();
+    struct idem_decision decision;
+
+    found.in_doubt = 40;
+    found.retention_ms = 9000000;
+    record.fence = 43;
+    idem_decide_import(&found, &op, &now, &decision);
+    assert_int_equal(decision.next.in_doubt, 40);
+    assert_true(decision.next.expires_ms == found.expires_ms);
+    assert_int_equal(decision.next.retention_ms, 9000000);
+    record.history_len = 1;
+    record.history[0].fence = 41;
+    record.history[0].end = IDEM_PAST_RESOLVED;
+    idem_decide_import(&found, &op, &now, &decision);
+    assert_int_equal(decision.next.in_doubt, 0);
+    assert_true(decision.next.expires_ms == record.expires_ms);
+}
+
+/* ---- Clocks ---- */
+
+/* A lease that no right clock can have written is made shorter for its owner, and
+ * nobody starts; one that is only as far off as clocks may be is left alone. */
+TEST(lease, isBounded)
+{
+    const int64_t bound_ms = NOW_MS + 1800000 + 60000;
+    struct idem_record found = sample_record();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+
+    found.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    found.boot_id[0] = 'B';
+    found.lease_end_ms = bound_ms;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.change, IDEM_CHANGE_NONE);
+
+    found.lease_end_ms = NOW_MS + 365 * 86400000L;
+    decision = begin_at(&found, &op, 0);
+    assert_int_equal(decision.verdict, IDEM_BUSY);
+    assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
+    assert_true(decision.next.lease_end_ms == bound_ms);
+    assert_true(decision.next.expires_ms == bound_ms + 3600000);
+    assert_true(decision.lease_left_ms == bound_ms + 5000 - NOW_MS);
+    assert_int_equal(decision.next.fence, found.fence);
+    assert_memory_equal(decision.next.nonce, found.nonce, 16);
+    assert_int_equal(begin_at(&decision.next, &op, 0).change, IDEM_CHANGE_NONE);
+
+    found.boot_id[0] = 'A'; /* Here the boot clock is right all the same. */
+    assert_int_equal(begin_at(&found, &op, 0).change, IDEM_CHANGE_NONE);
+    found.boot_id[0] = 'B';
+    found.lease_ms = IDEM_NEVER; /* Its length is not known. */
+    assert_int_equal(begin_at(&found, &op, 0).change, IDEM_CHANGE_NONE);
+}
+
+/* The owner renews as ever, and its renewal mends the end, too. An end that stays
+ * because it was asked for stays with its length, so nobody takes it for wrong. */
+TEST(lease, isMendedByARenewal)
+{
+    struct idem_record found = sample_record();
+    struct idem_now now = sample_now();
+    struct idem_op op = retry();
+    struct idem_decision decision;
+
+    found.lease_end_ms = NOW_MS + 365 * 86400000L;
+    op.u.renew.lease_ms = 60000;
+    idem_decide_renew(&found, &op, &now, &decision);
+    assert_true(decision.next.lease_end_ms == NOW_MS + 1800000 + 60000);
+
+    found.lease_ms = 86400000;
+    sample_lease(&found, 86400000);
+    op.u.renew.lease_ms = 2000;
+    idem_decide_renew(&found, &op, &now, &decision);
+    assert_true(decision.next.lease_end_ms == NOW_MS + 86400000);
+    assert_int_equal(decision.next.lease_ms, 86400000);
+}
+
+/* Hosts do not agree on the time: no time of a record goes behind an earlier one,
+ * in the record or in its history. */
+TEST(times, neverGoBack)
+{
+    struct idem_record found = sample_retry();
+    struct idem_op op = sample_begin();
+    struct idem_record next;
+    struct idem_record record = sample_record();
+    struct idem_op done = sample_end();
+
+    record.created_ms = record.started_ms = NOW_MS + 300;
+    next = end(&record, &done).next;
+    assert_int_equal(next.ended_ms, NOW_MS + 300);
+    done = retry();
+    next = end(&record, &done).next;
+    assert_int_equal(next.ended_ms, NOW_MS + 300);
+
+    found.ended_ms = NOW_MS + 300;
+    next = begin_at(&found, &op, 0).next;
+    assert_int_equal(next.history[0].ended_ms, NOW_MS + 300);
+    assert_int_equal(next.started_ms, NOW_MS + 300);
+
+    record.on_expired_lease = op.u.begin.on_expired_lease = IDEM_RERUN;
+    sample_lease(&record, 0);
+    next = begin_at(&record, &op, 0).next;
+    assert_int_equal(next.history[0].ended_ms, NOW_MS + 300);
+    assert_int_equal(next.started_ms, NOW_MS + 300);
+
+    found = sample_ended(IDEM_STATUS_RELEASED, 3600000);
+    found.ended_ms = NOW_MS + 300;
+    next = begin_at(&found, &op, 0).next;
+    assert_int_equal(next.started_ms, NOW_MS + 300);
+}

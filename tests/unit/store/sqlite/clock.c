@@ -1,0 +1,269 @@
+/* A wall clock that is ahead at a boot, and the way back. */
+#include "host.h"
+#include "temp.h"
+#include "test.h"
+
+#include <idem/sqlite.h>
+#include <sqlite3.h>
+
+#define HOUR_MS (INT64_C(3600) * 1000)
+#define DAY_MS (24 * HOUR_MS)
+
+struct shop {
+    struct host host;
+    const char *path;
+    struct idem_store *store;
+};
+
+static void open_shop(struct shop *shop)
+{
+    struct idem_open_options options = host_options(&shop->host, false);
+
+    assert_ok(idem_sqlite_open(shop->path, &options, &shop->store, &why));
+}
+
+static void close_shop(struct shop *shop)
+{
+    idem_close(shop->store);
+    shop->store = NULL;
+}
+
+static void make_shop(struct shop *shop)
+{
+    memset(shop, 0, sizeof(*shop));
+    shop->path = temp_path("clock.db");
+    host_init(&shop->host);
+    open_shop(shop);
+}
+
+/* Boots with a clock that is @off_ms off, and opens the store. */
+static void boot(struct shop *shop, int64_t off_ms, bool unsynchronised)
+{
+    close_shop(shop);
+    host_reboot(&shop->host, 60000);
+    host_set_wall(&shop->host, shop->host.true_ms + off_ms);
+    shop->host.unsynchronised = unsynchronised;
+    open_shop(shop);
+}
+
+static struct idem_attempt *begin(struct shop *shop, const char *key,
+                                  enum idem_verdict want)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_RERUN;
+    request.lease_ms = 60000;
+    request.retention_ms = 2 * DAY_MS;
+    assert_ok(idem_begin(shop->store, &request, &attempt, &why));
+    if (attempt->verdict != want) {
+        fail_with("%s: %s", key, idem_verdict_name(attempt->verdict));
+    }
+    return attempt;
+}
+
+static void expect(struct shop *shop, const char *key, enum idem_verdict want)
+{
+    idem_attempt_destroy(begin(shop, key, want));
+}
+
+static void complete(struct shop *shop, const char *key)
+{
+    struct idem_attempt *attempt = begin(shop, key, IDEM_STARTED);
+
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+}
+
+static uint64_t purge(struct shop *shop)
+{
+    uint64_t purged = 0;
+
+    assert_ok(idem_purge(shop->store, /* max= */ 1000, &purged, &why));
+    return purged;
+}
+
+/* Three days ahead at a boot, and nothing says that it is right: two days of
+ * retention are not over. Nor are they when it is right again. */
+TEST(ahead, expiresNothing)
+{
+    struct shop shop;
+    int64_t jump_ms = 0;
+    int64_t doubt_ms = 0;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    boot(&shop, 3 * DAY_MS, true);
+    expect(&shop, "order", IDEM_REPLAY);
+    complete(&shop, "of this boot");
+    assert_int_equal(purge(&shop), 0);
+    assert_ok(idem_sqlite_clock(shop.store, &jump_ms, &doubt_ms, &why));
+    assert_true(jump_ms > 3 * DAY_MS && doubt_ms == jump_ms);
+    boot(&shop, 0, false);
+    expect(&shop, "order", IDEM_REPLAY);
+    expect(&shop, "of this boot", IDEM_REPLAY);
+    assert_ok(idem_sqlite_clock(shop.store, &jump_ms, &doubt_ms, &why));
+    assert_true(jump_ms < HOUR_MS && doubt_ms == 0);
+    host_pass(&shop.host, 2 * DAY_MS);
+    expect(&shop, "order", IDEM_STARTED);
+    close_shop(&shop);
+}
+
+/* The control: the same of a clock that is said to be right. */
+TEST(ahead, isBelievedWhereItIsSynchronised)
+{
+    struct shop shop;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    boot(&shop, 3 * DAY_MS, false);
+    expect(&shop, "order", IDEM_STARTED);
+    close_shop(&shop);
+}
+
+/* In the same boot: once the clock is synchronised, and right. */
+TEST(ahead, isPutRightWithinTheBoot)
+{
+    struct shop shop;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    boot(&shop, 3 * DAY_MS, true);
+    complete(&shop, "early");
+    host_set_wall(&shop.host, shop.host.true_ms);
+    shop.host.unsynchronised = false;
+    complete(&shop, "late");
+    close_shop(&shop);
+    open_shop(&shop);
+    expect(&shop, "order", IDEM_REPLAY);
+    host_pass(&shop.host, DAY_MS);
+    expect(&shop, "order", IDEM_REPLAY);
+    expect(&shop, "early", IDEM_REPLAY);
+    host_pass(&shop.host, DAY_MS + 1000);
+    expect(&shop, "order", IDEM_STARTED);
+    expect(&shop, "late", IDEM_STARTED);
+    expect(&shop, "early", IDEM_REPLAY);
+    close_shop(&shop);
+}
+
+/* Nothing ever keeps this clock right: after as much boot time as it went on, it is
+ * believed. */
+TEST(ahead, isBelievedInTheEnd)
+{
+    struct shop shop;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    boot(&shop, DAY_MS, true);
+    host_pass(&shop.host, DAY_MS);
+    expect(&shop, "order", IDEM_REPLAY);
+    host_pass(&shop.host, 60000);
+    expect(&shop, "order", IDEM_STARTED);
+    close_shop(&shop);
+}
+
+static int64_t far_ahead(struct shop *shop)
+{
+    boot(shop, 20 * 365 * DAY_MS, false);
+    return shop->host.wall_ms;
+}
+
+static void set_clock(struct shop *shop, int64_t *ret_from, int64_t *ret_to)
+{
+    struct idem_open_options options = host_options(&shop->host, false);
+
+    close_shop(shop);
+    assert_ok(
+        idem_sqlite_set_clock(shop->path, &options, ret_from, ret_to, &why));
+    open_shop(shop);
+}
+
+/* Store time ran ahead for good; set back, it is right, fences go on, a lease is a
+ * lease from now, and what is done stays done for its retention. */
+TEST(setClock, leadsBack)
+{
+    struct shop shop;
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_attempt *open;
+    struct idem_attempt *other;
+    int64_t ahead_ms;
+    uint64_t fence;
+    int64_t from;
+    int64_t to;
+
+    make_shop(&shop);
+    ahead_ms = far_ahead(&shop);
+    complete(&shop, "done");
+    open = begin(&shop, "left", IDEM_STARTED);
+    fence = open->fence;
+    assert_true(fence >= (uint64_t)ahead_ms);
+    boot(&shop, 0, false); /* For good: it does not come back by itself. */
+    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_true(info.known_ms >= ahead_ms);
+
+    set_clock(&shop, &from, &to);
+    assert_true(from >= ahead_ms);
+    assert_int_equal(to, shop.host.wall_ms);
+    assert_ok(idem_sqlite_inspect(shop.store, &info, &why));
+    assert_int_equal(info.known_ms, to);
+    assert_false(info.is_copy);
+
+    expect(&shop, "done", IDEM_REPLAY);
+    expect(&shop, "left", IDEM_BUSY);
+    host_pass(&shop.host, 66000);
+    other = begin(&shop, "left", IDEM_STARTED);
+    assert_true(other->takeover && other->fence > fence);
+    idem_attempt_destroy(other);
+    other = begin(&shop, "new", IDEM_STARTED);
+    assert_true(other->fence > fence);
+    idem_attempt_destroy(other);
+    host_pass(&shop.host, DAY_MS);
+    expect(&shop, "done", IDEM_REPLAY);
+    host_pass(&shop.host, DAY_MS);
+    expect(&shop, "done", IDEM_STARTED);
+    idem_attempt_destroy(open);
+    close_shop(&shop);
+}
+
+/* It only sets back, and again changes nothing. */
+TEST(setClock, onlySetsBack)
+{
+    struct shop shop;
+    int64_t from;
+    int64_t to;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    host_pass(&shop.host, HOUR_MS);
+    host_set_wall(&shop.host, shop.host.true_ms + 9 * DAY_MS);
+    set_clock(&shop, &from, &to);
+    assert_int_equal(from, to);
+    expect(&shop, "order", IDEM_REPLAY);
+    close_shop(&shop);
+}
+
+/* The clock row of a program that knew no doubt is read, and gets the columns. */
+TEST(open, readsAnOlderClock)
+{
+    struct shop shop;
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_store *store;
+    sqlite3 *db;
+
+    make_shop(&shop);
+    complete(&shop, "order");
+    close_shop(&shop);
+    assert_int_equal(sqlite3_open(shop.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "ALTER TABLE idem_clock DROP COLUMN sure_ms;"
+                                  "ALTER TABLE idem_clock DROP COLUMN jump_ms;"
+                                  "ALTER TABLE idem_clock DROP COLUMN store_id",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_close(db);
+    options = host_options(&shop.host, false);
+    options.flags = IDEM_OPEN_READONLY;
+    assert_ok(idem_sqlite_open(shop.path, &options, &store, &why));
+    idem_close(store);
+}
