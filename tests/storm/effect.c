@@ -1,7 +1,8 @@
 /* The command of an `idem run`: has its effect, and prints its product.
  *
- *     effect LEDGER LEN SLEEP_MS [defiant]
- */
+ *     effect LEDGER LEN SLEEP_MS [defiant|failing]
+ *
+ * One that is defiant ignores SIGTERM; one that fails exits with 3. */
 #include "ledger.h"
 #include "product.h"
 
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
         product == NULL) {
         return 2;
     }
-    if (argc > 4) {
+    if (argc > 4 && strcmp(argv[4], "defiant") == 0) {
         (void)signal(SIGTERM, SIG_IGN);
     }
     ledger_open(argv[1]);
@@ -49,5 +50,5 @@ int main(int argc, char **argv)
     print(product, len);
     (void)usleep((useconds_t)strtoul(argv[3], NULL, 10) * 1000);
     free(product);
-    return 0;
+    return argc > 4 && strcmp(argv[4], "failing") == 0 ? 3 : 0;
 }

@@ -39,11 +39,12 @@ STYLES = {
     "long": ("1400000", "0"),
     "slow": ("200", "900"),
     "defiant": ("200", "2000", "defiant"),
+    "failing": ("200", "0", "failing"),
 }
 
 # How an idem run may end: with the outcome, nothing run, busy, unknown, lost, or
-# as its command was killed.
-STATUSES = {0, 69, 75, 76, 80, 137, 143, -signal.SIGKILL}
+# as its command was killed or failed.
+STATUSES = {0, 3, 69, 75, 76, 80, 137, 143, -signal.SIGKILL}
 
 
 class Keys:
@@ -294,6 +295,12 @@ class Storm:
         """The keeper dies, and then its runner."""
         self.run([("keep/start/tells", 1), *deaths], disturb)
 
+    def retried(self, deaths, disturb=None):
+        """The command fails after its effect, and is to be run again."""
+        key = self.keys.pick("r-run-failing")[0]
+        style = self.chance.choice(("failing", "failing", "short"))
+        self.run(deaths, disturb, style, ("--on-failure", "retry"), key=key)
+
     def kept(self, deaths, disturb=None):
         """The outcome is put into the journal before the store is told."""
         self.run(deaths, disturb, options=("--journal", "always"))
@@ -480,7 +487,8 @@ def signal_all(pids, number):
 # Which scenes come to a point: the first pattern that fits.
 S = Storm
 SCENES = [
-    (r"sqlite/(schema|open|clock)/", [S.first]),
+    (r"sqlite/making/accepted", [S.restored]),
+    (r"sqlite/(schema|open|clock|making)/", [S.first]),
     (r"sqlite/in/tables-made", [S.first_in]),
     (r"sqlite/restore/", [S.restored]),
     (r"sqlite/in/|worker/in/", [S.transaction]),
@@ -502,12 +510,12 @@ SCENES = [
     (r"keep/killed", [S.overdue]),
     (r"keep/(orphaned|told-to-end|alone|obituary/sa)", [S.orphaned]),
     (r"keep/obituary/settle", [S.unsaid]),
-    (r"run/|keep/", [S.run]),
+    (r"run/|keep/", [S.run, S.retried]),
 ]
 AT_RANDOM = [
     *(S.work, S.renew, S.threads, S.batch, S.purge, S.abandon, S.transaction),
     *(S.run, S.run, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
-    *(S.kept, S.kept, S.told),
+    *(S.kept, S.kept, S.told, S.retried, S.retried),
 ]
 
 
