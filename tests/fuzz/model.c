@@ -163,10 +163,14 @@ int model_renew(struct model *m, int owner, int64_t lease_ms, int64_t now_ms)
     if (!is_at_work(m, owner)) {
         return IDEM_ELOST;
     }
-    if (lease_ms != 0) {
+    if (lease_ms == 0) {
+        lease_ms = m->lease_ms;
+    }
+    end_ms = later(now_ms, lease_ms);
+    /* An end that stays was set by the longer lease, and is bounded by it. */
+    if (end_ms > m->lease_end_ms || lease_ms > m->lease_ms) {
         m->lease_ms = lease_ms;
     }
-    end_ms = later(now_ms, m->lease_ms);
     set_lease_end(m, end_ms > m->lease_end_ms ? end_ms : m->lease_end_ms);
     return 0;
 }

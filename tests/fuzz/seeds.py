@@ -124,6 +124,7 @@ def transfer():
 def values():
     texts = "0 1 2s 60000ms 5m 36500d never 12345678901234567890 75,111-113 0-255"
     texts += " 512 64k 8M 1G 17179869183G 18446744073709551616 1.5h +1 0x10 1e9"
+    texts += " 213503982335d"  # 9.5 hours more than 2^64 ms.
     for kind in range(7):
         for text in texts.split():
             yield bytes([kind, 2, 5, 1]) + text.encode()

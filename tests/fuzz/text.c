@@ -1,7 +1,8 @@
-/* How values read, for people and for shells. What is escaped is printable, is not
- * too long, and says no other bytes; what is quoted is, after a shell has read it,
- * what it was; UTF-8 is what Unicode's table of it says; a time that is shown is
- * that time, and a duration that is shown is not more than it is.
+/* How values read, for people and for shells. What is escaped is UTF-8 without
+ * control characters, is not too long, and says no other bytes; what is quoted is,
+ * after a shell has read it, what it was; UTF-8 is what Unicode's table of it says;
+ * a time that is shown is that time, and a duration that is shown is not more than
+ * it is.
  */
 #include "fuzz.h"
 #include "mend.h"
@@ -13,6 +14,41 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* ---- UTF-8 ---- */
+
+/* By what it decodes to. */
+static bool is_utf8(struct idem_slice bytes)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    const uint8_t *p = bytes.base;
+    size_t i = 0;
+
+    while (i < bytes.len) {
+        unsigned more = p[i] < 0x80             ? 0
+                        : (p[i] & 0xe0) == 0xc0 ? 1
+                        : (p[i] & 0xf0) == 0xe0 ? 2
+                        : (p[i] & 0xf8) == 0xf0 ? 3
+                                                : 4;
+        uint32_t c = more == 0 ? p[i] : p[i] & (0x3fu >> more);
+        unsigned k;
+
+        if (more == 4 || more >= bytes.len - i) {
+            return false;
+        }
+        for (k = 1; k <= more; k++) {
+            if ((p[i + k] & 0xc0) != 0x80) {
+                return false;
+            }
+            c = c << 6 | (p[i + k] & 0x3f);
+        }
+        if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) {
+            return false;
+        }
+        i += more + 1;
+    }
+    return true;
+}
+
 /* ---- Escapes ---- */
 
 static size_t unescape(const char *text, uint8_t *buf)
@@ -22,7 +58,7 @@ static size_t unescape(const char *text, uint8_t *buf)
     while (*text != '\0') {
         unsigned byte = (unsigned char)*text;
 
-        must(byte >= ' ' && byte <= '~');
+        must(byte >= ' ' && byte != 0x7f);
         if (byte == '\\') {
             must(sscanf(text, "\\x%2x", &byte) == 1);
             text += 3;
@@ -43,12 +79,13 @@ static void escape(struct idem_slice bytes, size_t size)
 
     must(whole != NULL && part != NULL && back != NULL);
     must(cli_escape(bytes, whole, cap) == whole);
+    must(is_utf8(idem_str(whole)));
     n = unescape(whole, back);
     must(same_bytes(idem_bytes(back, n), bytes));
 
     (void)cli_escape(bytes, part, size);
     n = strlen(part);
-    must(n < size);
+    must(n < size && is_utf8(idem_str(part)));
     if (strcmp(part, whole) != 0) {
         must(n >= 3 && strcmp(part + n - 3, "...") == 0);
         must(strncmp(part, whole, n - 3) == 0 && strlen(whole) >= size);
@@ -142,47 +179,13 @@ static void quote(struct idem_slice bytes)
     must(fclose(f) == 0);
     must(len > 0); /* Or the word would be lost. */
     for (i = 0; i < len; i++) {
-        must(quoted[i] >= ' ' && quoted[i] <= '~');
+        must((unsigned char)quoted[i] >= ' ' && quoted[i] != 0x7f);
     }
+    must(is_utf8(idem_bytes(quoted, len)));
     i = unquote(quoted, len, back);
     must(same_bytes(idem_bytes(back, i), bytes));
     free(quoted);
     free(back);
-}
-
-/* ---- UTF-8 ---- */
-
-/* By what it decodes to. */
-static bool is_utf8(struct idem_slice bytes)
-{
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    const uint8_t *p = bytes.base;
-    size_t i = 0;
-
-    while (i < bytes.len) {
-        unsigned more = p[i] < 0x80             ? 0
-                        : (p[i] & 0xe0) == 0xc0 ? 1
-                        : (p[i] & 0xf0) == 0xe0 ? 2
-                        : (p[i] & 0xf8) == 0xf0 ? 3
-                                                : 4;
-        uint32_t c = more == 0 ? p[i] : p[i] & (0x3fu >> more);
-        unsigned k;
-
-        if (more == 4 || more >= bytes.len - i) {
-            return false;
-        }
-        for (k = 1; k <= more; k++) {
-            if ((p[i + k] & 0xc0) != 0x80) {
-                return false;
-            }
-            c = c << 6 | (p[i + k] & 0x3f);
-        }
-        if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff)) {
-            return false;
-        }
-        i += more + 1;
-    }
-    return true;
 }
 
 /* ---- Times ---- */
