@@ -24,6 +24,7 @@ static int compile(struct idem__lambda_selects *selects,
     if (program == NULL || program[0] == '\0') {
         return 0;
     }
+    options.several = what == IDEM__LAMBDA_FINGERPRINT;
     rc = idem_select_create(program, &options, &selects->programs[what], &why);
     return rc == 0 ? 0
                    : idem__error(error, rc, "%s: %s", names[what], why.text);

@@ -39,16 +39,19 @@ struct idem_select_options {
     uint64_t memory_max; /* Bytes that a run may take. */
     int64_t timeout_ms;  /* That a run may take. */
     bool allow_null;     /* Else null, and [null,null], are errors. */
+    bool several; /* The program may give several values: the output is an array
+                     of them, of one value too. Else several are an error. */
 };
 #define IDEM_SELECT_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_select_options), (size_t)16 * 1024 * 1024,          \
-            (size_t)1024 * 1024, (uint64_t)256 * 1024 * 1024, 2000, false      \
+            (size_t)1024 * 1024, (uint64_t)256 * 1024 * 1024, 2000, false,     \
+            false                                                              \
     }
 
 /* Compiles @program, of at most 64 KiB. @options may be NULL.
  *
- * IDEM_EINVALID  It is no program of jq's; the sentence is jq's. Or an option is
+ * IDEM_EINVALID  It is not a valid jq program; the sentence is jq's. Or an option is
  *                out of range.
  * IDEM_ECONFIG   libjq is not installed, or this libidem was built without it.
  * IDEM_ENOMEM
@@ -58,8 +61,8 @@ int idem_select_create(const char *program,
                        struct idem_select **ret_select,
                        struct idem_error *ret_error);
 
-/* Runs the program over @json. Just one value must come of it: compact JSON, which
- * is valid until the next run or the end of @select.
+/* Runs the program over @json. Just one value must come of it, unless several is
+ * set: compact JSON, which is valid until the next run or the end of @select.
  *
  * Nothing, null, and an array or object with nothing but nulls in it come of an
  * input that lacks what was to be selected, and would give all such inputs one

@@ -73,11 +73,31 @@ static int compile(struct idem_select *select, const char *program,
     /* jq 1.6 leaves it as it found the memory. */
     jq->jq_set_input_cb(select->state, /* callback= */ NULL, /* data= */ NULL);
     if (jq->jq_compile(select->state, program) == 0) {
-        return idem__error(error, IDEM_EINVALID, "it is no program of jq's: %s",
+        return idem__error(error, IDEM_EINVALID, "not a valid jq program: %s",
                            select->complaint[0] == '\0' ? "no reason is given"
                                                         : select->complaint);
     }
     return 0;
+}
+
+/* "." makes [.], so that two values are one. The program by itself was compiled
+ * before: of "a] | [b", which would pass here, nothing is left to be seen. A
+ * comment at its end is over with its line. */
+static int compile_list(struct idem_select *select, const char *program,
+                        struct idem_error *error)
+{
+    size_t size = strlen(program) + sizeof("[\n]");
+    char *list = idem__alloc(size);
+    int rc;
+
+    if (list == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    (void)snprintf(list, size, "[%s\n]", program);
+    select->jq->jq_teardown(&select->state);
+    rc = compile(select, list, error);
+    idem__free(list);
+    return rc;
 }
 
 static bool options_are_good(const struct idem_select_options *o)
@@ -117,6 +137,9 @@ int idem_select_create(const char *program,
     rc = idem__libjq_get(&select->jq, ret_error);
     if (rc == 0) {
         rc = compile(select, program, ret_error);
+    }
+    if (rc == 0 && select->options.several) {
+        rc = compile_list(select, program, ret_error);
     }
     if (rc != 0) {
         idem_select_destroy(select);

@@ -212,7 +212,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
             n = utf8_len(p, r->len - r->at);
         }
         if (n == 0) {
-            return refuse(r, r->at, "it is no UTF-8");
+            return refuse(r, r->at, "not UTF-8");
         }
         idem__buffer_add(out, p, n);
         r->at += n;
@@ -258,7 +258,7 @@ static int read_number(struct reader *r)
         r->at += peek(r) == '+' || peek(r) == '-';
         good = skip_digits(r);
     }
-    return good ? 0 : refuse(r, from, "it is no number of JSON's");
+    return good ? 0 : refuse(r, from, "not a JSON number");
 }
 
 static int read_word(struct reader *r, const char *word)
@@ -266,7 +266,7 @@ static int read_word(struct reader *r, const char *word)
     size_t len = strlen(word);
 
     if (r->len - r->at < len || memcmp(r->text + r->at, word, len) != 0) {
-        return refuse(r, r->at, "it is no value of JSON's");
+        return refuse(r, r->at, "not a JSON value");
     }
     r->at += len;
     return 0;
@@ -424,7 +424,7 @@ static int read_scalar(struct reader *r, uint32_t number,
         if (r->at == r->len) {
             return refuse(r, r->at, "a value is missing");
         }
-        return refuse(r, r->at, "it is no value of JSON's");
+        return refuse(r, r->at, "not a JSON value");
     default:
         *ret_kind = IDEM__TREE_NUMBER;
         return read_number(r);

@@ -240,7 +240,7 @@ def what_has_no_key_of_its_own_is_refused():
         ("python", "1" * 4301, "4300 digits"),
         ("python", "[1,]", "line 1, column 4"),
         ("python", "{'a':1}", "line 1, column 2"),
-        ("python", "NaN", "no number"),
+        ("python", "NaN", "not a JSON number"),
         ("python", "", "a value is missing"),
     ]
     for flavour, event, word in refused:

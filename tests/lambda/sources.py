@@ -546,7 +546,7 @@ def keys_and_scopes_by_jq():
     env = {
         "IDEM_LAMBDA_KEY": ".order.id",
         "IDEM_LAMBDA_SCOPE": ".tenant",
-        "IDEM_LAMBDA_FINGERPRINT": "[.amount]",
+        "IDEM_LAMBDA_FINGERPRINT": ".amount, .currency",
     }
     with Sandbox(OBJECT, env) as box:
         one = {"order": {"id": 12345678901234567890}, "tenant": "t1", "amount": 1}
@@ -554,6 +554,7 @@ def keys_and_scopes_by_jq():
         equal(box.invoke({**one, "sent": "now"}).kind, "response")
         equal(effects(), 1)
         equal(box.invoke({**one, "amount": 2}).type, "Idem.Mismatch")
+        equal(box.invoke({**one, "currency": "EUR"}).type, "Idem.Mismatch")
         equal(box.invoke({**one, "tenant": "t2"}).kind, "response")
         equal(effects(), 2)
         for order in (None, {}, {"id": None}, {"id": [None]}, {"id": ""}, 1):

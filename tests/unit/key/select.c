@@ -52,6 +52,23 @@ TEST(select, givesOneValue)
           "\"more\"");
 }
 
+/* Several values, also of a program with a comment, are an array; one is, too. */
+TEST(select, givesSeveralValues)
+{
+    struct idem_select *select;
+
+    options.several = true;
+    check(".a, .b", "{\"a\": 12.50, \"b\": \"EUR\"}", "[12.50,\"EUR\"]");
+    check(".a # the sum", "{\"a\": [1]}", "[[1]]");
+    check(".[]", "[1, null]", "[1,null]");
+    refuse(".a, .b", "{}", "not there");
+    refuse(".[]", "[]", "selects []");
+    assert_code(IDEM_EINVALID,
+                idem_select_create(".a] | [.b", &options, &select, &why));
+    options.several = false;
+    refuse(".a, .b", "{\"a\": 1, \"b\": 2}", "more than one value");
+}
+
 /* A text is compiled once and runs over many inputs; one that failed before
  * changes nothing. */
 TEST(select, runsManyTimes)
@@ -139,8 +156,8 @@ TEST(select, refusesWhatIsNoProgram)
         {"foo", "foo/0 is not defined"},
         {"$x", "x is not defined"},
         {".a | (1", "syntax error"},
-        {"import \"x\" as x; .", "no program"},
-        {"include \"x\"; .", "no program"},
+        {"import \"x\" as x; .", "not a valid jq program"},
+        {"include \"x\"; .", "not a valid jq program"},
     };
     struct idem_select *select;
     char *large;
