@@ -2,6 +2,7 @@
 #include "claim.h"
 
 #include "cli.h"
+#include "extract.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,34 +34,55 @@ static int check_times(const struct cli_command *command,
                      lease, retention, lease);
 }
 
-int cli_claim_key(const struct cli_command *command,
-                  const struct cli_claim *claim, int argc, char **argv,
-                  struct cli_key_text *ret_key)
+/* How many ways to the key were named. */
+static int count_keys(const struct cli_claim *claim)
 {
-    if (!claim->from_args) {
-        return cli_read_key(command, claim->key, claim->key_file, ret_key);
-    }
-    if (claim->key != NULL || claim->key_file != NULL) {
-        return cli_usage(command,
-                         "give the key once: --key-from-args or --key");
-    }
-    if (argc == 0) {
-        return cli_usage(command, "--key-from-args: there is no command line");
-    }
-    return cli_key_from_args(argc, argv, ret_key);
+    return (claim->key != NULL) + (claim->key_file != NULL) +
+           (claim->key_from != NULL) + claim->from_args;
 }
 
-static int fill_identity(struct cli_request *r,
-                         const struct cli_command *command,
-                         const struct cli_claim *claim, int argc, char **argv)
+/* What can be seen before anything is read. */
+static int check_sources(const struct cli_command *command,
+                         const struct cli_claim *claim, int argc)
 {
-    int status = cli_claim_key(command, claim, argc, argv, &r->key);
+    bool extracts = claim->key_from != NULL || claim->fingerprint_from != NULL;
 
-    if (status != 0) {
-        return status;
+    if (count_keys(claim) > 1) {
+        return cli_usage(command,
+                         "give the key once: --key, --key-file%s or --key-from",
+                         claim->from_args ? ", --key-from-args" : "");
+    }
+    if (claim->from_args && argc == 0) {
+        return cli_usage(command, "--key-from-args: there is no command line");
+    }
+    if (claim->fingerprint != NULL && claim->fingerprint_from != NULL) {
+        return cli_usage(command, "give the fingerprint once: --fingerprint or "
+                                  "--fingerprint-from");
+    }
+    if (extracts && claim->input == NULL) {
+        return cli_usage(command,
+                         "--%s selects from the input: name it with --input "
+                         "@FILE, or --input - for standard input",
+                         claim->key_from != NULL ? "key-from"
+                                                 : "fingerprint-from");
+    }
+    return 0;
+}
+
+static int fill_key(struct cli_request *r, const struct cli_command *command,
+                    const struct cli_claim *claim, int argc, char **argv)
+{
+    int status;
+
+    if (claim->key_from != NULL) {
+        status = cli_extract_key(claim->key_from, r->request.input, &r->key);
+    } else if (claim->from_args) {
+        status = cli_key_from_args(argc, argv, &r->key);
+    } else {
+        status = cli_read_key(command, claim->key, claim->key_file, &r->key);
     }
     r->request.key = idem_bytes(r->key.bytes, r->key.len);
-    return cli_scope(claim->scope, &r->request.scope);
+    return status;
 }
 
 static int fill_input(struct cli_request *r, const struct cli_claim *claim)
@@ -79,15 +101,55 @@ static int fill_input(struct cli_request *r, const struct cli_claim *claim)
     return status;
 }
 
+/* The name of a file in place of its bytes. */
+static bool is_name_of_file(const char *input)
+{
+    return input[0] != '@' && strcmp(input, "-") != 0 &&
+           access(input, F_OK) == 0;
+}
+
+/* Without --key-from the key is known, and a mistake about it found, before
+ * standard input is read. */
+static int fill_key_and_input(struct cli_request *r,
+                              const struct cli_command *command,
+                              const struct cli_claim *claim, int argc,
+                              char **argv)
+{
+    int status = 0;
+
+    if ((claim->key_from != NULL || claim->fingerprint_from != NULL) &&
+        is_name_of_file(claim->input)) {
+        return cli_usage(command,
+                         "--input %s is the text itself; for what the file "
+                         "holds: --input @%s",
+                         claim->input, claim->input);
+    }
+    if (claim->key_from == NULL) {
+        status = fill_key(r, command, claim, argc, argv);
+    }
+    if (status == 0) {
+        status = fill_input(r, claim);
+    }
+    if (status == 0 && claim->key_from != NULL) {
+        status = fill_key(r, command, claim, argc, argv);
+    }
+    return status;
+}
+
 static int fill_fingerprint(struct cli_request *r,
                             const struct cli_claim *claim, int argc,
                             char **argv)
 {
-    bool has;
+    bool has = true;
     int status;
 
-    status = cli_fingerprint(claim->fingerprint, argc, argv, r->request.input,
-                             r->fingerprint, &has);
+    if (claim->fingerprint_from != NULL) {
+        status = cli_fingerprint_from(claim->fingerprint_from, r->request.input,
+                                      r->fingerprint);
+    } else {
+        status = cli_fingerprint(claim->fingerprint, argc, argv,
+                                 r->request.input, r->fingerprint, &has);
+    }
     if (status == 0 && has) {
         r->request.fingerprint =
             idem_bytes(r->fingerprint, sizeof(r->fingerprint));
@@ -121,10 +183,13 @@ int cli_request_init(struct cli_request *ret_request,
     ret_request->request = empty;
     status = check_times(command, claim);
     if (status == 0) {
-        status = fill_identity(ret_request, command, claim, argc, argv);
+        status = check_sources(command, claim, argc);
     }
     if (status == 0) {
-        status = fill_input(ret_request, claim);
+        status = cli_scope(claim->scope, &ret_request->request.scope);
+    }
+    if (status == 0) {
+        status = fill_key_and_input(ret_request, command, claim, argc, argv);
     }
     if (status == 0) {
         status = fill_fingerprint(ret_request, claim, argc, argv);

@@ -13,6 +13,8 @@ struct cli_claim {
     const char *owner;
     const char *fingerprint;
     const char *input;
+    const char *key_from; /* jq programs over the input. */
+    const char *fingerprint_from;
     bool from_args; /* Only run offers it. */
     bool by_caller; /* The owner is the process that called us. */
     int64_t lease_ms;
@@ -90,6 +92,8 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
          .target = &(c)->input,                                                \
          .arg = "WHAT",                                                        \
          .help = "the request, kept for people: TEXT, @FILE or -"},            \
+        CLI_OPTION_KEY_FROM(&(c)->key_from),                                   \
+        CLI_OPTION_FINGERPRINT_FROM(&(c)->fingerprint_from),                   \
         {.name = "wait",                                                       \
          .kind = CLI_DURATION,                                                 \
          .target = &(c)->wait_ms,                                              \
@@ -101,12 +105,6 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
         .target = &(c)->wait_then_run,                                         \
         .help = "start it if that attempt is given up"                         \
     }
-
-/* The key that @claim names; with from_args, that of the command line. 0 or an
- * exit status, after saying why. */
-int cli_claim_key(const struct cli_command *command,
-                  const struct cli_claim *claim, int argc, char **argv,
-                  struct cli_key_text *ret_key);
 
 /* A request that owns what it points to. */
 struct cli_request {

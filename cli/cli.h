@@ -197,6 +197,18 @@ void cli_progress_end(void);
         .help = "read the key from FILE (one newline is cut)"                  \
     }
 
+#define CLI_OPTION_KEY_FROM(to)                                                \
+    {                                                                          \
+        .name = "key-from", .kind = CLI_TEXT, .target = (to), .arg = "JQ",     \
+        .help = "select the key from the input, as a jq program"               \
+    }
+
+#define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
+    {                                                                          \
+        .name = "fingerprint-from", .kind = CLI_TEXT, .target = (to),          \
+        .arg = "JQ", .help = "compare only what this jq program selects of it" \
+    }
+
 #define CLI_OPTION_JSON(to)                                                    \
     {                                                                          \
         .name = "json", .letter = 'j', .kind = CLI_FLAG, .target = (to),       \
@@ -215,7 +227,7 @@ void cli_progress_end(void);
     {                                                                          \
         .name = "kill-after", .kind = CLI_DURATION, .target = (to),            \
         .arg = "TIME", .max = IDEM_DURATION_MAX_MS,                            \
-        .help = "time between SIGTERM and SIGKILL to what must stop (5s)"      \
+        .help = "from SIGTERM to SIGKILL for what must stop (5s)"              \
     }
 
 #define CLI_OPTION_VERBOSE(to)                                                 \

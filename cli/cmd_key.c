@@ -1,26 +1,15 @@
 /* idem key: shows the identity and fingerprint that other commands use. */
+#include "claim.h"
 #include "cli.h"
 #include "flavour.h"
 #include "json.h"
 
 static struct {
-    const char *key;
-    const char *key_file;
-    bool key_from_args;
-    const char *scope;
-    const char *fingerprint;
+    struct cli_claim claim;
     struct cli_flavour flavour;
     bool has_flavour;
     bool json;
-} args;
-
-struct identity {
-    struct idem_slice scope;
-    struct cli_key_text key;
-    uint8_t id[IDEM_ID_LEN];
-    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
-    bool has_fingerprint;
-};
+} args = {.claim = CLI_CLAIM_INIT};
 
 static void print_line(const char *name, struct idem_slice s)
 {
@@ -29,52 +18,61 @@ static void print_line(const char *name, struct idem_slice s)
     (void)putchar('\n');
 }
 
-static void print_hex(const char *name, const uint8_t *bytes, size_t len)
+static void print_hex(const char *name, struct idem_slice bytes)
 {
     char hex[2 * IDEM_FINGERPRINT_LEN + 1];
 
-    cli_hex(idem_bytes(bytes, len), hex);
+    cli_hex(bytes, hex);
     print_line(name, idem_str(hex));
 }
 
-static int print(const struct identity *i)
+static int print(const struct idem_request *q, const uint8_t id[IDEM_ID_LEN])
 {
-    print_line("scope", i->scope);
-    print_line("key", idem_bytes(i->key.bytes, i->key.len));
-    print_hex("id", i->id, sizeof(i->id));
-    if (i->has_fingerprint) {
-        print_hex("fingerprint", i->fingerprint, sizeof(i->fingerprint));
+    print_line("scope", q->scope);
+    print_line("key", q->key);
+    print_hex("id", idem_bytes(id, IDEM_ID_LEN));
+    if (q->fingerprint.len > 0) {
+        print_hex("fingerprint", q->fingerprint);
     }
     return CLI_OK;
 }
 
-static int print_json(const struct identity *i)
+static int print_json(const struct idem_request *q,
+                      const uint8_t id[IDEM_ID_LEN])
 {
     struct cli_json json;
     int status;
 
     cli_json_init(&json);
-    cli_json_bytes(&json, "scope", i->scope);
-    cli_json_bytes(&json, "key", idem_bytes(i->key.bytes, i->key.len));
-    cli_json_hex(&json, "id", idem_bytes(i->id, sizeof(i->id)));
-    if (i->has_fingerprint) {
-        cli_json_hex(&json, "fingerprint",
-                     idem_bytes(i->fingerprint, sizeof(i->fingerprint)));
+    cli_json_bytes(&json, "scope", q->scope);
+    cli_json_bytes(&json, "key", q->key);
+    cli_json_hex(&json, "id", idem_bytes(id, IDEM_ID_LEN));
+    if (q->fingerprint.len > 0) {
+        cli_json_hex(&json, "fingerprint", q->fingerprint);
     }
     status = cli_json_print(&json);
     cli_json_finish(&json);
     return status;
 }
 
-static int find_id(struct identity *i)
+static int print_identity(const struct idem_request *q)
 {
-    int code = idem_id(i->scope, idem_bytes(i->key.bytes, i->key.len), i->id);
+    uint8_t id[IDEM_ID_LEN];
+    int code = idem_id(q->scope, q->key, id);
 
-    if (code == 0) {
-        return 0;
+    if (code != 0) {
+        cli_say("cannot make the id: %s", idem_error_text(code));
+        return cli_exit_of(code);
     }
-    cli_say("cannot make the id: %s", idem_error_text(code));
-    return cli_exit_of(code);
+    return args.json ? print_json(q, id) : print(q, id);
+}
+
+static bool names_identity(const struct cli_claim *claim)
+{
+    return claim->key != NULL || claim->key_file != NULL || claim->from_args ||
+           claim->key_from != NULL || claim->scope != NULL ||
+           claim->fingerprint != NULL || claim->fingerprint_from != NULL ||
+           claim->input != NULL;
 }
 
 static int print_flavour(const struct cli_command *command, int argc,
@@ -84,8 +82,7 @@ static int print_flavour(const struct cli_command *command, int argc,
         return cli_usage(command, "--select, --prefix and --allow-null want "
                                   "--flavour");
     }
-    if (args.key != NULL || args.key_file != NULL || args.key_from_args ||
-        args.scope != NULL || args.fingerprint != NULL) {
+    if (names_identity(&args.claim)) {
         return cli_usage(command, "--flavour makes the key of the event: it "
                                   "takes no other key, and no scope");
     }
@@ -95,10 +92,7 @@ static int print_flavour(const struct cli_command *command, int argc,
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct cli_claim claim = {.key = args.key,
-                              .key_file = args.key_file,
-                              .from_args = args.key_from_args};
-    struct identity i;
+    struct cli_request request;
     int status;
 
     if (args.has_flavour || args.flavour.select != NULL ||
@@ -108,43 +102,40 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0 && argv[0][0] == '@') {
         return cli_usage(command, "an event wants --flavour");
     }
-    status = cli_claim_key(command, &claim, argc, argv, &i.key);
+    status = cli_request_init(&request, command, &args.claim, argc, argv);
     if (status == 0) {
-        status = cli_scope(args.scope, &i.scope);
+        status = print_identity(&request.request);
+        cli_request_finish(&request);
     }
-    if (status == 0) {
-        status = find_id(&i);
-    }
-    if (status == 0) {
-        status = cli_fingerprint(args.fingerprint, argc, argv,
-                                 /* input= */ idem_str(NULL), i.fingerprint,
-                                 &i.has_fingerprint);
-    }
-    if (status != 0) {
-        return status;
-    }
-    return args.json ? print_json(&i) : print(&i);
+    return status;
 }
 
 static struct cli_option options[] = {
     {.name = "key",
      .letter = 'k',
      .kind = CLI_TEXT,
-     .target = &args.key,
+     .target = &args.claim.key,
      .arg = "KEY",
      .max = IDEM_KEY_MAX,
      .help = "the idempotency key, 1 to 255 bytes"},
-    CLI_OPTION_KEY_FILE(&args.key_file),
+    CLI_OPTION_KEY_FILE(&args.claim.key_file),
     {.name = "key-from-args",
      .kind = CLI_FLAG,
-     .target = &args.key_from_args,
+     .target = &args.claim.from_args,
      .help = "make the key of the command line"},
-    CLI_OPTION_SCOPE(&args.scope),
+    CLI_OPTION_SCOPE(&args.claim.scope),
     {.name = "fingerprint",
      .kind = CLI_TEXT,
-     .target = &args.fingerprint,
+     .target = &args.claim.fingerprint,
      .arg = "WHAT",
-     .help = "auto (the command line), none, TEXT or @FILE"},
+     .help = "auto (command line and input), none, TEXT or @FILE"},
+    {.name = "input",
+     .kind = CLI_TEXT,
+     .target = &args.claim.input,
+     .arg = "WHAT",
+     .help = "the request: TEXT, @FILE or -"},
+    CLI_OPTION_KEY_FROM(&args.claim.key_from),
+    CLI_OPTION_FINGERPRINT_FROM(&args.claim.fingerprint_from),
     {.name = "flavour",
      .kind = CLI_CHOICE,
      .target = &args.flavour.choice,
@@ -175,6 +166,7 @@ static const char *const examples[] = {
     "idem key -k order-42              # the id that the store files it under",
     "idem key -k order-42 -- charge 42 # what idem run would compare",
     "idem key --key-from-args -- charge 42",
+    "idem key --input @order.json --key-from .id --fingerprint-from .sum,.currency",
     "idem key --flavour typescript --prefix pay --select .body.id @event.json",
     NULL,
 };

@@ -20,9 +20,23 @@ static bool enabled;
 /* What names an operation, an attempt or a decision, and so is never a default:
  * one operation would have two identities. The input is part of a fingerprint. */
 static const char *const forbidden[] = {
-    "key",   "key-file", "key-from-args", "scope",  "fingerprint",
-    "input", "select",   "token",         "fence",  "reason",
-    "match", "yes",      "force",         "strict", NULL,
+    "key",
+    "key-file",
+    "key-from-args",
+    "key-from",
+    "scope",
+    "fingerprint",
+    "fingerprint-from",
+    "input",
+    "select",
+    "token",
+    "fence",
+    "reason",
+    "match",
+    "yes",
+    "force",
+    "strict",
+    NULL,
 };
 
 /* Options whose default is in the environment, which goes before the files. */

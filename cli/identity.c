@@ -2,6 +2,7 @@
 #include "identity.h"
 
 #include "cli.h"
+#include "extract.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -199,6 +200,7 @@ static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
  *     "text"        the text, or the bytes of the file
  *     "argv"        the arguments, each with a NUL behind it
  *     "argv+input"  the arguments likewise; the bytes of the input
+ *     "selected"    what a jq program selects of the input, as a JSON array
  */
 static int fingerprint_text(const char *spec,
                             uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
@@ -255,6 +257,24 @@ int cli_fingerprint(const char *spec, int argc, char **argv,
     }
     return automatic ? fingerprint_args(argc, argv, input, ret_fingerprint)
                      : fingerprint_text(spec, ret_fingerprint);
+}
+
+int cli_fingerprint_from(const char *program, struct idem_slice input,
+                         uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    struct idem_slice parts[2];
+    char *bytes;
+    size_t len;
+    int status = cli_extract_parts(program, input, &bytes, &len);
+
+    if (status != 0) {
+        return status;
+    }
+    parts[0] = idem_str("selected");
+    parts[1] = idem_bytes(bytes, len);
+    status = make_fingerprint(parts, 2, ret_fingerprint);
+    free(bytes);
+    return status;
 }
 
 int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key)

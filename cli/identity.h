@@ -39,4 +39,9 @@ int cli_fingerprint(const char *spec, int argc, char **argv,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
                     bool *ret_has);
 
+/* --fingerprint-from: what the jq program selects of @input. 0 or an exit
+ * status, after saying why. */
+int cli_fingerprint_from(const char *program, struct idem_slice input,
+                         uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
 #endif

@@ -28,7 +28,7 @@ extern const char *const cli_journal_rules[]; /* "auto" ..., NULL. */
     {                                                                          \
         .name = "journal", .kind = CLI_CHOICE, .target = &(c)->rule,           \
         .arg = "RULE", .choices = cli_journal_rules, .given = &(c)->given,     \
-        .help = "when the outcome is kept on this host, too (auto)"            \
+        .help = "when to keep the outcome on this host (auto)"                 \
     }
 
 /* Fills in $IDEM_JOURNAL where the option was not given. 0, or a usage error. */

@@ -2,6 +2,9 @@
 #include "consume/consume.h"
 
 #include "descriptors.h"
+#include "extract.h"
+
+#include <idem/key.h>
 
 const char *const consume_policies[] = {"rerun", "hold", NULL};
 const char *const consume_rules[] = {"retry",   "keep",    "fail",
@@ -52,12 +55,12 @@ static struct cli_option option_table[] = {
      .min = 2000,
      .max = 43200000,
      .help = "how long a message is hidden at a time (default: the queue's)"},
-    {.name = "key",
-     .letter = 'k',
+    {.name = "key-from",
      .kind = CLI_TEXT,
-     .target = &options.key,
+     .target = &options.key_from,
      .arg = "JQ",
-     .help = "make the key from the body (default: the message's id)"},
+     .help = "select the key from the body, as a jq program (default: the "
+             "message's id)"},
     CLI_OPTION_SCOPE(&options.scope),
     {.name = "lease",
      .kind = CLI_DURATION,
@@ -90,7 +93,13 @@ static struct cli_option option_table[] = {
      .target = &options.fingerprint,
      .arg = "WHAT",
      .choices = fingerprints,
+     .given = &options.fingerprint_given,
      .help = "what messages of one key must agree in: body, none"},
+    {.name = "fingerprint-from",
+     .kind = CLI_TEXT,
+     .target = &options.fingerprint_from,
+     .arg = "JQ",
+     .help = "what of their bodies, as a jq program"},
     {.name = "keep-input",
      .kind = CLI_FLAG,
      .target = &options.keep_input,
@@ -143,7 +152,7 @@ static struct cli_option option_table[] = {
 static const char *const examples[] = {
     "idem consume --queue orders -- ./handle-order",
     "idem consume --queue orders -w 8 --lease 30s -- ./handle-order",
-    "idem consume --queue orders --key '[.tenant, .orderId]' -- ./charge",
+    "idem consume --queue orders --key-from '[.tenant, .orderId]' -- ./charge",
     "idem consume --queue orders --until-empty --json -- ./import",
     NULL,
 };
@@ -159,6 +168,10 @@ static int check(const struct cli_command *command, int argc)
     }
     if (options.queue == NULL) {
         return cli_usage(command, "which queue? Name it with --queue URL");
+    }
+    if (options.fingerprint_given && options.fingerprint_from != NULL) {
+        return cli_usage(command, "give the fingerprint once: --fingerprint or "
+                                  "--fingerprint-from");
     }
     if (options.lease_ms > options.retention_ms) {
         cli_duration_text(options.lease_ms, lease);
@@ -220,24 +233,24 @@ static int open_consumer(struct consume *consume)
     return error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);
 }
 
-static int open_select(struct consume *consume)
+static int open_selects(struct consume *consume)
 {
-    struct idem_error error = {0};
+    int status = 0;
 
-    if (options.key == NULL) {
-        return 0;
+    if (options.key_from != NULL) {
+        status = cli_extract_open("key-from", options.key_from,
+                                  /* several= */ false, &consume->key);
     }
-    error.code = idem_select_create(options.key, /* options= */ NULL,
-                                    &consume->select, &error);
-    if (error.code != 0) {
-        cli_say("--key: %s", error.text);
+    if (status == 0 && options.fingerprint_from != NULL) {
+        status = cli_extract_open("fingerprint-from", options.fingerprint_from,
+                                  /* several= */ true, &consume->fingerprint);
     }
-    return error.code == 0 ? 0 : cli_exit_of(error.code);
+    return status;
 }
 
 static int act(struct consume *consume)
 {
-    int status = open_select(consume);
+    int status = open_selects(consume);
 
     if (status == 0) {
         status = check_store();
@@ -253,7 +266,8 @@ static int act(struct consume *consume)
         consume_summary(consume);
     }
     idem_consumer_close(consume->consumer);
-    idem_select_destroy(consume->select);
+    idem_select_destroy(consume->key);
+    idem_select_destroy(consume->fingerprint);
     return status;
 }
 

@@ -38,13 +38,15 @@ struct consume_options {
     bool insecure;
     uint64_t workers;
     int64_t visibility_ms;
-    const char *key; /* A jq program; NULL: the id of the message. */
+    const char *key_from; /* A jq program; NULL: the id of the message. */
     const char *scope;
     int64_t lease_ms;
     int64_t retention_ms;
     int on_expired_lease; /* Index into consume_policies. */
     uint64_t attempts_max;
     int fingerprint; /* enum consume_fingerprint */
+    bool fingerprint_given;
+    const char *fingerprint_from; /* A jq program; NULL: as fingerprint says. */
     bool keep_input;
     int on_failure; /* Index into consume_rules. */
     bool on_failure_given;
@@ -106,6 +108,23 @@ struct consume_verdict {
 struct consume_verdict consume_judge(const struct consume_story *story,
                                      uint64_t given);
 
+/* ---- identity.c ---- */
+
+#define CONSUME_FINGERPRINT_MAX (2 * IDEM_FINGERPRINT_LEN + 1)
+
+struct consume;
+
+struct consume_identity {
+    char key[IDEM_KEY_MAX + 1];
+    char fingerprint[CONSUME_FINGERPRINT_MAX]; /* For --fingerprint of run. */
+};
+
+/* 0, or an enum idem_code with a sentence. */
+int consume_identify(const struct consume *consume,
+                     const struct idem_message *message,
+                     struct consume_identity *ret_identity,
+                     struct idem_error *ret_error);
+
 /* ---- worker.c ---- */
 
 struct consume_worker {
@@ -128,7 +147,8 @@ struct consume {
     const struct consume_options *options;
     char **argv; /* The command; NULL at its end. */
     struct idem_consumer *consumer;
-    struct idem_select *select;
+    struct idem_select *key;         /* NULL: the id of a message is its key. */
+    struct idem_select *fingerprint; /* NULL: as the options say. */
     struct consume_worker workers[CONSUME_WORKERS_MAX];
     size_t running;
     int signal_fd;
@@ -145,7 +165,8 @@ struct consume {
 
 /* Starts `idem run` for @message, with its body as input. 0, or -1 with errno. */
 int consume_worker_start(struct consume *consume, struct consume_worker *worker,
-                         struct idem_message *message, const char *key);
+                         struct idem_message *message,
+                         const struct consume_identity *identity);
 
 /* ---- check.c, loop.c ---- */
 

@@ -116,35 +116,6 @@ static void take_ends(struct consume *consume)
 
 /* ---- Starts ---- */
 
-/* The key of @message in @key. 0, or an enum idem_code with a sentence. */
-static int make_key(struct consume *consume, const struct idem_message *message,
-                    char key[IDEM_KEY_MAX + 1], struct idem_error *error)
-{
-    struct idem_slice text = message->id;
-
-    if (consume->select != NULL) {
-        struct idem_slice output;
-        int rc =
-            idem_select_run(consume->select, message->body, &output, error);
-
-        if (rc != 0) {
-            return rc;
-        }
-        text = idem_select_text(consume->select, output);
-    }
-    if (text.len == 0 || text.len > IDEM_KEY_MAX ||
-        memchr(text.base, '\0', text.len) != NULL) {
-        (void)snprintf(error->text, sizeof(error->text),
-                       "it would be empty, longer than %d bytes, or have a "
-                       "NUL in it",
-                       IDEM_KEY_MAX);
-        return IDEM_EINVALID;
-    }
-    memcpy(key, text.base, text.len);
-    key[text.len] = '\0';
-    return 0;
-}
-
 static struct consume_worker *free_worker(struct consume *consume)
 {
     size_t i;
@@ -173,14 +144,14 @@ static void begin(struct consume *consume, struct consume_worker *worker,
                   struct idem_message *message)
 {
     struct idem_error error = {0};
-    char key[IDEM_KEY_MAX + 1];
-    int rc = make_key(consume, message, key, &error);
+    struct consume_identity identity;
+    int rc = consume_identify(consume, message, &identity, &error);
 
     if (rc == IDEM_EUNAVAILABLE || rc == IDEM_ENOMEM) {
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
     } else if (rc != 0) {
         refuse(consume, message, &error);
-    } else if (consume_worker_start(consume, worker, message, key) != 0) {
+    } else if (consume_worker_start(consume, worker, message, &identity) != 0) {
         cli_say("cannot start a worker: %s", strerror(errno));
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
     } else {

@@ -21,7 +21,6 @@ struct args {
     size_t len;
     char texts[8][40]; /* Of those that are numbers. */
     size_t texts_len;
-    char fingerprint[2 * IDEM_FINGERPRINT_LEN + 1];
 };
 
 static void add(struct args *args, const char *option, const char *value)
@@ -49,25 +48,6 @@ static void add_count(struct args *args, const char *option, uint64_t count)
     add(args, option, text);
 }
 
-/* So that another message with the same key is not taken for a duplicate. */
-static int add_fingerprint(struct args *args, const struct consume *consume,
-                           const struct idem_message *message)
-{
-    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
-
-    if (consume->options->fingerprint == CONSUME_NO_FINGERPRINT) {
-        add(args, "--fingerprint", "none");
-        return 0;
-    }
-    if (idem_fingerprint(&message->body, 1, idem_bytes(NULL, 0), fingerprint) !=
-        0) {
-        return -1;
-    }
-    cli_hex(idem_bytes(fingerprint, sizeof(fingerprint)), args->fingerprint);
-    add(args, "--fingerprint", args->fingerprint);
-    return 0;
-}
-
 /* A status other than 0 says nothing of the effect: the next receive takes over, or a
  * person looks. What the queue gives up after this receive is to be found as failed,
  * and not as something that may be tried again. */
@@ -88,15 +68,17 @@ static const char *failure_rule(const struct consume *consume,
                : "retry";
 }
 
-static int fill(struct args *args, const struct consume *consume,
-                const struct idem_message *message, const char *key)
+static void fill(struct args *args, const struct consume *consume,
+                 const struct idem_message *message,
+                 const struct consume_identity *identity)
 {
     const struct consume_options *o = consume->options;
 
     memset(args, 0, sizeof(*args));
     add(args, "idem", "run");
     add(args, "--status-fd", "3");
-    add(args, "--key", key);
+    add(args, "--key", identity->key);
+    add(args, "--fingerprint", identity->fingerprint);
     if (o->scope != NULL) {
         add(args, "--scope", o->scope);
     }
@@ -117,7 +99,6 @@ static int fill(struct args *args, const struct consume *consume,
         add(args, "--store", o->store);
     }
     add(args, o->verbose ? "--verbose" : "--quiet", NULL);
-    return add_fingerprint(args, consume, message);
 }
 
 /* The options, "--" and the command; to be freed. NULL: out of memory. */
@@ -288,15 +269,13 @@ static int open_status(void)
 }
 
 int consume_worker_start(struct consume *consume, struct consume_worker *worker,
-                         struct idem_message *message, const char *key)
+                         struct idem_message *message,
+                         const struct consume_identity *identity)
 {
     struct args args;
     int rc;
 
-    if (fill(&args, consume, message, key) != 0) {
-        errno = ENOMEM;
-        return -1;
-    }
+    fill(&args, consume, message, identity);
     worker->status_fd = open_status();
     if (worker->status_fd < 0) {
         return -1;
@@ -309,6 +288,6 @@ int consume_worker_start(struct consume *consume, struct consume_worker *worker,
         return -1;
     }
     worker->message = message;
-    (void)snprintf(worker->key, sizeof(worker->key), "%s", key);
+    (void)snprintf(worker->key, sizeof(worker->key), "%s", identity->key);
     return 0;
 }

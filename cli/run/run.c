@@ -39,13 +39,12 @@ static struct cli_option option_table[] = {
      .target = &options.on_failure,
      .arg = "RULE",
      .choices = on_failure_names,
-     .help = "what a status other than 0 is: keep, retry, fail, unknown, "
-             "release"},
+     .help = "a failure: keep, retry, fail, unknown, release"},
     {.name = "release-on",
      .kind = CLI_CODES,
      .target = &options.release_on,
      .arg = "CODES",
-     .help = "exit statuses that mean: nothing happened, try again (75)"},
+     .help = "statuses of: nothing happened, try again (75)"},
     CLI_OPTION_KILL_AFTER(&options.kill_after_ms),
     CLI_OPTION_MAX_TIME(&options.max_time_ms),
     {.name = "allow-background",
@@ -57,7 +56,7 @@ static struct cli_option option_table[] = {
      .target = &options.max_output,
      .arg = "SIZE",
      .max = IDEM_RESULT_MAX,
-     .help = "record up to SIZE of output (16M); beyond it, none"},
+     .help = "record up to SIZE of output (16M), else none"},
     {.name = "capture",
      .kind = CLI_CHOICE,
      .target = &options.capture,
@@ -76,7 +75,7 @@ static struct cli_option option_table[] = {
      .arg = "N",
      .max = INT32_MAX,
      .given = &options.status_fd_given,
-     .help = "say what happened in a line of JSON to descriptor N"},
+     .help = "say what happened, in a line of JSON, to N"},
     {.name = "status-file",
      .kind = CLI_TEXT,
      .target = &options.status_file,
@@ -106,6 +105,7 @@ static const char *const examples[] = {
     "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
     "idem run --key-from-args --busy-exit 0 -q -- make nightly",
     "idem run -k mail-9 --input @mail.json -- ./send",
+    "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
     NULL,
 };
 
@@ -134,11 +134,13 @@ static int check(const struct cli_command *command, int argc)
             command,
             "no command given: idem run [OPTION...] -k KEY -- COMMAND [ARG...]");
     }
-    if (claim->key == NULL && claim->key_file == NULL && !claim->from_args) {
+    if (claim->key == NULL && claim->key_file == NULL &&
+        claim->key_from == NULL && !claim->from_args) {
         return cli_usage(command,
                          "which operation is this? Name it with --key KEY (an "
-                         "order number, a date), or let --key-from-args make a "
-                         "key of the command line");
+                         "order number, a date), select it from the request "
+                         "with --input @FILE --key-from JQ, or let "
+                         "--key-from-args make a key of the command line");
     }
     if (options.release_on.has[0]) {
         return cli_usage(command, "--release-on: 0 is success, and is kept");
@@ -151,7 +153,8 @@ static int check_key(const struct cli_command *command,
                      const struct idem_request *request)
 {
     if (memchr(request->key.base, '\0', request->key.len) != NULL) {
-        return cli_usage(command, "--key-file: there is a NUL in the key");
+        return cli_usage(command, "there is a NUL in the key, which the "
+                                  "environment of a command cannot hold");
     }
     return 0;
 }

@@ -57,6 +57,9 @@ ROWS = [
     ["gateway", "--upstream", "http://localhost:1/path", "--global-scope"],
     ["consume", "--queue", "jobs", "--", "true"],
     ["run", "-k", "a", "--input", "@none", "--", "true"],
+    ["run", "--key-from", ".id", "--", "true"],
+    ["run", "--key-from", ".id", "--input", "{}", "--", "true"],
+    ["run", "--key-from", ".[", "--input", "{}", "--", "true"],
     ["run", "-k", "b", "--", "./none"], ["run", "-k", "c", "--", "./plain"],
     ["import", "text"],
 ]  # fmt: skip

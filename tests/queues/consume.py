@@ -46,7 +46,7 @@ def a_duplicate_is_replayed_and_deleted():
     p = Place()
     bodies = [json.dumps({"order": i % 3}) for i in range(9)]
     p.queue.send(bodies)
-    status, lines, _ = p.consume("--key", ".order", work=BODY)
+    status, lines, _ = p.consume("--key-from", ".order", work=BODY)
     equal(status, 0)
     equal(outcomes(lines), ["done"] * 3 + ["replayed"] * 6)
     equal(sorted(ledger()), sorted(set(bodies)))
@@ -63,13 +63,29 @@ def messages_of_one_key_that_differ_are_not_duplicates():
     without fingerprints it counts as a duplicate."""
     p = Place()
     p.queue.send(['{"order":1,"sent":1}', '{"order":1,"sent":2}'])
-    status, lines, _ = p.consume("--key", ".order", *QUICK, work=BODY)
+    status, lines, _ = p.consume("--key-from", ".order", *QUICK, work=BODY)
     equal(status, 65)
     equal(outcomes(lines)[:2], ["done", "mismatch"])
     equal(p.queue.dead(), ['{"order":1,"sent":2}'])
     p.queue.send(['{"order":2,"sent":1}', '{"order":2,"sent":2}'])
-    _, lines, _ = p.consume("--key", ".order", "--fingerprint", "none", work=BODY)
+    _, lines, _ = p.consume("--key-from", ".order", "--fingerprint", "none", work=BODY)
     equal(outcomes(lines), ["done", "replayed"])
+
+
+@test
+def selected_members_are_what_messages_of_one_key_must_agree_in():
+    """With --fingerprint-from other members may differ; what it cannot select is left
+    to the queue."""
+    p = Place()
+    bodies = [f'{{"order":1,"sent":{i},"sum":"4.50"}}' for i in range(2)]
+    p.queue.send([*bodies, '{"order":1,"sum":"4.5"}', '{"order":2}'])
+    options = ("--key-from", ".order", "--fingerprint-from", ".sum")
+    _, lines, said = p.consume(*options, *QUICK[:-1], work=BODY)
+    equal(set(outcomes(lines)), {"done", "replayed", "mismatch", "no key"})
+    equal(len(ledger()), 1)
+    assert "the program selects [null]" in said, said
+    got = p.idem("consume", "--queue", "q", *options, "--fingerprint", "none", "--", "true")
+    equal(got.status, 64)
 
 
 @test
@@ -77,7 +93,7 @@ def a_message_without_a_key_is_left_to_the_queue():
     """No key can be made of it: nothing runs, it ends in the dead-letter queue."""
     p = Place()
     p.queue.send(['{"other":1}', "no JSON", '{"order":7}'])
-    status, lines, said = p.consume("--key", ".order", *QUICK[:-1], work=BODY)
+    status, lines, said = p.consume("--key-from", ".order", *QUICK[:-1], work=BODY)
     equal(status, 79)
     equal(outcomes(lines), ["done"] + ["no key"] * 6)
     equal(ledger(), ['{"order":7}'])
@@ -224,7 +240,7 @@ def a_duplicate_in_flight_is_not_acknowledged_and_not_counted_out():
         with Between(p.at) as between:
             p.env["AWS_ENDPOINT_URL_SQS"] = between.url
             status, lines, said = p.consume(
-                "--key", ".order", "--fingerprint", "none", "--lease", "5s", work=BODY
+                "--key-from", ".order", "--fingerprint", "none", "--lease", "5s", work=BODY
             )
             held = between.count("ChangeMessageVisibilityBatch")
         equal(other.wait(), 0)
@@ -314,7 +330,7 @@ def a_queue_may_be_named():
         equal(p.idem("consume", "--queue", wrong, *args, env=p.env).status, 64)
     equal(p.idem("consume", "--", "true", env=p.env).status, 64)
     equal(p.idem("consume", "--queue", name, env=p.env).status, 64)
-    done = p.idem("consume", "--queue", name, "--key", ".[", "--", "true", env=p.env)
+    done = p.idem("consume", "--queue", name, "--key-from", ".[", "--", "true", env=p.env)
     equal(done.status, 64)
 
 

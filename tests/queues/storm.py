@@ -162,7 +162,7 @@ def weather(policy, work, count, poison, kills, freezes, seconds):
     with Checked(p, 10 if LONG else 4) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(sent)
-        options = ("--key", ".id", "--lease", "2s", "--retry-after", "1s")
+        options = ("--key-from", ".id", "--lease", "2s", "--retry-after", "1s")
         options += ("--on-expired-lease", policy, "--max-attempts", "0")
         storm = Storm(p, options, rng, 4, kills, freezes)
         try:
@@ -268,7 +268,7 @@ def a_hot_poison_key_does_not_slow_the_rest():
         "if [ $IDEM_KEY = hot ]; then echo begin >>hot; sleep 1; echo end >>hot; exit 1; fi; "
         "sleep 0.05; echo $IDEM_KEY >>ledger"
     )
-    options = ("-w", "4", "--key", ".id", "-q", "--lease", "3s", "--retry-after", "1s")
+    options = ("-w", "4", "--key-from", ".id", "-q", "--lease", "3s", "--retry-after", "1s")
     began = time.monotonic()
     with p.start(*options, work=work):
         until(lambda: len(ledger()) == 40, "the others are done")

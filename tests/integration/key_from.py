@@ -1,0 +1,115 @@
+"""Key and fingerprint that a jq program selects from the input."""
+
+import json
+import os
+
+from tap import Idem, equal, main, test
+
+EVENT = {"order": {"id": "o-7"}, "amount": 12.5, "currency": "EUR", "sent": 1}
+KEY = ("--key-from", ".order.id")
+WORK = ("--", "sh", "-c", "cat >>ledger; echo >>ledger; echo paid")
+
+
+def event(**changes):
+    """Writes the event with @changes, and returns the option that names it."""
+    with open("event.json", "w", encoding="utf-8") as f:
+        json.dump({**EVENT, **changes}, f)
+    return ("--input", "@event.json")
+
+
+def effects():
+    if not os.path.exists("ledger"):
+        return 0
+    with open("ledger", encoding="utf-8") as f:
+        return len(f.readlines())
+
+
+@test
+def the_key_is_selected_from_the_input():
+    """Two inputs with one order id are one operation, also from standard input; the
+    control is --fingerprint auto, which compares all of the input."""
+    idem = Idem()
+    only = ("--fingerprint-from", ".amount, .currency")
+    first = idem("run", *event(), *KEY, *only, *WORK)
+    equal((first.status, first.stdout), (0, b"paid\n"))
+    again = idem("run", *event(sent=2), *KEY, *only, *WORK)
+    equal((again.status, again.stdout, effects()), (0, b"paid\n", 1))
+    equal(json.loads(idem("show", "o-7", "--json").stdout)["status"], "completed")
+
+    text = json.dumps({**EVENT, "sent": 3}).encode()
+    again = idem("run", "--input", "-", *KEY, *only, *WORK, input=text)
+    equal((again.status, effects()), (0, 1))
+
+    equal(idem("run", *event(order={"id": "o-8"}), *KEY, *WORK).status, 0)
+    equal(idem("run", *event(order={"id": "o-8"}, sent=2), *KEY, *WORK).status, 65)
+    equal(effects(), 2)
+
+
+@test
+def another_selected_value_is_a_mismatch():
+    """What the program of --fingerprint-from selects is compared, value by value, and
+    numbers by their digits; also without --key-from."""
+    idem = Idem()
+    for key in (KEY, ("-k", "by-hand")):
+        only = (*key, "--fingerprint-from", ".amount, .currency")
+        equal(idem("run", *event(), *only, *WORK).status, 0)
+        for change in ({"amount": 12}, {"currency": "USD"}, {"currency": None}):
+            equal((change, idem("run", *event(**change), *only, *WORK).status), (change, 65))
+        equal(idem("run", *event(), *only, "--", "another", "command").status, 0)
+    equal(effects(), 2)
+
+
+@test
+def begin_and_key_take_the_same_options():
+    """idem begin claims that key, and idem key shows what both would use."""
+    idem = Idem()
+    options = (*event(), *KEY, "--fingerprint-from", ".amount")
+    begun = json.loads(idem("begin", *options, "--json").stdout)
+    equal((begun["verdict"], begun["key"]), ("STARTED", "o-7"))
+    shown = json.loads(idem("key", *options, "--json").stdout)
+    equal((shown["key"], shown["fingerprint"]), ("o-7", begun["fingerprint"]))
+    equal(idem("begin", *event(amount=1), *options[2:]).status, 65)
+    auto = json.loads(idem("key", "-k", "a", "--input", "x", "--json", "--", "true").stdout)
+    equal(idem("run", "-k", "a", "--input", "x", "--", "true").status, 0)
+    equal(json.loads(idem("show", "a", "--json").stdout)["fingerprint"], auto["fingerprint"])
+
+
+# Options, and words of the message.
+REFUSED = [
+    (["--key-from", ".a"], "--input @FILE"),
+    (["-k", "a", "--fingerprint-from", ".a"], "--input @FILE"),
+    (["-k", "a", *KEY, "--input", "{}"], "give the key once"),
+    (["--key-file", "f", *KEY, "--input", "{}"], "give the key once"),
+    (["-k", "a", "--fingerprint", "x", "--fingerprint-from", ".a", "--input", "{}"], "once"),
+    (["--input", "event.json", *KEY], "--input @event.json"),
+    (["--input", "text", *KEY], "JSON"),
+    (["--input", "{}", *KEY], "--key-from .order.id: the program selects null"),
+    (["--input", "{}", "--key-from", "empty"], "selects nothing"),
+    (["--input", "{}", "--key-from", ".a, .b"], "more than one value"),
+    (["--input", '{"a":""}', "--key-from", ".a"], "empty text"),
+    (["--input", json.dumps({"a": "x" * 256}), "--key-from", ".a"], "selects 256"),
+    (["--input", "{}", "--key-from", ".["], "--key-from .[: not a valid jq program"),
+    (["--input", "{}", "-k", "a", "--fingerprint-from", ".["], "--fingerprint-from .[: not"),
+    (["--input", "{}", "-k", "a", "--fingerprint-from", ".a, .b"], "[null,null]"),
+]
+
+
+@test
+def what_gives_no_key_is_refused():
+    """Bad programs, null, empty and too long keys are 64 with the option and the
+    reason, before any store is opened; nothing runs."""
+    idem = Idem()
+    event()
+    for options, words in REFUSED:
+        for verb in (["run", *options, *WORK], ["begin", *options], ["key", *options]):
+            got = idem(*verb)
+            assert got.status == 64 and words in got.stderr.decode(), (verb, got)
+            equal(got.stdout, b"")
+    nul = ["--input", '{"a":"b\\u0000"}', "--key-from", ".a"]
+    got = idem("run", *nul, *WORK)
+    assert got.status == 64 and b"a NUL" in got.stderr, got
+    equal((effects(), os.path.exists("idem.db")), (0, False))
+
+
+if __name__ == "__main__":
+    main()
