@@ -18,8 +18,9 @@
  * is missing or wrong, and Spin shows how a property breaks. tests/model/model.py
  * runs all of this.
  *
- * Left out: fingerprints, waiters, how often work was started, the bytes of results
- * (a completion has one of two contents), and the arithmetic of clocks. A lease is
+ * Left out: fingerprints, waiters, how often work was started, the history, the
+ * bytes of results (a completion has one of two contents), and the arithmetic of
+ * clocks. A lease is
  * over or it is not, and an owner's own count of it is over first; section 6 sees
  * to that.
  */
@@ -34,8 +35,8 @@
 #endif
 
 mtype:status = {none, in_progress, completed, failed, unknown, released};
-mtype:verb = {say_nothing, begin, complete, fail, release, say_unknown, renew,
-              expire};
+mtype:verb = {say_nothing, begin, complete, fail, release, say_unknown, say_retry,
+              renew, expire, reopen};
 mtype:answer = {STARTED, REPLAY, FAILED, UNKNOWN, RELEASED, BUSY, /* begin */
                 OK, LOST, NOTFOUND, INVALID,                      /* others */
                 NO_ANSWER};
@@ -51,6 +52,8 @@ typedef Record {
     bit over;     /* Its lease is. */
     bit expired;  /* It is past its retention. */
     bit by_lease; /* Unknown or failed, and its owner has not spoken. */
+    bit retry;    /* In progress, but to be run again. */
+    bit in_doubt; /* An attempt of this life may have done the work. */
 };
 
 inline clear(record_)
@@ -62,7 +65,9 @@ inline clear(record_)
     record_.hold = 0;
     record_.over = 0;
     record_.expired = 0;
-    record_.by_lease = 0
+    record_.by_lease = 0;
+    record_.retry = 0;
+    record_.in_doubt = 0
 }
 
 Record rec;
@@ -95,7 +100,7 @@ inline forget()
 #define FENCES_GROW 1      /* ... strictly, for as long as there is the key. */
 #define NO_STALE_OWNER 2   /* Only the newest attempt ends, or is renewed. */
 #define COMPLETED_STAYS 3  /* A completed record does not change before its
-                              retention is over. */
+                              retention is over, or a person reopens it. */
 #define ACKNOWLEDGED 4     /* A completion that was acknowledged is on record
                               until then. */
 #define ONE_LIVE_OWNER 5   /* No two count on their lease at the same time. */
@@ -107,6 +112,13 @@ inline forget()
                               waits for a person. */
 #define PERSON_HAS_SEEN 9  /* A person decides about the attempt that it saw, and
                               its owner does not undo it. */
+#define RETRY_IS_THE_END 10 /* After a retry, as after a reopening, the attempt
+                              is over: nothing that it says changes anything. */
+#define RETRY_IS_RUN 11    /* The next begin starts then, whatever the policies,
+                              and what a person reopened waits for it. */
+#define TAKEOVER_IS_TOLD 12 /* Who starts after an attempt of the same life that
+                              may have done the work is told so, while no person
+                              has decided. */
 
 /* What really happened. The rules never look at it. */
 byte newest;      /* The highest fence that was ever given. */
@@ -114,6 +126,10 @@ bit live[4];      /* live[w]: worker w counts on its lease. */
 bit for_person;   /* The newest attempt must not be followed by another before
                      its owner completed or released it, or a person looked. */
 bit decided;      /* A person decided about it. */
+bit retried;      /* It is to be run again: it said so, or a person did. */
+bit begun;        /* It may have done the work, and has not taken that back. */
+bit may_be_done;  /* One before it may have: in this life, and no person has
+                     decided since. */
 bit done;         /* A completion was acknowledged, */
 bit done_content; /* and was this one. */
 
@@ -132,6 +148,21 @@ inline start(nonce_, hold_)
 {
     PROPERTY(COMPLETED_STAYS, MAY_CHANGE);
     PROPERTY(MAYBE_IS_NOT_NO, !for_person);
+    if
+    :: rec.status == none || rec.expired -> rec.in_doubt = 0
+#ifndef RETRY_IS_NO_TAKEOVER
+    :: rec.status == in_progress && !rec.expired -> rec.in_doubt = 1
+#else
+    :: rec.status == in_progress && !rec.expired && !rec.retry ->
+        rec.in_doubt = 1
+#endif
+#ifdef RELEASED_FORGETS
+    :: rec.status == released && !rec.expired -> rec.in_doubt = 0
+#endif
+    :: else
+    fi;
+    may_be_done = may_be_done || begun;
+    begun = 1;
 #ifndef TAKEOVER_KEEPS_FENCE
     rec.fence = rec.fence + 1;
 #else
@@ -153,9 +184,11 @@ inline start(nonce_, hold_)
     rec.over = 0;
     rec.expired = 0;
     rec.by_lease = 0;
+    rec.retry = 0;
     floor_fence = 0;
     for_person = hold_;
     decided = 0;
+    retried = 0;
     answer = STARTED
 }
 
@@ -202,7 +235,12 @@ inline do_begin(nonce_, hold_, give_up_)
 #ifndef OWN_CLAIM_UNKNOWN
     :: rec.status != none && rec.nonce == nonce_ ->
         if
+#ifndef OWN_RETRY_IS_STARTED
+        :: rec.status == in_progress && rec.retry -> answer = BUSY
+        :: rec.status == in_progress && !rec.retry -> answer = STARTED
+#else
         :: rec.status == in_progress -> answer = STARTED
+#endif
         :: rec.status == completed -> answer = REPLAY
         :: rec.status == failed -> answer = FAILED
         :: rec.status == unknown -> answer = UNKNOWN
@@ -222,12 +260,23 @@ inline do_begin(nonce_, hold_, give_up_)
 #else
             start(nonce_, hold_)
 #endif
-        :: rec.status == in_progress && !rec.expired && !OVER -> answer = BUSY
-        :: rec.status == in_progress && !rec.expired && OVER ->
+        :: rec.status == in_progress && !rec.expired && rec.retry ->
+#ifndef RETRY_OBEYS_HOLD
+            start(nonce_, hold_)
+#else
+            lease_is_over(nonce_, hold_, give_up_)
+#endif
+        :: rec.status == in_progress && !rec.expired && !rec.retry && !OVER ->
+            answer = BUSY
+        :: rec.status == in_progress && !rec.expired && !rec.retry && OVER ->
             lease_is_over(nonce_, hold_, give_up_)
         fi
     fi;
-    PROPERTY(OWN_WRITE, answer != BUSY || rec.nonce != nonce_);
+    PROPERTY(OWN_WRITE, answer != BUSY || rec.nonce != nonce_ || rec.retry);
+    PROPERTY(RETRY_IS_THE_END, answer != STARTED || !retried);
+    PROPERTY(RETRY_IS_RUN, !retried || rec.nonce == nonce_);
+    PROPERTY(TAKEOVER_IS_TOLD,
+             answer != STARTED || rec.in_doubt || !may_be_done);
     told_fence = rec.fence
 }
 
@@ -237,7 +286,14 @@ inline do_begin(nonce_, hold_, give_up_)
     (verb_ == complete -> completed                                            \
                        : (verb_ == fail -> failed                              \
                                         : (verb_ == release -> released        \
-                                                            : unknown)))
+                                        : (verb_ == say_retry -> RETRIED       \
+                                                            : unknown))))
+
+#ifndef RETRY_IS_RELEASE
+#define RETRIED in_progress
+#else
+#define RETRIED released
+#endif
 
 #ifdef NO_FENCE /* Whoever comes while work is in progress is its owner. */
 #define IS_OWN (rec.status != none)
@@ -247,19 +303,30 @@ inline do_begin(nonce_, hold_, give_up_)
 
 #define SAID_BEFORE                                                            \
     (rec.status == STATUS_OF(verb_) && !rec.by_lease &&                        \
+     (verb_ == say_retry || !rec.retry) &&                                     \
+     (verb_ != say_retry || rec.retry || RETRIED == released) &&               \
      (verb_ != complete || rec.content == content_))
+
+#ifndef RETRY_IS_NOT_THE_END
+#define AT_WORK (rec.status == in_progress && !rec.retry)
+#else
+#define AT_WORK (rec.status == in_progress)
+#endif
 
 /* What an owner may still say: while it is in progress, and after its lease spoke
  * for it; but then no longer that nothing happened. */
 #ifdef RELEASED_AFTER_HOLD
-#define MAY_FOLLOW (rec.status == in_progress || rec.by_lease)
+#define MAY_FOLLOW (AT_WORK || rec.by_lease)
 #elif defined(COMPLETION_OVERWRITES)
 #define MAY_FOLLOW                                                             \
-    (rec.status == in_progress || (rec.by_lease && verb_ != release) ||        \
+    (AT_WORK || (rec.by_lease && verb_ != release) ||                          \
      (rec.status == completed && verb_ == complete))
-#else
+#elif defined(OWNER_REOPENS)
 #define MAY_FOLLOW                                                             \
-    (rec.status == in_progress || (rec.by_lease && verb_ != release))
+    (AT_WORK || (rec.by_lease && verb_ != release) ||                          \
+     (rec.status == completed && verb_ == say_retry))
+#else
+#define MAY_FOLLOW (AT_WORK || (rec.by_lease && verb_ != release))
 #endif
 
 inline record(verb_, content_)
@@ -268,11 +335,14 @@ inline record(verb_, content_)
     PROPERTY(MAYBE_IS_NOT_NO, verb_ != release || !rec.by_lease);
     rec.status = STATUS_OF(verb_);
     rec.content = (verb_ == complete -> content_ : 0);
-    rec.hold = 0;
-    rec.over = 0;
+    rec.retry = (rec.status == in_progress);
+    rec.hold = rec.hold && rec.retry;
+    rec.over = rec.retry;
     rec.expired = 0;
     rec.by_lease = 0;
     for_person = (verb_ == fail || verb_ == say_unknown);
+    begun = (verb_ != release);
+    retried = (verb_ == say_retry);
     answer = OK
 }
 
@@ -299,6 +369,7 @@ inline do_end(verb_, nonce_, fence_, content_)
         :: IS_OWN && MAY_FOLLOW ->
 #endif
             PROPERTY(NO_STALE_OWNER, fence_ == newest);
+            PROPERTY(RETRY_IS_THE_END, !retried);
             record(verb_, content_)
         :: IS_OWN && !(SAID_BEFORE) && !(MAY_FOLLOW) -> answer = LOST
 #ifdef OWN_END_UNKNOWN
@@ -313,8 +384,10 @@ inline do_end(verb_, nonce_, fence_, content_)
 
 #ifdef RENEW_UNFENCED
 #define MAY_RENEW (rec.status == in_progress)
-#else
+#elif defined(RETRY_IS_RENEWED)
 #define MAY_RENEW (IS_OWN && rec.status == in_progress)
+#else
+#define MAY_RENEW (IS_OWN && AT_WORK)
 #endif
 
 inline do_renew(nonce_, fence_)
@@ -322,8 +395,10 @@ inline do_renew(nonce_, fence_)
     if
     :: MAY_RENEW ->
         PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        PROPERTY(RETRY_IS_THE_END, !retried);
         rec.over = 0;
         rec.expired = 0;
+        begun = 1;
         answer = OK
     :: !(MAY_RENEW) -> answer = LOST
     fi
@@ -332,35 +407,100 @@ inline do_renew(nonce_, fence_)
 inline do_expire(nonce_, fence_)
 {
     if
-    :: IS_OWN && rec.status == in_progress ->
+    :: IS_OWN && AT_WORK ->
         PROPERTY(NO_STALE_OWNER, fence_ == newest);
+        PROPERTY(RETRY_IS_THE_END, !retried);
         rec.over = 1;
         answer = OK
-    :: !(IS_OWN && rec.status == in_progress) -> answer = LOST
+    :: !(IS_OWN && AT_WORK) -> answer = LOST
     fi
 }
 
 /* ---- 4. Resolve --------------------------------------------------------- */
 
-#define MAY_RESOLVE                                                            \
-    (rec.status == failed || rec.status == unknown ||                          \
-     (rec.status == in_progress && rec.over))
+/* Of @force_ somebody may be at work, and a person says that this does not count.
+ * Nothing that is live is reopened. */
+#ifndef RESOLVE_IGNORES_LEASE
+#define NOT_LIVE(force_) (rec.over || (force_))
+#else
+#define NOT_LIVE(force_) true
+#endif
+#ifndef REOPEN_IGNORES_LEASE
+#define MAY_REOPEN_OPEN (AT_WORK && rec.over)
+#else
+#define MAY_REOPEN_OPEN AT_WORK
+#endif
+#ifndef REOPEN_UNFENCED
+#define UNFENCED(verb_) false
+#else
+#define UNFENCED(verb_) (verb_ == reopen)
+#endif
 
-inline do_resolve(verb_, fence_, content_)
+#define MAY_RESOLVE(force_)                                                    \
+    (rec.status == failed || rec.status == unknown ||                          \
+     (rec.status == in_progress && NOT_LIVE(force_)))
+#define MAY_REOPEN                                                             \
+    (rec.status == completed || rec.status == failed ||                        \
+     rec.status == unknown || MAY_REOPEN_OPEN)
+
+#define MAY_DECIDE(verb_, force_)                                              \
+    ((verb_ == reopen && MAY_REOPEN) ||                                        \
+     (verb_ != reopen && MAY_RESOLVE(force_)))
+
+/* It waits until it is begun: it does not expire, as under hold. (Nobody looks at
+ * the policy of an attempt that is over.) */
+inline do_reopen()
+{
+    rec.status = in_progress;
+    rec.content = 0;
+    rec.retry = 1;
+    rec.over = 1;
+    rec.by_lease = 0;
+#ifndef REOPENED_EXPIRES
+    rec.hold = 1;
+#else
+    rec.hold = 0;
+#endif
+    rec.in_doubt = 1;
+    for_person = 0;
+    begun = 0;
+    may_be_done = 1;
+    retried = 1;
+    done = 0; /* That it was done is in the history from now on. */
+    done_content = 0;
+    answer = OK
+}
+
+inline do_resolve(verb_, fence_, content_, force_)
 {
     if
     :: rec.status == none || rec.expired -> answer = NOTFOUND
 #ifndef RESOLVE_UNFENCED
-    :: rec.status != none && !rec.expired && rec.fence != fence_ ->
-        answer = LOST
-    :: rec.status != none && !rec.expired && rec.fence == fence_ &&
-       MAY_RESOLVE ->
+    :: rec.status != none && !rec.expired && rec.fence != fence_ &&
+       !UNFENCED(verb_) -> answer = LOST
+    :: rec.status != none && !rec.expired &&
+       (rec.fence == fence_ || UNFENCED(verb_)) &&
+       MAY_DECIDE(verb_, force_) ->
 #else
-    :: rec.status != none && !rec.expired && MAY_RESOLVE ->
+    :: rec.status != none && !rec.expired && MAY_DECIDE(verb_, force_) ->
 #endif
         PROPERTY(PERSON_HAS_SEEN, fence_ == newest);
-        rec.by_lease = 0;
-        record(verb_, content_);
+        if
+        :: verb_ == reopen -> do_reopen()
+        :: else ->
+            rec.by_lease = 0;
+            record(verb_, content_);
+            rec.in_doubt = 0;
+            begun = 0;
+            may_be_done = 0;
+            if
+            :: force_ -> /* Whoever is at work, it is no owner any more. */
+                live[1] = 0;
+                live[2] = 0;
+                live[3] = 0
+            :: else
+            fi
+        fi;
 #ifndef PERSON_LEAVES_NONCE
         rec.nonce = NONCE_OF_PERSON;
 #endif
@@ -388,7 +528,11 @@ end:
     }
     :: atomic {
         MAY_EXPIRE && !rec.expired ->
+            PROPERTY(RETRY_IS_RUN, !retried || !decided);
             rec.expired = 1;
+            begun = 0; /* A life is over, and what was remembered of it. */
+            may_be_done = 0;
+            retried = 0;
             done = 0;
             done_content = 0
     }
@@ -557,6 +701,7 @@ end_work:
         :: word = fail
         :: word = release
         :: word = say_unknown
+        :: word = say_retry
         :: word = renew
         :: word = expire
         :: claim < CLAIMS -> goto turn
@@ -593,7 +738,8 @@ active proctype last_caller()
 end:
     do
     :: d_step {
-        rec.status == in_progress && rec.over && !rec.hold && !rec.expired ->
+        rec.status == in_progress && rec.over && !rec.hold && !rec.expired &&
+        !rec.retry ->
             do_begin(NONCE_OF_PROBE, 0, true);
             check();
             forget()
@@ -604,11 +750,11 @@ end:
 /* ---- A person ----------------------------------------------------------- */
 
 /* It has looked, and decides; perhaps after the key went on. */
-inline decide(verb_, fence_)
+inline decide(verb_, fence_, force_)
 {
     d_step {
-        MAY_RESOLVE ->
-            do_resolve(verb_, fence_, 0);
+        MAY_DECIDE(verb_, force_) ->
+            do_resolve(verb_, fence_, 0, force_);
             check();
             forget()
     }
@@ -618,10 +764,13 @@ active proctype person()
 {
 end:
     do
-    :: decide(complete, rec.fence)
-    :: decide(fail, rec.fence)
-    :: decide(release, rec.fence)
-    :: decide(release, newest - 1)
+    :: decide(complete, rec.fence, false)
+    :: decide(fail, rec.fence, false)
+    :: decide(release, rec.fence, false)
+    :: decide(release, rec.fence, true)
+    :: decide(release, newest - 1, false)
+    :: decide(reopen, rec.fence, false)
+    :: decide(reopen, newest - 1, false)
     od
 }
 
@@ -641,7 +790,9 @@ inline copy(to, from)
     to.hold = from.hold;
     to.over = from.over;
     to.expired = from.expired;
-    to.by_lease = from.by_lease
+    to.by_lease = from.by_lease;
+    to.retry = from.retry;
+    to.in_doubt = from.in_doubt
 }
 
 active proctype probe()
@@ -650,6 +801,11 @@ active proctype probe()
     byte was_floor;
     bit was_for_person;
     bit was_decided;
+    bit was_retried;
+    bit was_begun;
+    bit was_may_be_done;
+    bit was_done;
+    bit was_done_content;
 
 end:
     do
@@ -659,28 +815,48 @@ end:
         was_floor = floor_fence;
         was_for_person = for_person;
         was_decided = decided;
+        was_retried = retried;
+        was_begun = begun;
+        was_may_be_done = may_be_done;
+        was_done = done;
+        was_done_content = done_content;
 
         rec.over = (rec.status == in_progress);
         do_begin(NONCE_OF_PROBE, 0, false);
         if
         :: answer == UNKNOWN || answer == FAILED ->
-            do_resolve(release, rec.fence, 0);
+            do_resolve(release, rec.fence, 0, false);
             PROPERTY(NO_WEDGE, answer == OK);
             do_begin(NONCE_OF_PROBE, 0, false)
+        :: answer == REPLAY ->
+            do_resolve(reopen, rec.fence, 0, false);
+            PROPERTY(NO_WEDGE, answer == OK);
+            do_begin(NONCE_OF_PROBE, 1, false);
+            PROPERTY(NO_WEDGE, answer == STARTED)
         :: else
         fi;
-        PROPERTY(NO_WEDGE, answer == STARTED || answer == REPLAY);
+        PROPERTY(NO_WEDGE, answer == STARTED);
 
         copy(rec, was);
         newest = was_newest;
         floor_fence = was_floor;
         for_person = was_for_person;
         decided = was_decided;
+        retried = was_retried;
+        begun = was_begun;
+        may_be_done = was_may_be_done;
+        done = was_done;
+        done_content = was_done_content;
         clear(was);
         was_newest = 0;
         was_floor = 0;
         was_for_person = 0;
         was_decided = 0;
+        was_retried = 0;
+        was_begun = 0;
+        was_may_be_done = 0;
+        was_done = 0;
+        was_done_content = 0;
         forget()
     }
     od
