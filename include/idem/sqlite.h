@@ -175,6 +175,7 @@ int idem_sqlite_accept_loss(const char *path, idem_sqlite_progress_fn *progress,
  * memory of what was done are safe: fences go on above the time that was left, a
  * lease ends a lease from now at most, and what ended later than now is kept for a
  * whole retention. Programs that have the store open are started anew afterwards.
+ * It can be killed and called again: until then records are kept for too long.
  *
  * Its errors are those of idem_open().
  */

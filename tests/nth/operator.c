@@ -2,6 +2,7 @@
 #include "story.h"
 
 #include <idem/check.h>
+#include <idem/sqlite.h>
 #include <stdio.h>
 
 /* ---- The operator's ---------------------------------------------------- */
@@ -250,6 +251,104 @@ static const char *judge_purge(struct idem_store *store,
     return went_back ? "a fence went back" : story_judge(store);
 }
 
+/* ---- The clock --------------------------------------------------------- */
+
+#define AHEAD_MS (30 * STORY_DAY_MS)
+
+static uint64_t ahead_fence;
+
+/* The store's time ran ahead in an earlier boot, and so did all that it has. */
+static void prepare_ahead(const char *path)
+{
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+
+    story_ahead_ms = AHEAD_MS;
+    story_prepare(path);
+    store = story_open(path);
+    attempt = story_begun(store, "k");
+    ahead_fence = attempt->fence;
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+    story_ahead_ms = 0;
+}
+
+static int set_clock(const char *path, int64_t timeout_ms)
+{
+    struct idem_open_options options = story_options(0, timeout_ms);
+    int64_t from_ms;
+    int64_t to_ms;
+
+    return idem_sqlite_set_clock(path, &options, &from_ms, &to_ms, &story_why);
+}
+
+static void live_set_clock(const char *path, struct told *told)
+{
+    story_arm();
+    told->end = STORY_ASKED;
+    told->end = set_clock(path, 30);
+    story_disarm();
+    if (told->end != 0) {
+        told->after = set_clock(path, 60 * 1000);
+    }
+}
+
+/* How far the store's time is ahead of the clock. */
+static int64_t ahead_by(int64_t store_ms)
+{
+    struct idem_open_options options = story_options(0, 0);
+    struct idem_clock_reading reading = {0};
+
+    story_must(options.host.clock(NULL, &reading));
+    return store_ms - reading.wall_ms;
+}
+
+/* How far the end of what is kept of "done" lies ahead of the clock. */
+static int64_t kept_ms(struct idem_store *store)
+{
+    struct idem_answer *answer;
+    int64_t expires_ms;
+
+    if (idem_get(store, idem_str(""), idem_str("done"), &answer, &story_why) !=
+        0) {
+        return 0;
+    }
+    expires_ms = idem_answer_record(answer)->expires_ms;
+    idem_answer_destroy(answer);
+    return ahead_by(expires_ms);
+}
+
+/* The store's time is what it was, or set back; whichever it is, what was done is
+ * done and no fence is given twice. Called again it finishes. */
+static const char *judge_set_clock(struct idem_store *store,
+                                   const struct told *told)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    bool answered = told->end == 0 || told->after == 0;
+    struct idem_attempt *attempt;
+    bool is_back;
+    uint64_t fence;
+
+    if (idem_sqlite_inspect(store, &info, &story_why) != 0) {
+        return "the store's time cannot be read";
+    }
+    is_back = ahead_by(info.known_ms) < STORY_DAY_MS;
+    if (answered && !is_back) {
+        return "the store's time is not set back";
+    }
+    if (!is_back && ahead_by(info.known_ms) < AHEAD_MS - STORY_DAY_MS) {
+        return "the store's time is neither what it was nor set back";
+    }
+    if (answered && kept_ms(store) > 2 * STORY_DAY_MS) {
+        return "a record is kept as if its time was right";
+    }
+    attempt = story_begun(store, "new");
+    fence = attempt->fence;
+    idem_attempt_destroy(attempt);
+    return is_back && fence <= ahead_fence ? "a fence went back"
+                                           : story_judge(store);
+}
+
 /* ---- Queues ------------------------------------------------------------ */
 
 enum {
@@ -347,6 +446,7 @@ const struct story stories_operator[] = {
     {"resolve", prepare_unknown, live_resolve, judge_resolve, NULL},
     {"import", story_prepare, live_import, judge_import, NULL},
     {"purge", prepare_gone, live_purge, judge_purge, NULL},
+    {"set the clock", prepare_ahead, live_set_clock, judge_set_clock, NULL},
     {"a queue", story_prepare, live_queue, story_judge_shown, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

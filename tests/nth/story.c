@@ -11,6 +11,8 @@ struct idem_error story_why;
 /* Some days are behind us, so that a retention can be over. */
 int64_t story_shift_ms = 10 * STORY_DAY_MS;
 
+int64_t story_ahead_ms;
+
 static int shifted_clock(void *ctx, struct idem_clock_reading *ret)
 {
     struct timespec wall;
@@ -21,20 +23,28 @@ static int shifted_clock(void *ctx, struct idem_clock_reading *ret)
         clock_gettime(CLOCK_BOOTTIME, &boot) != 0) {
         return -1;
     }
-    ret->wall_ms = (int64_t)wall.tv_sec * 1000 + story_shift_ms;
+    ret->wall_ms =
+        (int64_t)wall.tv_sec * 1000 + story_shift_ms + story_ahead_ms;
     ret->boot_ms = (int64_t)boot.tv_sec * 1000 + story_shift_ms;
-    memset(ret->boot_id, 'b', sizeof(ret->boot_id));
+    memset(ret->boot_id, story_ahead_ms == 0 ? 'b' : 'a', sizeof(ret->boot_id));
     return 0;
 }
 
-static int open_for(const char *path, unsigned flags, int64_t timeout_ms,
-                    struct idem_store **ret_store)
+struct idem_open_options story_options(unsigned flags, int64_t timeout_ms)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
 
     options.flags = flags;
     options.timeout_ms = timeout_ms;
     options.host.clock = shifted_clock;
+    return options;
+}
+
+static int open_for(const char *path, unsigned flags, int64_t timeout_ms,
+                    struct idem_store **ret_store)
+{
+    struct idem_open_options options = story_options(flags, timeout_ms);
+
     return idem_sqlite_open(path, &options, ret_store, &story_why);
 }
 

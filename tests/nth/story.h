@@ -62,6 +62,12 @@ extern struct idem_error story_why;
 /* All clocks are ahead by this, so that a retention can be over. */
 extern int64_t story_shift_ms;
 
+/* The wall clock is, in another boot, ahead by this, too. */
+extern int64_t story_ahead_ms;
+
+/* Options with these clocks. */
+struct idem_open_options story_options(unsigned flags, int64_t timeout_ms);
+
 /* Aborts unless @rc is 0. */
 void story_must(int rc);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -114,7 +115,7 @@ static void cut_all(struct rig *rig, unsigned long images, enum cut_trust trust,
     cut_finish(&cut);
 }
 
-/* ---- A store that is made, or marked ---- */
+/* ---- A store that is made, marked, or set back ---- */
 
 static const char *open_image(const struct rig *rig)
 {
@@ -131,8 +132,9 @@ static const char *open_image(const struct rig *rig)
 
 /* Cuts at every moment of what was recorded. What comes next must open, from
  * @first on: once it was answered. */
-static void cut_everywhere(struct rig *rig, size_t first, uint64_t *seed,
-                           struct count *count)
+static void cut_everywhere(struct rig *rig, size_t first,
+                           const char *(*check)(const struct rig *rig),
+                           uint64_t *seed, struct count *count)
 {
     size_t moment;
     int i;
@@ -146,7 +148,7 @@ static void cut_everywhere(struct rig *rig, size_t first, uint64_t *seed,
 
             cut_take(&cut, moment, seed, &image);
             disk_save(&image, rig->path);
-            note(count, open_image(rig));
+            note(count, check(rig));
             disk_image_free(&image);
         }
         cut_finish(&cut);
@@ -165,7 +167,7 @@ static void cut_the_making(struct rig *rig, uint64_t *seed, struct count *count)
     }
     idem_close(store);
     disk_stop();
-    cut_everywhere(rig, 0, seed, count);
+    cut_everywhere(rig, 0, open_image, seed, count);
     disk_log_free(&rig->log);
 }
 
@@ -213,7 +215,122 @@ static void cut_the_mark(struct rig *rig, uint64_t *seed, struct count *refused,
         abort();
     }
     disk_stop();
-    cut_everywhere(rig, rig->log.len, seed, count);
+    cut_everywhere(rig, rig->log.len, open_image, seed, count);
+    disk_log_free(&rig->log);
+    disk_image_free(&rig->start);
+}
+
+/* ---- A store whose clock is set back ---- */
+
+#define DAY_MS ((int64_t)24 * 3600 * 1000)
+#define AHEAD_MS (30 * DAY_MS)
+
+static int64_t ahead_ms;
+
+/* Of a boot before this one, while it is ahead. */
+static int clock_ahead(void *ctx, struct idem_clock_reading *ret_reading)
+{
+    struct timespec wall;
+    struct timespec boot;
+
+    (void)ctx;
+    if (clock_gettime(CLOCK_REALTIME, &wall) != 0 ||
+        clock_gettime(CLOCK_BOOTTIME, &boot) != 0) {
+        return -1;
+    }
+    memset(ret_reading, 0, sizeof(*ret_reading));
+    ret_reading->wall_ms = (int64_t)wall.tv_sec * 1000 + ahead_ms;
+    ret_reading->boot_ms = (int64_t)boot.tv_sec * 1000;
+    memset(ret_reading->boot_id, ahead_ms != 0 ? 'a' : 'b', 16);
+    return 0;
+}
+
+static struct idem_store *open_ahead(const struct rig *rig)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+
+    options.host.clock = clock_ahead;
+    if (idem_sqlite_open(rig->path, &options, &store, &error) != 0) {
+        fprintf(stderr, "# %s\n", error.text);
+        return NULL;
+    }
+    return store;
+}
+
+/* The time is what it was or set back, and whichever it is, what was done is. */
+static const char *check_ahead(const struct rig *rig)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_clock_reading reading;
+    struct idem_store *store = open_ahead(rig);
+    struct idem_answer *answer;
+    const char *fault = NULL;
+
+    if (store == NULL) {
+        return "the store cannot be opened";
+    }
+    if (clock_ahead(NULL, &reading) != 0 ||
+        idem_sqlite_inspect(store, &info, NULL) != 0 ||
+        (info.known_ms > reading.wall_ms + DAY_MS &&
+         info.known_ms < reading.wall_ms + AHEAD_MS - DAY_MS)) {
+        fault = "the store's time is neither what it was nor set back";
+    } else if (idem_get(store, idem_str(""), idem_str("done"), &answer, NULL) !=
+               0) {
+        fault = "what was done is forgotten";
+    } else {
+        fault = idem_answer_record(answer)->status == IDEM_STATUS_COMPLETED
+                    ? NULL
+                    : "what was done is not done";
+        idem_answer_destroy(answer);
+    }
+    idem_close(store);
+    return fault;
+}
+
+static void put_ahead(struct rig *rig)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+    struct idem_store *store;
+
+    memset(&rig->start, 0, sizeof(rig->start));
+    disk_save(&rig->start, rig->path);
+    ahead_ms = AHEAD_MS;
+    store = open_ahead(rig);
+    request.key = idem_str("done");
+    request.on_expired_lease = IDEM_RERUN;
+    if (store == NULL || idem_begin(store, &request, &attempt, NULL) != 0 ||
+        idem_complete(attempt, NULL, NULL) != 0) {
+        abort();
+    }
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+    ahead_ms = 0;
+    disk_load(&rig->start, rig->path);
+}
+
+/* The power goes while the time of the store is set back. */
+static void cut_the_setting(struct rig *rig, uint64_t *seed,
+                            struct count *count)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_error error = {0};
+    int64_t from_ms;
+    int64_t to_ms;
+
+    put_ahead(rig);
+    options.host.clock = clock_ahead;
+    disk_start(&rig->log);
+    if (idem_sqlite_set_clock(rig->path, &options, &from_ms, &to_ms, &error) !=
+            0 ||
+        from_ms - to_ms < AHEAD_MS - DAY_MS) {
+        fprintf(stderr, "powercut: set the clock: %s\n", error.text);
+        abort();
+    }
+    disk_stop();
+    cut_everywhere(rig, 0, check_ahead, seed, count);
     disk_log_free(&rig->log);
     disk_image_free(&rig->start);
 }
@@ -237,6 +354,7 @@ int main(void)
     struct count made = {0};
     struct count refused = {0};
     struct count marked = {0};
+    struct count set = {0};
     unsigned long carried = 0;
     uint64_t seed;
 
@@ -263,12 +381,13 @@ int main(void)
         name_file(&rig, "made.db");
         cut_the_making(&rig, &random, &made);
         cut_the_mark(&rig, &random, &refused, &marked);
+        cut_the_setting(&rig, &random, &set);
         (void)snprintf(remove, sizeof(remove), "rm -rf %s", rig.directory);
         if (system(remove) != 0) {
             abort();
         }
     }
-    printf("1..7\n");
+    printf("1..8\n");
     report(1, honest.bad == 0, "after a cut what was answered is there",
            &honest);
     printf("%sok 2 - the stories carry the log over\n# %lu times\n",
@@ -280,9 +399,11 @@ int main(void)
     report(6, marked.bad == 0, "what was marked is accepted", &marked);
     report(7, refused.bad == SEEDS,
            "the control: without the mark it is refused", &refused);
-    return made.bad == 0 && marked.bad == 0 && refused.bad == SEEDS &&
-                   honest.bad == 0 && carried >= SEEDS && no_sync.bad > 0 &&
-                   early.bad > 0
+    report(8, set.bad == 0, "a store whose time was set back forgot nothing",
+           &set);
+    return made.bad == 0 && set.bad == 0 && marked.bad == 0 &&
+                   refused.bad == SEEDS && honest.bad == 0 &&
+                   carried >= SEEDS && no_sync.bad > 0 && early.bad > 0
                ? 0
                : 1;
 }

@@ -10,8 +10,12 @@
  *   end of any other is at most a lease from now.
  * - memory: what ended "later than now" is kept for a whole retention from now.
  *
- * The records come first, in transactions of bounded size, then the clock. What
- * was begun and not finished is finished by another call.
+ * The clock comes first, then the records, in transactions of bounded size. The
+ * other way round a record would for a while be kept until a retention from now by
+ * a clock that is still ahead, and whoever came then, after a death in between,
+ * would find it over. This way it is kept for too long at worst, and no lease of
+ * another boot is waited for longer than its length and half an hour. What was
+ * begun and not finished is finished by another call.
  */
 #include "base/heap.h"
 #include "base/host.h"
@@ -152,10 +156,17 @@ static int lower_note(const struct setting *s)
                : idem__making_accept(s->store, s->error);
 }
 
-static int set_all(struct setting *s)
+static int set_time(struct setting *s)
+{
+    int rc = lower_note(s);
+
+    return rc == 0 ? in_transaction(s, save_clock) : rc;
+}
+
+static int set_records(struct setting *s)
 {
     bool more = true;
-    int rc = lower_note(s);
+    int rc = 0;
 
     while (rc == 0 && more) {
         rc = look_at_page(s, &more);
@@ -164,7 +175,7 @@ static int set_all(struct setting *s)
             idem__sqlite_checkpoint(s->store);
         }
     }
-    return rc == 0 ? in_transaction(s, save_clock) : rc;
+    return rc;
 }
 
 /* From when to when? */
@@ -184,7 +195,9 @@ static int read_times(struct setting *s)
                          "the clock does not answer");
     }
     s->from_ms = s->now.store_ms;
-    s->now.store_ms = s->reading.wall_ms > 1 ? s->reading.wall_ms : 1;
+    if (s->reading.wall_ms < s->from_ms) {
+        s->now.store_ms = s->reading.wall_ms > 1 ? s->reading.wall_ms : 1;
+    }
     s->now.doubt_ms = 0;
     return rc;
 }
@@ -201,7 +214,11 @@ static int set_locked(struct setting *s)
     }
     rc = read_times(s);
     if (rc == 0 && s->now.store_ms < s->from_ms) {
-        rc = set_all(s);
+        rc = set_time(s);
+    }
+    /* Even where the time is right: records may be left of a call that died. */
+    if (rc == 0) {
+        rc = set_records(s);
     }
     idem__lock_release(store->lock);
     return rc;
@@ -234,8 +251,7 @@ int idem_sqlite_set_clock(const char *path,
     }
     if (rc == 0) {
         *ret_from_ms = s->from_ms;
-        *ret_to_ms =
-            s->now.store_ms < s->from_ms ? s->now.store_ms : s->from_ms;
+        *ret_to_ms = s->now.store_ms;
     }
     idem__free(s);
     return rc;
