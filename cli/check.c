@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include "cli.h"
+#include "progress.h"
 
 #include <stdlib.h>
 
@@ -55,7 +56,7 @@ void cli_check_take(void *ctx, const struct idem_finding *finding)
 {
     struct cli_check *c = ctx;
 
-    cli_progress_end();
+    cli_progress_hide();
     if (finding->grade == IDEM_GRADE_BAD && c->code == 0) {
         c->code = finding->code;
     }
@@ -68,12 +69,8 @@ void cli_check_take(void *ctx, const struct idem_finding *finding)
 
 static void report(void *ctx, uint64_t done, uint64_t all)
 {
-    char doing[64];
-
     (void)ctx;
-    (void)snprintf(doing, sizeof(doing), "checking %llu pages, read",
-                   (unsigned long long)all);
-    cli_progress(doing, done);
+    cli_progress("checking", done, all);
 }
 
 /* What stands behind @scheme in @url; NULL if it is of another one. */
@@ -99,6 +96,7 @@ int cli_check_url(struct cli_check *check, const char *url)
         cli_say("only sqlite: and dynamodb: stores can be checked");
         return CLI_USAGE;
     }
+    cli_progress_end();
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 

@@ -166,10 +166,6 @@ int cli_read_arg(const char *option, const char *spec, bool text_ok, size_t max,
 int cli_read_some(const char *option, const char *spec, bool text_ok,
                   size_t max, char **ret_data, size_t *ret_len);
 
-/* A count on stderr while long work goes on, on a terminal only; and its end. */
-void cli_progress(const char *doing, uint64_t count);
-void cli_progress_end(void);
-
 /* ---- Options that several commands have -------------------------------- */
 
 /* Two options: the second is that of cli_open_store(), whoever calls it. */

@@ -6,6 +6,7 @@
 #include "look.h"
 #include "metrics.h"
 #include "nearest.h"
+#include "progress.h"
 #include "state.h"
 
 #include <errno.h>
@@ -422,6 +423,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 
 static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -1,6 +1,7 @@
 /* idem export: the records of a store as lines of JSON. */
 #include "cli.h"
 #include "names.h"
+#include "progress.h"
 #include "transfer.h"
 
 #include <errno.h>
@@ -8,10 +9,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum {
-    PROGRESS_EVERY = 1000
-};
 
 static struct {
     const char *scope;
@@ -131,6 +128,7 @@ static int note_name(void *ctx, int code, const struct idem_record *r)
         say_corrupt(e, r->key);
         return 0;
     }
+    cli_progress("looking through the store", e->names.len, /* all= */ 0);
     return !cli_names_add(&e->names, r);
 }
 
@@ -166,13 +164,12 @@ static int export_one(struct exporting *e, struct idem_slice scope,
 static int export_named(struct exporting *e)
 {
     struct cli_name name;
+    uint64_t done = 0;
     int status = cli_names_rewind(&e->names);
 
     while (status == 0 && !ferror(e->out) && cli_names_next(&e->names, &name)) {
         status = export_one(e, name.scope, name.key);
-        if (e->exported % PROGRESS_EVERY == 0) {
-            cli_progress("exported", e->exported);
-        }
+        cli_progress("exporting", ++done, e->names.len);
     }
     cli_progress_end();
     return status;
@@ -246,6 +243,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    if (path == NULL && isatty(STDOUT_FILENO)) {
+        cli_progress_off = true; /* The records themselves come by. */
+    }
     status = cli_open_store(url, IDEM_OPEN_READONLY, &e.store);
     if (status == 0) {
         status = export_to(path, &e, url);
@@ -268,6 +268,7 @@ static struct cli_option options[] = {
      .target = &args.statuses,
      .arg = "STATUS",
      .help = "only these: failed,unknown"},
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

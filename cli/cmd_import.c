@@ -3,10 +3,12 @@
 #include "clock.h"
 #include "json.h"
 #include "lines.h"
+#include "progress.h"
 #include "transfer.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -25,7 +27,9 @@ static struct {
 struct importing {
     struct idem_store *store; /* NULL: there is none, in a dry run. */
     struct idem_queue *queue;
-    size_t bytes; /* Of lines, in the queue. */
+    size_t bytes;  /* Of lines, in the queue. */
+    uint64_t read; /* Bytes of the export. */
+    uint64_t len;  /* Of a file; 0: not known. */
     uint64_t added;
     uint64_t kept;
     uint64_t refused;
@@ -50,9 +54,6 @@ static void count(struct importing *i, bool added)
 {
     i->added += added ? 1 : 0;
     i->kept += added ? 0 : 1;
-    if ((i->added + i->kept) % 1000 == 0) {
-        cli_progress("imported", i->added + i->kept);
-    }
 }
 
 /* What the store says of one line. A record that it cannot take is that line's
@@ -181,6 +182,16 @@ static int import_line(struct importing *i, const struct cli_lines *lines)
     return status;
 }
 
+/* By the bytes of a file, whose length is known; by the lines of a pipe. */
+static void show_progress(const struct importing *i, uint64_t line)
+{
+    if (i->len > 0) {
+        cli_progress("importing KiB", i->read >> 10, (i->len >> 10) + 1);
+    } else {
+        cli_progress("importing", line, /* all= */ 0);
+    }
+}
+
 static int import_lines(struct importing *i, struct cli_lines *lines)
 {
     enum cli_lines_got got;
@@ -196,6 +207,8 @@ static int import_lines(struct importing *i, struct cli_lines *lines)
         } else {
             status = import_line(i, lines);
         }
+        i->read += lines->len + 1;
+        show_progress(i, lines->number);
     }
     if (status == 0 && lines->number == 1) {
         cli_say("not an idem export: it is empty");
@@ -297,6 +310,15 @@ static int open_store(struct importing *i)
                : cli_fail_with(&error);
 }
 
+static uint64_t length_of(FILE *f)
+{
+    struct stat st;
+
+    return fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
 static int import(FILE *f)
 {
     struct importing *i = calloc(1, sizeof(*i));
@@ -306,6 +328,7 @@ static int import(FILE *f)
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
+    i->len = length_of(f);
     status = open_store(i);
     if (status == 0) {
         status = import_from(f, i);
@@ -350,6 +373,7 @@ static struct cli_option options[] = {
      .target = &args.dry_run,
      .help = "verify every line, and change nothing"},
     CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

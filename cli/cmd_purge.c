@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "journal.h"
 #include "json.h"
+#include "progress.h"
 
 #include <errno.h>
 #include <idem/dynamodb.h>
@@ -22,7 +23,7 @@ static struct {
 
 static void report(uint64_t purged)
 {
-    cli_progress("purged", purged);
+    cli_progress("purging", purged, /* all= */ 0);
     if (args.verbose && !cli_stderr_is_tty()) {
         (void)fprintf(stderr, "purged %llu\n", (unsigned long long)purged);
     }
@@ -90,7 +91,7 @@ static int count_one(void *ctx, int code, const struct idem_record *r)
     (void)code;
     (void)r;
     ++*found;
-    cli_progress("found", *found);
+    cli_progress("counting", *found, /* all= */ 0);
     return 0;
 }
 
@@ -207,6 +208,7 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.verbose,
      .help = "report progress where stderr is no terminal, too"},
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

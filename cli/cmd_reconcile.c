@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "harvest.h"
 #include "journal.h"
+#include "progress.h"
 #include "reconcile.h"
 
 #include <dirent.h>
@@ -304,6 +305,7 @@ static struct cli_option options[] = {
      .arg = "FILE",
      .help = "the journal (default: $IDEM_JOURNAL_DIR)"},
     CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
     {.name = "store",
      .kind = CLI_TEXT,
      .target = &args.store,

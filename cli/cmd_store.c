@@ -4,6 +4,7 @@
 #include "copy.h"
 #include "create.h"
 #include "json.h"
+#include "progress.h"
 #include "restored.h"
 #include "template.h"
 
@@ -373,6 +374,7 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.yes,
      .help = "mark-restored, create --accept-loss, set-clock: do not ask"},
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

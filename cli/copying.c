@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "clock.h"
 #include "names.h"
+#include "progress.h"
 
 #include <idem/store.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@ enum {
     BATCH_LEN_REMOTE = 64, /* So that the last does not wait for too long. */
     BATCH_BYTES = 4 << 20, /* Of bodies, unless one record has more. */
     TRIES_MAX = 5,
-    PROGRESS_FROM = 1000,
     SAID_MAX = 20, /* Records that are told about one by one. */
 };
 
@@ -53,20 +53,13 @@ static void say_of(struct copying *c, struct idem_slice key, const char *what)
 
     c->said++;
     if (c->said <= SAID_MAX) {
-        cli_progress_end();
         cli_say("\"%s\": %s", cli_escape(key, shown, sizeof(shown)), what);
     }
 }
 
 static void show_progress(const struct copying *c)
 {
-    char doing[64];
-
-    if (c->names.len >= PROGRESS_FROM) {
-        (void)snprintf(doing, sizeof(doing), "copying %llu records, done",
-                       (unsigned long long)c->names.len);
-        cli_progress(doing, c->done);
-    }
+    cli_progress("copying", c->done, c->names.len);
 }
 
 /* ---- Batches ---- */

@@ -1,5 +1,6 @@
 /* Errors: one sentence on stderr, and the exit status that goes with it. */
 #include "cli.h"
+#include "progress.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static void say(const char *format, va_list args)
         (void)fputs("idem: out of memory\n", stderr);
         return;
     }
+    cli_progress_hide();
     (void)fprintf(stderr, "idem: %s\n", sentence);
     if (to_syslog) {
         log_lines(sentence);

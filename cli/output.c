@@ -42,17 +42,3 @@ bool cli_stderr_is_tty(void)
 {
     return isatty(STDERR_FILENO) == 1;
 }
-
-void cli_progress(const char *doing, uint64_t count)
-{
-    if (cli_stderr_is_tty()) {
-        (void)fprintf(stderr, "\r%s %llu", doing, (unsigned long long)count);
-    }
-}
-
-void cli_progress_end(void)
-{
-    if (cli_stderr_is_tty()) {
-        (void)fputs("\r\033[K", stderr);
-    }
-}

@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "clock.h"
+#include "progress.h"
 
 #include <idem/store.h>
 #include <stdlib.h>
@@ -15,11 +16,12 @@ enum {
 struct round {
     const struct cli_reconcile_how *how;
     struct idem_store *store; /* That is told. */
-    bool all;      /* Of several stores: what is for none comes at the end. */
-    int printed;   /* Exit status of the output. */
-    int status;    /* What the entries stand for, the worst so far. */
-    uint64_t len;  /* Of those that were shown. */
-    unsigned away; /* How often in a row the store did not answer. */
+    bool all;     /* Of several stores: what is for none comes at the end. */
+    int printed;  /* Exit status of the output. */
+    int status;   /* What the entries stand for, the worst so far. */
+    uint64_t len; /* Of those that were shown. */
+    uint64_t waiting; /* How many there are to be told; 0: not counted. */
+    unsigned away;    /* How often in a row the store did not answer. */
 };
 
 /* A person must know what was lost; what waits can wait. */
@@ -53,7 +55,10 @@ static int show(struct round *round, const struct idem_journal_info *info,
                 enum idem_journal_state state, const struct idem_error *error)
 {
     round->len++;
+    cli_progress_hide(); /* Stdout may be the same terminal. */
     round->printed = cli_waiting_print(&round->how->style, info, state, error);
+    (void)fflush(stdout);
+    cli_progress("reconciling", round->len, round->waiting);
     return round->printed != 0 || ferror(stdout);
 }
 
@@ -195,6 +200,7 @@ static void reconcile_one(struct idem_journal *journal, const char *url,
     int status = cli_open_store(url, flags, &round->store);
 
     round->away = 0;
+    cli_progress("reconciling", round->len, round->waiting);
     if (status == 0) {
         status = go(journal, round);
         idem_close(round->store);
@@ -210,7 +216,8 @@ static void reconcile_one(struct idem_journal *journal, const char *url,
 struct urls {
     char **urls;
     size_t len;
-    bool failed; /* Out of memory. */
+    uint64_t waiting; /* Outcomes for all of them. */
+    bool failed;      /* Out of memory. */
 };
 
 static bool has(const struct urls *urls, struct idem_slice url)
@@ -233,8 +240,11 @@ static int add_url(void *ctx, const struct idem_journal_info *info,
     char **more;
 
     (void)error;
-    if (info->state != IDEM_JOURNAL_WAITING || !cli_waiting_known(info) ||
-        has(urls, info->store_url)) {
+    if (info->state != IDEM_JOURNAL_WAITING || !cli_waiting_known(info)) {
+        return 0;
+    }
+    urls->waiting++;
+    if (has(urls, info->store_url)) {
         return 0;
     }
     more = realloc(urls->urls, (urls->len + 1) * sizeof(*more));
@@ -261,6 +271,7 @@ static void reconcile_all(struct idem_journal *journal, struct round *round)
     if (error.code != 0) {
         worsen(round, cli_fail_with(&error));
     }
+    round->waiting = urls.waiting;
     for (i = 0; i < urls.len; i++) {
         reconcile_one(journal, urls.urls[i], round);
         free(urls.urls[i]);
@@ -284,6 +295,7 @@ int cli_reconcile_journal(struct idem_journal *journal,
     } else {
         reconcile_one(journal, how->store, &round);
     }
+    cli_progress_end();
     if (round.len == 0 && round.status == 0 && cli_stderr_is_tty()) {
         cli_say("nothing waits");
     }

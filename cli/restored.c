@@ -4,14 +4,11 @@
 
 #include "cli.h"
 #include "json.h"
+#include "progress.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-enum {
-    PROGRESS_FROM = 10000
-};
 
 static void plural(char *buf, size_t cap, uint64_t n, const char *one,
                    const char *many)
@@ -166,28 +163,22 @@ static void print_text(const struct idem_sqlite_restored *r, bool is_new)
 
 static void report(void *ctx, uint64_t records)
 {
-    bool *shown = ctx;
-
-    if (records >= PROGRESS_FROM) {
-        cli_progress("looked at", records);
-        *shown = true;
-    }
+    (void)ctx;
+    cli_progress("looked at", records, /* all= */ 0);
 }
 
 static int mark(const char *path, bool may_lose, bool json)
 {
     struct idem_sqlite_restored restored = IDEM_SQLITE_RESTORED_INIT;
     struct idem_error error = {0};
-    bool shown = false;
     int status = 0;
 
-    error.code = may_lose ? idem_sqlite_accept_loss(path, report, &shown,
-                                                    &restored, &error)
-                          : idem_sqlite_mark_restored(path, report, &shown,
-                                                      &restored, &error);
-    if (shown) {
-        cli_progress_end();
-    }
+    error.code = may_lose
+                     ? idem_sqlite_accept_loss(path, report, /* ctx= */ NULL,
+                                               &restored, &error)
+                     : idem_sqlite_mark_restored(path, report, /* ctx= */ NULL,
+                                                 &restored, &error);
+    cli_progress_end();
     if (error.code == IDEM_ENOTFOUND) {
         cli_say("%s", error.text);
         return CLI_CONFIG;

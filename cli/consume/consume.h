@@ -186,6 +186,9 @@ void consume_report(struct consume *consume, const struct idem_message *message,
 
 /* On a terminal, not too often. */
 void consume_progress(struct consume *consume);
+
+/* Takes that line off the terminal. */
+void consume_progress_end(const struct consume *consume);
 void consume_summary(const struct consume *consume);
 
 #endif

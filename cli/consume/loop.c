@@ -33,7 +33,7 @@ static void note_store(struct consume *consume, enum consume_fate fate)
     if (away != consume->paused) {
         consume->paused = away;
         idem_consumer_pause(consume->consumer, away);
-        cli_progress_end();
+        consume_progress_end(consume);
         cli_say(away ? "nothing more is received until the store is back"
                      : "the store is back");
     }
@@ -185,7 +185,7 @@ static void told_to_stop(struct consume *consume, int signo)
 
     if (consume->told++ == 0) {
         if (!consume->options->quiet && consume->running > 0) {
-            cli_progress_end();
+            consume_progress_end(consume);
             cli_say("receives no more; %zu still at work", consume->running);
         }
         stop(consume);
@@ -221,7 +221,7 @@ static void tell_trouble(struct consume *consume)
     if (trouble != NULL && !consume->stopping && !consume->options->quiet &&
         now_ms >= consume->trouble_ms) {
         consume->trouble_ms = now_ms + TROUBLE_MS;
-        cli_progress_end();
+        consume_progress_end(consume);
         cli_say("the queue: %s; it is asked again", trouble);
     }
 }
@@ -232,7 +232,7 @@ static void work(struct consume *consume)
 
     if (idem_consumer_work(consume->consumer, &error) != 0 &&
         !consume->stopping) {
-        cli_progress_end();
+        consume_progress_end(consume);
         cli_say("%s; nothing more is received", error.text);
         consume->status =
             error.code == IDEM_ENOTFOUND ? CLI_CONFIG : cli_exit_of(error.code);

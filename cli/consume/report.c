@@ -94,7 +94,7 @@ static void say(const struct consume *consume,
     if (consume->options->quiet || (detail && !consume->options->verbose)) {
         return;
     }
-    cli_progress_end();
+    consume_progress_end(consume);
     max_text(consume, max);
     cli_say("message %s (%s%s%sreceive %llu%s): %s%s%s",
             cli_escape(message->id, shown_id, sizeof(shown_id)),
@@ -136,6 +136,13 @@ void consume_progress(struct consume *consume)
                   consume->paused ? "; the store is away" : "");
 }
 
+void consume_progress_end(const struct consume *consume)
+{
+    if (consume->shown_ms != 0) {
+        (void)fputs("\r\033[K", stderr);
+    }
+}
+
 void consume_summary(const struct consume *consume)
 {
     struct idem_consumer_counters n = IDEM_CONSUMER_COUNTERS_INIT;
@@ -144,7 +151,7 @@ void consume_summary(const struct consume *consume)
     if (consume->options->quiet) {
         return;
     }
-    cli_progress_end();
+    consume_progress_end(consume);
     idem_consumer_count(consume->consumer, &n);
     cli_say("%llu received: %llu done, %llu replayed, %llu failed, %llu "
             "unknown, %llu times busy; %llu deleted; %llu requests to SQS",

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pty
 import re
 import shlex
 import shutil
@@ -15,7 +14,7 @@ import urllib.error
 import dynamo
 from aws_server import ENV, Server
 from checks import REGION, TABLE, aws_line, check, grades, mend_of, pairs, server
-from tap import PROGRAM, Idem, environment, equal, main, run, test
+from tap import PROGRAM, Idem, equal, main, run, test
 
 
 # ---- A real server ----
@@ -447,24 +446,6 @@ def a_copy_that_was_put_back():
     equal((status, grades(findings)), (78, {"copy": ["bad"]}))
     run_line(mend_of(findings, "copy") + " --yes", None)
     equal((check(store)[0], grades(check(store)[1])), (0, {}))
-
-
-@test
-def a_person_sees_progress():
-    """On a terminal the number of pages is shown meanwhile; in a pipe it is not."""
-    store = "sqlite:" + a_file()
-    ours, theirs = pty.openpty()
-    done = subprocess.run([PROGRAM, "store", "check", "--store", store], stderr=theirs,
-                          stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment())
-    os.close(theirs)
-    equal(done.returncode, 0)
-    shown = b""
-    with contextlib.suppress(OSError):  # EIO: nothing is left.
-        while b"checking" not in shown:
-            shown += os.read(ours, 65536)
-    os.close(ours)
-    assert b"checking" in shown, shown
-    equal(run([PROGRAM, "store", "check", "--store", store]).stderr, b"")
 
 
 @test

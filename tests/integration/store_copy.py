@@ -4,7 +4,6 @@ import contextlib
 import glob
 import json
 import os
-import pty
 import random
 import signal
 import subprocess
@@ -357,23 +356,6 @@ def little_memory_is_enough():
         # The sanitizers keep what was freed.
         if not SANITIZED:
             assert used < 32 << 10, used
-
-
-@test
-def a_person_sees_progress():
-    """On a terminal the number of records is shown meanwhile; in a pipe it is not."""
-    with place("file", "a") as a:
-        fill(a, 1500)
-        command = [PROGRAM, "store", "copy", "--from", a.store, "--to"]
-        ours, theirs = pty.openpty()
-        done = subprocess.run([*command, "sqlite:b.db"], stderr=theirs, stdout=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL, env=environment(ENV))
-        os.close(theirs)
-        equal(done.returncode, 0)
-        assert done.stdout.startswith(b"copied 1500;"), done.stdout
-        assert b"copying 1500 records, done 256" in os.read(ours, 65536)
-        os.close(ours)
-        equal(run([*command, "sqlite:c.db"], ENV).stderr, b"")
 
 
 if __name__ == "__main__":

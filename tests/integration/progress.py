@@ -1,0 +1,241 @@
+"""Long work shows on a terminal how far it has come, and nowhere else."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+import threading
+import time
+
+from box import case, finish, locked
+from patience import PATIENCE, until
+from records import HEADER, NEVER, line_of
+from tap import PROGRAM, Idem, equal, main, note, run, start, test
+
+MANY = 1500
+LINE = re.compile(
+    r"(?P<doing>[a-zA-Z ]+?)(?P<bar> \[=*>? *\])?"
+    r"(?: +(?P<share>\d+)% (?P<of>\d+)/(?P<all>\d+)| (?P<done>\d+))"
+    r"(?:  (?P<rate>\d+)/s)?(?:  (?P<time>\d\S*)(?P<left> left)?)? *"
+)
+
+
+def record(n, expires):
+    now = int(time.time() * 1000)
+    return {
+        "status": 2, "policy": 2, "flags": 0, "fence": n + 10, "attempts": 1,
+        "lease_end": now, "expires": expires, "nonce": bytes(16), "owner": b"w",
+        "fingerprint": b"", "content_type": b"", "meta": b"exit 0\n", "error": b"",
+        "note": b"", "history": [], "later": b"", "result": b"x" * 4000, "input": b"",
+    }  # fmt: skip
+
+
+def write(path, expires=NEVER, many=MANY):
+    with open(path, "w", encoding="ascii") as f:
+        f.write(HEADER)
+        for n in range(many):
+            f.write(line_of(b"", b"order-%d" % n, record(n, expires)) + "\n")
+
+
+class Screen:
+    """A terminal of so many columns; what a command shows on it as its stderr."""
+
+    def __init__(self, columns=80):
+        self.columns = columns
+        self.text = ""
+
+    def run(self, store, *args, terminal_out=False, stdin=None):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, self.columns, 0, 0))
+        process = start([PROGRAM, *args], {"IDEM_STORE": store.store},
+                        stdin=stdin, stderr=theirs, **({"stdout": theirs} if terminal_out else {}))
+        os.close(theirs)
+        reader = threading.Thread(target=self.read, args=(ours,))
+        reader.start()
+        out = b"" if terminal_out else process.stdout.read()
+        status = process.wait(PATIENCE)
+        if process.stdout:
+            process.stdout.close()
+        reader.join(PATIENCE)
+        os.close(ours)
+        return status, out
+
+    def read(self, ours):
+        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
+            while part := os.read(ours, 65536):
+                self.text += part.decode()
+
+    def lines(self):
+        """What was drawn, one over the other; nothing of it stays."""
+        *drawn, last = self.text.split("\r")
+        equal(last.strip(), "")
+        assert "\n" not in self.text and "\033" not in self.text, self.text
+        found = []
+        for line in drawn:
+            assert len(line) < self.columns, (line, self.columns)
+            if line.strip():
+                match = LINE.fullmatch(line)
+                assert match, line
+                found.append(match.groupdict())
+        return found
+
+
+def shown(store, *args, columns=80, doing=None, all_known=True):
+    """The lines of a command that succeeds; a pipe and --quiet show nothing."""
+    screen = Screen(columns)
+    begun = time.monotonic()
+    status, _ = screen.run(store, *args)
+    took = time.monotonic() - begun
+    equal(status, 0)
+    lines = [line for line in screen.lines() if line["doing"] == doing]
+    assert lines, screen.text
+    for line in lines:
+        equal(line["all"] is not None, all_known)
+    drawn = len(screen.lines())
+    kinds = len({line["doing"] for line in screen.lines()})
+    assert drawn <= took * 10 + kinds + 1, (drawn, took)
+    note(f"{args[0]}: {drawn} lines in {took * 1000:.0f} ms, the last {lines[-1]}")
+    return lines
+
+
+def silent(store, *args):
+    """Nothing is shown in a pipe, nor with --quiet on a terminal."""
+    equal(run([PROGRAM, *args], {"IDEM_STORE": store.store}).stderr, b"")
+    screen = Screen()
+    equal(screen.run(store, *args, "--quiet")[0], 0)
+    equal(screen.text, "")
+
+
+def filled(many=MANY):
+    store = Idem("sqlite:" + os.path.abspath("idem.db"))
+    write("records.jsonl", many=many)
+    equal(store("import", "records.jsonl").status, 0)
+    return store
+
+
+@test
+def an_import_shows_its_file():
+    """An import of a file has a bar of its bytes; one of a pipe counts its lines."""
+    write("records.jsonl")
+    lines = shown(Idem("sqlite:a.db"), "import", "records.jsonl", doing="importing KiB")
+    assert all(line["bar"] for line in lines), lines
+    silent(Idem("sqlite:b.db"), "import", "records.jsonl")
+
+    with open("records.jsonl", "rb") as f:
+        text = f.read()
+    screen = Screen()
+    taken, given = os.pipe()
+
+    def feed():
+        with os.fdopen(given, "wb") as f:
+            f.write(text)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    with os.fdopen(taken, "rb") as f:
+        equal(screen.run(Idem("sqlite:c.db"), "import", "-", stdin=f)[0], 0)
+    feeder.join(PATIENCE)
+    lines = screen.lines()
+    assert lines and lines[0]["doing"] == "importing" and lines[0]["all"] is None, lines
+
+
+@test
+def an_export_shows_its_records():
+    """An export has a bar; in a narrow terminal it has less, and stays on its line."""
+    store = filled()
+    lines = shown(store, "export", "a.jsonl", doing="exporting")
+    equal({line["all"] for line in lines}, {str(MANY)})
+    for columns in (24, 40, 200):
+        screen = Screen(columns)
+        equal(screen.run(store, "export", f"{columns}.jsonl")[0], 0)
+        drawn = [line for line in screen.text.split("\r") if line.strip()]
+        assert drawn and max(map(len, drawn)) < columns, drawn
+    silent(store, "export", "b.jsonl")
+
+    # Records that come by on the same terminal are not drawn over.
+    screen = Screen(1000)
+    equal(screen.run(store, "export", "-", terminal_out=True)[0], 0)
+    equal(len(screen.text.splitlines()), MANY + 1)
+    assert "exporting" not in screen.text
+
+
+@test
+def a_copy_a_check_and_doctor_show_it():
+    """store copy counts records; store check and doctor count pages."""
+    store = filled(8000)
+    shown(store, "store", "copy", "--from", store.store, "--to", "sqlite:copy.db", doing="copying")
+    silent(store, "store", "copy", "--from", store.store, "--to", "sqlite:copy.db")
+    shown(store, "store", "check", doing="checking")
+    silent(store, "store", "check")
+    screen = Screen()
+    equal(screen.run(store, "doctor")[0], 0)
+    assert [line for line in screen.lines() if line["doing"] == "checking"], screen.text
+    equal(run([PROGRAM, "doctor"], {"IDEM_STORE": store.store}).stderr, b"")
+
+
+@test
+def a_purge_counts():
+    """A purge does not know how much there is: it shows a count and the time."""
+    expires = int(time.time() * 1000) + 15000
+    write("records.jsonl", expires)
+    store = Idem("sqlite:" + os.path.abspath("old.db"))
+    done = store("import", "records.jsonl")
+    assert b"added 1500," in done.stdout, done
+    time.sleep(max(0, expires / 1000 - time.time()) + 0.5)
+    until(lambda: b"1500" in store("purge", "--dry-run").stdout)
+    shown(store, "purge", "--dry-run", doing="counting", all_known=False)
+    silent(store, "purge", "--dry-run")
+    shown(store, "purge", doing="purging", all_known=False)
+
+
+WORK = "echo $$ > pid; read x < gate"
+
+
+@case(slow=True)
+def reconcile_shows_how_many_wait(b):
+    """reconcile shows how many of the outcomes that wait are recorded; whatever is
+    printed meanwhile has lines of its own."""
+    journal = {"IDEM_JOURNAL_DIR": b.file("journal")}
+    for key in ("a", "b"):
+        worker = b.start_run(key, WORK, "--lease", "6s", env=journal)
+        b.await_pid()
+        with locked(b):
+            b.open_gate()
+            equal(finish(worker).status, 80)
+        os.unlink(b.file("pid"))
+    screen = Screen()
+    store = Idem(b.idem.store)
+    with locked(b):
+        release = threading.Timer(1.0, lambda: None)
+        release.start()
+        running = threading.Thread(
+            target=lambda: screen.run(store, "reconcile", "--dir", b.file("journal")))
+        running.start()
+        release.join()
+    running.join(PATIENCE)
+    drawn = [line for line in screen.text.split("\r") if line.strip()]
+    assert any(re.match(r"reconciling .*1/2", line) for line in drawn), screen.text
+    equal(screen.text.rpartition("\r")[2].strip(), "")
+
+
+@test
+def a_message_has_its_own_line():
+    """What is said while the line is shown does not share it."""
+    write("records.jsonl")
+    with open("records.jsonl", "a", encoding="ascii") as f:
+        f.write("rubbish\n")
+    screen = Screen()
+    status, _ = screen.run(Idem("sqlite:a.db"), "import", "records.jsonl")
+    equal(status, 74)
+    parts = screen.text.split("\r")
+    (at,) = [i for i, part in enumerate(parts) if "idem: line" in part]
+    assert parts[at].lstrip("\n").startswith("idem: line"), parts[at]
+    assert at == 0 or parts[at - 1].strip() == "", parts[at - 1]
+    assert any(part.startswith("importing KiB") for part in parts), screen.text
+
+
+if __name__ == "__main__":
+    main()
