@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const char *const cli_alert_kinds[] = {"overdue",    "failed",      "unknown",
-                                       "unreadable", "in_progress", NULL};
+const char *const cli_alert_kinds[] = {
+    "overdue",     "failed",         "unknown", "unreadable",
+    "in_progress", "failed_outcome", NULL,
+};
 const char *const cli_levels[] = {"ok", "warning", "critical", "unknown"};
 const char *const cli_raised_names[] = {"now", "before", "busy", "failed"};
 
@@ -29,6 +31,7 @@ void cli_limits_init(struct cli_limits *limits)
     limits->critical[CLI_ALERT_UNKNOWN] = 0;
     limits->critical[CLI_ALERT_UNREADABLE] = 0;
     limits->warn[CLI_ALERT_FAILED] = 0;
+    limits->warn[CLI_ALERT_OUTCOME] = 0;
 }
 
 /* "N" or "never", to the end of @text. */
@@ -78,7 +81,8 @@ int cli_limits_read(const struct cli_command *command, const char *option,
             return cli_usage(command,
                              "--%s: say KIND=N or KIND=never, with commas "
                              "between them; a KIND is overdue, failed, "
-                             "unknown, unreadable or in_progress",
+                             "unknown, unreadable, in_progress or "
+                             "failed_outcome",
                              option);
         }
         if (p[len] == '\0') {
@@ -102,6 +106,8 @@ uint64_t cli_alert_count(const struct cli_look *look, enum cli_alert_kind kind)
         return look->unknown;
     case CLI_ALERT_UNREADABLE:
         return look->unreadable;
+    case CLI_ALERT_OUTCOME:
+        return look->failed_outcomes;
     case CLI_ALERT_IN_PROGRESS:
     case CLI_ALERT_KINDS:
         break;
@@ -152,6 +158,8 @@ bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind)
         *ret_kind = CLI_ALERT_FAILED;
     } else if (r->status == IDEM_STATUS_UNKNOWN) {
         *ret_kind = CLI_ALERT_UNKNOWN;
+    } else if (r->status == IDEM_STATUS_COMPLETED) {
+        *ret_kind = CLI_ALERT_OUTCOME;
     } else if (r->overdue) {
         *ret_kind = CLI_ALERT_OVERDUE;
     } else {

@@ -14,6 +14,7 @@ enum cli_alert_kind {
     CLI_ALERT_UNKNOWN,     /* It may have happened. */
     CLI_ALERT_UNREADABLE,  /* A record that cannot be trusted. */
     CLI_ALERT_IN_PROGRESS, /* Too much at a time; about no record. */
+    CLI_ALERT_OUTCOME,     /* Work that was completed with a failure. */
     CLI_ALERT_KINDS,
 };
 
@@ -37,7 +38,7 @@ struct cli_limits {
 };
 
 /* What it is without a word: critical from the first that is overdue, unknown or
- * unreadable, a warning from the first that failed. */
+ * unreadable, a warning from the first that failed or ended with a failure. */
 void cli_limits_init(struct cli_limits *limits);
 
 /* Reads "failed=3,in_progress=100" into @limits; a number, or "never". 0, or a

@@ -23,7 +23,7 @@ static void put(struct printer *p, const char *name, uint64_t value)
     if (p->json != NULL) {
         cli_json_count(p->json, name, value);
     } else {
-        (void)printf("  %-12s %llu\n", name, (unsigned long long)value);
+        (void)printf("  %-15s %llu\n", name, (unsigned long long)value);
     }
 }
 
@@ -52,6 +52,7 @@ static void put_gauges(struct printer *p, const struct cli_look *look)
     put(p, "failed", look->failed_len);
     put(p, "unknown", look->unknown);
     put(p, "corrupt", look->unreadable);
+    put(p, "failed_outcomes", look->failed_outcomes);
 }
 
 static int print_json(const struct idem_counters *c,
@@ -125,7 +126,8 @@ static int stats(struct idem_store *store)
     struct cli_look look;
     int status;
 
-    error.code = cli_look(store, /* scope= */ NULL, &look, &error);
+    error.code = cli_look_outcomes(store, /* scope= */ NULL,
+                                   CLI_OUTCOMES_SINCE_MS, &look, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }

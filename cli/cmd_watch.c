@@ -19,6 +19,7 @@ static struct {
     const char *hook;
     int64_t hook_timeout_ms;
     int64_t again_ms;
+    int64_t since_ms;
     const char *scope;
     const char *metrics;
     bool emf;
@@ -27,6 +28,7 @@ static struct {
 } args = {
     .hook_timeout_ms = 60000,
     .again_ms = 30LL * 86400000,
+    .since_ms = CLI_OUTCOMES_SINCE_MS,
 };
 
 struct watch {
@@ -104,6 +106,11 @@ static void tell_record(struct watch *watch, const struct cli_open *open)
         cli_log_identity(&line, &open->record);
     } else {
         cli_log_record(&line, &open->record);
+    }
+    if (open->exit_status >= 0) {
+        cli_json_count(&line, "exit", (uint64_t)open->exit_status);
+    } else if (open->http_status >= 0) {
+        cli_json_count(&line, "http_status", (uint64_t)open->http_status);
     }
     cli_alert_name(&open->record, kind, name);
     tell(watch, name, &line, !is_in(&watch->last, open));
@@ -197,6 +204,7 @@ static void print_plugin_line(const struct watch *watch, enum cli_level level)
                      (unsigned long long)cli_alert_count(
                          &watch->look, (enum cli_alert_kind)kind),
                      kind == CLI_ALERT_IN_PROGRESS ? "in progress"
+                     : kind == CLI_ALERT_OUTCOME   ? "failed outcomes"
                                                    : cli_alert_kinds[kind]);
     }
     (void)fputs(" |", stdout);
@@ -272,12 +280,30 @@ static enum cli_level cannot_look(struct watch *watch)
     return CLI_LEVEL_UNKNOWN;
 }
 
+/* Nobody asks for what would be read: neither a limit nor metrics. */
+static bool wants_outcomes(const struct watch *watch)
+{
+    return watch->limits.warn[CLI_ALERT_OUTCOME] != IDEM_NEVER ||
+           watch->limits.critical[CLI_ALERT_OUTCOME] != IDEM_NEVER ||
+           args.metrics != NULL || args.emf;
+}
+
+static int read_records(struct watch *watch, struct idem_error *error)
+{
+    struct idem_slice scope = idem_str(args.scope);
+    const struct idem_slice *only = args.scope != NULL ? &scope : NULL;
+
+    return wants_outcomes(watch)
+               ? cli_look_outcomes(watch->store, only, args.since_ms,
+                                   &watch->look, error)
+               : cli_look(watch->store, only, &watch->look, error);
+}
+
 /* A hook is run under a claim, so it takes a store that can be written. */
 static int read_store(struct watch *watch)
 {
     unsigned flags =
         args.hook != NULL ? IDEM_OPEN_NO_CREATE : IDEM_OPEN_READONLY;
-    struct idem_slice scope = idem_str(args.scope);
     struct idem_error error = {0};
     int status = 0;
 
@@ -287,8 +313,7 @@ static int read_store(struct watch *watch)
     if (status != 0) {
         return status;
     }
-    error.code = cli_look(watch->store, args.scope != NULL ? &scope : NULL,
-                          &watch->look, &error);
+    error.code = read_records(watch, &error);
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
@@ -383,7 +408,7 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.warn,
      .arg = "LIMITS",
-     .help = "more than this is a warning: failed=0"},
+     .help = "more than this is a warning: failed=0,failed_outcome=0"},
     {.name = "critical",
      .kind = CLI_TEXT,
      .target = &args.critical,
@@ -408,6 +433,13 @@ static struct cli_option options[] = {
      .min = CLI_OR_NEVER(1),
      .max = IDEM_DURATION_MAX_MS,
      .help = "raise an alert anew that still stands after this long (30d)"},
+    {.name = "since",
+     .kind = CLI_DURATION,
+     .target = &args.since_ms,
+     .arg = "TIME",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "tell of outcomes that failed this long ago or less (24h)"},
     {.name = "scope",
      .letter = 's',
      .kind = CLI_ANY_TEXT,
@@ -433,6 +465,7 @@ static const char *const examples[] = {
     "idem watch --once                 # for Nagios, Icinga, cron",
     "idem watch --every 5m --hook 'mail -s idem ops@example.com'",
     "idem watch --once --critical in_progress=500,overdue=3",
+    "idem watch --once --since 8h      # the jobs that failed last night",
     NULL,
 };
 

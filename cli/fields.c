@@ -27,9 +27,7 @@ int cli_outcome_http(const struct idem_record *record)
 
 bool cli_outcome_failed(const struct idem_record *record)
 {
-    return record->status == IDEM_STATUS_FAILED ||
-           (record->status == IDEM_STATUS_COMPLETED &&
-            (cli_outcome_exit(record) > 0 || cli_outcome_http(record) >= 500));
+    return record->status == IDEM_STATUS_FAILED || idem_outcome_failed(record);
 }
 
 /* ---- What is printed ---------------------------------------------------- */

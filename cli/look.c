@@ -2,6 +2,8 @@
 #include "look.h"
 
 #include "alert.h"
+#include "clock.h"
+#include "fields.h"
 
 #include <stdlib.h>
 
@@ -96,8 +98,12 @@ static bool add(struct cli_look *look, int code, const struct idem_record *r)
     }
     memcpy(open->record.id, r->id, sizeof(open->record.id));
     open->unreadable = code != 0;
+    open->exit_status = -1;
+    open->http_status = -1;
     if (code == 0) {
         copy_numbers(&open->record, r);
+        open->exit_status = cli_outcome_exit(r);
+        open->http_status = cli_outcome_http(r);
     }
     look->len++;
     return true;
@@ -112,6 +118,8 @@ static void count(struct cli_look *look, int code, const struct idem_record *r)
     } else if (r->status == IDEM_STATUS_UNKNOWN) {
         look->unknown++;
         look->missing += r->by_lease;
+    } else if (r->status == IDEM_STATUS_COMPLETED) {
+        look->failed_outcomes++;
     } else {
         look->in_progress++;
         look->overdue += r->overdue;
@@ -122,31 +130,39 @@ static void count(struct cli_look *look, int code, const struct idem_record *r)
     }
 }
 
+struct looking {
+    struct cli_look *look;
+    int64_t from_ms; /* What failed earlier is left out. */
+};
+
 static int see(void *ctx, int code, const struct idem_record *record)
 {
-    struct cli_look *look = ctx;
+    const struct looking *looking = ctx;
 
-    if (same(record->scope, idem_str(CLI_ALERT_SCOPE))) {
+    if (same(record->scope, idem_str(CLI_ALERT_SCOPE)) ||
+        (code == 0 && record->status == IDEM_STATUS_COMPLETED &&
+         record->ended_ms < looking->from_ms)) {
         return 0;
     }
-    count(look, code, record);
-    return !add(look, code, record);
+    count(looking->look, code, record);
+    return !add(looking->look, code, record);
 }
 
-int cli_look(struct idem_store *store, const struct idem_slice *scope,
-             struct cli_look *ret_look, struct idem_error *ret_error)
+static int look(struct idem_store *store, const struct idem_slice *scope,
+                struct idem_filter *filter, int64_t from_ms,
+                struct cli_look *ret_look, struct idem_error *ret_error)
 {
-    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct looking looking = {ret_look, from_ms};
     int rc;
 
     memset(ret_look, 0, sizeof(*ret_look));
-    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
-                      1u << IDEM_STATUS_UNKNOWN;
+    filter->statuses = 1u << IDEM_STATUS_IN_PROGRESS |
+                       1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN;
     if (scope != NULL) {
-        filter.any_scope = false;
-        filter.scope = *scope;
+        filter->any_scope = false;
+        filter->scope = *scope;
     }
-    rc = idem_list(store, &filter, see, ret_look, &ret_look->now_ms, ret_error);
+    rc = idem_list(store, filter, see, &looking, &ret_look->now_ms, ret_error);
     if (rc == 0 && ret_look->failed) {
         rc = IDEM_ENOMEM;
         ret_error->code = rc;
@@ -157,6 +173,25 @@ int cli_look(struct idem_store *store, const struct idem_slice *scope,
         cli_look_finish(ret_look);
     }
     return rc;
+}
+
+int cli_look(struct idem_store *store, const struct idem_slice *scope,
+             struct cli_look *ret_look, struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+
+    return look(store, scope, &filter, /* from_ms= */ 0, ret_look, ret_error);
+}
+
+int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
+                      int64_t within_ms, struct cli_look *ret_look,
+                      struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+
+    filter.failed_outcomes = true;
+    return look(store, scope, &filter, cli_now_ms() - within_ms, ret_look,
+                ret_error);
 }
 
 void cli_look_sort(struct cli_look *look,

@@ -47,6 +47,7 @@ static void add_look(struct idem_metrics *m, const struct cli_look *look)
     m->failed = look->failed_len;
     m->unknown = look->unknown;
     m->unreadable = look->unreadable;
+    m->failed_outcomes = look->failed_outcomes;
     m->oldest_ms = look->oldest_ms == 0 ? 0 : look->now_ms - look->oldest_ms;
 }
 

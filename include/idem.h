@@ -708,11 +708,19 @@ struct idem_filter {
     uint64_t max; /* 0: all. */
     bool expired; /* true: what a purge would delete, and nothing else; such
                      records are left out otherwise. */
+    bool failed_outcomes; /* true: beside @statuses (0: none), what is completed
+                             and idem_outcome_failed(). A store with an index
+                             reads nothing else for it. */
 };
 #define IDEM_FILTER_INIT                                                       \
     {                                                                          \
-        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0, false        \
+        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0, false, false \
     }
+
+/* True if @record is completed, and its result tells of a failure: an exit status
+ * other than 0 or a signal, as `idem run` records them, or an HTTP status of 500 or
+ * above. Such an outcome is replayed like any other, and waits for nobody. */
+bool idem_outcome_failed(const struct idem_record *record);
 
 /* Called for each record, which is valid during the call only. Answer 0 to go
  * on, anything else to stop. With @code other than 0 the record could not be

@@ -75,6 +75,8 @@ struct idem_metrics {
     uint64_t failed;
     uint64_t unknown;
     uint64_t unreadable;
+    uint64_t failed_outcomes; /* Completed with a failure of late: see
+                                 idem_outcome_failed(). */
     int64_t
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
 };

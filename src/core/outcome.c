@@ -1,6 +1,32 @@
 /* Outcomes before they are recorded. */
 #include "core/outcome.h"
 
+#include <idem/http.h>
+
+/* The first line of what `idem run` records beside the output. */
+static bool is_line(struct idem_slice meta, const char *word)
+{
+    size_t len = strlen(word);
+
+    return meta.len > len && memcmp(meta.base, word, len) == 0;
+}
+
+bool idem_outcome_failed(const struct idem_record *record)
+{
+    struct idem_slice meta = record->result.meta;
+    struct idem_slice rest;
+    int http;
+
+    if (record->status != IDEM_STATUS_COMPLETED || meta.len == 0) {
+        return false;
+    }
+    if (is_line(meta, "exit ")) {
+        return ((const char *)meta.base)[strlen("exit ")] != '0';
+    }
+    return is_line(meta, "signal ") ||
+           (idem_http_head_read(meta, &http, &rest) == 0 && http >= 500);
+}
+
 bool idem__is_end(enum idem_status status)
 {
     return status == IDEM_STATUS_RETRY ||

@@ -34,7 +34,9 @@
     IDEM__X(unknown, "unknown_records", "unknownRecords",                      \
             "Records that are unknown and wait for a person")                  \
     IDEM__X(unreadable, "unreadable_records", "unreadableRecords",             \
-            "Records that cannot be trusted")
+            "Records that cannot be trusted")                                  \
+    IDEM__X(failed_outcomes, "failed_outcomes", "failedOutcomes",              \
+            "Operations that were completed with a failure of late")
 
 /* "begin" ... */
 extern const char *const idem__call_names[IDEM_CALLS];

@@ -135,6 +135,79 @@ TEST(list, filters)
     finish(&f);
 }
 
+static void end_with(struct fixture *f, const char *key, const char *meta)
+{
+    struct idem_request request = claim(key);
+    struct idem_attempt *attempt = begin(f->store, &request, IDEM_STARTED);
+    struct idem_result result = {.bytes = idem_str("said")};
+
+    result.meta = idem_str(meta);
+    assert_ok(idem_complete(attempt, &result, &why));
+    idem_attempt_destroy(attempt);
+}
+
+static size_t failed_outcomes(struct fixture *f, struct seen *seen)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    size_t i;
+
+    filter.failed_outcomes = true;
+    list(f, &filter, 0, seen);
+    for (i = 0; i < seen->len; i++) {
+        assert_memory_equal(seen->keys[i], "bad", 3);
+        assert_int_equal(seen->statuses[i], IDEM_STATUS_COMPLETED);
+    }
+    return seen->len;
+}
+
+/* What was completed with a failure is found, however many there are of it and of
+ * what went well, until it is run again or purged. */
+TEST(list, findsOutcomesThatFailed)
+{
+    enum {
+        GOOD = 30,
+        BAD = 130
+    };
+    static const char *const metas[] = {"exit 3\n", "signal 9\n", "HTTP 502\n"};
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct fixture f;
+    struct seen seen;
+    uint64_t fence;
+    size_t i;
+
+    open_virtual(&f);
+    fill(&f);
+    assert_int_equal(failed_outcomes(&f, &seen), 0);
+    for (i = 0; i < GOOD + BAD; i++) {
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "%s%zu", i < GOOD ? "good" : "bad", i);
+        end_with(&f, key, i < GOOD ? "exit 0\n" : metas[i % COUNT(metas)]);
+    }
+    assert_int_equal(failed_outcomes(&f, &seen), BAD);
+
+    /* Beside what has a status, and once where it has that status itself. */
+    filter.failed_outcomes = true;
+    filter.statuses = 1u << IDEM_STATUS_FAILED;
+    list(&f, &filter, 0, &seen);
+    assert_int_equal(seen.len, BAD + 2);
+    filter.statuses |= 1u << IDEM_STATUS_COMPLETED;
+    list(&f, &filter, 0, &seen);
+    assert_int_equal(seen.len, GOOD + BAD + 2 + 2);
+
+    fence = fence_of(f.store, "bad40");
+    assert_ok(idem_reopen(f.store, idem_str(""), idem_str("bad40"), fence,
+                          idem_str("ada"), idem_str("mended"), &why));
+    assert_int_equal(failed_outcomes(&f, &seen), BAD - 1);
+
+    host_pass(&f.host, 2 * DAY_MS + traits()->purge_lag_ms);
+    assert_ok(idem_purge(f.store, 0, NULL, &why));
+    assert_int_equal(failed_outcomes(&f, &seen), 0);
+    end_with(&f, "bad", "exit 1\n");
+    assert_int_equal(failed_outcomes(&f, &seen), 1);
+    finish(&f);
+}
+
 /* A list says how long results and inputs are, and does not bring them. */
 TEST(list, leavesBodiesOut)
 {

@@ -1,6 +1,7 @@
 """The examples for cron, systemd, CI and migrations, run as they stand."""
 
 import glob
+import json
 import os
 import re
 import shlex
@@ -95,14 +96,14 @@ def cron_command(word):
 @test
 def cron_does_each_job_once():
     """Whoever starts the lines of the crontab, and however often: one effect."""
-    host = Host("backup", "send-invoices")
+    host = Host("backup", "send-invoices", "report")
     variables, jobs = crontab()
     assert variables["IDEM_STORE"].startswith("sqlite:/"), variables
-    equal(len(jobs), 4)
+    equal(len(jobs), 5)
     for _ in range(3):  # Three ticks of a clock that does everything each time.
         for _, command in jobs:
             equal(host.run("sh", "-c", command), (0, b"", b""))
-    equal(sorted(ledger()), ["backup", "send-invoices"])
+    equal(sorted(ledger()), ["backup", "report", "send-invoices"])
 
 
 @test
@@ -139,8 +140,48 @@ def cron_says_what_needs_a_person():
     host.work("send-invoices", "kill -9 $$")
     host.run("sh", "-c", cron_command("send-invoices"))
     equal(host.run("sh", "-c", cron_command("send-invoices")).status, 76)
-    listed = host.run("sh", "-c", cron_command("--overdue"))
-    assert b"invoices-" in listed.stdout, listed
+    assert b"invoices-" in mailed(host), "an interrupted job is told"
+    equal(mailed(host), b"")
+
+
+def mailed(host):
+    """What cron would mail of the line that looks."""
+    done = host.run("sh", "-c", cron_command("watch"))
+    equal(done.stdout, b"")
+    return done.stderr
+
+
+@test
+def cron_mails_what_failed():
+    """A job that failed at night is in one mail, whatever follows its failure: none
+    ends with a zero status and no word."""
+    host = Host()
+    for job in ("backup", "send-invoices", "report"):
+        host.work(job, "exit 3")
+        equal(host.run("sh", "-c", cron_command(job)), (3, b"", b""))
+    mail = mailed(host)
+    told = {json.loads(line)["event"]: json.loads(line)["key"] for line in mail.splitlines()}
+    equal({event: key.partition("-")[0] for event, key in told.items()},
+          {"failed": "invoices", "failed_outcome": "report"})
+    equal(mailed(host), b"")
+
+    # The backup is tried again, and told of once its half hour is over.
+    equal(host.run("sh", "-c", cron_command("backup").replace("30m", "1s")).status, 3)
+    until(lambda: b'"overdue"' in mailed(host))
+    for job in ("backup", "send-invoices", "report"):
+        host.work(job, f"echo {job} >>{os.path.abspath('ledger')}")
+        host.run("sh", "-c", cron_command(job))
+    equal(ledger(), ["backup"])
+
+    # A person mends the others.
+    keys = [json.loads(line)["key"] for line in host.idem("list", "--failed", "--json").stdout.splitlines()]
+    equal(len(keys), 2)
+    for key in keys:
+        equal(host.idem("reopen", key, "--reason", "mended").status, 0)
+    for job in ("backup", "send-invoices", "report"):
+        equal(host.run("sh", "-c", cron_command(job)).status, 0)
+    equal(sorted(ledger()), ["backup", "report", "send-invoices"])
+    equal(mailed(host), b"")
 
 
 # ---- systemd -----------------------------------------------------------------
@@ -213,9 +254,21 @@ def services_do_their_work_once():
 
     host.idem("run", "-k", "half", "--", "sh", "-c", "kill -9 $$")
     found = service("idem-look.service")
-    equal((found.status, b"half" in found.stdout), (1, True))
+    equal((found.status, b"half" in found.stdout), (2, True))
     host.idem.store = "sqlite:/no/such/directory/idem.db"
-    assert service("idem-look.service").status not in (0, 1)
+    equal(service("idem-look.service").status, 3)
+
+
+@test
+def a_backup_that_failed_is_made_by_the_next_start():
+    """The unit fails, and is started again: the backup is made."""
+    host = Host()
+    host.work("backup", "exit 3")
+    line = [w.replace("/usr/local/bin", host.bin) for w in exec_start("backup.service")]
+    equal(host.run(*line).status, 3)
+    host.work("backup", f"echo backup >>{os.path.abspath('ledger')}")
+    equal(host.run(*line).status, 0)
+    equal(ledger(), ["backup"])
 
 
 # ---- CI ----------------------------------------------------------------------
@@ -239,6 +292,7 @@ class Runner:
     def __init__(self):
         self.host = Host()
         self.jobs = 0
+        self.effect = None  # What ./deploy does, instead of deploying.
         steps = steps_of(read("ci/workflow.yml"))
         scripts = dict(step for step in steps if step[1])
         self.make, self.script = scripts["Make the store"], scripts["Deploy"]
@@ -247,7 +301,7 @@ class Runner:
         self.jobs += 1
         space = os.path.abspath(f"job{self.jobs}")
         effect = f"echo $1 >>{os.path.abspath('ledger')}; echo deployed $1 in $PWD"
-        write(f"{space}/deploy", f"#!/bin/sh\n{effect}\n", 0o755)
+        write(f"{space}/deploy", f"#!/bin/sh\n{self.effect or effect}\n", 0o755)
         if cached and os.path.exists("cache"):
             shutil.copytree("cache", f"{space}/.idem")
         write(f"{space}/step.sh", (self.make if create else "") + self.script)
@@ -283,6 +337,20 @@ def a_commit_is_deployed_once():
     equal(ledger(), ["c1", "c2"])
     runner.job("c1", cached=False, create=True)  # The control.
     equal(ledger(), ["c1", "c2", "c1"])
+
+
+@test
+def a_deployment_that_failed_is_made_again():
+    """A deployment that failed is made by the next job, which is told that it takes
+    over; one that was made is not."""
+    runner = Runner()
+    runner.effect = "echo takeover $IDEM_TAKEOVER; exit 1"
+    equal(runner.job("c1", create=True).status, 1)
+    runner.effect = None
+    again = runner.job("c1")
+    equal(again.status, 0)
+    equal(runner.job("c1")[:2], again[:2])
+    equal(ledger(), ["c1"])
 
 
 @test

@@ -17,6 +17,7 @@ from tap import LONG, Idem, equal, main, note, test
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 LATE, LIVE, FAILED, UNKNOWN = 10, 20, 10, 10
 OPEN = LATE + LIVE + FAILED + UNKNOWN
+BAD = 5  # Completed with a failure.
 FEW, MANY = (1000, 1_000_000) if LONG else (100, 3000)
 FEW_ITEMS, MANY_ITEMS = (500, 30_000) if LONG else (100, 800)
 OVERDUE = ("list", "--overdue", "--json")
@@ -43,6 +44,12 @@ def open_record(i):
     return r
 
 
+def bad_record(i):
+    r = record(i)
+    r.update(meta=b"exit 3\n", ended=NOW)
+    return r
+
+
 def write(path, many):
     """@many records; the open ones have the same keys in every store, and are spread
     over all of it."""
@@ -53,6 +60,8 @@ def write(path, many):
             i = n // every
             if n % every == 0 and i < OPEN:
                 f.write(line_of(b"", b"open-%d" % i, open_record(i)) + "\n")
+            elif n % every == 1 and i < BAD:
+                f.write(line_of(b"", b"bad-%d" % i, bad_record(n)) + "\n")
             else:
                 f.write(line_of(b"", b"order-%d" % n, record(n)) + "\n")
 
@@ -71,7 +80,8 @@ def answered(command, done):
         equal(done.status, 2)
         equal((told[0]["overdue"], told[0]["in_progress"]), (LATE, LATE + LIVE))
         equal((told[0]["failed"], told[0]["unknown"]), (FAILED, UNKNOWN))
-        return OPEN - LIVE
+        equal(told[0]["failed_outcome"], BAD)
+        return OPEN - LIVE + BAD
     equal(done.status, 0)
     if command == OVERDUE:
         equal(len(told), LATE)
@@ -103,7 +113,7 @@ def a_file_is_read_where_it_is_open():
             seen[many, command] = rows, scanned, steps
             note(f"{many} records, {' '.join(command)}: {rows} rows, {steps} steps, {took * 1000:.0f} ms")
         equal(seen[many, OVERDUE][:2], (LATE + LIVE, 0))
-        equal(seen[many, WATCH][:2], (OPEN, 0))
+        equal(seen[many, WATCH][:2], (OPEN + BAD, 0))
     for command in (OVERDUE, WATCH):
         equal(seen[FEW, command], seen[MANY, command])
 

@@ -5,11 +5,13 @@ import contextlib
 import json
 import os
 import signal
+import sqlite3
 import time
 
 import dynamo
 from checks import server
 from patience import PATIENCE, until
+from records import HEADER, NEVER, NOW, line_of
 from tap import PROGRAM, Idem, add, equal, kill_session, main, note, start, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -186,6 +188,7 @@ def levels_follow_the_limits():
         (("--warn", "failed=never,in_progress=2"), 1, ["in_progress"]),
         (("--warn", "failed=never,in_progress=3"), 0, []),
         (("--warn", "in_progress=1", "--critical", "in_progress=2"), 2, ["failed", "in_progress"]),
+        (("--warn", "failed=never,failed_outcome=0"), 0, []),
     ):
         done = watch(store, *options)
         got = [line["event"] for line in lines(done.stdout)]
@@ -195,6 +198,82 @@ def levels_follow_the_limits():
         equal((bad, store("watch", "--once", "--warn", bad).status), (bad, 64))
     equal(store("watch").status, 64)
     equal(store("watch", "--once", "--every", "1s").status, 64)
+
+
+def a_failed_job_is_told(kind):
+    with place(kind) as store:
+        equal(store("run", "-k", "backup-22", "--", "true").status, 0)
+        equal(store("run", "-k", "backup-23", "--", "sh", "-c", "exit 3").status, 3)
+        equal(store("run", "-k", "again", "--on-failure", "retry", "--", "false").status, 1)
+        for _ in range(2):
+            done = watch(store, "--hook", HOOK)
+            equal(done.status, 1)
+            assert done.stdout.startswith(b"IDEM WARNING - "), done
+            assert b", 1 failed outcomes |" in done.stdout, done
+            assert b" failed_outcome=1;0;;0\n" in done.stdout, done
+            (line,) = lines(done.stdout)
+            told = {name: line[name] for name in ("event", "level", "key", "status", "exit")}
+            equal(told, {"event": "failed_outcome", "level": "warning", "key": "backup-23",
+                         "status": "completed", "exit": 3})
+        equal([(a["key"], a["event"]) for a in alerts()], [("backup-23", "failed_outcome")])
+        equal(metrics()["idem_failed_outcomes"], 1)
+        stats = json.loads(store("stats", "--json").stdout)
+        equal(stats["records"]["failed_outcomes"], 1)
+
+        # Another window, no such rule, another scope: nothing to tell.
+        time.sleep(1.1)
+        for options in (("--since", "1s"), ("--warn", "failed_outcome=never"), ("--scope", "other")):
+            done = store("watch", "--once", *options)
+            equal((options, done.status, lines(done.stdout)), (options, 0, []))
+        equal(store("watch", "--once", "--critical", "failed_outcome=0").status, 2)
+
+        # It is over once it is run again, and new if it fails again.
+        equal(store("reopen", "backup-23", "--reason", "the disk has room").status, 0)
+        equal((watch(store, "--hook", HOOK).status, metrics()["idem_failed_outcomes"]), (0, 0))
+        equal(store("run", "-k", "backup-23", "--", "sh", "-c", "exit 4").status, 4)
+        equal(watch(store, "--hook", HOOK).status, 1)
+        equal([a["exit"] for a in alerts()], [3, 4])
+
+
+for _kind in ("sqlite", "local"):
+
+    def _job(kind=_kind):
+        a_failed_job_is_told(kind)
+
+    _job.__name__ = f"a_failed_job_is_told_{_kind}"
+    add(f"a job that failed is told for a day, and raised once: {_kind}", _job)
+
+
+@test
+def a_file_of_an_older_program_learns():
+    """A file without notes of failures gets them with the first, and purge drops them."""
+    store = Store()
+    equal(store("run", "-k", "old", "--retention", "60s", "--", "false").status, 1)
+    with contextlib.closing(sqlite3.connect("idem.db")) as db:
+        equal(db.execute("SELECT count(*) FROM idem_failed").fetchall(), [(1,)])
+        db.executescript("DROP TRIGGER idem_failed_deleted; DROP TABLE idem_failed;")
+    equal(store("watch", "--once").status, 0)
+    equal(store("run", "-k", "new", "--", "false").status, 1)
+    equal([line["key"] for line in lines(store("watch", "--once").stdout)], ["new"])
+    with contextlib.closing(sqlite3.connect("idem.db")) as db:
+        db.executescript("DELETE FROM idem_record")
+        equal(db.execute("SELECT count(*) FROM idem_failed").fetchall(), [(0,)])
+
+
+@test
+def an_http_status_is_told():
+    """An answer with an HTTP status of 500 or above is a failure, and is told as one."""
+    store = Store()
+    for key, meta in (("a", b"HTTP 200\n"), ("b", b"HTTP 404\n"), ("c", b"HTTP 502\n")):
+        r = {"status": 2, "policy": 1, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW + 60000,
+             "expires": NEVER, "nonce": bytes(16), "owner": b"w", "fingerprint": b"", "content_type": b"",
+             "meta": meta, "error": b"", "note": b"", "history": [], "later": b"", "result": b"",
+             "input": b"", "ended": NOW}
+        with open("records.jsonl", "a", encoding="ascii") as f:
+            f.write((HEADER if key == "a" else "") + line_of(b"", key.encode(), r) + "\n")
+    equal(store("import", "records.jsonl").status, 0)
+    (line,) = lines(store("watch", "--once").stdout)
+    equal((line["key"], line["http_status"]), ("c", 502))
 
 
 @test

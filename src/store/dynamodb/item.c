@@ -88,11 +88,12 @@ bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
 
 /* ---- Writing ---- */
 
-/* While somebody works on it, or a person has to look. */
-static bool is_open(enum idem_status status)
+/* While somebody works on it, a person has to look, or a failure is to be told. */
+static bool is_open(const struct idem_record *record)
 {
-    return status == IDEM_STATUS_IN_PROGRESS || status == IDEM_STATUS_FAILED ||
-           status == IDEM_STATUS_UNKNOWN;
+    return record->status == IDEM_STATUS_IN_PROGRESS ||
+           record->status == IDEM_STATUS_FAILED ||
+           record->status == IDEM_STATUS_UNKNOWN || idem_outcome_failed(record);
 }
 
 int64_t idem__item_ttl_ms(const struct idem_record *record)
@@ -222,7 +223,7 @@ void idem__item_write(struct idem__buffer *out, const struct idem__item *item,
         add_name(out, "writes", "");
         idem__json_b(out, idem_bytes(item->writes, IDEM__TAG_LEN));
     }
-    if (index && is_open(record->status)) {
+    if (index && is_open(record)) {
         add_index(out, record);
     }
     if (ttl_ms != IDEM_NEVER) {

@@ -240,7 +240,7 @@ static void queried(struct idem__task *task, const struct idem_now *now,
     }
 }
 
-/* What is completed or released is not in the index. */
+/* What is completed or released is not in the index, but for what failed. */
 static bool index_serves(const struct idem__task *task)
 {
     const struct idem_filter *filter = &task->op->u.list.filter;
@@ -249,7 +249,8 @@ static bool index_serves(const struct idem__task *task)
 
     return task->env->table.index &&
            (filter->overdue ||
-            (filter->statuses != 0 && (filter->statuses & ended) == 0));
+            ((filter->statuses != 0 || filter->failed_outcomes) &&
+             (filter->statuses & ended) == 0));
 }
 
 void idem__walk_list(struct idem__task *task, const struct idem_now *now)

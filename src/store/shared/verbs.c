@@ -153,6 +153,17 @@ int idem__verb_check_bodies(const struct idem_record *record,
     return rc == 0 ? 0 : idem__error_plain(error, rc);
 }
 
+static bool has_status(const struct idem_filter *filter,
+                       const struct idem_record *record)
+{
+    unsigned status = 1u << record->status | 1u << idem_record_status(record);
+
+    if (filter->failed_outcomes) {
+        return (filter->statuses & status) != 0 || idem_outcome_failed(record);
+    }
+    return filter->statuses == 0 || (filter->statuses & status) != 0;
+}
+
 static bool passes(const struct idem_filter *filter, int code,
                    const struct idem_record *record, const struct idem_now *now)
 {
@@ -167,9 +178,7 @@ static bool passes(const struct idem_filter *filter, int code,
     if (idem_decide_expired(record, now) != filter->expired) {
         return false;
     }
-    if (filter->statuses != 0 &&
-        (filter->statuses &
-         (1u << record->status | 1u << idem_record_status(record))) == 0) {
+    if (!has_status(filter, record)) {
         return false;
     }
     return !filter->overdue || idem_decide_overdue(record, now);

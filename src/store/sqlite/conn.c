@@ -46,6 +46,11 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "SELECT " ROW_COLUMNS ", id FROM idem_record "
         "WHERE status = ?1 AND deadline > ?2 AND deadline <= ?3 "
         "ORDER BY deadline, seq LIMIT ?4",
+    [IDEM__SQL_WALK_FAILED] =
+        "SELECT " ROW_COLUMNS ", id FROM idem_failed CROSS JOIN idem_record "
+        "USING (seq) WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [IDEM__SQL_NOTE_FAILED] =
+        "INSERT OR IGNORE INTO idem_failed (seq) VALUES (?1)",
     [IDEM__SQL_CLOCK_LOAD] = "SELECT * FROM idem_clock WHERE one = 1",
     [IDEM__SQL_CLOCK_SAVE] =
         "UPDATE idem_clock SET boot_id = ?1, boot_ms = ?2, store_ms = ?3, "

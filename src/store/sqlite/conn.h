@@ -18,9 +18,11 @@ enum idem__sql {
     IDEM__SQL_UPDATE_RESULT,
     IDEM__SQL_UPDATE_ALL,
     IDEM__SQL_DELETE,
-    IDEM__SQL_WALK_ALL,   /* seq -> rows after it */
-    IDEM__SQL_WALK_SAME,  /* status, deadline, seq -> rows after it */
-    IDEM__SQL_WALK_LATER, /* status, deadline, to -> rows after it */
+    IDEM__SQL_WALK_ALL,    /* seq -> rows after it */
+    IDEM__SQL_WALK_SAME,   /* status, deadline, seq -> rows after it */
+    IDEM__SQL_WALK_LATER,  /* status, deadline, to -> rows after it */
+    IDEM__SQL_WALK_FAILED, /* seq -> rows after it that were noted so */
+    IDEM__SQL_NOTE_FAILED, /* seq */
     IDEM__SQL_CLOCK_LOAD,
     IDEM__SQL_CLOCK_SAVE,
     IDEM__SQL_COUNTER_ADD, /* name, value */

@@ -72,6 +72,15 @@ static const char counters[] = "CREATE TABLE IF NOT EXISTS idem_counter ("
                                "  value INTEGER NOT NULL"
                                ") STRICT, WITHOUT ROWID;";
 
+/* Likewise. The rows that were completed with a failure, so that a watcher need
+ * not read all that is completed. One may have been reopened since: whoever reads
+ * them looks at the record. A file of an older program gets it with its first. */
+static const char failed[] =
+    "CREATE TABLE IF NOT EXISTS idem_failed (seq INTEGER PRIMARY KEY) STRICT;"
+    "CREATE TRIGGER IF NOT EXISTS idem_failed_deleted"
+    "  AFTER DELETE ON idem_record"
+    "  BEGIN DELETE FROM idem_failed WHERE seq = OLD.seq; END;";
+
 static const char mark_file[] = "PRAGMA application_id = " APPLICATION_TEXT ";"
                                 "PRAGMA user_version = " VERSION_TEXT ";";
 
@@ -140,6 +149,7 @@ int idem__schema_create(struct idem__conn *conn,
     rc = run(conn, tables, rc);
     IDEM__CRASH_POINT("sqlite/schema/tables-made");
     rc = run(conn, counters, rc);
+    rc = run(conn, failed, rc);
     rc = run(conn, mark_file, rc);
     rc = rc == SQLITE_OK ? idem__identity_save(conn, id) : rc;
     IDEM__CRASH_POINT("sqlite/schema/before-commit");
@@ -182,6 +192,11 @@ int idem__schema_complete(struct idem__conn *conn,
         (void)run(conn, "ROLLBACK", SQLITE_OK);
     }
     return rc;
+}
+
+int idem__schema_add_failed(struct idem__conn *conn)
+{
+    return run(conn, failed, SQLITE_OK);
 }
 
 /* Looks before it makes: what is there may be of another version, whose tables

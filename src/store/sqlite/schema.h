@@ -29,4 +29,8 @@ int idem__schema_complete(struct idem__conn *conn,
  */
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error);
 
+/* Adds what notes failures to a file that an older program made, within the caller's
+ * transaction. SQLITE_OK or a result code. */
+int idem__schema_add_failed(struct idem__conn *conn);
+
 #endif

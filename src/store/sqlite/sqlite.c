@@ -411,6 +411,7 @@ static int set_up(struct idem__sqlite_store *store,
     }
     store->base.margin_ms = OWNER_MARGIN_MS;
     store->table.head = store->head;
+    store->table.notes_failed = true;
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/crash.h"
 #include "core/error.h"
+#include "store/sqlite/schema.h"
 
 #include <assert.h>
 
@@ -175,6 +176,23 @@ static enum idem__sql write_for(const struct idem_decision *decision)
                                 : IDEM__SQL_UPDATE_HEAD;
 }
 
+/* For a watcher; idem_failed is not there in a file of an older program. */
+static int note_failed(struct idem__sqlite_table *table, int64_t seq)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(table->conn, IDEM__SQL_NOTE_FAILED);
+    int rc = SQLITE_OK;
+
+    if (stmt == NULL && table->conn->prepare_rc == SQLITE_ERROR) {
+        rc = idem__schema_add_failed(table->conn);
+        stmt = idem__conn_stmt(table->conn, IDEM__SQL_NOTE_FAILED);
+    }
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_bind_int64(stmt, 1, seq);
+        rc = idem__conn_run(table->conn, IDEM__SQL_NOTE_FAILED);
+    }
+    return rc;
+}
+
 static int write_row(struct idem__sqlite_table *table,
                      const struct idem_decision *decision, size_t head_len)
 {
@@ -200,6 +218,11 @@ static int write_row(struct idem__sqlite_table *table,
                       : sql == IDEM__SQL_UPDATE_RESULT
                           ? "sqlite/table/result-set"
                           : "sqlite/table/all-set");
+    if (rc == SQLITE_OK && table->notes_failed && idem_outcome_failed(next)) {
+        rc = note_failed(table, sql == IDEM__SQL_INSERT
+                                    ? sqlite3_last_insert_rowid(table->conn->db)
+                                    : table->seq);
+    }
     return rc;
 }
 

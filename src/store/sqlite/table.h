@@ -13,6 +13,7 @@ struct idem__sqlite_table {
     struct idem_record record; /* What it holds then. */
     int sqlite_rc;             /* Of the first write that failed; SQLITE_OK. */
     uint8_t *head; /* IDEM_HEAD_MAX bytes to write with; NULL: it only reads. */
+    bool notes_failed; /* What is completed with a failure is noted. */
 };
 
 /* The engine's view of @table. */

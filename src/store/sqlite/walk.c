@@ -101,6 +101,27 @@ static int walk_all(struct idem__conn *conn, uint64_t limit,
     return rc;
 }
 
+/* What was completed with a failure. A file of an older program has no note of it
+ * yet. */
+static int walk_failed(struct idem__conn *conn, uint64_t limit,
+                       struct position *at, row_fn *each, void *ctx, bool *done,
+                       bool *stopped)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_FAILED);
+    uint64_t count = 0;
+    int rc;
+
+    if (stmt == NULL) {
+        *done = true;
+        return conn->prepare_rc == SQLITE_ERROR ? SQLITE_OK : conn->prepare_rc;
+    }
+    (void)sqlite3_bind_int64(stmt, 1, at->seq);
+    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
+    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    *done = count < limit;
+    return rc;
+}
+
 /* ---- Lists ---- */
 
 struct lister {
@@ -117,13 +138,23 @@ static bool list_row(void *ctx, int code, const struct idem_record *record,
     return idem__verb_list_row(lister->op, code, record, lister->now);
 }
 
+enum {
+    /* After the statuses in a list: what is completed with a failure. */
+    FAILED_OUTCOMES = IDEM_STATUS_RELEASED + 1
+};
+
 /* The statuses that the filter can let through. */
 static unsigned wanted(const struct idem_filter *filter)
 {
     unsigned overdue = 1u << IDEM_STATUS_IN_PROGRESS;
     unsigned all = 0x3e;
-    unsigned asked = filter->statuses != 0 ? filter->statuses & all : all;
+    unsigned asked = filter->statuses & all;
 
+    if (filter->failed_outcomes && (asked & 1u << IDEM_STATUS_COMPLETED) == 0) {
+        asked |= 1u << FAILED_OUTCOMES;
+    } else if (asked == 0) {
+        asked = all;
+    }
     if ((filter->statuses & 1u << IDEM_STATUS_RETRY) != 0) {
         asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* So it is stored. */
     }
@@ -135,7 +166,7 @@ static int next_status(unsigned statuses, int after)
 {
     int status;
 
-    for (status = after + 1; status <= IDEM_STATUS_RELEASED; status++) {
+    for (status = after + 1; status <= FAILED_OUTCOMES; status++) {
         if ((statuses & 1u << status) != 0) {
             return status;
         }
@@ -143,7 +174,8 @@ static int next_status(unsigned statuses, int after)
     return 0;
 }
 
-/* The cursor is status, deadline, seq; a list of all has the seq alone. */
+/* The cursor is status, deadline, seq; a list of all has the seq alone, as has one of
+ * outcomes that failed behind its status. */
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
 {
@@ -161,8 +193,11 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                       &op->u.list.stopped);
     } else if (statuses != 0) {
         status = status == 0 ? next_status(statuses, 0) : status;
-        rc = walk_status(conn, status, INT64_MAX, op->u.list.limit, &at,
-                         list_row, &lister, &done, &op->u.list.stopped);
+        rc = status == FAILED_OUTCOMES
+                 ? walk_failed(conn, op->u.list.limit, &at, list_row, &lister,
+                               &done, &op->u.list.stopped)
+                 : walk_status(conn, status, INT64_MAX, op->u.list.limit, &at,
+                               list_row, &lister, &done, &op->u.list.stopped);
         if (done && next_status(statuses, status) != 0) {
             status = next_status(statuses, status);
             at = (struct position){0, 0};
