@@ -189,6 +189,37 @@ static int launch_and_watch(struct run *run, struct watch *watch,
     return see_through(run, watch, recorder);
 }
 
+/* Why the work may have been done before: by how the attempt before this ended. */
+static void say_takeover(const struct run *run)
+{
+    const struct idem_record *record = run->attempt->record;
+    unsigned attempts = (unsigned)run->attempt->attempts;
+    char who[4 * IDEM_OWNER_MAX + 1];
+
+    switch (record->history_len > 0 ? record->history[0].end
+                                    : IDEM_PAST_TAKEN_OVER) {
+    case IDEM_PAST_REOPENED:
+        run_say(run, RUN_REMARK, "attempt %u: it was reopened by %s", attempts,
+                cli_escape(record->history[0].owner, who, sizeof(who)));
+        break;
+    case IDEM_PAST_RETRIED:
+        run_say(run, RUN_REMARK,
+                "attempt %u: the one before it failed, and may have had "
+                "effects",
+                attempts);
+        break;
+    case IDEM_PAST_TAKEN_OVER:
+        run_say(run, RUN_REMARK,
+                "attempt %u: the one before it ended without a word", attempts);
+        break;
+    case IDEM_PAST_RELEASED:
+    case IDEM_PAST_RESOLVED:
+        run_say(run, RUN_REMARK,
+                "attempt %u: an earlier one ended without a word", attempts);
+        break;
+    }
+}
+
 static int work(struct run *run, struct watch *watch, struct recorder *recorder)
 {
     int signo = early_signal(run);
@@ -202,9 +233,7 @@ static int work(struct run *run, struct watch *watch, struct recorder *recorder)
         return launch_give_up(run, CLI_UNAVAILABLE, "out of memory");
     }
     if (run->attempt->takeover) {
-        run_say(run, RUN_REMARK,
-                "attempt %u: the one before it ended without a word",
-                (unsigned)run->attempt->attempts);
+        say_takeover(run);
     }
     return launch_and_watch(run, watch, recorder);
 }
