@@ -113,15 +113,16 @@ static int refuse_unknown(const struct cli_command *command, const char *name,
     char shown[128];
     struct cli_nearest nearest = {
         .word = cli_escape(idem_bytes(name, len), shown, sizeof(shown))};
+    bool is_key = strcmp(shown, "key") == 0;
+    bool hints = is_key && command->hint != NULL;
     const struct cli_option *o;
 
     for (o = command->options; o->name != NULL; o++) {
         cli_nearest_offer(&nearest, o->name);
     }
-    if (nearest.best == NULL || strcmp(shown, "key") == 0) {
+    if (nearest.best == NULL || is_key) {
         return cli_usage(command, "there is no option --%s%s%s", shown,
-                         command->hint != NULL ? "; " : "",
-                         command->hint != NULL ? command->hint : "");
+                         hints ? "; " : "", hints ? command->hint : "");
     }
     return cli_usage(command, "there is no option --%s; did you mean --%s?",
                      shown, nearest.best);
@@ -233,11 +234,12 @@ static int parse_letters(struct parser *p, const char *arg)
             version_and_exit();
         }
         if (option == NULL) {
+            bool hints = *letter == 'k' && p->command->hint != NULL;
+
             return cli_usage(p->command, "there is no option -%s%s%s",
                              cli_escape(idem_bytes(letter, 1), shown,
                                         sizeof(shown)),
-                             p->command->hint != NULL ? "; " : "",
-                             p->command->hint != NULL ? p->command->hint : "");
+                             hints ? "; " : "", hints ? p->command->hint : "");
         }
         if (option->kind != CLI_FLAG) {
             return set_valued(p, option, letter[1] != '\0' ? letter + 1 : NULL);
@@ -255,14 +257,29 @@ static bool is_event(const char *arg)
     return arg[0] == '@' || strcmp(arg, "-") == 0;
 }
 
+/* The command line has a "--" that is yet to come. */
+static bool has_command(const struct parser *p)
+{
+    int i;
+
+    for (i = p->next; i < p->argc; i++) {
+        if (strcmp(p->argv[i], "--") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int keep_operand(struct parser *p, char *arg)
 {
     char shown[128];
 
     if (p->command->takes_command &&
         !(p->command->takes_event && is_event(arg))) {
-        return cli_usage(p->command, "put -- before the command: -- %s",
-                         cli_escape(idem_str(arg), shown, sizeof(shown)));
+        return has_command(p)
+                   ? cli_unexpected(p->command, arg)
+                   : cli_usage(p->command, "put -- before the command: -- %s",
+                               cli_escape(idem_str(arg), shown, sizeof(shown)));
     }
     p->argv[++p->operands] = arg;
     return 0;

@@ -284,4 +284,5 @@ const struct cli_command cli_run = {
     .options = option_table,
     .run = run_main,
     .takes_command = true,
+    .hint = "name the key with --key KEY",
 };
