@@ -34,6 +34,7 @@ struct listing {
     struct cli_rows rows;
     int status; /* Of the whole command, so far. */
     uint64_t corrupt;
+    bool headed; /* The headings are printed. */
 };
 
 /* ---- Which columns ------------------------------------------------------- */
@@ -151,7 +152,8 @@ static void print_cell(FILE *f, const struct listing *listing, size_t i,
                        const char *text)
 {
     const struct cli_field *field = listing->fields.list[i];
-    int room = abs(field->width) - (int)cli_columns(text);
+    int width = field->width == 0 ? KEY_ROOM : abs(field->width);
+    int room = width - (int)cli_columns(text);
     bool last = i + 1 == listing->fields.len;
 
     if (listing->tabs) {
@@ -286,6 +288,21 @@ static bool is_wanted(int code, const struct idem_record *r)
             (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
 }
 
+/* With the first row: a store that cannot be read has no heading. */
+static void print_header(struct listing *listing)
+{
+    size_t i;
+
+    if (args.json || !listing->is_tty || listing->headed) {
+        return;
+    }
+    listing->headed = true;
+    for (i = 0; i < listing->fields.len; i++) {
+        print_cell(stdout, listing, i, listing->fields.list[i]->heading);
+    }
+    (void)putchar('\n');
+}
+
 static int list_one(void *ctx, int code, const struct idem_record *r)
 {
     struct listing *listing = ctx;
@@ -296,23 +313,13 @@ static int list_one(void *ctx, int code, const struct idem_record *r)
     if (code != 0) {
         listing->corrupt++;
     }
+    if (!listing->sorts) {
+        print_header(listing);
+    }
     listing->status = listing->sorts ? keep_row(listing, code, r)
                                      : print_to(stdout, listing, code, r);
     /* Nobody reads on: there is no use in going on either. */
     return listing->status != 0 || ferror(stdout);
-}
-
-static void print_header(const struct listing *listing)
-{
-    size_t i;
-
-    if (args.json || !listing->is_tty) {
-        return;
-    }
-    for (i = 0; i < listing->fields.len; i++) {
-        print_cell(stdout, listing, i, listing->fields.list[i]->heading);
-    }
-    (void)putchar('\n');
 }
 
 static int list(struct listing *listing, const struct idem_filter *filter)
@@ -326,9 +333,11 @@ static int list(struct listing *listing, const struct idem_filter *filter)
         return status;
     }
     cli_page_begin();
-    print_header(listing);
     error.code = idem_list(store, filter, list_one, listing,
                            /* ret_now_ms= */ NULL, &error);
+    if (error.code == 0 || listing->rows.len > 0) {
+        print_header(listing);
+    }
     cli_rows_print(&listing->rows, stdout);
     if (error.code == 0) {
         cli_journal_note(store);
@@ -426,8 +435,9 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.fields,
      .arg = "FIELDS",
-     .help = "show these: status,exit,started,age,lease,attempts,owner,scope,"
-             "key,created,ended,expires,fence,error"},
+     .help = "show these, with commas between them: status exit started age "
+             "lease attempts owner scope key created ended expires fence "
+             "error"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
     CLI_OPTION_STORE(&args.store),
