@@ -248,11 +248,11 @@ static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
         idem__breaker_admits(breaker, idem__mono_ms(), draw(store))) {
         return true;
     }
-    (void)
-        idem_op_fail(op, IDEM_EUNAVAILABLE,
-                     "DynamoDB has not answered for %lld s; it is asked again "
-                     "every second or two",
-                     (long long)(idem__mono_ms() - breaker->first_ms) / 1000);
+    (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
+                       "DynamoDB (%.100s) has not answered for %lld s; it is "
+                       "asked again every second or two",
+                       store->endpoint.url,
+                       (long long)(idem__mono_ms() - breaker->first_ms) / 1000);
     return false;
 }
 

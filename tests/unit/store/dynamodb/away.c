@@ -97,6 +97,7 @@ TEST(away, isNotAskedForEver)
         assert_null(attempt);
         if (strstr(why.text, "has not answered for") != NULL) {
             assert_true(idem__mono_ms() - began_ms >= IDEM__BREAKER_AWAY_MS);
+            assert_non_null(strstr(why.text, "DynamoDB (http://"));
             at_once++;
             (void)usleep(20000);
         } else {
