@@ -192,8 +192,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     if (status == 0) {
         cli_who(args.who, who);
-        status =
-            cli_open_store(args.store, IDEM_OPEN_NO_CREATE, &options.store);
+        status = cli_open_store(args.store,
+                                IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON,
+                                &options.store);
     }
     if (status != 0) {
         return status;

@@ -88,12 +88,10 @@ static struct cli_open *make_room(struct cli_look *look)
     return &look->open[look->len];
 }
 
-static bool add(struct cli_look *look, int code, const struct idem_record *r)
+bool cli_open_init(struct cli_open *open, int code, const struct idem_record *r)
 {
-    struct cli_open *open = make_room(look);
-
-    if (open == NULL || !keep_texts(&open->record, r)) {
-        look->failed = true;
+    if (!keep_texts(&open->record, r)) {
+        memset(open, 0, sizeof(*open));
         return false;
     }
     memcpy(open->record.id, r->id, sizeof(open->record.id));
@@ -104,6 +102,61 @@ static bool add(struct cli_look *look, int code, const struct idem_record *r)
         copy_numbers(&open->record, r);
         open->exit_status = cli_outcome_exit(r);
         open->http_status = cli_outcome_http(r);
+    }
+    return true;
+}
+
+void cli_open_finish(struct cli_open *open)
+{
+    free((char *)(uintptr_t)open->record.scope.base);
+    memset(open, 0, sizeof(*open));
+}
+
+static int rank(const struct cli_open *open)
+{
+    if (open->unreadable) {
+        return 0;
+    }
+    if (open->record.overdue) {
+        return 1;
+    }
+    switch (idem_record_status(&open->record)) {
+    case IDEM_STATUS_UNKNOWN:
+        return 2;
+    case IDEM_STATUS_FAILED:
+        return 3;
+    case IDEM_STATUS_RETRY:
+        return 4;
+    case IDEM_STATUS_COMPLETED:
+        return 6;
+    default:
+        return 5;
+    }
+}
+
+int cli_open_compare(const void *a, const void *b)
+{
+    const struct cli_open *x = a;
+    const struct cli_open *y = b;
+
+    if (rank(x) != rank(y)) {
+        return rank(x) - rank(y);
+    }
+    if (x->record.status == IDEM_STATUS_COMPLETED) {
+        return (x->record.ended_ms < y->record.ended_ms) -
+               (x->record.ended_ms > y->record.ended_ms);
+    }
+    return (x->record.started_ms > y->record.started_ms) -
+           (x->record.started_ms < y->record.started_ms);
+}
+
+static bool add(struct cli_look *look, int code, const struct idem_record *r)
+{
+    struct cli_open *open = make_room(look);
+
+    if (open == NULL || !cli_open_init(open, code, r)) {
+        look->failed = true;
+        return false;
     }
     look->len++;
     return true;
@@ -122,6 +175,7 @@ static void count(struct cli_look *look, int code, const struct idem_record *r)
         look->failed_outcomes++;
     } else {
         look->in_progress++;
+        look->retry += r->retry;
         look->overdue += r->overdue;
         look->missing += r->overdue;
         if (look->oldest_ms == 0 || r->started_ms < look->oldest_ms) {
@@ -207,7 +261,7 @@ void cli_look_finish(struct cli_look *look)
     size_t i;
 
     for (i = 0; i < look->len; i++) {
-        free((char *)(uintptr_t)look->open[i].record.scope.base);
+        cli_open_finish(&look->open[i]);
     }
     free(look->open);
     memset(look, 0, sizeof(*look));

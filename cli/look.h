@@ -9,9 +9,18 @@ struct cli_open {
     struct idem_record record; /* Only scope, key, owner, error and note of its
                                   slices; the look owns them. */
     bool unreadable;           /* Only id, scope and key are set. */
-    int exit_status; /* Of what was completed with a failure; -1: none. */
-    int http_status; /* Likewise. */
+    int exit_status;           /* On record; -1: none. */
+    int http_status;           /* Likewise. */
 };
+
+/* Copies @record, which could be read if @code is 0. False: out of memory. */
+bool cli_open_init(struct cli_open *open, int code,
+                   const struct idem_record *record);
+void cli_open_finish(struct cli_open *open);
+
+/* For cli_look_sort(): what needs a person comes first, then what has gone on for
+ * longest; then what was completed with a failure, the newest first. */
+int cli_open_compare(const void *a, const void *b);
 
 struct cli_look {
     struct cli_open *open; /* In the order in which the store told them. */
@@ -21,6 +30,7 @@ struct cli_look {
 
     int64_t now_ms; /* By the store's clock. */
     uint64_t in_progress;
+    uint64_t retry;   /* Of these, whose attempt is over: to be run again. */
     uint64_t overdue; /* Of these. */
     uint64_t missing; /* These, and what is unknown because its lease ended. */
     uint64_t failed_len;

@@ -45,8 +45,8 @@ void cli_live_text(const struct idem_record *record, int64_t now_ms,
     char ago[32];
     char left[32];
 
-    cli_duration_text(now_ms > renewed_ms ? now_ms - renewed_ms : 0, ago);
-    cli_duration_text(record->lease_end_ms - now_ms, left);
+    cli_span_text(now_ms > renewed_ms ? now_ms - renewed_ms : 0, ago);
+    cli_span_text(record->lease_end_ms - now_ms, left);
     if (record->owner.len > 0) {
         (void)cli_escape(record->owner, owner, sizeof(owner));
     }
@@ -54,21 +54,24 @@ void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    left, owner);
 }
 
-/* Red for what failed, yellow for what else may need a person. */
-static const char *paint_of(const struct idem_record *record)
+/* Red for what failed, magenta for what else may need a person: both can be read on
+ * black and on white, where yellow and cyan cannot. */
+const char *cli_status_paint(const struct idem_record *record, bool overdue)
 {
     if (record->status == IDEM_STATUS_FAILED) {
         return "\033[31m";
     }
-    if (record->status == IDEM_STATUS_UNKNOWN || cli_is_overdue(record)) {
-        return "\033[33m";
+    if (record->status == IDEM_STATUS_UNKNOWN || overdue) {
+        return "\033[1;35m";
     }
     return NULL;
 }
 
 void cli_print_status(FILE *f, const struct idem_record *record, int width)
 {
-    const char *paint = cli_may_paint() ? paint_of(record) : NULL;
+    const char *paint = cli_may_paint()
+                            ? cli_status_paint(record, cli_is_overdue(record))
+                            : NULL;
 
     (void)fprintf(f, "%s%-*s%s", paint != NULL ? paint : "", width,
                   idem_status_name(idem_record_status(record)),

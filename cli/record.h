@@ -20,6 +20,9 @@ bool cli_is_live(const struct idem_record *record, int64_t now_ms);
 void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    char buf[CLI_LIVE_MAX]);
 
+/* The escape sequence that paints the status of @record, or NULL. */
+const char *cli_status_paint(const struct idem_record *record, bool overdue);
+
 /* The status in @width columns; in colour where cli_may_paint(). */
 void cli_print_status(FILE *f, const struct idem_record *record, int width);
 

@@ -90,13 +90,8 @@ static size_t seen_len(const unsigned char *p, size_t left)
     return len > 0 && !is_unseen(utf8_decode(p, len)) ? len : 0;
 }
 
-#define ESCAPED_LEN 4 /* "\x0a" */
-
-/* The character at @p as text in @buf, with a NUL. The backslash is escaped too,
- * so that no two keys look the same. *@ret_taken: bytes of it. Returns the length
- * of the text. */
-static size_t escape_one(const unsigned char *p, size_t left,
-                         char buf[ESCAPED_LEN + 1], size_t *ret_taken)
+size_t cli_escape_one(const unsigned char *p, size_t left,
+                      char buf[CLI_ESCAPED_LEN + 1], size_t *ret_taken)
 {
     size_t len = *p != '\\' ? seen_len(p, left) : 0;
 
@@ -107,18 +102,18 @@ static size_t escape_one(const unsigned char *p, size_t left,
         return len;
     }
     *ret_taken = 1;
-    return (size_t)snprintf(buf, ESCAPED_LEN + 1, "\\x%02x", *p);
+    return (size_t)snprintf(buf, CLI_ESCAPED_LEN + 1, "\\x%02x", *p);
 }
 
 void cli_print_escaped(FILE *f, struct idem_slice s)
 {
     const unsigned char *bytes = s.base;
-    char text[ESCAPED_LEN + 1];
+    char text[CLI_ESCAPED_LEN + 1];
     size_t taken;
     size_t i;
 
     for (i = 0; i < s.len; i += taken) {
-        size_t len = escape_one(bytes + i, s.len - i, text, &taken);
+        size_t len = cli_escape_one(bytes + i, s.len - i, text, &taken);
 
         (void)fwrite(text, 1, len, f);
     }
@@ -130,13 +125,13 @@ const char *cli_escape(struct idem_slice s, char *buf, size_t size)
     const unsigned char *bytes = s.base;
     size_t cut = 0; /* Where "..." still fits. */
     size_t len = 0;
-    char text[ESCAPED_LEN + 1];
+    char text[CLI_ESCAPED_LEN + 1];
     size_t taken;
     size_t i;
 
     buf[0] = '\0';
     for (i = 0; i < s.len; i += taken) {
-        size_t n = escape_one(bytes + i, s.len - i, text, &taken);
+        size_t n = cli_escape_one(bytes + i, s.len - i, text, &taken);
 
         if (len + n + 1 > size) {
             memcpy(buf + cut, more, sizeof(more));
@@ -184,12 +179,17 @@ static bool has_prefix(struct idem_slice s)
     return s.len >= len && memcmp(s.base, CLI_ESCAPED, len) == 0;
 }
 
-void cli_print_key(FILE *f, struct idem_slice key)
+bool cli_key_is_escaped(struct idem_slice key)
 {
     bool as_typed = cli_is_seen(key) &&
                     (key.len == 0 || memchr(key.base, '\\', key.len) == NULL);
 
-    if (!as_typed || has_prefix(key)) {
+    return !as_typed || has_prefix(key);
+}
+
+void cli_print_key(FILE *f, struct idem_slice key)
+{
+    if (cli_key_is_escaped(key)) {
         (void)fputs(CLI_ESCAPED, f);
     }
     cli_print_escaped(f, key);
@@ -218,7 +218,7 @@ bool cli_unescape(const char *text, char *buf, size_t size, size_t *ret_len)
                 return false;
             }
             c = high << 4 | low;
-            text += ESCAPED_LEN - 1;
+            text += CLI_ESCAPED_LEN - 1;
         }
         if (len == size) {
             return false;
@@ -315,6 +315,45 @@ void cli_span_text(int64_t ms, char buf[32])
         two_units(days, "d", s % 86400 / 3600, "h", buf);
     } else {
         two_units(days / 365, "y", days % 365, "d", buf);
+    }
+}
+
+/* "3 hours", "1 day". */
+static int put_unit(char *buf, size_t size, int64_t count, const char *name)
+{
+    return snprintf(buf, size, "%lld %s%s", (long long)count, name,
+                    count == 1 ? "" : "s");
+}
+
+void cli_span_words(int64_t ms, char buf[CLI_WORDS_MAX])
+{
+    static const struct {
+        const char *name;
+        int64_t s;
+    } units[] = {{"year", INT64_C(31536000)},
+                 {"day", 86400},
+                 {"hour", 3600},
+                 {"minute", 60},
+                 {"second", 1}};
+    const size_t len = sizeof(units) / sizeof(units[0]);
+    int64_t s = ms / 1000;
+    size_t i = 0;
+    int at;
+
+    if (s < 1) {
+        (void)snprintf(buf, CLI_WORDS_MAX, "less than a second");
+        return;
+    }
+    while (s < units[i].s) {
+        i++;
+    }
+    at = put_unit(buf, CLI_WORDS_MAX, s / units[i].s, units[i].name);
+    /* Seconds beside minutes would only be read past. */
+    if (s / units[i].s < 10 && i + 2 < len &&
+        s % units[i].s >= units[i + 1].s) {
+        buf[at++] = ' ';
+        (void)put_unit(buf + at, CLI_WORDS_MAX - (size_t)at,
+                       s % units[i].s / units[i + 1].s, units[i + 1].name);
     }
 }
 

@@ -1,49 +1,13 @@
-/* What can be asked for: lists, records, and a decision. */
+/* Records: one is shown, found, decided about, or let be run again. */
 #include "audit.h"
 #include "clock.h"
-#include "look.h"
+#include "journal.h"
+#include "record.h"
+#include "text.h"
 #include "ui/page.h"
 #include "ui/request.h"
 
 #include <stdlib.h>
-
-/* ---- Lists ---- */
-
-static enum page_show show_of(const struct ui_request *request)
-{
-    const char *show = ui_value(request, MHD_GET_ARGUMENT_KIND, "show");
-    int i;
-
-    for (i = 0; show != NULL && i < PAGE_SHOWS; i++) {
-        if (strcmp(show, page_shows[i]) == 0) {
-            return (enum page_show)i;
-        }
-    }
-    return PAGE_OPEN;
-}
-
-enum MHD_Result ui_list(const struct ui_request *request,
-                        struct idem_slice scope, struct idem_slice key)
-{
-    struct idem_error error = {0};
-    enum MHD_Result result;
-    struct cli_look look;
-    struct ui_page page;
-
-    error.code = cli_look(request->server->options->store, /* scope= */ NULL,
-                          &look, &error);
-    if (error.code != 0) {
-        return ui_fail(request, &error);
-    }
-    if (!ui_page_open(&page)) {
-        cli_look_finish(&look);
-        return MHD_NO;
-    }
-    page_list(page.f, &look, show_of(request), scope, key);
-    result = ui_page_send(request, &page, MHD_HTTP_OK);
-    cli_look_finish(&look);
-    return result;
-}
 
 /* ---- One record ---- */
 
@@ -53,6 +17,16 @@ struct identity {
     uint8_t key[IDEM_KEY_MAX];
     size_t key_len;
 };
+
+static struct idem_slice scope_of(const struct identity *id)
+{
+    return idem_bytes(id->scope, id->scope_len);
+}
+
+static struct idem_slice key_of(const struct identity *id)
+{
+    return idem_bytes(id->key, id->key_len);
+}
 
 static bool read_identity(const struct ui_form *form, struct identity *id)
 {
@@ -65,10 +39,35 @@ static bool read_identity(const struct ui_form *form, struct identity *id)
 static int get(const struct ui_request *request, const struct identity *id,
                struct idem_answer **ret_answer, struct idem_error *error)
 {
-    error->code = idem_get(request->server->options->store,
-                           idem_bytes(id->scope, id->scope_len),
-                           idem_bytes(id->key, id->key_len), ret_answer, error);
+    error->code = idem_get(request->server->options->store, scope_of(id),
+                           key_of(id), ret_answer, error);
     return error->code;
+}
+
+static enum MHD_Result send_record(const struct ui_request *request,
+                                   const struct idem_record *record,
+                                   const char *said, bool bad)
+{
+    const struct ui_form *typed = &request->form;
+    struct page_form form = {
+        .now_ms = cli_now_ms(),
+        .seal = request->server->options->seal,
+        .who = request->server->options->who,
+        .said = said,
+        .bad = bad,
+    };
+    struct ui_page page;
+
+    if (bad) {
+        form.decision = typed->decision.text;
+        form.result = idem_bytes(typed->result.text, typed->result.len);
+        form.reason = idem_bytes(typed->reason.text, typed->reason.len);
+    }
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    page_record(page.f, record, &form);
+    return ui_page_send(request, &page, bad ? MHD_HTTP_CONFLICT : MHD_HTTP_OK);
 }
 
 static enum MHD_Result show(const struct ui_request *request,
@@ -76,20 +75,15 @@ static enum MHD_Result show(const struct ui_request *request,
                             bool bad)
 {
     struct idem_error error = {0};
+    enum MHD_Result result;
     struct idem_answer *found;
-    struct ui_page page;
 
     if (get(request, id, &found, &error) != 0) {
         return ui_fail(request, &error);
     }
-    if (!ui_page_open(&page)) {
-        idem_answer_destroy(found);
-        return MHD_NO;
-    }
-    page_record(page.f, idem_answer_record(found), cli_now_ms(),
-                request->server->options->seal, said, bad);
+    result = send_record(request, idem_answer_record(found), said, bad);
     idem_answer_destroy(found);
-    return ui_page_send(request, &page, bad ? MHD_HTTP_CONFLICT : MHD_HTTP_OK);
+    return result;
 }
 
 enum MHD_Result ui_record(const struct ui_request *request)
@@ -98,33 +92,73 @@ enum MHD_Result ui_record(const struct ui_request *request)
 
     if (!read_identity(&request->form, &id)) {
         return ui_say(request, MHD_HTTP_BAD_REQUEST, "There is no such page",
-                      "The address is not one of ours.");
+                      "The link is damaged: find the record by its key.");
     }
     return show(request, &id, /* said= */ NULL, /* bad= */ false);
 }
 
+/* ---- The search ---- */
+
+/* The bytes that a person typed, who may have pasted the escaped form. False: they
+ * are too many, or what follows a backslash is not a byte. */
+static bool read_typed(const struct ui_field *field, uint8_t *buf, size_t max,
+                       size_t *ret_len)
+{
+    size_t mark = strlen(CLI_ESCAPED);
+
+    if (strncmp(field->text, CLI_ESCAPED, mark) == 0) {
+        return cli_unescape(field->text + mark, (char *)buf, max, ret_len);
+    }
+    if (field->too_long || field->len > max) {
+        return false;
+    }
+    memcpy(buf, field->text, field->len);
+    *ret_len = field->len;
+    return true;
+}
+
 enum MHD_Result ui_search(const struct ui_request *request)
 {
-    const struct ui_field *scope = &request->form.scope;
-    const struct ui_field *key = &request->form.key;
-    struct idem_slice s = idem_bytes(scope->text, scope->len);
-    struct idem_slice k = idem_bytes(key->text, key->len);
+    const struct ui_form *form = &request->form;
+    struct page_search search = {
+        .typed_scope = idem_bytes(form->scope.text, form->scope.len),
+        .typed_key = idem_bytes(form->key.text, form->key.len),
+    };
+    struct idem_error error = {0};
+    enum MHD_Result result;
     struct idem_answer *found;
     struct identity id;
 
-    if (k.len > 0 && k.len <= IDEM_KEY_MAX && s.len <= IDEM_SCOPE_MAX &&
-        idem_get(request->server->options->store, s, k, &found, NULL) == 0) {
-        idem_answer_destroy(found);
-        memcpy(id.scope, scope->text, s.len);
-        id.scope_len = s.len;
-        memcpy(id.key, key->text, k.len);
-        id.key_len = k.len;
-        return show(request, &id, /* said= */ NULL, /* bad= */ false);
+    if (!read_typed(&form->scope, id.scope, sizeof(id.scope), &id.scope_len) ||
+        !read_typed(&form->key, id.key, sizeof(id.key), &id.key_len)) {
+        return ui_say(request, MHD_HTTP_BAD_REQUEST, "There is no such key",
+                      "A key and a scope have at most 255 bytes; after "
+                      "\"escaped:\" a backslash is followed by x and two hex "
+                      "digits.");
     }
-    return ui_list(request, s, k);
+    if (id.key_len > 0 && get(request, &id, &found, &error) == 0) {
+        result = send_record(request, idem_answer_record(found),
+                             /* said= */ NULL, /* bad= */ false);
+        idem_answer_destroy(found);
+        return result;
+    }
+    if (ui_is_outage(error.code)) { /* To ask again would take as long again. */
+        return ui_fail(request, &error);
+    }
+    search.scope = scope_of(&id);
+    search.key = key_of(&id);
+    return ui_list_found(request, &search);
 }
 
 /* ---- A decision ---- */
+
+/* What a person wants done with a record. */
+struct wanted {
+    struct identity id;
+    uint64_t fence;
+    enum idem_status status; /* RETRY: let it be run again. */
+    bool force;
+};
 
 static enum idem_status status_of(const struct ui_form *form)
 {
@@ -138,76 +172,162 @@ static enum idem_status status_of(const struct ui_form *form)
                                                        : (enum idem_status)0;
 }
 
-static int decide(const struct ui_request *request, const struct identity *id,
-                  uint64_t fence, struct idem_error *error)
+static int resolve(const struct ui_request *request, struct cli_audit *audit,
+                   const struct idem_record *r, const struct wanted *wanted,
+                   struct idem_error *error)
 {
     const struct ui_form *form = &request->form;
     struct idem_result result = {
         .bytes = idem_bytes(form->result.text, form->result.len)};
     struct cli_decision decision = {
-        .status = status_of(form),
-        .result = &result,
+        .status = wanted->status,
+        .result = wanted->status == IDEM_STATUS_COMPLETED ? &result : NULL,
         .who = request->server->options->who,
         .why = form->reason.text,
+        .force = wanted->force,
     };
-    struct idem_answer *found;
+
+    return cli_decide(request->server->options->store, audit, r, wanted->fence,
+                      &decision, error);
+}
+
+static void refuse_live(const struct idem_record *r, bool may_force,
+                        struct idem_error *error)
+{
+    char live[CLI_LIVE_MAX];
+
+    cli_live_text(r, cli_now_ms(), live);
+    (void)snprintf(error->text, sizeof(error->text),
+                   "it is at work (%.160s): wait for its end%s", live,
+                   may_force ? ", or tick that its lease is overridden" : "");
+}
+
+static int decide(const struct ui_request *request, const struct wanted *wanted,
+                  const struct idem_record *r, struct idem_error *error)
+{
+    const struct ui_options *options = request->server->options;
+    bool reopens = wanted->status == IDEM_STATUS_RETRY;
     struct cli_audit audit;
 
-    if (decision.status != IDEM_STATUS_COMPLETED) {
-        decision.result = NULL;
-    }
-    if (get(request, id, &found, error) != 0) {
-        return error->code;
-    }
     if (cli_audit_open(&audit) != 0) {
         (void)snprintf(error->text, sizeof(error->text),
-                       "the audit log cannot be written; see where idem ui "
-                       "runs");
-        error->code = IDEM_ECONFIG;
-    } else {
-        error->code =
-            cli_decide(request->server->options->store, &audit,
-                       idem_answer_record(found), fence, &decision, error);
-        cli_audit_close(&audit);
+                       "the audit log cannot be written; the terminal of idem "
+                       "ui says why");
+        return IDEM_ECONFIG;
     }
-    idem_answer_destroy(found);
+    error->code = reopens ? cli_reopen_record(options->store, &audit, r,
+                                              wanted->fence, options->who,
+                                              request->form.reason.text, error)
+                          : resolve(request, &audit, r, wanted, error);
+    cli_audit_close(&audit);
+    if (error->code == IDEM_EINVALID && cli_is_live(r, cli_now_ms())) {
+        refuse_live(r, /* may_force= */ !reopens, error);
+    }
     return error->code;
 }
 
-enum MHD_Result ui_resolve(const struct ui_request *request)
+/* Reads the record again, which the decision is about only if its fence is the same.
+ * An outcome that waits in the journal of this host goes before any decision. */
+static int look_and_decide(const struct ui_request *request,
+                           const struct wanted *wanted,
+                           struct idem_error *error)
+{
+    struct idem_answer *found;
+
+    if (cli_journal_settle(request->server->options->store,
+                           scope_of(&wanted->id), key_of(&wanted->id),
+                           /* remarks= */ false, error) == CLI_JOURNAL_WAITS &&
+        ui_is_outage(error->code)) {
+        return error->code;
+    }
+    if (get(request, &wanted->id, &found, error) == 0) {
+        error->code = decide(request, wanted, idem_answer_record(found), error);
+        idem_answer_destroy(found);
+    }
+    return error->code;
+}
+
+static enum MHD_Result refused(const struct ui_request *request,
+                               const struct wanted *wanted,
+                               const struct idem_error *error)
+{
+    char back[2 * (IDEM_SCOPE_MAX + IDEM_KEY_MAX) + 32];
+    char scope[2 * IDEM_SCOPE_MAX + 1];
+    char key[2 * IDEM_KEY_MAX + 1];
+    char said[sizeof(error->text) + 32];
+
+    if (ui_is_outage(error->code)) {
+        cli_hex(scope_of(&wanted->id), scope);
+        cli_hex(key_of(&wanted->id), key);
+        (void)snprintf(back, sizeof(back), "/record?s=%s&k=%s", scope, key);
+        return ui_outage(request, error, /* decided= */ true, back);
+    }
+    (void)snprintf(said, sizeof(said), "Nothing was decided: %s",
+                   error->text[0] != '\0' ? error->text
+                                          : idem_error_text(error->code));
+    return show(request, &wanted->id, said, /* bad= */ true);
+}
+
+/* False after an answer that says what is wrong with the form, in *@ret_result. */
+static bool read_wanted(const struct ui_request *request, bool reopens,
+                        struct wanted *wanted, enum MHD_Result *ret_result)
 {
     const struct ui_form *form = &request->form;
-    struct idem_error error = {0};
-    struct identity id;
-    uint64_t fence;
     char *end;
 
     if (!ui_same(form->seal.text, form->seal.len,
                  request->server->options->seal)) {
-        return ui_say(
+        *ret_result = ui_say(
             request, MHD_HTTP_FORBIDDEN, "Nothing was decided",
-            "The form is not one of ours, or is from before idem ui was "
-            "started anew. Look at the record again.");
+            "The form is from before idem ui was started again, or is not from "
+            "this page. Look at the record again.");
+        return false;
     }
-    fence = strtoull(form->fence.text, &end, 10);
-    if (!read_identity(form, &id) || status_of(form) == 0 || *end != '\0' ||
-        form->fence.len == 0 || form->result.too_long ||
+    wanted->fence = strtoull(form->fence.text, &end, 10);
+    wanted->status = reopens ? IDEM_STATUS_RETRY : status_of(form);
+    wanted->force = strcmp(form->force.text, "yes") == 0;
+    if (!read_identity(form, &wanted->id) || wanted->status == 0 ||
+        *end != '\0' || form->fence.len == 0 || form->result.too_long ||
         form->reason.too_long) {
-        return ui_say(request, MHD_HTTP_BAD_REQUEST, "Nothing was decided",
-                      "Something is missing in the form, or too long.");
+        *ret_result =
+            ui_say(request, MHD_HTTP_BAD_REQUEST, "Nothing was decided",
+                   "Something is missing in the form, or too long.");
+        return false;
     }
-    if (form->reason.len == 0) {
-        return show(request, &id, "Nothing was decided: say how you know.",
+    return true;
+}
+
+static enum MHD_Result act(const struct ui_request *request, bool reopens,
+                           const char *done)
+{
+    struct idem_error error = {0};
+    enum MHD_Result result;
+    struct wanted wanted;
+
+    if (!read_wanted(request, reopens, &wanted, &result)) {
+        return result;
+    }
+    if (strspn(request->form.reason.text, " ") == request->form.reason.len) {
+        return show(request, &wanted.id,
+                    reopens ? "Nothing was decided: say why it is to be run "
+                              "again."
+                            : "Nothing was decided: say how you know.",
                     /* bad= */ true);
     }
-    if (decide(request, &id, fence, &error) != 0) {
-        char said[320];
+    return look_and_decide(request, &wanted, &error) != 0
+               ? refused(request, &wanted, &error)
+               : show(request, &wanted.id, done, /* bad= */ false);
+}
 
-        (void)snprintf(said, sizeof(said), "Nothing was decided: %s",
-                       error.text[0] != '\0' ? error.text
-                                             : idem_error_text(error.code));
-        return show(request, &id, said, /* bad= */ true);
-    }
-    return show(request, &id, "It is decided, and on record.",
-                /* bad= */ false);
+enum MHD_Result ui_resolve(const struct ui_request *request)
+{
+    return act(request, /* reopens= */ false, "It is decided, and on record.");
+}
+
+enum MHD_Result ui_reopen(const struct ui_request *request)
+{
+    return act(
+        request, /* reopens= */ true,
+        "It is open again: the next caller starts it, and is told that it "
+        "takes over. The audit log keeps the old record.");
 }

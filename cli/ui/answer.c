@@ -1,4 +1,5 @@
 /* Answers, all of them with the headers that keep a browser from harm. */
+#include "ui/html.h"
 #include "ui/page.h"
 #include "ui/request.h"
 
@@ -50,16 +51,41 @@ bool ui_page_open(struct ui_page *page)
     return page->f != NULL;
 }
 
-enum MHD_Result ui_page_send(const struct ui_request *request,
-                             struct ui_page *page, unsigned status)
+enum MHD_Result ui_page_send_with(const struct ui_request *request,
+                                  struct ui_page *page, unsigned status,
+                                  const char *name, const char *value)
 {
     enum MHD_Result result = MHD_NO;
 
     if (fclose(page->f) == 0) {
         result = ui_answer(request, status, "text/html; charset=utf-8",
-                           idem_bytes(page->text, page->len), NULL, NULL);
+                           idem_bytes(page->text, page->len), name, value);
     }
     free(page->text);
+    return result;
+}
+
+enum MHD_Result ui_page_send(const struct ui_request *request,
+                             struct ui_page *page, unsigned status)
+{
+    return ui_page_send_with(request, page, status, /* name= */ NULL,
+                             /* value= */ NULL);
+}
+
+enum MHD_Result ui_style(const struct ui_request *request)
+{
+    enum MHD_Result result = MHD_NO;
+    struct ui_page page;
+
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    html_style(page.f);
+    if (fclose(page.f) == 0) {
+        result = ui_answer(request, MHD_HTTP_OK, "text/css; charset=utf-8",
+                           idem_bytes(page.text, page.len), NULL, NULL);
+    }
+    free(page.text);
     return result;
 }
 
@@ -75,14 +101,39 @@ enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
     return ui_page_send(request, &page, status);
 }
 
+bool ui_is_outage(int code)
+{
+    return code == IDEM_EUNAVAILABLE || code == IDEM_EUNKNOWN;
+}
+
+enum MHD_Result ui_outage(const struct ui_request *request,
+                          const struct idem_error *error, bool decided,
+                          const char *back)
+{
+    struct ui_page page;
+
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    page_outage(page.f,
+                error->text[0] != '\0' ? error->text
+                                       : idem_error_text(error->code),
+                decided, error->code == IDEM_EUNKNOWN, back);
+    return ui_page_send(request, &page, MHD_HTTP_SERVICE_UNAVAILABLE);
+}
+
 enum MHD_Result ui_fail(const struct ui_request *request,
                         const struct idem_error *error)
 {
+    if (ui_is_outage(error->code)) {
+        return ui_outage(request, error, /* decided= */ false, "/");
+    }
     return ui_say(request,
-                  error->code == IDEM_ENOTFOUND ? MHD_HTTP_NOT_FOUND
-                                                : MHD_HTTP_SERVICE_UNAVAILABLE,
+                  error->code == IDEM_ENOTFOUND
+                      ? MHD_HTTP_NOT_FOUND
+                      : MHD_HTTP_INTERNAL_SERVER_ERROR,
                   error->code == IDEM_ENOTFOUND ? "There is no such record"
-                                                : "The store does not answer",
+                                                : "The store cannot be read",
                   error->text[0] != '\0' ? error->text
                                          : idem_error_text(error->code));
 }

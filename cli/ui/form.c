@@ -11,6 +11,7 @@ struct ui_field *ui_form_field(struct ui_form *form, const char *name)
         {"reason", &form->reason},     {"fence", &form->fence},
         {"seal", &form->seal},         {"token", &form->token},
         {"s", &form->scope},           {"k", &form->key},
+        {"force", &form->force},
     };
     size_t i;
 

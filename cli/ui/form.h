@@ -17,6 +17,7 @@ struct ui_form {
     struct ui_field decision; /* "complete", "fail", "release". */
     struct ui_field result;
     struct ui_field reason;
+    struct ui_field force; /* "yes": although the lease of its owner runs. */
     struct ui_field fence;
     struct ui_field seal;  /* Proves that the form is one of ours. */
     struct ui_field token; /* Of who logs in. */

@@ -1,4 +1,4 @@
-/* html.h: pages, in which nothing is a mark but what we wrote. */
+/* html.h: pages, in which nothing is markup but what this program wrote. */
 #ifndef IDEM_CLI_UI_HTML_H
 #define IDEM_CLI_UI_HTML_H
 
@@ -6,20 +6,43 @@
 #include <stdio.h>
 
 /* @s as text, for between tags and in quoted attributes: markup becomes entities,
- * what is not printable ASCII becomes \xHH. */
+ * UTF-8 stays, what cannot be seen becomes \xHH. */
 void html_text(FILE *f, struct idem_slice s);
 
-/* "2026-11-21T08:24:00.123Z (3m ago)"; "never"; "-" for 0. */
+/* A key, in the form that the search and the commands take back. */
+void html_key(FILE *f, struct idem_slice key);
+
+/* @s as the value of an input: what can be seen stays as it was typed. */
+void html_value(FILE *f, struct idem_slice s);
+
+/* Two hex digits for each byte: in a link any byte may be in a key. */
+void html_hex(FILE *f, struct idem_slice s);
+
+/* "3 minutes ago", and the moment in UTC where the mouse rests on it; "never"; "-"
+ * for 0. */
 void html_time(FILE *f, int64_t ms, int64_t now_ms);
+
+/* Both in the text: "3 minutes ago, 2026-11-21 08:24:00 UTC". */
+void html_full_time(FILE *f, int64_t ms, int64_t now_ms);
+
+/* "2026-11-21 08:24:00 UTC" in @buf. */
+void html_utc(int64_t ms, char buf[48]);
+
+/* The status of @record in words, and in colour, with "overdue" beside it. */
+void html_status(FILE *f, const struct idem_record *record, bool overdue);
 
 /* A link to the page of @record, with its key as the text. */
 void html_record_link(FILE *f, const struct idem_record *record);
 
-/* The head of a page, and its end. */
-void html_begin(FILE *f, struct idem_slice title);
+/* The head of a page with its title, up to the start of the heading, and its end.
+ * @title is already text for people. */
+void html_begin(FILE *f, const char *title);
+
+/* The same for the page of a key, which is its title. */
+void html_begin_key(FILE *f, struct idem_slice key);
 void html_end(FILE *f);
 
 /* The one style sheet. */
-extern const char html_style[];
+void html_style(FILE *f);
 
 #endif

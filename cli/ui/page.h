@@ -1,4 +1,4 @@
-/* page.h: what a person sees. */
+/* page.h: the pages that a person sees. */
 #ifndef IDEM_CLI_UI_PAGE_H
 #define IDEM_CLI_UI_PAGE_H
 
@@ -9,29 +9,63 @@
 /* What the list shows. */
 enum page_show {
     PAGE_LATE, /* What should have ended by now. */
-    PAGE_FAILED,
     PAGE_UNKNOWN,
-    PAGE_OPEN, /* All of it. */
+    PAGE_FAILED,
+    PAGE_RETRY,    /* Its attempt is over: the next caller runs it. */
+    PAGE_OPEN,     /* All of it. */
+    PAGE_OUTCOMES, /* Completed with a failure: an exit or HTTP status. */
     PAGE_SHOWS,
 };
 
-extern const char *const page_shows[]; /* "overdue" ..., NULL. */
+extern const char *const page_shows[]; /* "overdue" ... "outcomes", NULL. */
 
-/* What is open, with a search for @key and @scope (may be empty); where there is
- * such a search, what is open and has @key in its key. */
-void page_list(FILE *f, const struct cli_look *look, enum page_show show,
-               struct idem_slice scope, struct idem_slice key);
+/* Above the table: what was searched for, as it was typed, and what that means. Both
+ * slices of each may be empty. */
+struct page_search {
+    struct idem_slice typed_scope;
+    struct idem_slice typed_key;
+    struct idem_slice scope; /* Of this scope ... */
+    struct idem_slice key;   /* ... with these bytes in the key. */
+};
 
-/* One record: what is known of it, its story, and, if a person may decide, a form
- * with the @seal. @said (may be NULL) is what came of a decision; @bad: nothing
- * good. */
-void page_record(FILE *f, const struct idem_record *record, int64_t now_ms,
-                 const char *seal, const char *said, bool bad);
+/* What is open, and what was completed with a failure, as @show and @search choose.
+ * Sorts @look. */
+void page_list(FILE *f, struct cli_look *look, enum page_show show,
+               const struct page_search *search);
+
+/* What the page of a record needs beside it. */
+struct page_form {
+    int64_t now_ms;
+    const char *seal;
+    const char *who;      /* Who decides. */
+    const char *said;     /* What came of a decision; NULL: none was made. */
+    bool bad;             /* Nothing came of it, and ... */
+    const char *decision; /* ... this was sent: it is not to be typed again. */
+    struct idem_slice result;
+    struct idem_slice reason;
+};
+
+/* One record: what is known of it, its story, and, where a person may decide or let
+ * it be run again, the forms. */
+void page_record(FILE *f, const struct idem_record *record,
+                 const struct page_form *form);
+
+/* The forms of page_record(). */
+void page_forms(FILE *f, const struct idem_record *record,
+                const struct page_form *form);
 
 /* A sentence under a title. */
 void page_text(FILE *f, const char *title, const char *text);
 
+/* The store does not answer, for @reason, which names it. With @decided a decision was
+ * on its way; @in_doubt: it may be on record. @back is where to try again. */
+void page_outage(FILE *f, const char *reason, bool decided, bool in_doubt,
+                 const char *back);
+
 /* Where the token is asked for. */
 void page_login(FILE *f, bool wrong);
+
+/* After it was given. */
+void page_welcome(FILE *f);
 
 #endif

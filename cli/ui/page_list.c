@@ -1,12 +1,19 @@
-/* The list of what is open, and pages of one sentence. */
+/* The lists: what is open, and what was completed with a failure. */
 #include "ui/html.h"
 #include "ui/page.h"
 
-const char *const page_shows[] = {"overdue", "failed", "unknown", "open", NULL};
+#include "record.h"
+#include "text.h"
 
-static const char *const titles[] = {"Should have ended by now",
-                                     "Failed, and wait for a person",
-                                     "May have happened", "All that is open"};
+enum {
+    ROWS_MAX = 500, /* Of a page: more is not read by anybody. */
+    ERROR_SHOWN = 200
+};
+
+const char *const page_shows[] = {"overdue", "unknown",  "failed", "retry",
+                                  "open",    "outcomes", NULL};
+
+/* ---- What is shown ---- */
 
 static uint64_t count(const struct cli_look *look, enum page_show show)
 {
@@ -17,11 +24,15 @@ static uint64_t count(const struct cli_look *look, enum page_show show)
         return look->failed_len;
     case PAGE_UNKNOWN:
         return look->unknown;
+    case PAGE_RETRY:
+        return look->retry;
+    case PAGE_OUTCOMES:
+        return look->failed_outcomes;
     case PAGE_OPEN:
     case PAGE_SHOWS:
         break;
     }
-    return look->len;
+    return look->len - look->failed_outcomes;
 }
 
 static bool is_shown(const struct cli_open *open, enum page_show show)
@@ -33,137 +44,269 @@ static bool is_shown(const struct cli_open *open, enum page_show show)
         return open->record.status == IDEM_STATUS_FAILED;
     case PAGE_UNKNOWN:
         return open->record.status == IDEM_STATUS_UNKNOWN;
+    case PAGE_RETRY:
+        return open->record.retry;
+    case PAGE_OUTCOMES:
+        return !open->unreadable &&
+               open->record.status == IDEM_STATUS_COMPLETED;
     case PAGE_OPEN:
+        return open->unreadable || open->record.status != IDEM_STATUS_COMPLETED;
     case PAGE_SHOWS:
         break;
     }
     return true;
 }
 
-static bool has(const struct idem_record *r, struct idem_slice scope,
-                struct idem_slice key)
+static bool has(const struct idem_record *r, const struct page_search *search)
 {
-    return (scope.len == 0 ||
-            (scope.len == r->scope.len &&
-             memcmp(scope.base, r->scope.base, scope.len) == 0)) &&
-           (key.len == 0 ||
-            memmem(r->key.base, r->key.len, key.base, key.len) != NULL);
+    const struct idem_slice *scope = &search->scope;
+    const struct idem_slice *key = &search->key;
+
+    return (scope->len == 0 ||
+            (scope->len == r->scope.len &&
+             memcmp(scope->base, r->scope.base, scope->len) == 0)) &&
+           (key->len == 0 ||
+            memmem(r->key.base, r->key.len, key->base, key->len) != NULL);
 }
+
+/* ---- Above the table ---- */
 
 static void cards(FILE *f, const struct cli_look *look, enum page_show here)
 {
-    static const char *const names[] = {"overdue", "failed", "unknown", "open"};
-    static const char *const paint[] = {"bad", "warn", "bad", ""};
+    static const char *const names[] = {
+        "overdue",     "unknown",
+        "failed",      "to be run again",
+        "open in all", "failed outcomes <small>in 24 hours</small>"};
+    static const char *const paint[] = {"bad",  "bad", "warn",
+                                        "info", "",    "warn"};
     int show;
 
-    (void)fputs("<nav class=\"cards\">\n", f);
+    (void)fputs("<nav class=\"cards\" aria-label=\"Lists\">\n", f);
     for (show = 0; show < PAGE_SHOWS; show++) {
         uint64_t n = count(look, (enum page_show)show);
 
         (void)fprintf(f,
-                      "<a class=\"card%s\" href=\"/?show=%s\"><b class=\"%s\">"
-                      "%llu</b>%s</a>\n",
-                      (int)here == show ? " here" : "", page_shows[show],
-                      n > 0 ? paint[show] : "good", (unsigned long long)n,
+                      "<a class=\"card\" href=\"/?show=%s\"%s>"
+                      "<b class=\"%s\">%llu</b> %s</a>\n",
+                      page_shows[show],
+                      (int)here == show ? " aria-current=\"page\"" : "",
+                      n > 0 ? paint[show] : "", (unsigned long long)n,
                       names[show]);
     }
     (void)fputs("</nav>\n", f);
 }
 
-static void search(FILE *f, struct idem_slice scope, struct idem_slice key)
+static void search_form(FILE *f, const struct page_search *search)
 {
-    (void)fputs("<form class=\"search\" action=\"/search\" method=\"get\">"
-                "<label>Key <input type=\"text\" name=\"k\" maxlength=\"255\" "
-                "value=\"",
+    (void)fputs("<form class=\"search\" role=\"search\" action=\"/search\" "
+                "method=\"get\">\n<div><label for=\"k\">Key</label>"
+                "<input type=\"text\" id=\"k\" name=\"k\" maxlength=\"1029\" "
+                "autocomplete=\"off\" spellcheck=\"false\" value=\"",
                 f);
-    html_text(f, key);
-    (void)fputs("\"></label><label>Scope <input type=\"text\" name=\"s\" "
-                "maxlength=\"255\" value=\"",
+    html_value(f, search->typed_key);
+    (void)fputs("\"></div>\n<div><label for=\"s\">Scope</label>"
+                "<input type=\"text\" id=\"s\" name=\"s\" maxlength=\"1029\" "
+                "autocomplete=\"off\" spellcheck=\"false\" value=\"",
                 f);
-    html_text(f, scope);
-    (void)fputs("\"></label><button>Find</button></form>\n", f);
+    html_value(f, search->typed_scope);
+    (void)fputs("\"></div>\n<button>Find</button></form>\n", f);
 }
 
-static const char *status_paint(const struct cli_open *open)
+static void as_of(FILE *f, int64_t now_ms, enum page_show show)
 {
-    if (open->unreadable || open->record.overdue ||
-        open->record.status == IDEM_STATUS_UNKNOWN) {
-        return "bad";
+    char utc[48];
+
+    html_utc(now_ms, utc);
+    (void)fprintf(f,
+                  "<p class=\"soft\">As of %s. <a href=\"/?show=%s\">Look "
+                  "again</a></p>\n",
+                  utc, page_shows[show]);
+}
+
+/* ---- The table ---- */
+
+static void cell(FILE *f, const char *name)
+{
+    (void)fprintf(f, "<td data-label=\"%s\"><div>", name);
+}
+
+static void key_cell(FILE *f, const struct cli_open *open)
+{
+    const struct idem_record *r = &open->record;
+    struct idem_slice text = r->error.len > 0 ? r->error : r->note;
+    char shown[ERROR_SHOWN];
+
+    (void)fputs("<th scope=\"row\">", f);
+    html_record_link(f, r);
+    if (text.len > 0) {
+        (void)cli_escape(text, shown, sizeof(shown));
+        (void)fputs("<span class=\"why\">", f);
+        html_value(f, idem_str(shown)); /* It is escaped already. */
+        (void)fputs("</span>", f);
     }
-    return open->record.status == IDEM_STATUS_FAILED ? "warn" : "good";
+    (void)fputs("</th>", f);
+}
+
+static void status_cell(FILE *f, const struct cli_open *open)
+{
+    cell(f, "Status");
+    if (open->unreadable) {
+        (void)fputs("<span class=\"badge bad\">unreadable</span>", f);
+    } else {
+        html_status(f, &open->record, open->record.overdue);
+    }
+    if (open->exit_status >= 0) {
+        (void)fprintf(f, " <span class=\"code\">exit %d</span>",
+                      open->exit_status);
+    } else if (open->http_status >= 0) {
+        (void)fprintf(f, " <span class=\"code\">HTTP %d</span>",
+                      open->http_status);
+    }
+    (void)fputs("</div></td>", f);
+}
+
+/* "57 seconds left, renewed 3 seconds ago". */
+static void lease_cell(FILE *f, const struct cli_open *open, int64_t now_ms)
+{
+    const struct idem_record *r = &open->record;
+    int64_t renewed_ms = r->lease_end_ms - r->lease_ms;
+    char words[CLI_WORDS_MAX];
+
+    cell(f, "Lease");
+    if (open->unreadable || r->status != IDEM_STATUS_IN_PROGRESS || r->retry) {
+        (void)fputs("<span class=\"soft\">none</span>", f);
+    } else if (r->lease_end_ms == IDEM_NEVER) {
+        (void)fputs("has no end", f);
+    } else if (cli_is_live(r, now_ms)) {
+        cli_span_words(r->lease_end_ms - now_ms, words);
+        (void)fprintf(f, "%s left, renewed ", words);
+        html_time(f, renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
+    } else {
+        (void)fputs("ended ", f);
+        html_time(f, r->lease_end_ms, now_ms);
+    }
+    (void)fputs("</div></td>", f);
+}
+
+static void when_cell(FILE *f, const struct cli_open *open, int64_t now_ms)
+{
+    const struct idem_record *r = &open->record;
+
+    cell(f, "When");
+    if (!open->unreadable) {
+        (void)fputs(r->ended_ms != 0 ? "ended " : "started ", f);
+        html_time(f, r->ended_ms != 0 ? r->ended_ms : r->started_ms, now_ms);
+    }
+    (void)fputs("</div></td>", f);
 }
 
 static void row(FILE *f, const struct cli_open *open, int64_t now_ms)
 {
     const struct idem_record *r = &open->record;
 
-    (void)fputs("<tr><td>", f);
-    html_record_link(f, r);
-    (void)fputs("</td><td>", f);
+    (void)fputs("<tr>", f);
+    key_cell(f, open);
+    cell(f, "Scope");
     html_text(f, r->scope);
-    (void)fprintf(f, "</td><td class=\"%s\">%s%s</td><td>", status_paint(open),
-                  open->unreadable ? "unreadable"
-                                   : idem_status_name(idem_record_status(r)),
-                  r->overdue ? ", overdue" : "");
+    (void)fputs("</div></td>", f);
+    status_cell(f, open);
+    when_cell(f, open, now_ms);
+    lease_cell(f, open, now_ms);
+    cell(f, "Owner");
     html_text(f, r->owner);
-    (void)fputs("</td><td>", f);
-    html_time(f, r->created_ms, now_ms);
-    (void)fprintf(f, "</td><td>%u</td></tr>\n", (unsigned)r->attempts);
+    (void)fputs("</div></td>", f);
+    cell(f, "Tries");
+    (void)fprintf(f, "%u</div></td></tr>\n", (unsigned)r->attempts);
+}
+
+static void begin_table(FILE *f, const char *caption)
+{
+    (void)
+        fprintf(f,
+                "<table class=\"records\"><caption class=\"unseen\">%s"
+                "</caption>\n<thead><tr><th scope=\"col\">Key</th>"
+                "<th scope=\"col\">Scope</th><th scope=\"col\">Status</th>"
+                "<th scope=\"col\">When</th><th scope=\"col\">Lease</th>"
+                "<th scope=\"col\">Owner</th><th scope=\"col\">Tries</th></tr>"
+                "</thead>\n<tbody>\n",
+                caption);
+}
+
+static void say_more(FILE *f, uint64_t found)
+{
+    if (found > ROWS_MAX) {
+        (void)fprintf(f,
+                      "<p>The first %d of %llu are shown. Search, or at a "
+                      "terminal: <code>idem list</code></p>\n",
+                      ROWS_MAX, (unsigned long long)found);
+    }
 }
 
 static void table(FILE *f, const struct cli_look *look, enum page_show show,
-                  struct idem_slice scope, struct idem_slice key)
+                  const struct page_search *search, const char *title)
 {
-    bool any = false;
+    static const char *const none[] = {
+        "Nothing is overdue.",
+        "Nothing is unknown.",
+        "Nothing failed.",
+        "Nothing waits to be run again.",
+        "Nothing is open.",
+        "Nothing ended with a failure in the last 24 hours."};
+    uint64_t found = 0;
     size_t i;
 
     for (i = 0; i < look->len; i++) {
         const struct cli_open *open = &look->open[i];
 
-        if (!is_shown(open, show) || !has(&open->record, scope, key)) {
+        if (!is_shown(open, show) || !has(&open->record, search)) {
             continue;
         }
-        if (!any) {
-            (void)fputs("<div class=\"scroll\"><table>\n<tr><th>Key<th>Scope"
-                        "<th>Status<th>Owner<th>Created<th>Tries</tr>\n",
-                        f);
-            any = true;
+        if (found == 0) {
+            begin_table(f, title);
         }
-        row(f, open, look->now_ms);
+        if (found < ROWS_MAX) {
+            row(f, open, look->now_ms);
+        }
+        found++;
     }
-    (void)fputs(any ? "</table></div>\n" : "<p>There is nothing.</p>\n", f);
-}
-
-void page_list(FILE *f, const struct cli_look *look, enum page_show show,
-               struct idem_slice scope, struct idem_slice key)
-{
-    html_begin(f, idem_str(titles[show]));
-    cards(f, look, show);
-    search(f, scope, key);
-    table(f, look, show, scope, key);
-    html_end(f);
-}
-
-void page_text(FILE *f, const char *title, const char *text)
-{
-    html_begin(f, idem_str(title));
-    (void)fputs("<p>", f);
-    html_text(f, idem_str(text));
-    (void)fputs("</p>\n<p><a href=\"/\">Back to what is open</a></p>\n", f);
-    html_end(f);
-}
-
-void page_login(FILE *f, bool wrong)
-{
-    html_begin(f, idem_str("Who are you?"));
-    if (wrong) {
-        (void)fputs("<p class=\"said bad\">That is not the token.</p>\n", f);
+    if (found > 0) {
+        (void)fputs("</tbody></table>\n", f);
+    } else if (search->key.len + search->scope.len > 0) {
+        (void)
+            fputs("<p>No open record matches. A record that ended is found by "
+                  "its whole key and scope.</p>\n",
+                  f);
+    } else {
+        (void)fprintf(f, "<p class=\"none\">%s</p>\n", none[show]);
     }
-    (void)fputs("<form action=\"/login\" method=\"post\"><fieldset>"
-                "<label>The token that <code>idem ui</code> printed "
-                "<input type=\"password\" name=\"token\" autofocus "
-                "autocomplete=\"off\"></label>"
-                "<button>Enter</button></fieldset></form>\n",
-                f);
+    say_more(f, found);
+}
+
+void page_list(FILE *f, struct cli_look *look, enum page_show show,
+               const struct page_search *search)
+{
+    static const char *const titles[] = {"Should have ended by now",
+                                         "May have happened",
+                                         "Failed, and waits for a person",
+                                         "To be run again",
+                                         "All that is open",
+                                         "Failed outcomes"};
+    bool searched = search->key.len + search->scope.len > 0;
+    const char *title = searched ? "Found among what is open" : titles[show];
+
+    cli_look_sort(look, cli_open_compare);
+    html_begin(f, title);
+    cards(f, look, searched ? PAGE_SHOWS : show);
+    search_form(f, search);
+    if (show == PAGE_OUTCOMES) {
+        (void)fputs(
+            "<p>Work that was completed in the last 24 hours with an exit status "
+            "other than 0, a signal, or an HTTP status of 500 or above. It is "
+            "replayed until its retention ends, or until you reopen it. Older "
+            "ones: <code>idem list --failed</code></p>\n",
+            f);
+    }
+    table(f, look, show, search, title);
+    as_of(f, look->now_ms, show);
     html_end(f);
 }

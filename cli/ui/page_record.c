@@ -1,57 +1,96 @@
-/* One record: what is known of it, its story, and a decision. */
+/* One record: what is known of it, and its story. */
 #include "ui/html.h"
 #include "ui/page.h"
 
+#include "fields.h"
 #include "record.h"
+#include "text.h"
 
-static void fact(FILE *f, const char *name, struct idem_slice value)
+/* ---- What is known ---- */
+
+static void name(FILE *f, const char *text)
+{
+    (void)fprintf(f, "<dt>%s</dt><dd>", text);
+}
+
+static void fact(FILE *f, const char *text, struct idem_slice value)
 {
     if (value.len > 0) {
-        (void)fprintf(f, "<tr><th>%s<td>", name);
+        name(f, text);
         html_text(f, value);
-        (void)fputs("</tr>\n", f);
+        (void)fputs("</dd>\n", f);
     }
 }
 
-static void number(FILE *f, const char *name, uint64_t value)
+static void number(FILE *f, const char *text, uint64_t value)
 {
-    (void)fprintf(f, "<tr><th>%s<td>%llu</tr>\n", name,
-                  (unsigned long long)value);
+    name(f, text);
+    (void)fprintf(f, "%llu</dd>\n", (unsigned long long)value);
 }
 
-static void hex_fact(FILE *f, const char *name, const uint8_t *bytes,
-                     size_t len)
+static void status_fact(FILE *f, const struct idem_record *r)
 {
-    size_t i;
+    name(f, "Status");
+    html_status(f, r, cli_is_overdue(r));
+    (void)fputs(r->retry ? " the next caller runs it</dd>\n" : "</dd>\n", f);
+}
 
-    (void)fprintf(f, "<tr><th>%s<td><code>", name);
-    for (i = 0; i < len; i++) {
-        (void)fprintf(f, "%02x", bytes[i]);
+static void outcome_fact(FILE *f, const struct idem_record *r)
+{
+    int exit_status = cli_outcome_exit(r);
+    int http_status = cli_outcome_http(r);
+
+    if (exit_status >= 0) {
+        number(f, "Exit status", (uint64_t)exit_status);
+    } else if (http_status >= 0) {
+        number(f, "HTTP status", (uint64_t)http_status);
     }
-    (void)fputs("</code></tr>\n", f);
+    if (r->result_len > 0 || r->status == IDEM_STATUS_COMPLETED) {
+        number(f, "Bytes of the result", r->result_len);
+    }
+}
+
+/* "renewed 3 seconds ago, 57 seconds left, owner ann@host". */
+static void live(FILE *f, const struct idem_record *r, int64_t now_ms)
+{
+    int64_t renewed_ms = r->lease_end_ms - r->lease_ms;
+    char words[CLI_WORDS_MAX];
+
+    cli_span_words(r->lease_end_ms - now_ms, words);
+    (void)fputs("<p class=\"live\"><strong>At work</strong>: its lease was "
+                "renewed ",
+                f);
+    html_time(f, renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
+    (void)fprintf(f, ", %s left, owner <b>", words);
+    html_text(f, r->owner.len > 0 ? r->owner : idem_str("not named"));
+    (void)fputs("</b>.</p>\n", f);
+}
+
+static void id_fact(FILE *f, const struct idem_record *r)
+{
+    name(f, "Id");
+    (void)fputs("<code>", f);
+    html_hex(f, idem_bytes(r->id, sizeof(r->id)));
+    (void)fputs("</code></dd>\n", f);
 }
 
 static void facts(FILE *f, const struct idem_record *r)
 {
-    (void)fputs("<div class=\"scroll\"><table>\n", f);
+    (void)fputs("<h2>What is known</h2>\n<dl class=\"facts\">\n", f);
+    status_fact(f, r);
     fact(f, "Scope", r->scope);
-    (void)fprintf(f, "<tr><th>Status<td>%s%s</tr>\n",
-                  idem_status_name(r->status),
-                  cli_is_overdue(r) ? ", overdue" : "");
     fact(f, "Owner", r->owner);
-    number(f, "Fence", r->fence);
+    outcome_fact(f, r);
+    fact(f, "Error", r->error);
+    fact(f, "Note", r->note);
     number(f, "Tries", r->attempts);
-    fact(f, "When the lease ends",
+    number(f, "Fence", r->fence);
+    fact(f, "When a lease ends without a word",
          idem_str(r->on_expired_lease == IDEM_RERUN
                       ? "the next caller runs it again"
                       : "it is unknown, and waits for a person"));
-    if (r->result_len > 0 || r->status == IDEM_STATUS_COMPLETED) {
-        number(f, "Bytes of the result", r->result_len);
-    }
-    fact(f, "Error", r->error);
-    fact(f, "Note", r->note);
-    hex_fact(f, "Id", r->id, sizeof(r->id));
-    (void)fputs("</table></div>\n", f);
+    id_fact(f, r);
+    (void)fputs("</dl>\n", f);
 }
 
 /* ---- The story ---- */
@@ -100,6 +139,25 @@ static bool was_decided(const struct idem_record *r, int64_t ms)
     return false;
 }
 
+static void tell_reopened(struct story *story, const struct idem_record *r,
+                          const struct idem_past *p)
+{
+    static const struct idem_slice nobody;
+    const char *what = "A person reopened it";
+
+    if (p->started_ms != r->started_ms) { /* Else it is told as the last one. */
+        tell(story, p->started_ms, "", "Started", nobody);
+    }
+    if (p->was == IDEM_STATUS_COMPLETED) {
+        what = "A person reopened it, which was completed";
+    } else if (p->was == IDEM_STATUS_FAILED) {
+        what = "A person reopened it, which was failed";
+    } else if (p->was == IDEM_STATUS_UNKNOWN) {
+        what = "A person reopened it, which was unknown";
+    }
+    tell(story, p->ended_ms, "warn", what, p->owner);
+}
+
 static void tell_past(struct story *story, const struct idem_record *r,
                       const struct idem_past *p)
 {
@@ -110,7 +168,7 @@ static void tell_past(struct story *story, const struct idem_record *r,
         return;
     }
     if (p->end == IDEM_PAST_REOPENED) {
-        tell(story, p->ended_ms, "warn", "A person reopened it", p->owner);
+        tell_reopened(story, r, p);
         return;
     }
     tell(story, p->started_ms, "", "Started", p->owner);
@@ -137,13 +195,28 @@ static void tell_end(struct story *story, const struct idem_record *r)
          idem_str(idem_status_name(r->status)));
 }
 
+/* A person who reopened the record is in the history already. */
+static void tell_retry(struct story *story, const struct idem_record *r)
+{
+    static const struct idem_slice nobody;
+
+    if (r->history_len == 0 || r->history[0].end != IDEM_PAST_REOPENED ||
+        r->history[0].ended_ms != r->ended_ms) {
+        tell(story, r->ended_ms, "warn", "Ended, to be run again", nobody);
+    }
+}
+
 static void tell_present(struct story *story, const struct idem_record *r,
                          int64_t now_ms)
 {
     static const struct idem_slice nobody;
-    bool open = r->status == IDEM_STATUS_IN_PROGRESS;
+    bool open = r->status == IDEM_STATUS_IN_PROGRESS && !r->retry;
 
     tell(story, r->started_ms, "", "Started", r->owner);
+    if (r->retry) {
+        tell_retry(story, r);
+        return;
+    }
     tell(story, r->expected_ms, open && r->expected_ms < now_ms ? "bad" : "",
          "Expected to end by", nobody);
     if (open) {
@@ -163,7 +236,7 @@ static void print_event(FILE *f, const struct event *event, int64_t now_ms)
         html_text(f, event->who);
     }
     (void)fputs("</span><br>", f);
-    html_time(f, event->ms, now_ms);
+    html_full_time(f, event->ms, now_ms);
     (void)fputs("</li>\n", f);
 }
 
@@ -182,82 +255,32 @@ static void print_story(FILE *f, const struct idem_record *r, int64_t now_ms)
     for (i = 0; i < story.len; i++) {
         print_event(f, &story.events[i], now_ms);
     }
-    if (r->status == IDEM_STATUS_IN_PROGRESS) {
+    if (r->retry) {
+        (void)fputs("<li class=\"warn\">The next caller runs it.</li>\n", f);
+    } else if (cli_is_live(r, now_ms)) {
+        (void)fputs("<li class=\"info\">It is at work.</li>\n", f);
+    } else if (r->status == IDEM_STATUS_IN_PROGRESS) {
         (void)fputs("<li class=\"warn\">Nobody has said how it ended.</li>\n",
                     f);
     }
     (void)fputs("</ol>\n", f);
 }
 
-/* ---- The decision ---- */
-
-static bool may_decide(const struct idem_record *r)
+void page_record(FILE *f, const struct idem_record *record,
+                 const struct page_form *form)
 {
-    return r->status == IDEM_STATUS_FAILED ||
-           r->status == IDEM_STATUS_UNKNOWN || cli_is_overdue(r) ||
-           (r->status == IDEM_STATUS_IN_PROGRESS &&
-            r->lease_end_ms == IDEM_NEVER);
-}
-
-static void hidden_hex(FILE *f, const char *name, struct idem_slice s)
-{
-    const unsigned char *bytes = s.base;
-    size_t i;
-
-    (void)fprintf(f, "<input type=\"hidden\" name=\"%s\" value=\"", name);
-    for (i = 0; i < s.len; i++) {
-        (void)fprintf(f, "%02x", bytes[i]);
-    }
-    (void)fputs("\">\n", f);
-}
-
-static void choice(FILE *f, const char *value, const char *text)
-{
-    (void)fprintf(f,
-                  "<label class=\"line\"><input type=\"radio\" "
-                  "name=\"decision\" value=\"%s\" required>%s</label>\n",
-                  value, text);
-}
-
-static void form(FILE *f, const struct idem_record *r, const char *seal)
-{
-    (void)fputs("<h2>When you know how it ended</h2>\n"
-                "<p>Find out first what really happened: in the logs of its "
-                "owner, or where it had its effect.</p>\n"
-                "<form action=\"/resolve\" method=\"post\"><fieldset>\n",
-                f);
-    hidden_hex(f, "s", r->scope);
-    hidden_hex(f, "k", r->key);
-    (void)fprintf(f,
-                  "<input type=\"hidden\" name=\"fence\" value=\"%llu\">\n"
-                  "<input type=\"hidden\" name=\"seal\" value=\"%s\">\n",
-                  (unsigned long long)r->fence, seal);
-    choice(f, "complete", "It was done. Its result, for all who ask:");
-    (void)fputs("<textarea name=\"result\" rows=\"2\" maxlength=\"4000\" "
-                "aria-label=\"Result\"></textarea>\n",
-                f);
-    choice(f, "release", "It did not happen. Another may try.");
-    choice(f, "fail", "It failed for good.");
-    (void)fputs("<label>How do you know? It is recorded, with your name. "
-                "<input type=\"text\" name=\"reason\" maxlength=\"1000\" "
-                "required></label>\n<button>Decide</button>\n"
-                "</fieldset></form>\n",
-                f);
-}
-
-void page_record(FILE *f, const struct idem_record *record, int64_t now_ms,
-                 const char *seal, const char *said, bool bad)
-{
-    html_begin(f, record->key);
-    if (said != NULL) {
-        (void)fprintf(f, "<p class=\"said%s\">", bad ? " bad" : "");
-        html_text(f, idem_str(said));
+    html_begin_key(f, record->key);
+    if (form->said != NULL) {
+        (void)fprintf(f, "<p class=\"said%s\" role=\"%s\">",
+                      form->bad ? " bad" : "", form->bad ? "alert" : "status");
+        html_value(f, idem_str(form->said));
         (void)fputs("</p>\n", f);
     }
-    facts(f, record);
-    print_story(f, record, now_ms);
-    if (may_decide(record)) {
-        form(f, record, seal);
+    if (cli_is_live(record, form->now_ms)) {
+        live(f, record, form->now_ms);
     }
+    facts(f, record);
+    print_story(f, record, form->now_ms);
+    page_forms(f, record, form);
     html_end(f);
 }

@@ -4,6 +4,7 @@
 
 #include "ui/form.h"
 #include "ui/mhd.h"
+#include "ui/page.h"
 #include "ui/server.h"
 
 #include <stdio.h>
@@ -49,6 +50,14 @@ bool ui_page_open(struct ui_page *page);
 enum MHD_Result ui_page_send(const struct ui_request *request,
                              struct ui_page *page, unsigned status);
 
+/* The same, with one more header. */
+enum MHD_Result ui_page_send_with(const struct ui_request *request,
+                                  struct ui_page *page, unsigned status,
+                                  const char *name, const char *value);
+
+/* The style sheet. */
+enum MHD_Result ui_style(const struct ui_request *request);
+
 /* A sentence under a title. */
 enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
                        const char *title, const char *text);
@@ -56,6 +65,15 @@ enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
 /* What the store said. */
 enum MHD_Result ui_fail(const struct ui_request *request,
                         const struct idem_error *error);
+
+/* True of an error that the record is not to blame for: the store does not answer. */
+bool ui_is_outage(int code);
+
+/* The page of an outage; @decided: a decision was on its way. @back is where to try
+ * again. */
+enum MHD_Result ui_outage(const struct ui_request *request,
+                          const struct idem_error *error, bool decided,
+                          const char *back);
 
 /* ---- who.c ---- */
 
@@ -69,10 +87,13 @@ bool ui_has_token(const struct ui_request *request);
 enum MHD_Result ui_ask_who(const struct ui_request *request, bool wrong);
 enum MHD_Result ui_log_in(const struct ui_request *request);
 
-/* ---- action.c: for whoever has the token ---- */
+/* ---- list.c, action.c: for those who have the token ---- */
 
-enum MHD_Result ui_list(const struct ui_request *request,
-                        struct idem_slice scope, struct idem_slice key);
+enum MHD_Result ui_list(const struct ui_request *request);
+
+/* What is open and like @search. */
+enum MHD_Result ui_list_found(const struct ui_request *request,
+                              const struct page_search *search);
 enum MHD_Result ui_record(const struct ui_request *request);
 
 /* The record of this very scope and key, or else what is open and like it. */
@@ -80,5 +101,8 @@ enum MHD_Result ui_search(const struct ui_request *request);
 
 /* Decides what becomes of a record. */
 enum MHD_Result ui_resolve(const struct ui_request *request);
+
+/* Lets its work be run again. */
+enum MHD_Result ui_reopen(const struct ui_request *request);
 
 #endif

@@ -2,7 +2,6 @@
 #include "ui/server.h"
 
 #include "cli.h"
-#include "ui/html.h"
 #include "ui/listen.h"
 #include "ui/request.h"
 
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    CONNECTIONS = 32,
+    CONNECTIONS = 32, /* And threads. */
     IDLE_S = 30,
     CONNECTION_MEMORY = 64 << 10,
     BODY_MAX = 64 << 10,
@@ -42,7 +41,7 @@ static enum MHD_Result route_get(struct ui_request *request, const char *path)
     take_argument(request, "s", "s");
     take_argument(request, "k", "k");
     if (strcmp(path, "/") == 0) {
-        return ui_list(request, idem_str(""), idem_str(""));
+        return ui_list(request);
     }
     if (strcmp(path, "/record") == 0) {
         return ui_record(request);
@@ -72,8 +71,7 @@ static enum MHD_Result respond(struct ui_request *request, const char *method,
                       "That is too long.");
     }
     if (!post && strcmp(path, "/style.css") == 0) {
-        return ui_answer(request, MHD_HTTP_OK, "text/css; charset=utf-8",
-                         idem_str(html_style), NULL, NULL);
+        return ui_style(request);
     }
     if (post && strcmp(path, "/login") == 0) {
         return ui_log_in(request);
@@ -83,6 +81,9 @@ static enum MHD_Result respond(struct ui_request *request, const char *method,
     }
     if (post && strcmp(path, "/resolve") == 0) {
         return ui_resolve(request);
+    }
+    if (post && strcmp(path, "/reopen") == 0) {
+        return ui_reopen(request);
     }
     if (post || strcmp(method, "GET") != 0) {
         return ui_say(request, MHD_HTTP_METHOD_NOT_ALLOWED, "Nothing was done",
@@ -173,13 +174,15 @@ static void completed(void *ctx, struct MHD_Connection *connection,
 
 /* ---- The server ---- */
 
-/* @socket is libmicrohttpd's from now on. */
+/* @socket is libmicrohttpd's from now on. A thread for each connection: in an outage
+ * of the store one request must not wait for the end of another. */
 static bool answer_on(struct ui_server *server, int socket)
 {
     server->daemon = server->mhd->start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, handle, server,
-        MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION, 0,
+        NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, socket,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
         MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
     if (server->daemon == NULL) {

@@ -1,7 +1,7 @@
 /* Who asks.
  *
- * Whoever can reach the port is on this host, but may be another user of it, or a
- * page of somebody else's in a browser here. So nothing is told without the token,
+ * A request to the port comes from this host, but it may be another user of it, or a
+ * page of somebody else in a browser here. So nothing is told without the token,
  * which a cookie of this site only carries; a name in Host that is not ours (as
  * where a name was made to point here) is refused; and nothing is changed but by a
  * form that has our seal and was sent from our own page. */
@@ -60,6 +60,7 @@ enum MHD_Result ui_log_in(const struct ui_request *request)
 {
     const struct ui_server *server = request->server;
     const struct ui_field *token = &request->form.token;
+    struct ui_page page;
     char cookie[512];
 
     if (!ui_same(token->text, token->len, server->options->token)) {
@@ -68,11 +69,10 @@ enum MHD_Result ui_log_in(const struct ui_request *request)
     (void)snprintf(cookie, sizeof(cookie),
                    "%s=%s; Path=/; HttpOnly; SameSite=Strict", server->cookie,
                    server->options->token);
-    /* Not a redirect: a strict cookie is kept back from one that began on another
-     * site, as a link in a mail is. */
-    return ui_answer(request, MHD_HTTP_OK, "text/html; charset=utf-8",
-                     idem_str("<!DOCTYPE html><meta charset=\"utf-8\">"
-                              "<title>idem</title><meta http-equiv=\"refresh\" "
-                              "content=\"0;url=/\"><a href=\"/\">Go on</a>\n"),
-                     MHD_HTTP_HEADER_SET_COOKIE, cookie);
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    page_welcome(page.f);
+    return ui_page_send_with(request, &page, MHD_HTTP_OK,
+                             MHD_HTTP_HEADER_SET_COOKIE, cookie);
 }

@@ -1,5 +1,5 @@
-"""idem ui in a real Chromium: find what is overdue, decide, see it gone; and what a
-wrong token, another site and a script in a key can do, which is nothing.
+"""idem ui in a real Chromium: find what is overdue, decide, see it gone; that everybody
+can read and use it; what it shows in an outage; and what a wrong token, another site and a script in a key can do, which is nothing.
 
 IDEM_SCREENSHOTS names a directory to keep the pictures in.
 """
@@ -11,11 +11,14 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 import time
 import urllib.parse
 
+import axe
 import chromium
+import dynamo
 from patience import PATIENCE, until
 from tap import Idem, add, equal, kill_session, main, note, skip, test
 
@@ -26,8 +29,8 @@ EVIL_OWNER = '"><img src=x onerror=alert(1)>'
 class Site:
     """idem ui on a store, left running."""
 
-    def __init__(self, store, *options):
-        self.process = store.start("ui", "--who", "ada@ops", *options)
+    def __init__(self, store, *options, env=None):
+        self.process = store.start("ui", "--who", "ada@ops", *options, env=env)
         self.url = self.process.stdout.readline().decode().strip()
         if not self.url:
             error = self.process.stderr.read().decode()
@@ -49,7 +52,7 @@ class Site:
             headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
-        text = answer.read().decode("latin-1")
+        text = answer.read().decode()
         self.headers = answer.headers
         connection.close()
         return answer.status, text
@@ -59,8 +62,8 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(store, *options):
-    s = Site(store, *options)
+def site(store, *options, env=None):
+    s = Site(store, *options, env=env)
     try:
         yield s
         s.process.send_signal(signal.SIGTERM)
@@ -148,10 +151,10 @@ def a_stuck_operation_is_found_and_put_right(page):
         assert "order-42" not in page.text()
         log_in(page, s)
         keep(page, "2-open")
-        equal(page.texts(".card b"), ["2", "1", "1", "5"])
+        equal(page.texts(".card b"), ["2", "1", "1", "0", "5", "0"])
 
         page.click("a[href='/?show=overdue']")
-        equal(sorted(page.texts("td:first-child")), sorted([EVIL, "order-42"]))
+        equal(sorted(page.texts("tbody th a")), sorted([EVIL, "order-42"]))
         page.click("a[href*='6f726465722d3432']")  # order-42
         equal(page.text("h1"), "order-42")
         story = page.texts("ol.story li")
@@ -168,7 +171,7 @@ def a_stuck_operation_is_found_and_put_right(page):
         assert page.texts("ol.story li")[-1].startswith("On record as: completed")
         keep(page, "5-decided")
         page.click("header a")
-        equal(page.texts(".card b"), ["1", "1", "1", "4"])
+        equal(page.texts(".card b"), ["1", "1", "1", "0", "4", "0"])
         assert "order-42" not in page.text()
         keep(page, "6-gone")
         quiet(page, s)
@@ -189,7 +192,7 @@ def records_are_searched_and_released(page):
         log_in(page, s)
         page.type("input[name=k]", "order-4")
         page.enter()
-        equal(sorted(page.texts("td:first-child")), ["order-42", "order-43", "order-44", "order-45"])
+        equal(sorted(page.texts("tbody th a")), ["order-42", "order-43", "order-44", "order-45"])
         page.open(s.url)
         page.type("input[name=k]", "order-44")
         page.enter()
@@ -204,15 +207,263 @@ def records_are_searched_and_released(page):
         equal(record(store, "order-44")["status"], "in_progress")
         told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.story li")]
         equal(told, ["First asked for", "Started", "A person decided", "A person decided", "Started",
-                     "Its lease ends", "Nobody has said how it ended."])
+                     "Its lease ends", "It is at work."])
         times = page.eval("[...document.querySelectorAll('ol.story time')].map(e => e.dateTime)")
         equal(times, sorted(times))
         keep(page, "7-too-late")
-        page.open(s.url + "record?s=&k=" + b"order-45".hex())
-        equal(page.texts("button"), [])  # Not late: there is nothing to decide.
         page.open(s.url + "record?s=&k=" + b"none".hex())
         equal(page.text("h1"), "There is no such record")
         quiet(page, s)
+
+
+# ---- What a person reads ----
+
+
+def many(store):
+    """One record of each kind, besides filled()."""
+    equal(store("run", "-k", "backup", "--", "sh", "-c", "echo full; exit 3").status, 3)
+    equal(store("run", "-k", "deploy", "--on-failure", "retry", "--", "sh", "-c", "exit 1").status, 1)
+    equal(store("run", "-k", "done", "--", "true").status, 0)
+    equal(store("begin", "-k", "live", "--lease", "1h", "--owner", "ann@web-1", "-s", "eu").status, 0)
+    return store
+
+
+def link(s, key, scope=""):
+    return f"{s.url}record?s={scope.encode().hex()}&k={key.encode().hex()}"
+
+
+@in_browser
+def everybody_can_read_and_use_it(page):
+    """axe finds nothing on any page, light or dark, wide or on a telephone, where
+    nothing has to be scrolled sideways; it would find grey on grey."""
+    why = axe.missing()
+    if why is not None:
+        skip(why)
+    store = many(filled())
+    rules = 0
+    with site(store) as s:
+        page.open(s.url)
+        equal(axe.look(page)[0], [])
+        log_in(page, s)
+        status, _ = s.request("POST", "/login", {"token": s.token})
+        equal(status, 200)
+        pages = [s.url, s.url + "?show=unknown", s.url + "?show=outcomes", s.url + "search?k=order&s=",
+                 s.url + "search?k=no-such", s.url + "none", link(s, "live", "eu"), link(s, "order-44"),
+                 link(s, "order-43"), link(s, "backup"), link(s, "deploy"), link(s, "done"), link(s, EVIL)]
+        for url in pages:
+            for scheme, width in (("light", 1100), ("dark", 1100), ("dark", 400)):
+                page.look(scheme, width)
+                page.open(url)
+                wrong, held = axe.look(page)
+                equal((url, scheme, width, wrong), (url, scheme, width, []))
+                equal((url, page.eval("document.documentElement.scrollWidth") <= width), (url, True))
+                rules = max(rules, held)
+        page.eval("document.querySelector('h1').style.cssText = 'color: #777; background: #999'")
+        wrong, _ = axe.look(page)
+        assert len(wrong) == 1 and wrong[0].startswith("color-contrast: <h1"), wrong
+        quiet(page, s)
+    note(f"{len(pages)} pages three times, {rules} rules")
+
+
+@in_browser
+def it_is_used_without_a_mouse(page):
+    """Tab goes through a page in the order in which it is read, and what has the
+    focus can be seen; the first stop leads past the head."""
+    store = many(filled())
+    with site(store) as s:
+        log_in(page, s)
+        page.open(link(s, "live", "eu"))
+        stops = []
+        for _ in range(7):
+            page.key("Tab")
+            stops.append(page.eval("(e => e.name || e.className || e.innerText)(document.activeElement)"))
+            equal((stops[-1], page.eval("getComputedStyle(document.activeElement).outlineStyle")), (stops[-1], "solid"))
+        equal(stops, ["skip", "idem", "decision", "result", "reason", "force", "main"])
+        unnamed = page.eval("""[...document.querySelectorAll('input:not([type=hidden]), textarea')]
+            .filter(e => !e.labels.length).length""")
+        equal(unnamed, 0)
+
+
+@in_browser
+def times_read(page):
+    """A time is how long ago it was; the moment is in it for machines, and for the
+    mouse that rests on it."""
+    store = filled()
+    with site(store) as s:
+        log_in(page, s)
+        times = page.eval("[...document.querySelectorAll('td time')].map(e => [e.innerText, e.title, e.dateTime])")
+        assert times, "there are times"
+        for text, title, machine in times:
+            assert re.fullmatch(r"(\d+ (second|minute)s?|less than a second) ago", text), text
+            moment = re.fullmatch(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC", title)
+            assert moment and machine.startswith(f"{moment[1]}T{moment[2]}."), (title, machine)
+        page.open(link(s, "order-44"))
+        assert re.search(r"ago \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text("ol.story li")), page.text("ol.story li")
+
+
+@in_browser
+def failed_outcomes_are_listed(page):
+    """What was completed with a failure is a list with the exit status, and what is to
+    be run again is a status of its own."""
+    store = many(filled())
+    equal(store("run", "-k", "late-backup", "--", "sh", "-c", "exit 4").status, 4)
+    with site(store) as s:
+        log_in(page, s)
+        page.click("a[href='/?show=outcomes']")
+        equal(page.text("h1"), "Failed outcomes")
+        equal(page.texts("tbody th a"), ["late-backup", "backup"])  # The newest first.
+        equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
+        equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
+        page.click("a[href='/?show=retry']")
+        equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry"]))
+        page.click("tbody th a")
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.story li")]
+        equal(told, ["First asked for", "Started", "Ended, to be run again", "The next caller runs it."])
+
+
+@in_browser
+def keys_are_shown_as_typed(page):
+    """UTF-8 is shown as it was typed, what cannot be seen is escaped, and the escaped
+    form is found by the search."""
+    typed, odd = "schl\u00fcssel-\u6ce8\u6587", "a\\b-\x1b[2J-\u202e"
+    shown = "escaped:a\\x5cb-\\x1b[2J-\\xe2\\x80\\xae"
+    store = Idem()
+    for key in (typed, odd):
+        equal(store("begin", "-k", key, "--lease", "1h", "--owner", "web\u00e9").status, 0)
+    with site(store) as s:
+        log_in(page, s)
+        equal(sorted(page.texts("tbody th a")), sorted([typed, shown]))
+        equal(page.text("td[data-label=Owner]"), "web\u00e9")
+        for key, as_shown in ((typed, typed), (odd, shown)):
+            page.open(s.url)
+            page.type("input[name=k]", as_shown)
+            page.enter()
+            equal((page.text("h1"), page.eval("document.title")), (as_shown, as_shown + " - idem"))
+            equal(page.eval("location.search.startsWith('?k=')"), True)
+        page.open(s.url + "search?s=&k=" + urllib.parse.quote("no\\such \u00fc"))
+        equal(page.eval("document.querySelector('#k').value"), "no\\such \u00fc")
+        equal(s.request("GET", "/search?k=escaped:%5Cxzz", Cookie=s.cookie())[0], 400)
+
+
+# ---- What a person decides ----
+
+
+@in_browser
+def a_live_lease_is_overridden_knowingly(page):
+    """Work whose lease runs is shown as such; a decision about it is refused, unless
+    the box that says whose lease it is is ticked."""
+    store = many(filled())
+    with site(store) as s:
+        log_in(page, s)
+        page.open(link(s, "live", "eu"))
+        assert re.search(r"At work: its lease was renewed .* ago, 59 minutes left, owner ann@web-1", page.text(".live"))
+        page.click("input[value=release]", load=False)
+        page.type("#why", "the host is gone")
+        page.click("button.main", load=False)
+        equal(page.eval("document.activeElement.name"), "force")  # The browser asks for it.
+        equal(audit(), [])
+        fields = {"s": b"eu".hex(), "k": b"live".hex(), "fence": record(store, "live", "eu")["fence"],
+                  "decision": "release", "reason": "the host is gone", "seal": seal_of(s)}
+        status, text = s.request("POST", "/resolve", fields, Cookie=s.cookie())
+        equal((status, record(store, "live", "eu")["status"]), (409, "in_progress"))
+        assert "Nothing was decided: it is at work (renewed" in text and "owner ann@web-1)" in text, text
+        assert 'value="the host is gone"' in text, "it is not to be typed again"
+        page.click("input[name=force]", load=False)
+        keep(page, "9-live")
+        page.click("button.main")
+        equal(page.text(".said"), "It is decided, and on record.")
+        equal([(e["answer"], e["after"]) for e in audit()], [("INVALID", "released"), ("OK", "released")])
+
+
+@in_browser
+def finished_work_is_reopened(page):
+    """Work that ended badly is reopened with a reason: it is to be run again, and the
+    audit log has the old result. Where it was reopened meanwhile nothing is done."""
+    store = many(filled())
+    with site(store) as s:
+        log_in(page, s)
+        page.open(link(s, "backup"))
+        fields = {"s": "", "k": b"backup".hex(), "fence": record(store, "backup")["fence"],
+                  "reason": "there is room", "seal": seal_of(s)}
+        page.type("#why-again", "there is room")
+        page.click("button:not(.main)")
+        assert page.text(".said").startswith("It is open again"), page.text()
+        equal(page.text("dl.facts dd .badge"), "retry")
+        assert any(each.startswith("A person reopened it, which was completed: ada@ops")
+                   for each in page.texts("ol.story li")), page.texts("ol.story li")
+        (event,) = audit()
+        equal((event["event"], event["who"], event["why"], event["before"], event["after"], event["answer"]),
+              ("reopen", "ada@ops", "there is room", "completed", "retry", "OK"))
+        equal(event["record"]["exit_status"], 3)
+        equal(store("run", "-k", "backup", "--", "true").status, 0)
+        for wrong, want in (({}, 409), ({"seal": "0" * 32}, 403), ({"reason": " "}, 409), ({"fence": ""}, 400)):
+            equal((wrong, s.request("POST", "/reopen", {**fields, **wrong}, Cookie=s.cookie())[0]), (wrong, want))
+        equal(s.request("POST", "/reopen", fields, Cookie=s.cookie(), Origin="http://evil.example")[0], 403)
+        equal(s.request("POST", "/reopen", fields)[0], 403)
+        equal(record(store, "backup")["status"], "completed")
+        status, _ = s.request("GET", "/record?s=" + b"eu".hex() + "&k=" + b"live".hex(), Cookie=s.cookie())
+        page.open(link(s, "live", "eu"))
+        equal((status, page.texts("#why-again")), (200, []))  # At work: there is nothing to reopen.
+
+
+class Line:
+    """A line to a server, which may go dead: then it takes all and answers nothing."""
+
+    def __init__(self, url):
+        self.to = urllib.parse.urlsplit(url)
+        self.dead = False
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self):
+        with contextlib.suppress(OSError):
+            while True:
+                ours, _ = self.socket.accept()
+                theirs = socket.create_connection((self.to.hostname, self.to.port))
+                for a, b in ((ours, theirs), (theirs, ours)):
+                    threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+
+    def _pass(self, a, b):
+        with contextlib.suppress(OSError):
+            while some := a.recv(65536):
+                if not self.dead:
+                    b.sendall(some)
+            if not self.dead:
+                b.shutdown(socket.SHUT_WR)
+
+
+@test
+def an_outage_is_explained():
+    """Where the store takes requests and answers nothing, each page gives up after three
+    seconds, names the endpoint and says what to do; of a decision, whether it is on
+    record."""
+    why = dynamo.missing("dynoxide")
+    if why is not None:
+        skip(why)
+    with dynamo.server("dynoxide") as url:
+        line = Line(url)
+        store = Idem(f"dynamodb://idem-test?endpoint={line.url}")
+        env = dynamo.environment()
+        for made in (("store", "create"), ("begin", "-k", "order-44", "--lease", "1h")):
+            equal(store(*made, env=env).status, 0)
+        with site(store, env=env) as s:
+            fields = {"s": "", "k": b"order-44".hex(), "fence": 1, "decision": "release", "reason": "x",
+                      "force": "yes", "seal": seal_of(s)}
+            line.dead = True
+            asked = [("GET", path, None) for path in
+                     ("/", "/?show=outcomes", "/search?k=a&s=", "/record?s=&k=61")]
+            asked += [("POST", "/resolve", fields), ("POST", "/reopen", fields)]
+            for method, path, body in asked:
+                status, text = s.request(method, path, body, Cookie=s.cookie())
+                # After a while most are refused at once.
+                told = re.search(r"(timed out after 3\.\d s waiting for DynamoDB|DynamoDB) \((.*?)/\)", text)
+                equal((path, status, told and told[2]), (path, 503, line.url))
+                for each in ("The store does not answer", "idem doctor", "idem reconcile", "Try again"):
+                    assert each in text, (path, each, text)
+                equal((path, "Nothing was decided" in text), (path, method == "POST"))
+            line.dead = False
+            until(lambda: s.request("GET", "/", Cookie=s.cookie())[0] == 200, "the store is asked again")
 
 
 # ---- What must do nothing ----
@@ -226,7 +477,7 @@ def a_script_in_a_key_is_text(page):
         log_in(page, s)
         equal(page.eval("document.scripts.length"), 0)
         page.click("a[href*='" + EVIL.encode().hex() + "']")
-        equal((page.text("h1"), page.eval("document.title")), (EVIL, EVIL))
+        equal((page.text("h1"), page.eval("document.title")), (EVIL, EVIL + " - idem"))
         assert EVIL_OWNER in page.text()
         equal(page.eval("document.scripts.length + document.images.length"), 0)
         keep(page, "8-script")

@@ -106,7 +106,8 @@ class Page:
         for _ in range(10):
             frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
             world = self.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
-            answer = self._ask("Runtime.evaluate", expression=script, contextId=world, returnByValue=True)
+            answer = self._ask("Runtime.evaluate", expression=script, contextId=world, returnByValue=True,
+                               awaitPromise=True)
             # A page that goes away meanwhile takes its worlds along.
             if "Cannot find context" not in answer.get("error", {}).get("message", ""):
                 break
@@ -143,6 +144,17 @@ class Page:
             self.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r" if kind == "keyDown" else "",
                       windowsVirtualKeyCode=13)
         self.await_load()
+
+    def look(self, scheme="light", width=1100, height=900):
+        """See the page as one does who likes it @scheme ("light", "dark"), so wide."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def key(self, name, shift=False):
+        """Press one key, such as Tab, that loads nothing."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, modifiers=8 if shift else 0,
+                      windowsVirtualKeyCode={"Tab": 9, "Space": 32, "ArrowDown": 40}[name])
 
     def screenshot(self, path, whole=True):
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

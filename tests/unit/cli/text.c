@@ -246,6 +246,36 @@ TEST(span, isHowPeopleSayIt)
     }
 }
 
+/* In words there are two units where the first alone says little. */
+TEST(spanWords, areHowPeopleSayIt)
+{
+    static const struct {
+        int64_t ms;
+        const char *want;
+    } rows[] = {{0, "less than a second"},
+                {999, "less than a second"},
+                {1999, "1 second"},
+                {59999, "59 seconds"},
+                {60000, "1 minute"},
+                {215000, "3 minutes"},
+                {3600000, "1 hour"},
+                {3660000, "1 hour 1 minute"},
+                {12000000, "3 hours 20 minutes"},
+                {50400000, "14 hours"},
+                {187200000, "2 days 4 hours"},
+                {2160000000, "25 days"},
+                {31536000000, "1 year"},
+                {1795392000000, "56 years"},
+                {INT64_MAX, "292471208 years"}};
+    char buf[CLI_WORDS_MAX];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        cli_span_words(rows[i].ms, buf);
+        assert_string_equal(buf, rows[i].want);
+    }
+}
+
 /* The largest unit that loses nothing, or of which there are ten. */
 TEST(duration, isInTheUnitThatReadsBest)
 {

@@ -1,0 +1,62 @@
+/* The lists, and the search. */
+#include "look.h"
+#include "ui/page.h"
+#include "ui/request.h"
+
+static enum page_show show_of(const struct ui_request *request)
+{
+    const char *show = ui_value(request, MHD_GET_ARGUMENT_KIND, "show");
+    int i;
+
+    for (i = 0; show != NULL && page_shows[i] != NULL; i++) {
+        if (strcmp(show, page_shows[i]) == 0) {
+            return (enum page_show)i;
+        }
+    }
+    return PAGE_OPEN;
+}
+
+static enum MHD_Result send_list(const struct ui_request *request,
+                                 struct cli_look *look, enum page_show show,
+                                 const struct page_search *search)
+{
+    struct ui_page page;
+
+    if (!ui_page_open(&page)) {
+        return MHD_NO;
+    }
+    page_list(page.f, look, show, search);
+    return ui_page_send(request, &page, MHD_HTTP_OK);
+}
+
+static enum MHD_Result list(const struct ui_request *request,
+                            enum page_show show,
+                            const struct page_search *search)
+{
+    struct idem_error error = {0};
+    enum MHD_Result result;
+    struct cli_look look;
+
+    error.code =
+        cli_look_outcomes(request->server->options->store, /* scope= */ NULL,
+                          CLI_OUTCOMES_SINCE_MS, &look, &error);
+    if (error.code != 0) {
+        return ui_fail(request, &error);
+    }
+    result = send_list(request, &look, show, search);
+    cli_look_finish(&look);
+    return result;
+}
+
+enum MHD_Result ui_list(const struct ui_request *request)
+{
+    static const struct page_search nothing;
+
+    return list(request, show_of(request), &nothing);
+}
+
+enum MHD_Result ui_list_found(const struct ui_request *request,
+                              const struct page_search *search)
+{
+    return list(request, PAGE_OPEN, search);
+}

@@ -1,0 +1,157 @@
+/* The forms of a record: a decision about it, and to let it be run again. */
+#include "ui/html.h"
+#include "ui/page.h"
+
+#include "record.h"
+#include "text.h"
+
+/* As idem_resolve() takes it; by force also while a lease runs. */
+static bool may_decide(const struct idem_record *r)
+{
+    return r->status == IDEM_STATUS_FAILED ||
+           r->status == IDEM_STATUS_UNKNOWN ||
+           r->status == IDEM_STATUS_IN_PROGRESS;
+}
+
+/* As idem_reopen() takes it. */
+static bool may_reopen(const struct idem_record *r, int64_t now_ms)
+{
+    return !r->retry && r->status != IDEM_STATUS_RELEASED &&
+           !cli_is_live(r, now_ms);
+}
+
+static void hidden(FILE *f, const char *name, struct idem_slice s)
+{
+    (void)fprintf(f, "<input type=\"hidden\" name=\"%s\" value=\"", name);
+    html_hex(f, s);
+    (void)fputs("\">\n", f);
+}
+
+/* Which attempt it is about, and that the form is one of this server's. */
+static void begin_form(FILE *f, const char *action, const struct idem_record *r,
+                       const struct page_form *form)
+{
+    (void)fprintf(f, "<form action=\"%s\" method=\"post\" class=\"box\">\n",
+                  action);
+    hidden(f, "s", r->scope);
+    hidden(f, "k", r->key);
+    (void)fprintf(f,
+                  "<input type=\"hidden\" name=\"fence\" value=\"%llu\">\n"
+                  "<input type=\"hidden\" name=\"seal\" value=\"%s\">\n",
+                  (unsigned long long)r->fence, form->seal);
+}
+
+static void choice(FILE *f, const struct page_form *form, const char *value,
+                   const char *text)
+{
+    bool chosen = form->decision != NULL && strcmp(form->decision, value) == 0;
+
+    (void)fprintf(f,
+                  "<label class=\"line\"><input type=\"radio\" "
+                  "name=\"decision\" value=\"%s\" required%s> %s</label>\n",
+                  value, chosen ? " checked" : "", text);
+}
+
+/* @id tells the two fields of a page apart. */
+static void reason_field(FILE *f, const struct page_form *form, const char *id,
+                         const char *label, struct idem_slice typed)
+{
+    (void)fprintf(f,
+                  "<label for=\"%s\">%s</label>\n"
+                  "<input type=\"text\" id=\"%s\" name=\"reason\" "
+                  "maxlength=\"1000\" required autocomplete=\"off\" "
+                  "aria-describedby=\"%s-who\" value=\"",
+                  id, label, id, id);
+    html_value(f, typed);
+    (void)fprintf(f,
+                  "\">\n<p class=\"soft\" id=\"%s-who\">It is recorded, as "
+                  "said by ",
+                  id);
+    html_text(f, idem_str(form->who));
+    (void)fputs(".</p>\n", f);
+}
+
+/* Who ticks this has read what is overridden. */
+static void force_field(FILE *f, const struct idem_record *r, int64_t now_ms)
+{
+    char words[CLI_WORDS_MAX];
+
+    cli_span_words(r->lease_end_ms - now_ms, words);
+    (void)
+        fputs("<label class=\"line force\"><input type=\"checkbox\" "
+              "name=\"force\" value=\"yes\" required> <span>Override the lease "
+              "of <b>",
+              f);
+    html_text(f, r->owner.len > 0 ? r->owner : idem_str("its owner"));
+    (void)fprintf(f,
+                  "</b>, which has %s left. It may be at work, and may go on "
+                  "beside whoever starts next, until its next renewal.</span>"
+                  "</label>\n",
+                  words);
+}
+
+static void decide_form(FILE *f, const struct idem_record *r,
+                        const struct page_form *form)
+{
+    bool live = cli_is_live(r, form->now_ms);
+
+    (void)fputs(
+        live
+            ? "<section class=\"act\"><h2>Decide although it is at work</h2>\n<p>Decisions are "
+              "refused while its lease runs: wait for its end, unless "
+              "you know that the owner is gone.</p>\n"
+            : "<section class=\"act\"><h2>Decide how it ended</h2>\n<p>Find out first what "
+              "really happened: in the logs of its owner, or where it "
+              "had its effect.</p>\n",
+        f);
+    begin_form(f, "/resolve", r, form);
+    (void)fputs("<fieldset><legend>How did it end?</legend>\n", f);
+    choice(f, form, "complete", "It was done.");
+    choice(f, form, "release", "It did not happen: another may try.");
+    choice(f, form, "fail", "It failed for good.");
+    (void)
+        fputs("</fieldset>\n<label for=\"result\">If it was done: the result, "
+              "for all who ask</label>\n"
+              "<textarea id=\"result\" name=\"result\" rows=\"2\" "
+              "maxlength=\"4000\" spellcheck=\"false\">\n",
+              f);
+    html_value(f, form->result);
+    (void)fputs("</textarea>\n", f);
+    reason_field(f, form, "why", "How do you know?", form->reason);
+    if (live) {
+        force_field(f, r, form->now_ms);
+    }
+    (void)fputs("<button class=\"main\">Decide</button>\n</form></section>\n",
+                f);
+}
+
+static void reopen_form(FILE *f, const struct idem_record *r,
+                        const struct page_form *form)
+{
+    static const struct idem_slice nothing;
+    bool sent = form->decision != NULL && strcmp(form->decision, "reopen") == 0;
+
+    (void)fputs(
+        "<section class=\"act\"><h2>Run it again</h2>\n<p>Mend the cause first. The next caller "
+        "starts the work, and is told that it takes over: the work may "
+        "have had effects. The result on record is dropped; the audit "
+        "log keeps it.</p>\n",
+        f);
+    begin_form(f, "/reopen", r, form);
+    (void)fputs("<input type=\"hidden\" name=\"decision\" value=\"reopen\">\n",
+                f);
+    reason_field(f, form, "why-again", "Why is it to be run again?",
+                 sent ? form->reason : nothing);
+    (void)fputs("<button>Reopen</button>\n</form></section>\n", f);
+}
+
+void page_forms(FILE *f, const struct idem_record *record,
+                const struct page_form *form)
+{
+    if (may_decide(record)) {
+        decide_form(f, record, form);
+    }
+    if (may_reopen(record, form->now_ms)) {
+        reopen_form(f, record, form);
+    }
+}

@@ -1,0 +1,34 @@
+"""axe-core, which looks at a page for what keeps people from using it (WCAG).
+
+It is a package for the tests alone: tests/servers/package.json.
+"""
+
+import os
+
+import dynamo
+
+# The rules of WCAG 2.2, levels A and AA, and what axe counts as good practice.
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+def _path():
+    return os.path.join(dynamo.SERVERS, "node_modules", "axe-core", "axe.min.js")
+
+
+def missing():
+    """Why axe cannot be asked, or None."""
+    return None if os.path.exists(_path()) else "axe-core is not installed: tools/deps test"
+
+
+def look(page):
+    """(what is wrong, how many rules held) on @page as it is now."""
+    with open(_path(), encoding="utf-8") as f:
+        source = f.read()
+    found = page.eval(source + f""";
+        axe.run(document, {{runOnly: {TAGS}, resultTypes: ['violations', 'incomplete']}}).then(r => ({{
+            wrong: r.violations.concat(r.incomplete).flatMap(v => v.nodes
+                .map(n => [n.html.slice(0, 120), n.any[0] || n.all[0] || n.none[0] || {{}}])
+                .filter(([, why]) => why.data?.messageKey != 'shortTextContent')  // A digit alone: "3".
+                .map(([html, why]) => v.id + ': ' + html + ' ' + why.message)),
+            held: r.passes.length}}))""")
+    return found["wrong"], found["held"]
