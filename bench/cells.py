@@ -101,6 +101,7 @@ class Bench:
         cells = [lambda how=how: self.disk(how) for how in ("append", "over")]
         for callers in CALLERS:
             cells += [lambda n=name, c=callers: self.new(n, c) for name in names]
+            cells.append(lambda c=callers: self.new("idem", c, "next"))
         queues = [name for name in names if name != "postgres"]
         for n in IN_FLIGHT:
             cells += [lambda w=w, n=n: self.new(w, n, "queue") for w in queues]

@@ -103,6 +103,63 @@ static void run_new(void *caller, const char *key)
     idem_attempt_destroy(attempt);
 }
 
+/* ---- One after the other ---- */
+
+struct worker {
+    struct idem_store *store;
+    struct idem_attempt *attempt; /* Of the last key; NULL before the first. */
+};
+
+static void *connect_next(void *shared)
+{
+    struct worker *worker = calloc(1, sizeof(*worker));
+
+    if (worker == NULL) {
+        err(1, "idem");
+    }
+    worker->store = shared;
+    return worker;
+}
+
+static void run_next(void *caller, const char *key)
+{
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_COMPLETED,
+        .result.bytes = idem_bytes(result, RESULT_LEN),
+    };
+    struct idem_request request = request_for(key);
+    struct worker *worker = caller;
+    struct idem_attempt *next;
+    struct idem_error error;
+
+    if (worker->attempt == NULL) {
+        worker->attempt = begin(worker->store, key, IDEM_STARTED);
+        return;
+    }
+    check(idem_next(worker->attempt, &outcome, &request, &next, &error),
+          &error);
+    if (next->verdict != IDEM_STARTED) {
+        errx(1, "idem: a new key was not claimed");
+    }
+    idem_attempt_destroy(worker->attempt);
+    worker->attempt = next;
+}
+
+static void disconnect_next(void *caller)
+{
+    struct idem_result done = {.bytes = idem_bytes(result, RESULT_LEN)};
+    struct worker *worker = caller;
+    struct idem_error error;
+
+    if (worker->attempt != NULL) {
+        check(idem_complete(worker->attempt, &done, &error), &error);
+    }
+    idem_attempt_destroy(worker->attempt);
+    free(worker);
+}
+
+/* ---- Duplicates ---- */
+
 static void run_replay(void *caller, const char *key)
 {
     struct idem_attempt *attempt = begin(caller, key, IDEM_REPLAY);
@@ -337,6 +394,9 @@ const struct target target = {
     .connect = connect_caller,
     .disconnect = disconnect,
     .run_new = run_new,
+    .connect_next = connect_next,
+    .run_next = run_next,
+    .disconnect_next = disconnect_next,
     .run_replay = run_replay,
     .fill = fill,
     .fly = fly,

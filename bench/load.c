@@ -25,10 +25,18 @@ struct options {
     double start_at;
 };
 
+/* What callers do, one after the other. */
+struct kind {
+    void *(*connect)(void *shared);
+    void (*run)(void *caller, const char *key);
+    void (*disconnect)(void *caller);
+    bool replay; /* Of what is on record. */
+};
+
 struct run {
     const struct options *options;
+    const struct kind *kind;
     void *shared;
-    bool replay;
     int64_t from_ns;  /* What begins before is not counted, */
     int64_t until_ns; /* nor what ends after. */
     pthread_barrier_t ready;
@@ -68,7 +76,7 @@ static void next_key(const struct caller *caller, uint64_t stream, uint64_t n,
 {
     const struct options *options = caller->run->options;
 
-    if (caller->run->replay) {
+    if (caller->run->kind->replay) {
         uint64_t i = (n * 2654435761u + caller->number * 7919u +
                       (uint64_t)caller->run->from_ns) %
                      options->records;
@@ -83,7 +91,7 @@ static void *call(void *arg)
 {
     struct caller *caller = arg;
     struct run *run = caller->run;
-    void *own = target.connect(run->shared);
+    void *own = run->kind->connect(run->shared);
     uint64_t stream =
         (uint64_t)now_ns() ^ (uint64_t)getpid() << 40 ^ caller->number;
     char key[KEY_LEN + 1];
@@ -96,11 +104,7 @@ static void *call(void *arg)
         int64_t end_ns;
 
         next_key(caller, stream, n, key);
-        if (run->replay) {
-            target.run_replay(own, key);
-        } else {
-            target.run_new(own, key);
-        }
+        run->kind->run(own, key);
         end_ns = now_ns();
         if (stopped || end_ns > run->until_ns) {
             break;
@@ -109,7 +113,7 @@ static void *call(void *arg)
             times_add(&caller->times, end_ns - start_ns);
         }
     }
-    target.disconnect(own);
+    run->kind->disconnect(own);
     return NULL;
 }
 
@@ -126,9 +130,9 @@ static void report(double seconds, struct times *times, int64_t own_us,
            (double)server_us / ops);
 }
 
-static void load(const struct options *options, bool replay)
+static void load(const struct options *options, const struct kind *kind)
 {
-    struct run run = {.options = options, .replay = replay};
+    struct run run = {.options = options, .kind = kind};
     struct caller *callers = calloc(options->callers, sizeof(*callers));
     struct times all = {NULL, 0, 0};
     int64_t own_us;
@@ -141,7 +145,7 @@ static void load(const struct options *options, bool replay)
         err(1, "callers");
     }
     run.shared = target.open(options->where);
-    if (!replay && options->from == 0 && target.clear != NULL) {
+    if (!kind->replay && options->from == 0 && target.clear != NULL) {
         target.clear(run.shared);
     }
     (void)pthread_barrier_init(&run.ready, NULL, options->callers + 1);
@@ -224,7 +228,7 @@ static void fill(const struct options *options)
 static void usage(void)
 {
     errx(64,
-         "usage: %s new|queue|replay|fill|purge WHERE [--callers N] "
+         "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
          "[--pid SERVER] [--start-at S]",
          program_invocation_short_name);
@@ -290,14 +294,22 @@ static struct options read_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options options = read_options(argc, argv);
+    const struct kind kind_new = {target.connect, target.run_new,
+                                  target.disconnect, false};
+    const struct kind kind_next = {target.connect_next, target.run_next,
+                                   target.disconnect_next, false};
+    const struct kind kind_replay = {target.connect, target.run_replay,
+                                     target.disconnect, true};
     const char *what = argv[optind];
 
     if (strcmp(what, "new") == 0) {
-        load(&options, /* replay= */ false);
+        load(&options, &kind_new);
+    } else if (strcmp(what, "next") == 0 && target.run_next != NULL) {
+        load(&options, &kind_next);
     } else if (strcmp(what, "queue") == 0 && target.fly != NULL) {
         fly(&options);
     } else if (strcmp(what, "replay") == 0 && options.records > 0) {
-        load(&options, /* replay= */ true);
+        load(&options, &kind_replay);
     } else if (strcmp(what, "fill") == 0 && options.records > options.from) {
         fill(&options);
     } else if (strcmp(what, "purge") == 0 && target.purge != NULL) {

@@ -40,6 +40,11 @@ struct target {
     /* A new operation: the key is claimed, durably, and then its result is
      * recorded by its owner, durably. */
     void (*run_new)(void *caller, const char *key);
+    /* New operations, each of which ends the one before it: what connect_next gives
+     * is one caller, whose last operation disconnect_next ends. NULL: it cannot. */
+    void *(*connect_next)(void *shared);
+    void (*run_next)(void *caller, const char *key);
+    void (*disconnect_next)(void *caller);
     /* A duplicate: the recorded result comes back. */
     void (*run_replay)(void *caller, const char *key);
     /* Records the outcomes of key_of(0, @from) and the following, with @len bytes

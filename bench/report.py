@@ -63,6 +63,10 @@ class Table:
     def new_operations(self):
         yield ["callers, one thread each", *map(str, CALLERS)]
         yield from self.operations("new", CALLERS)
+        values = [self.median("next", "idem", c, "per_s") for c in CALLERS]
+        yield ["idem_next(), operations/s", *map(number, values)]
+        ratios = [self.ratio(("next", "idem", c), ("new", "idem", c)) for c in CALLERS]
+        yield ["idem_next() / begin and complete", *ratios]
         ratio = self.ratio(("new", "idem", 1), ("disk", "over", 1))
         yield ["idem / flushes of written blocks", ratio, *[""] * (len(CALLERS) - 1)]
 

@@ -612,6 +612,29 @@ int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
 int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
              struct idem_error *ret_error) __attribute__((warn_unused_result));
 
+/* Ends @attempt as idem_end() does and claims the next key as idem_begin() does, in
+ * one submission: whoever works on one key after the other pays one flush (SQLite)
+ * or one round trip (DynamoDB) for each, not two.
+ *
+ * Nothing starts before the end of @attempt is on record: 0 says that it is, and
+ * *@ret_next is the answer to @request, whatever its verdict; the caller destroys it
+ * as well as @attempt. Where the end fails, a claim that was made is released before
+ * this returns (nothing happened), or, while the store does not answer, as far as
+ * that can be done without waiting; the lease decides else. A wait (wait_ms) begins
+ * after the end. Where both have one key, the claim follows the end.
+ *
+ * The errors are those of idem_end() and idem_begin(). After each of them
+ * idem_record_status(attempt->record) says which: with the status of @outcome the
+ * end is on record, and idem_begin() is to be called alone. Else @attempt is the
+ * caller's to end still, by this function or idem_end() with the same @outcome (or
+ * by idem_journal_put()), and nothing was started. Where an argument is not valid,
+ * neither was done; but a lease that is too short is known only after the end.
+ */
+int idem_next(struct idem_attempt *attempt, const struct idem_outcome *outcome,
+              const struct idem_request *request,
+              struct idem_attempt **ret_next, struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
 /* The lease now ends @lease_ms from now (0: the length of the request). It is
  * only ever extended. Nothing renews by itself: call it every third of the lease
  * while the work goes on. It is the one verb that another thread may call while

@@ -123,13 +123,11 @@ static int wait_for_other(struct idem_store *store,
     return rc;
 }
 
-int idem_begin(struct idem_store *store, const struct idem_request *request,
-               struct idem_attempt **ret_attempt, struct idem_error *ret_error)
+int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
+                   struct idem_error *error)
 {
     struct idem_request now;
-    struct idem_attempt *attempt;
-    struct idem_op *op;
-    int rc = idem__check_request(request, ret_error);
+    int rc = idem__check_request(request, error);
 
     if (rc != 0) {
         return rc;
@@ -139,13 +137,19 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
         now.wait_ms = 0;
         now.flags = 0; /* At its first look it does not wait yet. */
     }
-    rc = idem_op_begin(&now, &op, ret_error);
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/begin/asks");
-        rc = idem__call(store, &op, ret_error);
-    }
-    if (rc == 0 && op->verdict == IDEM_BUSY && request->wait_ms > 0) {
-        rc = wait_for_other(store, request, &op, ret_error);
+    return idem_op_begin(&now, ret_op, error);
+}
+
+int idem__begin_answered(struct idem_store *store,
+                         const struct idem_request *request, struct idem_op *op,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_error *error)
+{
+    struct idem_attempt *attempt;
+    int rc = 0;
+
+    if (op->verdict == IDEM_BUSY && request->wait_ms > 0) {
+        rc = wait_for_other(store, request, &op, error);
     }
     if (rc != 0) {
         return rc;
@@ -154,8 +158,23 @@ int idem_begin(struct idem_store *store, const struct idem_request *request,
     attempt = idem__attempt_create(op);
     idem_op_destroy(op);
     if (attempt == NULL) {
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
+        return idem__error_plain(error, IDEM_ENOMEM);
     }
     *ret_attempt = attempt;
     return 0;
+}
+
+int idem_begin(struct idem_store *store, const struct idem_request *request,
+               struct idem_attempt **ret_attempt, struct idem_error *ret_error)
+{
+    struct idem_op *op;
+    int rc = idem__begin_op(request, &op, ret_error);
+
+    if (rc == 0) {
+        IDEM__CRASH_POINT("api/begin/asks");
+        rc = idem__call(store, &op, ret_error);
+    }
+    return rc != 0 ? rc
+                   : idem__begin_answered(store, request, op, ret_attempt,
+                                          ret_error);
 }

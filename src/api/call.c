@@ -1,4 +1,4 @@
-/* One op, blocking: submit, wait, settle what is unknown. */
+/* Ops, blocking: submit, wait, settle what is unknown. */
 #include "api/call.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -9,53 +9,120 @@ enum {
     PAUSE_MAX_MS = 500
 };
 
-/* Takes an op back that was not answered in time. */
-static int give_up(struct idem_queue *queue, struct idem_op **op,
-                   struct idem_error *error)
+/* What was said of @asked, whose op came back or never went. */
+static void note(struct idem__asked *asked, const struct idem_error *error)
+{
+    asked->error = *error;
+    asked->under_way = false;
+    asked->unknown = asked->unknown || error->code == IDEM_EUNKNOWN;
+}
+
+static void note_reaped(struct idem__asked *asked, size_t n,
+                        const struct idem_op *op)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (asked[i].op == op) {
+            note(&asked[i], &op->error);
+        }
+    }
+}
+
+static bool only_reads(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
+           op->verb == IDEM_OP_COUNT;
+}
+
+/* Takes the op of @mine, one of @asked, back: it was not answered in time. */
+static void give_up(struct idem_queue *queue, struct idem__asked *asked,
+                    size_t n, struct idem__asked *mine)
 {
     struct idem_store *store = queue->store;
-    bool reads = (*op)->verb == IDEM_OP_GET || (*op)->verb == IDEM_OP_LIST ||
-                 (*op)->verb == IDEM_OP_COUNT;
+    bool reads = only_reads(mine->op);
+    struct idem_error error;
 
-    switch (idem__queue_cancel(queue, *op)) {
+    switch (idem__queue_cancel(queue, mine->op)) {
     case IDEM_CANCEL_TAKEN_BACK:
-        (void)idem_op_fail(*op, IDEM_EUNAVAILABLE,
+        (void)idem_op_fail(mine->op, IDEM_EUNAVAILABLE,
                            "%s: no answer within %lld ms; nothing was done",
                            store->ops->name,
                            (long long)store->options.timeout_ms);
-        idem__queue_observe(store, *op);
-        return IDEM_EUNAVAILABLE;
+        idem__queue_observe(store, mine->op);
+        note(mine, &mine->op->error);
+        return;
     case IDEM_CANCEL_DETACHED:
-        *op = NULL;
-        if (reads) {
-            return idem__error(error, IDEM_EUNAVAILABLE,
-                               "%s: no answer within %lld ms", store->ops->name,
-                               (long long)store->options.timeout_ms);
-        }
-        return idem__error(error, IDEM_EUNKNOWN,
-                           "%s: no answer within %lld ms; it is not known "
-                           "whether the change was made",
-                           store->ops->name,
-                           (long long)store->options.timeout_ms);
+        mine->op = NULL;
+        (void)idem__error(&error, reads ? IDEM_EUNAVAILABLE : IDEM_EUNKNOWN,
+                          reads ? "%s: no answer within %lld ms"
+                                : "%s: no answer within %lld ms; it is not "
+                                  "known whether the change was made",
+                          store->ops->name,
+                          (long long)store->options.timeout_ms);
+        note(mine, &error);
+        return;
     case IDEM_CANCEL_ANSWERED:
         break;
     }
-    *op = idem_queue_reap(queue, -1);
-    return (*op)->error.code;
+    while (mine->under_way) {
+        note_reaped(asked, n, idem_queue_reap(queue, -1));
+    }
 }
 
-static int call_once(struct idem_queue *queue, struct idem_op **op,
-                     struct idem_error *error)
+/* Hands the ops over that are to be @again, in one go, so that a store can do
+ * with one flush. Returns how many it took. */
+static size_t submit(struct idem_queue *queue, struct idem__asked *asked,
+                     size_t n)
 {
-    int rc = idem_queue_submit(queue, *op, &(*op)->error);
+    struct idem_op *ops[IDEM__ASKED_MAX];
+    struct idem_error error = {0};
+    size_t refused;
+    size_t len = 0;
+    size_t i;
+    size_t j;
 
-    if (rc != 0) {
-        return rc;
+    for (i = 0; i < n; i++) {
+        if (asked[i].again) {
+            asked[i].under_way = true;
+            ops[len++] = asked[i].op;
+        }
     }
-    if (idem_queue_reap(queue, queue->store->options.timeout_ms) == NULL) {
-        return give_up(queue, op, error);
+    refused = len == 1 ? idem_queue_submit(queue, ops[0], &error) != 0
+                       : idem_queue_submit_all(queue, ops, len, &error);
+    for (j = 0; j < refused; j++) {
+        for (i = 0; i < n; i++) {
+            if (asked[i].again && asked[i].op == ops[j]) {
+                note(&asked[i], &error);
+            }
+        }
     }
-    return (*op)->error.code;
+    return len - refused;
+}
+
+/* One try. Afterwards every op is back, or was left to the store. */
+static void ask_once(struct idem_queue *queue, struct idem__asked *asked,
+                     size_t n)
+{
+    int64_t timeout_ms = queue->store->options.timeout_ms;
+    int64_t until_ms = idem__time_add(idem__mono_ms(), timeout_ms);
+    size_t taken = submit(queue, asked, n);
+    struct idem_op *op;
+    size_t i;
+
+    while (taken > 0 && (op = idem_queue_reap(queue, timeout_ms)) != NULL) {
+        note_reaped(asked, n, op);
+        taken--;
+        if (taken > 0) {
+            timeout_ms = until_ms - idem__mono_ms();
+            timeout_ms = timeout_ms < 0 ? 0 : timeout_ms;
+        }
+    }
+    for (i = 0; i < n; i++) {
+        if (asked[i].under_way) {
+            give_up(queue, asked, n, &asked[i]);
+        }
+    }
 }
 
 int64_t idem__boot_ms(const struct idem_store *store)
@@ -80,10 +147,63 @@ static bool settle_again(const struct idem_store *store, int64_t until_ms,
     return true;
 }
 
+/* True if some op is to be submitted again. What depends on one that failed for
+ * good need not be known. */
+static bool choose_again(struct idem__asked *asked, size_t n)
+{
+    bool failed = false;
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        asked[i].again =
+            asked[i].op != NULL && asked[i].unknown && !failed &&
+            idem_error_kind(asked[i].error.code) == IDEM_KIND_RETRY;
+        failed = failed || (asked[i].error.code != 0 && !asked[i].again);
+        any = any || asked[i].again;
+    }
+    return any;
+}
+
+/* Once a copy may have been applied, "nothing was done" is not ours to say. */
+static void say_unknown(struct idem__asked *asked)
+{
+    if (asked->op != NULL && asked->unknown &&
+        (asked->error.code == IDEM_EUNAVAILABLE ||
+         asked->error.code == IDEM_EFULL)) {
+        asked->error.code = idem_op_fail(asked->op, IDEM_EUNKNOWN, "%s",
+                                         idem_error_text(IDEM_EUNKNOWN));
+        asked->error = asked->op->error;
+    }
+}
+
+void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)
+{
+    struct idem_store *store = queue->store;
+    int64_t now_ms = idem__boot_ms(store);
+    int64_t until_ms = 0; /* Without a clock: one try. */
+    int64_t pause_ms = PAUSE_FIRST_MS;
+    size_t i;
+
+    if (now_ms != IDEM_NEVER) {
+        until_ms = idem__time_add(now_ms, store->options.timeout_ms);
+    }
+    for (i = 0; i < n; i++) {
+        asked[i].again = true;
+    }
+    do {
+        ask_once(queue, asked, n);
+    } while (choose_again(asked, n) &&
+             settle_again(store, until_ms, &pause_ms));
+    for (i = 0; i < n; i++) {
+        say_unknown(&asked[i]);
+    }
+}
+
 /* A claim that may have been made is nobody's: it is given back, if the store can
  * do that before its handle is closed. Else the key waits until the lease ends.
  * Nobody waits for the answer, which cannot be told from "it was never made". */
-static void withdraw(struct idem_queue *queue, struct idem_op *op)
+void idem__withdraw(struct idem_queue *queue, struct idem_op *op)
 {
     struct idem_store *store = queue->store;
 
@@ -100,38 +220,23 @@ static void withdraw(struct idem_queue *queue, struct idem_op *op)
     idem__queue_abandon(queue, op);
 }
 
-/* Asks until it is known what came of @op, or the time is over. */
-static int call_until_known(struct idem_queue *queue, struct idem_op **op,
-                            struct idem_error *error)
+void idem__asked_drop(struct idem_queue *queue, struct idem__asked *asked)
 {
-    struct idem_store *store = queue->store;
-    int64_t now_ms = idem__boot_ms(store);
-    int64_t until_ms = 0; /* Without a clock: one try. */
-    int64_t pause_ms = PAUSE_FIRST_MS;
-    bool unknown = false;
-    int rc;
+    struct idem_op *op = asked->op;
 
-    if (now_ms != IDEM_NEVER) {
-        until_ms = idem__time_add(now_ms, store->options.timeout_ms);
+    asked->op = NULL;
+    if (op != NULL && asked->error.code == IDEM_EUNKNOWN &&
+        op->verb == IDEM_OP_BEGIN && op->fence != 0) {
+        idem__withdraw(queue, op);
+    } else {
+        idem_op_destroy(op);
     }
-    do {
-        rc = call_once(queue, op, error);
-        unknown = unknown || rc == IDEM_EUNKNOWN;
-    } while (*op != NULL && unknown && idem_error_kind(rc) == IDEM_KIND_RETRY &&
-             settle_again(store, until_ms, &pause_ms));
-
-    /* Once a copy may have been applied, "nothing was done" is not ours to say. */
-    if (*op != NULL && unknown &&
-        (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL)) {
-        rc = idem_op_fail(*op, IDEM_EUNKNOWN, "%s",
-                          idem_error_text(IDEM_EUNKNOWN));
-    }
-    return rc;
 }
 
 int idem__call(struct idem_store *store, struct idem_op **op,
                struct idem_error *error)
 {
+    struct idem__asked asked = {.op = *op};
     struct idem_queue queue;
     int rc = idem__queue_init(&queue, store);
 
@@ -140,17 +245,14 @@ int idem__call(struct idem_store *store, struct idem_op **op,
         *op = NULL;
         return idem__error_plain(error, rc);
     }
-    rc = call_until_known(&queue, op, error);
-    if (rc != 0 && *op != NULL) {
+    idem__ask(&queue, &asked, 1);
+    *op = asked.op;
+    rc = asked.error.code;
+    if (rc != 0) {
         if (error != NULL) {
-            *error = (*op)->error;
+            *error = asked.error;
         }
-        if (rc == IDEM_EUNKNOWN && (*op)->verb == IDEM_OP_BEGIN &&
-            (*op)->fence != 0) {
-            withdraw(&queue, *op);
-        } else {
-            idem_op_destroy(*op);
-        }
+        idem__asked_drop(&queue, &asked);
         *op = NULL;
     }
     idem__queue_finish(&queue);

@@ -1,4 +1,4 @@
-/* How the blocking verbs run one op. */
+/* How the blocking verbs run their ops. */
 #ifndef IDEM_API_CALL_H
 #define IDEM_API_CALL_H
 
@@ -10,6 +10,49 @@
  * *@op is NULL then. */
 int idem__call(struct idem_store *store, struct idem_op **op,
                struct idem_error *error);
+
+enum {
+    IDEM__ASKED_MAX = 2
+};
+
+/* One op of a blocking call. Zeroed, but for op. */
+struct idem__asked {
+    struct idem_op *op;      /* NULL: it was left to the store. */
+    struct idem_error error; /* What came of it. */
+    bool unknown;            /* Some copy of it may have been applied. */
+    bool under_way;
+    bool again;
+};
+
+/* As idem__call(), for @n ops at once, IDEM__ASKED_MAX at most: they are submitted
+ * together, and each is settled. Once one has failed for good, those after it are
+ * not asked for again. */
+void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n);
+
+/* Destroys the op, which failed; a claim that may have been made is given back as
+ * far as that can be done without waiting. */
+void idem__asked_drop(struct idem_queue *queue, struct idem__asked *asked);
+
+/* Makes @op, a begin that has a fence, the release of its claim and hands it to the
+ * store, as far as that can be done without waiting. @op is gone. */
+void idem__withdraw(struct idem_queue *queue, struct idem_op *op);
+
+/* idem_begin() in two halves: the op of its first look, and what follows its
+ * answer, waiting and the attempt. @op is destroyed. */
+int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
+                   struct idem_error *error);
+int idem__begin_answered(struct idem_store *store,
+                         const struct idem_request *request, struct idem_op *op,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_error *error);
+
+/* IDEM_EINVALID, where @attempt lives in a transaction of its caller. */
+int idem__check_in_store(const struct idem_attempt *attempt,
+                         struct idem_error *error);
+
+/* What the end of @attempt came to: @op is given to it, if @code is 0. */
+void idem__end_answered(struct idem_attempt *attempt, int code,
+                        struct idem_op *op);
 
 /* The boot clock of the store's host; IDEM_NEVER when it does not answer. */
 int64_t idem__boot_ms(const struct idem_store *store);

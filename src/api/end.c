@@ -6,8 +6,11 @@
 #include "core/error.h"
 #include "queue/attempt.h"
 
-static int check_store(const struct idem__attempt *a, struct idem_error *error)
+int idem__check_in_store(const struct idem_attempt *attempt,
+                         struct idem_error *error)
 {
+    const struct idem__attempt *a = (const struct idem__attempt *)attempt;
+
     if (a->store != NULL) {
         return 0;
     }
@@ -16,26 +19,31 @@ static int check_store(const struct idem__attempt *a, struct idem_error *error)
                        "with idem_sqlite_end_in()");
 }
 
+void idem__end_answered(struct idem_attempt *attempt, int code,
+                        struct idem_op *op)
+{
+    if (code == 0 || code == IDEM_ELOST) {
+        idem__attempt_set_lease_end(idem__attempt_of(attempt), 0);
+    }
+    if (code == 0) {
+        IDEM__CRASH_POINT("api/end/answered");
+        idem__attempt_update(attempt, op);
+    }
+}
+
 int idem_end(struct idem_attempt *attempt, const struct idem_outcome *outcome,
              struct idem_error *ret_error)
 {
-    struct idem__attempt *a = idem__attempt_of(attempt);
     struct idem_op *op;
-    int rc = check_store(a, ret_error);
+    int rc = idem__check_in_store(attempt, ret_error);
 
     if (rc == 0) {
         rc = idem_op_end(attempt, outcome, &op, ret_error);
     }
     if (rc == 0) {
         IDEM__CRASH_POINT("api/end/asks");
-        rc = idem__call(a->store, &op, ret_error);
-    }
-    if (rc == 0 || rc == IDEM_ELOST) {
-        idem__attempt_set_lease_end(a, 0);
-    }
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/end/answered");
-        idem__attempt_update(attempt, op);
+        rc = idem__call(idem__attempt_of(attempt)->store, &op, ret_error);
+        idem__end_answered(attempt, rc, op);
     }
     return rc;
 }
@@ -119,7 +127,7 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
 {
     struct idem__attempt *a = idem__attempt_of(attempt);
     struct idem_op *op;
-    int rc = check_store(a, ret_error);
+    int rc = idem__check_in_store(attempt, ret_error);
 
     if (rc == 0) {
         rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
@@ -143,7 +151,7 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
 {
     struct idem__attempt *a = idem__attempt_of(attempt);
     struct idem_op *op;
-    int rc = check_store(a, ret_error);
+    int rc = idem__check_in_store(attempt, ret_error);
 
     if (rc == 0) {
         rc = idem__op_expire(attempt, &op, ret_error);

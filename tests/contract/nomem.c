@@ -183,6 +183,29 @@ static int expire(struct fixture *f)
     return rc;
 }
 
+/* Whatever fails, nothing is started without an end on record, and both may be asked
+ * for again. */
+static int next(struct fixture *f)
+{
+    struct idem_attempt *attempt = start(f);
+    struct idem_request request = full_request(fresh_key());
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED,
+                                   .result.bytes = idem_str("a result")};
+    struct idem_attempt *other = NULL;
+    int rc;
+
+    arm();
+    rc = disarm(idem_next(attempt, &outcome, &request, &other, &why));
+    assert_int_equal(rc == 0, other != NULL);
+    if (other != NULL) {
+        assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
+    }
+    idem_attempt_destroy(other);
+    assert_ok(idem_end(attempt, &outcome, &why));
+    idem_attempt_destroy(attempt);
+    return rc;
+}
+
 static void do_work(void *ctx, struct idem_attempt *attempt,
                     struct idem_outcome *ret_outcome)
 {
@@ -445,6 +468,7 @@ static const struct scenario scenarios[] = {
     {"unknown", end_unknown},
     {"renew", renew},
     {"expire", expire},
+    {"next", next},
     {"once", once},
     {"token", token},
     {"get", get_one},

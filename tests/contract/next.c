@@ -1,0 +1,428 @@
+/* Ending one attempt and claiming the next key in one step. */
+#include "contract.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const enum idem_status ends[] = {
+    IDEM_STATUS_COMPLETED,
+    IDEM_STATUS_FAILED,
+    IDEM_STATUS_RETRY,
+    IDEM_STATUS_UNKNOWN,
+};
+
+static struct idem_outcome outcome_of(enum idem_status status)
+{
+    struct idem_outcome outcome = {.status = status};
+
+    if (status == IDEM_STATUS_COMPLETED) {
+        outcome.result.bytes = idem_str("a result");
+    } else {
+        outcome.text = idem_str("a text");
+    }
+    return outcome;
+}
+
+static enum idem_status shown_status(struct idem_store *store, const char *key)
+{
+    struct idem_answer *answer = get(store, key);
+    enum idem_status status = idem_record_status(idem_answer_record(answer));
+
+    idem_answer_destroy(answer);
+    return status;
+}
+
+static void expect_no_record(struct idem_store *store, const char *key)
+{
+    struct idem_answer *answer = NULL;
+
+    assert_code(IDEM_ENOTFOUND,
+                idem_get(store, idem_str(""), idem_str(key), &answer, &why));
+}
+
+/* A worker that takes one key after the other: each way to end is on record when
+ * the next is STARTED, and the attempt shows it. */
+TEST(next, endsOneAndStartsAnother)
+{
+    struct fixture f;
+    struct idem_request request = claim("k0");
+    struct idem_attempt *attempt;
+    size_t i;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    for (i = 0; i < COUNT(ends); i++) {
+        struct idem_outcome outcome = outcome_of(ends[i]);
+        struct idem_attempt *next = NULL;
+        char before[16];
+        char key[16];
+
+        (void)snprintf(before, sizeof(before), "k%zu", i);
+        (void)snprintf(key, sizeof(key), "k%zu", i + 1);
+        request = claim(key);
+        assert_ok(idem_next(attempt, &outcome, &request, &next, &why));
+        assert_int_equal(next->verdict, IDEM_STARTED);
+        assert_int_equal(next->attempts, 1);
+        assert_text(next->record->key, key);
+        assert_true(idem_attempt_lease_left_ms(next) > 0);
+        assert_int_equal(idem_record_status(attempt->record), ends[i]);
+        assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+        assert_int_equal(shown_status(f.store, before), ends[i]);
+        assert_int_equal(shown_status(f.store, key), IDEM_STATUS_IN_PROGRESS);
+        if (ends[i] == IDEM_STATUS_COMPLETED) {
+            assert_text(attempt->record->result.bytes, "a result");
+        }
+        assert_ok(idem_end(attempt, &outcome, &why)); /* The same again. */
+        idem_attempt_destroy(attempt);
+        attempt = next;
+    }
+    assert_ok(complete(attempt, "the last"));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* So is that nothing happened. */
+TEST(next, mayRelease)
+{
+    struct idem_outcome released = outcome_of(IDEM_STATUS_RELEASED);
+    struct idem_request a = claim("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct idem_attempt *next = NULL;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    assert_ok(idem_next(attempt, &released, &b, &next, &why));
+    assert_int_equal(next->verdict, IDEM_STARTED);
+    assert_int_equal(attempt->record->status, IDEM_STATUS_RELEASED);
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    assert_false(attempt->takeover);
+    idem_attempt_destroy(attempt);
+    idem_attempt_destroy(next);
+    finish(&f);
+}
+
+/* What stands in the way of the next is told, and the end counts. */
+TEST(next, tellsEveryVerdict)
+{
+    static const struct {
+        enum idem_status status; /* How "b" was ended; 0: not. */
+        enum idem_verdict verdict;
+    } cases[] = {
+        {IDEM_STATUS_COMPLETED, IDEM_REPLAY},
+        {IDEM_STATUS_FAILED, IDEM_FAILED},
+        {IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN},
+        {(enum idem_status)0, IDEM_BUSY},
+        {IDEM_STATUS_RETRY, IDEM_STARTED},
+        {IDEM_STATUS_RELEASED, IDEM_STARTED},
+    };
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    size_t i;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        struct fixture f;
+        struct idem_request a = claim("a");
+        struct idem_request b = claim("b");
+        struct idem_attempt *attempt;
+        struct idem_attempt *other;
+        struct idem_attempt *next = NULL;
+
+        open_virtual(&f);
+        other = begin(f.store, &b, IDEM_STARTED);
+        if (cases[i].status != 0) {
+            struct idem_outcome outcome = outcome_of(cases[i].status);
+
+            assert_ok(idem_end(other, &outcome, &why));
+        }
+        attempt = begin(f.store, &a, IDEM_STARTED);
+        assert_ok(idem_next(attempt, &done, &b, &next, &why));
+        assert_int_equal(next->verdict, cases[i].verdict);
+        assert_int_equal(next->takeover, cases[i].status == IDEM_STATUS_RETRY);
+        assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_COMPLETED);
+        if (next->verdict == IDEM_REPLAY) {
+            assert_text(next->record->result.bytes, "a result");
+        }
+        idem_attempt_destroy(next);
+        idem_attempt_destroy(other);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* Where both are about one key the claim finds the end. */
+TEST(next, mayNameTheSameKey)
+{
+    static const struct {
+        enum idem_status status;
+        enum idem_verdict verdict;
+    } cases[] = {
+        {IDEM_STATUS_COMPLETED, IDEM_REPLAY},
+        {IDEM_STATUS_FAILED, IDEM_FAILED},
+        {IDEM_STATUS_UNKNOWN, IDEM_UNKNOWN},
+        {IDEM_STATUS_RELEASED, IDEM_STARTED},
+        {IDEM_STATUS_RETRY, IDEM_STARTED},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(cases); i++) {
+        struct fixture f;
+        struct idem_request request = claim("k");
+        struct idem_outcome outcome = outcome_of(cases[i].status);
+        struct idem_attempt *attempt;
+        struct idem_attempt *next = NULL;
+
+        open_virtual(&f);
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        assert_ok(idem_next(attempt, &outcome, &request, &next, &why));
+        assert_int_equal(next->verdict, cases[i].verdict);
+        assert_int_equal(next->takeover, cases[i].status == IDEM_STATUS_RETRY);
+        idem_attempt_destroy(next);
+        idem_attempt_destroy(attempt);
+        finish(&f);
+    }
+}
+
+/* An owner that lost its key starts nothing: the next key is as free as before, and
+ * the record of the other owner as it was. */
+TEST(next, isGivenBackWhereTheEndIsLost)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = rerun("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct idem_attempt *owner;
+    struct idem_attempt *next = NULL;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    host_pass(&f.host, 60000);
+    owner = begin(f.store, &a, IDEM_STARTED);
+    assert_code(IDEM_ELOST, idem_next(attempt, &done, &b, &next, &why));
+    assert_null(next);
+    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+    assert_int_equal(idem_record_status(attempt->record),
+                     IDEM_STATUS_IN_PROGRESS);
+    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    next = begin(f.store, &b, IDEM_STARTED);
+    assert_false(next->takeover);
+    assert_ok(complete(owner, "the owner's"));
+    idem_attempt_destroy(next);
+    idem_attempt_destroy(owner);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A key that was completed is not touched when the end before it is lost. */
+TEST(next, leavesWhatItDidNotClaim)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = claim("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct idem_attempt *next = NULL;
+    struct fixture f;
+
+    open_virtual(&f);
+    run(f.store, &b, "b's");
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    assert_ok(complete(attempt, "another result"));
+    assert_code(IDEM_ELOST, idem_next(attempt, &done, &b, &next, &why));
+    assert_null(next);
+    assert_int_equal(shown_status(f.store, "b"), IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+static void refused(struct fixture *f, struct idem_attempt *attempt,
+                    const struct idem_outcome *outcome,
+                    const struct idem_request *request)
+{
+    struct idem_attempt *next = NULL;
+
+    memset(&why, 0, sizeof(why));
+    assert_code(IDEM_EINVALID,
+                idem_next(attempt, outcome, request, &next, &why));
+    assert_null(next);
+    assert_true(why.text[0] != '\0');
+    expect_no_record(f->store, "next");
+}
+
+/* Where one of the two is not valid, neither is done. */
+TEST(next, doesNothingWhereAnArgumentIsWrong)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_outcome in_progress = outcome_of(IDEM_STATUS_IN_PROGRESS);
+    struct idem_outcome none = {.status = (enum idem_status)0};
+    struct idem_request good = claim("next");
+    struct idem_request no_policy = good;
+    struct idem_request no_key = good;
+    struct idem_request a = claim("a");
+    struct idem_attempt *attempt;
+    struct idem_attempt *busy;
+    struct fixture f;
+
+    no_policy.on_expired_lease = IDEM_ON_EXPIRED_UNSET;
+    no_key.key = idem_str("");
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    busy = begin(f.store, &a, IDEM_BUSY);
+    refused(&f, attempt, &done, &no_policy);
+    refused(&f, attempt, &done, &no_key);
+    refused(&f, attempt, &in_progress, &good);
+    refused(&f, attempt, &none, &good);
+    refused(&f, busy, &done, &good);
+    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    assert_ok(complete(attempt, "a result"));
+    idem_attempt_destroy(busy);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* A lease that carries no work is known only by the store: the end is on record, as
+ * the attempt says, and nothing was started. */
+TEST(next, saysWhichOfTheTwoFailed)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = claim("a");
+    struct idem_request next_request = claim("next");
+    struct idem_attempt *attempt;
+    struct idem_attempt *next = NULL;
+    struct fixture f;
+
+    open_virtual(&f);
+    if (idem_store_lease_min_ms(f.store) <= IDEM_LEASE_MIN_MS) {
+        finish(&f);
+        return; /* Every valid lease is long enough here. */
+    }
+    next_request.lease_ms = IDEM_LEASE_MIN_MS;
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    assert_code(IDEM_EINVALID,
+                idem_next(attempt, &done, &next_request, &next, &why));
+    assert_non_null(strstr(why.text, "lease"));
+    assert_null(next);
+    assert_int_equal(idem_record_status(attempt->record),
+                     IDEM_STATUS_COMPLETED);
+    expect_no_record(f.store, "next");
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* The holder of a token goes on with the next key as the owner would. */
+TEST(next, goesOnByToken)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = claim("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct idem_attempt *holder;
+    struct idem_attempt *next = NULL;
+    char token[IDEM_TOKEN_MAX];
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    assert_ok(idem_attempt_token(attempt, token));
+    assert_ok(idem_attempt_from_token(f.store, token, &holder, &why));
+    assert_ok(idem_next(holder, &done, &b, &next, &why));
+    assert_int_equal(next->verdict, IDEM_STARTED);
+    assert_int_equal(holder->record->status, IDEM_STATUS_COMPLETED);
+    assert_ok(idem_attempt_token(next, token));
+    idem_attempt_destroy(holder);
+    assert_ok(idem_attempt_from_token(f.store, token, &holder, &why));
+    assert_ok(complete(holder, "by token"));
+    assert_int_equal(shown_status(f.store, "b"), IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(holder);
+    idem_attempt_destroy(next);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* It waits for another's attempt as a begin does, with its own end on record. */
+TEST(next, waitsAfterTheEnd)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = claim("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct idem_attempt *other;
+    struct idem_attempt *next = NULL;
+    struct fixture f;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    other = begin(f.store, &b, IDEM_STARTED);
+    b.wait_ms = 3000;
+    assert_ok(idem_next(attempt, &done, &b, &next, &why));
+    assert_int_equal(next->verdict, IDEM_BUSY);
+    assert_true(f.host.slept_ms >= 3000);
+    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(next);
+    idem_attempt_destroy(other);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
+/* With a thread of the store's own it is the same. */
+TEST(next, isDoneByTheThread)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request request = claim("k0");
+    struct idem_attempt *attempt;
+    struct fixture f;
+    int i;
+
+    open_real(&f);
+    finish(&f);
+    f.options.flags = IDEM_OPEN_THREAD;
+    open_again(&f);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    for (i = 1; i <= 20; i++) {
+        struct idem_attempt *next = NULL;
+        char key[16];
+
+        (void)snprintf(key, sizeof(key), "k%d", i);
+        request = claim(key);
+        assert_ok(idem_next(attempt, &done, &request, &next, &why));
+        assert_int_equal(next->verdict, IDEM_STARTED);
+        idem_attempt_destroy(attempt);
+        attempt = next;
+    }
+    idem_attempt_destroy(attempt);
+    assert_int_equal(count(f.store, NULL), 21);
+    finish(&f);
+}
+
+/* A handle that crossed a fork() touches nothing. */
+TEST(next, doesNotCrossAFork)
+{
+    struct idem_outcome done = outcome_of(IDEM_STATUS_COMPLETED);
+    struct idem_request a = claim("a");
+    struct idem_request b = claim("b");
+    struct idem_attempt *attempt;
+    struct fixture f;
+    int status;
+    pid_t pid;
+
+    open_virtual(&f);
+    attempt = begin(f.store, &a, IDEM_STARTED);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct idem_attempt *next = NULL;
+
+        _exit(idem_next(attempt, &done, &b, &next, NULL) == IDEM_EINVALID &&
+                      next == NULL
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(shown_status(f.store, "a"), IDEM_STATUS_IN_PROGRESS);
+    expect_no_record(f.store, "b");
+    assert_ok(complete(attempt, "a result"));
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
