@@ -132,7 +132,7 @@ int call_get(struct client *c, struct key *key, uint64_t *ret_fence,
 }
 
 int call_resolve(struct client *c, struct key *key, uint64_t fence,
-                 const struct idem_outcome *outcome)
+                 const struct idem_outcome *outcome, unsigned flags)
 {
     int rc;
 
@@ -141,8 +141,7 @@ int call_resolve(struct client *c, struct key *key, uint64_t fence,
              ? idem_reopen(&c->door.base, key->name->scope, key->name->key,
                            fence, idem_str("somebody"), outcome->text, NULL)
              : idem_resolve(&c->door.base, key->name->scope, key->name->key,
-                            fence, idem_str("somebody"), outcome,
-                            /* flags= */ 0, NULL);
+                            fence, idem_str("somebody"), outcome, flags, NULL);
     told_resolved(c, rc);
     return rc;
 }

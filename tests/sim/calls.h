@@ -23,7 +23,7 @@ int call_expire(struct client *c, struct held *held);
 int call_get(struct client *c, struct key *key, uint64_t *ret_fence,
              enum idem_status *ret_status);
 int call_resolve(struct client *c, struct key *key, uint64_t fence,
-                 const struct idem_outcome *outcome);
+                 const struct idem_outcome *outcome, unsigned flags);
 int call_import(struct client *c, struct key *key,
                 const struct idem_record *record);
 int call_purge(struct client *c, uint64_t max);

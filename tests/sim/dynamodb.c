@@ -276,6 +276,8 @@ static struct flight *send_copy(struct world *w, struct flight *f, enum net net)
     idem__buffer_add(&p->body, request->body.base, request->body.len);
     p->now = f->now;
     p->truth_ms = f->truth_ms;
+    p->sure_ms = f->sure_ms;
+    p->true_ms = f->true_ms;
     p->by_wall = f->by_wall;
     p->sent_at = w->now;
     p->sent_boot_ms = mono_ms(w, f);
@@ -334,6 +336,8 @@ static void note_decision(struct world *w, struct flight *f,
     if (decided || (task->extending && !f->extending)) {
         f->now = *now;
         f->truth_ms = w->now;
+        f->sure_ms = w->now;
+        f->true_ms = w->now;
         f->by_wall = by_wall;
     }
     if (task->extending && (decided || !f->extending)) {

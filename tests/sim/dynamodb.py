@@ -29,6 +29,10 @@ FAULTS_OF_OTHERS = {
     "failed commit reappeared",
     "disk full",
     "answer corrupted",
+    "booted with a clock that is days ahead",
+    "its time shown to be over, and kept",
+    "clock put right in doubt",
+    "clock never put right, and believed",
 }
 
 

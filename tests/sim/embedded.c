@@ -47,7 +47,7 @@ void embedded_open(struct world *w)
     struct idem_clock_reading reading;
     struct idem_now now;
 
-    (void)truth_ms(w);
+    truth_look(w);
     host_read(w, &w->hosts[0], &reading);
     (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &now);
 }
@@ -56,7 +56,10 @@ static void read_now(struct world *w, struct flight *f)
 {
     struct idem_clock_reading reading;
 
+    truth_look(w);
     f->truth_ms = truth_ms(w);
+    f->sure_ms = truth_sure_ms(w);
+    f->true_ms = w->now;
     host_read(w, &w->hosts[0], &reading);
     (void)idem__anchor_now(&w->anchor, &reading, w->saved_ms, &f->now);
     f->now.fence_floor = w->fence_floor;
@@ -64,13 +67,19 @@ static void read_now(struct world *w, struct flight *f)
         violate(w, "I13", "store time is %lld and was taken for %lld",
                 (long long)f->truth_ms, (long long)f->now.store_ms);
     }
+    if (f->now.store_ms - f->now.doubt_ms != f->sure_ms) {
+        violate(w, "I13",
+                "%lld of store time is sure and %lld was taken for it",
+                (long long)f->sure_ms,
+                (long long)(f->now.store_ms - f->now.doubt_ms));
+    }
 }
 
 static void decide(struct world *w, struct flight *f)
 {
     read_now(w, f);
     if (f->key == NULL) {
-        table_purge(w, f->copy, &f->now, f->truth_ms);
+        table_purge(w, f->copy, &f->now, f->sure_ms);
     } else {
         flight_mark_flipped(f);
         flight_decide(w, f, stored(f->key));

@@ -75,12 +75,27 @@ static int64_t wall_error(struct world *w)
     return rng_between(&w->rng, -most, most);
 }
 
+/* Nothing keeps the clock right, and it is ahead; or something does. */
+static void draw_doubt(struct world *w, struct host *host)
+{
+    static const int64_t most[] = {2 * HOUR_MS, 3 * (int64_t)DAY_MS,
+                                   20 * (int64_t)DAY_MS};
+    unsigned how = rng_below(&w->aside, 3);
+
+    host->unsynchronised = rng_chance(&w->aside, 600);
+    host->wall_off_ms =
+        host->unsynchronised ? rng_between(&w->aside, 0, most[how]) : 0;
+}
+
 static void strike_jump(struct world *w)
 {
     struct host *host = any_client(w)->host;
     int64_t before_ms = host->wall_off_ms;
 
     host->wall_off_ms = wall_error(w);
+    if (w->config.doubtful) {
+        draw_doubt(w, host);
+    }
     if (w->config.mode == DYNAMODB) { /* It stays what the service accepts. */
         host->wall_off_ms /= 4;
     }
@@ -100,6 +115,10 @@ static void strike_reboot(struct world *w)
     }
     host_boot(w, host,
               rng_chance(&w->rng, 500) ? host->wall_off_ms : wall_error(w));
+    if (w->config.doubtful) {
+        draw_doubt(w, host);
+        w->stats->faults[FAULT_UNSYNCHRONISED] += host->unsynchronised;
+    }
     w->stats->faults[FAULT_REBOOTED]++;
     history_reboot();
     note(w, EV_REBOOT, NULL, host->wall_off_ms, host->up_boot_ms);
@@ -188,6 +207,10 @@ void faults_strike(struct world *w)
     };
     static const unsigned weights[] = {6, 7, 4, 2, 3, 2, 2};
 
+    if (w->config.doubtful && rng_chance(&w->aside, 500)) {
+        (rng_chance(&w->aside, 500) ? strike_jump : strike_reboot)(w);
+        return;
+    }
     strikes[rng_weighted(&w->rng, weights, 7)](w);
 }
 

@@ -58,6 +58,8 @@ struct flight *flight_double(struct world *w, const struct flight *f)
     g->sent_at = w->now;
     g->now = f->now;
     g->truth_ms = f->truth_ms;
+    g->sure_ms = f->sure_ms;
+    g->true_ms = f->true_ms;
     g->by_wall = f->by_wall;
     g->saved = f->saved;
     g->before = f->before;

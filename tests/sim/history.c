@@ -81,7 +81,7 @@ void history_end(struct world *w)
     (void)fclose(body);
     fprintf(out, "history seed-%" PRIu64 " ", w->seed);
     if (w->config.mode == DYNAMODB ||
-        (w->config.mode == REMOTE && w->config.by_wall)) {
+        (w->config.mode == REMOTE && w->config.by_wall) || w->config.doubtful) {
         fprintf(out, "clock=none\n");
     } else {
         /* A remote client knows the time by what it learned; the longer ago, the

@@ -19,6 +19,7 @@ void host_boot(struct world *w, struct host *host, int64_t wall_off_ms)
     host->up_at = w->now;
     host->up_boot_ms = rng_between(&w->rng, 1000, 9000);
     host->wall_off_ms = wall_off_ms;
+    host->unsynchronised = false;
     rng_fill(&w->rng, host->boot_id, sizeof(host->boot_id));
     host->boot_id[0] |= 1; /* All zeros would mean that there is none. */
 }
@@ -43,27 +44,84 @@ void host_read(const struct world *w, const struct host *host,
     ret_reading->wall_ms = w->now + host->wall_off_ms;
     ret_reading->boot_ms = host_boot_ms(w, host);
     memcpy(ret_reading->boot_id, host->boot_id, sizeof(host->boot_id));
-    ret_reading->unsynchronised = false;
+    ret_reading->unsynchronised = host->unsynchronised;
+}
+
+/* ---- Store time, in truth ---- */
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void boot_truth(struct world *w)
+{
+    const struct host *host = &w->hosts[0];
+    struct idem__anchor *truth = &w->truth;
+    bool first = truth->store_ms == 0 && w->saved_ms == 0;
+    int64_t known_ms = later(truth->sure_ms, w->saved_ms);
+
+    truth->store_ms = later(w->now + host->wall_off_ms, known_ms);
+    truth->sure_ms =
+        host->unsynchronised && !first ? known_ms : truth->store_ms;
+    truth->boot_ms = host_boot_ms(w, host);
+    memcpy(truth->boot_id, host->boot_id, sizeof(host->boot_id));
+}
+
+static bool truth_is_of_this_boot(const struct world *w)
+{
+    return memcmp(w->truth.boot_id, w->hosts[0].boot_id,
+                  sizeof(w->truth.boot_id)) == 0;
+}
+
+void truth_look(struct world *w)
+{
+    const struct host *host = &w->hosts[0];
+    struct idem__anchor *truth = &w->truth;
+    int64_t passed_ms;
+    int64_t wall_ms;
+
+    if (!truth_is_of_this_boot(w)) {
+        boot_truth(w);
+        return;
+    }
+    passed_ms = host_boot_ms(w, host) - truth->boot_ms;
+    if (truth->sure_ms == truth->store_ms) {
+        return;
+    }
+    if (!host->unsynchronised) {
+        /* What the clock shows, between what was sure and what was shown. */
+        wall_ms = w->now + host->wall_off_ms - passed_ms;
+        if (wall_ms < truth->store_ms) {
+            truth->store_ms = later(wall_ms, truth->sure_ms);
+        }
+        truth->sure_ms = truth->store_ms;
+        w->stats->faults[FAULT_PUT_RIGHT]++;
+    } else if (passed_ms >= truth->store_ms - truth->sure_ms) {
+        truth->sure_ms = truth->store_ms;
+        w->believed = true;
+        w->stats->faults[FAULT_BELIEVED]++;
+    }
 }
 
 int64_t truth_ms(struct world *w)
 {
-    const struct host *host = &w->hosts[0];
-    struct idem__anchor *truth = &w->truth;
-
     if (w->config.mode != EMBEDDED) {
         return w->now;
     }
-    if (memcmp(truth->boot_id, host->boot_id, sizeof(host->boot_id)) != 0) {
-        int64_t start_ms = w->now + host->wall_off_ms;
-
-        start_ms = start_ms > truth->store_ms ? start_ms : truth->store_ms;
-        start_ms = start_ms > w->saved_ms ? start_ms : w->saved_ms;
-        truth->store_ms = start_ms;
-        truth->boot_ms = host_boot_ms(w, host);
-        memcpy(truth->boot_id, host->boot_id, sizeof(host->boot_id));
+    if (!truth_is_of_this_boot(w)) {
+        boot_truth(w);
     }
-    return truth->store_ms + host_boot_ms(w, host) - truth->boot_ms;
+    return w->truth.store_ms + host_boot_ms(w, &w->hosts[0]) - w->truth.boot_ms;
+}
+
+int64_t truth_sure_ms(struct world *w)
+{
+    int64_t truth = truth_ms(w);
+
+    return w->config.mode != EMBEDDED
+               ? truth
+               : truth - (w->truth.store_ms - w->truth.sure_ms);
 }
 
 /* ---- What the library calls ---- */

@@ -21,6 +21,12 @@ int64_t host_when(const struct host *host, int64_t boot_ms);
  * boot clock; computed here anew, next to the library's anchor. */
 int64_t truth_ms(struct world *w);
 
+/* As much of it as expires anything: less what is in doubt. */
+int64_t truth_sure_ms(struct world *w);
+
+/* Embedded: the library is about to look at the clock, which may end a doubt. */
+void truth_look(struct world *w);
+
 /* The hooks for a client's store. */
 struct idem_host host_hooks(struct client *client);
 

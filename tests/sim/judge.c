@@ -30,13 +30,18 @@ void expect(const struct judged *j, bool holds, const char *id,
 
 bool may_be_past(const struct judged *j, int64_t ms)
 {
-    return ms != IDEM_NEVER && j->f->truth_ms >= ms;
+    return ms != IDEM_NEVER && j->f->sure_ms >= ms;
 }
 
 bool must_be_past(const struct judged *j, int64_t ms)
 {
-    return ms != IDEM_NEVER &&
-           j->f->truth_ms - 2 * j->f->now.store_err_ms >= ms;
+    return ms != IDEM_NEVER && j->f->sure_ms - 2 * j->f->now.store_err_ms >= ms;
+}
+
+void judge_gone(const struct judged *j)
+{
+    expect(j, !j->before->exists || ledger_may_be_gone(j->w, j->f->key), "I13",
+           "a record is taken for gone too early by true time");
 }
 
 static int64_t margin_ms(const struct judged *j)

@@ -34,6 +34,9 @@ void judge_get(const struct judged *j);
 bool may_be_past(const struct judged *j, int64_t ms);
 bool must_be_past(const struct judged *j, int64_t ms);
 
+/* What was found is taken for gone: by true time, too, it may be. */
+void judge_gone(const struct judged *j);
+
 /* Likewise for the lease of the record that was found. */
 bool lease_may_be_over(const struct judged *j);
 bool lease_must_be_over(const struct judged *j);
@@ -47,10 +50,10 @@ void judge_lease(const struct judged *j, int64_t lease_ms);
 /* When work that is in progress may be forgotten: under IDEM_HOLD never. */
 void judge_open(const struct judged *j);
 
-/* Likewise when its lease was given up: it is kept from now on. */
 /* What is written is to be run again. */
 void judge_again(const struct judged *j);
 
+/* When work may be forgotten whose lease was given up: it is kept from now on. */
 void judge_given_up(const struct judged *j);
 
 /* The retention of what has ended as @status, and its content. */

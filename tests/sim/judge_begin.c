@@ -60,6 +60,9 @@ static void judge_new_life(const struct judged *j)
     bool again = b->exists && b->status == IDEM_STATUS_RELEASED;
     uint32_t before = again ? b->attempts : 0;
 
+    if (!again || (j->after != NULL && j->after->attempts == 1)) {
+        judge_gone(j);
+    }
     if (j->op->u.begin.join_fence != 0) {
         expect(j, answers(j, IDEM_RELEASED), "I25",
                "a waiter for an attempt that is gone is not told so");
@@ -232,6 +235,9 @@ static void judge_standing(const struct judged *j)
     const struct view *b = j->before;
     uint64_t asked = asked_fingerprint(j);
 
+    if (b->expires_ms <= j->f->truth_ms && b->expires_ms > j->f->sure_ms) {
+        j->w->stats->faults[FAULT_DOUBTED]++;
+    }
     if (asked != 0 && b->fingerprint != 0 && asked != b->fingerprint) {
         expect(j, answers(j, IDEM_MISMATCH), "I11",
                "another request is not answered MISMATCH");

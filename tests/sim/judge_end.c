@@ -89,12 +89,20 @@ static void judge_second_end(const struct judged *j)
     scene(j->w, SCENE_SECOND_LOST);
 }
 
+/* True if the attempt that asks had its lease when a person decided about it. */
+static bool was_overruled(const struct judged *j)
+{
+    const struct start *start = ledger_start(j->f->key, j->op->fence);
+
+    return start != NULL && start->forced;
+}
+
 void judge_end(const struct judged *j)
 {
     if (!is_own(j)) {
         expect(j, refused(j, IDEM_ELOST), stale_id(j),
                "a stale owner is not answered LOST");
-        scene(j->w, SCENE_LATE_LOST);
+        scene(j->w, was_overruled(j) ? SCENE_OVERRULED : SCENE_LATE_LOST);
     } else if (is_at_work(j->before)) {
         expect(j, written(j), "I8", "an owner cannot end its own attempt");
         if (j->after != NULL) {
@@ -177,6 +185,11 @@ void judge_expire(const struct judged *j)
 
 /* ---- A person ---- */
 
+static bool is_forced(const struct judged *j)
+{
+    return (j->op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0;
+}
+
 static bool may_be_resolved(const struct judged *j, bool for_certain)
 {
     const struct view *b = j->before;
@@ -192,6 +205,9 @@ static bool may_be_resolved(const struct judged *j, bool for_certain)
     if (b->status != IDEM_STATUS_IN_PROGRESS) {
         return false;
     }
+    if (is_forced(j) && !reopens) {
+        return true; /* Whoever is at work, a person has overruled it. */
+    }
     if (b->lease_end_ms == IDEM_NEVER) {
         return true; /* Only a person can tell that nobody is at work. */
     }
@@ -205,6 +221,10 @@ static void judge_resolved(const struct judged *j)
 
     expect(j, memcmp(a->nonce, j->op->nonce, 16) == 0, "I3",
            "after a person decided the owner can still end it");
+    if (j->before->status == IDEM_STATUS_IN_PROGRESS && !j->before->retry &&
+        j->before->lease_end_ms != IDEM_NEVER && !lease_may_be_over(j)) {
+        scene(j->w, SCENE_FORCED);
+    }
     if (j->op->u.resolve.outcome.status != IDEM_STATUS_RETRY) {
         judge_outcome(j, &j->op->u.resolve.outcome);
         scene(j->w, SCENE_RESOLVED);
@@ -231,6 +251,7 @@ void judge_resolve(const struct judged *j)
         (may_be_past(j, b->expires_ms) && j->code == IDEM_ENOTFOUND)) {
         expect(j, refused(j, IDEM_ENOTFOUND), "I13",
                "what is gone is resolved");
+        judge_gone(j);
     } else if (b->fence != j->op->fence) {
         expect(j, refused(j, IDEM_ELOST), "I22",
                "another attempt is resolved than was seen");
@@ -268,6 +289,9 @@ void judge_import(const struct judged *j)
     }
     expect(j, !b->exists || released || may_be_past(j, b->expires_ms), "I5",
            "a record is imported over one that is there");
+    if (b->exists && !released) {
+        judge_gone(j);
+    }
     if (released && !may_be_past(j, b->expires_ms) &&
         ledger_silent(j->f->key, b->fence)) {
         expect(j, a->in_doubt != 0, "I15",
@@ -289,6 +313,7 @@ void judge_get(const struct judged *j)
     expect(j, j->after == NULL, "I5", "a read changes a record");
     if (!b->exists || must_be_past(j, b->expires_ms)) {
         expect(j, j->code == IDEM_ENOTFOUND, "I13", "what is gone is shown");
+        judge_gone(j);
     } else if (!may_be_past(j, b->expires_ms)) {
         expect(j, j->code == 0, "I13", "what is there is not shown");
     }

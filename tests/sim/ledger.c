@@ -192,7 +192,7 @@ static void note_reopened(struct world *w, struct key *key, uint64_t fence)
         struct completion *each = &key->completions[i];
 
         if (each->fence == fence && !is_reopened(each)) {
-            each->reopened_ms = truth_ms(w);
+            each->reopened_ms = w->now;
         }
     }
     if (key->seen.fence == fence) {
@@ -204,12 +204,13 @@ static void note_reopened(struct world *w, struct key *key, uint64_t fence)
 }
 
 static void note_resolved(struct world *w, struct key *key,
-                          const struct view *after)
+                          const struct view *after, bool forced)
 {
     struct start *start = ledger_start(key, after->fence);
 
     if (start != NULL) {
         start->resolved = true;
+        start->forced = forced;
     }
     if (after->retry) {
         note_reopened(w, key, after->fence);
@@ -238,6 +239,35 @@ static void note_import(struct key *key, const struct view *before,
     }
 }
 
+/* What is counted from a time that is in doubt is kept as long, whatever comes of
+ * the doubt. */
+static void note_kept(struct key *key, const struct flight *f)
+{
+    int64_t expires_ms = f->next.view.expires_ms;
+
+    key->kept.from_ms = f->true_ms;
+    key->kept.until_ms = expires_ms == IDEM_NEVER
+                             ? IDEM_NEVER
+                             : f->true_ms + expires_ms - f->truth_ms;
+}
+
+/* A clock that is ahead, and that nothing ever puts right, is believed when as much
+ * time has passed as it was ahead: so half of the time has passed at least. */
+bool ledger_may_be_gone(const struct world *w, const struct key *key)
+{
+    const struct kept *kept = &key->kept;
+    int64_t passed_ms = w->now - kept->from_ms;
+    int64_t length_ms = kept->until_ms - kept->from_ms;
+
+    if (!w->config.doubtful) {
+        return true;
+    }
+    if (kept->until_ms == IDEM_NEVER) {
+        return false;
+    }
+    return passed_ms >= (w->believed ? length_ms / 2 : length_ms);
+}
+
 void ledger_write(struct world *w, const struct flight *f)
 {
     const struct view *after = &f->next.view;
@@ -254,7 +284,10 @@ void ledger_write(struct world *w, const struct flight *f)
         }
     }
     if (f->copy->verb == IDEM_OP_RESOLVE) {
-        note_resolved(w, key, after);
+        note_resolved(w, key, after,
+                      (f->copy->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0 &&
+                          f->before.status == IDEM_STATUS_IN_PROGRESS &&
+                          !f->before.retry);
     }
     if (f->copy->verb == IDEM_OP_IMPORT) {
         note_import(key, &f->before, after);
@@ -265,6 +298,7 @@ void ledger_write(struct world *w, const struct flight *f)
     if (after->fence > key->fence_max) {
         key->fence_max = after->fence;
     }
+    note_kept(key, f);
     w->checking = false;
 }
 
@@ -276,9 +310,9 @@ static bool retention_is_over(struct world *w, const struct key *key,
 {
     const struct completion *completion = ledger_completion(key, fence);
 
-    return completion != NULL &&
-           (is_reopened(completion) || (completion->expires_ms != IDEM_NEVER &&
-                                        truth_ms(w) >= completion->expires_ms));
+    return completion != NULL && (is_reopened(completion) ||
+                                  (completion->expires_ms != IDEM_NEVER &&
+                                   truth_sure_ms(w) >= completion->expires_ms));
 }
 
 void ledger_effect(struct client *c, const struct held *held,
@@ -352,7 +386,7 @@ static void check_kept(struct world *w, const struct key *key)
     const char *id = seen->acknowledged ? "I6" : "I18";
 
     if (!seen->completed || completion == NULL || is_reopened(completion) ||
-        key->imported_below || truth_ms(w) >= seen->expires_ms) {
+        key->imported_below || truth_sure_ms(w) >= seen->expires_ms) {
         return;
     }
     if (row->rev == 0 || row->view.fence < seen->fence) {

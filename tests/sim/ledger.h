@@ -7,6 +7,10 @@
 /* A write by @f is about to be stored. */
 void ledger_write(struct world *w, const struct flight *f);
 
+/* True if what is stored of @key has been kept for its retention, by true time. (Not
+ * where clocks are wrong that are said to be right.) */
+bool ledger_may_be_gone(const struct world *w, const struct key *key);
+
 /* The claim with @fence, or NULL. */
 struct start *ledger_start(struct key *key, uint64_t fence);
 

@@ -36,7 +36,7 @@ static void settle(struct client *c, struct key *key, uint64_t fence)
     int rc;
 
     outcome_make(c, IDEM_STATUS_RELEASED, &outcome);
-    rc = call_resolve(c, key, fence, &outcome.said);
+    rc = call_resolve(c, key, fence, &outcome.said, /* flags= */ 0);
     if (rc != 0) {
         violate(c->world, "I21", "what was left open cannot be resolved: %s",
                 idem_error_name(rc));

@@ -37,6 +37,8 @@ enum fate {
 static bool take_now(struct world *w, struct flight *f)
 {
     f->truth_ms = w->now;
+    f->sure_ms = w->now;
+    f->true_ms = w->now;
     f->by_wall = false;
     if (learned_now(f->client, &f->now)) {
         return true;

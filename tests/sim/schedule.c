@@ -71,6 +71,13 @@ static void choose_config(struct world *w, const struct forced *forced)
     config->steps =
         STEPS_MAX * (1 + config->rounds_each * config->clients / 10);
     work_choose(w);
+    if (rng_chance(&w->aside, 250)) {
+        config->force_permille = 500;
+    }
+    /* (Of a history only so much is known then that a long one has too many
+     * orders.) */
+    config->doubtful = config->mode == EMBEDDED && forced->rounds == 0 &&
+                       rng_chance(&w->aside, 150);
     config->result_max = RESULT_USUAL;
     if (config->mode == DYNAMODB) {
         static const unsigned ttls[] = {0, 5, 1000};

@@ -204,8 +204,30 @@ static void person(void *arg)
     rc = call_get(c, key_of(c), &fence, &status);
     rest_for(c, rc == 0 ? (int64_t)fence : 0, 500);
     if (rc == 0) {
-        (void)call_resolve(c, key_of(c), fence, &outcome);
+        (void)call_resolve(c, key_of(c), fence, &outcome, /* flags= */ 0);
     }
+}
+
+/* Decides about what the other does or did, and then begins, too. */
+static void decider(void *arg)
+{
+    struct client *c = arg;
+    const struct script *script = script_of(c);
+    struct idem_request request = request_of(c);
+    struct idem_outcome outcome = outcome_of(script->decides, "looked into it");
+    enum idem_status status;
+    uint64_t fence = 0;
+    int64_t pause_ms;
+    int rc;
+
+    rest_for(c, 0, script->looks_ms);
+    rc = call_get(c, key_of(c), &fence, &status);
+    rest(c, rc == 0 ? (int64_t)fence : 0);
+    if (rc == 0) {
+        (void)call_resolve(c, key_of(c), fence, &outcome, script->flags);
+    }
+    rest(c, 0);
+    (void)look(c, &request, &pause_ms);
 }
 
 /* Deletes what is over, and begins a new life. */
@@ -271,6 +293,35 @@ const struct script scripts[] = {
         .end = IDEM_STATUS_COMPLETED,
         .forgets = true,
         .work_ms = 500,
+    },
+    {
+        .name = "retry",
+        .roles = {worker, worker},
+        .policy = IDEM_HOLD,
+        .end = IDEM_STATUS_RETRY,
+        .work_ms = 500,
+        .says_more = true,
+    },
+    {
+        .name = "reopen",
+        .roles = {worker, decider},
+        .policy = IDEM_RERUN,
+        .end = IDEM_STATUS_COMPLETED,
+        .work_ms = 500,
+        .says_more = true,
+        .decides = IDEM_STATUS_RETRY,
+        .looks_ms = 1500,
+    },
+    {
+        .name = "force",
+        .roles = {worker, decider},
+        .policy = IDEM_HOLD,
+        .end = IDEM_STATUS_COMPLETED,
+        .work_ms = 1000,
+        .renews = true,
+        .decides = IDEM_STATUS_RELEASED,
+        .flags = IDEM_RESOLVE_FORCE,
+        .looks_ms = 500,
     },
 };
 

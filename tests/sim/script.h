@@ -14,7 +14,10 @@ struct script {
     bool forgets;         /* A result is kept no longer than a lease. */
     int64_t wait_ms;      /* Of who waits. */
     bool renews;
-    bool says_more; /* After the end it says something else. */
+    bool says_more;           /* After the end it says something else. */
+    enum idem_status decides; /* What a person says of it. */
+    unsigned flags;           /* Of that person. */
+    int64_t looks_ms;         /* When the person looks first. */
 };
 
 extern const struct script scripts[];

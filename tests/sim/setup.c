@@ -15,6 +15,7 @@ void setup_clear(struct world *w, uint64_t seed, struct stats *stats, bool live)
     memset(&w->config, 0, sizeof(w->config));
     w->seed = seed;
     w->rng.state = seed * 0x2545f4914f6cdd1dULL + 1;
+    w->aside.state = seed * 0x9fb21c651e98df25ULL + 1;
     w->stats = stats;
     w->violation.found = false;
     trace_start(&w->trace, seed, live);
@@ -47,6 +48,7 @@ static void set_up_keys(struct world *w)
         key->starts_len = 0;
         key->completions_len = 0;
         memset(&key->seen, 0, sizeof(*key) - offsetof(struct key, seen));
+        key->kept.until_ms = IDEM_NEVER;
     }
 }
 

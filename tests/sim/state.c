@@ -220,6 +220,10 @@ static void mix_op(uint64_t *hash, const struct idem_op *op)
     case IDEM_OP_PURGE:
         mix(hash, op->u.purge.max);
         break;
+    case IDEM_OP_RESOLVE:
+        mix(hash,
+            (uint64_t)op->u.resolve.outcome.status << 1 | op->u.resolve.flags);
+        break;
     default:
         break; /* A script has no two that differ in more. */
     }
@@ -305,11 +309,13 @@ static void mix_key(uint64_t *hash, const struct key *key)
         mix(hash, (uint64_t)start->chain << 4 | (uint64_t)start->told << 3 |
                       (uint64_t)start->over << 2 |
                       (uint64_t)start->resolved << 1 | start->silent);
+        mix(hash, start->forced);
     }
     for (i = 0; i < key->completions_len; i++) {
         mix(hash, key->completions[i].fence);
         mix(hash, key->completions[i].content);
         mix(hash, (uint64_t)key->completions[i].expires_ms);
+        mix(hash, (uint64_t)key->completions[i].reopened_ms);
     }
 }
 

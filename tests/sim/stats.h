@@ -35,7 +35,11 @@
     X(DISK_FULL, "disk full")                                                  \
     X(FLIPPED, "stored byte flipped")                                          \
     X(FLIPPED_ANSWER, "answer corrupted")                                      \
-    X(IDLE, "nothing for hours")
+    X(IDLE, "nothing for hours")                                               \
+    X(UNSYNCHRONISED, "booted with a clock that is days ahead")                \
+    X(DOUBTED, "its time shown to be over, and kept")                          \
+    X(PUT_RIGHT, "clock put right in doubt")                                   \
+    X(BELIEVED, "clock never put right, and believed")
 
 /* DynamoDB: what becomes of a request, and what the table does by itself. */
 #define NET_MAP(X)                                                             \
@@ -81,7 +85,9 @@
     X(RETRIED, "ended to be run again")                                        \
     X(REOPENED, "reopened by a person")                                        \
     X(RUN_AGAIN, "run again at once")                                          \
-    X(BOUNDED, "lease of a fast clock made shorter")
+    X(BOUNDED, "lease of a fast clock made shorter")                           \
+    X(FORCED, "live owner overruled by a person")                              \
+    X(OVERRULED, "overruled owner answered LOST")
 
 enum class {
 #define X(name, text) CLASS_##name,

@@ -2,6 +2,7 @@
 #include "table.h"
 
 #include "host.h"
+#include "ledger.h"
 
 #include <assert.h>
 
@@ -184,11 +185,11 @@ struct idem__table table_of(struct look *table)
 /* As SQLite's clock row: saved with a write. */
 static void written(struct world *w)
 {
-    int64_t truth = truth_ms(w);
+    int64_t sure_ms = truth_sure_ms(w);
 
     w->writes++;
-    if (truth >= w->saved_ms + SAVE_EVERY_MS) {
-        w->saved_ms = truth;
+    if (sure_ms >= w->saved_ms + SAVE_EVERY_MS) {
+        w->saved_ms = sure_ms;
     }
 }
 
@@ -214,6 +215,9 @@ void table_forget(struct world *w, struct key *key, int64_t truth)
     if (view->expires_ms == IDEM_NEVER || truth < view->expires_ms) {
         violate(w, "I23", "purge took a record %lld ms before its time",
                 (long long)(view->expires_ms - truth));
+    }
+    if (!ledger_may_be_gone(w, key)) {
+        violate(w, "I23", "purge took a record too early by true time");
     }
     if (view->fence > w->fence_floor && w->config.mode == EMBEDDED) {
         w->fence_floor = view->fence;

@@ -21,7 +21,7 @@ void call_enter(struct client *client, struct key *key, int verb)
     }
     *call = (struct call){
         .key = key,
-        .asked_ms = truth_ms(w),
+        .asked_ms = w->now,
         .boot_ms = host_boot_ms(w, client->host),
         .stalled_ms = client->stalled_ms,
     };
@@ -187,7 +187,7 @@ static void check_sight(struct client *c, const struct idem_record *r)
 static void check_none(struct client *c)
 {
     const struct sight *sight = &c->call->sight;
-    int64_t latest_ms = truth_ms(c->world) + SAVE_EVERY_MS;
+    int64_t latest_ms = truth_sure_ms(c->world) + SAVE_EVERY_MS;
 
     if (sight->completed && latest_ms < sight->expires_ms &&
         !is_put_back(c->call)) {

@@ -151,6 +151,8 @@ static void resolve(struct client *c, struct key *key, uint64_t fence)
         IDEM_STATUS_RELEASED,
         IDEM_STATUS_RETRY,
     };
+    bool force = rng_chance(&c->world->aside, c->world->config.force_permille);
+    unsigned flags = force ? IDEM_RESOLVE_FORCE : 0;
     struct outcome outcome;
 
     outcome_make(c, ends[rng_below(&c->world->rng, 4)], &outcome);
@@ -158,7 +160,7 @@ static void resolve(struct client *c, struct key *key, uint64_t fence)
     if (rng_chance(&c->world->rng, 100)) {
         fence--;
     }
-    (void)call_resolve(c, key, fence, &outcome.said);
+    (void)call_resolve(c, key, fence, &outcome.said, flags);
 }
 
 static void not_started(struct client *c, struct key *key,

@@ -123,6 +123,7 @@ struct start {
     bool told;
     bool over;      /* Somebody has said how it ended. */
     bool resolved;  /* A person has. */
+    bool forced;    /* While its lease ran. */
     bool silent;    /* One before it stopped without a word. */
     unsigned chain; /* The same for an attempt and those that took it over. */
 };
@@ -131,7 +132,7 @@ struct completion {
     uint64_t fence;
     uint64_t content;
     int64_t expires_ms;
-    int64_t reopened_ms; /* Store time, in truth; IDEM_NEVER: it was not. */
+    int64_t reopened_ms; /* True time; IDEM_NEVER: it was not. */
 };
 
 /* The newest that any client was shown of a key, or had acknowledged. */
@@ -140,6 +141,12 @@ struct sight {
     bool completed;
     bool acknowledged;
     int64_t expires_ms;
+};
+
+/* For how long what is stored is to be kept, as its writer was promised. */
+struct kept {
+    int64_t from_ms; /* True times. */
+    int64_t until_ms;
 };
 
 struct key {
@@ -158,6 +165,7 @@ struct key {
     struct completion completions[STARTS_MAX];
     unsigned completions_len;
     struct sight seen;
+    struct kept kept;
     /* The ledger of effects: the last one that began. */
     uint64_t effect_fence;
     bool effect_held;    /* Under IDEM_HOLD. */
@@ -172,6 +180,7 @@ struct host {
     int64_t up_boot_ms; /* What the boot clock showed then. */
     int64_t drift_ppm;
     int64_t wall_off_ms;
+    bool unsynchronised; /* Nothing is known to keep the wall clock right. */
     uint8_t boot_id[16];
 };
 
@@ -192,7 +201,7 @@ struct call {
     bool nothing_done; /* Its caller was told so. */
     bool applied;      /* Something was written for it. */
     bool answer_flipped;
-    int64_t asked_ms; /* Store time, in truth. */
+    int64_t asked_ms; /* True time. */
     int64_t boot_ms;  /* Of the caller's host. */
     int64_t stalled_ms;
     int64_t op_since; /* True time; 0: no op is under way. */
@@ -289,7 +298,9 @@ struct flight {
 
     /* What was decided, and by what time. */
     struct idem_now now;
-    int64_t truth_ms;  /* Store time, in truth, when now was taken. */
+    int64_t truth_ms;  /* Store time, in truth, when now was taken; */
+    int64_t sure_ms;   /* as much of it as expires anything; */
+    int64_t true_ms;   /* and true time. */
     bool saved;        /* A write was decided: next. */
     bool flipped;      /* The head that was found is damaged. */
     bool body_flipped; /* Its result is. */
@@ -367,6 +378,10 @@ struct config {
     int64_t lease_max_ms;
     unsigned forever_permille; /* Leases without an end. */
     unsigned token_permille;   /* Owners that pass their token on. */
+    unsigned force_permille;   /* Decisions of a person that are forced. */
+    /* Embedded: the wall clock is right while it is synchronised, and in other
+     * boots days ahead. */
+    bool doubtful;
 };
 
 /* Priority class (order.h). */
@@ -403,6 +418,8 @@ struct script;
 struct world {
     uint64_t seed;
     struct rng rng;
+    struct rng aside; /* For what few schedules have: the others stay as they
+                         were before there was such a thing. */
     struct config config;
     struct stats *stats;
     struct trace trace;
@@ -432,6 +449,7 @@ struct world {
     struct idem__anchor anchor; /* Embedded: the store's. */
     struct idem__anchor truth;  /* Embedded: the checker's own. */
     int64_t saved_ms; /* Embedded: what the store knows of its time. */
+    bool believed; /* A doubt was outlasted: a clock that was ahead counts. */
     unsigned chains;
     struct order order;
     struct swizzle swizzle;
