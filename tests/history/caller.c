@@ -146,14 +146,20 @@ static void resolve(struct caller *c, const struct caller_key *key,
 {
     static const enum idem_status ends[] = {IDEM_STATUS_COMPLETED,
                                             IDEM_STATUS_RELEASED,
-                                            IDEM_STATUS_RELEASED};
+                                            IDEM_STATUS_RELEASED,
+                                            IDEM_STATUS_RETRY};
     char bytes[RESULT_LEN];
-    struct idem_outcome outcome = choose_outcome(c, ends[below(c, 3)], bytes);
+    struct idem_outcome outcome = choose_outcome(c, ends[below(c, 4)], bytes);
     const char *who = below(c, 2) == 0 ? "ann" : "bob";
+    bool reopens = outcome.status == IDEM_STATUS_RETRY;
+    bool force = !reopens && below(c, 4) == 0;
     struct call_id id =
-        write_resolve(&c->writer, key->name, fence, who, &outcome);
-    int rc = idem_resolve(c->store, idem_str(""), idem_str(key->name), fence,
-                          idem_str(who), &outcome, /* flags= */ 0, NULL);
+        write_resolve(&c->writer, key->name, fence, who, &outcome, force);
+    int rc = reopens ? idem_reopen(c->store, idem_str(""), idem_str(key->name),
+                                   fence, idem_str(who), outcome.text, NULL)
+                     : idem_resolve(c->store, idem_str(""), idem_str(key->name),
+                                    fence, idem_str(who), &outcome,
+                                    force ? IDEM_RESOLVE_FORCE : 0, NULL);
 
     write_answer(&c->writer, id, rc, NULL, NULL);
 }

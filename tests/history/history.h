@@ -30,12 +30,12 @@
  *     complete  nonce=WORD fence=N                    OK LOST
  *     fail        content=WORD text=WORD
  *     release   nonce=WORD fence=N                    OK LOST
- *     unknown
+ *     unknown retry
  *     renew     nonce=WORD fence=N lease=MS|never     OK LOST
  *     expire    nonce=WORD fence=N                    OK LOST
  *     get                                             OK NOTFOUND
  *     resolve   fence=N as=STATUS who=WORD            OK LOST NOTFOUND INVALID
- *                 content=WORD text=WORD
+ *                 content=WORD text=WORD force=1
  *     import    fence=N as=STATUS nonce=WORD          OK
  *                 attempts=N policy= retention=
  *                 content= text= print= expires=TIME
@@ -55,6 +55,7 @@
  *   once more is a call of its own without an answer, with the same nonce.
  * - wait=1: it waits for another's attempt, as idem_begin() does; run=1: and then
  *   starts the work itself. join= is the fence that it saw first, where known.
+ * - as=retry: the person reopens it. force=1: a live owner is overruled.
  */
 #ifndef HISTORY_HISTORY_H
 #define HISTORY_HISTORY_H
@@ -66,7 +67,7 @@
 
 enum verb {
     VERB_BEGIN,
-    VERB_END, /* complete, fail, release, unknown: op.as. */
+    VERB_END, /* complete, fail, release, unknown, retry: op.as. */
     VERB_RENEW,
     VERB_EXPIRE,
     VERB_GET,
@@ -116,6 +117,7 @@ struct op {
     int64_t lease, retention, expect, expires;
     int64_t fence, join, cap, attempts;
     int64_t wait, run;
+    int64_t force;
     int64_t boot; /* 0: not known. */
     struct shown shown;
 };

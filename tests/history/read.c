@@ -113,6 +113,7 @@ static const struct field call_fields[] = {
     {"expect", FIELD_MS, IN_OP(expect)},
     {"expires", FIELD_MS, IN_OP(expires)},
     {"fence", FIELD_NUMBER, IN_OP(fence)},
+    {"force", FIELD_NUMBER, IN_OP(force)},
     {"join", FIELD_NUMBER, IN_OP(join)},
     {"lease", FIELD_MS, IN_OP(lease)},
     {"nonce", FIELD_WORD, IN_OP(nonce)},

@@ -326,7 +326,8 @@ static bool may_resolve(const struct step *step)
     return s->status == IDEM_STATUS_FAILED ||
            s->status == IDEM_STATUS_UNKNOWN || s->status == IDEM_STATUS_RETRY ||
            (s->status == IDEM_STATUS_IN_PROGRESS &&
-            ((step->guess & OVER) != 0 || s->lease_end[0] == IDEM_NEVER));
+            ((step->guess & OVER) != 0 || s->lease_end[0] == IDEM_NEVER ||
+             (step->op->force != 0 && step->op->as != IDEM_STATUS_RETRY)));
 }
 
 static void resolve(struct step *step)

@@ -82,6 +82,12 @@ MUTANTS = {
     20: "a second completion replaces the first",
     24: "nothing was done, says who cannot know",
     61: "what was given up is forgotten early",
+    86: "a release forgets what may have happened",
+    89: "a retry is a release",
+    91: "what was reopened is begun as if nothing had happened",
+    92: "a live owner is overruled without force",
+    96: "what was retried is renewed",
+    101: "a live owner is overruled, and ends its attempt",
 }
 
 

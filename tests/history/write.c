@@ -211,7 +211,7 @@ struct call_id write_get(struct writer *writer, const char *key)
 
 struct call_id write_resolve(struct writer *writer, const char *key,
                              uint64_t fence, const char *who,
-                             const struct idem_outcome *outcome)
+                             const struct idem_outcome *outcome, bool force)
 {
     struct call_id id = start(writer, key, "resolve");
 
@@ -219,6 +219,9 @@ struct call_id write_resolve(struct writer *writer, const char *key,
         idem_status_name(outcome->status), who);
     add_content(writer, &outcome->result);
     add_word(writer, "text", outcome->text);
+    if (force) {
+        add(writer, " force=1");
+    }
     return finish(writer, id);
 }
 

@@ -42,7 +42,7 @@ struct call_id write_expire(struct writer *writer, const char *key,
 struct call_id write_get(struct writer *writer, const char *key);
 struct call_id write_resolve(struct writer *writer, const char *key,
                              uint64_t fence, const char *who,
-                             const struct idem_outcome *outcome);
+                             const struct idem_outcome *outcome, bool force);
 struct call_id write_purge(struct writer *writer);
 
 /* The call was answered @code; if that is 0, @attempt is what a begin gave, and

@@ -208,6 +208,9 @@ static void ask_resolve(struct line *line, const struct idem_op *op)
     add_content(line, &outcome->result);
     add_text(line, "text", outcome->text);
     add_text(line, "who", op->u.resolve.who);
+    if ((op->u.resolve.flags & IDEM_RESOLVE_FORCE) != 0) {
+        add(line, " force=1");
+    }
     add_nonce(line, op->nonce);
 }
 
