@@ -75,7 +75,7 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
          .target = &(c)->on_expired_lease,                                     \
          .arg = "POLICY",                                                      \
          .choices = cli_on_expired_lease,                                      \
-         .help = "hold (a person must look) or rerun"},                        \
+         .help = "hold (the default: a person must look), rerun"},             \
         {.name = "max-attempts",                                               \
          .kind = CLI_COUNT,                                                    \
          .target = &(c)->attempts_max,                                         \
@@ -86,7 +86,7 @@ extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
          .kind = CLI_TEXT,                                                     \
          .target = &(c)->fingerprint,                                          \
          .arg = "WHAT",                                                        \
-         .help = "what to compare: auto, none, TEXT or @FILE"},                \
+         .help = "what must be the same: auto, none, TEXT, @FILE"},            \
         {.name = "input",                                                      \
          .kind = CLI_TEXT,                                                     \
          .target = &(c)->input,                                                \

@@ -302,7 +302,7 @@ static struct cli_option options[] = {
     {.name = "dir",
      .kind = CLI_TEXT,
      .target = &args.directory,
-     .arg = "FILE",
+     .arg = "DIR",
      .help = "the journal (default: $IDEM_JOURNAL_DIR)"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,

@@ -399,7 +399,8 @@ static const char *const what[] = {
 const struct cli_command cli_store = {
     .name = "store",
     .summary = "make the store, look at it, and care for it",
-    .usage = "idem store [OPTION...] WHAT",
+    .usage = "idem store [OPTION...] create|check|info|copy|template\n"
+             "       idem store [OPTION...] upgrade|mark-restored|set-clock",
     .examples = examples,
     .options = options,
     .run = run,

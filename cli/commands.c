@@ -2,13 +2,14 @@
 #include "cli.h"
 #include "help.h"
 
+/* In the order of the overview's groups. */
 const struct cli_command *const cli_commands[] = {
-    &cli_run,     &cli_begin,   &cli_complete,   &cli_fail,  &cli_release,
-    &cli_retry,   &cli_unknown, &cli_renew,      &cli_show,  &cli_list,
-    &cli_resolve, &cli_reopen,  &cli_stats,      &cli_watch, &cli_doctor,
-    &cli_top,     &cli_ui,      &cli_reconcile,  &cli_store, &cli_export,
-    &cli_import,  &cli_purge,   &cli_limit,      &cli_key,   &cli_gateway,
-    &cli_lambda,  &cli_consume, &cli_completion, NULL,
+    &cli_run,     &cli_consume,   &cli_gateway,    &cli_lambda,  &cli_limit,
+    &cli_begin,   &cli_complete,  &cli_fail,       &cli_release, &cli_retry,
+    &cli_unknown, &cli_renew,     &cli_show,       &cli_list,    &cli_top,
+    &cli_ui,      &cli_stats,     &cli_watch,      &cli_doctor,  &cli_resolve,
+    &cli_reopen,  &cli_reconcile, &cli_store,      &cli_export,  &cli_import,
+    &cli_purge,   &cli_key,       &cli_completion, NULL,
 };
 
 const struct cli_command *cli_command_find(const char *name)

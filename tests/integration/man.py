@@ -151,8 +151,9 @@ def help_of(*words):
 
 def commands():
     """Return the commands that `idem help` lists, but itself."""
-    part = help_of("help").split("Commands:\n")[1].split("\n\n")[0]
-    return set(re.findall(r"^  ([\w-]+) ", part, re.M)) - {"help"}
+    groups = re.findall(r"^[A-Z].*:\n((?:  .+\n)+)", help_of("help"), re.M)
+    assert len(groups) > 3, groups
+    return set(re.findall(r"^  ([\w-]+) ", "".join(groups), re.M)) - {"help"}
 
 
 def options_in_help(text):

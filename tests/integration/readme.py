@@ -1,7 +1,8 @@
 """The README and the docs: what they show works, and their links lead somewhere.
 
 A block of console is a session; see tests/lib/session.py. A comment "test"
-holds lines before those of the next session. A comment "test: compile (PARAMS)"
+holds lines before those of the next session; "test: typed" before a block of sh
+says that its lines are typed before it. A comment "test: compile (PARAMS)"
 makes the next block the body of a function, which must compile. The blocks of a
 document share a directory, and run in their order.
 """
@@ -24,10 +25,15 @@ def read(name):
 
 def blocks_of(text):
     """Return [kind, argument, lines] of the tested blocks of a document."""
-    found, before, params = [], [], None
-    part = r"<!-- test(?:: compile (\(.*?\)) -->|\n(.*?)-->)|^```(\w+)\n(.*?)^```$"
+    found, before, params, typed = [], [], None, False
+    part = r"<!-- test(?:: compile (\(.*?\)) -->|: typed -->|\n(.*?)-->)|^```(\w+)\n(.*?)^```$"
     for match in re.finditer(part, text, re.M | re.S):
-        if match[1]:
+        if "test: typed" in match[0]:
+            typed = True
+        elif match[3] == "sh" and typed:
+            before += ["+ " + line for line in match[4].splitlines()]
+            typed = False
+        elif match[1]:
             params = match[1]
         elif match[2]:
             before = match[2].splitlines()
