@@ -2,6 +2,7 @@
 #include "alert.h"
 
 #include "hook.h"
+#include "log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -168,6 +169,93 @@ bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind)
     return true;
 }
 
+/* ---- Words ---- */
+
+static void print_wrong(FILE *f, const struct cli_open *open,
+                        enum cli_alert_kind kind)
+{
+    switch (kind) {
+    case CLI_ALERT_OVERDUE:
+        (void)fputs(" should have ended by now", f);
+        break;
+    case CLI_ALERT_FAILED:
+        (void)fputs(" failed and waits for a person", f);
+        break;
+    case CLI_ALERT_UNKNOWN:
+        (void)fputs(" may have happened, and nobody knows", f);
+        break;
+    case CLI_ALERT_UNREADABLE:
+        (void)fputs(" cannot be trusted: its record is damaged", f);
+        break;
+    case CLI_ALERT_OUTCOME:
+        if (open->exit_status >= 0) {
+            (void)fprintf(f, " ended with exit status %d", open->exit_status);
+        } else {
+            (void)fprintf(f, " was answered with HTTP status %d",
+                          open->http_status);
+        }
+        break;
+    case CLI_ALERT_IN_PROGRESS:
+    case CLI_ALERT_KINDS:
+        break;
+    }
+}
+
+/* The command that shows more; with the key in the form that holds on one line, and
+ * through an echo. */
+static void print_show(FILE *f, const struct idem_record *record,
+                       const char *store_url)
+{
+    char *key = NULL;
+    size_t len;
+    FILE *text = open_memstream(&key, &len);
+
+    if (text == NULL) {
+        return;
+    }
+    cli_print_key(text, record->key);
+    if (fclose(text) == 0) {
+        (void)fputs("; see: idem show", f);
+        if (store_url != NULL) {
+            (void)fputs(" --store=", f);
+            cli_print_quoted(f, idem_str(store_url));
+        }
+        if (record->scope.len > 0) {
+            (void)fputs(" --scope=", f);
+            cli_print_quoted(f, record->scope);
+        }
+        (void)fputc(' ', f);
+        cli_print_quoted(f, idem_bytes(key, len));
+    }
+    free(key);
+}
+
+char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
+                     const char *store_url)
+{
+    char id[2 * IDEM_ID_LEN + 1];
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        return NULL;
+    }
+    if (!cli_log_shows_keys()) {
+        cli_hex(idem_bytes(open->record.id, IDEM_ID_LEN), id);
+        (void)fprintf(f, "the record %s", id);
+    } else {
+        (void)fputc('"', f);
+        cli_print_escaped(f, open->record.key);
+        (void)fputc('"', f);
+    }
+    print_wrong(f, open, kind);
+    if (cli_log_shows_keys()) {
+        print_show(f, &open->record, store_url);
+    }
+    return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
 /* ---- Raising ---- */
 
 void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
@@ -224,8 +312,8 @@ enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
         return CLI_RAISED_FAILED;
     }
     if (attempt->verdict == IDEM_STARTED) {
-        raised =
-            finish(attempt, cli_hook(raise->command, line, raise->timeout_ms));
+        raised = finish(attempt, cli_hook(raise->command, line, raise->text,
+                                          raise->timeout_ms));
     } else if (attempt->verdict == IDEM_BUSY) {
         raised = CLI_RAISED_BUSY;
     }

@@ -71,6 +71,7 @@ extern const char *const cli_raised_names[]; /* "now" ... */
 struct cli_raise {
     struct idem_store *store;
     const char *command;
+    const char *text;   /* What it is about, for people; may be NULL. */
     int64_t timeout_ms; /* Of the command. */
     int64_t again_ms;   /* When an alert that still stands is raised again. */
 };
@@ -79,6 +80,12 @@ struct cli_raise {
  * key, and @line is what the hook is told. Says what went wrong. */
 enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
                                 const struct cli_json *line);
+
+/* What is wrong with a record, in a sentence for people, and the command that shows
+ * more. Where keys are not logged the id stands for the key. The caller frees it;
+ * NULL: no memory. */
+char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
+                     const char *store_url);
 
 /* The name of an alert about a record: its id, the fence, the kind. */
 #define CLI_ALERT_NAME_MAX 128

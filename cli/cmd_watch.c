@@ -69,11 +69,11 @@ static bool is_in(const struct cli_look *look, const struct cli_open *open)
 }
 
 /* Raises it where there is a hook, and prints it where it is news. */
-static void tell(struct watch *watch, const char *name, struct cli_json *line,
-                 bool is_new)
+static void tell(struct watch *watch, const char *name, const char *text,
+                 struct cli_json *line, bool is_new)
 {
-    struct cli_raise raise = {watch->store, args.hook, args.hook_timeout_ms,
-                              args.again_ms};
+    struct cli_raise raise = {watch->store, args.hook, text,
+                              args.hook_timeout_ms, args.again_ms};
     enum cli_raised raised = CLI_RAISED_BEFORE;
 
     if (args.hook != NULL) {
@@ -93,6 +93,7 @@ static void tell_record(struct watch *watch, const struct cli_open *open)
     enum cli_level level;
     char name[CLI_ALERT_NAME_MAX];
     struct cli_json line;
+    char *text;
 
     if (!cli_alert_of(open, &kind)) {
         return;
@@ -113,7 +114,9 @@ static void tell_record(struct watch *watch, const struct cli_open *open)
         cli_json_count(&line, "http_status", (uint64_t)open->http_status);
     }
     cli_alert_name(&open->record, kind, name);
-    tell(watch, name, &line, !is_in(&watch->last, open));
+    text = cli_alert_text(open, kind, args.store);
+    tell(watch, name, text, &line, !is_in(&watch->last, open));
+    free(text);
 }
 
 /* About no record: raised once an hour for as long as it lasts. */
@@ -123,6 +126,7 @@ static void tell_many(struct watch *watch)
         cli_alert_level(&watch->limits, &watch->look, CLI_ALERT_IN_PROGRESS);
     char name[CLI_ALERT_NAME_MAX];
     struct cli_json line;
+    char text[64];
 
     if (level != CLI_LEVEL_OK) {
         cli_log_begin(&line, cli_levels[level], "in_progress");
@@ -130,7 +134,10 @@ static void tell_many(struct watch *watch)
         (void)snprintf(name, sizeof(name), "in_progress/%s/%lld",
                        cli_levels[level],
                        (long long)(watch->look.now_ms / 3600000));
-        tell(watch, name, &line, !watch->many);
+        (void)snprintf(text, sizeof(text),
+                       "%llu are in progress, more than the limit",
+                       (unsigned long long)watch->look.in_progress);
+        tell(watch, name, text, &line, !watch->many);
     }
     watch->many = level != CLI_LEVEL_OK;
 }
@@ -157,7 +164,9 @@ static void tell_clock(struct watch *watch, bool jumped)
         cli_json_ms(&line, "doubt_ms", watch->doubt_ms);
         (void)snprintf(name, sizeof(name), "clock/%lld",
                        (long long)watch->jump_ms);
-        tell(watch, name, &line, !watch->jumped);
+        tell(watch, name,
+             "the store's time jumped at this boot; see: idem doctor", &line,
+             !watch->jumped);
     }
     watch->jumped = jumped;
 }
@@ -418,7 +427,7 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.hook,
      .arg = "COMMAND",
-     .help = "run it once for each alert, which is JSON on its stdin"},
+     .help = "run it once for each alert: IDEM_ALERT, and JSON on its stdin"},
     {.name = "hook-timeout",
      .kind = CLI_DURATION,
      .target = &args.hook_timeout_ms,
@@ -463,7 +472,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem watch --once                 # for Nagios, Icinga, cron",
-    "idem watch --every 5m --hook 'mail -s idem ops@example.com'",
+    "idem watch --every 5m --hook 'mail -s \"$IDEM_ALERT\" ops@example.com'",
     "idem watch --once --critical in_progress=500,overdue=3",
     "idem watch --once --since 8h      # the jobs that failed last night",
     NULL,

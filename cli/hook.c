@@ -43,17 +43,56 @@ static int text_file(const struct cli_json *json)
     return fd;
 }
 
-static int start(const char *command, int input, pid_t *ret_pid)
+/* Our environment with IDEM_ALERT=@text, which the caller frees with its first
+ * member; NULL: no memory. */
+static char **environment(const char *text)
+{
+    size_t len = 0;
+    size_t n = 1;
+    char **env;
+    size_t i;
+
+    while (environ[len] != NULL) {
+        len++;
+    }
+    env = calloc(len + 2, sizeof(*env));
+    if (env == NULL ||
+        asprintf(&env[0], "IDEM_ALERT=%s", text != NULL ? text : "") < 0) {
+        free(env);
+        return NULL;
+    }
+    for (i = 0; i < len; i++) {
+        if (strncmp(environ[i], "IDEM_ALERT=", strlen("IDEM_ALERT=")) != 0) {
+            env[n++] = environ[i];
+        }
+    }
+    return env;
+}
+
+static void free_environment(char **env)
+{
+    if (env != NULL) {
+        free(env[0]);
+        free(env);
+    }
+}
+
+static int start(const char *command, const char *text, int input,
+                 pid_t *ret_pid)
 {
     char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
     sigset_t usual;
     sigset_t none;
+    char **env;
     int rc;
 
     argv[2] = strdup(command);
-    if (argv[2] == NULL) {
+    env = environment(text);
+    if (argv[2] == NULL || env == NULL) {
+        free(argv[2]);
+        free_environment(env);
         return ENOMEM;
     }
     (void)sigemptyset(&none);
@@ -68,10 +107,11 @@ static int start(const char *command, int input, pid_t *ret_pid)
     (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
                                            STDOUT_FILENO);
-    rc = posix_spawn(ret_pid, "/bin/sh", &actions, &attr, argv, environ);
+    rc = posix_spawn(ret_pid, "/bin/sh", &actions, &attr, argv, env);
     (void)posix_spawn_file_actions_destroy(&actions);
     (void)posix_spawnattr_destroy(&attr);
     free(argv[2]);
+    free_environment(env);
     return rc;
 }
 
@@ -98,7 +138,7 @@ static int await(pid_t pid, int64_t timeout_ms)
                                         : 128 + WTERMSIG(how);
 }
 
-int cli_hook(const char *command, const struct cli_json *json,
+int cli_hook(const char *command, const struct cli_json *json, const char *text,
              int64_t timeout_ms)
 {
     int input = text_file(json);
@@ -109,7 +149,7 @@ int cli_hook(const char *command, const struct cli_json *json,
         cli_say("cannot tell the hook: %s", strerror(errno));
         return NOT_STARTED;
     }
-    rc = start(command, input, &pid);
+    rc = start(command, text, input, &pid);
     (void)close(input);
     if (rc != 0) {
         cli_say("cannot start the hook: %s", strerror(rc));

@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import time
@@ -173,6 +174,27 @@ def a_hook_that_fails_is_run_again():
 
 
 @test
+def a_hook_has_a_sentence_for_people():
+    """IDEM_ALERT says what is wrong, and its command shows more."""
+    store = Store()
+    hook = 'echo "$IDEM_ALERT" >>said'
+    begin(store, "late one", "--scope", "eu", "--expect", "1ms", "--lease", "1h")
+    equal(store("run", "-k", "bad", "--", "sh", "-c", "kill -9 $$").status, 137)
+    equal(store("run", "-k", "worse\nX", "--", "sh", "-c", "exit 3").status, 3)
+    time.sleep(0.05)
+    equal(watch(store, "--hook", hook, "--warn", "in_progress=0").status, 2)
+    with open("said", encoding="utf-8") as f:
+        said = sorted(f.read().splitlines())
+    equal(said, ['"bad" may have happened, and nobody knows; see: idem show bad',
+                 '"late one" should have ended by now; see: idem show --scope=eu \'late one\'',
+                 '"worse\\x0aX" ended with exit status 3; see: idem show ' + "'escaped:worse\\x0aX'",
+                 "1 are in progress, more than the limit"])
+    for line in said[:3]:
+        equal(store(*shlex.split(line.partition("see: idem ")[2])).status, 0)
+
+
+
+@test
 def levels_follow_the_limits():
     """--warn and --critical say from which number on an alert is one, for each kind."""
     store = Store()
@@ -318,7 +340,7 @@ def keys_are_hashed_on_request():
     begin(store, "secret-key", "--scope", "secret-tenant", "--expect", "1ms", "--lease", "1h")
     time.sleep(0.05)
     env = {"IDEM_LOG_KEYS": "hashed"}
-    done = watch(store, "--json", "--hook", HOOK, env=env)
+    done = watch(store, "--json", "--hook", HOOK + '; echo "$IDEM_ALERT" >>alerts', env=env)
     equal(done.status, 2)
     with open("alerts", "rb") as f:
         told = done.stdout + f.read()
