@@ -21,8 +21,12 @@
  * the limit in one window, and refuse nothing that there is room for. Every error
  * of kind RETRY is safe to ask again: the request counts once.
  *
- * A limit is its name, its subject, max and per_ms together: with another max or
- * another length it is another limit, which counts from nothing.
+ * A limit is its name, its subject and per_ms together: with another length it is
+ * another limit, which counts from nothing. max may be changed at any time, also in
+ * mid-window: what was counted stays counted. A smaller one refuses until there is
+ * room below it, a larger one admits the difference; what was decided before is
+ * answered as it was. (In a DynamoDB table a max of up to 256 and a greater one are
+ * stored apart: a change from the one to the other counts from nothing.)
  *
  * What was decided is remembered until late_ms after the end of the window, and
  * deleted soon after that, by the calls that come later. A request whose window

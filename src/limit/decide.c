@@ -20,13 +20,11 @@ static void repeat(struct idem__limit_decision *decision, int64_t entry)
     decision->limited.remaining = (uint64_t)(entry >= 0 ? entry : -entry);
 }
 
-static bool is_sound(const struct idem_limit_request *limit,
-                     const struct idem__limit_state *found)
+static bool is_sound(const struct idem__limit_state *found)
 {
-    const int64_t max = (int64_t)limit->max;
-
-    return (!found->has_window || found->left <= limit->max) &&
-           (!found->has_entry || (found->entry < max && found->entry > -max));
+    return (!found->has_window || found->used <= IDEM_LIMIT_MAX) &&
+           (!found->has_entry ||
+            (found->entry < IDEM_LIMIT_MAX && found->entry > -IDEM_LIMIT_MAX));
 }
 
 void idem__limit_decide(const struct idem_limit_request *limit,
@@ -35,14 +33,15 @@ void idem__limit_decide(const struct idem_limit_request *limit,
                         struct idem__limit_decision *ret_decision)
 {
     struct idem__limit_decision *decision = ret_decision;
-    uint64_t left = found->has_window ? found->left : limit->max;
+    uint64_t used = found->has_window ? found->used : 0;
+    uint64_t left = used < limit->max ? limit->max - used : 0;
     struct idem_error error;
     int rc;
 
     memset(decision, 0, sizeof(*decision));
     idem__limit_window(limit->at_ms, limit->per_ms, &decision->limited.start_ms,
                        &decision->limited.end_ms);
-    if (!is_sound(limit, found)) {
+    if (!is_sound(found)) {
         refuse(decision, IDEM_ECORRUPT,
                "what was counted in this window cannot be trusted");
         return;
@@ -59,16 +58,17 @@ void idem__limit_decide(const struct idem_limit_request *limit,
     decision->limited.admitted = limit->cost <= left;
     if (decision->limited.admitted) {
         decision->remember = true;
-        decision->left = left - limit->cost;
-        decision->entry = (int64_t)decision->left;
+        decision->used = used + limit->cost;
+        decision->limited.remaining = left - limit->cost;
+        decision->entry = (int64_t)decision->limited.remaining;
         decision->refusals = found->refusals;
     } else {
         decision->remember = left > 0 && found->refusals < IDEM_LIMIT_REFUSALS;
-        decision->left = left;
+        decision->used = used;
+        decision->limited.remaining = left;
         decision->entry = -(int64_t)left;
         decision->refusals = found->refusals + 1;
     }
-    decision->limited.remaining = decision->left;
     decision->expires_ms = idem__limit_expires(limit);
 }
 

@@ -99,7 +99,7 @@ int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
                     uint8_t ret_request[IDEM_ID_LEN])
 {
-    uint8_t numbers[5 * 8 + 1];
+    uint8_t numbers[4 * 8 + 1];
     struct idem_slice window[] = {
         idem_str("idem-limit1"),
         {numbers, sizeof(numbers)},
@@ -118,10 +118,9 @@ int idem__limit_ids(const struct idem_limit_request *limit,
     idem__limit_window(limit->at_ms, limit->per_ms, &start_ms, &end_ms);
     idem__put_u64(numbers, limit->name.len);
     idem__put_u64(numbers + 8, limit->subject.len);
-    idem__put_u64(numbers + 16, limit->max);
-    idem__put_u64(numbers + 24, (uint64_t)limit->per_ms);
-    idem__put_u64(numbers + 32, (uint64_t)start_ms);
-    numbers[40] = (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
+    idem__put_u64(numbers + 16, (uint64_t)limit->per_ms);
+    idem__put_u64(numbers + 24, (uint64_t)start_ms);
+    numbers[32] = (limit->flags & IDEM_LIMIT_APPROXIMATE) != 0;
     rc = idem__sha256(window, 4, ret_window);
     return rc != 0 ? rc : idem__sha256(request, 3, ret_request);
 }

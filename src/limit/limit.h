@@ -19,7 +19,8 @@ void idem__limit_window(int64_t at_ms, int64_t per_ms, int64_t *ret_start_ms,
 /* When the state of @limit's window may be deleted. */
 int64_t idem__limit_expires(const struct idem_limit_request *limit);
 
-/* The identities of @limit's window and, within it, of the request. 0 or
+/* The identities of @limit's window and, within it, of the request: whoever
+ * changes max finds the same window, and what was counted in it. 0 or
  * IDEM_ENOMEM. */
 int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
@@ -30,7 +31,7 @@ int idem__limit_ids(const struct idem_limit_request *limit,
 /* What was found of a window. Zeroed: nothing. */
 struct idem__limit_state {
     bool has_window;
-    uint64_t left;
+    uint64_t used;     /* May be more than max, where that was larger before. */
     uint64_t refusals; /* Remembered ones. */
     bool has_entry;
     int64_t entry; /* Of the request; see below. */
@@ -38,16 +39,17 @@ struct idem__limit_state {
 
 /* What is remembered of a request is one number: the remaining count if it was
  * admitted, and the negative of it if it was refused. With nothing left nothing
- * is remembered of a refusal: it would be refused again. */
+ * is remembered of a refusal: it would be refused again, or admitted once max is
+ * larger. */
 
 struct idem__limit_decision {
     int code; /* 0, or an enum idem_code with @text. */
     char text[200];
     struct idem_limited limited;
-    bool remember; /* Write entry, left and refusals, and expires_ms if it is
+    bool remember; /* Write entry, used and refusals, and expires_ms if it is
                       later than what is there. */
     int64_t entry;
-    uint64_t left;
+    uint64_t used;
     uint64_t refusals;
     int64_t expires_ms;
 };

@@ -119,7 +119,7 @@ TEST(limit, cutsTheWindowFromTheEvent)
 TEST(limit, keepsLimitsApart)
 {
     struct fixture f;
-    struct idem_limit_request limits[5];
+    struct idem_limit_request limits[4];
     size_t i;
     int round;
 
@@ -129,8 +129,7 @@ TEST(limit, keepsLimitsApart)
     }
     limits[1].name = idem_str("downloads");
     limits[2].subject = idem_str("u2");
-    limits[3].max = 4;
-    limits[4].per_ms = 7 * DAY_MS;
+    limits[3].per_ms = 7 * DAY_MS;
     for (round = 0; round < 2; round++) {
         for (i = 0; i < COUNT(limits); i++) {
             expect_limited(&f, &limits[i], true, limits[i].max - 1, round == 1);
@@ -276,6 +275,49 @@ TEST(limit, standsWhenTheClockJumps)
     finish(&f);
 }
 
+/* A limit whose max is changed in mid-window goes on with what was counted: a
+ * smaller one refuses until there is room again, a larger one admits the
+ * difference, and each request hears what it was told before. */
+static void change_max(uint64_t few, uint64_t some, uint64_t many)
+{
+    struct fixture f;
+    struct idem_limit_request limit;
+
+    open_virtual(&f);
+    limit = ask(&f, "first", some);
+    limit.cost = few + 1;
+    expect_limited(&f, &limit, true, some - few - 1, false);
+    limit = ask(&f, "second", few);
+    expect_limited(&f, &limit, false, 0, false);
+    limit = ask(&f, "second", some);
+    limit.cost = some - few - 1;
+    expect_limited(&f, &limit, true, 0, false);
+    limit = ask(&f, "third", some);
+    expect_limited(&f, &limit, false, 0, false);
+    limit.max = many;
+    limit.cost = many - some;
+    expect_limited(&f, &limit, true, 0, false);
+    limit = ask(&f, "fourth", many);
+    expect_limited(&f, &limit, false, 0, false);
+    limit = ask(&f, "first", few);
+    expect_limited(&f, &limit, true, some - few - 1, true);
+    limit = ask(&f, "second", many);
+    expect_limited(&f, &limit, true, 0, true);
+    finish(&f);
+}
+
+TEST(limit, goesOnWithAnotherMax)
+{
+    change_max(5, 8, 12);
+}
+
+/* Also across the numbers of shards that a table has for large limits. */
+TEST(limit, goesOnWithAnotherLargeMax)
+{
+    change_max(300, 5000, 6000);
+    change_max(300, 3000, 100000);
+}
+
 /* Records and what limits count do not meet: neither is listed, read or purged as
  * the other. */
 TEST(limit, keepsAwayFromRecords)
@@ -289,7 +331,8 @@ TEST(limit, keepsAwayFromRecords)
     open_virtual(&f);
     limit = ask(&f, "r1", 300);
     expect_limited(&f, &limit, true, 299, false);
-    limit.max = 5;
+    limit = ask(&f, "r1", 5);
+    limit.subject = idem_str("u2");
     expect_limited(&f, &limit, true, 4, false);
     assert_int_equal(count(f.store, NULL), 0);
     assert_code(IDEM_ENOTFOUND,

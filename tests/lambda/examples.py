@@ -124,7 +124,7 @@ def limit_sum_adds_up_a_stream():
         equal((ask("r0"), ask("r9")), (0, 75))
         after = dynamo.call(url, "Scan", {"TableName": "great"})["Items"]
         sums = [item["lim"]["N"] for item in after if item["id"]["S"].endswith("#0")]
-        equal(sums, ["-100"])
+        equal(sums, ["400"])
 
 
 @test

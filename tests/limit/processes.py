@@ -25,8 +25,8 @@ del sys.argv[1:3]
 # ---- SQLite ----
 
 
-def file_store():
-    return "sqlite:" + os.path.abspath("idem.db")
+def file_store(name="idem.db"):
+    return "sqlite:" + os.path.abspath(name)
 
 
 @test
@@ -35,7 +35,7 @@ def a_file_admits_exactly_the_limit():
     processes, three of ten asks being retries."""
     sizes = [(8, 5900), (5000, 10), (50000, 1)] if LONG else [(8, 60), (3000, 1)]
     for limit, windows in sizes:
-        crowd = Crowd(file_store(), limit, windows)
+        crowd = Crowd(file_store(f"{limit}.db"), limit, windows)
         crowd.run()
         crowd.check()
         crowd.say("sqlite")
@@ -51,7 +51,7 @@ def a_million_but_for_the_last():
     subprocess.run([PROGRAM, *first_ask(crowd)], env=env, check=True)
     there = limit - room if LONG else 50000
     with contextlib.closing(sqlite3.connect("idem.db")) as db, db:
-        db.execute("UPDATE idem_limit_window SET remaining = ?", (room,))
+        db.execute("UPDATE idem_limit_window SET used = ?", (limit - room,))
         db.execute(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
             " INSERT INTO idem_limit_request"
@@ -166,7 +166,8 @@ def preload(crowd, url, name):
     for _ in range(crowd.room):
         left[min(chance.randrange(16), chance.randrange(16))] += 1
     for n, count in enumerate(left):
-        item = {"id": {"S": f"{window}#{n}"}, "lim": {"N": str(count)}, "ttl": shard["ttl"]}
+        item = {"id": {"S": f"{window}#{n}"}, "ttl": shard["ttl"]}
+        item["lim"] = {"N": str(crowd.limit // 16 - count)}
         dynamo.call(url, "PutItem", {"TableName": name, "Item": item})
 
 

@@ -26,8 +26,6 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
 {
     const uint8_t *window = op->u.limit.window;
     struct idem__limit_bounds *bounds = &known->places[window[0] % PLACES];
-    const struct idem_limit_request *limit = &op->u.limit.limit;
-    unsigned i;
 
     if (bounds->is_used && memcmp(bounds->window, window, IDEM_ID_LEN) == 0) {
         return bounds;
@@ -35,32 +33,92 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
     memset(bounds, 0, sizeof(*bounds));
     memcpy(bounds->window, window, IDEM_ID_LEN);
     bounds->is_used = true;
-    for (i = 0; i < idem__limit_shards(limit); i++) {
-        bounds->left[i] = idem__limit_share(limit, i);
-    }
     return bounds;
 }
 
-void idem__limit_bounds_lower(struct idem__limit_bounds *bounds, unsigned shard,
-                              uint64_t left)
+void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,
+                              uint64_t used)
 {
-    if (left < bounds->left[shard]) {
-        bounds->left[shard] = left;
+    if (used > bounds->used[shard]) {
+        bounds->used[shard] = used;
     }
 }
 
-uint64_t idem__limit_bounds_sum(const struct idem__limit_bounds *bounds)
+/* ---- Shares ---- */
+
+/* @budget in equal parts for those that are in; the first ones get what cannot be
+ * divided. */
+static void divide(uint64_t budget, const bool in[IDEM__LIMIT_SHARDS_MAX],
+                   uint64_t shares[IDEM__LIMIT_SHARDS_MAX])
+{
+    uint64_t n = 0;
+    uint64_t rank = 0;
+    unsigned i;
+
+    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        n += in[i];
+    }
+    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        shares[i] = 0;
+        if (in[i]) {
+            shares[i] = budget / n + (rank < budget % n);
+            rank++;
+        }
+    }
+}
+
+void idem__limit_bounds_shares(const struct idem__limit_bounds *bounds,
+                               const struct idem_limit_request *limit,
+                               uint64_t ret_shares[IDEM__LIMIT_SHARDS_MAX])
+{
+    bool in[IDEM__LIMIT_SHARDS_MAX] = {false};
+    uint64_t budget = limit->max;
+    bool excess;
+    unsigned i;
+
+    for (i = 0; i < idem__limit_shards(limit); i++) {
+        in[i] = true;
+    }
+    /* Of a larger limit, which had more shards. */
+    for (; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        budget -= budget < bounds->used[i] ? budget : bounds->used[i];
+    }
+    /* One that was taken beyond its share leaves the others less, and then another
+     * one may be beyond its own. */
+    do {
+        excess = false;
+        divide(budget, in, ret_shares);
+        for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+            if (in[i] && bounds->used[i] > ret_shares[i]) {
+                budget -= budget < bounds->used[i] ? budget : bounds->used[i];
+                in[i] = false;
+                excess = true;
+            }
+        }
+    } while (excess);
+}
+
+static uint64_t left_of(const struct idem__limit_bounds *bounds,
+                        const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
+                        unsigned i)
+{
+    return shares[i] > bounds->used[i] ? shares[i] - bounds->used[i] : 0;
+}
+
+uint64_t idem__limit_bounds_left(const struct idem__limit_bounds *bounds,
+                                 const uint64_t shares[IDEM__LIMIT_SHARDS_MAX])
 {
     uint64_t sum = 0;
     unsigned i;
 
     for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-        sum += bounds->left[i];
+        sum += left_of(bounds, shares, i);
     }
     return sum;
 }
 
 void idem__limit_bounds_plan(const struct idem__limit_bounds *bounds,
+                             const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                              unsigned shards, unsigned first, uint64_t cost,
                              uint64_t ret_takes[IDEM__LIMIT_SHARDS_MAX])
 {
@@ -70,16 +128,16 @@ void idem__limit_bounds_plan(const struct idem__limit_bounds *bounds,
     for (i = 0; i < shards; i++) {
         unsigned shard = (first + i) % shards;
 
-        if (bounds->left[shard] >= cost) {
+        if (left_of(bounds, shares, shard) >= cost) {
             ret_takes[shard] = cost;
             return;
         }
     }
     for (i = 0; i < shards && cost > 0; i++) {
         unsigned shard = (first + i) % shards;
+        uint64_t left = left_of(bounds, shares, shard);
 
-        ret_takes[shard] =
-            bounds->left[shard] < cost ? bounds->left[shard] : cost;
+        ret_takes[shard] = left < cost ? left : cost;
         cost -= ret_takes[shard];
     }
 }

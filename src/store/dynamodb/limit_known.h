@@ -1,6 +1,12 @@
-/* What this handle knows of the shards of windows: upper bounds of what is left.
+/* What this handle knows of the shards of windows: lower bounds of what was taken
+ * from each, and so upper bounds of what is left.
  *
- * Nothing that is decided relies on how new it is: a bound is never too low. */
+ * Each shard has its share of the limit. Where a larger limit of before took more
+ * from a shard than that, the excess is taken off the shares of the others: all
+ * shares together are the limit. Taking within the shares changes none of them, so
+ * that all handles know the same ones. Nothing that is decided relies on how new a
+ * bound is but this: a handle that has not read an excess yet, for BOUNDS_MS, may
+ * admit so much more. */
 #ifndef IDEM_STORE_DYNAMODB_LIMIT_KNOWN_H
 #define IDEM_STORE_DYNAMODB_LIMIT_KNOWN_H
 
@@ -11,7 +17,7 @@ struct idem__limit_bounds {
     bool is_used;
     bool was_read;
     int64_t read_boot_ms; /* When the shards were read last. */
-    uint64_t left[IDEM__LIMIT_SHARDS_MAX];
+    uint64_t used[IDEM__LIMIT_SHARDS_MAX];
     uint64_t refusals;
 };
 
@@ -26,15 +32,24 @@ void idem__limit_known_destroy(struct idem__limit_known *known);
 struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
                                                 const struct idem_op *op);
 
-/* Shard @shard has @left. */
-void idem__limit_bounds_lower(struct idem__limit_bounds *bounds, unsigned shard,
-                              uint64_t left);
+/* From shard @shard @used was taken. */
+void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,
+                              uint64_t used);
 
-uint64_t idem__limit_bounds_sum(const struct idem__limit_bounds *bounds);
+/* What may be taken from each shard until the end of the window, what was taken
+ * included. */
+void idem__limit_bounds_shares(const struct idem__limit_bounds *bounds,
+                               const struct idem_limit_request *limit,
+                               uint64_t ret_shares[IDEM__LIMIT_SHARDS_MAX]);
 
-/* From which shards to take @cost, which is at most the sum: from one if there is
- * one that has it, beginning with @first. */
+/* What is left in all shards. */
+uint64_t idem__limit_bounds_left(const struct idem__limit_bounds *bounds,
+                                 const uint64_t shares[IDEM__LIMIT_SHARDS_MAX]);
+
+/* From which shards to take @cost, which is at most what is left: from one if there
+ * is one that has it, beginning with @first. */
 void idem__limit_bounds_plan(const struct idem__limit_bounds *bounds,
+                             const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                              unsigned shards, unsigned first, uint64_t cost,
                              uint64_t ret_takes[IDEM__LIMIT_SHARDS_MAX]);
 

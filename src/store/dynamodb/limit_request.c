@@ -29,13 +29,6 @@ unsigned idem__limit_shards(const struct idem_limit_request *limit)
     return limit->max <= SHARDS_FEW_TO ? SHARDS_FEW : IDEM__LIMIT_SHARDS_MAX;
 }
 
-uint64_t idem__limit_share(const struct idem_limit_request *limit, unsigned i)
-{
-    unsigned shards = idem__limit_shards(limit);
-
-    return limit->max / shards + (i < limit->max % shards);
-}
-
 void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
                          char ret_text[IDEM__LIMIT_ID_MAX])
 {
@@ -128,17 +121,19 @@ void idem__limit_request_admit(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                const struct idem_op *op)
 {
+    const struct idem_limit_request *limit = &op->u.limit.limit;
+
     begin_update(out, table, op);
     idem__buffer_str(
-        out, ",\"UpdateExpression\":\"SET #r = if_not_exists(lim, :m) - :c, "
-             "lim = if_not_exists(lim, :m) - :c, #t = :t\","
+        out, ",\"UpdateExpression\":\"SET #r = :m - if_not_exists(lim, :z), "
+             "lim = if_not_exists(lim, :z) + :c, #t = :t\","
              "\"ConditionExpression\":\"attribute_not_exists(#r) AND "
-             "(attribute_not_exists(lim) OR lim >= :c)\"");
+             "(attribute_not_exists(lim) OR lim <= :m)\"");
     add_entry_names(out, op);
-    idem__buffer_str(out, "\":m\":");
-    idem__json_n(out, op->u.limit.limit.max);
+    idem__buffer_str(out, "\":z\":{\"N\":\"0\"},\":m\":");
+    idem__json_n(out, limit->max - limit->cost);
     idem__buffer_str(out, ",\":c\":");
-    idem__json_n(out, op->u.limit.limit.cost);
+    idem__json_n(out, limit->cost);
     add_ttl(out, op, ",\":t\":");
     end_update(out);
 }
@@ -159,7 +154,7 @@ void idem__limit_request_refuse(struct idem__buffer *out,
     idem__buffer_str(out, ",\":n\":");
     idem__json_n(out, decision->refusals);
     idem__buffer_str(out, ",\":l\":");
-    idem__json_n(out, decision->left);
+    idem__json_n(out, decision->used);
     add_ttl(out, op, ",\":t\":");
     end_update(out);
 }
@@ -177,9 +172,8 @@ void idem__limit_request_get(struct idem__buffer *out,
 
 void idem__limit_request_shards(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
-                                const struct idem_op *op)
+                                const struct idem_op *op, unsigned shards)
 {
-    unsigned shards = idem__limit_shards(&op->u.limit.limit);
     unsigned i;
 
     idem__buffer_str(out, "{\"RequestItems\":{");
@@ -194,18 +188,19 @@ void idem__limit_request_shards(struct idem__buffer *out,
 
 static void add_take(struct idem__buffer *out,
                      const struct idem__table_conf *table,
-                     const struct idem_op *op, unsigned shard, uint64_t take)
+                     const struct idem_op *op, unsigned shard, uint64_t share,
+                     uint64_t take)
 {
     idem__buffer_str(out, ",{\"Update\":{");
     add_table(out, table);
     idem__buffer_str(out, ",\"Key\":");
     add_key(out, op->u.limit.window, (int)shard);
     idem__buffer_str(
-        out, ",\"UpdateExpression\":\"SET lim = if_not_exists(lim, :m) - :c, "
-             "#t = :t\",\"ConditionExpression\":\"attribute_not_exists(lim) OR "
-             "lim >= :c\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
-             "\"ExpressionAttributeValues\":{\":m\":");
-    idem__json_n(out, idem__limit_share(&op->u.limit.limit, shard));
+        out, ",\"UpdateExpression\":\"SET lim = if_not_exists(lim, :z) + :c, "
+             "#t = :t\",\"ConditionExpression\":\"attribute_not_exists(lim) "
+             "OR lim <= :m\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
+             "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},\":m\":");
+    idem__json_n(out, share - take);
     idem__buffer_str(out, ",\":c\":");
     idem__json_n(out, take);
     add_ttl(out, op, ",\":t\":");
@@ -223,13 +218,11 @@ static void add_refusal(struct idem__buffer *out,
     add_key(out, op->u.limit.window, 0);
     idem__buffer_str(
         out, ",\"UpdateExpression\":\"SET refs = if_not_exists(refs, :z) + :o, "
-             "lim = if_not_exists(lim, :m), #t = :t\","
+             "lim = if_not_exists(lim, :z), #t = :t\","
              "\"ConditionExpression\":\"attribute_not_exists(refs) OR "
              "refs < :n\",\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
              "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},"
-             "\":o\":{\"N\":\"1\"},\":m\":");
-    idem__json_n(out, idem__limit_share(&op->u.limit.limit, 0));
-    idem__buffer_str(out, ",\":n\":");
+             "\":o\":{\"N\":\"1\"},\":n\":");
     idem__json_n(out, IDEM_LIMIT_REFUSALS);
     add_ttl(out, op, ",\":t\":");
     idem__buffer_str(out,
@@ -256,8 +249,6 @@ static void add_request(struct idem__buffer *out,
         idem__item_id(op->u.limit.window, window);
         idem__buffer_str(out, ",\"win\":");
         idem__json_s(out, window);
-        idem__buffer_str(out, ",\"max\":");
-        idem__json_n(out, limit->max);
         idem__buffer_str(out, ",\"cost\":");
         idem__json_n(out, limit->cost);
     }
@@ -279,6 +270,7 @@ void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem__table_conf *table,
                                   const struct idem_op *op,
                                   const struct idem__limit_decision *decision,
+                                  const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX])
 {
     unsigned i;
@@ -291,7 +283,7 @@ void idem__limit_request_transact(struct idem__buffer *out,
     }
     for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
         if (decision->limited.admitted && takes[i] > 0) {
-            add_take(out, table, op, i, takes[i]);
+            add_take(out, table, op, i, shares[i], takes[i]);
         }
     }
     idem__buffer_str(out, "]}");
@@ -338,16 +330,16 @@ static int read_refusals(json_object *item, uint64_t *ret)
     return 0;
 }
 
-int idem__limit_read_shard(json_object *item, bool is_approximate_limit,
-                           uint64_t *ret_left, uint64_t *ret_refusals)
+int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
+                           uint64_t *ret_refusals)
 {
-    int64_t left;
-    int rc = read_number(item, "lim", &left);
+    int64_t used;
+    int rc = read_number(item, "lim", &used);
 
-    if (rc != 1 || (left < 0 && !is_approximate_limit)) {
+    if (rc != 1 || used < 0) {
         return IDEM_ECORRUPT;
     }
-    *ret_left = left < 0 ? 0 : (uint64_t)left;
+    *ret_used = (uint64_t)used;
     return read_refusals(item, ret_refusals);
 }
 
@@ -362,8 +354,7 @@ int idem__limit_read_window(json_object *item, const struct idem_op *op,
         return 0;
     }
     ret_state->has_window = true;
-    rc = idem__limit_read_shard(item, /* is_approximate_limit= */ false,
-                                &ret_state->left, &ret_state->refusals);
+    rc = idem__limit_read_shard(item, &ret_state->used, &ret_state->refusals);
     if (rc != 0) {
         return rc;
     }

@@ -4,7 +4,7 @@
  * for each request that it counted:
  *
  *     id   "limit#" and the window in hex
- *     lim  what is left
+ *     lim  what was taken
  *     rNNN the entry of request NNN (16 bytes of its identity, in base64)
  *     refs refusals that are remembered, if there are any
  *     ttl  in seconds
@@ -15,16 +15,20 @@
  *
  * A greater limit has an item for each request (id "limit#" and the request in
  * hex, lim is its entry) and 4 or 16 shards for each window ("limit#" and the
- * window in hex, "#" and the shard's number; lim is what is left of the shard's
- * share, and refs as above in the first). One transaction writes the request, if it
- * is not there, and takes its cost from a shard, or from several. No item grows.
- * What is left of a shard only ever becomes less, and nothing is moved between
- * shards: so whatever was read of them, at whatever time, is an upper bound of
- * what is left now, and a request that costs more than the sum of such bounds is
- * refused for good.
+ * window in hex, "#" and the shard's number; lim is what was taken from it, and
+ * refs as above in the first). One transaction writes the request, if it is not
+ * there, and takes its cost from a shard that keeps within its share of the limit
+ * (limit_known.h), or from several. No item grows. What was taken from a shard only
+ * ever becomes more, and nothing is moved between shards: so whatever was read of
+ * them, at whatever time, is an upper bound of what is left now, and a request that
+ * costs more than the sum of such bounds is refused for good.
+ *
+ * No item knows max: it is compared with what was taken, so that a limit whose max
+ * is changed goes on with what was counted. Between small and greater limits nothing
+ * is carried over, because their items differ.
  *
  * An approximate limit has an item for each request, too, which also names win (the
- * window in hex), max and cost, and is written alone. It has one shard, whose count
+ * window in hex) and cost, and is written alone. It has one shard, whose count
  * follows by the table's stream; see limit_sum.h. What was read of that is an upper
  * bound as well: nothing is refused too early, but more than the limit may be
  * admitted. */
@@ -42,9 +46,6 @@ enum {
 
 /* Into how many shards a limit is divided; 0: it is small. */
 unsigned idem__limit_shards(const struct idem_limit_request *limit);
-
-/* How much of it is shard @i's. */
-uint64_t idem__limit_share(const struct idem_limit_request *limit, unsigned i);
 
 /* The id of a window's item, of a request's, and of a shard (0 or more). */
 void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
@@ -64,16 +65,17 @@ void idem__limit_request_get(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const uint8_t id[IDEM_ID_LEN]);
 
-/* Large limits: reads the shards, not strongly; writes the request with its entry
- * and takes takes[i] from each shard where that is more than 0, or, with a refusal,
- * counts that in the first. */
+/* Large limits: reads the first @shards shards, not strongly; writes the request
+ * with its entry and takes takes[i] from each shard where that is more than 0 and
+ * stays within shares[i], or, with a refusal, counts that in the first. */
 void idem__limit_request_shards(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
-                                const struct idem_op *op);
+                                const struct idem_op *op, unsigned shards);
 void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem__table_conf *table,
                                   const struct idem_op *op,
                                   const struct idem__limit_decision *decision,
+                                  const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX]);
 
 /* Approximate limits: writes the request with its entry. */
@@ -87,8 +89,8 @@ int idem__limit_read_window(json_object *item, const struct idem_op *op,
                             struct idem__limit_state *ret_state);
 int idem__limit_read_entry(json_object *item,
                            struct idem__limit_state *ret_state);
-int idem__limit_read_shard(json_object *item, bool is_approximate_limit,
-                           uint64_t *ret_left, uint64_t *ret_refusals);
+int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
+                           uint64_t *ret_refusals);
 
 /* The shard that the id of @item names, or -1. */
 int idem__limit_shard_of(json_object *item);

@@ -78,20 +78,18 @@ static int add_image(struct idem__limit_sums *sums, json_object *image,
 {
     struct idem__limit_sum *sum;
     struct idem_slice window;
-    uint64_t max;
     uint64_t cost;
     uint64_t ttl_s;
 
     if (idem__json_attribute(image, "win", "S", &window) != 1 ||
-        window.len != IDEM__ITEM_ID_LEN || !number_at(image, "max", &max) ||
-        !number_at(image, "cost", &cost) || !number_at(image, "ttl", &ttl_s)) {
+        window.len != IDEM__ITEM_ID_LEN || !number_at(image, "cost", &cost) ||
+        !number_at(image, "ttl", &ttl_s)) {
         return 0;
     }
     sum = sum_of(sums, window);
     if (sum == NULL) {
         return IDEM_ENOMEM;
     }
-    sum->max = max;
     sum->cost += cost;
     sum->requests++;
     if (ttl_s > sum->ttl_s) {
@@ -161,14 +159,13 @@ void idem__limit_request_sum(struct idem__buffer *out,
     idem__buffer_str(out, ",\"Key\":{\"id\":");
     idem__json_s(out, id);
     idem__buffer_str(
-        out, "},\"UpdateExpression\":\"SET lim = if_not_exists(lim, :m) - :c, "
+        out, "},\"UpdateExpression\":\"SET lim = if_not_exists(lim, :z) + :c, "
              "#t = :t, #b = :b\",\"ConditionExpression\":"
              "\"attribute_not_exists(#b) OR #b <> :b\","
              "\"ExpressionAttributeNames\":{\"#t\":\"ttl\",\"#b\":");
     idem__json_string(out, idem_str(place));
-    idem__buffer_str(out, "},\"ExpressionAttributeValues\":{\":m\":");
-    idem__json_n(out, sum->max);
-    idem__buffer_str(out, ",\":c\":");
+    idem__buffer_str(
+        out, "},\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},\":c\":");
     idem__json_n(out, sum->cost);
     idem__buffer_str(out, ",\":t\":");
     idem__json_n(out, sum->ttl_s);

@@ -7,7 +7,6 @@
 /* What a batch of a stream says of one window. */
 struct idem__limit_sum {
     char window[IDEM__ITEM_ID_LEN + 1];
-    uint64_t max;
     uint64_t ttl_s;
     uint64_t cost;
     uint64_t requests;
@@ -29,8 +28,8 @@ struct idem__limit_sums {
 int idem__limit_sums_read(struct idem__limit_sums *sums, json_object *event);
 void idem__limit_sums_finish(struct idem__limit_sums *sums);
 
-/* Takes @sum from what is left of its window, unless this very batch was taken
- * from it already. The window remembers the last batches that it saw, in 16 places
+/* Adds @sum to what was taken from its window, unless this very batch was added to
+ * it already. The window remembers the last batches that it saw, in 16 places
  * by their identity. */
 void idem__limit_request_sum(struct idem__buffer *out,
                              const struct idem__table_conf *table,

@@ -19,11 +19,11 @@ enum {
 struct idem__limiter {
     struct idem__limit_decision decision;
     uint64_t takes[IDEM__LIMIT_SHARDS_MAX];
-    /* The bounds that the transaction was planned with. Once it is applied a shard
-     * has at most that less what was taken. By then the bounds may have been
-     * lowered by a reading that saw it already: to take off twice would be too
-     * much. */
-    uint64_t bounds[IDEM__LIMIT_SHARDS_MAX];
+    uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
+    /* The bounds that the transaction was planned with. Once it is applied at least
+     * that and what it took was taken from a shard. By then the bounds may have been
+     * raised by a reading that saw it already: to add it twice would be too much. */
+    uint64_t used[IDEM__LIMIT_SHARDS_MAX];
     unsigned spread; /* Shards that were in the way of others. */
 };
 
@@ -241,7 +241,8 @@ static bool learn(struct idem__task *task, json_object *reasons)
     for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
         json_object *reason;
         json_object *code = NULL;
-        uint64_t left;
+        uint64_t beyond = limiter->shares[i] - limiter->takes[i] + 1;
+        uint64_t used;
         uint64_t refusals;
 
         if (limiter->takes[i] == 0) {
@@ -254,13 +255,11 @@ static bool learn(struct idem__task *task, json_object *reasons)
             continue;
         }
         learnt = true;
-        left = limiter->takes[i] - 1;
-        if (item_of(reason) != NULL &&
-            idem__limit_read_shard(item_of(reason), false, &left, &refusals) !=
-                0) {
-            left = limiter->takes[i] - 1;
+        if (item_of(reason) == NULL ||
+            idem__limit_read_shard(item_of(reason), &used, &refusals) != 0) {
+            used = beyond;
         }
-        idem__limit_bounds_lower(bounds, i, left);
+        idem__limit_bounds_raise(bounds, i, used);
     }
     return learnt;
 }
@@ -352,8 +351,8 @@ static void counted(struct idem__task *task)
     unsigned i;
 
     for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-        idem__limit_bounds_lower(bounds, i,
-                                 limiter->bounds[i] - limiter->takes[i]);
+        idem__limit_bounds_raise(bounds, i,
+                                 limiter->used[i] + limiter->takes[i]);
     }
     bounds->refusals += !limiter->decision.limited.admitted;
     answer_with(task, /* changed= */ true);
@@ -396,28 +395,40 @@ static void send_request(struct idem__task *task)
     const struct idem__limiter *limiter = task->limiter;
     struct idem__buffer *out = idem__task_out(task);
 
-    memcpy(task->limiter->bounds, bounds_of(task)->left,
-           sizeof(task->limiter->bounds));
+    memcpy(task->limiter->used, bounds_of(task)->used,
+           sizeof(task->limiter->used));
     if (is_approximate(task)) {
         idem__limit_request_put(out, &task->env->table, task->op,
                                 &limiter->decision);
         idem__task_send(task, IDEM__TARGET("PutItem"), put);
     } else {
         idem__limit_request_transact(out, &task->env->table, task->op,
-                                     &limiter->decision, limiter->takes);
+                                     &limiter->decision, limiter->shares,
+                                     limiter->takes);
         idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
     }
+}
+
+/* What is known of the window, and its shares for this max. */
+static struct idem__limit_state known_state(struct idem__task *task)
+{
+    const struct idem_limit_request *limit = &task->op->u.limit.limit;
+    const struct idem__limit_bounds *bounds = bounds_of(task);
+    struct idem__limiter *limiter = task->limiter;
+    struct idem__limit_state state = {
+        .has_window = true,
+        .refusals = bounds->refusals,
+    };
+
+    idem__limit_bounds_shares(bounds, limit, limiter->shares);
+    state.used = limit->max - idem__limit_bounds_left(bounds, limiter->shares);
+    return state;
 }
 
 /* Nothing is known of the request, and there is not enough left. */
 static void not_enough(struct idem__task *task, const struct idem_now *now)
 {
-    const struct idem__limit_bounds *bounds = bounds_of(task);
-    struct idem__limit_state found = {
-        .has_window = true,
-        .left = idem__limit_bounds_sum(bounds),
-        .refusals = bounds->refusals,
-    };
+    struct idem__limit_state found = known_state(task);
 
     if (!settle(task, &found, now)) {
         return;
@@ -475,15 +486,14 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
     for (i = 0; i < n; i++) {
         json_object *item = json_object_array_get_idx(list, i);
         int shard = idem__limit_shard_of(item);
-        uint64_t left;
+        uint64_t used;
         uint64_t refusals = 0;
 
-        if (shard < 0 || idem__limit_read_shard(item, is_approximate(task),
-                                                &left, &refusals) != 0) {
+        if (shard < 0 || idem__limit_read_shard(item, &used, &refusals) != 0) {
             corrupt(task);
             return;
         }
-        idem__limit_bounds_lower(bounds, (unsigned)shard, left);
+        idem__limit_bounds_raise(bounds, (unsigned)shard, used);
         if (refusals > bounds->refusals) {
             bounds->refusals = refusals;
         }
@@ -493,11 +503,17 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
     plan(task, now);
 }
 
+/* The first time all that a larger limit may have had. */
 static void read_shards(struct idem__task *task, const struct idem_now *now)
 {
+    unsigned shards = idem__limit_shards(&task->op->u.limit.limit);
+
     (void)now;
+    if (!bounds_of(task)->was_read && !is_approximate(task)) {
+        shards = IDEM__LIMIT_SHARDS_MAX;
+    }
     idem__limit_request_shards(idem__task_out(task), &task->env->table,
-                               task->op);
+                               task->op, shards);
     idem__task_send(task, IDEM__TARGET("BatchGetItem"), shards_came);
 }
 
@@ -506,19 +522,17 @@ static void plan(struct idem__task *task, const struct idem_now *now)
     const struct idem_limit_request *limit = &task->op->u.limit.limit;
     const struct idem__limit_bounds *bounds = bounds_of(task);
     struct idem__limiter *limiter = task->limiter;
-    struct idem__limit_state found = {
-        .has_window = true,
-        .left = idem__limit_bounds_sum(bounds),
-    };
+    struct idem__limit_state found = known_state(task);
 
     if (idem__limit_in_time(limit, now, NULL) != 0 ||
-        found.left < limit->cost) {
+        limit->max - found.used < limit->cost) {
         look_for_entry(task, now);
     } else if (!bounds->was_read ||
                now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
         read_shards(task, now);
     } else if (settle(task, &found, now)) {
-        idem__limit_bounds_plan(bounds, idem__limit_shards(limit),
+        idem__limit_bounds_plan(bounds, limiter->shares,
+                                idem__limit_shards(limit),
                                 task->op->u.limit.request[0] + limiter->spread,
                                 limit->cost, limiter->takes);
         send_request(task);

@@ -18,7 +18,7 @@ struct idem__memory_window {
     struct idem__memory_entry *requests;
     struct idem__memory_window *before; /* In the ring. */
     struct idem__memory_window *after;
-    uint64_t left;
+    uint64_t used;
     uint64_t refusals;
     int64_t expires_ms;
 };
@@ -191,7 +191,7 @@ static int save(struct idem__memory_limits *limits,
     window->requests = entry;
     link_in(limits, entry);
     limits->len++;
-    window->left = decision->left;
+    window->used = decision->used;
     window->refusals = decision->refusals;
     if (decision->expires_ms > window->expires_ms) {
         window->expires_ms = decision->expires_ms;
@@ -209,7 +209,7 @@ void idem__memory_limit(struct idem__memory_limits *limits, struct idem_op *op,
     struct idem__limit_decision decision;
 
     if (window != NULL) {
-        found.left = window->left;
+        found.used = window->used;
         found.refusals = window->refusals;
     }
     if (entry != NULL) {

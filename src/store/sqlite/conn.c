@@ -60,15 +60,15 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "INSERT INTO idem_counter (name, value) VALUES (?1, ?2) "
         "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
     [IDEM__SQL_COUNTERS_LOAD] = "SELECT name, value FROM idem_counter",
-    [IDEM__SQL_LIMIT_WINDOW] = "SELECT seq, expires, remaining, refusals "
+    [IDEM__SQL_LIMIT_WINDOW] = "SELECT seq, expires, used, refusals "
                                "FROM idem_limit_window WHERE id = ?1",
     [IDEM__SQL_LIMIT_ENTRY] = "SELECT entry FROM idem_limit_request "
                               "WHERE seq = ?1 AND request = ?2",
     [IDEM__SQL_LIMIT_INSERT] =
-        "INSERT INTO idem_limit_window (id, expires, remaining, refusals, name, "
+        "INSERT INTO idem_limit_window (id, expires, used, refusals, name, "
         "subject, at, max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [IDEM__SQL_LIMIT_UPDATE] =
-        "UPDATE idem_limit_window SET expires = ?2, remaining = ?3, "
+        "UPDATE idem_limit_window SET expires = ?2, used = ?3, "
         "refusals = ?4 WHERE seq = ?1",
     [IDEM__SQL_LIMIT_ADD] =
         "INSERT INTO idem_limit_request (seq, request, entry) "

@@ -27,7 +27,7 @@ enum idem__sql {
     IDEM__SQL_CLOCK_SAVE,
     IDEM__SQL_COUNTER_ADD, /* name, value */
     IDEM__SQL_COUNTERS_LOAD,
-    IDEM__SQL_LIMIT_WINDOW, /* id -> seq, expires, remaining, refusals */
+    IDEM__SQL_LIMIT_WINDOW, /* id -> seq, expires, used, refusals */
     IDEM__SQL_LIMIT_ENTRY,  /* seq, request -> entry */
     IDEM__SQL_LIMIT_INSERT,
     IDEM__SQL_LIMIT_UPDATE,

@@ -10,7 +10,7 @@ static const char tables[] = "CREATE TABLE IF NOT EXISTS idem_limit_window ("
                              "  seq INTEGER PRIMARY KEY,"
                              "  id BLOB NOT NULL UNIQUE,"
                              "  expires INTEGER NOT NULL,"
-                             "  remaining INTEGER NOT NULL,"
+                             "  used INTEGER NOT NULL,"
                              "  refusals INTEGER NOT NULL,"
                              "  name BLOB NOT NULL,"
                              "  subject BLOB NOT NULL,"
@@ -86,7 +86,7 @@ static int load(struct idem__conn *conn, const struct idem_op *op,
     ret_place->seq = sqlite3_column_int64(stmt, 0);
     ret_place->expires_ms = sqlite3_column_int64(stmt, 1);
     ret_place->state.has_window = true;
-    ret_place->state.left = (uint64_t)sqlite3_column_int64(stmt, 2);
+    ret_place->state.used = (uint64_t)sqlite3_column_int64(stmt, 2);
     ret_place->state.refusals = (uint64_t)sqlite3_column_int64(stmt, 3);
     idem__conn_reset(conn, IDEM__SQL_LIMIT_WINDOW);
     return load_entry(conn, op, ret_place);
@@ -110,7 +110,7 @@ static int insert_window(struct idem__conn *conn, const struct idem_op *op,
     (void)sqlite3_bind_blob(stmt, 1, op->u.limit.window, IDEM_ID_LEN,
                             SQLITE_STATIC);
     (void)sqlite3_bind_int64(stmt, 2, decision->expires_ms);
-    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)decision->left);
+    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)decision->used);
     (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)decision->refusals);
     (void)bind_bytes(stmt, 5, limit->name);
     (void)bind_bytes(stmt, 6, limit->subject);
@@ -132,7 +132,7 @@ static int update_window(struct idem__conn *conn,
 
     (void)sqlite3_bind_int64(stmt, 1, place->seq);
     (void)sqlite3_bind_int64(stmt, 2, expires_ms);
-    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)decision->left);
+    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)decision->used);
     (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)decision->refusals);
     return idem__conn_run(conn, IDEM__SQL_LIMIT_UPDATE);
 }

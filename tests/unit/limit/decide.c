@@ -34,7 +34,7 @@ static void decide(void)
 static void has_left(uint64_t left)
 {
     found.has_window = true;
-    found.left = left;
+    found.used = limit.max - left;
 }
 
 /* The first request of a window finds nothing and is admitted. */
@@ -49,7 +49,7 @@ TEST(decide, admitsTheFirst)
     assert_int_equal(d.limited.start_ms, START);
     assert_int_equal(d.limited.end_ms, END);
     assert_true(d.remember);
-    assert_int_equal(d.left, 7);
+    assert_int_equal(d.used, 1);
     assert_int_equal(d.entry, 7);
     assert_int_equal(d.refusals, 0);
     assert_int_equal(d.expires_ms, END + limit.late_ms + IDEM__LIMIT_GRACE_MS);
@@ -126,7 +126,7 @@ TEST(decide, remembersARefusalWithSomethingLeft)
     assert_false(d.limited.admitted);
     assert_int_equal(d.limited.remaining, 3);
     assert_true(d.remember);
-    assert_int_equal(d.left, 3);
+    assert_int_equal(d.used, 5);
     assert_int_equal(d.entry, -3);
     assert_int_equal(d.refusals, 1);
     found.refusals = IDEM_LIMIT_REFUSALS - 1;
@@ -201,20 +201,52 @@ TEST(decide, refusesTheFuture)
 TEST(decide, refusesWhatCannotBe)
 {
     begin(8);
-    has_left(9);
+    found.has_window = true;
+    found.used = IDEM_LIMIT_MAX + 1;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
     has_left(4);
     found.has_entry = true;
-    found.entry = 8;
+    found.entry = IDEM_LIMIT_MAX;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
-    found.entry = -8;
+    found.entry = -IDEM_LIMIT_MAX;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
     found.entry = INT64_MIN;
     decide();
     assert_int_equal(d.code, IDEM_ECORRUPT);
+}
+
+/* What was counted goes on to count when max is changed: below it nothing more is
+ * admitted until what was taken is below max again, and above it there is room for
+ * the difference. A refusal with nothing left is not remembered, so that a larger
+ * max may admit the request. */
+TEST(decide, goesOnWithAnotherMax)
+{
+    begin(8);
+    has_left(2);
+    limit.max = 6;
+    decide();
+    assert_false(d.limited.admitted);
+    assert_int_equal(d.limited.remaining, 0);
+    assert_false(d.remember);
+    limit.max = 7;
+    decide();
+    assert_true(d.limited.admitted);
+    assert_int_equal(d.limited.remaining, 0);
+    assert_int_equal(d.used, 7);
+    limit.max = 100;
+    decide();
+    assert_true(d.limited.admitted);
+    assert_int_equal(d.limited.remaining, 93);
+    limit.max = 5;
+    found.has_entry = true;
+    found.entry = 7;
+    decide();
+    assert_true(d.limited.admitted);
+    assert_true(d.limited.repeated);
+    assert_int_equal(d.limited.remaining, 7);
 }
 
 /* However costs are mixed, what is admitted never comes to more than max, nothing
@@ -273,7 +305,7 @@ TEST(decide, neverAdmitsMoreThanMax)
             if (d.remember) {
                 entries[id] = d.entry;
                 known[id] = true;
-                has_left(d.left);
+                has_left(limit.max - d.used);
                 found.refusals = d.refusals;
             }
             assert_true(admitted <= limit.max);

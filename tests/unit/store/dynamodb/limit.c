@@ -167,15 +167,15 @@ static void expect_answer(const struct step *steps, bool admitted,
 #define CHECK(item)                                                            \
     "{\"Code\":\"ConditionalCheckFailed\",\"Item\":" item ",\"Message\":\"no\"}"
 #define CONFLICT "{\"Code\":\"TransactionConflict\",\"Message\":\"no\"}"
-#define SHARD(n, left)                                                         \
-    "{\"id\":{\"S\":\"limit#ab#" n "\"},\"lim\":{\"N\":\"" left "\"}}"
+#define SHARD(n, used)                                                         \
+    "{\"id\":{\"S\":\"limit#ab#" n "\"},\"lim\":{\"N\":\"" used "\"}}"
 #define SHARDS(list)                                                           \
     "{\"Responses\":{\"orders\":[" list "]},\"UnprocessedKeys\":{}}"
 
 /* ---- Small limits ---- */
 
 static const char admitted_7[] =
-    "{\"Attributes\":{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"7\"},"
+    "{\"Attributes\":{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"1\"},"
     "\"ttl\":{\"N\":\"1\"}}}";
 
 /* One request admits; one says again what was decided, or that nothing is left. */
@@ -185,11 +185,11 @@ TEST(small, needsOneRequest)
                                   {NULL, 0, NULL}};
     const struct step again[] = {
         {"UpdateItem", 400,
-         REFUSED("{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"2\"}}")},
+         REFUSED("{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"6\"}}")},
         {NULL, 0, NULL}};
     const struct step full[] = {
         {"UpdateItem", 400,
-         REFUSED("{\"rother\":{\"N\":\"0\"},\"lim\":{\"N\":\"0\"}}")},
+         REFUSED("{\"rother\":{\"N\":\"0\"},\"lim\":{\"N\":\"8\"}}")},
         {NULL, 0, NULL}};
 
     set_up(8, 1);
@@ -217,7 +217,7 @@ TEST(small, readsBackWhatWasNotAnswered)
         const struct step applied[] = {
             losses[i],
             {"UpdateItem", 400,
-             REFUSED("{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"7\"}}")},
+             REFUSED("{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"1\"}}")},
             {NULL, 0, NULL}};
         const struct step not_applied[] = {losses[i],
                                            {"UpdateItem", 200, admitted_7},
@@ -252,13 +252,13 @@ TEST(small, saysWhenItIsNotKnown)
 TEST(small, remembersARefusal)
 {
     const struct step steps[] = {
-        {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"3\"}}")},
-        {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"2\"}}")},
+        {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"5\"}}")},
+        {"UpdateItem", 400, REFUSED("{\"lim\":{\"N\":\"6\"}}")},
         {"UpdateItem", 200, "{\"Attributes\":{\"$\":{\"N\":\"-2\"}}}"},
         {NULL, 0, NULL}};
     const struct step again[] = {
         {"UpdateItem", 400,
-         REFUSED("{\"$\":{\"N\":\"-2\"},\"lim\":{\"N\":\"0\"},"
+         REFUSED("{\"$\":{\"N\":\"-2\"},\"lim\":{\"N\":\"8\"},"
                  "\"refs\":{\"N\":\"1\"}}")},
         {NULL, 0, NULL}};
 
@@ -274,7 +274,7 @@ TEST(small, looksWhenItIsLate)
     const struct step nothing[] = {{"GetItem", 200, "{}"}, {NULL, 0, NULL}};
     const struct step there[] = {
         {"GetItem", 200,
-         "{\"Item\":{\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"1\"}}}"},
+         "{\"Item\":{\"$\":{\"N\":\"4\"},\"lim\":{\"N\":\"7\"}}}"},
         {NULL, 0, NULL}};
 
     set_up(8, 1);
@@ -292,20 +292,20 @@ TEST(small, believesNothingStrange)
     static const char *const items[] = {
         REFUSED("{}"),
         REFUSED("{\"lim\":{\"S\":\"3\"}}"),
-        REFUSED("{\"lim\":{\"N\":\"9\"}}"),
         REFUSED("{\"lim\":{\"N\":\"-1\"}}"),
+        REFUSED("{\"lim\":{\"N\":\"1000000000001\"}}"),
         REFUSED("{\"lim\":{\"N\":\"1e3\"}}"),
         REFUSED("{\"lim\":{\"N\":\"\"}}"),
-        REFUSED("{\"lim\":{\"N\":\"1\"},\"$\":{\"N\":\"8\"}}"),
+        REFUSED("{\"lim\":{\"N\":\"7\"},\"$\":{\"N\":\"1000000000000\"}}"),
         REFUSED(
-            "{\"lim\":{\"N\":\"1\"},\"$\":{\"N\":\"99999999999999999999\"}}"),
+            "{\"lim\":{\"N\":\"7\"},\"$\":{\"N\":\"99999999999999999999\"}}"),
     };
     static const char *const answers[] = {
         "{}",
         "{\"Attributes\":{}}",
-        "{\"Attributes\":{\"lim\":{\"N\":\"7\"}}}",
-        "{\"Attributes\":{\"$\":{\"N\":\"8\"},\"lim\":{\"N\":\"7\"}}}",
-        "{\"Attributes\":{\"$\":{\"N\":\"-1\"},\"lim\":{\"N\":\"7\"}}}",
+        "{\"Attributes\":{\"lim\":{\"N\":\"1\"}}}",
+        "{\"Attributes\":{\"$\":{\"N\":\"8\"},\"lim\":{\"N\":\"1\"}}}",
+        "{\"Attributes\":{\"$\":{\"N\":\"-1\"},\"lim\":{\"N\":\"1\"}}}",
     };
     size_t i;
 
@@ -339,10 +339,10 @@ TEST(large, needsOneTransaction)
                                  {NULL, 0, NULL}};
     const struct step next[] = {{"TransactWriteItems", 200, "{}"},
                                 {NULL, 0, NULL}};
-    const struct step later[] = {{"BatchGetItem", 200,
-                                  SHARDS(SHARD("1", "10") "," SHARD("3", "0"))},
-                                 {"TransactWriteItems", 200, "{}"},
-                                 {NULL, 0, NULL}};
+    const struct step later[] = {
+        {"BatchGetItem", 200, SHARDS(SHARD("1", "90") "," SHARD("3", "100"))},
+        {"TransactWriteItems", 200, "{}"},
+        {NULL, 0, NULL}};
     const struct step again[] = {{"TransactWriteItems", 400,
                                   CANCELLED(CHECK(
                                       "{\"lim\":{\"N\":\"399\"}}") "," NONE)},
@@ -352,9 +352,17 @@ TEST(large, needsOneTransaction)
     expect_answer(first, true, 399, false);
     expect_answer(next, true, 398, false);
     now.boot_ms += 1000;
-    expect_answer(later, true, 100 + 10 + 100 - 2 - 1, false);
+    expect_answer(later, true, 100 + 10 + 100 - 1, false);
     expect_answer(again, true, 399, true);
     tear_down();
+}
+
+static uint64_t left_of(const struct idem__limit_bounds *bounds)
+{
+    uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
+
+    idem__limit_bounds_shares(bounds, &op.u.limit.limit, shares);
+    return idem__limit_bounds_left(bounds, shares);
 }
 
 /* A read that overlaps a transaction of the same handle may see its effect already:
@@ -372,13 +380,13 @@ TEST(large, takesOffOnceWhatIsAlsoRead)
     assert_int_equal(task.next, IDEM__TASK_SEND); /* The transaction. */
     bounds = idem__limit_known_of(env.limits, &op);
     for (i = 0; i < 4; i++) {
-        idem__limit_bounds_lower(bounds, i, 99); /* Another task's read. */
+        idem__limit_bounds_raise(bounds, i, 1); /* Another task's read. */
     }
     carry(&transact);
     idem__task_answered(&task, &now);
     assert_int_equal(task.next, IDEM__TASK_DONE);
     assert_true(op.u.limit.answer.admitted);
-    assert_int_equal(idem__limit_bounds_sum(bounds), 4 * 99);
+    assert_int_equal(left_of(bounds), 4 * 99);
     idem__task_reset(&task);
     tear_down();
 }
@@ -431,14 +439,14 @@ TEST(large, endsWithTheLastShard)
     const struct step steps[] = {
         read_full[0],
         {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"0\"}}"))},
+         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
         {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"0\"}}"))},
+         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
         {"TransactWriteItems", 400,
          CANCELLED(NONE ",{\"Code\":"
                         "\"ConditionalCheckFailed\"}")},
         {"TransactWriteItems", 400,
-         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"0\"}}"))},
+         CANCELLED(NONE "," CHECK("{\"lim\":{\"N\":\"100\"}}"))},
         {"GetItem", 200, "{}"},
         {NULL, 0, NULL}};
     const struct step full[] = {{"GetItem", 200, "{}"}, {NULL, 0, NULL}};
@@ -459,8 +467,8 @@ TEST(large, takesFromSeveral)
 {
     const struct step admits[] = {
         {"BatchGetItem", 200,
-         SHARDS(SHARD("0", "5") "," SHARD("1", "6") "," SHARD(
-             "2", "7") "," SHARD("3", "8"))},
+         SHARDS(SHARD("0", "95") "," SHARD("1", "94") "," SHARD(
+             "2", "93") "," SHARD("3", "92"))},
         {"TransactWriteItems", 200, "{}"},
         {NULL, 0, NULL}};
     const struct step refuses[] = {{"GetItem", 200, "{}"},
@@ -526,8 +534,10 @@ TEST(known, plansWhatIsThere)
     for (round = 0; round < 2000; round++) {
         struct idem__limit_bounds *bounds =
             idem__limit_known_of(env.limits, &op);
+        uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
         uint64_t takes[IDEM__LIMIT_SHARDS_MAX];
         uint64_t sum = 0;
+        uint64_t left;
         uint64_t cost;
         unsigned i;
 
@@ -535,16 +545,18 @@ TEST(known, plansWhatIsThere)
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
-            bounds->left[i] = (seed >> 20) % (1 + round % 9);
+            bounds->used[i] = 6250 - (seed >> 20) % (1 + round % 9);
         }
-        if (idem__limit_bounds_sum(bounds) == 0) {
+        idem__limit_bounds_shares(bounds, &op.u.limit.limit, shares);
+        left = idem__limit_bounds_left(bounds, shares);
+        if (left == 0) {
             continue;
         }
-        cost = 1 + (seed >> 8) % idem__limit_bounds_sum(bounds);
-        idem__limit_bounds_plan(bounds, 16, (unsigned)(seed >> 50), cost,
-                                takes);
+        cost = 1 + (seed >> 8) % left;
+        idem__limit_bounds_plan(bounds, shares, 16, (unsigned)(seed >> 50),
+                                cost, takes);
         for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
-            assert_true(takes[i] <= bounds->left[i]);
+            assert_true(takes[i] <= 6250 - bounds->used[i]);
             sum += takes[i];
         }
         assert_int_equal(sum, cost);
@@ -552,27 +564,52 @@ TEST(known, plansWhatIsThere)
     tear_down();
 }
 
-/* The shares of a limit are all of it. */
+/* The shares of a limit are all of it, less what a larger one has taken beyond
+ * them; and what is taken within them changes none. */
 TEST(known, sharesAllOfIt)
 {
     static const uint64_t limits[] = {257,  1000,  4096,          4097,
                                       5000, 50000, IDEM_LIMIT_MAX};
+    uint64_t seed = 88172645463325252ULL;
     size_t i;
+    size_t round;
 
     set_up(257, 1);
     for (i = 0; i < COUNT(limits); i++) {
-        uint64_t sum = 0;
-        unsigned shard;
-
         begin(limits[i], 1);
-        for (shard = 0; shard < idem__limit_shards(&op.u.limit.limit);
-             shard++) {
-            sum += idem__limit_share(&op.u.limit.limit, shard);
-        }
-        assert_int_equal(sum, limits[i]);
+        assert_int_equal(left_of(idem__limit_known_of(env.limits, &op)),
+                         limits[i]);
     }
     begin(256, 1);
     assert_int_equal(idem__limit_shards(&op.u.limit.limit), 0);
+    for (round = 0; round < 2000; round++) {
+        struct idem__limit_bounds bounds = {.is_used = true};
+        uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
+        uint64_t after[IDEM__LIMIT_SHARDS_MAX];
+        uint64_t sum = 0;
+        unsigned shard;
+
+        for (shard = 0; shard < IDEM__LIMIT_SHARDS_MAX; shard++) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            bounds.used[shard] = (seed >> 20) % (1 + 80 * (round % 9));
+            sum += bounds.used[shard];
+        }
+        begin(round % 2 == 0 ? 5000 : 1003, 1);
+        assert_int_equal(left_of(&bounds), sum < op.u.limit.limit.max
+                                               ? op.u.limit.limit.max - sum
+                                               : 0);
+        idem__limit_bounds_shares(&bounds, &op.u.limit.limit, shares);
+        for (shard = 0; shard < IDEM__LIMIT_SHARDS_MAX; shard++) {
+            if (shares[shard] > bounds.used[shard]) {
+                bounds.used[shard] +=
+                    (seed >> shard) % (shares[shard] - bounds.used[shard] + 1);
+            }
+        }
+        idem__limit_bounds_shares(&bounds, &op.u.limit.limit, after);
+        assert_memory_equal(shares, after, sizeof(shares));
+    }
     tear_down();
 }
 
@@ -582,14 +619,13 @@ TEST(known, sharesAllOfIt)
 TEST(approximate, writesTheRequestAlone)
 {
     const struct step admits[] = {{"BatchGetItem", 200,
-                                   SHARDS(SHARD("0", "3"))},
+                                   SHARDS(SHARD("0", "47"))},
                                   {"PutItem", 200, "{}"},
                                   {NULL, 0, NULL}};
     const struct step again[] = {{"PutItem", 400,
                                   REFUSED("{\"lim\":{\"N\":\"2\"}}")},
                                  {NULL, 0, NULL}};
-    const struct step over[] = {{"BatchGetItem", 200,
-                                 SHARDS(SHARD("0", "-40"))},
+    const struct step over[] = {{"BatchGetItem", 200, SHARDS(SHARD("0", "90"))},
                                 {"GetItem", 200, "{}"},
                                 {NULL, 0, NULL}};
 
@@ -606,8 +642,7 @@ TEST(approximate, writesTheRequestAlone)
 #define RECORD(name, seq, win, cost)                                           \
     "{\"eventName\":\"" name "\",\"dynamodb\":{\"SequenceNumber\":\"" seq      \
     "\",\"NewImage\":{\"win\":{\"S\":\"" WINDOW win                            \
-    "\"},\"max\":{\"N\":\"9\"},\"cost\":{\"N\":\"" cost                        \
-    "\"},\"ttl\":{\"N\":\"5\"}}}}"
+    "\"},\"cost\":{\"N\":\"" cost "\"},\"ttl\":{\"N\":\"5\"}}}}"
 
 static int read_event(const char *text, struct idem__limit_sums *sums)
 {
@@ -641,7 +676,6 @@ TEST(sum, addsUpByWindow)
     assert_int_equal(sums.sums[0].cost, 5);
     assert_int_equal(sums.sums[0].requests, 2);
     assert_int_equal(sums.sums[1].cost, 1);
-    assert_int_equal(sums.sums[0].max, 9);
     assert_int_equal(sums.sums[0].ttl_s, 5);
     assert_ok(read_event("{\"Records\":[" RECORD("INSERT", "1", "a",
                                                  "2") "," RECORD("INSERT", "5",
