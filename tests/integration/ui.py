@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import socket
 import threading
 import time
 import urllib.parse
@@ -19,6 +18,7 @@ import urllib.parse
 import axe
 import chromium
 import dynamo
+from line import Line
 from patience import PATIENCE, until
 from tap import Idem, add, equal, kill_session, main, note, skip, test
 
@@ -404,33 +404,6 @@ def finished_work_is_reopened(page):
         status, _ = s.request("GET", "/record?s=" + b"eu".hex() + "&k=" + b"live".hex(), Cookie=s.cookie())
         page.open(link(s, "live", "eu"))
         equal((status, page.texts("#why-again")), (200, []))  # At work: there is nothing to reopen.
-
-
-class Line:
-    """A line to a server, which may go dead: then it takes all and answers nothing."""
-
-    def __init__(self, url):
-        self.to = urllib.parse.urlsplit(url)
-        self.dead = False
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        threading.Thread(target=self._take, daemon=True).start()
-
-    def _take(self):
-        with contextlib.suppress(OSError):
-            while True:
-                ours, _ = self.socket.accept()
-                theirs = socket.create_connection((self.to.hostname, self.to.port))
-                for a, b in ((ours, theirs), (theirs, ours)):
-                    threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
-
-    def _pass(self, a, b):
-        with contextlib.suppress(OSError):
-            while some := a.recv(65536):
-                if not self.dead:
-                    b.sendall(some)
-            if not self.dead:
-                b.shutdown(socket.SHUT_WR)
 
 
 @test

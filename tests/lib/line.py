@@ -1,0 +1,38 @@
+"""A line to a server, which may go dead.
+
+    line = Line("http://127.0.0.1:8000")
+    ... line.url ...        # As good as the server, until
+    line.dead = True        # it takes all and answers nothing.
+"""
+
+import contextlib
+import socket
+import threading
+import urllib.parse
+
+
+class Line:
+    """Passes on what comes and goes while it is not dead."""
+
+    def __init__(self, url):
+        self.to = urllib.parse.urlsplit(url)
+        self.dead = False
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self._take, daemon=True).start()
+
+    def _take(self):
+        with contextlib.suppress(OSError):
+            while True:
+                ours, _ = self.socket.accept()
+                theirs = socket.create_connection((self.to.hostname, self.to.port))
+                for a, b in ((ours, theirs), (theirs, ours)):
+                    threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+
+    def _pass(self, a, b):
+        with contextlib.suppress(OSError):
+            while some := a.recv(65536):
+                if not self.dead:
+                    b.sendall(some)
+            if not self.dead:
+                b.shutdown(socket.SHUT_WR)
