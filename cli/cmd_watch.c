@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "log.h"
 #include "metrics.h"
+#include "screen.h"
 #include "stop.h"
 
 #include <idem/sqlite.h>
@@ -68,7 +69,8 @@ static bool is_in(const struct cli_look *look, const struct cli_open *open)
            was == kind;
 }
 
-/* Raises it where there is a hook, and prints it where it is news. */
+/* Raises it where there is a hook, and prints it where it is news: for programs, or
+ * @text for a person who looks once. */
 static void tell(struct watch *watch, const char *name, const char *text,
                  struct cli_json *line, bool is_new)
 {
@@ -80,7 +82,10 @@ static void tell(struct watch *watch, const char *name, const char *text,
         raised = cli_alert_raise(&raise, name, line);
         cli_json_text(line, "raised", cli_raised_names[raised]);
     }
-    if (args.once || is_new || raised == CLI_RAISED_NOW) {
+    if (args.once && !args.json && cli_stdout_is_tty()) {
+        (void)printf("%s\n", text != NULL ? text : name);
+        cli_json_finish(line);
+    } else if (args.once || is_new || raised == CLI_RAISED_NOW) {
         watch->status |= cli_log_end(line, stdout);
     } else {
         cli_json_finish(line);

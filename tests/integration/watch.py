@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import pty
 import shlex
 import signal
 import sqlite3
@@ -192,6 +193,26 @@ def a_hook_has_a_sentence_for_people():
     for line in said[:3]:
         equal(store(*shlex.split(line.partition("see: idem ")[2])).status, 0)
 
+
+
+@test
+def a_person_who_looks_once_reads_sentences():
+    """On a terminal --once tells what stands in words; with --json it does not."""
+    store = Store()
+    equal(store("run", "-k", "bad", "--", "false").status, 1)
+    for options, second in (((), '"bad" ended with exit status 1; see: idem show bad'), (("--json",), "{")):
+        ours, theirs = pty.openpty()
+        process = store.start("watch", "--once", *options, stdout=theirs)
+        os.close(theirs)
+        text = b""
+        with contextlib.suppress(OSError):  # EIO: nobody has it open any more.
+            while part := os.read(ours, 65536):
+                text += part
+        equal(process.wait(PATIENCE), 1)
+        process.stderr.close()
+        os.close(ours)
+        told = text.decode().splitlines()
+        equal((len(told), told[1].startswith(second)), (2, True))
 
 
 @test
