@@ -15,7 +15,6 @@ enum {
     COLUMNS = 80,
     ROWS_ABOVE = 4, /* The sums, the rates, the time, the headings. */
     GAP = 2,
-    KEY_ROOM = 16, /* Columns that are left for the key, if they can be. */
     CELL_MAX = 4 * IDEM_KEY_MAX + 16
 };
 
@@ -204,9 +203,13 @@ static const struct column columns_known[] = {
     {'k', "KEY", 0, key_cell},
 };
 
-/* The first that leaves room for the key is taken, or else the last. */
-static const char *const sets[] = {"sxalrtock", "sxaltock", "sxalock", "sxalok",
-                                   "sxalk",     "sak",      NULL};
+/* The first that leaves room for the key is taken, or else the last. The scope and
+ * what is rarely read go before a key is cut short, and the owner after that. */
+static const struct {
+    const char *letters;
+    int key_room;
+} sets[] = {{"sxalrtock", 24}, {"sxaltock", 24}, {"sxalock", 24},
+            {"sxalok", 16},    {"sxalk", 16},    {"sak", 0}};
 
 static const struct column *column_of(char letter)
 {
@@ -230,13 +233,14 @@ static int width_of(const char *set)
 
 static const char *set_for(const struct top_terminal *terminal, int columns)
 {
+    const size_t last = sizeof(sets) / sizeof(sets[0]) - 1;
     size_t i = 0;
 
-    while (terminal->live && sets[i + 1] != NULL &&
-           width_of(sets[i]) - GAP + KEY_ROOM > columns) {
+    while (terminal->live && i < last &&
+           width_of(sets[i].letters) - GAP + sets[i].key_room > columns) {
         i++;
     }
-    return sets[i];
+    return sets[i].letters;
 }
 
 /* A cell that is too wide ends in "~": more of it is in idem show. */

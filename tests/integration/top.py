@@ -151,7 +151,7 @@ def the_window_may_change():
     try:
         lines, end = screen.frame()
         assert "RENEWED" in lines[3] and "SCOPE" in lines[3], lines
-        for columns, shown, left_out in ((100, "TRIES", "RENEWED"), (80, "OWNER", "SCOPE"), (40, "SINCE", "EXIT")):
+        for columns, shown, left_out in ((110, "TRIES", "RENEWED"), (80, "OWNER", "SCOPE"), (40, "SINCE", "EXIT")):
             screen.resize(20, columns)
             lines, end = screen.frame(end)
             assert shown in lines[3] and left_out not in lines[3] and "order-42" in lines[4], (columns, lines)
