@@ -187,7 +187,7 @@ static void tell_end(struct story *story, const struct idem_record *r)
     const char *paint = "bad";
 
     if (r->status == IDEM_STATUS_COMPLETED) {
-        paint = "good";
+        paint = cli_outcome_failed(r) ? "warn" : "good";
     } else if (r->status == IDEM_STATUS_RELEASED) {
         paint = "";
     }

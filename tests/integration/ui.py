@@ -314,6 +314,9 @@ def failed_outcomes_are_listed(page):
         equal(page.texts("tbody th a"), ["late-backup", "backup"])  # The newest first.
         equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
         equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
+        page.click("tbody th a")
+        equal(page.eval("[...document.querySelectorAll('ol.story li')].pop().className"), "warn")
+        page.open(s.url)
         page.click("a[href='/?show=retry']")
         equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry"]))
         page.click("tbody th a")
