@@ -84,12 +84,16 @@ class Gateway:
             *("--lease", f"{LEASE_S}s", "--on-expired-lease", policy, "--module", MODULE),
         ]
         self.begin()
+        assert not self.ended(), open("gateway.log", encoding="utf-8").read()
 
     def begin(self):
         self.log = open("gateway.log", "ab")
         env = {"IDEM_STORE": self.store, "TMPDIR": os.getcwd()}
         self.process = start(self.command, env, stdout=self.log, stderr=self.log)
-        until(lambda: listens(self.port), "the gateway listens")
+        until(lambda: self.ended() or listens(self.port), "the gateway listens")
+
+    def ended(self):
+        return self.process.poll() is not None
 
     def workers(self):
         return [pid for master in children(self.process.pid) for pid in children(master)]
@@ -98,15 +102,14 @@ class Gateway:
         """nginx ends with the gateway, but lets its requests end first."""
         kill(self.process.pid)
         self.process.wait()
-        self.log.close()
         until(self.began_again, "a gateway listens again")
 
     def began_again(self):
-        with contextlib.suppress(AssertionError):
-            self.begin()
-            time.sleep(0.05)
-            return self.process.poll() is None
-        return False
+        """The nginx before may have the port for a moment."""
+        self.log.close()
+        self.begin()
+        time.sleep(0.1)
+        return not self.ended()
 
     def stop(self):
         self.process.terminate()
