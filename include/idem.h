@@ -60,7 +60,7 @@
  * because its lease ended it may still complete, fail or retry, but no longer
  * release.
  *
- * What it promises and what it cannot: README.md, "Promises". The one thing to
+ * What it promises and what it cannot: README.md, "What it promises". The one thing to
  * keep in mind: when a process dies between the effect and idem_complete(), no
  * library can know whether the effect happened. IDEM_HOLD then answers
  * IDEM_UNKNOWN and waits for a person; IDEM_RERUN runs the work again and tells
