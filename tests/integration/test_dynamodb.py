@@ -219,7 +219,7 @@ def each_step_needs_what_the_page_says():
     with table("local") as url, counting.proxy(url) as counted:
         price(counted, 10001, "on")  # A server that has just begun is slow.
         with machine(counted.url, "&clock=host") as env:
-            for end in ("complete", "fail", "release", "unknown"):
+            for end in ("complete", "fail", "release", "retry", "unknown"):
 
                 def by_token(mark, end=end):
                     began, token = requests_of(counted, env, *begin, f"{end}{mark}")
