@@ -20,6 +20,7 @@ struct child_plan {
     int out;   /* Likewise its outputs. */
     int err;
     int terminal; /* Where its group gets the foreground; -1: nowhere. */
+    bool leads;   /* A session, whose terminal @out is. */
 };
 
 enum child_start {
@@ -37,7 +38,7 @@ struct child_end {
     bool cut_short; /* It was told to end before. */
 };
 
-/* Starts @plan in a process group of its own, whose number is *@ret_pid, with
+/* Starts @plan in a process group (or session) of its own, whose number is *@ret_pid, with
  * every signal as if nobody had touched it; it is killed when we die. Where it
  * answers anything but CHILD_STARTED, nothing of the command has run, no process
  * is left and errno says why. All signals must be blocked. */

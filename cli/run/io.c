@@ -2,6 +2,7 @@
 #include "run/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +33,11 @@ bool io_is_writable(int fd)
     struct pollfd sink = {.fd = fd, .events = POLLOUT};
 
     return poll(&sink, 1, 0) == 1;
+}
+
+int io_copy(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
 void io_close(int *fd)

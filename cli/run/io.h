@@ -14,6 +14,10 @@ int io_write_all(int fd, const void *bytes, size_t len);
 bool io_is_writable(int fd);
 
 /* Closes *@fd unless it is negative, and makes it -1. */
+/* A copy of @fd that is closed on exec, and none of the standard ones; -1 with
+ * errno. */
+int io_copy(int fd);
+
 void io_close(int *fd);
 
 /* Milliseconds on the clock that no one sets and that counts suspended time. */

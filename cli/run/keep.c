@@ -7,6 +7,7 @@
 #include "run/keeper.h"
 #include "run/kin.h"
 #include "run/obituary.h"
+#include "run/pty.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -113,6 +114,7 @@ static enum child_start start_command(struct keep *keep,
         .out = fds->fd[KEEPER_OUT],
         .err = fds->fd[KEEPER_ERR],
         .terminal = fds->fd[KEEPER_TERMINAL],
+        .leads = run->options->pty,
     };
     struct environment environment;
     enum child_start how;
@@ -383,6 +385,9 @@ static void orphan(struct keep *keep)
 {
     keep->orphaned = true;
     CLI_CRASH_POINT("keep/orphaned");
+    if (keep->start.sets_terminal) {
+        pty_restore(&keep->start.before);
+    }
     if (!may_be_left(keep)) {
         stop_within(keep, KEEPER_WHY_ORPHANED,
                     (int64_t)keep->run->options->kill_after_ms);

@@ -40,6 +40,8 @@
 #include "run/kin.h"
 #include "run/run.h"
 
+#include <termios.h>
+
 #define KEEPER_NEVER INT64_MAX
 #define KEEPER_KILL_MS                                                         \
     2000 /* A process that outlives SIGKILL for that long
@@ -68,6 +70,8 @@ struct keeper_order {
     int64_t kill_at_ms; /* START, LEASE: by io_now_ms(), no work after it. */
     int64_t grace_ms;   /* START: from SIGTERM to that. */
     struct child_task task; /* START. */
+    bool sets_terminal;     /* START: the runner makes its terminal raw, */
+    struct termios before;  /* which was set like this. */
     enum idem_on_expired_lease policy;
 };
 

@@ -40,6 +40,29 @@ static int open_capture(struct pump *pump, int *ret_end)
     return 0;
 }
 
+/* Likewise, for a terminal: it is stdin, too, where no input is given. */
+static int open_terminal(struct run *run, struct watch *watch,
+                         struct channel_fds *fds)
+{
+    bool feeds = run->asked.input == NULL;
+    int reader;
+
+    if (pty_open(&watch->pty, feeds) != 0 ||
+        (reader = pty_reader(&watch->pty)) < 0) {
+        return -1;
+    }
+    pump_connect(&watch->out, reader);
+    if (feeds) {
+        fds->fd[KEEPER_INPUT] = io_copy(watch->pty.slave);
+    }
+    fds->fd[KEEPER_OUT] = io_copy(watch->pty.slave);
+    fds->fd[KEEPER_ERR] = io_copy(watch->pty.slave);
+    return fds->fd[KEEPER_INPUT] < 0 || fds->fd[KEEPER_OUT] < 0 ||
+                   fds->fd[KEEPER_ERR] < 0
+               ? -1
+               : 0;
+}
+
 /* The ends that the command gets. 0, or -1 with errno. */
 static int open_ends(struct run *run, struct watch *watch,
                      struct channel_fds *fds)
@@ -52,6 +75,9 @@ static int open_ends(struct run *run, struct watch *watch,
         if (fds->fd[KEEPER_INPUT] < 0) {
             return -1;
         }
+    }
+    if (run->options->pty) {
+        return open_terminal(run, watch, fds);
     }
     if (captures && (open_capture(&watch->out, &fds->fd[KEEPER_OUT]) != 0 ||
                      open_capture(&watch->err, &fds->fd[KEEPER_ERR]) != 0)) {
@@ -73,10 +99,11 @@ static void close_ends(struct channel_fds *fds)
     errno = why;
 }
 
-static int make_order(const struct run *run, const struct lease *lease,
+static int make_order(const struct run *run, const struct watch *watch,
                       struct keeper_order *order)
 {
     const struct idem_attempt *attempt = run->attempt;
+    const struct lease *lease = &watch->lease;
 
     memset(order, 0, sizeof(*order));
     order->kind = KEEPER_START;
@@ -86,6 +113,8 @@ static int make_order(const struct run *run, const struct lease *lease,
     order->task.fence = attempt->fence;
     order->task.attempts = attempt->attempts;
     order->task.takeover = attempt->takeover;
+    order->sets_terminal = pty_sets_outer(&watch->pty);
+    order->before = watch->pty.before;
     return idem_attempt_token(attempt, order->task.token);
 }
 
@@ -122,10 +151,11 @@ static enum child_start start(struct run *run, struct watch *watch)
         return CHILD_NO_MEANS;
     }
     lease_init(&watch->lease, run->store, run->attempt, run->keeper);
-    if (make_order(run, &watch->lease, &order) != 0) {
-        errno = ENOMEM;
-    } else if (open_ends(run, watch, &fds) != 0) {
+    if (open_ends(run, watch, &fds) != 0) {
         close_ends(&fds);
+    } else if (make_order(run, watch, &order) != 0) {
+        close_ends(&fds);
+        errno = ENOMEM;
     } else {
         CLI_CRASH_POINT("run/launch/ready");
         if (keeper_tell(run->keeper, &order, &fds) == 0) {
@@ -164,6 +194,7 @@ int launch(struct run *run, struct watch *watch)
     how = start(run, watch);
     why = errno;
     if (how == CHILD_STARTED) {
+        pty_begin(&watch->pty);
         return 0;
     }
     terminal_take(watch->terminal);

@@ -60,7 +60,8 @@ static size_t pull(struct pump *pump, size_t max)
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return 0;
     }
-    if (n < 0) {
+    /* EIO is how a terminal says that nobody has it open any more. */
+    if (n < 0 && errno != EIO) {
         recorder_drop(pump->recorder);
     }
     if (n <= 0) {
@@ -130,15 +131,16 @@ static int grow(struct pump *pump, size_t more)
     return 0;
 }
 
-/* A full pipe's worth is all that the command itself can have left. Whatever
- * comes after that is of a descendant, and gets the grace like any other. */
+/* A full pipe's worth, which a terminal does not hold, is all that the command
+ * itself can have left. Whatever comes after that is of a descendant, and gets the
+ * grace like any other. */
 void pump_drain(struct pump *pump)
 {
     int capacity = pump->from < 0 ? 0 : fcntl(pump->from, F_GETPIPE_SZ);
-    size_t left = capacity > 0 ? (size_t)capacity : 0;
+    size_t left = capacity > 0 ? (size_t)capacity : PUMP_BUFFER;
     size_t n = 1;
 
-    if (left == 0 || grow(pump, left) != 0) {
+    if (pump->from < 0 || grow(pump, left) != 0) {
         return;
     }
     while (n > 0 && left > 0) {

@@ -63,6 +63,10 @@ static struct cli_option option_table[] = {
      .arg = "WHAT",
      .choices = capture_names,
      .help = "both: record the output; none: leave it alone"},
+    {.name = "pty",
+     .kind = CLI_FLAG,
+     .target = &options.pty,
+     .help = "give the command a terminal; its output is one stream"},
     {.name = "busy-exit",
      .kind = CLI_COUNT,
      .target = &options.busy_exit,
@@ -144,6 +148,10 @@ static int check(const struct cli_command *command, int argc)
     }
     if (options.release_on.has[0]) {
         return cli_usage(command, "--release-on: 0 is success, and is kept");
+    }
+    if (options.pty && options.capture == RUN_CAPTURE_NONE) {
+        return cli_usage(command, "--pty passes the output through idem: it "
+                                  "cannot go with --capture none");
     }
     return options.status_fd_given ? check_status_fd(command) : 0;
 }

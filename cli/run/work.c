@@ -253,12 +253,16 @@ int run_work(struct run *run)
     int status;
 
     terminal_init(&terminal);
+    terminal.given = terminal.given && !run->options->pty;
+    terminal.saved = terminal.saved && !run->options->pty;
+    pty_init(&watch.pty);
     recorder_init(&recorder, (size_t)run->options->max_output);
 
     status = work(run, &watch, &recorder);
 
     pump_finish(&watch.err);
     pump_finish(&watch.out);
+    pty_finish(&watch.pty);
     recorder_finish(&recorder);
     terminal_finish(&terminal);
     return status;
