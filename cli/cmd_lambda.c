@@ -176,6 +176,8 @@ static int invoke(const char *file)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
+    char shown[128];
+
     if (argc == 0) {
         return serve(command);
     }
@@ -190,8 +192,15 @@ static int run(const struct cli_command *command, int argc, char **argv)
                                                       : args.output,
                                   args.program, argc - 1, argv + 1);
     }
-    return cli_usage(command, "say nothing (the runtime), or: sources, "
-                              "invoke EVENT.json, package FILE...");
+    if (strcmp(argv[0], "invoke") == 0) {
+        return cli_usage(command, "invoke takes one event: idem lambda invoke "
+                                  "EVENT.json");
+    }
+    return cli_usage(command,
+                     "unexpected argument \"%s\"; give sources, invoke "
+                     "EVENT.json or package FILE..., or nothing, to run a "
+                     "function",
+                     cli_escape(idem_str(argv[0]), shown, sizeof(shown)));
 }
 
 static struct cli_option options[] = {

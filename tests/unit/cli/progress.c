@@ -13,7 +13,7 @@ TEST(progress, hasABarWhereTheEndIsKnown)
     assert_int_equal(len, strlen(line));
     (void)cli_progress_line("copying", 2000, 2000, 4000, 50, line);
     assert_string_equal(line,
-                        "copying [======] 100% 2000/2000  500/s  0s left");
+                        "copying [========] 100% 2000/2000  500/s  0s left");
 }
 
 /* One that is not has what was done, a rate and the time so far. */
