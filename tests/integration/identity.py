@@ -114,6 +114,20 @@ def it_is_made_once_and_then_required(b):
     equal(b("store", "create", "--no-create").status, 64)
 
 
+@case
+def a_copy_without_its_log_is_no_new_one(b):
+    """Copied alone before anything of the log was carried over, the file says whose it
+    is: the work does not run again."""
+    equal(pay(b).status, 0)
+    assert os.path.getsize(b.file("idem.db-wal")) > 0  # Nothing else carried it over.
+    os.mkdir(b.file("copy"))
+    subprocess.run(["cp", b.file("idem.db"), b.file("copy")], check=True)
+    refused_there = pay(b, "--store", "sqlite:copy/idem.db")
+    equal((refused_there.status, refused_there.stdout), (78, b""))
+    contains(refused_there.stderr, b"does not know the store beside it", b"mark-restored")
+    equal(b.effects(), 1)
+
+
 # What may happen to the file under a runner, and the word that says so.
 ACCIDENTS = {
     "rm idem.db": b"was deleted while it was in use",

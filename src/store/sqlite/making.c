@@ -144,6 +144,16 @@ static int complete(struct idem__sqlite_store *store, struct idem__conn *conn,
     return rc != 0 || has ? rc : idem__schema_complete(conn, store->id, error);
 }
 
+/* Once in the life of a store, so that its file alone says whose it is: what was
+ * copied without its log is refused then, and not taken for a first use. What
+ * cannot be carried over now is as durable in the log. */
+static void carry_over(struct idem__conn *conn)
+{
+    (void)sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE,
+                                    NULL, NULL);
+    IDEM__CRASH_POINT("sqlite/making/carried");
+}
+
 int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
                      bool empty, struct idem_error *error)
 {
@@ -161,6 +171,9 @@ int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
     }
     rc = idem__identity_write(store->lock, IDEM__MADE_DONE, store->id, error);
     IDEM__CRASH_POINT("sqlite/making/made");
+    if (rc == 0) {
+        carry_over(conn);
+    }
     return rc;
 }
 
