@@ -108,13 +108,11 @@ static void check_limits(struct cli_check *check)
 
 /* All that a command reads, or that `idem run` sets. */
 static const char *const variables[] = {
-    "IDEM_STORE",     "IDEM_SCOPE",
-    "IDEM_OWNER",     "IDEM_TOKEN",
-    "IDEM_JOURNAL",   "IDEM_JOURNAL_DIR",
-    "IDEM_AUDIT_LOG", "IDEM_LOG_KEYS",
-    "IDEM_METER",     "IDEM_KEY",
-    "IDEM_FENCE",     "IDEM_ATTEMPTS",
-    "IDEM_TAKEOVER",  NULL,
+    "IDEM_STORE",     "IDEM_SCOPE",         "IDEM_OWNER",
+    "IDEM_TOKEN",     "IDEM_JOURNAL",       "IDEM_JOURNAL_DIR",
+    "IDEM_AUDIT_LOG", "IDEM_LOG_KEYS",      "IDEM_METER",
+    "IDEM_KEY",       "IDEM_FENCE",         "IDEM_ATTEMPTS",
+    "IDEM_TAKEOVER",  "IDEM_STORE_TIMEOUT", NULL,
 };
 
 static bool is_known(const char *name, size_t len)

@@ -7,6 +7,7 @@
 #include "gateway/nginx.h"
 #include "gateway/user.h"
 #include "journal.h"
+#include "patience.h"
 
 #include <errno.h>
 #include <idem/journal.h>
@@ -374,11 +375,16 @@ static int serve(const struct gateway_address *address)
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct gateway_address address;
+    struct cli_patience patience;
     int status = check(command, argc, argv, &address);
 
+    if (status == 0) {
+        status = cli_patience_choose(command, &patience);
+    }
     if (status != 0) {
         return status;
     }
+    args.config.end_timeout_ms = patience.chosen_ms;
     if (args.on_expired_lease >= 0) {
         args.config.on_expired_lease = policies[args.on_expired_lease];
     }

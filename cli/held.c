@@ -47,6 +47,9 @@ int cli_hold(const struct cli_command *command, const char *token,
     int status;
 
     status = read_token(command, token, text);
+    if (status == 0) {
+        status = cli_patience_choose(command, &held.patience);
+    }
     if (status != 0) {
         return status;
     }
@@ -54,6 +57,8 @@ int cli_hold(const struct cli_command *command, const char *token,
     if (status != 0) {
         return status;
     }
+    cli_patience_set(held.store,
+                     cli_patience_ms(&held.patience, held.store, 0));
     error.code =
         idem_attempt_from_token(held.store, text, &held.attempt, &error);
     if (error.code != 0) {
@@ -103,6 +108,8 @@ int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
 
     cli_net_init(&net, (enum cli_journal_rule)journal->rule, held->store,
                  held->attempt, outcome);
+    cli_patience_set(held->store, cli_patience_ms(&held->patience, held->store,
+                                                  outcome->result.bytes.len));
     error.code = idem_end(held->attempt, outcome, &error);
     cli_net_answered(&net, error.code);
     if (cli_net_settle(&net, error.code)) {

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "journal.h"
+#include "patience.h"
 
 #define CLI_OPTION_TOKEN(to)                                                   \
     {                                                                          \
@@ -22,6 +23,7 @@ struct cli_held {
     struct idem_attempt *attempt;
     const char *store_url; /* As given, for people. */
     bool json;             /* The record is printed when all is well. */
+    struct cli_patience patience;
 };
 
 /* Opens the store and the attempt of --token, else of $IDEM_TOKEN. 0 or an exit

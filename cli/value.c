@@ -75,7 +75,10 @@ static int refuse(const struct cli_command *command,
 {
     char shown[128];
 
-    return cli_usage(command, "--%s: \"%s\" is not %s", option->name,
+    /* Variables are set as options are. */
+    return cli_usage(command, "%s%s: \"%s\" is not %s",
+                     isupper((unsigned char)option->name[0]) ? "" : "--",
+                     option->name,
                      cli_escape(idem_str(text), shown, sizeof(shown)), wanted);
 }
 

@@ -85,6 +85,9 @@
  *   store does: AWS's own variables). It starts no
  *   thread unless told to (IDEM_OPEN_THREAD). Nothing renews a lease by itself,
  *   and nothing is purged by itself.
+ * - It leaves signals alone. Under a limit on the size of files SIGXFSZ ends a
+ *   program that does not ignore it: signal(SIGXFSZ, SIG_IGN), and the limit is a
+ *   full disk.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
  *   -lcrypto -ljson-c -ldl -lpthread. Whole programs: examples/minimal.c, once.c,
  *   queue.c.
@@ -426,6 +429,15 @@ const char *idem_store_url(const struct idem_store *store);
  * fail to be recorded although all is well here: see <idem/journal.h>. */
 bool idem_store_is_remote(const struct idem_store *store);
 
+/* From now on @timeout_ms, as in struct idem_open_options, is for each operation
+ * of @store: whoever can wait for a claim may have less time for an end. Not while
+ * operations are in flight, on any thread.
+ *
+ * IDEM_EINVALID  It is out of range.
+ */
+int idem_store_set_timeout(struct idem_store *store, int64_t timeout_ms,
+                           struct idem_error *ret_error);
+
 /* The shortest lease, in ms, that carries work: owners stop theirs a while before
  * it ends, by as much as the clocks of two hosts may differ where there are many
  * hosts. A claim with a shorter one is refused. */
@@ -553,6 +565,10 @@ struct idem_outcome {
                                   UNKNOWN. */
     struct idem_result result; /* COMPLETED and FAILED. */
     struct idem_slice text;    /* For people. */
+    int64_t ended_boot_ms;     /* When the work ended, by boot_ms of the host's
+                                  clock (below 0: before this boot); 0: when
+                                  the store is told. On record it is never
+                                  before the attempt began. */
 };
 
 /* The verbs that end an attempt. Each is conditional on the attempt's nonce and

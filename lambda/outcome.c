@@ -131,6 +131,15 @@ static void judge_answer(const struct idem_lambda *lambda,
     out->result.content_type = idem_str("application/json");
 }
 
+/* However late the store hears of it. */
+static int64_t boot_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 bool idem__lambda_outcome(const struct idem_lambda *lambda,
                           enum idem__lambda_shape shape,
                           struct idem__buffer *scratch,
@@ -139,6 +148,7 @@ bool idem__lambda_outcome(const struct idem_lambda *lambda,
     const struct idem__lambda_run *run = &lambda->work;
 
     memset(ret_outcome, 0, sizeof(*ret_outcome));
+    ret_outcome->ended_boot_ms = boot_ms();
     switch (run->end) {
     case IDEM__LAMBDA_STOPPED:
         return false;

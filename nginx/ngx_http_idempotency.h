@@ -84,6 +84,7 @@ typedef struct {
     ngx_str_t                 url;          /* with a NUL */
     ngx_str_t                 journal_dir;  /* with a NUL; or empty */
     ngx_msec_t                timeout;
+    ngx_msec_t                end_timeout;  /* 0: by the kind of the store */
 
     struct idem_store        *store;        /* NULL: it could not be opened */
     struct idem_queue        *queue;
@@ -277,6 +278,7 @@ struct ngx_http_idem_flight_s {
     ngx_http_idem_ctx_t          *ctx;        /* NULL: nobody waits for it */
     ngx_http_idem_done_pt         done;
     ngx_event_t                   guard;
+    ngx_msec_t                    limit;      /* of the guard; 0: the store's */
     ngx_msec_t                    until;      /* of a claim to give back */
     ngx_uint_t                    tries;
     unsigned                      late:1;     /* it has not landed yet */

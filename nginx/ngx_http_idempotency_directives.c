@@ -53,21 +53,30 @@ ngx_http_idem_store_file(ngx_conf_t *cf, ngx_str_t *url,
 
 
 static char *
-ngx_http_idem_store_parameter(ngx_conf_t *cf, ngx_str_t *value,
-    ngx_http_idem_store_t *store)
+ngx_http_idem_store_time(ngx_conf_t *cf, ngx_str_t *value, size_t name,
+    ngx_msec_t *ret)
 {
     ngx_str_t  text;
 
+    text.data = value->data + name;
+    text.len = value->len - name;
+    *ret = ngx_parse_time(&text, 0);
+
+    return *ret == (ngx_msec_t) NGX_ERROR || *ret == 0
+           ? ngx_http_idem_invalid(cf, value) : NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_idem_store_parameter(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_idem_store_t *store)
+{
     if (ngx_strncmp(value->data, "timeout=", 8) == 0) {
-        text.data = value->data + 8;
-        text.len = value->len - 8;
-        store->timeout = ngx_parse_time(&text, 0);
+        return ngx_http_idem_store_time(cf, value, 8, &store->timeout);
+    }
 
-        if (store->timeout == (ngx_msec_t) NGX_ERROR || store->timeout == 0) {
-            return ngx_http_idem_invalid(cf, value);
-        }
-
-        return NGX_CONF_OK;
+    if (ngx_strncmp(value->data, "end_timeout=", 12) == 0) {
+        return ngx_http_idem_store_time(cf, value, 12, &store->end_timeout);
     }
 
     if (ngx_strcmp(value->data, "journal=off") == 0) {
@@ -106,6 +115,7 @@ ngx_http_idem_store_share(ngx_http_idem_main_conf_t *imcf,
         }
 
         if (known[i]->timeout != store->timeout
+            || known[i]->end_timeout != store->end_timeout
             || known[i]->journal_dir.len != store->journal_dir.len
             || ngx_memcmp(known[i]->journal_dir.data, store->journal_dir.data,
                           store->journal_dir.len)

@@ -59,7 +59,7 @@ static ngx_command_t  ngx_http_idem_commands[] = {
       &ngx_http_idem_enable },
 
     { ngx_string("idempotency_store"),
-      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE123,
+      NGX_HTTP_IDEM_ANY|NGX_CONF_TAKE1234,
       ngx_http_idem_conf_store,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,

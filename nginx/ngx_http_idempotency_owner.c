@@ -8,6 +8,7 @@
 
 
 #define NGX_HTTP_IDEM_RETRY_MS  100
+#define NGX_HTTP_IDEM_END_MS    2000
 
 
 static ngx_int_t ngx_http_idem_content_handler(ngx_http_request_t *r);
@@ -327,8 +328,17 @@ ngx_http_idem_renew_done(ngx_http_idem_flight_t *flight)
 void
 ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
 {
+    struct timespec  now;
+
     ctx->state = NGX_HTTP_IDEM_COMMIT;
     ctx->ended = 1;
+
+    /* However late the store hears of it. */
+
+    if (clock_gettime(CLOCK_BOOTTIME, &now) == 0) {
+        ctx->outcome.ended_boot_ms = (int64_t) now.tv_sec * 1000
+                                     + now.tv_nsec / 1000000;
+    }
 
     ngx_http_idem_hold(ctx);
 
@@ -395,15 +405,46 @@ ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx)
 }
 
 
+/*
+ * A response that is ready does not wait for longer than this: a withheld one
+ * is asked for again, by a client that does not know that the work is done.
+ * 0: for as long as any question to the store, which is on this host.
+ */
+
+static ngx_msec_t
+ngx_http_idem_end_limit(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_msec_t              limit;
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    limit = store->end_timeout;
+
+    if (limit == 0) {
+        if (store->store == NULL || !idem_store_is_remote(store->store)) {
+            return 0;
+        }
+
+        limit = ngx_min(store->timeout, NGX_HTTP_IDEM_END_MS);
+    }
+
+    /* What has to travel may take longer than what is only awaited. */
+
+    return limit + (ctx->body.len >> 20) * 1000;
+}
+
+
 static void
 ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
 {
     int                rc;
+    ngx_msec_t         limit;
     struct idem_op    *op;
     struct idem_error  error;
 
     op = NULL;
-    ctx->end_until = ngx_current_msec + ctx->store->timeout;
+    limit = ngx_http_idem_end_limit(ctx);
+    ctx->end_until = ngx_current_msec
+                     + (limit != 0 ? limit : ctx->store->timeout);
 
     (void) ngx_http_idem_end_slice(ctx);
     rc = idem_op_end(ctx->attempt, &ctx->outcome, &op, &error);
@@ -414,6 +455,7 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
                                            ngx_http_idem_end_done, NULL);
         if (ctx->flight != NULL) {
             ctx->flight->large_bytes = ctx->large_bytes;
+            ctx->flight->limit = limit;
             return;
         }
 
@@ -469,6 +511,11 @@ ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
            > NGX_HTTP_IDEM_RETRY_MS
         && store->queue != NULL)
     {
+        if (flight->limit != 0) {
+            flight->limit = ctx->end_until - ngx_current_msec
+                            - NGX_HTTP_IDEM_RETRY_MS;
+        }
+
         ngx_http_idem_resubmit_after(flight, NGX_HTTP_IDEM_RETRY_MS);
         return;
     }

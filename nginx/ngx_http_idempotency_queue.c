@@ -166,7 +166,10 @@ ngx_http_idem_turn_handler(ngx_event_t *ev)
         ngx_queue_insert_tail(&store->flights, q);
 
         flight = ngx_queue_data(q, ngx_http_idem_flight_t, queue);
-        ngx_add_timer(&flight->guard, store->timeout + NGX_HTTP_IDEM_GRACE_MS);
+        ngx_add_timer(&flight->guard,
+                      flight->limit != 0
+                      ? flight->limit
+                      : store->timeout + NGX_HTTP_IDEM_GRACE_MS);
     }
 }
 

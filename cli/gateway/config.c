@@ -299,6 +299,10 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
         (void)fputc(' ', f);
         print_quoted_as(f, "journal=", config->journal);
     }
+    if (config->end_timeout_ms != 0) {
+        (void)fprintf(f, " end_timeout=%lldms",
+                      (long long)config->end_timeout_ms);
+    }
     (void)fputs(";\n    idempotency_scope ", f);
     if (config->scope_header != NULL) {
         print_header_variable(f, config->scope_header);

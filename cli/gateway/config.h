@@ -28,7 +28,8 @@ struct gateway_config {
     int64_t lease_ms;
     int64_t retention_ms;
     int64_t wait_ms;
-    int64_t timeout_ms; /* For the service's answer. */
+    int64_t timeout_ms;     /* For the service's answer. */
+    int64_t end_timeout_ms; /* For its record; 0: the module's own default. */
     uint64_t max_request;
     uint64_t max_response;
     uint64_t workers;

@@ -36,6 +36,7 @@ struct child_end {
     int exit_status; /* If signal is 0. */
     int signal;
     bool cut_short; /* It was told to end before. */
+    int64_t at_ms;  /* When waitid() told of it, on the clock of io_now_ms(). */
 };
 
 /* Starts @plan in a process group (or session) of its own, whose number is *@ret_pid, with

@@ -6,8 +6,7 @@
 
 #include <poll.h>
 
-#define AGAIN_MS 100       /* Between two attempts to record. */
-#define AGAIN_FOR_MS 60000 /* A lease without end is no reason for more. */
+#define AGAIN_MS 100 /* Between two attempts to record. */
 
 static enum idem_status status_of_failure(enum run_on_failure rule)
 {
@@ -62,6 +61,7 @@ void ending_decide(const struct run_options *options,
     memset(e, 0, sizeof(*e));
     e->status = status_of(options, policy, end);
     e->exit_status = died ? 128 + number : number;
+    e->ended_ms = end->at_ms;
     (void)snprintf(e->meta, sizeof(e->meta), "%s %d\n",
                    died ? "signal" : "exit", number);
     (void)snprintf(e->text, sizeof(e->text),
@@ -74,7 +74,8 @@ void ending_decide(const struct run_options *options,
 /* What is said to the store. */
 static struct idem_outcome outcome_of(const struct ending *e)
 {
-    struct idem_outcome outcome = {.status = e->status};
+    struct idem_outcome outcome = {.status = e->status,
+                                   .ended_boot_ms = e->ended_ms};
 
     if (e->status == IDEM_STATUS_COMPLETED || e->status == IDEM_STATUS_FAILED) {
         outcome.result = e->result;
@@ -95,22 +96,29 @@ static int record_once(struct idem_attempt *attempt,
 }
 
 /* At least once, also when the lease is over: the store takes it as long as
- * nobody followed us. */
-static int record_patiently(struct cli_net *net, struct idem_error *error)
+ * nobody followed us. Whoever waits for the command has waited long enough then:
+ * the journal has its outcome. */
+static int record_patiently(const struct run *run, struct cli_net *net,
+                            struct idem_error *error)
 {
-    int64_t until_ms = io_now_ms() + AGAIN_FOR_MS;
+    int64_t patience_ms = cli_patience_ms(&run->patience, run->store,
+                                          net->outcome->result.bytes.len);
+    int64_t until_ms = io_now_ms() + patience_ms;
     int rc;
 
     for (;;) {
+        cli_patience_set(run->store, until_ms - io_now_ms());
         rc = record_once(net->attempt, net->outcome, error);
         cli_net_answered(net, rc);
         if (idem_error_kind(rc) != IDEM_KIND_RETRY ||
             idem_attempt_lease_left_ms(net->attempt) == 0 ||
-            io_now_ms() >= until_ms) {
-            return rc;
+            io_now_ms() + AGAIN_MS >= until_ms) {
+            break;
         }
         (void)poll(NULL, 0, AGAIN_MS);
     }
+    cli_patience_set(run->store, patience_ms);
+    return rc;
 }
 
 /* Where there is no room for all of it, neither in the store nor in the journal,
@@ -145,7 +153,7 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
     int rc;
 
     cli_net_init(&net, rule, run->store, run->attempt, outcome);
-    rc = record_patiently(&net, error);
+    rc = record_patiently(run, &net, error);
     rc = record_less(run, &net, outcome, rc, error);
     if (cli_net_settle(&net, rc)) {
         story_set_journal(&run->story, net.path);

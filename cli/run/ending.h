@@ -6,8 +6,9 @@
 #include "run/watch.h"
 
 struct ending {
-    enum idem_status status;   /* To be recorded. */
-    int exit_status;           /* Of the command, as a shell gives it. */
+    enum idem_status status; /* To be recorded. */
+    int exit_status;         /* Of the command, as a shell gives it. */
+    int64_t ended_ms; /* By the clock of io_now_ms(); 0: nothing was run. */
     struct idem_result result; /* Where the status keeps one. */
     char meta[16];             /* "exit 3\n" */
     char text[192];            /* "the command ended with status 3" */

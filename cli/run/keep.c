@@ -335,7 +335,8 @@ static void command_ended(struct keep *keep, const siginfo_t *info)
         keep->end.signal = info->si_status;
     }
     keep->ended = true;
-    keep->left_at_ms = later(io_now_ms(), LEFT_MS);
+    keep->end.at_ms = io_now_ms();
+    keep->left_at_ms = later(keep->end.at_ms, LEFT_MS);
     news.end = keep->end;
     CLI_CRASH_POINT("keep/ended/tells");
     tell(keep, &news);

@@ -176,6 +176,10 @@ static int claim_and_act(struct run *run)
         return status;
     }
     if (run->attempt->verdict == IDEM_STARTED) {
+        /* The claim was worth a longer wait than renewals are, during which the
+         * end of the command would not be noticed. */
+        cli_patience_set(run->store,
+                         cli_patience_ms(&run->patience, run->store, 0));
         return run_work(run);
     }
     keeper_dismiss(run->keeper);
@@ -263,6 +267,9 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
     status = check(command, argc);
     if (status == 0) {
         status = cli_journal_choose(command, &options.journal);
+    }
+    if (status == 0) {
+        status = cli_patience_choose(command, &run.patience);
     }
     if (status == 0) {
         status =

@@ -29,6 +29,7 @@
 
 #include "cli.h"
 #include "journal.h"
+#include "patience.h"
 #include "run/signals.h"
 #include "run/story.h"
 
@@ -81,6 +82,7 @@ struct run {
     const struct run_options *options;
     char **argv; /* The command; NULL at its end. */
     struct cli_request asked;
+    struct cli_patience patience;
     struct idem_store *store;
     struct idem_attempt *attempt; /* NULL until the store has answered. */
     struct run_nonce nonce;

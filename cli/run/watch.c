@@ -48,7 +48,7 @@ static void survived(struct watch *w, const struct kin_survivor *survivor)
 /* Its command died with it. */
 static void keeper_was_killed(struct watch *w)
 {
-    static const struct child_end killed = {.signal = SIGKILL};
+    struct child_end killed = {.signal = SIGKILL, .at_ms = io_now_ms()};
 
     w->keeper_died = true;
     if (!w->ended && !w->survived) {

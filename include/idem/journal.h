@@ -54,7 +54,8 @@
  *            more that the reader does not know makes the entry one of a newer
  *            version; a lower one is skipped.
  *      .  .  the result
- *      .  8  when it was put, by the wall clock, in ms
+ *      .  8  when the work ended (where its owner did not say, when it was
+ *            put), by the wall clock of this host, in ms
  *      . 16  first half of SHA-256 over D and the time above; D, the DIGEST of
  *            the name, is SHA-256 over everything before the time
  */
@@ -161,7 +162,7 @@ struct idem_journal_info {
     const char *name; /* Of its file, in the directory. */
     enum idem_journal_state state;
     uint64_t len;       /* Bytes of the file. */
-    int64_t written_ms; /* By the clock of this host; for people. */
+    int64_t written_ms; /* When the work ended, by the clock of that host. */
     struct idem_slice store_url;
     struct idem_slice scope;
     struct idem_slice key;

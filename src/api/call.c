@@ -54,6 +54,11 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
         return;
     case IDEM_CANCEL_DETACHED:
         mine->op = NULL;
+        if (mine->unknown && mine->error.code == IDEM_EUNKNOWN) {
+            /* A try that had less time knows less of what is wrong. */
+            mine->under_way = false;
+            return;
+        }
         (void)idem__error(&error, reads ? IDEM_EUNAVAILABLE : IDEM_EUNKNOWN,
                           reads ? "%s: no answer within %lld ms"
                                 : "%s: no answer within %lld ms; it is not "
@@ -102,9 +107,8 @@ static size_t submit(struct idem_queue *queue, struct idem__asked *asked,
 
 /* One try. Afterwards every op is back, or was left to the store. */
 static void ask_once(struct idem_queue *queue, struct idem__asked *asked,
-                     size_t n)
+                     size_t n, int64_t timeout_ms)
 {
-    int64_t timeout_ms = queue->store->options.timeout_ms;
     int64_t until_ms = idem__time_add(idem__mono_ms(), timeout_ms);
     size_t taken = submit(queue, asked, n);
     struct idem_op *op;
@@ -133,15 +137,18 @@ int64_t idem__boot_ms(const struct idem_store *store)
     return host->clock(host->ctx, &reading) == 0 ? reading.boot_ms : IDEM_NEVER;
 }
 
-/* A second try is worth it only when the first may have been applied. */
+/* A second try is worth it only when the first may have been applied. It gets
+ * what is left of the time. */
 static bool settle_again(const struct idem_store *store, int64_t until_ms,
-                         int64_t *pause_ms)
+                         int64_t *pause_ms, int64_t *ret_wait_ms)
 {
     const struct idem_host *host = &store->options.host;
+    int64_t next_ms = idem__time_add(idem__boot_ms(store), *pause_ms);
 
-    if (idem__time_add(idem__boot_ms(store), *pause_ms) >= until_ms) {
+    if (next_ms >= until_ms) {
         return false;
     }
+    *ret_wait_ms = until_ms - next_ms;
     host->sleep(host->ctx, *pause_ms);
     *pause_ms = *pause_ms * 2 < PAUSE_MAX_MS ? *pause_ms * 2 : PAUSE_MAX_MS;
     return true;
@@ -182,6 +189,7 @@ void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)
     struct idem_store *store = queue->store;
     int64_t now_ms = idem__boot_ms(store);
     int64_t until_ms = 0; /* Without a clock: one try. */
+    int64_t wait_ms = store->options.timeout_ms;
     int64_t pause_ms = PAUSE_FIRST_MS;
     size_t i;
 
@@ -192,9 +200,9 @@ void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)
         asked[i].again = true;
     }
     do {
-        ask_once(queue, asked, n);
+        ask_once(queue, asked, n, wait_ms);
     } while (choose_again(asked, n) &&
-             settle_again(store, until_ms, &pause_ms));
+             settle_again(store, until_ms, &pause_ms, &wait_ms));
     for (i = 0; i < n; i++) {
         say_unknown(&asked[i]);
     }

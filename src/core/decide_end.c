@@ -91,6 +91,22 @@ static int record_end(struct idem_record *next,
     return 0;
 }
 
+/* When the work ended, in the store's time: as long ago as its host says, which
+ * counts on a clock that no one sets. */
+static int64_t ended_at(const struct idem_outcome *outcome,
+                        const struct idem_now *now)
+{
+    int64_t boot_ms = outcome->ended_boot_ms;
+
+    if (boot_ms == 0 || boot_ms >= now->boot_ms) {
+        return now->store_ms;
+    }
+    if (boot_ms < now->boot_ms - IDEM_DURATION_MAX_MS) {
+        boot_ms = now->boot_ms - IDEM_DURATION_MAX_MS;
+    }
+    return now->store_ms - (now->boot_ms - boot_ms);
+}
+
 void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
                      const struct idem_now *now,
                      struct idem_decision *ret_decision)
@@ -124,6 +140,7 @@ void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
         idem__refuse(decision, rc, "%s", idem_error_text(rc));
         return;
     }
+    decision->next.ended_ms = idem__not_before(found, ended_at(outcome, now));
     decision->set_result = true;
     decision->change = IDEM_CHANGE_REPLACE;
 }

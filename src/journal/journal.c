@@ -229,13 +229,23 @@ static int check_outcome(const struct idem_outcome *outcome,
     return 0;
 }
 
-static int64_t now_ms(void)
+/* When @outcome was known, by the wall clock. */
+static int64_t known_ms(const struct idem_outcome *outcome)
 {
     struct idem_clock_reading reading = {0};
     struct idem_host host = {.ctx = NULL};
+    int64_t ago_ms;
 
     idem__host_default(&host);
-    return host.clock(host.ctx, &reading) == 0 ? reading.wall_ms : 0;
+    if (host.clock(host.ctx, &reading) != 0) {
+        return 0;
+    }
+    ago_ms = outcome->ended_boot_ms != 0 &&
+                     outcome->ended_boot_ms > -IDEM_DURATION_MAX_MS
+                 ? reading.boot_ms - outcome->ended_boot_ms
+                 : 0;
+    return ago_ms > 0 && ago_ms < reading.wall_ms ? reading.wall_ms - ago_ms
+                                                  : reading.wall_ms;
 }
 
 static int encode(const struct idem_store *store,
@@ -266,7 +276,7 @@ static int encode(const struct idem_store *store,
     memcpy(entry.nonce, token.nonce, sizeof(entry.nonce));
     entry.fence = token.fence;
     entry.outcome = idem__outcome_bounded(outcome, IDEM_RESULT_MAX);
-    entry.written_ms = now_ms();
+    entry.written_ms = known_ms(outcome);
     rc = idem_id(token.scope, token.key, entry.id);
     if (rc == 0) {
         rc = idem__entry_encode(&entry, ret_file);

@@ -1,6 +1,7 @@
 /* What is in a journal: told to its store, shown, deleted. */
 #include "base/crash.h"
 #include "base/heap.h"
+#include "base/host.h"
 #include "core/error.h"
 #include "core/token.h"
 #include "journal/directory.h"
@@ -78,10 +79,26 @@ static int load(struct held *held, uint64_t len, struct idem_error *error)
     return rc == 0 ? decode(held, len, error) : rc;
 }
 
+/* When the work ended, as struct idem_outcome has it; 0: the wall clock was set
+ * since, and nobody knows. The store lets no end be before its beginning. */
+static int64_t ended_boot_ms(const struct idem__entry *entry)
+{
+    struct idem_clock_reading reading = {0};
+    struct idem_host host = {.ctx = NULL};
+
+    idem__host_default(&host);
+    if (entry->written_ms == 0 || host.clock(host.ctx, &reading) != 0 ||
+        reading.wall_ms < entry->written_ms) {
+        return 0;
+    }
+    return reading.boot_ms - (reading.wall_ms - entry->written_ms);
+}
+
 /* Ends the attempt that the entry is about. */
 static int tell(struct idem_store *store, const struct idem__entry *entry,
                 struct idem_error *error)
 {
+    struct idem_outcome outcome = entry->outcome;
     struct idem_attempt *attempt;
     struct idem__token token;
     char text[IDEM_TOKEN_MAX];
@@ -97,7 +114,8 @@ static int tell(struct idem_store *store, const struct idem__entry *entry,
     }
     rc = idem_attempt_from_token(store, text, &attempt, error);
     if (rc == 0) {
-        rc = idem_end(attempt, &entry->outcome, error);
+        outcome.ended_boot_ms = ended_boot_ms(entry);
+        rc = idem_end(attempt, &outcome, error);
         idem_attempt_destroy(attempt);
     }
     return rc;

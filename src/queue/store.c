@@ -10,6 +10,15 @@ enum {
     QUEUE_MAX = 1 << 20
 };
 
+static int check_timeout(int64_t timeout_ms, struct idem_error *error)
+{
+    return timeout_ms >= 1 && timeout_ms <= TIMEOUT_MAX_MS
+               ? 0
+               : idem__error(error, IDEM_EINVALID,
+                             "options: timeout_ms must be 1 to %d",
+                             TIMEOUT_MAX_MS);
+}
+
 static int check_options(const struct idem_open_options *options,
                          struct idem_error *error)
 {
@@ -23,10 +32,8 @@ static int check_options(const struct idem_open_options *options,
     if ((options->flags & ~flags) != 0) {
         return idem__error(error, IDEM_EINVALID, "options: no such flag");
     }
-    if (options->timeout_ms < 1 || options->timeout_ms > TIMEOUT_MAX_MS) {
-        return idem__error(error, IDEM_EINVALID,
-                           "options: timeout_ms must be 1 to %d",
-                           TIMEOUT_MAX_MS);
+    if (check_timeout(options->timeout_ms, error) != 0) {
+        return IDEM_EINVALID;
     }
     if (options->queue_max < 1 || options->queue_max > QUEUE_MAX) {
         return idem__error(error, IDEM_EINVALID,
@@ -84,6 +91,17 @@ const char *idem_store_url(const struct idem_store *store)
 bool idem_store_is_remote(const struct idem_store *store)
 {
     return store->remote;
+}
+
+int idem_store_set_timeout(struct idem_store *store, int64_t timeout_ms,
+                           struct idem_error *ret_error)
+{
+    int rc = check_timeout(timeout_ms, ret_error);
+
+    if (rc == 0) {
+        store->options.timeout_ms = timeout_ms;
+    }
+    return rc;
 }
 
 int64_t idem_store_lease_min_ms(const struct idem_store *store)

@@ -110,6 +110,36 @@ TEST(complete, isReplayed)
     finish(&f);
 }
 
+/* An end says when the work ended, however late the store is told. */
+TEST(end, isWhenTheWorkEnded)
+{
+    struct fixture f;
+    struct idem_request request = claim("k");
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_attempt *attempt;
+
+    open_virtual(&f);
+    host_pass(&f.host, 5000);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    host_pass(&f.host, 1500);
+    outcome.ended_boot_ms = f.host.boot_ms;
+    host_pass(&f.host, 9000);
+    assert_ok(idem_end(attempt, &outcome, &why));
+    assert_int_equal(attempt->record->ended_ms, HOST_WALL_MS + 6500);
+    assert_int_equal(attempt->record->expires_ms,
+                     HOST_WALL_MS + 15500 + 86400000);
+    idem_attempt_destroy(attempt);
+
+    request = claim("before its beginning");
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    outcome.ended_boot_ms = f.host.boot_ms - 1000;
+    host_pass(&f.host, 500);
+    assert_ok(idem_end(attempt, &outcome, &why));
+    assert_int_equal(attempt->record->ended_ms, attempt->record->started_ms);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
 /* An empty result is a result. */
 TEST(complete, mayHaveNoResult)
 {

@@ -29,6 +29,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
 KINDS = ("local", "dynoxide")
 PR_SET_PDEATHSIG = 1
+_serving = {}  # The process behind each URL.
 
 
 def environment():
@@ -132,12 +133,29 @@ def serving(command_at, ask, env=None):
         )
         try:
             if answers(process, lambda: ask(url)):  # pylint: disable=cell-var-from-loop
+                _serving[url] = process
                 yield url
                 return
         finally:
             process.kill()
             process.wait()
     raise RuntimeError(f"the server ended with status {process.returncode}")
+
+
+@contextlib.contextmanager
+def frozen(url):
+    """The server at @url takes connections and answers nothing, for as long as the
+    block goes on or until what it gives is called."""
+    process = _serving[url]
+
+    def thaw():
+        process.send_signal(signal.SIGCONT)
+
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield thaw
+    finally:
+        thaw()
 
 
 def server(kind):

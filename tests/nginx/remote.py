@@ -95,6 +95,27 @@ def a_table_that_goes_away(kind):
             equal(up.executions("other"), 0)
 
 
+def a_table_that_stands_still(kind):
+    """A finished response does not wait for a table that does not answer, however long a
+    claim may: it goes out unrecorded, its outcome is in the journal, and is told later."""
+    with Upstream() as up, dynamo.server(kind) as url:
+        create(url)
+        with gateway(up, url, timeout="120s") as (nginx, _, _):
+            equal(nginx.post("/pay", "warm", b"x").status, 201)
+            journal = nginx.home + "/journal"
+            with nginx.connect() as s, s.makefile("rb") as stream:
+                s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
+                up.wait_for(1, "k")
+                with dynamo.frozen(url):
+                    up.let_go("h")
+                    got = read_answer(stream)
+                    equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
+                    equal(len(os.listdir(journal)), 1)
+            until(lambda: not os.listdir(journal))
+            again = nginx.post("/pay?hold=h", "k", b"x")
+            equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
+
+
 def child_named(word):
     """The pid of a child of this test with @word in its command."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
@@ -113,7 +134,7 @@ def a_worker_that_dies_while_it_tells(kind):
     with Upstream() as up, dynamo.server(kind) as url:
         create(url)
         table = child_named(kind.encode())
-        with gateway(up, url, timeout="30s") as (nginx, _, _):
+        with gateway(up, url, timeout="30s end_timeout=30s") as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
             journal = nginx.home + "/journal"
             equal(os.listdir(journal), [])
@@ -202,6 +223,8 @@ on("dynoxide", a_worker_that_dies_while_it_tells,
 on("dynoxide", a_table_that_goes_away,
    "503 at begin; the real answer and the journal at the end.")  # fmt: skip
 
+on("dynoxide", a_table_that_stands_still,
+   "A finished response goes out, whatever the time of a claim.")  # fmt: skip
 on("dynoxide", a_claim_whose_answer_is_lost,
    "It is given back when the table answers again.")  # fmt: skip
 

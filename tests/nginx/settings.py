@@ -55,6 +55,9 @@ def refused():
     yield "invalid parameter", on + "idempotency_wait 1s maybe=2;", {}
     yield "invalid parameter", on + "idempotency_key 'a b';", {}
     yield "invalid parameter", "idempotency_store nowhere;" + on[len(STORE) :], {}
+    for bad in ("end_timeout=", "end_timeout=0", "end_timeout=soon"):
+        store = STORE.replace(";", f" {bad};")
+        yield "invalid parameter", store + on[len(STORE) :], {}
     yield "invalid parameter", STORE[:-1] + " colour=red;" + on[len(STORE) :], {}
     for rate in "8", "8r", "8r/", "0r/d", "r/d", "8r/x", "-1r/s", "8r/0s", "8r/367d":
         yield "invalid rate", on + f"idempotency_limit a $arg_a {rate};", {}

@@ -400,6 +400,20 @@ TEST(operate, checksItsArguments)
 
 /* ---- Opening ---- */
 
+/* The one option that can be changed while it is open. */
+TEST(options, changeTheTimeout)
+{
+    struct idem_store *store;
+
+    assert_ok(idem_open("memory:", NULL, &store, &why));
+    assert_code(IDEM_EINVALID, idem_store_set_timeout(store, 0, &why));
+    assert_why("timeout_ms");
+    assert_code(IDEM_EINVALID, idem_store_set_timeout(store, 3600001, NULL));
+    assert_ok(idem_store_set_timeout(store, 1, NULL));
+    assert_ok(idem_store_set_timeout(store, 3600000, &why));
+    idem_close(store);
+}
+
 /* Every option of a store. */
 TEST(options, areInRange)
 {

@@ -175,6 +175,27 @@ TEST(settle, staysUnknownWhenTheTimeIsOver)
     }
 }
 
+/* From then on an operation has the time that was set. */
+TEST(settle, hasTheTimeThatWasSet)
+{
+    static int code = IDEM_EUNKNOWN;
+    struct host host;
+    struct idem_open_options options;
+    struct script script;
+    struct idem_store *store;
+    struct idem_request request = request_for("k");
+    struct idem_attempt *attempt = NULL;
+
+    host_init(&host);
+    options = host_options(&host, true);
+    store = script_open(&script, never_know, &options);
+    script.ctx = &code;
+    assert_ok(idem_store_set_timeout(store, 100, &why));
+    assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+    assert_in_range(host.slept_ms, 1, 99);
+    idem_close(store);
+}
+
 /* Makes the claim, and never says so; answers what else is asked. */
 static enum script_does claim_unheard(struct script *script, struct idem_op *op)
 {

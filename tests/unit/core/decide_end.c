@@ -544,3 +544,38 @@ TEST(expire, isIdempotent)
     assert_code(IDEM_OK, decide_expire(&found, &op, &now).code);
     assert_int_equal(decide_expire(&found, &op, &now).change, IDEM_CHANGE_NONE);
 }
+
+/* An outcome that was known before the store was told ended then, by the store's
+ * time; but not before the attempt began, and never later than now. */
+TEST(end, isWhenTheWorkEnded)
+{
+    static const struct {
+        int64_t ago_ms;
+        int64_t ended_ago_ms;
+    } rows[] = {{0, 0}, {1, 1}, {2000, 2000}, {-5, 0}, {INT64_MAX, INT64_MAX}};
+    static const enum idem_status statuses[] = {IDEM_STATUS_COMPLETED,
+                                                IDEM_STATUS_FAILED,
+                                                IDEM_STATUS_UNKNOWN,
+                                                IDEM_STATUS_RELEASED,
+                                                IDEM_STATUS_RETRY};
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        for (k = 0; k < COUNT(statuses); k++) {
+            struct idem_record record = sample_record();
+            struct idem_op op = ending(statuses[k]);
+            struct idem_decision decision;
+
+            op.u.end.ended_boot_ms = rows[i].ago_ms == INT64_MAX
+                                         ? INT64_MIN
+                                         : NOW_BOOT_MS - rows[i].ago_ms;
+            decision = decide_end(&record, &op);
+            assert_int_equal(decision.code, 0);
+            assert_int_equal(decision.next.ended_ms,
+                             rows[i].ended_ago_ms == INT64_MAX
+                                 ? record.started_ms
+                                 : NOW_MS - rows[i].ended_ago_ms);
+        }
+    }
+}

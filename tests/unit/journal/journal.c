@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- What becomes of an outcome ---- */
@@ -118,6 +119,47 @@ TEST(adopt, takesWhatCanBeTrusted)
     idem_journal_close(other);
     assert_int_equal(replay(&p, NULL).len, 1);
     place_close(&p);
+}
+
+/* What is replayed ended when the work did, as its owner said, and else when it was
+ * put; also if this host was booted since. */
+TEST(replay, knowsWhenTheWorkEnded)
+{
+    struct idem_outcome outcome = completed("receipt 7");
+    struct idem_attempt *attempt;
+    struct idem_answer *answer;
+    struct timespec boot;
+    struct place p;
+    int64_t began_ms;
+    int64_t after_ms;
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        place_open(&p);
+        attempt = started(&p, "k");
+        began_ms = attempt->record->started_ms;
+        sleep_ms(60);
+        if (i == 0) {
+            (void)clock_gettime(CLOCK_BOOTTIME, &boot);
+            outcome.ended_boot_ms =
+                (int64_t)boot.tv_sec * 1000 + boot.tv_nsec / 1000000;
+            sleep_ms(60);
+        } else {
+            outcome.ended_boot_ms = 0;
+        }
+        (void)put(&p, attempt, &outcome);
+        sleep_ms(1500);
+        assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 1);
+        assert_ok(
+            idem_get(p.store, idem_str(""), idem_str("k"), &answer, &why));
+        after_ms = idem_answer_record(answer)->ended_ms - began_ms;
+        if (after_ms < 55 || after_ms > 1400) {
+            fail_with("it ended %lld ms after it began", (long long)after_ms);
+        }
+        idem_answer_destroy(answer);
+        idem_attempt_destroy(attempt);
+        place_close(&p);
+    }
 }
 
 /* What the store knows already is recognised, and nothing is changed. */
