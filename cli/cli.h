@@ -139,6 +139,11 @@ int cli_open_store_as(const char *store_url, unsigned flags,
                       const struct idem_host *host,
                       struct idem_store **ret_store);
 
+/* Whether @store, which is to be written in bulk, is there: asked for as long as a
+ * person waits, where each record may then take its time. 0 or an exit status,
+ * after saying why. */
+int cli_store_ask(struct idem_store *store);
+
 /* The URL that cli_open_store() opens; the caller frees it. The directory of
  * the default store is made only if @make. 0 or an exit status, after saying
  * why. */

@@ -331,7 +331,8 @@ static int import(FILE *f)
     i->len = length_of(f);
     status = open_store(i);
     if (status == 0) {
-        status = import_from(f, i);
+        status = i->store != NULL ? cli_store_ask(i->store) : 0;
+        status = status == 0 ? import_from(f, i) : status;
         idem_close(i->store);
     }
     free(i);

@@ -107,7 +107,8 @@ static int decide(struct idem_store *store, const struct idem_record *r)
 
 static int reopen(struct idem_slice scope, struct idem_slice key)
 {
-    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY : IDEM_OPEN_NO_CREATE;
+    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
+                                  : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
     struct idem_error error = {0};
     struct idem_answer *answer;
     struct idem_store *store;

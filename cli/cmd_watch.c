@@ -316,8 +316,9 @@ static int read_records(struct watch *watch, struct idem_error *error)
 /* A hook is run under a claim, so it takes a store that can be written. */
 static int read_store(struct watch *watch)
 {
-    unsigned flags =
-        args.hook != NULL ? IDEM_OPEN_NO_CREATE : IDEM_OPEN_READONLY;
+    unsigned flags = args.hook != NULL
+                         ? IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON
+                         : IDEM_OPEN_READONLY;
     struct idem_error error = {0};
     int status = 0;
 

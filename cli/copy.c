@@ -102,6 +102,9 @@ int cli_copy(const struct cli_command *command, const char *from_url,
         status = check_urls(command, from, to);
     }
     if (status == 0) {
+        status = cli_store_ask(to);
+    }
+    if (status == 0) {
         status = cli_copying(from, to, open, &copied);
         status = conclude(&copied, json, status);
     }

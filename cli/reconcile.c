@@ -195,8 +195,9 @@ static int go(struct idem_journal *journal, struct round *round)
 static void reconcile_one(struct idem_journal *journal, const char *url,
                           struct round *round)
 {
-    unsigned flags =
-        round->how->style.dry_run ? IDEM_OPEN_READONLY : IDEM_OPEN_NO_CREATE;
+    unsigned flags = round->how->style.dry_run
+                         ? IDEM_OPEN_READONLY
+                         : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
     int status = cli_open_store(url, flags, &round->store);
 
     round->away = 0;

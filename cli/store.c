@@ -169,6 +169,25 @@ int cli_open_store_as(const char *store_url, unsigned flags,
     return status;
 }
 
+int cli_store_ask(struct idem_store *store)
+{
+    const struct idem_open_options usual = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_slice key = idem_str("is it there?");
+    struct idem_answer *answer = NULL;
+    struct idem_error error = {0};
+
+    if (!idem_store_is_remote(store)) {
+        return 0;
+    }
+    (void)idem_store_set_timeout(store, PERSON_TIMEOUT_MS, NULL);
+    error.code = idem_get(store, idem_bytes(NULL, 0), key, &answer, &error);
+    idem_answer_destroy(answer);
+    (void)idem_store_set_timeout(store, usual.timeout_ms, NULL);
+    return error.code == 0 || error.code == IDEM_ENOTFOUND
+               ? 0
+               : cli_fail_with(&error);
+}
+
 int cli_open_store(const char *store_url, unsigned flags,
                    struct idem_store **ret_store)
 {

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 import counting
 import dynamo
@@ -321,6 +323,98 @@ def two_machines_race_with_clocks_an_hour_apart():
     equal(set(race([("faketime", "-f", "+1h"), ("faketime", "-f", "-1h")]).values()), {1})
 
 
+def record_at(url):
+    """The one record of the table, as a machine with the right clock shows it."""
+    with machine(url) as env:
+        status, out, _ = program("show", "--json", "k", env=env)
+        equal(status, 0)
+        return json.loads(out)
+
+
+# Another boot id, as another machine has, and then what to run.
+ELSEWHERE = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", ELSEWHERE)
+
+
+def shifted(by, *args, env, boot=None):
+    """Run idem on a machine whose clock is off @by, and which has the boot id in the file
+    @boot; what it printed."""
+    other = (*NAMESPACE, boot) if boot else ()
+    got = program(*args, env=env, prefix=(*other, "faketime", "-f", by))
+    equal((args, got[0]), (args, 0))
+    return got[1]
+
+
+def needs_faketime():
+    if shutil.which("faketime") is None:
+        raise Skip("no faketime")
+    if SANITIZED:
+        raise Skip("faketime asks for memory before the sanitizer has any")
+
+
+@contextlib.contextmanager
+def another_boot():
+    """A file with a boot id that is not this machine's."""
+    with tempfile.NamedTemporaryFile("w", suffix=".boot") as f:
+        f.write("01234567-89ab-cdef-0123-456789abcdef\n")
+        f.flush()
+        try:
+            subprocess.run([*NAMESPACE, f.name, "true"], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            raise Skip("nothing can be mounted here") from None
+        yield f.name
+
+
+@test(rows=[21, 22])
+def a_lease_of_a_machine_a_year_ahead_is_bounded():
+    """A machine that believes its clock, a year ahead, claims a key. Another meets its
+    lease: BUSY, nobody takes over then and there, and the lease is written down to its
+    length and half an hour, for the same owner and fence."""
+    needs_faketime()
+    year, bound = 365 * 86_400_000, 60_000 + 30 * 60_000
+    begin = ("begin", "-k", "k", "--on-expired-lease", "rerun")
+    with contextlib.ExitStack() as stack:
+        boot = stack.enter_context(another_boot())
+        url = stack.enter_context(table("local"))
+        wrong = stack.enter_context(machine(url, "&clock=host"))
+        right = stack.enter_context(machine(url))
+        token = shifted("+365d", *begin, env=wrong, boot=boot).decode().strip()
+        before, now = record_at(url), time.time() * 1000
+        # The control: so long nobody could have taken over.
+        assert before["lease_end_ms"] - now > year - 86_400_000, before
+        status, _, err = program(*begin, env=right)
+        equal((status, b"has not ended" in err), (75, True))
+        after, now = record_at(url), time.time() * 1000
+        assert bound - 120_000 < after["lease_end_ms"] - now < bound + 120_000, after
+        same = ("status", "owner", "fence", "attempts")
+        equal([after[name] for name in same], [before[name] for name in same])
+        equal(program(*begin, env=right)[0], 75)
+        again = record_at(url)["lease_end_ms"]  # Its estimates are not all alike.
+        assert after["lease_end_ms"] - 2000 <= again <= after["lease_end_ms"], again
+        shifted("+365d", "complete", "--token", token, env=wrong, boot=boot)
+        equal(record_at(url)["status"], "completed")
+
+
+@test(rows=[21, 22])
+def no_time_of_a_record_goes_back():
+    """Machines whose clocks differ end, take over and end again within a second, each
+    with its own estimate of the time: no time of the record is before an earlier one."""
+    needs_faketime()
+    by = ("+2s", "-2s", "+1s", "-1s", "+3s", "-3s")
+    begin = ("begin", "-k", "k", "--on-expired-lease", "rerun")
+    with table("local") as url, machine(url, "&clock=host") as env:
+        for n in range(0, len(by), 2):
+            token = shifted(by[n], *begin, env=env).decode().strip()
+            last = n == len(by) - 2
+            shifted(by[n + 1], "complete" if last else "retry", "--token", token, env=env)
+            times = [record_at(url)]
+            r = times[0]
+            assert r["created_ms"] <= r["started_ms"] <= r["ended_ms"], r
+            for past in r.get("history", []):
+                assert r["created_ms"] <= past["started_ms"] <= past["ended_ms"], r
+                assert past["ended_ms"] <= r["started_ms"] or past["fence"] == r["fence"], r
+
+
 @test
 def control_two_machines_without_a_table():
     """Control: with a store of its own each machine runs the command."""
@@ -361,21 +455,83 @@ def five_megabytes_come_back():
         equal((gone[0], gone[1]), (74, b""))
 
 
-@test
-def operators_are_told_soon_that_the_service_does_not_answer():
-    """Where a service takes connections and answers nothing, a verb of an operator
-    gives up after three seconds, and names the cause."""
-    verbs = (["list"], ["show", "a"], ["purge"], ["stats"], ["export"], ["store", "check"],
-             ["doctor"], ["resolve", "a", "--release", "--reason", "x"])
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+# Every verb of an operator, and those by which an attempt is ended by its token, with
+# what it exits with while the store is away. Those that are not here need no store, or
+# work depends on their answer: run, begin, limit, consume, gateway, lambda.
+VERBS = {
+    "list": 69, "list --overdue": 69, "show a": 69, "purge": 69, "stats": 69, "export": 69,
+    "store check": 69, "doctor": 69, "watch --once": 3, "watch --once --hook cat": 3,
+    "resolve a --release --reason x": 69, "resolve --overdue --release --reason x --yes": 69,
+    "reopen a --reason x": 69, "reconcile": 69, "import empty.json": 69, "import -n empty.json": 69,
+    "store copy --from sqlite:here.db --to {store}": 69,
+    "store copy --from {store} --to sqlite:here.db": 69,
+    "complete": 80, "fail": 80, "release": 80, "retry": 80, "unknown": 80, "renew": 69,
+}
+TIMED_OUT = rb"timed out after (\d+)\.\d s waiting for DynamoDB \((.*)/\)"
+
+
+def told_soon(what, text, url):
+    """It gave up after three seconds, or two, and named the cause."""
+    told = re.search(TIMED_OUT, text)
+    assert told is not None, (what, text)
+    equal((what, int(told[1]) <= 3, told[2]), (what, True, url.encode()))
+
+
+@contextlib.contextmanager
+def silent_service():
+    """The URL of a service that takes connections and answers nothing, the environment
+    with a table there, and the directory in which its machine works."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with machine(url) as env:
-            for verb in verbs:
-                status, out, err = program(*verb, env=env)
-                told = re.search(rb"timed out after (\d+)\.\d s waiting for DynamoDB \((.*)/\)",
-                                 out + err)
-                equal((verb, status, told is not None), (verb, 69, True))
-                equal((told[1], told[2]), (b"3", url.encode()))
+            here = env["XDG_STATE_HOME"]
+            local = dict(env, IDEM_STORE=f"sqlite:{here}/here.db")
+            equal(program("run", "-k", "a", "--", "true", env=local)[0], 0)
+            exported = program("export", env=local)[1].splitlines(keepends=True)
+            with open(os.path.join(here, "empty.json"), "wb") as f:
+                f.writelines(exported)
+            yield url, env, here
+
+
+@test
+def operators_are_told_soon_that_the_service_does_not_answer():
+    """Where a service takes connections and answers nothing, each verb of an operator
+    gives up after three seconds, and names the cause."""
+    with silent_service() as (url, env, here):
+        # A token, and an outcome that waits in the journal for this store.
+        with table("dynoxide") as there:
+            begun = dict(env, IDEM_STORE=f"dynamodb://{TABLE}?endpoint={there}")
+            token = program("begin", "-k", "t", "--on-expired-lease", "hold", env=begun)[1]
+        env["IDEM_TOKEN"] = token.decode().strip()
+        env["IDEM_STORE_TIMEOUT"] = "2s"
+        for verb in ("complete", *(v for v in VERBS if v != "complete")):
+            args = [a.format(store=env["IDEM_STORE"]) for a in verb.split()]
+            done = subprocess.run([PROGRAM, *args], env=env, cwd=here, capture_output=True,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            equal((verb, done.returncode), (verb, VERBS[verb]))
+            told_soon(verb, done.stdout + done.stderr, url)
+
+
+@test
+def a_page_is_told_soon_that_the_service_does_not_answer():
+    """idem ui answers with the cause."""
+    with silent_service() as (url, env, _):
+        ui = subprocess.Popen([PROGRAM, "ui"], env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, start_new_session=True)
+        try:
+            page = ui.stdout.readline().decode().strip()
+            token = ui.stdout.readline().decode().split()[-1]
+            port = page.rstrip("/").rpartition(":")[2]
+            asked = urllib.request.Request(page, headers={"Cookie": f"idem_{port}={token}"})
+            try:
+                with urllib.request.urlopen(asked, timeout=60) as answer:
+                    told = answer.read()
+            except urllib.error.HTTPError as error:
+                told = error.read()
+            told_soon("ui", told, url)
+        finally:
+            kill_session(ui)
+            ui.stdout.close()
 
 
 @test(rows=[24])
