@@ -157,6 +157,24 @@ def what_we_release_they_run(both):
     both.started("f1")
 
 
+def what_is_to_be_run_again_they_run(both):
+    """Control: what idem is to run again Powertools takes over at once, also under hold,
+    and the record is its own then."""
+    equal(both.end("retry", both.started("r1", policy="hold"), "--note", "again").status, 0)
+    equal(both.end("complete", both.started("r2", policy="hold"), "--result", "1").status, 0)
+    equal(both.theirs("r2")["executed"], False)
+    reopened = both.ours("reopen", both.key("r2"), "--reason", "the cause is mended")
+    equal((reopened.status, reopened.stderr), (0, b""))
+    for payload_id in ("r1", "r2"):
+        equal(both.item(payload_id)["in_progress_expiration"], {"N": "1"})
+        theirs = both.theirs(payload_id)
+        equal(theirs["executed"], True)
+        assert "idem" not in both.item(payload_id), both.item(payload_id)
+        both.do("finish", number=theirs["number"], result="theirs")
+        status, answer = both.begin(payload_id)
+        equal((status, json.loads(answer["result"]), answer["attempts"]), (10, "theirs", 1))
+
+
 def what_a_person_must_see_they_leave(both):
     """What failed, is unknown or held Powertools never runs, whatever time it is."""
     failed, unknown = both.started("g1"), both.started("g2")
