@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import socket
 import threading
 import time
 import urllib.parse
@@ -263,6 +264,28 @@ def everybody_can_read_and_use_it(page):
         assert len(wrong) == 1 and wrong[0].startswith("color-contrast: <h1"), wrong
         quiet(page, s)
     note(f"{len(pages)} pages three times, {rules} rules")
+
+
+@in_browser
+def an_outage_can_be_read(page):
+    """axe finds nothing on the page of an outage either, which is there after the way
+    in and has the endpoint."""
+    why = axe.missing()
+    if why is not None:
+        skip(why)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with site(Idem(f"dynamodb://idem-test?endpoint={endpoint}"), env=dynamo.environment()) as s:
+            page.open(s.url)
+            page.type("input[name=token]", s.token)
+            page.enter()
+            page.await_load()
+            equal(page.text("h1"), "The store does not answer")
+            assert endpoint in page.text("[role=alert]"), page.text()
+            for scheme, width in (("light", 1100), ("dark", 400)):
+                page.look(scheme, width)
+                equal((scheme, axe.look(page)[0]), (scheme, []))
+            equal(page.texts("a.button"), ["Try again"])
 
 
 @in_browser
