@@ -110,8 +110,9 @@ def add_size(number, what, defines):
     def holds():
         need_spin()
         text = search(f"size-{number}", defines, "-O2")
-        seconds = re.search(r"elapsed time ([\d.]+)", text)
-        print(f"{what}: {states(text)} states in {seconds[1] if seconds else 0} s")
+        seconds = re.search(r"elapsed time (\S+)", text)
+        seconds = float(seconds[1]) if seconds else 0
+        print(f"{what}: {states(text)} states in {seconds:.0f} s")
         assert " errors: 0\n" in text and "Search not completed" not in text, text
         lost = re.findall(r"^\t.*state \d+, \"(?!-end-)(.*)\"", text, re.M)
         tap.equal(lost if number == 0 else [], [])

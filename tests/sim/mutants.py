@@ -49,6 +49,7 @@ TASKS = "answer bodies claims commit item json layout layout_locker layout_power
 TASKS += "lifetime limit_known limit_request limit_task pack parts purge request task".split()
 TASKS += "value walk".split()
 HELPERS = [f"src/store/dynamodb/{name}.c" for name in TASKS]
+HELPERS += ["src/http/head.c", "src/http/header.c"]
 HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
