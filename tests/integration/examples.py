@@ -184,6 +184,26 @@ def cron_mails_what_failed():
     equal(mailed(host), b"")
 
 
+@test
+def the_block_of_the_readme_mails_what_failed():
+    """The three lines of the README: the nightly job fails without a word, and one mail
+    says so."""
+    with open(os.path.join(TOP, "README.md"), encoding="utf-8") as f:
+        block = f.read().partition("### cron\n\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in block.splitlines()]
+    assert lines[0].startswith("IDEM_STORE="), lines
+    jobs = [re.fullmatch(rf"((?:{FIELD} +){{5}})(.*)", line)[2] for line in lines[1:]]
+    nightly, look, purge = [job.replace(r"\%", "%") for job in jobs]
+    host = Host()
+    host.work("backup", "exit 3")
+    equal(host.run("sh", "-c", nightly), (3, b"", b""))
+    mail = host.run("sh", "-c", look).stderr.decode()
+    key = re.search(r"backup-[-\d]+", nightly.replace("$(date +%F)", host.run("date", "+%F").stdout.decode().strip()))[0]
+    equal(mail, f'"{key}" ended with exit status 3; see: idem show {key}\n')
+    equal(host.run("sh", "-c", look).stderr, b"")
+    equal(host.run("sh", "-c", purge).status, 0)
+
+
 # ---- systemd -----------------------------------------------------------------
 
 UNITS = sorted(glob.glob(os.path.join(EXAMPLES, "systemd/*")))

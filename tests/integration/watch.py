@@ -355,6 +355,32 @@ def every_look_tells_what_is_new_and_what_is_over():
 
 
 @test
+def every_look_tells_a_failed_outcome_once():
+    """With --every an outcome that failed is one line, and one when it is run again."""
+    store = Store()
+    equal(store("run", "-k", "k", "--", "false").status, 1)
+    process = store.start("watch", "--every", "100ms", env=AWS)
+    seen, looks = [], 0
+    try:
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] != "look":
+                seen.append((event["event"], event.get("kind")))
+            elif event["failed_outcome"] == 1:
+                looks += 1
+                if looks == 3:
+                    equal(store("reopen", "k", "--reason", "mended").status, 0)
+            if event["event"] == "cleared":
+                process.send_signal(signal.SIGTERM)
+        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
+    finally:
+        kill_session(process)
+        process.stdout.close()
+        process.stderr.close()
+    equal(seen, [("failed_outcome", None), ("cleared", "failed_outcome")])
+
+
+@test
 def keys_are_hashed_on_request():
     """With IDEM_LOG_KEYS=hashed neither key nor scope is told: the id is."""
     store = Store()
