@@ -342,14 +342,14 @@ static void judge_look(struct cli_check *check, const struct cli_look *look)
 static void judge_time(struct cli_check *check, const struct cli_look *look)
 {
     int64_t off_ms = cli_now_ms() - look->now_ms;
-    char text[32];
+    char text[CLI_WORDS_MAX];
 
     if (off_ms < CLOCK_OFF_MS && off_ms > -CLOCK_OFF_MS) {
         found(check, IDEM_GRADE_OK, "time", NULL,
               "the store's time is that of this host");
         return;
     }
-    cli_duration_text(off_ms < 0 ? -off_ms : off_ms, text);
+    cli_span_words(off_ms < 0 ? -off_ms : off_ms, text);
     found(check, IDEM_GRADE_WARN, "time",
           "Set the clock right; the store's own time does not jump.",
           "this host's clock is %s %s the store's time", text,

@@ -1,6 +1,7 @@
 /* Ops, blocking: submit, wait, settle what is unknown. */
 #include "api/call.h"
 #include "base/host.h"
+#include "base/span.h"
 #include "core/error.h"
 #include "queue/queue.h"
 
@@ -41,14 +42,16 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
 {
     struct idem_store *store = queue->store;
     bool reads = only_reads(mine->op);
+    char span[IDEM__SPAN_MAX];
     struct idem_error error;
+
+    idem__span(store->options.timeout_ms, span);
 
     switch (idem__queue_cancel(queue, mine->op)) {
     case IDEM_CANCEL_TAKEN_BACK:
         (void)idem_op_fail(mine->op, IDEM_EUNAVAILABLE,
-                           "%s: no answer within %lld ms; nothing was done",
-                           store->ops->name,
-                           (long long)store->options.timeout_ms);
+                           "%s: no answer within %s; nothing was done",
+                           store->ops->name, span);
         idem__queue_observe(store, mine->op);
         note(mine, &mine->op->error);
         return;
@@ -60,11 +63,10 @@ static void give_up(struct idem_queue *queue, struct idem__asked *asked,
             return;
         }
         (void)idem__error(&error, reads ? IDEM_EUNAVAILABLE : IDEM_EUNKNOWN,
-                          reads ? "%s: no answer within %lld ms"
-                                : "%s: no answer within %lld ms; it is not "
-                                  "known whether the change was made",
-                          store->ops->name,
-                          (long long)store->options.timeout_ms);
+                          reads ? "%s: no answer within %s"
+                                : "%s: no answer within %s; it is not known "
+                                  "whether the change was made",
+                          store->ops->name, span);
         note(mine, &error);
         return;
     case IDEM_CANCEL_ANSWERED:

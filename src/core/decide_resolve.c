@@ -1,6 +1,7 @@
 /* What a person's decision means. */
 #include "core/decide.h"
 
+#include "base/span.h"
 #include "core/digest.h"
 #include "core/slice.h"
 
@@ -10,13 +11,12 @@ void idem__refuse_live(struct idem_decision *decision,
 {
     struct idem_slice owner =
         found->owner.len > 0 ? found->owner : idem_str("its owner");
-    int64_t left_ms = idem__lease_left(found, now);
+    char left[IDEM__SPAN_MAX];
 
-    idem__refuse(decision, IDEM_EINVALID,
-                 "the lease of %.*s runs %lld s more; %s",
+    idem__span((idem__lease_left(found, now) + 999) / 1000 * 1000, left);
+    idem__refuse(decision, IDEM_EINVALID, "the lease of %.*s runs %s more; %s",
                  (int)(owner.len < 64 ? owner.len : 64),
-                 (const char *)owner.base, (long long)(left_ms + 999) / 1000,
-                 mend);
+                 (const char *)owner.base, left, mend);
 }
 
 bool idem__is_live(const struct idem_record *found, const struct idem_now *now)

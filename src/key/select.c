@@ -2,6 +2,7 @@
 #include <idem/key.h>
 
 #include "base/heap.h"
+#include "base/span.h"
 #include "core/error.h"
 #include "key/child.h"
 #include "key/exact.h"
@@ -197,6 +198,8 @@ static int explain(const struct idem_select *select,
                    const struct idem__child_answer *answer,
                    enum idem__child_end end, struct idem_error *error)
 {
+    char span[IDEM__SPAN_MAX];
+
     switch (answer->said) {
     case IDEM__CHILD_EMPTY:
         return refuse(error, "the program selects nothing");
@@ -215,9 +218,9 @@ static int explain(const struct idem_select *select,
         break;
     }
     if (end == IDEM__CHILD_LATE) {
+        idem__span(select->options.timeout_ms, span);
         return idem__error(error, IDEM_EINVALID,
-                           "the program takes longer than %lld ms",
-                           (long long)select->options.timeout_ms);
+                           "the program takes longer than %s", span);
     }
     /* No memory is a crash, too: libjq aborts. */
     return idem__error(error, IDEM_EINVALID,

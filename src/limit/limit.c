@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/host.h"
 #include "base/sha256.h"
+#include "base/span.h"
 #include "core/error.h"
 
 /* The last millisecond of the year 9999. */
@@ -131,24 +132,24 @@ int idem__limit_in_time(const struct idem_limit_request *limit,
     int64_t earliest_ms = now->store_ms - now->store_err_ms;
     int64_t latest_ms = idem__time_add(now->store_ms, now->store_err_ms);
 
+    char away[IDEM__SPAN_MAX];
+    char bound[IDEM__SPAN_MAX];
+
     if (limit->at_ms > idem__time_add(latest_ms, IDEM_LIMIT_AHEAD_MS)) {
+        idem__span(limit->at_ms - now->store_ms, away);
+        idem__span(IDEM_LIMIT_AHEAD_MS, bound);
         return idem__error(error, IDEM_EINVALID,
-                           "at: %lld is %lld s in the future; events may say "
-                           "at most %lld s",
-                           (long long)limit->at_ms,
-                           (long long)(limit->at_ms - now->store_ms) / 1000,
-                           IDEM_LIMIT_AHEAD_MS / 1000);
+                           "at: %lld is %s in the future; events may be at "
+                           "most %s ahead",
+                           (long long)limit->at_ms, away, bound);
     }
     if (earliest_ms > closes(limit)) {
+        idem__span(now->store_ms - (closes(limit) - limit->late_ms), away);
+        idem__span(limit->late_ms, bound);
         return idem__error(error, IDEM_EINVALID,
-                           "at: the window of %lld has been over for %lld s, "
-                           "and what was counted in it is remembered for %lld "
-                           "s (late)",
-                           (long long)limit->at_ms,
-                           (long long)(now->store_ms -
-                                       (closes(limit) - limit->late_ms)) /
-                               1000,
-                           (long long)limit->late_ms / 1000);
+                           "at: the window of %lld has been over for %s, and "
+                           "what was counted in it is remembered for %s (late)",
+                           (long long)limit->at_ms, away, bound);
     }
     return 0;
 }

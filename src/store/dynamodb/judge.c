@@ -1,6 +1,7 @@
 /* What the description of a table says about its use as a store. */
 #include "store/dynamodb/judge.h"
 
+#include "base/span.h"
 #include "store/dynamodb/layout.h"
 
 #include <stdio.h>
@@ -423,19 +424,21 @@ void idem__judge_clock(const struct idem__judge *judge, int64_t off_ms,
     const char *way = off_ms < 0 ? "behind" : "ahead of";
     int64_t off = off_ms < 0 ? -off_ms : off_ms;
     int64_t certain = off > err_ms ? off - err_ms : 0;
+    char span[IDEM__SPAN_MAX];
 
+    idem__span((off + 500) / 1000 * 1000, span);
     if (judge->place->host_clock && certain > HOST_CLOCK_OFF_MAX_MS) {
         idem__found(&judge->to, IDEM_GRADE_BAD, "clock",
                     "timedatectl set-ntp true",
-                    "this machine's clock is %lld s %s the service's, and the "
+                    "this machine's clock is %s %s the service's, and the "
                     "store's URL says clock=host: leases end early or late",
-                    (long long)(off + 500) / 1000, way);
+                    span, way);
     } else if (certain > CLOCK_OFF_MAX_MS) {
         idem__found(&judge->to, IDEM_GRADE_WARN, "clock",
                     "timedatectl set-ntp true",
-                    "this machine's clock is %lld s %s the service's; idem "
+                    "this machine's clock is %s %s the service's; idem "
                     "goes by the service's",
-                    (long long)(off + 500) / 1000, way);
+                    span, way);
     } else {
         idem__found(&judge->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
                     "this machine's clock is the service's, within %lld ms",

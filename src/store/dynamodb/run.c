@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/span.h"
 #include "core/error.h"
 #include "store/shared/verbs.h"
 
@@ -242,17 +243,18 @@ static bool is_of_owner(const struct idem_op *op)
 /* False: @op was refused, because the service has been away for a while. */
 static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
 {
+    char span[IDEM__SPAN_MAX];
     struct idem__breaker *breaker = &store->breaker;
 
     if (!breaker->open || is_of_owner(op) ||
         idem__breaker_admits(breaker, idem__mono_ms(), draw(store))) {
         return true;
     }
+    idem__span(idem__mono_ms() - breaker->first_ms, span);
     (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
-                       "DynamoDB (%.100s) has not answered for %lld s; it is "
-                       "asked again every second or two",
-                       store->endpoint.url,
-                       (long long)(idem__mono_ms() - breaker->first_ms) / 1000);
+                       "DynamoDB (%.100s) has not answered for %s; it is asked "
+                       "again every second or two",
+                       store->endpoint.url, span);
     return false;
 }
 

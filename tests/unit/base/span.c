@@ -1,0 +1,40 @@
+/* Spans of time as people read them. */
+#include "base/span.h"
+
+#include "test.h"
+
+#define SECOND INT64_C(1000)
+#define DAY (86400 * SECOND)
+
+/* Each span is in the unit that a person would take, and never more than it is. */
+TEST(span, isInTheUnitThatIsRead)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } rows[] = {
+        {-5, "0 ms"},
+        {0, "0 ms"},
+        {420, "420 ms"},
+        {1000, "1 s"},
+        {2189, "2.1 s"},
+        {9999, "9.9 s"},
+        {10999, "10 s"},
+        {119 * SECOND, "119 s"},
+        {120 * SECOND, "2 minutes"},
+        {7199 * SECOND, "119 minutes"},
+        {7200 * SECOND, "2 hours"},
+        {2 * DAY - 1, "47 hours"},
+        {3 * DAY, "3 days"},
+        {730 * DAY - 1, "729 days"},
+        {20780 * DAY, "56 years"},
+        {INT64_MAX, "292471208 years"},
+    };
+    char text[IDEM__SPAN_MAX];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        idem__span(rows[i].ms, text);
+        assert_string_equal(text, rows[i].text);
+    }
+}
