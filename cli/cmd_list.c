@@ -440,6 +440,7 @@ static struct cli_option options[] = {
              "error"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
+    CLI_OPTION_NO_PAGER,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

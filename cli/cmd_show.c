@@ -209,6 +209,7 @@ static int print(const struct idem_record *r)
     if (args.output) {
         return print_output(r);
     }
+    cli_page_begin();
     if (args.json) {
         return print_json(r);
     }
@@ -262,6 +263,7 @@ static struct cli_option options[] = {
     CLI_OPTION_SCOPE(&args.scope),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
+    CLI_OPTION_NO_PAGER,
     {.name = "output",
      .letter = 'o',
      .kind = CLI_FLAG,

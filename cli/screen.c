@@ -13,6 +13,8 @@
 
 #define WIDTH 80
 
+bool cli_no_pager;
+
 static pid_t pager; /* 0: there is none. */
 
 bool cli_stdout_is_tty(void)
@@ -82,7 +84,7 @@ void cli_page_begin(void)
 {
     const char *name = pager_name();
 
-    if (name != NULL && pager == 0 && cli_stdout_is_tty()) {
+    if (name != NULL && !cli_no_pager && pager == 0 && cli_stdout_is_tty()) {
         (void)fflush(stdout);
         start(name);
     }

@@ -15,4 +15,12 @@ int cli_width(void);
 void cli_page_begin(void);
 void cli_page_end(void);
 
+extern bool cli_no_pager; /* --no-pager: nothing is paged. */
+
+#define CLI_OPTION_NO_PAGER                                                    \
+    {                                                                          \
+        .name = "no-pager", .kind = CLI_FLAG, .target = &cli_no_pager,         \
+        .help = "print to the terminal, whatever $PAGER says"                  \
+    }
+
 #endif

@@ -1010,11 +1010,15 @@ def a_pager_is_used_where_one_is_named():
     idem = Idem()
     begin(idem, "-k", "a")
     pager = {"PAGER": "sed s/^/paged:/"}
-    for args in [["list"], ["list", "--help"], ["help", "run"]]:
+    for args in [["list"], ["show", "a"], ["show", "a", "--json"], ["list", "--help"], ["help", "run"]]:
         seen = on_terminal(idem, *args, env=pager)
         assert all(line.startswith("paged:") for line in seen.splitlines()), seen
         assert b"paged:" not in idem(*args, env=pager).stdout
         assert "paged:" not in on_terminal(idem, *args, env={**pager, "IDEM_PAGER": ""})
+    for args in [["list"], ["show", "a"]]:
+        assert "paged:" not in on_terminal(idem, *args, "--no-pager", env=pager)
+    equal(idem("complete", "--token", begin(idem, "-k", "b"), "--result", "x").status, 0)
+    equal(on_terminal(idem, "show", "b", "--output", env=pager), "x")  # Bytes are not text.
 
 
 def listed(idem, *args):
