@@ -1,5 +1,12 @@
-/* An event that is a batch: all its records are claimed in one round, run one after
- * the other, and recorded while the next ones run. */
+/* An event that is a batch: a chain of its records.
+ *
+ *     claim 1 -> run 1 -> [end 1, claim 2] -> run 2 -> [end 2, claim 3] -> ...
+ *
+ * A record is claimed when its turn comes: the process may die in any of them, and
+ * every claim counts as an attempt, so one that never ran must not be claimed. And
+ * it starts when the end of the record before it is settled, so that what finished
+ * before such a death does not run again. The end of one and the claim of the next
+ * are in flight together: one round trip, or one flush, for each record. */
 #include "lambda/work.h"
 
 #include "base/heap.h"
@@ -11,6 +18,7 @@
 #include "lambda/outcome.h"
 #include "lambda/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- Reading the records ----------------------------------------------- */
@@ -115,56 +123,6 @@ static bool find_twins(struct batch *b)
     return true;
 }
 
-/* ---- The claims -------------------------------------------------------- */
-
-static void submit_claim(struct batch *b, struct item *item)
-{
-    char owner[IDEM__LAMBDA_OWNER_MAX];
-    struct idem_request request;
-    struct idem_error error = {0};
-    struct idem_op *op;
-
-    idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
-    if (idem_op_begin(&request, &op, &error) != 0) {
-        say(b, item, "ERROR", error.text);
-        item->state = ITEM_FAILED;
-        return;
-    }
-    idem_op_set_user(op, item);
-    if (idem_queue_submit(b->queue, op, &error) != 0) {
-        say(b, item, "ERROR", error.text);
-        item->state = ITEM_FAILED;
-        idem_op_destroy(op);
-    }
-}
-
-static void take_claim(struct batch *b, struct idem_op *op)
-{
-    struct item *item = idem_op_user(op);
-
-    if (idem_op_code(op) != 0 ||
-        idem_op_take_attempt(op, &item->attempt) != 0) {
-        say(b, item, "ERROR", idem_op_error(op)->text);
-        item->state = ITEM_FAILED;
-    }
-    idem_op_destroy(op);
-}
-
-static void claim_all(struct batch *b)
-{
-    struct idem_op *op;
-    size_t i;
-
-    for (i = 0; i < b->len; i++) {
-        if (b->items[i].state == ITEM_OPEN && b->items[i].first == NULL) {
-            submit_claim(b, &b->items[i]);
-        }
-    }
-    while ((op = idem_queue_reap(b->queue, /* timeout_ms= */ -1)) != NULL) {
-        take_claim(b, op);
-    }
-}
-
 /* ---- The ends ---------------------------------------------------------- */
 
 /* Nobody waits for the answer to a batch: while there is time the store is told
@@ -260,7 +218,6 @@ static void run(struct batch *b, struct item *item)
     if (batch_answers(b, item)) {
         idem__lambda_answer_work(lambda);
     }
-    idem__lambda_ends_work(lambda, /* for_ms= */ 0);
 }
 
 static void refuse(struct batch *b, struct item *item,
@@ -288,11 +245,114 @@ static void follow(struct batch *b, struct item *item)
     }
 }
 
+/* ---- The claim of a record --------------------------------------------- */
+
+/* How long there is still the time to start a record. */
+static int64_t patience_ms(const struct batch *b)
+{
+    const struct idem_lambda_options *options = b->lambda->options;
+
+    return idem__lambda_left_ms(b->lambda->now) - options->start_min_ms -
+           options->stop_margin_ms;
+}
+
+static int make_claim(const struct batch *b, const struct item *item,
+                      struct idem_op **ret_op, struct idem_error *error)
+{
+    char owner[IDEM__LAMBDA_OWNER_MAX];
+    struct idem_request request;
+
+    idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
+    return idem_op_begin(&request, ret_op, error);
+}
+
+/* One try. What was sent to the store before, the end of the last record above all,
+ * goes along. An op that was not answered in time went with its queue. */
+static int ask_once(struct batch *b, struct idem_op **op,
+                    struct idem_error *error)
+{
+    int64_t left_ms = patience_ms(b);
+    int rc = idem_queue_submit(b->queue, *op, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem_queue_reap(b->queue, left_ms < 0 ? 0 : left_ms) != NULL) {
+        *error = *idem_op_error(*op);
+        return idem_op_code(*op);
+    }
+    *op = NULL;
+    idem_queue_destroy(b->queue);
+    b->queue = NULL;
+    rc = idem_queue_create(b->lambda->store, &b->queue, error);
+    if (rc == 0) {
+        (void)snprintf(error->text, sizeof(error->text),
+                       "the store has not answered");
+    }
+    return IDEM_EUNKNOWN;
+}
+
+/* A store that is away may be back while there is time to start: the same op is
+ * submitted again, so that a claim whose answer was lost is recognised. */
+static int ask(struct batch *b, struct idem_op **op, struct idem_error *error)
+{
+    int64_t pause_ms = IDEM__LAMBDA_PAUSE_FIRST_MS;
+    int rc = ask_once(b, op, error);
+
+    while (*op != NULL && b->queue != NULL &&
+           idem_error_kind(rc) == IDEM_KIND_RETRY &&
+           patience_ms(b) > pause_ms) {
+        idem__lambda_pause(pause_ms);
+        pause_ms = idem__lambda_pause_after(pause_ms);
+        idem__lambda_ends_work(b->lambda, /* for_ms= */ 0);
+        rc = ask_once(b, op, error);
+    }
+    return rc;
+}
+
+/* False: @item is not its own, and the log says why. */
+static bool claim(struct batch *b, struct item *item)
+{
+    struct idem_error error = {0};
+    struct idem_op *op = NULL;
+    int rc = b->queue == NULL ? IDEM_ENOMEM : make_claim(b, item, &op, &error);
+
+    if (rc == 0) {
+        rc = ask(b, &op, &error);
+    }
+    if (rc == 0) {
+        rc = idem_op_take_attempt(op, &item->attempt);
+    }
+    if (rc != 0) {
+        say(b, item, "ERROR",
+            error.text[0] == '\0' ? idem_error_text(rc) : error.text);
+    }
+    idem_op_destroy(op);
+    return rc == 0;
+}
+
+/* True if the newest that ran cannot run again for want of its end: that is on
+ * record, or refused for good. */
+static bool last_is_settled(const struct batch *b)
+{
+    return b->last == NULL || !b->last->ended ||
+           idem__lambda_ends_settle(b->lambda, b->last->ending, patience_ms(b));
+}
+
+/* ---- What comes of it --------------------------------------------------- */
+
 static void judge(struct batch *b, struct item *item)
 {
     switch (item->attempt->verdict) {
     case IDEM_STARTED:
-        run(b, item);
+        if (last_is_settled(b)) {
+            run(b, item);
+            b->last = item;
+        } else {
+            b->held_up = true;
+            give_back(b, item, "the end of the record before it is not known");
+            refuse(b, item, &idem__lambda_no_store);
+        }
         break;
     case IDEM_REPLAY:
         item->state = ITEM_DONE;
@@ -326,32 +386,36 @@ static bool has_to_wait(const struct batch *b, const struct item *item)
     return false;
 }
 
+static void answer_refusal(struct batch *b, const struct item *item,
+                           const struct idem__lambda_refusal *refusal)
+{
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_refusal(
+            b->lambda, b->rule, NULL, refusal,
+            "a record could not be claimed; the log says why");
+    }
+}
+
 static void work_on(struct batch *b, struct item *item)
 {
-    const struct idem_lambda *lambda = b->lambda;
-
     if (item->state != ITEM_OPEN) {
-        if (batch_answers(b, item)) {
-            idem__lambda_answer_refusal(
-                b->lambda, b->rule, NULL,
-                item->state == ITEM_INVALID ? &idem__lambda_invalid
-                                            : &idem__lambda_no_store,
-                "a record could not be claimed; the log says why");
-        }
+        answer_refusal(b, item,
+                       item->state == ITEM_INVALID ? &idem__lambda_invalid
+                                                   : &idem__lambda_no_store);
     } else if (b->failures > 0 && has_to_wait(b, item)) {
-        give_back(b, item, "one before it in its group failed");
         item->state = ITEM_WAITS;
     } else if (item->first != NULL) {
         follow(b, item);
-    } else if (item->attempt->verdict == IDEM_STARTED &&
-               idem__lambda_left_ms(lambda->now) <
-                   lambda->options->start_min_ms +
-                       lambda->options->stop_margin_ms) {
-        give_back(b, item, "there was too little time left");
+    } else if (b->held_up) {
+        refuse(b, item, &idem__lambda_no_store);
+    } else if (patience_ms(b) < 0) {
         refuse(b, item, &idem__lambda_too_late);
         b->cut_off++;
-    } else {
+    } else if (claim(b, item)) {
         judge(b, item);
+    } else {
+        item->state = ITEM_FAILED;
+        answer_refusal(b, item, &idem__lambda_no_store);
     }
     b->failures += item->state != ITEM_DONE;
 }
@@ -364,7 +428,6 @@ static void work(struct batch *b)
                                           {NULL, {NULL, 0}, 0}};
     size_t i;
 
-    claim_all(b);
     for (i = 0; i < b->len; i++) {
         work_on(b, &b->items[i]);
     }

@@ -31,6 +31,8 @@ struct batch {
     struct idem_queue *queue;
     struct item *items;
     size_t len;
+    struct item *last; /* The newest that ran; NULL: none. */
+    bool held_up;      /* Its end was not settled while there was time. */
     size_t failures;
     size_t cut_off;
 };

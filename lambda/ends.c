@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <time.h>
 
-enum {
-    PAUSE_FIRST_MS = 20,
-    PAUSE_MAX_MS = 500,
-};
-
 /* What is left for later is bounded; the log has what is beyond. */
 #define LEFT_BYTES_MAX ((size_t)16 << 20)
 
@@ -166,7 +161,16 @@ static void settle(struct idem_lambda *lambda, struct idem_op *op)
     }
 }
 
-static void reap(struct idem_lambda *lambda, int64_t until_ms)
+/* Another try cannot change it. One that could not even be sent is in the log. */
+static bool is_settled(const struct idem__lambda_ending *ending)
+{
+    return ending == NULL || ending->state == RECORDED ||
+           ending->state == REFUSED;
+}
+
+/* Until @ending is settled, or, where it is NULL, all that was sent is answered. */
+static void reap(struct idem_lambda *lambda,
+                 const struct idem__lambda_ending *ending, int64_t until_ms)
 {
     struct idem_op *op;
 
@@ -177,7 +181,7 @@ static void reap(struct idem_lambda *lambda, int64_t until_ms)
         if (op != NULL) {
             settle(lambda, op);
         }
-    } while (op != NULL);
+    } while (op != NULL && (ending == NULL || !is_settled(ending)));
 }
 
 static bool send_again(struct idem_lambda *lambda)
@@ -200,7 +204,7 @@ static bool send_again(struct idem_lambda *lambda)
     return any;
 }
 
-static void pause_for(int64_t ms)
+void idem__lambda_pause(int64_t ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000};
 
@@ -208,25 +212,41 @@ static void pause_for(int64_t ms)
 }
 
 /* A store that is away refuses at once, so each round waits longer. */
-void idem__lambda_ends_work(struct idem_lambda *lambda, int64_t for_ms)
+static void work_on(struct idem_lambda *lambda,
+                    const struct idem__lambda_ending *ending, int64_t for_ms)
 {
     int64_t until_ms = idem__mono_ms() + (for_ms < 0 ? 0 : for_ms);
-    int64_t pause_ms = PAUSE_FIRST_MS;
+    int64_t pause_ms = IDEM__LAMBDA_PAUSE_FIRST_MS;
     int64_t left_ms;
 
     if (lambda->ends.queue == NULL) {
         return;
     }
-    reap(lambda, until_ms);
-    while (send_again(lambda)) {
-        reap(lambda, until_ms);
+    reap(lambda, ending, until_ms);
+    while ((ending == NULL || !is_settled(ending)) && send_again(lambda)) {
+        reap(lambda, ending, until_ms);
         left_ms = until_ms - idem__mono_ms();
         if (left_ms <= 0) {
             return;
         }
-        pause_for(pause_ms < left_ms ? pause_ms : left_ms);
-        pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
+        idem__lambda_pause(pause_ms < left_ms ? pause_ms : left_ms);
+        pause_ms = idem__lambda_pause_after(pause_ms);
     }
+}
+
+void idem__lambda_ends_work(struct idem_lambda *lambda, int64_t for_ms)
+{
+    work_on(lambda, /* ending= */ NULL, for_ms);
+}
+
+bool idem__lambda_ends_settle(struct idem_lambda *lambda,
+                              const struct idem__lambda_ending *ending,
+                              int64_t for_ms)
+{
+    if (!is_settled(ending)) {
+        work_on(lambda, ending, for_ms);
+    }
+    return is_settled(ending);
 }
 
 int64_t idem__lambda_ends_bound_ms(const struct idem_lambda *lambda)

@@ -16,6 +16,21 @@
 
 struct idem__lambda_ending;
 
+enum {
+    IDEM__LAMBDA_PAUSE_FIRST_MS = 20,
+    IDEM__LAMBDA_PAUSE_MAX_MS = 500,
+};
+
+/* A store that is away refuses at once: between two tries is a pause, and each is
+ * longer than the one before. */
+void idem__lambda_pause(int64_t ms);
+
+static inline int64_t idem__lambda_pause_after(int64_t ms)
+{
+    return ms * 2 < IDEM__LAMBDA_PAUSE_MAX_MS ? ms * 2
+                                              : IDEM__LAMBDA_PAUSE_MAX_MS;
+}
+
 /* Before the store is closed. */
 void idem__lambda_ends_finish(struct idem_lambda *lambda);
 
@@ -27,6 +42,12 @@ struct idem__lambda_ending *idem__lambda_ends_send(
 
 /* Tells the store what it was not told, for @for_ms at most; 0: without waiting. */
 void idem__lambda_ends_work(struct idem_lambda *lambda, int64_t for_ms);
+
+/* Likewise, until @ending, which may be NULL, is settled: on record, or refused so
+ * that another try cannot change it. False: it is not. */
+bool idem__lambda_ends_settle(struct idem_lambda *lambda,
+                              const struct idem__lambda_ending *ending,
+                              int64_t for_ms);
 
 /* How long the answer to a caller may wait for the record: half of what is left,
  * and never longer than the store may take to answer. */
