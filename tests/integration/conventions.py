@@ -94,7 +94,7 @@ def at_terminal(script, env):
 
 def shown(text):
     """The lines that a command left on its terminal, also what was drawn over."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = re.sub("\r+\n", "\n", text).replace("\r", "\n")
     return [line.strip() for line in session.bare(text).splitlines()]
 
 
