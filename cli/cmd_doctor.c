@@ -106,22 +106,38 @@ static void check_limits(struct cli_check *check)
 
 /* ---- The environment ---- */
 
-/* All that a command reads, or that `idem run` sets. */
+/* All that a command reads, or that `idem run` and `idem watch` set. */
 static const char *const variables[] = {
-    "IDEM_STORE",     "IDEM_SCOPE",         "IDEM_OWNER",
-    "IDEM_TOKEN",     "IDEM_JOURNAL",       "IDEM_JOURNAL_DIR",
-    "IDEM_AUDIT_LOG", "IDEM_LOG_KEYS",      "IDEM_METER",
-    "IDEM_KEY",       "IDEM_FENCE",         "IDEM_ATTEMPTS",
-    "IDEM_TAKEOVER",  "IDEM_STORE_TIMEOUT", NULL,
+    "IDEM_STORE",
+    "IDEM_SCOPE",
+    "IDEM_OWNER",
+    "IDEM_TOKEN",
+    "IDEM_JOURNAL",
+    "IDEM_JOURNAL_DIR",
+    "IDEM_AUDIT_LOG",
+    "IDEM_LOG_KEYS",
+    "IDEM_METER",
+    "IDEM_KEY",
+    "IDEM_FENCE",
+    "IDEM_ATTEMPTS",
+    "IDEM_TAKEOVER",
+    "IDEM_STORE_TIMEOUT",
+    "IDEM_PAGER",
+    "IDEM_ALERT",
+    NULL,
 };
+
+/* Of what idem consume and idem lambda have many of. */
+static const char *const families[] = {"IDEM_MESSAGE_", "IDEM_LAMBDA_", NULL};
 
 static bool is_known(const char *name, size_t len)
 {
-    static const char message[] = "MESSAGE_"; /* Of idem consume. */
     size_t i;
 
-    if (strncmp(name + strlen("IDEM_"), message, sizeof(message) - 1) == 0) {
-        return true;
+    for (i = 0; families[i] != NULL; i++) {
+        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+            return true;
+        }
     }
     for (i = 0; variables[i] != NULL; i++) {
         if (strlen(variables[i]) == len &&
@@ -144,8 +160,13 @@ static void check_variable(struct cli_check *check, const char *name,
     for (i = 0; variables[i] != NULL; i++) {
         cli_nearest_offer(&nearest, variables[i]);
     }
-    (void)snprintf(mend, sizeof(mend), "Did you mean %s.",
-                   nearest.best != NULL ? nearest.best : "another program's");
+    if (nearest.best != NULL) {
+        (void)snprintf(mend, sizeof(mend), "Did you mean %s.", nearest.best);
+    } else {
+        (void)snprintf(mend, sizeof(mend),
+                       "Unset it, or leave it to the "
+                       "program that reads it.");
+    }
     found(check, IDEM_GRADE_WARN, "environment", mend,
           "%s is set, and nothing reads it", word);
 }

@@ -1,14 +1,16 @@
 """idem doctor: each thing that is wrong is found, with what to do; mended, it is gone."""
 
+import glob
 import json
 import os
+import re
 import resource
 import subprocess
 import time
 
 import dynamo
 from checks import grades, server
-from tap import PROGRAM, Idem, environment, equal, main, note, test
+from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
 HOST = {"clock"}  # Of the machine that runs the tests.
@@ -95,6 +97,26 @@ def a_table_is_looked_at_too():
         equal(store("store", "create", env=AWS).status, 0)
         status, _, found = doctor(store)
         equal((status, found["work"][0][0], found["journal"][0][0]), (0, "ok", "ok"))
+
+
+@test
+def variables_that_are_read_are_known():
+    """Each variable that the source of the commands reads, and those that idem sets for
+    others, are none that nothing reads; another is, and that is said."""
+    names = set()
+    for path in glob.glob(os.path.join(TOP, "cli", "**", "*.c"), recursive=True):
+        with open(path, encoding="utf-8") as f:
+            names |= set(re.findall(r'getenv\("(IDEM_\w+)"', f.read()))
+    assert len(names) > 8 and "IDEM_PAGER" in names, names
+    names |= {"IDEM_ALERT", "IDEM_KEY", "IDEM_LAMBDA_METRICS", "IDEM_MESSAGE_ID"}
+    values = {"IDEM_LOG_KEYS": "clear", "IDEM_STORE_TIMEOUT": "5s", "IDEM_JOURNAL": "auto"}
+    env = {name: values.get(name, os.path.abspath("x")) for name in names - {"IDEM_STORE", "IDEM_TOKEN"}}
+    store = Idem()
+    equal(store("store", "create").status, 0)
+    said = store("doctor", env=env).stdout.decode()
+    assert "ok    environment: " in said, said
+    odd = store("doctor", env={"IDEM_QQQQQQQQQQQQ": "1"}).stdout.decode()
+    assert "IDEM_QQQQQQQQQQQQ is set, and nothing reads it; mend: Unset it" in odd, odd
 
 
 if __name__ == "__main__":
