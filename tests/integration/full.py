@@ -249,7 +249,8 @@ def a_small_disk_ends_nobody_late(b):
 @case(rows=[33])
 def a_limit_on_files_is_a_full_disk(b):
     """Under ulimit -f nobody dies of a signal: what may not grow is full, and an
-    outcome is on record or in the journal."""
+    outcome is on record or in the journal. The message names the store and the limit."""
+    refused = 0
     for blocks in (8, 16, 32, 48, 64, 100):
         key = f"k{blocks}"
         b.run(f"other{blocks}", "head -c 20000 /dev/zero")
@@ -260,11 +261,15 @@ def a_limit_on_files_is_a_full_disk(b):
         })  # fmt: skip
         ran = b.effects()
         assert got.returncode in (0, 73, 80), got
+        if b"cannot write to the store" in got.stderr:
+            contains(got.stderr, b"idem.db: cannot write", b"ulimit -f")
+            refused += 1
         b.write("ledger", "")
         equal((blocks, ran), (blocks, 0 if got.returncode == 73 else 1))
         equal(b("reconcile").status, 0)
         record = b.record(key)
         equal(record and record["status"], None if ran == 0 else "completed")
+    assert refused, "the limits were too high"
 
 
 if __name__ == "__main__":

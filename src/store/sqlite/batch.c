@@ -161,11 +161,27 @@ static void go_back(struct idem_op *batch)
 
 /* A file that may not grow is like a disk that has no room: SQLite says so of
  * ENOSPC alone. */
-static int full_if_too_big(const struct idem__sqlite_store *store, int rc)
+static int full_if_too_big(struct idem__sqlite_store *store, int rc)
 {
-    return idem__sqlite_is_io(rc) && store->table.conn->io_errno == EFBIG
-               ? SQLITE_FULL
-               : rc;
+    store->too_big =
+        idem__sqlite_is_io(rc) && store->table.conn->io_errno == EFBIG;
+    return store->too_big ? SQLITE_FULL : rc;
+}
+
+/* Nothing of @op was done: the last transaction failed. */
+static void fail_write(const struct idem__sqlite_store *store,
+                       struct idem_op *op, int sqlite_rc)
+{
+    if (store->too_big) {
+        (void)idem_op_fail(op, IDEM_EFULL,
+                           "%.120s: cannot write to the store: a file of it "
+                           "would exceed the limit of file sizes; raise that "
+                           "(ulimit -f)",
+                           store->path);
+        return;
+    }
+    (void)idem__conn_fail(store->table.conn, sqlite_rc, "write to the store",
+                          &op->error);
 }
 
 /* One transaction over the batch. An SQLite result; the answers hold only if it
@@ -350,8 +366,7 @@ static void run_alone(struct idem__sqlite_store *store, struct idem_op *op)
         run_settled(store, op);
     } else if (rc != SQLITE_OK) {
         clear_answer(op);
-        (void)idem__conn_fail(store->table.conn, rc, "write to the store",
-                              &op->error);
+        fail_write(store, op, rc);
     }
     op->next = next;
 }

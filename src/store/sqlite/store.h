@@ -59,6 +59,7 @@ struct idem__sqlite_store {
     struct idem__sqlite_table table; /* table.conn is the writer. */
     uint8_t head[IDEM_HEAD_MAX];     /* Of the table. */
     bool broken;      /* A write failed on the disk: settle before the next. */
+    bool too_big;     /* The last transaction failed at RLIMIT_FSIZE. */
     int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
 
