@@ -235,7 +235,7 @@ def link(s, key, scope=""):
 
 @in_browser
 def everybody_can_read_and_use_it(page):
-    """axe finds nothing on any page, light or dark, wide or on a telephone, where
+    """axe finds nothing on any page, light and wide, or dark on a telephone, where
     nothing has to be scrolled sideways; it would find grey on grey."""
     why = axe.missing()
     if why is not None:
@@ -252,7 +252,7 @@ def everybody_can_read_and_use_it(page):
                  s.url + "search?k=no-such", s.url + "none", link(s, "live", "eu"), link(s, "order-44"),
                  link(s, "order-43"), link(s, "backup"), link(s, "deploy"), link(s, "done"), link(s, EVIL)]
         for url in pages:
-            for scheme, width in (("light", 1100), ("dark", 1100), ("dark", 400)):
+            for scheme, width in (("light", 1100), ("dark", 400)):
                 page.look(scheme, width)
                 page.open(url)
                 wrong, held = axe.look(page)
@@ -263,7 +263,7 @@ def everybody_can_read_and_use_it(page):
         wrong, _ = axe.look(page)
         assert len(wrong) == 1 and wrong[0].startswith("color-contrast: <h1"), wrong
         quiet(page, s)
-    note(f"{len(pages)} pages three times, {rules} rules")
+    note(f"{len(pages)} pages twice, {rules} rules")
 
 
 @in_browser
