@@ -128,14 +128,15 @@ static const char *const variables[] = {
 };
 
 /* Of what idem consume and idem lambda have many of. */
-static const char *const families[] = {"IDEM_MESSAGE_", "IDEM_LAMBDA_", NULL};
+static const char *const families[] = {"MESSAGE_", "LAMBDA_", NULL};
 
 static bool is_known(const char *name, size_t len)
 {
     size_t i;
 
     for (i = 0; families[i] != NULL; i++) {
-        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+        if (strncmp(name + strlen("IDEM_"), families[i], strlen(families[i])) ==
+            0) {
             return true;
         }
     }
