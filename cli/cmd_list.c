@@ -377,6 +377,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    if (args.failed && filter.statuses == 0) {
+        /* What list_one() would let through, and no other record is read. */
+        filter.statuses = 1u << IDEM_STATUS_FAILED;
+        filter.failed_outcomes = true;
+    }
     filter.overdue = args.overdue;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);

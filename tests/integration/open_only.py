@@ -22,6 +22,7 @@ FEW, MANY = (1000, 1_000_000) if LONG else (100, 3000)
 FEW_ITEMS, MANY_ITEMS = (500, 30_000) if LONG else (100, 800)
 OVERDUE = ("list", "--overdue", "--json")
 WATCH = ("watch", "--once", "--json")
+FAILURES = ("list", "--failed", "--json")
 ALL = ("list", "--json")
 
 
@@ -85,6 +86,8 @@ def answered(command, done):
     equal(done.status, 0)
     if command == OVERDUE:
         equal(len(told), LATE)
+    if command == FAILURES:
+        equal(len(told), FAILED + BAD)
     return len(told)
 
 
@@ -103,18 +106,20 @@ def rows_of(store, command):
 
 @test
 def a_file_is_read_where_it_is_open():
-    """list --overdue and watch read the open rows of a file, and no others."""
+    """list --overdue, list --failed and watch read the rows of a file that they tell of,
+    or that are open, and no others."""
     seen = {}
     for many in (FEW, MANY):
         store = Idem("sqlite:" + os.path.abspath(f"{many}.db"))
         fill(store, many)
-        for command in (OVERDUE, WATCH):
+        for command in (OVERDUE, WATCH, FAILURES):
             (rows, scanned, steps), took = rows_of(store, command)
             seen[many, command] = rows, scanned, steps
             note(f"{many} records, {' '.join(command)}: {rows} rows, {steps} steps, {took * 1000:.0f} ms")
         equal(seen[many, OVERDUE][:2], (LATE + LIVE, 0))
         equal(seen[many, WATCH][:2], (OPEN + BAD, 0))
-    for command in (OVERDUE, WATCH):
+        equal(seen[many, FAILURES][0], FAILED + BAD)
+    for command in (OVERDUE, WATCH, FAILURES):
         equal(seen[FEW, command], seen[MANY, command])
 
     # The control: who lists everything reads everything, and the counter sees it.
@@ -135,7 +140,7 @@ def units_of(name, counted, command):
 
 @test
 def a_table_is_read_where_it_is_open():
-    """list --overdue and watch read the index of a table and the open items."""
+    """list --overdue, list --failed and watch read the index of a table and its items."""
     with server("local") as (endpoint, _), counting.proxy(endpoint) as counted:
         for many in (FEW_ITEMS, MANY_ITEMS):
             store = Idem(f"dynamodb://orders{many}?endpoint={endpoint}")
@@ -148,7 +153,7 @@ def a_table_is_read_where_it_is_open():
             note(f"{many} items, {' '.join(command)}: {len(asked)} requests, {units} units")
             return len(asked), units
 
-        for command in (OVERDUE, WATCH):
+        for command in (OVERDUE, WATCH, FAILURES):
             for _ in range(3):  # What is answered late is asked again, and counts twice.
                 few, many = seen(FEW_ITEMS, command), seen(MANY_ITEMS, command)
                 if few == many:
