@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MODULE "ngx_http_idempotency_module.so"
@@ -14,6 +15,22 @@ static const char *const folders[] = {"/usr/sbin", "/usr/local/sbin",
                                       "/usr/local/nginx/sbin"};
 static const char debian_module[] = "/usr/lib/nginx/modules/" MODULE;
 
+/* True for a file that can be used (@mode as of access()). A directory has
+ * permission to "execute" too, and a build of ours has one named nginx. */
+static bool is_usable(const char *path, int mode)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        return false;
+    }
+    if (S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return false;
+    }
+    return access(path, mode) == 0;
+}
+
 /* A copy of the path DIRECTORY/NAME if that can be used (@mode as of access()),
  * else NULL. */
 static char *usable(const char *directory, int len, const char *name, int mode)
@@ -21,7 +38,7 @@ static char *usable(const char *directory, int len, const char *name, int mode)
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%.*s/%s", len, directory, name);
 
-    if (len == 0 || n >= (int)sizeof(path) || access(path, mode) != 0) {
+    if (len == 0 || n >= (int)sizeof(path) || !is_usable(path, mode)) {
         return NULL;
     }
     return realpath(path, NULL);
@@ -44,7 +61,7 @@ static char *find_in_path(const char *name)
 static int use_given(const char *option, const char *given, int mode,
                      char **ret_path)
 {
-    *ret_path = access(given, mode) == 0 ? realpath(given, NULL) : NULL;
+    *ret_path = is_usable(given, mode) ? realpath(given, NULL) : NULL;
     if (*ret_path == NULL) {
         char shown[256];
 

@@ -127,6 +127,9 @@ int gateway_check(const char *nginx, const char *directory)
     }
     while (waitpid(serve.pid, &how, 0) < 0 && errno == EINTR) {
     }
+    if (WIFEXITED(how) && WEXITSTATUS(how) == CLI_CANNOT_EXECUTE) {
+        return CLI_CONFIG; /* The child has said why. */
+    }
     if (how != 0) {
         cli_say("nginx refuses the configuration; see it with --print-config");
         return CLI_CONFIG;

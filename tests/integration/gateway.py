@@ -186,6 +186,33 @@ def what_is_missing_is_named():
 
 
 @test
+def a_folder_named_nginx_is_passed_over():
+    """The build of a source tree, which has one, may be the first in PATH."""
+    os.makedirs("build/nginx", exist_ok=True)
+    os.makedirs("bin", exist_ok=True)
+    shutil.copy("/bin/true", "bin/nginx")
+    open("module.so", "w", encoding="ascii").close()
+    path = ":".join(os.path.abspath(d) for d in ("build", "bin")) + ":/usr/bin:/bin"
+    args = ["gateway", "--module", "module.so", *USUAL]
+    got = Idem()(*args, env={"PATH": path})
+    assert b"cannot be executed" not in got.stderr, got
+    equal(got.status, 70)  # This nginx agrees with all, and ends at once.
+    got = Idem()(*args, "--nginx", "build/nginx")
+    says(got, 78, '--nginx: "build/nginx" cannot be used: Is a directory')
+
+
+@test
+def an_nginx_that_cannot_be_executed_is_not_its_configuration():
+    with open("other-machine", "wb") as f:
+        f.write(b"\x7fELF\x02\x01\x01")
+    os.chmod("other-machine", 0o755)
+    open("module.so", "w", encoding="ascii").close()
+    got = Idem()("gateway", "--module", "module.so", "--nginx", "./other-machine", *USUAL)
+    says(got, 78, "cannot be executed: Exec format error")
+    assert b"configuration" not in got.stderr, got
+
+
+@test
 def root_must_name_a_user():
     """As root it starts only for a user that is named, whom nginx runs as."""
     if os.getuid() != 0:
