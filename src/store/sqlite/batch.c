@@ -415,7 +415,7 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     struct idem_error error;
     int rc;
 
-    if (idem__files_check(store, &error) != 0) {
+    if (idem__files_check(store, /* committed= */ false, &error) != 0) {
         fail_all(batch, &error);
         return;
     }
@@ -480,7 +480,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     run_batch(store, batch);
     /* What was committed to a file that was taken away meanwhile is on no
      * record: a claim has not started, and an end goes to the journal. */
-    if (idem__files_check(store, &error) != 0) {
+    if (idem__files_check(store, /* committed= */ true, &error) != 0) {
         fail_all(batch, &error);
     }
     idem__sqlite_checkpoint(store);

@@ -3,7 +3,9 @@
  * A handle that outlives its file (deleted, renamed, unmounted lazily, replaced
  * by a copy while nobody was stopped) would write into a file without a name, or
  * under a name that nobody opens: what it acknowledged would never be read. So
- * this is asked around every commit. The link count is that of a descriptor that
+ * this is asked around every commit: before it so that nothing is written in vain,
+ * after it so that nothing is acknowledged that will not be found. A log that was
+ * replaced shows only afterwards, which saves a look for each batch. The descriptor
  * only refers to the file (O_PATH): closing it drops none of SQLite's locks.
  */
 #include "core/error.h"
@@ -90,27 +92,21 @@ static int check_log(const struct idem__sqlite_store *store,
                 error);
 }
 
-/* Under which name, if any, is the file that is open? */
-static int check_name(const struct idem__sqlite_store *store, bool deleted,
-                      struct idem_error *error)
+/* Nothing lies under the name of the file that is open, or nobody may look there
+ * (errno). */
+static int tell_missing(const struct idem__sqlite_store *store,
+                        struct idem_error *error)
 {
+    int why = errno;
     struct stat st;
 
-    if (stat(name_of(store), &st) == 0) {
-        return is_same(&st, &store->files.file)
-                   ? check_log(store, error)
-                   : fail(store,
-                          "another file has taken the place of the store since "
-                          "it was opened; open it anew",
-                          error);
-    }
-    if (deleted) {
+    if (fstat(store->files.fd, &st) == 0 && st.st_nlink == 0) {
         return fail(store,
                     "the store was deleted while it was in use; put a copy "
                     "back",
                     error);
     }
-    return is_blind(&store->files, errno)
+    return is_blind(&store->files, why)
                ? 0
                : fail(store,
                       "the store was renamed or unmounted while it was in use; "
@@ -118,22 +114,31 @@ static int check_name(const struct idem__sqlite_store *store, bool deleted,
                       error);
 }
 
-int idem__files_check(struct idem__sqlite_store *store,
+int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error)
 {
     struct idem__files *files = &store->files;
     struct stat lock;
     struct stat st;
 
-    if (!files->is_known || fstat(files->fd, &st) != 0) {
+    if (!files->is_known) {
         return 0;
     }
-    files->is_linked = st.st_nlink > 1;
     if (fstat(idem__lock_fd(store->lock), &lock) == 0 && lock.st_nlink == 0) {
         return fail(store,
                     "the store's lock file was deleted while it was in use; "
                     "stop all users, then: idem store mark-restored",
                     error);
     }
-    return check_name(store, st.st_nlink == 0, error);
+    if (stat(name_of(store), &st) != 0) {
+        return tell_missing(store, error);
+    }
+    if (!is_same(&st, &files->file)) {
+        return fail(store,
+                    "another file has taken the place of the store since it "
+                    "was opened; open it anew",
+                    error);
+    }
+    files->is_linked = st.st_nlink > 1;
+    return committed ? check_log(store, error) : 0;
 }

@@ -97,9 +97,10 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
 void idem__files_note(struct idem__sqlite_store *store);
 void idem__files_close(struct idem__files *files);
 
-/* Do the files still lie in their place, under their names? IDEM_ECONFIG says
- * what became of them. For whoever holds the lock. */
-int idem__files_check(struct idem__sqlite_store *store,
+/* Do the files still lie in their place, under their names? With @committed the
+ * log is looked at, too. IDEM_ECONFIG says what became of them. For the holder of
+ * the lock. */
+int idem__files_check(struct idem__sqlite_store *store, bool committed,
                       struct idem_error *error);
 
 /* ---- readers.c ---- */
