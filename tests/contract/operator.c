@@ -172,6 +172,7 @@ TEST(list, findsOutcomesThatFailed)
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct fixture f;
     struct seen seen;
+    size_t in_progress;
     uint64_t fence;
     size_t i;
 
@@ -199,6 +200,12 @@ TEST(list, findsOutcomesThatFailed)
     assert_ok(idem_reopen(f.store, idem_str(""), idem_str("bad40"), fence,
                           idem_str("ada"), idem_str("mended"), &why));
     assert_int_equal(failed_outcomes(&f, &seen), BAD - 1);
+    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS;
+    list(&f, &filter, 0, &seen);
+    in_progress = seen.len;
+    filter.failed_outcomes = false;
+    list(&f, &filter, 0, &seen);
+    assert_int_equal(in_progress, BAD - 1 + seen.len);
 
     host_pass(&f.host, 2 * DAY_MS + traits()->purge_lag_ms);
     assert_ok(idem_purge(f.store, 0, NULL, &why));

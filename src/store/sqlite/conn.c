@@ -48,7 +48,7 @@ static const char *const texts[IDEM__SQL_COUNT] = {
         "ORDER BY deadline, seq LIMIT ?4",
     [IDEM__SQL_WALK_FAILED] =
         "SELECT " ROW_COLUMNS ", id FROM idem_failed CROSS JOIN idem_record "
-        "USING (seq) WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        "USING (seq) WHERE seq > ?1 AND status = 2 ORDER BY seq LIMIT ?2",
     [IDEM__SQL_NOTE_FAILED] =
         "INSERT OR IGNORE INTO idem_failed (seq) VALUES (?1)",
     [IDEM__SQL_CLOCK_LOAD] = "SELECT * FROM idem_clock WHERE one = 1",

@@ -101,8 +101,9 @@ static int walk_all(struct idem__conn *conn, uint64_t limit,
     return rc;
 }
 
-/* What was completed with a failure. A file of an older program has no note of it
- * yet. */
+/* What was completed with a failure. A note outlives a reopen, after which the
+ * record is met under its status and must not be told a second time. A file of an
+ * older program has no notes yet. */
 static int walk_failed(struct idem__conn *conn, uint64_t limit,
                        struct position *at, row_fn *each, void *ctx, bool *done,
                        bool *stopped)
