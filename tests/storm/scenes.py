@@ -153,6 +153,9 @@ class Storm:
     def batch(self, deaths, disturb=None):
         self.work(deaths, disturb, role="batch", length=3000)
 
+    def chain(self, deaths, disturb=None):
+        self.work(deaths, disturb, role="chain")
+
     def again(self, deaths, disturb=None):
         """A key that was released is begun once more."""
         keys = self.keys.pick("r-work")
@@ -497,6 +500,7 @@ SCENES = [
     (r"sqlite/tidy/carried", [S.middling]),
     (r"sqlite/table/all-set", [S.again]),
     (r"sqlite/table/head-set|api/renew/", [S.renew]),
+    (r"api/next/", [S.chain]),
     (r"local/group/gives-back", [S.abandon]),
     (r"sqlite/batch/op-run|local/group/|queue/", [S.batch, S.threads, S.work]),
     (r"sqlite/|api/|worker/", [S.work, S.threads]),
@@ -513,7 +517,8 @@ SCENES = [
     (r"run/|keep/", [S.run, S.retried]),
 ]
 AT_RANDOM = [
-    *(S.work, S.renew, S.threads, S.batch, S.purge, S.abandon, S.transaction),
+    *(S.work, S.renew, S.threads, S.batch, S.chain, S.purge, S.abandon),
+    *(S.transaction,),
     *(S.run, S.run, S.run_slow, S.run_slow, S.run_slow, S.run_long, S.replay),
     *(S.kept, S.kept, S.told, S.retried, S.retried),
 ]

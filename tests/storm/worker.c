@@ -26,6 +26,7 @@ static const struct {
     {"expire", role_work, STYLE_EXPIRE},
     {"threads", role_threads, STYLE_ANY},
     {"batch", role_batch, STYLE_ANY},
+    {"chain", role_chain, STYLE_ANY},
     {"abandon", role_abandon, STYLE_ANY},
     {"purge", role_purge, STYLE_ANY},
     {"in", role_in, STYLE_ANY},

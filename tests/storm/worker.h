@@ -51,6 +51,7 @@ int worker_open(struct worker *w, unsigned flags);
 int role_work(struct worker *w);    /* One key after the other. */
 int role_threads(struct worker *w); /* The same in three threads. */
 int role_batch(struct worker *w);   /* All keys at once, through a queue. */
+int role_chain(struct worker *w);   /* Each with the end of the last. */
 int role_abandon(struct worker *w); /* Gives up before the answer comes. */
 int role_purge(struct worker *w);   /* Short retentions, and purges. */
 int role_in(struct worker *w);      /* In transactions of its own. */
