@@ -52,6 +52,7 @@ static int open_terminal(struct run *run, struct watch *watch,
         return -1;
     }
     pump_connect(&watch->out, reader);
+    watch->out.is_terminal = true;
     if (feeds) {
         fds->fd[KEEPER_INPUT] = io_copy(watch->pty.slave);
     }
