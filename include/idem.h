@@ -415,8 +415,9 @@ struct idem_open_options {
 int idem_open(const char *url, const struct idem_open_options *options,
               struct idem_store **ret_store, struct idem_error *ret_error);
 
-/* Waits for operations under way and closes; queues of the store must have been
- * destroyed. NULL is allowed. */
+/* Waits for operations in flight and closes. Destroy the queues of the store before:
+ * one that is left keeps its answers, and refuses what is submitted. NULL is
+ * allowed. */
 void idem_close(struct idem_store *store);
 
 /* The URL of @store as all who use it on this host get to see it, however they
@@ -867,7 +868,8 @@ struct idem_counters {
  * by them. Copies of a request that was applied before are not counted, nor is
  * what a read-only handle, or idem_sqlite_begin_in() and its kin, did.
  *
- * IDEM_EINVALID  Its size is not set.
+ * IDEM_EINVALID   Its size is not set.
+ * IDEM_ENOTFOUND  The store keeps none: it is an application's database.
  * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_count(struct idem_store *store, struct idem_counters *ret_counters,
@@ -917,7 +919,8 @@ int idem_queue_fd(struct idem_queue *queue);
  * that its own earlier success is recognised.
  *
  * IDEM_EUNAVAILABLE  The queue is full, or the clock or random source is away.
- * IDEM_EINVALID      The op is under way, or the handle crossed a fork().
+ * IDEM_EINVALID      The op is in flight, the store of the queue was closed, or the
+ *                    handle crossed a fork().
  */
 int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *ret_error)

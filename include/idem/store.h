@@ -268,6 +268,9 @@ struct idem_store {
     bool remote;     /* See idem_store_is_remote(). */
     const char *url; /* See idem_store_url(); the store's to keep. */
     bool commits;    /* It takes ops with a struct idem_commit. */
+
+    struct idem_liveness *liveness; /* By which its queues know that it was
+                                       closed; set and freed with the head. */
 };
 
 /* Sets up the head. @options may be NULL.

@@ -3,8 +3,6 @@
 
 #include "base/list.h"
 
-#include <assert.h>
-
 void idem__pending_append(struct idem__pending *pending, struct idem_op *op)
 {
     IDEM__LIST_APPEND(pending, op);
@@ -40,8 +38,13 @@ void idem__pending_drop(struct idem__pending *pending)
     while (pending->first != NULL) {
         struct idem_op *op = pending->first;
 
-        assert(op->queue == NULL);
         take_off(pending, op);
-        idem_op_destroy(op);
+        if (op->queue != NULL) { /* It should have been destroyed before. */
+            (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
+                               "the store was closed; nothing was done");
+            idem_op_answer(op);
+        } else {
+            idem_op_destroy(op);
+        }
     }
 }

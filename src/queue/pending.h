@@ -20,8 +20,9 @@ void idem__pending_run(struct idem__pending *pending, struct idem_op *op);
 enum idem_cancel idem__pending_cancel(struct idem__pending *pending,
                                       struct idem_op *op);
 
-/* Ends those that are left when a store is closed: claims that nobody wanted and
- * that were not given back. */
+/* Ends those that are left when a store is closed: it destroys claims that nobody
+ * wanted and that were not given back, and answers those of a queue that should have
+ * been destroyed before: nothing was done. */
 void idem__pending_drop(struct idem__pending *pending);
 
 #endif

@@ -1,6 +1,8 @@
 /* Queues: who is in one, and how answers come back to the thread that reaps. */
 #include "queue/queue.h"
 
+#include "queue/liveness.h"
+
 #include "base/crash.h"
 #include "base/futex.h"
 #include "base/heap.h"
@@ -17,6 +19,7 @@ int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
 {
     memset(queue, 0, sizeof(*queue));
     queue->store = store;
+    queue->liveness = store->liveness;
     queue->fd = -1;
     queue->both = -1;
     return pthread_mutex_init(&queue->mutex, NULL) == 0 ? 0 : IDEM_ENOMEM;
@@ -52,6 +55,7 @@ int idem_queue_create(struct idem_store *store, struct idem_queue **ret_queue,
         idem__free(queue);
         return idem__error_plain(ret_error, rc);
     }
+    (void)idem__liveness_hold(queue->liveness);
     *ret_queue = queue;
     return 0;
 }
@@ -129,19 +133,32 @@ void idem__queue_abandon(struct idem_queue *queue, struct idem_op *op)
     }
 }
 
+/* A store that was closed has answered all that it had. */
+static void destroy_answered(struct idem_queue *queue)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, 0)) != NULL) {
+        idem_op_destroy(op);
+    }
+}
+
 void idem_queue_destroy(struct idem_queue *queue)
 {
     if (queue == NULL) {
         return;
     }
-    if (queue->store->pid == idem__process()) {
+    if (idem__liveness_check(queue->liveness, NULL) == 0) {
         while (queue->submitted > 0) {
             idem__queue_abandon(queue, queue->members);
         }
+    } else if (idem__liveness_is_closed(queue->liveness)) {
+        destroy_answered(queue);
     } else {
         queue->submitted = 0; /* The parent's; see idem_close(). */
     }
     idem__queue_finish(queue);
+    idem__liveness_drop(queue->liveness);
     idem__free(queue);
 }
 
@@ -191,11 +208,16 @@ static void make_fd(struct idem_queue *queue)
 int idem_queue_fd(struct idem_queue *queue)
 {
     struct idem_store *store = queue->store;
-    bool has_own = store->ops->fd != NULL;
-    /* Without the mutex: a store has its own locked while it pushes answers. */
-    int own = has_own ? store->ops->fd(store) : -1;
+    bool has_own;
+    int own;
     int fd;
 
+    if (idem__liveness_is_closed(queue->liveness)) {
+        return IDEM_EINVALID;
+    }
+    has_own = store->ops->fd != NULL;
+    /* Without the mutex: a store has its own locked while it pushes answers. */
+    own = has_own ? store->ops->fd(store) : -1;
     (void)pthread_mutex_lock(&queue->mutex);
     make_fd(queue);
     if (has_own && queue->both < 0 && queue->fd >= 0 && own >= 0) {
@@ -326,14 +348,24 @@ void idem__queue_observe(const struct idem_store *store,
     }
 }
 
+/* What was answered before the store was closed is still the caller's. A child of
+ * the process that opened it has nothing to reap. */
+static struct idem_op *reap_closed(struct idem_queue *queue)
+{
+    size_t submitted;
+
+    return idem__liveness_is_closed(queue->liveness) ? pop(queue, &submitted)
+                                                     : NULL;
+}
+
 struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms)
 {
     struct idem_store *store = queue->store;
     int64_t deadline_ms = 0;
     bool first = true;
 
-    if (store->pid != idem__process()) {
-        return NULL;
+    if (idem__liveness_check(queue->liveness, NULL) != 0) {
+        return reap_closed(queue);
     }
     for (;;) {
         size_t submitted;

@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 struct idem_queue {
-    struct idem_store *store;
+    struct idem_store *store;       /* Not to be followed once it was closed. */
+    struct idem_liveness *liveness; /* Of the store. */
     pthread_mutex_t mutex;    /* The last to be locked: a store may hold its
                                  own meanwhile, and is not called. */
     struct idem_op *answered; /* Oldest first. */

@@ -2,6 +2,7 @@
 #include "base/host.h"
 #include "base/process.h"
 #include "core/error.h"
+#include "queue/liveness.h"
 #include "queue/queue.h"
 #include "queue/waiters.h"
 
@@ -66,10 +67,15 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     store->options = *options;
     store->lease_min_ms = IDEM_LEASE_MIN_MS;
     store->pid = idem__process();
+    store->liveness = idem__liveness_create();
+    if (store->liveness == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
     /* A caller that brings its own sleep polls with it and is never woken. */
     if (options->host.sleep == NULL) {
         store->waiters = idem__waiters_create();
         if (store->waiters == NULL) {
+            idem_store_finish(store);
             return idem__error_plain(ret_error, IDEM_ENOMEM);
         }
     }
@@ -81,6 +87,8 @@ void idem_store_finish(struct idem_store *store)
 {
     idem__waiters_destroy(store->waiters);
     store->waiters = NULL;
+    idem__liveness_end(store->liveness);
+    store->liveness = NULL;
 }
 
 const char *idem_store_url(const struct idem_store *store)
@@ -111,11 +119,5 @@ int64_t idem_store_lease_min_ms(const struct idem_store *store)
 
 int idem__store_check(const struct idem_store *store, struct idem_error *error)
 {
-    if (store->pid == idem__process()) {
-        return 0;
-    }
-    return idem__error(error, IDEM_EINVALID,
-                       "the store was opened by process %ld and this is its "
-                       "child: open it anew after fork()",
-                       store->pid);
+    return idem__liveness_check(store->liveness, error);
 }

@@ -2,6 +2,7 @@
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
+#include "queue/liveness.h"
 #include "queue/queue.h"
 
 enum {
@@ -268,7 +269,7 @@ int idem_queue_submit(struct idem_queue *queue, struct idem_op *op,
                       struct idem_error *ret_error)
 {
     struct idem_error error;
-    int rc = idem__store_check(queue->store, ret_error);
+    int rc = idem__liveness_check(queue->liveness, ret_error);
 
     if (rc != 0) {
         return rc;
@@ -288,7 +289,7 @@ size_t idem_queue_submit_all(struct idem_queue *queue, struct idem_op **ops,
     struct idem_error error;
     size_t refused;
 
-    if (idem__store_check(queue->store, ret_error) != 0) {
+    if (idem__liveness_check(queue->liveness, ret_error) != 0) {
         return n;
     }
     (void)pthread_mutex_lock(&queue->mutex);

@@ -387,3 +387,37 @@ TEST(queue, takesManyAtOnce)
         close_queue(&f, queue);
     }
 }
+
+/* A store that is closed before its queue answers what it was given: it was done, or
+ * nothing was done. The queue then refuses more. */
+TEST(queue, mayOutliveItsStoreByMistake)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(flag_sets); i++) {
+        struct fixture f;
+        struct idem_queue *queue = open_queue(&f, flag_sets[i]);
+        struct idem_request request = claim("late");
+        struct idem_op *op;
+        size_t n;
+
+        for (n = 0; n < 3; n++) {
+            submit_begin(queue, n);
+        }
+        finish(&f);
+        for (n = 0; n < 3; n++) {
+            op = idem_queue_reap(queue, 0);
+            assert_non_null(op);
+            assert_true(idem_op_code(op) == 0 ||
+                        idem_op_code(op) == IDEM_EUNAVAILABLE ||
+                        idem_op_code(op) == IDEM_EUNKNOWN);
+            idem_op_destroy(op);
+        }
+        assert_int_equal(idem_queue_len(queue), 0);
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
+        assert_why("was closed");
+        idem_op_destroy(op);
+        idem_queue_destroy(queue);
+    }
+}

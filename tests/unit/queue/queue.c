@@ -844,6 +844,50 @@ TEST(op, saysWhenItCannotKeepARecord)
     idem_op_destroy(op);
 }
 
+/* ---- A store that is closed before its queues ---- */
+
+/* A queue whose store was closed refuses what is submitted, with a sentence; what
+ * was answered before is still reaped. */
+TEST(queue, refusesWhenItsStoreWasClosed)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+    struct idem_op *reaped = make_op("reaped");
+    struct idem_op *answered = make_op("answered");
+    struct idem_op *late = make_op("late");
+
+    submit(queue, reaped);
+    submit(queue, answered);
+    assert_ptr_equal(idem_queue_reap(queue, AT_ONCE_MS), reaped);
+    idem_close(store);
+    assert_code(IDEM_EINVALID, idem_queue_submit(queue, late, &why));
+    assert_why("the store of this queue was closed");
+    assert_int_equal(idem_queue_submit_all(queue, &late, 1, &why), 1);
+    assert_why("before idem_close()");
+    assert_int_equal(idem_queue_fd(queue), IDEM_EINVALID);
+    assert_ptr_equal(idem_queue_reap(queue, 0), answered);
+    assert_null(idem_queue_reap(queue, AT_ONCE_MS));
+    idem_op_destroy(reaped);
+    idem_op_destroy(answered);
+    idem_op_destroy(late);
+    idem_queue_destroy(queue);
+}
+
+/* One that is destroyed after its store takes with it what nobody reaped. */
+TEST(queue, isDestroyedAfterItsStore)
+{
+    struct script script;
+    struct idem_store *store = script_open(&script, answer, NULL);
+    struct idem_queue *queue = make_queue(store);
+
+    submit(queue, make_op("a"));
+    submit(queue, make_op("b"));
+    idem_op_destroy(idem_queue_reap(queue, AT_ONCE_MS));
+    idem_close(store);
+    idem_queue_destroy(queue);
+}
+
 /* A store whose head cannot be set up is none; there is nothing to finish. */
 TEST(store, saysWhenItCannotBeSetUp)
 {
