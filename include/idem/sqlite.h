@@ -62,11 +62,15 @@ struct idem_sqlite_info {
     bool
         is_other; /* PATH-lock knows another store, or none: nothing can be begun
                       or ended in it. */
+    bool
+        of_application; /* The database of an application, whose records change in
+                            its own transactions (idem_sqlite_begin_in()): there is
+                            no lock file, and the file has no id. */
 };
 #define IDEM_SQLITE_INFO_INIT                                                  \
     {                                                                          \
         sizeof(struct idem_sqlite_info), NULL, 0, 0, 0, 0, 0, 0, {0}, 0,       \
-            false, 0, 0, {0}, false                                            \
+            false, 0, 0, {0}, false, false                                     \
     }
 
 /* What the file of @store is now. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
@@ -210,8 +214,9 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  *     +-- ...            ROLLBACK
  *
  * The records are tables of the caller's database (idem_record, idem_clock),
- * made at the first call. No lock but the transaction is used; on an error roll
- * back. An attempt that was begun in a transaction is ended in one, the same or
+ * made at the first call. With IDEM_OPEN_READONLY idem_open() opens such a database
+ * too, so that they can be listed and read; without it that is refused
+ * (IDEM_ECONFIG). No lock but the transaction is used; on an error roll back. An attempt that was begun in a transaction is ended in one, the same or
  * a later one, and not with idem_complete() and its kin. How durable a commit is
  * is the caller's choice: PRAGMA synchronous.
  *

@@ -28,6 +28,7 @@ struct check {
     char directory[IDEM__PATH_MAX + 1];
     struct idem_store *store;
     struct idem_sqlite_info info;
+    bool of_application;
     sqlite3 *db; /* While it is read. */
     uint64_t records;
     uint64_t corrupt;
@@ -136,8 +137,8 @@ static void check_directory(struct check *check)
                        check->place.gid == (gid_t)-1 ? "go-w" : "o-w",
                        check->directory);
         idem__found(&check->to, IDEM_GRADE_WARN, "directory", mend,
-                    "%s may be written by %s: whoever puts files beside the "
-                    "store, or another in its place, decides what runs",
+                    "%s may be written by %s, who can put another store in "
+                    "the place of this one, and so decide what runs",
                     check->directory,
                     (st.st_mode & S_IWOTH) != 0 ? "anyone" : "its group");
         return;
@@ -267,8 +268,8 @@ static void check_room(struct check *check)
     if (room < ROOM_LOW) {
         idem__found(&check->to, room == 0 ? IDEM_GRADE_BAD : IDEM_GRADE_WARN,
                     "room",
-                    "Make room there; idem purge helps where its records fill "
-                    "it.",
+                    "Make room there: du shows what fills it; idem purge frees "
+                    "room in the store alone.",
                     "%llu KiB are free on the disk of %s",
                     (unsigned long long)(room >> 10), check->directory);
         return;
@@ -317,6 +318,9 @@ static void check_reserve(struct check *check)
 
 /* ---- What is in it ---- */
 
+static const char put_back[] =
+    "Stop all users and put back a copy; see idem-store(7), Back-up.";
+
 /* Opening says itself what to do, where anything can be done. */
 static bool open_store(struct check *check)
 {
@@ -329,8 +333,16 @@ static bool open_store(struct check *check)
         error.code = idem_sqlite_inspect(check->store, &check->info, &error);
     }
     if (error.code != 0) {
-        idem__found_error(&check->to, "open", /* mend= */ NULL, &error);
+        idem__found_error(&check->to, "open",
+                          error.code == IDEM_ECORRUPT ? put_back : NULL,
+                          &error);
         return false;
+    }
+    if (check->of_application) {
+        idem__found(&check->to, IDEM_GRADE_OK, "application", /* mend= */ NULL,
+                    "the database is an application's: its records change in "
+                    "the application's transactions alone, and idem reads "
+                    "them");
     }
     idem__found(&check->to, IDEM_GRADE_OK, "schema", /* mend= */ NULL,
                 "it opens; its schema is %u", check->info.schema);
@@ -411,10 +423,7 @@ static int read_damages(struct check *check, sqlite3_stmt *stmt,
             (*ret_damages)++;
             (void)idem__error(&error, IDEM_ECORRUPT, "the file is damaged: %s",
                               text);
-            idem__found_error(&check->to, "file",
-                              "Stop all users and put back a copy; see "
-                              "idem-store(7), Back-up.",
-                              &error);
+            idem__found_error(&check->to, "file", put_back, &error);
         }
     }
     return rc;
@@ -442,10 +451,7 @@ static void check_pages(struct check *check, struct idem__conn *conn)
     sqlite3_progress_handler(conn->db, 0, NULL, NULL);
     if (rc != SQLITE_DONE) {
         (void)idem__conn_fail(conn, rc, "check the file", &error);
-        idem__found_error(&check->to, "file",
-                          "Stop all users and put back a copy; see "
-                          "idem-store(7), Back-up.",
-                          &error);
+        idem__found_error(&check->to, "file", put_back, &error);
     } else if (damages == 0) {
         idem__found(&check->to, IDEM_GRADE_OK, "file", /* mend= */ NULL,
                     "it is whole: %llu pages, %llu bytes, and %llu in the log",
@@ -537,9 +543,15 @@ int idem_sqlite_check(const char *path, idem_finding_fn *each,
     check_directory(&check);
     check_modes(&check);
     check_owner(&check);
-    check_create(&check);
+    check.of_application =
+        !has_lock(&check) && idem__sqlite_is_of_application(check.place.path);
+    if (!check.of_application) {
+        check_create(&check);
+    }
     check_room(&check);
-    check_reserve(&check);
+    if (!check.of_application) {
+        check_reserve(&check);
+    }
     if (open_store(&check)) {
         check_inside(&check);
     }

@@ -94,6 +94,13 @@ static const char settings[] = "PRAGMA journal_mode = WAL;"
 
 /* The writer's cache holds what a full batch changes: pages for which there is no
  * room go into the log before the commit, and once more with it. */
+/* The database of an application stays as the application has set it up. */
+static const char guest_settings[] = "PRAGMA mmap_size = 0;"
+                                     "PRAGMA cell_size_check = ON;"
+                                     "PRAGMA trusted_schema = OFF;"
+                                     "PRAGMA temp_store = MEMORY;"
+                                     "PRAGMA query_only = ON;";
+
 static const char to_write[] = "PRAGMA cache_size = -8192";
 static const char to_read[] = "PRAGMA query_only = ON";
 
@@ -161,6 +168,9 @@ static void plain_path(const char *path, char *buf, size_t cap)
     }
 }
 
+static int fail_at(const struct idem__conn *conn, const char *path,
+                   int sqlite_rc, const char *doing, struct idem_error *error);
+
 int idem__conn_open(const char *path, struct idem__conn **ret_conn,
                     struct idem_error *error)
 {
@@ -180,7 +190,7 @@ int idem__conn_open(const char *path, struct idem__conn **ret_conn,
         rc = set_up(conn);
     }
     if (rc != SQLITE_OK) {
-        rc = idem__conn_fail(conn, rc, "open the store", error);
+        rc = fail_at(conn, name, rc, "open the store", error);
         idem__conn_close(conn);
         return rc;
     }
@@ -197,6 +207,16 @@ int idem__conn_configure(struct idem__conn *conn, bool writer,
         rc = sqlite3_exec(conn->db, writer ? to_write : to_read, NULL, NULL,
                           NULL);
     }
+    return rc == SQLITE_OK
+               ? 0
+               : idem__conn_fail(conn, rc, "set up the store", error);
+}
+
+int idem__conn_configure_guest(struct idem__conn *conn,
+                               struct idem_error *error)
+{
+    int rc = sqlite3_exec(conn->db, guest_settings, NULL, NULL, NULL);
+
     return rc == SQLITE_OK
                ? 0
                : idem__conn_fail(conn, rc, "set up the store", error);
@@ -350,8 +370,42 @@ static int code_of_system(const struct idem__conn *conn, int sqlite_rc)
     }
 }
 
-int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
-                    const char *doing, struct idem_error *error)
+/* The system's reason, or SQLite's. */
+static const char *reason_of(const struct idem__conn *conn, int system,
+                             int sqlite_rc)
+{
+    if (system != 0 && system != IDEM_ECORRUPT) {
+        return strerror(sqlite3_system_errno(conn->db));
+    }
+    return conn->db != NULL && sqlite3_extended_errcode(conn->db) == sqlite_rc
+               ? sqlite3_errmsg(conn->db)
+               : sqlite3_errstr(sqlite_rc);
+}
+
+/* What a person can do about it, or "". */
+static const char *help_for(const struct idem__conn *conn, int code,
+                            int sqlite_rc)
+{
+    int err = conn->db != NULL ? sqlite3_system_errno(conn->db) : 0;
+
+    switch (code) {
+    case IDEM_EFULL:
+        return err == EFBIG ? "; raise the limit of file sizes (ulimit -f)"
+                            : "; make room on its disk";
+    case IDEM_EUNAVAILABLE:
+        return err == EMFILE ? "; raise the limit of open files (ulimit -n)"
+                             : "";
+    case IDEM_EDENIED:
+        return (sqlite_rc & 0xff) == SQLITE_CANTOPEN
+                   ? "; its user needs to write to the file and its directory"
+                   : "";
+    default:
+        return "";
+    }
+}
+
+static int fail_at(const struct idem__conn *conn, const char *path,
+                   int sqlite_rc, const char *doing, struct idem_error *error)
 {
     int system = code_of_system(conn, sqlite_rc);
     int code = system != 0 ? system : code_of(sqlite_rc);
@@ -359,11 +413,21 @@ int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
     if (code == IDEM_ENOMEM) {
         return idem__error_plain(error, code);
     }
-    return idem__error(error, code, "sqlite: cannot %s: %s", doing,
-                       system == IDEM_EFULL
-                           ? strerror(sqlite3_system_errno(conn->db))
-                       : conn->db != NULL &&
-                               sqlite3_extended_errcode(conn->db) == sqlite_rc
-                           ? sqlite3_errmsg(conn->db)
-                           : sqlite3_errstr(sqlite_rc));
+    return idem__error(error, code, "%.100s: cannot %s: %.60s%s", path, doing,
+                       reason_of(conn, system, sqlite_rc),
+                       help_for(conn, code, sqlite_rc));
+}
+
+const char *idem__conn_path(const struct idem__conn *conn)
+{
+    const char *path =
+        conn->db != NULL ? sqlite3_db_filename(conn->db, "main") : NULL;
+
+    return path != NULL && path[0] != '\0' ? path : "the database in memory";
+}
+
+int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
+                    const char *doing, struct idem_error *error)
+{
+    return fail_at(conn, idem__conn_path(conn), sqlite_rc, doing, error);
 }

@@ -58,6 +58,11 @@ int idem__conn_open(const char *path, struct idem__conn **ret_conn,
 int idem__conn_configure(struct idem__conn *conn, bool writer,
                          struct idem_error *error);
 
+/* Sets up the connection to read the database of an application, which stays as it
+ * is. */
+int idem__conn_configure_guest(struct idem__conn *conn,
+                               struct idem_error *error);
+
 /* How long this connection waits for a program that knows nothing of our lock. */
 void idem__conn_patience(struct idem__conn *conn, int64_t ms);
 
@@ -81,7 +86,11 @@ void idem__conn_reset(struct idem__conn *conn, enum idem__sql sql);
  * result code. */
 int idem__conn_run(struct idem__conn *conn, enum idem__sql sql);
 
-/* Our code for an SQLite result, with its sentence: @doing names what failed. */
+/* The path of the database, as messages name it; valid while it is open. */
+const char *idem__conn_path(const struct idem__conn *conn);
+
+/* Our code for an SQLite result, with its sentence, which names the file, and what
+ * a person can do: @doing names what failed. */
 int idem__conn_fail(const struct idem__conn *conn, int sqlite_rc,
                     const char *doing, struct idem_error *error);
 

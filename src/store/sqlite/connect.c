@@ -4,12 +4,34 @@
 #include "store/sqlite/making.h"
 #include "store/sqlite/schema.h"
 
+/* The records that an application keeps in its own database change in its own
+ * transactions alone: idem's writer would need the store's lock, log and id. */
+static int ready_to_visit(struct idem__sqlite_store *store,
+                          struct idem__conn *conn, struct idem_error *error)
+{
+    if ((store->base.options.flags & IDEM_OPEN_READONLY) == 0) {
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "%.90s is an application's database: its records change in the "
+            "application's transactions alone; idem can read them: list, show, "
+            "stats, export, watch, store check",
+            idem__conn_path(conn));
+    }
+    store->of_application = true;
+    return idem__conn_configure_guest(conn, error);
+}
+
 static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
                  bool writer, struct idem_error *error)
 {
-    bool empty = false;
-    int rc = idem__schema_check(conn, &empty, error);
+    enum idem__holder holder = IDEM__HOLDER_NONE;
+    bool empty;
+    int rc = idem__schema_check(conn, &holder, error);
 
+    if (rc == 0 && holder == IDEM__HOLDER_APPLICATION) {
+        return ready_to_visit(store, conn, error);
+    }
+    empty = holder == IDEM__HOLDER_NONE;
     if (rc == 0 && empty && !writer) {
         rc = idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
                          store->path);
@@ -51,11 +73,32 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
                                 struct idem__conn **ret_conn,
                                 struct idem_error *error)
 {
-    int rc = idem__lock_acquire(store->lock, deadline_ms, error);
+    int rc;
 
+    if (store->lock == NULL) {
+        return idem__sqlite_connect(store, /* writer= */ false, ret_conn,
+                                    error);
+    }
+    rc = idem__lock_acquire(store->lock, deadline_ms, error);
     if (rc == 0) {
         rc = idem__sqlite_connect(store, /* writer= */ false, ret_conn, error);
         idem__lock_release(store->lock);
     }
     return rc;
+}
+
+bool idem__sqlite_is_of_application(const char *path)
+{
+    enum idem__holder holder = IDEM__HOLDER_NONE;
+    struct idem__conn *conn;
+    struct idem_error error;
+    bool is;
+
+    if (idem__conn_open(path, &conn, &error) != 0) {
+        return false;
+    }
+    is = idem__schema_check(conn, &holder, &error) == 0 &&
+         holder == IDEM__HOLDER_APPLICATION;
+    idem__conn_close(conn);
+    return is;
 }

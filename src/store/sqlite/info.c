@@ -64,7 +64,7 @@ static const char numbers_sql[] =
     "SELECT 0, page_size FROM pragma_page_size UNION ALL "
     "SELECT 1, page_count FROM pragma_page_count UNION ALL "
     "SELECT 2, freelist_count FROM pragma_freelist_count UNION ALL "
-    "SELECT 3, user_version FROM pragma_user_version UNION ALL "
+    "SELECT 3, schema FROM idem_clock UNION ALL "
     "SELECT 4, last_ms FROM idem_clock UNION ALL "
     "SELECT 5, count(*) FROM sqlite_schema WHERE name = 'idem_restore'";
 
@@ -110,6 +110,9 @@ static int read_identity(const struct idem__sqlite_store *store,
     bool has = false;
     int rc;
 
+    if (store->of_application) {
+        return 0; /* It needs no lock file, and has no id. */
+    }
     idem__identity_read(store->lock, &noted);
     rc = idem__identity_load(conn, &has, info->id, error);
     info->is_other =
@@ -141,7 +144,9 @@ int idem_sqlite_inspect(struct idem_store *store,
     if (conn == NULL) {
         return idem__error(ret_error, error.code, "%s", error.text);
     }
-    seen_ms = idem__seen_ms(s->lock); /* Before what others commit meanwhile. */
+    /* Before others commit more. */
+    seen_ms = s->of_application ? INT64_MIN : idem__seen_ms(s->lock);
+    info.of_application = s->of_application;
     rc = read_info(conn, &info, ret_error);
     if (rc == 0) {
         rc = read_identity(s, conn, &info, ret_error);

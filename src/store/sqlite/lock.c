@@ -34,13 +34,16 @@ static struct idem__lock *registry;
 
 static int open_error(const char *path, int err, struct idem_error *error)
 {
+    struct stat st;
+
     switch (err) {
     case ENOMEM:
         return idem__error_plain(error, IDEM_ENOMEM);
     case ENOSPC:
     case EDQUOT:
-        return idem__error(error, IDEM_EFULL, "cannot create %.120s: %s", path,
-                           strerror(err));
+        return idem__error(error, IDEM_EFULL,
+                           "cannot create %.120s: %s; make room on its disk",
+                           path, strerror(err));
     case ENOENT:
     case ENOTDIR:
         return idem__error(error, IDEM_ECONFIG,
@@ -48,11 +51,20 @@ static int open_error(const char *path, int err, struct idem_error *error)
                            path);
     case EMFILE:
     case ENFILE:
-        return idem__error(error, IDEM_EUNAVAILABLE, "cannot open %.120s: %s",
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "cannot open %.120s: %s; raise the limit of open "
+                           "files (ulimit -n)",
                            path, strerror(err));
     default:
-        return idem__error(error, IDEM_EDENIED, "cannot open %.120s: %s", path,
-                           strerror(err));
+        return idem__error(
+            error, IDEM_EDENIED,
+            lstat(path, &st) == 0
+                ? "cannot open %.120s: %s; run as the user whose "
+                  "store it is, or share it (idem-store(7), "
+                  "Permissions)"
+                : "cannot create %.120s: %s; name a directory "
+                  "that this user may write to",
+            path, strerror(err));
     }
 }
 

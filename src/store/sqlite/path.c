@@ -161,11 +161,15 @@ static int check_file(struct idem__place *place, const struct stat *st,
 
     if (!S_ISREG(st->st_mode)) {
         return idem__error(error, IDEM_EDENIED,
-                           "%.120s is %s and not a regular file", place->path,
+                           "%.120s is %s and not a regular file: name %s",
+                           place->path,
                            S_ISDIR(st->st_mode)    ? "a directory"
                            : S_ISLNK(st->st_mode)  ? "a symbolic link"
                            : S_ISFIFO(st->st_mode) ? "a pipe"
-                                                   : "a device");
+                                                   : "a device",
+                           S_ISDIR(st->st_mode)   ? "a file in it"
+                           : S_ISLNK(st->st_mode) ? "the file that it leads to"
+                                                  : "another file");
     }
     if ((st->st_mode & S_IWOTH) != 0) {
         return idem__error(error, IDEM_EDENIED,
@@ -327,7 +331,13 @@ int idem__path_create(const char *path, const struct idem__share *share,
         (void)close(fd);
         return 0;
     }
-    return idem__error(error, code_of_open(errno), "cannot create %.120s: %s",
+    return idem__error(error, code_of_open(errno),
+                       code_of_open(errno) == IDEM_EFULL
+                           ? "cannot create %.120s: %s; make room on its disk"
+                       : code_of_open(errno) == IDEM_EDENIED
+                           ? "cannot create %.120s: %s; name a directory that "
+                             "this user may write to"
+                           : "cannot create %.120s: %s",
                        path, strerror(errno));
 }
 

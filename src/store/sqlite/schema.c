@@ -108,7 +108,7 @@ static int check_version(int version, struct idem_error *error)
     if (version < VERSION) {
         return idem__error(error, IDEM_ECONFIG,
                            "the store has schema version %d, which no release "
-                           "of idem has written",
+                           "of idem has written: name another file",
                            version);
     }
     return idem__error(error, IDEM_ECONFIG,
@@ -229,7 +229,29 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
     return check_version(version, error);
 }
 
-int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
+/* A file of somebody else's: does idem_sqlite_begin_in() keep records there? */
+static int check_foreign(struct idem__conn *conn, struct idem_error *error)
+{
+    int tables_of_ours = 0;
+    int version = VERSION;
+    int rc = read_number(conn,
+                         "SELECT count(*) FROM sqlite_schema WHERE type = "
+                         "'table' AND name IN ('idem_clock', 'idem_record')",
+                         &tables_of_ours);
+
+    if (rc == SQLITE_OK && tables_of_ours < 2) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "%.100s is an SQLite database of another program: "
+                           "name another file",
+                           idem__conn_path(conn));
+    }
+    if (rc != SQLITE_OK) {
+        return idem__conn_fail(conn, rc, "read the store", error);
+    }
+    return check_both_versions(conn, version, error);
+}
+
+int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
                        struct idem_error *error)
 {
     int application = 0;
@@ -246,14 +268,14 @@ int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "read the store", error);
     }
-    *ret_empty = application == 0 && version == 0 && objects == 0;
-    if (*ret_empty) {
+    if (application == APPLICATION) {
+        *ret_holder = IDEM__HOLDER_STORE;
+        return check_both_versions(conn, version, error);
+    }
+    if (application == 0 && version == 0 && objects == 0) {
+        *ret_holder = IDEM__HOLDER_NONE;
         return 0;
     }
-    if (application != APPLICATION) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "the file is an SQLite database of another "
-                           "program: name another file");
-    }
-    return check_both_versions(conn, version, error);
+    *ret_holder = IDEM__HOLDER_APPLICATION;
+    return check_foreign(conn, error);
 }

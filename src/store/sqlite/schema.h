@@ -4,11 +4,17 @@
 
 #include "store/sqlite/identity.h"
 
-/* Whose file is it? *@ret_empty: nobody's, it has no tables. Changes nothing.
+enum idem__holder {
+    IDEM__HOLDER_NONE, /* The file has no tables. */
+    IDEM__HOLDER_STORE,
+    IDEM__HOLDER_APPLICATION, /* It keeps its records in it: in.c. */
+};
+
+/* Whose file is it? Changes nothing.
  *
  * IDEM_ECONFIG  It is another program's file, or of a newer version.
  */
-int idem__schema_check(struct idem__conn *conn, bool *ret_empty,
+int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
                        struct idem_error *error);
 
 /* Makes the tables in an empty file, which is the store @id. The store's lock is

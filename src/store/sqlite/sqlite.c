@@ -116,7 +116,10 @@ static bool look(struct view *view, struct idem_op *op)
         return must;
     }
     conn = view->table.conn;
-    if (op->verb == IDEM_OP_COUNT) {
+    if (op->verb == IDEM_OP_COUNT && store->of_application) {
+        (void)idem_op_fail(op, IDEM_ENOTFOUND,
+                           "an application's database keeps no counters");
+    } else if (op->verb == IDEM_OP_COUNT) {
         idem__counters_answer(&store->counters, conn, op);
     } else if (view_clock(view) != 0) {
         (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
@@ -244,7 +247,9 @@ static void finish(struct idem__sqlite_store *store)
     idem__files_close(&store->files);
     idem__readers_finish(&store->readers);
     idem__reserve_close(&store->reserve);
-    idem__lock_close(store->lock);
+    if (store->lock != NULL) {
+        idem__lock_close(store->lock);
+    }
     idem__clock_finish(&store->clock);
     idem_store_finish(&store->base);
     idem__free(store);
@@ -281,6 +286,18 @@ static int open_lock(struct idem__sqlite_store *store, struct idem_error *error)
 
     (void)snprintf(name, sizeof(name), "%s-lock", store->path);
     return idem__lock_open(name, &store->share, &store->lock, error);
+}
+
+/* To look at an application's database leaves nothing beside it. Where there is a
+ * lock file, it is taken: then the file is most probably a store. */
+static bool needs_lock(const struct idem__sqlite_store *store)
+{
+    char name[IDEM__PATH_MAX + 8];
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "%s-lock", store->path);
+    return lstat(name, &st) == 0 || lstat(store->path, &st) != 0 ||
+           !idem__sqlite_is_of_application(store->path);
 }
 
 /* A copy that was put back in silence would hand out fences anew, and run again
@@ -340,6 +357,21 @@ static void set_url(struct idem__sqlite_store *store,
     store->base.url = store->url;
 }
 
+/* The first connection to the database of an application, which has no lock of
+ * ours. */
+static int connect_visitor(struct idem__sqlite_store *store,
+                           struct idem_error *error)
+{
+    struct idem__conn *reader;
+    int rc = idem__sqlite_connect(store, /* writer= */ false, &reader, error);
+
+    if (rc == 0) {
+        set_url(store, reader);
+        idem__readers_add(store, reader);
+    }
+    return rc;
+}
+
 /* The first connections, under the lock: one that writes, which makes the file
  * if there is none, and one that reads. */
 static int connect_first(struct idem__sqlite_store *store,
@@ -348,8 +380,12 @@ static int connect_first(struct idem__sqlite_store *store,
     int64_t deadline_ms =
         idem__time_add(idem__mono_ms(), store->base.options.timeout_ms);
     struct idem__conn *reader;
-    int rc = idem__lock_acquire(store->lock, deadline_ms, error);
+    int rc;
 
+    if (store->lock == NULL) {
+        return connect_visitor(store, error);
+    }
+    rc = idem__lock_acquire(store->lock, deadline_ms, error);
     if (rc != 0) {
         return rc;
     }
@@ -402,7 +438,7 @@ static int set_up(struct idem__sqlite_store *store,
         idem_store_finish(&store->base);
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    rc = open_lock(store, error);
+    rc = needs_lock(store) ? open_lock(store, error) : 0;
     if (rc != 0) {
         idem__readers_finish(&store->readers);
         idem__clock_finish(&store->clock);
@@ -498,7 +534,7 @@ static int open_store(const char *path, const struct idem_open_options *options,
         idem__free(store);
         return rc;
     }
-    if (place.test) {
+    if (place.test && store->lock != NULL) {
         rc = idem__lock_test(store->lock, ret_error);
     }
     if (rc == 0) {

@@ -45,11 +45,12 @@ struct idem__sqlite_store {
     char path[IDEM__PATH_MAX + 1];
     char url[IDEM_STORE_URL_MAX + 1];
     struct idem__share share; /* Of the files that this process makes. */
-    struct idem__lock *lock;
-    int64_t found_ms; /* The newest time in it then. */
-    bool is_copy;     /* It may be older than what was here before. */
-    bool may_lose;    /* Nor need there be anything of it any more. */
-    bool no_create;   /* A store is there, or nothing is opened. */
+    struct idem__lock *lock;  /* NULL: the database is an application's. */
+    bool of_application;      /* It is only read. */
+    int64_t found_ms;         /* The newest time in it then. */
+    bool is_copy;             /* It may be older than what was here before. */
+    bool may_lose;            /* Nor need there be anything of it any more. */
+    bool no_create;           /* A store is there, or nothing is opened. */
     uint8_t id[IDEM__STORE_ID_LEN];
     struct idem__group group;
     struct idem__sqlite_readers readers;
@@ -84,6 +85,10 @@ int idem__sqlite_open_copy(const char *path,
 int idem__sqlite_connect(struct idem__sqlite_store *store, bool writer,
                          struct idem__conn **ret_conn,
                          struct idem_error *error);
+
+/* True if the file @path is the database of an application that keeps records in
+ * it. Needs no lock: nothing is made or changed. */
+bool idem__sqlite_is_of_application(const char *path);
 
 /* A connection to read with; takes the lock, until @deadline_ms at most. */
 int idem__sqlite_connect_reader(struct idem__sqlite_store *store,

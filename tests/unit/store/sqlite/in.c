@@ -5,6 +5,7 @@
 
 #include <idem/sqlite.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 /* A database of an application: it has a table of its own. */
 static sqlite3 *open_app(const char *path)
@@ -597,6 +598,100 @@ static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
         }
         return rc;
     }
+}
+
+/* ---- Read from outside ---- */
+
+static int count_records(void *ctx, int code, const struct idem_record *record)
+{
+    size_t *n = ctx;
+
+    assert_ok(code);
+    assert_int_equal(record->scope.len, 0);
+    (*n)++;
+    return 0;
+}
+
+static int open_app_as(const char *path, unsigned flags,
+                       struct idem_store **ret_store)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+
+    options.flags = flags;
+    return idem_sqlite_open(path, &options, ret_store, &why);
+}
+
+static bool exists(const char *path, const char *suffix)
+{
+    char name[4096];
+
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return access(name, F_OK) == 0;
+}
+
+/* A handle that only reads lists, counts and reads the records of an application's
+ * database, and leaves the file, and the place beside it, as they were. */
+TEST(in, isReadByAReadOnlyStore)
+{
+    const char *path = temp_path("app.db");
+    sqlite3 *db = open_app(path);
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_counters counters = IDEM_COUNTERS_INIT;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_answer *found;
+    struct idem_store *store;
+    size_t n = 0;
+
+    live(db, "k", "receipt 7");
+    live(db, "l", "");
+    assert_ok(open_app_as(path, IDEM_OPEN_READONLY, &store));
+    assert_ok(idem_list(store, &filter, count_records, &n, NULL, &why));
+    assert_int_equal(n, 2);
+    assert_ok(idem_get(store, idem_str(""), idem_str("k"), &found, &why));
+    assert_text(idem_answer_record(found)->result.bytes, "receipt 7");
+    idem_answer_destroy(found);
+    assert_ok(idem_sqlite_inspect(store, &info, &why));
+    assert_true(info.of_application);
+    assert_false(info.is_other || info.is_copy);
+    assert_int_equal(info.records[IDEM_STATUS_COMPLETED], 2);
+    assert_code(IDEM_ENOTFOUND, idem_count(store, &counters, &why));
+    assert_why("keeps no counters");
+    live(db, "m", ""); /* The application goes on beside it. */
+    n = 0;
+    assert_ok(idem_list(store, &filter, count_records, &n, NULL, &why));
+    assert_int_equal(n, 3);
+    idem_close(store);
+    assert_false(exists(path, "-lock") || exists(path, "-reserve"));
+    assert_int_equal(number(db, "PRAGMA application_id"), 0);
+    (void)sqlite3_close(db);
+}
+
+/* A handle that may write is refused, says why, and leaves nothing behind. */
+TEST(in, isNotWrittenByAStore)
+{
+    const char *path = temp_path("app.db");
+    sqlite3 *db = open_app(path);
+    struct idem_store *store = NULL;
+
+    live(db, "k", "receipt 7");
+    assert_code(IDEM_ECONFIG, open_app_as(path, 0, &store));
+    assert_why("app.db is an application's database");
+    assert_null(store);
+    assert_false(exists(path, "-lock") || exists(path, "-wal"));
+    (void)sqlite3_close(db);
+}
+
+/* A database without our tables is another program's, for readers too. */
+TEST(in, isNotTakenForAnyDatabase)
+{
+    const char *path = temp_path("app.db");
+    sqlite3 *db = open_app(path);
+    struct idem_store *store = NULL;
+
+    assert_code(IDEM_ECONFIG, open_app_as(path, IDEM_OPEN_READONLY, &store));
+    assert_why("app.db is an SQLite database of another program");
+    assert_null(store);
+    (void)sqlite3_close(db);
 }
 
 /* Whichever allocation fails, the call says so, nothing leaks, and after the
