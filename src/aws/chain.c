@@ -74,9 +74,8 @@ static int say_none(const struct idem__aws_ask *ask, const char *instance,
 
     return idem__error(error, IDEM_ECONFIG,
                        "there are no AWS credentials in the environment, the "
-                       "profile \"%.30s\" or a container, and %.80s; set "
-                       "AWS_PROFILE or AWS_ACCESS_KEY_ID, or run \"aws "
-                       "configure\"",
+                       "profile \"%.20s\" or a container; %.107s; set "
+                       "AWS_PROFILE, or run \"aws configure\"",
                        profile == NULL ? "default" : profile, instance);
 }
 

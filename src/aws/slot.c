@@ -524,7 +524,7 @@ void idem__aws_slot_judge(struct idem__aws_slot *slot)
         request->outcome = IDEM__AWS_NO_ANSWER;
         (void)idem__error(&request->error,
                           no_memory ? IDEM_ENOMEM : IDEM_EUNKNOWN,
-                          "%.80s gave no whole answer: %s", host, flaw);
+                          "%.80s did not answer in full: %s", host, flaw);
     } else {
         request->outcome = IDEM__AWS_NOT_SENT;
         (void)idem__error(&request->error,

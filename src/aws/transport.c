@@ -169,7 +169,7 @@ static void end_late_running(struct idem__aws_client *client, int64_t now_ms)
     for (; request != NULL; request = request->next) {
         if (request->deadline_ms <= now_ms && !request->slot->ended) {
             idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
-                               "its time was over");
+                               "timed out");
         } else if (request->deadline_ms < client->running_due_ms) {
             client->running_due_ms = request->deadline_ms;
         }

@@ -46,7 +46,7 @@ static void read_answer(struct tape *tape)
     }
     request.answer = bytes;
     request.answer_len = body.len;
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     idem__aws_error_parse(request.status, request.error_type,
                           idem_bytes(bytes, body.len), &error);
 

@@ -621,7 +621,7 @@ def an_instance_that_fails_is_named():
         (instance(role=None), "names no role: attach an instance profile"),
         (instance(role="../x"), "names no role: attach an instance profile"),
         (lambda r: (403, ""), "there are no AWS credentials in the environment, the profile "
-         '"default" or a container, and the instance metadata service answered PUT '
+         '"default" or a container; the instance metadata service answered PUT '
          '/latest/api/token with status 403; set AWS_PROFILE'),
         (lambda r: (200, "two words"), "session token of the instance metadata service has a"),
     ):

@@ -96,7 +96,8 @@ void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
         bool again;
 
         send_once(admin, target);
-        idem__answer_read(&admin->request, ret_answer);
+        idem__answer_read(&admin->request, admin->store->place.table.name,
+                          ret_answer);
         again = ret_answer->said == IDEM__SAID_NOT_APPLIED ||
                 (safe && ret_answer->said == IDEM__SAID_UNKNOWN);
         if (!again || tries == TRIES_MAX || idem__mono_ms() >= until_ms) {

@@ -3,13 +3,34 @@
 
 #include "core/error.h"
 
-static void say(struct idem__answer *answer, enum idem__said said, int code,
+static const char *url_of(const struct idem__aws_request *request)
+{
+    return request->endpoint != NULL ? request->endpoint->url : "the endpoint";
+}
+
+/* An answer, and what its messages name. */
+struct reading {
+    const struct idem__aws_request *request;
+    const char *table;
+    struct idem__answer *answer;
+};
+
+static void say(const struct reading *reading, enum idem__said said, int code,
                 const struct idem__aws_error *error)
 {
+    struct idem__answer *answer = reading->answer;
+
     answer->said = said;
-    (void)idem__error(&answer->error, code, "DynamoDB: %s%s%s",
-                      error->type[0] == '\0' ? "no name for the error"
-                                             : error->type,
+    if (error->type[0] == '\0') {
+        (void)idem__error(&answer->error, code,
+                          "%.100s answered with HTTP status %d and without the "
+                          "name of an error, as DynamoDB never does: check the "
+                          "endpoint, and https_proxy",
+                          url_of(reading->request), reading->request->status);
+        return;
+    }
+    (void)idem__error(&answer->error, code, "DynamoDB: table \"%.60s\": %s%s%s",
+                      reading->table, error->type,
                       error->message[0] == '\0' ? "" : ": ", error->message);
 }
 
@@ -84,9 +105,10 @@ static void say_reason(struct idem__answer *answer, enum idem__said said,
 /* None of a transaction was applied. Its first write is the record's: what is
  * wrong with that one counts first. That a condition of the caller's did not hold
  * says something only if the record's did. */
-static void read_cancellation(struct idem__answer *answer,
+static void read_cancellation(const struct reading *reading,
                               const struct idem__aws_error *error)
 {
+    struct idem__answer *answer = reading->answer;
     json_object *reasons = NULL;
     json_object *first;
     size_t n;
@@ -101,7 +123,7 @@ static void read_cancellation(struct idem__answer *answer,
         answer->said = IDEM__SAID_REFUSED;
         (void)json_object_object_get_ex(first, "Item", &answer->item);
     } else if (n == 0 || first_with(reasons, REASON_STRANGE) < n) {
-        say(answer, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
+        say(reading, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
     } else if (reason_of(first) == REASON_NONE &&
                first_with(reasons, REASON_CONDITION) < n) {
         say_reason(answer, IDEM__SAID_THEIRS, IDEM_EINVALID, reasons,
@@ -113,7 +135,7 @@ static void read_cancellation(struct idem__answer *answer,
         say_reason(answer, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, reasons,
                    first_with(reasons, REASON_BUSY));
     } else {
-        say(answer, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
+        say(reading, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
     }
 }
 
@@ -126,9 +148,11 @@ static bool is_transaction(const struct idem__aws_request *request)
 /* ---- Single answers ---- */
 
 /* Names that are DynamoDB's own. */
-static bool own_name(struct idem__answer *answer,
+static bool own_name(const struct reading *reading,
                      const struct idem__aws_error *error)
 {
+    struct idem__answer *answer = reading->answer;
+
     if (idem__aws_error_is(error, "ConditionalCheckFailedException")) {
         answer->said = IDEM__SAID_REFUSED;
         (void)json_object_object_get_ex(answer->body, "Item", &answer->item);
@@ -137,23 +161,25 @@ static bool own_name(struct idem__answer *answer,
     /* A plain write that met a transaction. */
     if (idem__aws_error_is(error, "TransactionConflictException") ||
         idem__aws_error_is(error, "ReplicatedWriteConflictException")) {
-        say(answer, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, error);
+        say(reading, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, error);
         return true;
     }
     if (idem__aws_error_is(error, "ResourceNotFoundException")) {
         answer->said = IDEM__SAID_NEVER;
-        (void)idem__error(&answer->error, IDEM_ECONFIG,
-                          "DynamoDB: there is no such table or index here; "
-                          "\"idem store create\" makes it (%s)",
-                          error->message);
+        (void)
+            idem__error(&answer->error, IDEM_ECONFIG,
+                        "DynamoDB: there is no table \"%.80s\" at %.100s; name "
+                        "another, or make it: idem store create",
+                        reading->table, url_of(reading->request));
         return true;
     }
     return false;
 }
 
-static void read_refusal(const struct idem__aws_request *request,
-                         struct idem__answer *answer)
+static void read_refusal(const struct reading *reading)
 {
+    const struct idem__aws_request *request = reading->request;
+    struct idem__answer *answer = reading->answer;
     struct idem__aws_error error;
 
     idem__aws_error_read(request->status, request->error_type, answer->body,
@@ -161,29 +187,29 @@ static void read_refusal(const struct idem__aws_request *request,
     if (answer->body != NULL && request->status == 400 &&
         is_transaction(request) &&
         idem__aws_error_is(&error, "TransactionCanceledException")) {
-        read_cancellation(answer, &error);
+        read_cancellation(reading, &error);
         return;
     }
     if (answer->body != NULL && request->status == 400 &&
-        own_name(answer, &error)) {
+        own_name(reading, &error)) {
         return;
     }
     switch (error.meaning) {
     case IDEM__AWS_SUCCESS: /* A 200 that is no object. */
     case IDEM__AWS_SERVER:
     case IDEM__AWS_UNCLEAR:
-        say(answer, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, &error);
+        say(reading, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, &error);
         break;
     case IDEM__AWS_THROTTLED:
     case IDEM__AWS_EXPIRED:
-        say(answer, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, &error);
+        say(reading, IDEM__SAID_NOT_APPLIED, IDEM_EUNAVAILABLE, &error);
         break;
     case IDEM__AWS_SKEWED:
     case IDEM__AWS_CONFIG:
-        say(answer, IDEM__SAID_NEVER, IDEM_ECONFIG, &error);
+        say(reading, IDEM__SAID_NEVER, IDEM_ECONFIG, &error);
         break;
     case IDEM__AWS_DENIED:
-        say(answer, IDEM__SAID_NEVER, IDEM_EDENIED, &error);
+        say(reading, IDEM__SAID_NEVER, IDEM_EDENIED, &error);
         break;
     }
 }
@@ -195,9 +221,10 @@ static bool is_empty(struct idem_slice text)
 }
 
 void idem__answer_read(const struct idem__aws_request *request,
-                       struct idem__answer *ret_answer)
+                       const char *table, struct idem__answer *ret_answer)
 {
     struct idem__answer *answer = ret_answer;
+    struct reading reading = {request, table, answer};
     struct idem_slice text = {request->answer, request->answer_len};
     int rc;
 
@@ -223,7 +250,7 @@ void idem__answer_read(const struct idem__aws_request *request,
         answer->said = IDEM__SAID_OK;
         return;
     }
-    read_refusal(request, answer);
+    read_refusal(&reading);
     if (answer->said != IDEM__SAID_REFUSED) {
         (void)json_object_put(answer->body);
         answer->body = NULL;

@@ -26,9 +26,9 @@ struct idem__answer {
     size_t theirs; /* THEIRS: which write of the caller's, from 1 on. */
 };
 
-/* Reads the answer of a request that is done. */
+/* Reads the answer of a request that is done; messages name @table. */
 void idem__answer_read(const struct idem__aws_request *request,
-                       struct idem__answer *ret_answer);
+                       const char *table, struct idem__answer *ret_answer);
 
 /* Frees what it holds. */
 void idem__answer_finish(struct idem__answer *answer);

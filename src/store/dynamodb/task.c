@@ -162,7 +162,7 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
 {
     struct idem__answer answer;
 
-    idem__answer_read(&task->request, &answer);
+    idem__answer_read(&task->request, task->env->table.name, &answer);
     task->vain = task->tries;
     if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
         task->tries = 0;

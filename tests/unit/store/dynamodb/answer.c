@@ -19,7 +19,7 @@ static struct idem__answer read_answer(int status, const char *header,
     (void)snprintf(copy, sizeof(copy), "%s", body);
     (void)snprintf(request.error_type, sizeof(request.error_type), "%s",
                    header);
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     return answer;
 }
 
@@ -121,16 +121,16 @@ TEST(answer, mayBeMissing)
     struct idem__answer answer;
     char body[] = TYPE("ThrottlingException");
 
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     assert_int_equal(answer.said, IDEM__SAID_NOT_APPLIED);
     assert_false(answer.sent);
     request.error.code = IDEM_ECONFIG;
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     assert_int_equal(answer.said, IDEM__SAID_NEVER);
     assert_int_equal(answer.error.code, IDEM_ECONFIG);
     request.outcome = IDEM__AWS_NO_ANSWER;
     request.error.code = IDEM_EUNKNOWN;
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     assert_int_equal(answer.said, IDEM__SAID_UNKNOWN);
 
     request.outcome = IDEM__AWS_ANSWERED;
@@ -138,6 +138,27 @@ TEST(answer, mayBeMissing)
     request.answer = (uint8_t *)body;
     request.answer_len = strlen(body);
     request.sends = 2;
-    idem__answer_read(&request, &answer);
+    idem__answer_read(&request, "orders", &answer);
     assert_int_equal(answer.said, IDEM__SAID_UNKNOWN);
+}
+
+/* A table that is missing is named, and an answer that DynamoDB cannot have given is
+ * said to be one. */
+TEST(answer, namesTheTableAndTheStatus)
+{
+    struct idem__answer answer =
+        read_answer(400, "", TYPE("ResourceNotFoundException"));
+
+    assert_int_equal(answer.said, IDEM__SAID_NEVER);
+    assert_non_null(strstr(answer.error.text, "no table \"orders\" at"));
+    assert_non_null(strstr(answer.error.text, "idem store create"));
+    idem__answer_finish(&answer);
+    answer = read_answer(502, "", "<html>Bad gateway</html>");
+    assert_int_equal(answer.said, IDEM__SAID_UNKNOWN);
+    assert_non_null(strstr(answer.error.text, "HTTP status 502"));
+    assert_non_null(strstr(answer.error.text, "https_proxy"));
+    idem__answer_finish(&answer);
+    answer = read_answer(400, "", TYPE("ValidationException"));
+    assert_non_null(strstr(answer.error.text, "table \"orders\": Validation"));
+    idem__answer_finish(&answer);
 }

@@ -484,7 +484,7 @@ TEST(cancellation, isToldApart)
         struct idem__answer answer;
 
         wire_answer(&request, 400, idem_str(rows[i].body));
-        idem__answer_read(&request, &answer);
+        idem__answer_read(&request, "orders", &answer);
         if (answer.said != rows[i].said || answer.error.code != rows[i].code ||
             answer.theirs != rows[i].theirs) {
             fail_with("%s: said %d, %s, %zu", rows[i].body, (int)answer.said,
@@ -492,7 +492,7 @@ TEST(cancellation, isToldApart)
         }
         idem__answer_finish(&answer);
         request.target = "x.PutItem";
-        idem__answer_read(&request, &answer);
+        idem__answer_read(&request, "orders", &answer);
         assert_int_equal(answer.said, IDEM__SAID_UNKNOWN);
         idem__answer_finish(&answer);
         idem__aws_request_finish(&request);
