@@ -94,7 +94,7 @@ static int answer(struct idem_attempt *attempt)
     if (args.json) {
         status = answer_json(attempt, /* token= */ NULL);
     } else if (attempt->verdict == IDEM_REPLAY) {
-        status = cli_write_result(&attempt->record->result);
+        status = cli_write_result(attempt->record);
     }
     if (status != 0 || attempt->verdict == IDEM_REPLAY) {
         return status != 0 ? status : CLI_REPLAY;

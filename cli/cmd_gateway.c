@@ -5,6 +5,7 @@
 #include "gateway/directory.h"
 #include "gateway/listen.h"
 #include "gateway/nginx.h"
+#include "gateway/resolve.h"
 #include "gateway/user.h"
 #include "journal.h"
 #include "patience.h"
@@ -310,8 +311,11 @@ static void tell(void *ctx)
 static int serve_in(const char *directory, const char *nginx,
                     struct gateway_socket *socket)
 {
-    int status = gateway_check(nginx, directory);
+    int status = gateway_upstream_resolve(&args.config.upstream);
 
+    if (status == 0) {
+        status = gateway_check(nginx, directory);
+    }
     return status != 0
                ? status
                : gateway_serve(nginx, directory, socket->fd, tell, socket);

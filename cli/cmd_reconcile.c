@@ -49,7 +49,13 @@ static int write_one(void *ctx, const struct idem_journal_info *info,
     int *status = ctx;
 
     if (cli_waiting_known(info)) {
-        *status = cli_write_result(&info->outcome.result);
+        const struct idem_record record = {
+            .status = info->outcome.status,
+            .ended_ms = info->written_ms,
+            .result = info->outcome.result,
+        };
+
+        *status = cli_write_result(&record);
     } else {
         cli_say("%s", error->code != 0 ? error->text
                                        : "another process is at the entry");

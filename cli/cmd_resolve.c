@@ -100,8 +100,11 @@ static int check_record(const struct idem_record *r, uint64_t fence)
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
         say_live(r);
     } else {
-        cli_say("it is %s: there is nothing to resolve",
-                idem_status_name(r->status));
+        cli_say("it is %s: there is nothing to resolve; %s",
+                idem_status_name(r->status),
+                r->status == IDEM_STATUS_COMPLETED
+                    ? "to let the work run again: idem reopen"
+                    : "the next caller runs the work");
     }
     return CLI_USAGE;
 }

@@ -201,7 +201,7 @@ static int print_output(const struct idem_record *r)
                 idem_status_name(r->status));
         return CLI_NO_RECORD;
     }
-    return cli_write_result(&r->result);
+    return cli_write_result(r);
 }
 
 static int print(const struct idem_record *r)

@@ -13,6 +13,13 @@ static struct {
     const char *store;
 } args;
 
+/* Who has counted: the store, or for want of that the commands of this host. */
+struct counted {
+    const struct idem_counters *counters; /* NULL: nobody. */
+    const char *meter;                    /* Its path; NULL: the store. */
+    bool of_table;
+};
+
 /* One member on a line of its own, or in an object. */
 struct printer {
     struct cli_json *json;
@@ -55,7 +62,7 @@ static void put_gauges(struct printer *p, const struct cli_look *look)
     put(p, "failed_outcomes", look->failed_outcomes);
 }
 
-static int print_json(const struct idem_counters *c,
+static int print_json(const struct counted *counted,
                       const struct cli_look *look)
 {
     struct printer p;
@@ -66,8 +73,15 @@ static int print_json(const struct idem_counters *c,
     cli_json_init(&json);
     p.json = &child;
     cli_json_init(&child);
-    put_counters(&p, c);
-    cli_json_object(&json, "counters", &child);
+    if (counted->counters != NULL) {
+        put_counters(&p, counted->counters);
+        cli_json_object(&json, "counters", &child);
+    } else {
+        cli_json_null(&json, "counters");
+    }
+    if (counted->meter != NULL) {
+        cli_json_bytes(&json, "meter", idem_str(counted->meter));
+    }
     cli_json_init(&child);
     put_gauges(&p, look);
     cli_json_object(&json, "records", &child);
@@ -76,34 +90,59 @@ static int print_json(const struct idem_counters *c,
     return status;
 }
 
-static int print(const struct idem_counters *c, const struct cli_look *look)
+/* A number that nobody counted is not 0. */
+static void print_counters(struct printer *p, const struct counted *counted)
+{
+    if (counted->counters == NULL) {
+        (void)puts(counted->of_table
+                       ? "No counters: a DynamoDB table keeps none. With "
+                         "IDEM_METER=FILE the commands of\nthis host count "
+                         "from now on; see idem-stats(1), Metrics."
+                       : "No counters: an application's database keeps none.");
+        return;
+    }
+    if (counted->meter != NULL) {
+        (void)fputs("By the commands of this host, since ", stdout);
+        cli_print_escaped(stdout, idem_str(counted->meter));
+        (void)puts(" (IDEM_METER) was made:");
+    } else {
+        (void)puts("Since the store was made:");
+    }
+    put_counters(p, counted->counters);
+}
+
+static int print(const struct counted *counted, const struct cli_look *look)
 {
     struct printer p = {.json = NULL};
 
     if (args.json) {
-        return print_json(c, look);
+        return print_json(counted, look);
     }
-    (void)puts("Since the store was made:");
-    put_counters(&p, c);
+    print_counters(&p, counted);
     (void)puts("On record now:");
     put_gauges(&p, look);
     return 0;
 }
 
-/* For people: what the store itself has counted. */
 static int print_stats(struct idem_store *store, const struct cli_look *look)
 {
-    struct idem_counters counters = IDEM_COUNTERS_INIT;
+    struct counted counted = {.of_table = idem_store_is_remote(store)};
+    struct idem_counters own = IDEM_COUNTERS_INIT;
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
     error.code = cli_metrics(store, look, &metrics, &error);
-    if (error.code == 0 && !metrics.has_counters) {
-        error.code = idem_count(store, &counters, &error);
-        metrics.counters = counters;
+    if (error.code != 0) {
+        return cli_fail_with(&error);
     }
-    return error.code != 0 ? cli_fail_with(&error)
-                           : print(&metrics.counters, look);
+    if (metrics.has_counters) {
+        counted.counters = &metrics.counters;
+    }
+    if (metrics.has_counters &&
+        (counted.of_table || idem_count(store, &own, NULL) != 0)) {
+        counted.meter = secure_getenv("IDEM_METER");
+    }
+    return print(&counted, look);
 }
 
 static int print_metrics(struct idem_store *store, const struct cli_look *look)

@@ -104,9 +104,18 @@ int cli_exit_of(int code)
     return CLI_INTERNAL;
 }
 
+/* What helps wherever it comes from, unless the error says so itself. */
+static const char *help_for(const struct idem_error *error)
+{
+    return error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL
+               ? "; see what is left: idem store check, and put a copy back"
+               : "";
+}
+
 int cli_fail_with(const struct idem_error *error)
 {
-    cli_say("%s", error->text[0] != '\0' ? error->text
-                                         : idem_error_text(error->code));
+    cli_say("%s%s",
+            error->text[0] != '\0' ? error->text : idem_error_text(error->code),
+            help_for(error));
     return cli_exit_of(error->code);
 }

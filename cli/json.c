@@ -33,7 +33,7 @@ static void add(struct cli_json *json, const char *name,
     }
 }
 
-static void add_null(struct cli_json *json, const char *name)
+void cli_json_null(struct cli_json *json, const char *name)
 {
     if (json->failed || json_object_object_add(json->object, name, NULL) != 0) {
         json->failed = true;
@@ -58,7 +58,7 @@ void cli_json_count(struct cli_json *json, const char *name, uint64_t value)
 void cli_json_ms(struct cli_json *json, const char *name, int64_t ms)
 {
     if (ms == IDEM_NEVER) {
-        add_null(json, name);
+        cli_json_null(json, name);
     } else {
         add(json, name, json_object_new_int64(ms));
     }
@@ -88,7 +88,7 @@ void cli_json_bytes(struct cli_json *json, const char *name,
         return;
     }
     (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
-    add_null(json, name);
+    cli_json_null(json, name);
     cli_json_hex(json, name_hex, s);
 }
 

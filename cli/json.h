@@ -24,6 +24,7 @@ void cli_json_finish(struct cli_json *json);
 void cli_json_text(struct cli_json *json, const char *name, const char *text);
 void cli_json_bool(struct cli_json *json, const char *name, bool value);
 void cli_json_count(struct cli_json *json, const char *name, uint64_t value);
+void cli_json_null(struct cli_json *json, const char *name);
 
 /* IDEM_NEVER is null. */
 void cli_json_ms(struct cli_json *json, const char *name, int64_t ms);

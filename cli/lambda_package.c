@@ -10,6 +10,7 @@
 
 #include "bootstrap.h"
 #include "cli.h"
+#include "interpreter.h"
 #include "zip.h"
 
 #include <dlfcn.h>
@@ -59,12 +60,36 @@ static char *read_file(struct package *p, const char *path, size_t *ret_len)
     return data;
 }
 
+/* A function whose interpreter is not there fails at its first event. */
+static void check_interpreter(struct package *p, const char *path,
+                              const char *data, size_t len)
+{
+    struct idem_slice interpreter = cli_interpreter(data, len);
+    char shown[64];
+    char shown_path[128];
+
+    if (interpreter.len == 0 || cli_interpreter_is_on_lambda(interpreter)) {
+        return;
+    }
+    (void)cli_escape(interpreter, shown, sizeof(shown));
+    (void)cli_escape(idem_str(path), shown_path, sizeof(shown_path));
+    cli_say(
+        "%s: its first line needs %s, and the runtime provided.al2023 has sh "
+        "and bash; name an interpreter of a layer (#!/opt/bin/...), or "
+        "one that is packaged as a FILE too (#!/var/task/...)",
+        shown_path, shown);
+    p->failed = true;
+}
+
 static void add_file(struct package *p, const char *path, const char *name,
                      bool executable)
 {
     size_t len;
     char *data = read_file(p, path, &len);
 
+    if (data != NULL && executable) {
+        check_interpreter(p, path, data, len);
+    }
     if (data != NULL && !cli_zip_add(p->zip, name, data, len, executable)) {
         p->failed = true;
     }

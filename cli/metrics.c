@@ -67,6 +67,7 @@ int cli_metrics(struct idem_store *store, const struct cli_look *look,
         if (!idem_store_is_remote(store)) {
             rc = idem_count(store, &ret_metrics->counters, ret_error);
             ret_metrics->has_counters = rc == 0;
+            rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* It keeps none. */
         }
     }
     if (look != NULL) {

@@ -121,10 +121,28 @@ static int write_frames(struct idem_slice frames)
     return 0;
 }
 
-int cli_write_result(const struct idem_result *result)
+void cli_outcome_text(const struct idem_record *record, char buf[64])
 {
+    int status = cli_meta_status(record->result.meta);
+
+    if (status > 0) {
+        (void)snprintf(buf, 64, "it failed with status %d", status);
+    } else {
+        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ? "it failed"
+                                                               : "it was done");
+    }
+}
+
+int cli_write_result(const struct idem_record *record)
+{
+    const struct idem_result *result = &record->result;
+    char outcome[64];
+    char ended[48];
+
     if (result->not_kept) {
-        cli_say("it was done, but its result was not kept: it was too long");
+        cli_outcome_text(record, outcome);
+        cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
+        cli_say("%s at %s; its result was too long to be kept", outcome, ended);
         return 0;
     }
     if (cli_is_output(result)) {

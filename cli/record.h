@@ -32,9 +32,12 @@ const char *cli_past_end_name(enum idem_past_end end);
 /* Whether @result holds the output frames of a command. */
 bool cli_is_output(const struct idem_result *result);
 
+/* "it was done", or how it failed, by the status and the result of @record. */
+void cli_outcome_text(const struct idem_record *record, char buf[64]);
+
 /* Writes a result as it was given: frames go to stdout and stderr, all else to
  * stdout. 0, or CLI_CORRUPT after saying why; cli_finish_output() sees what
  * could not be written. */
-int cli_write_result(const struct idem_result *result);
+int cli_write_result(const struct idem_record *record);
 
 #endif

@@ -101,23 +101,6 @@ int cli_store_url(const char *store_url, bool make, char **ret_url)
     return status == 0 && cli_no_create ? add_no_create(ret_url) : status;
 }
 
-/* Says which file it is, where the error does not, and what helps where its bytes
- * cannot be used. */
-static int fail_with_file(const char *url, const struct idem_error *error)
-{
-    const char *path = url + strlen("sqlite:");
-    int len = (int)strcspn(path, "?");
-    bool is_named =
-        memmem(error->text, strlen(error->text), path, (size_t)len) != NULL;
-
-    cli_say("%.*s%s%s%s", is_named ? 0 : len, path, is_named ? "" : ": ",
-            error->text,
-            error->code == IDEM_ECORRUPT
-                ? "; see what is left: idem store check, and put a copy back"
-                : "");
-    return cli_exit_of(error->code);
-}
-
 static int open_url(const char *url, unsigned flags,
                     const struct idem_host *host, struct idem_store **ret_store)
 {
@@ -145,10 +128,6 @@ static int open_url(const char *url, unsigned flags,
     if (error.code == IDEM_ENOTFOUND) {
         cli_say("%s", error.text);
         return CLI_CONFIG;
-    }
-    if (is_file &&
-        (error.code == IDEM_ECORRUPT || error.code == IDEM_EUNAVAILABLE)) {
-        return fail_with_file(url, &error);
     }
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }

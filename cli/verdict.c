@@ -50,6 +50,14 @@ static void print_start(FILE *f, const struct idem_record *record)
     (void)fprintf(f, " at %s", started);
 }
 
+/* Work that failed is often mended, and is another request then. Its exit status is
+ * for those alone who send the request that it was of. */
+static bool may_have_failed(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_FAILED ||
+           record->status == IDEM_STATUS_COMPLETED;
+}
+
 static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
                            const char *store_url)
 {
@@ -59,6 +67,10 @@ static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
     print_start(f, attempt->record);
     (void)fputs("; take another key, or look at it: ", f);
     cli_print_mend(f, "show", "", attempt->record, store_url);
+    if (may_have_failed(attempt->record)) {
+        (void)fputs("; if it failed, and this request mends it:", f);
+        cli_print_reopen(f, attempt->record, store_url);
+    }
 }
 
 static void print_failed(FILE *f, const struct idem_attempt *attempt,

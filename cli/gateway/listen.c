@@ -35,7 +35,8 @@ static int resolve(const struct gateway_address *address, struct any *ret_any)
                     address->port, &hints, &found);
 
     if (rc != 0) {
-        cli_say("--listen: there is no address of the name \"%s\": %s",
+        cli_say("--listen: the host \"%s\" cannot be resolved: %s; name an "
+                "address of this machine, or only a port",
                 address->host, gai_strerror(rc));
         return CLI_USAGE;
     }
@@ -136,11 +137,15 @@ static int refuse(const struct any *any, int why)
         return CLI_CONFIG;
     case EACCES:
     case EPERM:
-        cli_say("%s may not be listened on by this user: %s", text,
-                strerror(why));
+        cli_say(
+            "--listen: this user may not listen on %s: %s; choose a port from "
+            "1024 on, or start as root with --user",
+            text, strerror(why));
         return CLI_DENIED;
     default:
-        cli_say("%s cannot be listened on: %s", text, strerror(why));
+        cli_say("--listen: cannot listen on %s: %s; name an address of this "
+                "machine, or only a port",
+                text, strerror(why));
         return CLI_CONFIG;
     }
 }

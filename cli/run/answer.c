@@ -1,24 +1,12 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
 #include "crash.h"
+#include "record.h"
 #include "run/frames.h"
 #include "run/io.h"
 #include "run/run.h"
 
 #include <errno.h>
 #include <unistd.h>
-
-/* "it was done", or how it failed. */
-static void outcome_text(const struct idem_record *record, char buf[64])
-{
-    int status = cli_meta_status(record->result.meta);
-
-    if (status > 0) {
-        (void)snprintf(buf, 64, "it failed with status %d", status);
-    } else {
-        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ? "it failed"
-                                                               : "it was done");
-    }
-}
 
 static void remark_replay(const struct run *run)
 {
@@ -27,7 +15,7 @@ static void remark_replay(const struct run *run)
     char ended[48];
 
     cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
-    outcome_text(record, outcome);
+    cli_outcome_text(record, outcome);
     run_say(run, RUN_REMARK, "replayed; %s at %s", outcome, ended);
 }
 
@@ -69,6 +57,7 @@ static int replay(struct run *run, int otherwise)
     const struct idem_result *result = &run->attempt->record->result;
     int recorded = cli_meta_status(result->meta);
     char outcome[64];
+    char ended[48];
     int write_error;
     int status;
 
@@ -77,8 +66,11 @@ static int replay(struct run *run, int otherwise)
     }
     run->story.not_kept = result->not_kept;
     if (has_no_output(result)) {
-        outcome_text(run->attempt->record, outcome);
-        run_say(run, RUN_NOTICE, "%s before; its output was not kept", outcome);
+        cli_outcome_text(run->attempt->record, outcome);
+        cli_time_for(cli_stderr_is_tty(), run->attempt->record->ended_ms,
+                     ended);
+        run_say(run, RUN_NOTICE, "%s at %s; its output was not kept", outcome,
+                ended);
         return recorded >= 0 ? recorded : otherwise;
     }
     CLI_CRASH_POINT("run/answer/replays");

@@ -60,8 +60,11 @@ static bool may_resolve(const struct idem_record *found,
         break;
     }
     idem__refuse(decision, IDEM_EINVALID,
-                 "it is %s: there is nothing to resolve",
-                 idem_status_name(found->status));
+                 "it is %s: there is nothing to resolve; %s",
+                 idem_status_name(found->status),
+                 found->status == IDEM_STATUS_COMPLETED
+                     ? "to let the work run again: idem reopen"
+                     : "the next caller runs the work");
     return false;
 }
 

@@ -60,7 +60,10 @@ int idem__token_write(const struct idem__token *token, char buf[IDEM_TOKEN_MAX])
 
 static int bad(struct idem_error *error, const char *why)
 {
-    return idem__error(error, IDEM_EINVALID, "not an idem token: %s", why);
+    return idem__error(error, IDEM_EINVALID,
+                       "not an idem token: %s; give the whole line that idem "
+                       "begin printed",
+                       why);
 }
 
 /* Takes a length and that many bytes off the front of @rest. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <idem/store.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,26 +39,48 @@ struct idem_meter {
     struct page *page;
 };
 
+static bool has_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[4096] = ".";
+    struct stat st;
+
+    if (slash != NULL) {
+        (void)snprintf(directory, sizeof(directory), "%.*s/",
+                       (int)(slash - path), path);
+    }
+    return stat(directory, &st) == 0;
+}
+
 static int cannot(struct idem_error *error, const char *path)
 {
     switch (errno) {
     case ENOENT:
-        return idem__error(error, IDEM_ENOTFOUND, "there is no meter %.160s",
+    case ENOTDIR:
+        return idem__error(error, IDEM_ENOTFOUND,
+                           has_directory(path)
+                               ? "there is no meter %.100s: its first user "
+                                 "makes it"
+                               : "cannot make the meter %.100s: make its "
+                                 "directory first",
                            path);
     case EACCES:
     case EPERM:
     case EROFS:
     case ELOOP:
-        return idem__error(error, IDEM_EDENIED, "cannot open the meter %.160s",
-                           path);
+        return idem__error(error, IDEM_EDENIED,
+                           "cannot open the meter %.100s: %s", path,
+                           strerror(errno));
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
         return idem__error(error, IDEM_EFULL,
-                           "there is no room for the meter %.160s", path);
+                           "no room for the meter %.100s: %s", path,
+                           strerror(errno));
     default:
         return idem__error(error, IDEM_EUNAVAILABLE,
-                           "cannot open the meter %.160s", path);
+                           "cannot open the meter %.100s: %s", path,
+                           strerror(errno));
     }
 }
 
@@ -72,7 +95,7 @@ static int prepare(int fd, const char *path, struct idem_error *error)
     }
     if (!S_ISREG(st.st_mode)) {
         return idem__error(error, IDEM_EDENIED,
-                           "the meter %.160s is no regular file", path);
+                           "the meter %.100s is not a regular file", path);
     }
     if (st.st_size == 0 &&
         (ftruncate(fd, FILE_LEN) != 0 || pwrite(fd, MAGIC, 8, 0) != 8)) {
@@ -83,7 +106,8 @@ static int prepare(int fd, const char *path, struct idem_error *error)
          (memcmp(magic, MAGIC, 8) != 0 &&
           memcmp(magic, "\0\0\0\0\0\0\0\0", 8) != 0))) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%.160s is no meter, or one of a newer idem", path);
+                           "%.100s is not a meter, or is one of a newer idem",
+                           path);
     }
     return 0;
 }

@@ -142,7 +142,7 @@ BAD = (
     (78, "--nginx", [*SERVICE, "--global-scope", "--nginx", "./none"]),
     (78, "--module", [*SERVICE, "--global-scope", "--nginx", "/bin/true"]
      + ["--module", "./none"]),
-    (64, "no address of the name", [*SERVICE, "--global-scope"]
+    (64, "cannot be resolved", [*SERVICE, "--global-scope"]
      + ["--listen", "no.such.invalid:1"]),
 )
 
