@@ -79,12 +79,13 @@ int cli_limits_read(const struct cli_command *command, const char *option,
         size_t len = strcspn(p, ",");
 
         if (!read_one(p, len, limits)) {
-            return cli_usage(command,
-                             "--%s: say KIND=N or KIND=never, with commas "
-                             "between them; a KIND is overdue, failed, "
-                             "unknown, unreadable, in_progress or "
-                             "failed_outcome",
-                             option);
+            return cli_usage(
+                command,
+                "--%s: write KIND=N or KIND=never, with commas between them; a KIND "
+                "is overdue, failed, "
+                "unknown, unreadable, in_progress or "
+                "failed_outcome",
+                option);
         }
         if (p[len] == '\0') {
             break;

@@ -168,7 +168,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
             return rows[i].print();
         }
     }
-    return cli_usage(command, "say which shell: bash, zsh or fish");
+    return cli_usage(command, "no shell given: bash, zsh or fish");
 }
 
 static struct cli_option options[] = {

@@ -112,12 +112,13 @@ static int check(const struct cli_command *command, int argc, char **argv,
                       "say the service with this option");
     }
     if (args.upstream == NULL) {
-        return cli_usage(command, "say which service: --upstream URL");
+        return cli_usage(command, "no service given: --upstream URL");
     }
     if ((args.config.scope_header != NULL) == args.global_scope) {
-        return cli_usage(command,
-                         "say whose a key is: --scope-header NAME, where a "
-                         "header names the client, or --global-scope");
+        return cli_usage(
+            command,
+            "give one of --scope-header NAME, if a header names the client, "
+            "and --global-scope");
     }
     if ((args.config.tls_cert != NULL) != (args.config.tls_key != NULL)) {
         return cli_usage(command, "--tls-cert and --tls-key belong together");
@@ -145,7 +146,7 @@ static int make_absolute(const char *before, char **path)
 
     if (here == NULL ||
         asprintf(&whole, "%s%s/%s", before, here, *path + strlen(before)) < 0) {
-        cli_say("where %s is, is not known: %s", *path, strerror(errno));
+        cli_say("cannot resolve the path %s: %s", *path, strerror(errno));
         status = CLI_CONFIG;
     }
     free(here);

@@ -349,7 +349,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "one file, or - for standard input");
     }
     if (argc == 0 && isatty(STDIN_FILENO)) {
-        return cli_usage(command, "say which file: idem import FILE");
+        return cli_usage(command, "no file given: idem import FILE");
     }
     if (path != NULL) {
         f = fopen(path, "re");

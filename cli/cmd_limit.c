@@ -56,12 +56,13 @@ static int check(const struct cli_command *command, int argc)
         return cli_usage(command, "limit takes options only");
     }
     if (args.name == NULL || args.subject == NULL || args.request == NULL) {
-        return cli_usage(command, "--name, --subject and --request say which "
-                                  "limit, whose, and for what");
+        return cli_usage(
+            command,
+            "--name, --subject and --request are needed: the limit, its subject, the request");
     }
     if (args.max == 0 || args.per == NULL) {
-        return cli_usage(command, "--max and --per say how much, and in what "
-                                  "time");
+        return cli_usage(
+            command, "--max and --per are needed: how much, and in what time");
     }
     if (args.cost > args.max) {
         return cli_usage(command, "--cost: more than --max can never be "

@@ -139,7 +139,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int status;
 
     if (args.reason == NULL) {
-        return cli_usage(command, "say why, for those who ask later: --reason");
+        return cli_usage(
+            command,
+            "no reason given: --reason TEXT, which is kept for those who ask "
+            "later");
     }
     status = cli_operand_key(command, argc, argv, args.key_file, &key);
     if (status == 0) {

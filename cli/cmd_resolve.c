@@ -45,11 +45,14 @@ static enum idem_status decision(void)
 static int check_args(const struct cli_command *command)
 {
     if ((args.complete != NULL) + args.fail + args.release != 1) {
-        return cli_usage(command, "say how it ended, with exactly one of "
+        return cli_usage(command, "give exactly one of "
                                   "--complete, --fail and --release");
     }
     if (args.reason == NULL) {
-        return cli_usage(command, "say why, for those who ask later: --reason");
+        return cli_usage(
+            command,
+            "no reason given: --reason TEXT, which is kept for those who ask "
+            "later");
     }
     if (!is_selection() &&
         (args.yes || args.older_ms != 0 || args.count != 0)) {

@@ -222,8 +222,8 @@ static enum cli_template_format format_wanted(void)
 static int copy(const struct cli_command *command)
 {
     if (args.store != NULL) {
-        return cli_usage(command, "copy: say --from URL and --to URL, and no "
-                                  "--store");
+        return cli_usage(command,
+                         "copy takes --from URL and --to URL, not --store");
     }
     return cli_copy(command, args.from, args.to, (enum cli_copy_open)args.open,
                     args.json);
@@ -332,9 +332,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "set-clock") == 0) {
         return set_clock(command);
     }
-    return cli_usage(command,
-                     "say what: create, check, info, copy, template, upgrade, "
-                     "mark-restored or set-clock");
+    return cli_usage(
+        command,
+        "no action given: create, check, info, copy, template, upgrade, "
+        "mark-restored or set-clock");
 }
 
 static struct cli_option options[] = {

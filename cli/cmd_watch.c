@@ -393,7 +393,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_usage(command, "watch takes no key; see idem show");
     }
     if (args.once == (args.every_ms != 0)) {
-        return cli_usage(command, "say how often: --once or --every TIME");
+        return cli_usage(command, "no interval given: --once or --every TIME");
     }
     cli_limits_init(&w.limits);
     status = cli_limits_read(command, "warn", args.warn, w.limits.warn);
@@ -447,7 +447,7 @@ static struct cli_option options[] = {
      .arg = "TIME",
      .min = CLI_OR_NEVER(1),
      .max = IDEM_DURATION_MAX_MS,
-     .help = "raise an alert anew that still stands after this long (30d)"},
+     .help = "raise an alert again that lasts this long (30d)"},
     {.name = "since",
      .kind = CLI_DURATION,
      .target = &args.since_ms,

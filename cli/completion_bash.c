@@ -93,7 +93,7 @@ static const char head[] =
     "    local prev=${COMP_WORDS[COMP_CWORD - 1]}\n"
     "    local words='' i\n"
     "\n"
-    "    # Behind \"--\" stands a command line.\n"
+    "    # After \"--\" comes a command line.\n"
     "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
     "        if [[ ${COMP_WORDS[i]} == -- ]]; then\n"
     "            if ((i == COMP_CWORD - 1)); then\n"

@@ -168,7 +168,7 @@ static int take_setting(const struct place *at,
         return refuse(at, "a file may not set what names an operation:", name);
     }
     if (owner != NULL ? find(owner, name) == NULL : !any_command_has(name)) {
-        return refuse(at, "there is no option", name);
+        return refuse(at, "unknown option", name);
     }
     option = ours ? find(command, name) : NULL;
     if (option == NULL || seen[option - command->options] ||
@@ -202,7 +202,7 @@ static int take_section(struct place *at, char *line)
     at->section = trim(line + 1);
     return cli_command_find(at->section) != NULL
                ? 0
-               : refuse(at, "there is no command", at->section);
+               : refuse(at, "unknown command", at->section);
 }
 
 static int take_line(struct place *at, const struct cli_command *command,

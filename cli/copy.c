@@ -92,7 +92,7 @@ int cli_copy(const struct cli_command *command, const char *from_url,
     int status;
 
     if (from_url == NULL || to_url == NULL) {
-        return cli_usage(command, "say both: --from URL and --to URL");
+        return cli_usage(command, "copy needs both --from URL and --to URL");
     }
     status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
     if (status == 0) {

@@ -30,11 +30,12 @@ static int find_prefix(const struct cli_command *command,
     if (*ret_prefix != NULL) {
         return 0;
     }
-    return cli_usage(command,
-                     "say what stands before the # of the key: --prefix %s",
-                     which == IDEM_FLAVOUR_PYTHON ? "FUNCTION.module.qualname"
-                     : which == IDEM_FLAVOUR_TYPESCRIPT ? "FUNCTION"
-                                                        : "FUNCTION.method");
+    return cli_usage(
+        command,
+        "no prefix given, the part before the # of the key: --prefix %s",
+        which == IDEM_FLAVOUR_PYTHON       ? "FUNCTION.module.qualname"
+        : which == IDEM_FLAVOUR_TYPESCRIPT ? "FUNCTION"
+                                           : "FUNCTION.method");
 }
 
 static int print(const struct cli_flavour *flavour, enum idem_flavour which,
@@ -106,7 +107,7 @@ int cli_flavour_print(const struct cli_command *command,
 
     if (argc != 1) {
         return cli_usage(command,
-                         "say one event: @FILE, or - for standard input");
+                         "one event is needed: @FILE, or - for standard input");
     }
     status = find_prefix(command, flavour, which, &prefix);
     if (status == 0) {

@@ -24,7 +24,7 @@ static int read_token(const struct cli_command *command, const char *given,
     int status;
 
     if (spec == NULL || *spec == '\0') {
-        return cli_usage(command, "say which attempt: --token TOKEN, or "
+        return cli_usage(command, "no token given: --token TOKEN, or "
                                   "IDEM_TOKEN in the environment");
     }
     status = cli_read_arg("token", spec, /* text_ok= */ true,

@@ -84,7 +84,7 @@ int cli_read_key(const struct cli_command *command, const char *text,
 {
     if (text == NULL && file == NULL) {
         return cli_usage(command,
-                         "say which key: --key KEY, or --key-file FILE");
+                         "no key given: --key KEY, or --key-file FILE");
     }
     if (text != NULL && file != NULL) {
         return cli_usage(command, "give the key once: --key or --key-file");
@@ -126,7 +126,7 @@ int cli_operand_key(const struct cli_command *command, int argc, char **argv,
         return cli_usage(command, "one key at a time; quote a key with spaces");
     }
     if (argc == 0 && file == NULL) {
-        return cli_usage(command, "say which key");
+        return cli_usage(command, "no key given; see: idem list");
     }
     if (argc == 1 && file != NULL) {
         return cli_usage(command, "give the key once: KEY or --key-file");

@@ -40,7 +40,7 @@ int cli_journal_choose(const struct cli_command *command,
         }
     }
     return cli_usage(command,
-                     "IDEM_JOURNAL: \"%s\" is none of auto, always, "
+                     "IDEM_JOURNAL: \"%s\" is not one of auto, always, "
                      "on-failure, off",
                      cli_escape(idem_str(text), shown, sizeof(shown)));
 }

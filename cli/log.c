@@ -15,7 +15,7 @@ int cli_log_init(void)
     if (rule == NULL || *rule == '\0' || hashed || strcmp(rule, "clear") == 0) {
         return 0;
     }
-    cli_say("IDEM_LOG_KEYS: say clear or hashed");
+    cli_say("IDEM_LOG_KEYS is neither clear nor hashed");
     return CLI_USAGE;
 }
 

@@ -20,10 +20,10 @@ static int unknown_command(const char *name)
     }
     cli_nearest_offer(&nearest, "help");
     if (nearest.best != NULL) {
-        cli_say("there is no command \"%s\"; did you mean: idem %s", shown,
+        cli_say("unknown command \"%s\"; did you mean: idem %s", shown,
                 nearest.best);
     } else {
-        cli_say("there is no command \"%s\"; see: idem help", shown);
+        cli_say("unknown command \"%s\"; see: idem help", shown);
     }
     return CLI_USAGE;
 }
@@ -38,7 +38,7 @@ static int help(int argc, char **argv)
         return CLI_OK;
     }
     if (argc > 2) {
-        cli_say("help is about one command: idem help COMMAND");
+        cli_say("help takes one command: idem help COMMAND");
         return CLI_USAGE;
     }
     command = cli_command_find(argv[1]);

@@ -121,11 +121,11 @@ static int refuse_unknown(const struct cli_command *command, const char *name,
         cli_nearest_offer(&nearest, o->name);
     }
     if (nearest.best == NULL || is_key) {
-        return cli_usage(command, "there is no option --%s%s%s", shown,
+        return cli_usage(command, "unknown option --%s%s%s", shown,
                          hints ? "; " : "", hints ? command->hint : "");
     }
-    return cli_usage(command, "there is no option --%s; did you mean --%s?",
-                     shown, nearest.best);
+    return cli_usage(command, "unknown option --%s; did you mean --%s?", shown,
+                     nearest.best);
 }
 
 /* Notes that @option was met. */
@@ -236,7 +236,7 @@ static int parse_letters(struct parser *p, const char *arg)
         if (option == NULL) {
             bool hints = *letter == 'k' && p->command->hint != NULL;
 
-            return cli_usage(p->command, "there is no option -%s%s%s",
+            return cli_usage(p->command, "unknown option -%s%s%s",
                              cli_escape(idem_bytes(letter, 1), shown,
                                         sizeof(shown)),
                              hints ? "; " : "", hints ? p->command->hint : "");

@@ -39,8 +39,8 @@ static void say_what_it_means(const struct idem_sqlite_info *info)
                   "%s in progress there, and will be unknown: a person must "
                   "resolve each.\n"
                   "It knows nothing of what happened after %s.\n"
-                  "What was recorded since then is gone: whoever asks for it "
-                  "again runs it again.\n",
+                  "Its later records are gone: a request for one of them "
+                  "runs the work again.\n",
                   open, known);
     if (info->restores > 0) {
         cli_time_text(info->restored_ms, known);
@@ -77,8 +77,8 @@ static int ask_about_loss(const struct cli_command *command)
     if (status != 0) {
         return status;
     }
-    (void)fputs("What was recorded in the lost store is gone: whoever asks for "
-                "it again runs it again.\n",
+    (void)fputs("The records of the lost store are gone: a request for one "
+                "of them runs the work again.\n",
                 stderr);
     if (!is_yes("Shall a new store be made in its place? [y/N] ")) {
         cli_say("nothing was changed");
@@ -145,19 +145,18 @@ static void print_text(const struct idem_sqlite_restored *r, bool is_new)
                  r->unknown > 0 ? " (idem list --status unknown)" : "");
     if (r->cut_off > 0) {
         plural(count, sizeof(count), r->cut_off, "record", "records");
-        (void)printf("%s can no longer be ended by who owned them\n", count);
+        (void)printf("%s can no longer be ended by their owners\n", count);
     }
     (void)printf("every fence from now on is above %llu\n",
                  (unsigned long long)r->fence);
     if (is_new) {
-        (void)puts(
-            "what was recorded before is gone: whoever asks for it again "
-            "runs it again");
+        (void)puts("the earlier records are gone: a request for one of them "
+                   "runs it again");
         return;
     }
     cli_time_text(r->known_ms, known);
-    (void)printf("what was recorded after %s is gone: whoever asks for it "
-                 "again runs it again\n",
+    (void)printf("records made after %s are gone: a request for one of them "
+                 "runs it again\n",
                  known);
 }
 

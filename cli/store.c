@@ -48,7 +48,7 @@ static int given_url(const char *url, const char *source, char **ret_url)
 
     if (strchr(url, ':') == NULL) {
         (void)cli_escape(idem_str(url), shown, sizeof(shown));
-        cli_say("%s: \"%s\" names no kind of store; did you mean sqlite:%s",
+        cli_say("%s: \"%s\" is not the URL of a store; did you mean sqlite:%s",
                 source, shown, shown);
         return CLI_USAGE;
     }

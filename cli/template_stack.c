@@ -213,7 +213,7 @@ static struct json_object *stack(const struct cli_template *t, bool sam)
     }
     put(resources, "IdemOperate", operators_policy(t));
     put(made, "Outputs", outputs);
-    add_output(outputs, "IdemStore", "What IDEM_STORE is to be.", store_of(t));
+    add_output(outputs, "IdemStore", "The value for IDEM_STORE.", store_of(t));
     return made;
 }
 

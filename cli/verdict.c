@@ -68,8 +68,12 @@ static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
     (void)fputs("; take another key, or look at it: ", f);
     cli_print_mend(f, "show", "", attempt->record, store_url);
     if (may_have_failed(attempt->record)) {
-        (void)fputs("; if it failed, and this request mends it:", f);
-        cli_print_reopen(f, attempt->record, store_url);
+        char options[64];
+
+        (void)snprintf(options, sizeof(options), " --fence %llu --reason TEXT",
+                       (unsigned long long)attempt->record->fence);
+        (void)fputs("; if it failed, and this request mends it: ", f);
+        cli_print_mend(f, "reopen", options, attempt->record, store_url);
     }
 }
 

@@ -17,7 +17,7 @@ const struct idem__lambda_refusal idem__lambda_keyless = {
     "Idem.Invalid", "The event has no idempotency key", IDEM_HTTP_KEY_MISSING,
     false};
 const struct idem__lambda_refusal idem__lambda_unauthenticated = {
-    "Idem.Invalid", "The event does not say who asks",
+    "Idem.Invalid", "The event does not name the caller",
     IDEM_HTTP_UNAUTHENTICATED, false};
 const struct idem__lambda_refusal idem__lambda_scope_unset = {
     "Idem.Invalid", "IDEM_LAMBDA_SCOPE is not set", IDEM_HTTP_SCOPE_UNSET,

@@ -49,7 +49,7 @@ static const char *read_item(struct batch *b, struct item *item,
     struct idem_error error = {0};
 
     if (!json_object_is_type(record, json_type_object)) {
-        return "a record is no object";
+        return "a record is not an object";
     }
     item->unit.rule = b->rule;
     item->unit.json = record;
@@ -480,8 +480,9 @@ void idem__lambda_batch(struct idem_lambda *lambda,
     if (!json_object_object_get_ex(event, "Records", &records) ||
         !json_object_is_type(records, json_type_array) ||
         json_object_array_length(records) > IDEM__LAMBDA_RECORDS_MAX) {
-        idem__lambda_answer_error(lambda, idem__lambda_invalid.type,
-                                  "\"Records\" is no list of at most 10,000");
+        idem__lambda_answer_error(
+            lambda, idem__lambda_invalid.type,
+            "\"Records\" is not a list of at most 10,000");
         return;
     }
     b.len = json_object_array_length(records);

@@ -203,7 +203,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
         event = NULL;
         invalid(lambda, error.text);
     } else if (!json_object_is_type(event, json_type_object)) {
-        invalid(lambda, "it is no object");
+        invalid(lambda, "it is not an object");
     } else {
         idem__lambda_ends_retell(lambda);
         dispatch(lambda, event);

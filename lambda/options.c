@@ -34,7 +34,8 @@ static int read_time(const char *name, int64_t *ret_ms,
         }
     }
     return idem__error(error, IDEM_EINVALID,
-                       "%s is no time, such as 500ms, 30s, 5m, 2h or 7d", name);
+                       "%s is not a time, such as 500ms, 30s, 5m, 2h or 7d",
+                       name);
 }
 
 static int read_policy(struct idem_lambda_options *options,

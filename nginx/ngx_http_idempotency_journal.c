@@ -109,7 +109,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     } else {
         ngx_log_error(NGX_LOG_CRIT, store->log, 0,
                       "an outcome is not in the idempotency store, and there "
-                      "is no journal");
+                      "is not a journal");
     }
 
     for (n = 0, q = ngx_queue_head(&store->unrecorded);

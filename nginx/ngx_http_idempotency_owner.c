@@ -463,7 +463,7 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
     }
 
     ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
-                  "an outcome cannot be told to the idempotency store: %s",
+                  "cannot record an outcome in the idempotency store: %s",
                   rc == IDEM_ENOMEM ? "no memory" : error.text);
 
     /* Not from here: whoever called may not expect to see the request go on. */
@@ -621,7 +621,7 @@ ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
 
     if (idem_op_end(attempt, &outcome, &op, &error) != 0) {
         ngx_log_error(NGX_LOG_ERR, store->log, 0,
-                      "an outcome cannot be told to the idempotency store: %s",
+                      "cannot record an outcome in the idempotency store: %s",
                       error.text);
         idem_attempt_destroy(attempt);
         return;

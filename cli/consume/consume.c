@@ -167,7 +167,7 @@ static int check(const struct cli_command *command, int argc)
             "no command given: idem consume [OPTION...] --queue URL -- COMMAND [ARG...]");
     }
     if (options.queue == NULL) {
-        return cli_usage(command, "which queue? Name it with --queue URL");
+        return cli_usage(command, "no queue given: --queue URL");
     }
     if (options.fingerprint_given && options.fingerprint_from != NULL) {
         return cli_usage(command, "give the fingerprint once: --fingerprint or "

@@ -42,9 +42,10 @@ int gateway_check_readable(const char *path)
     }
     why = errno;
     user = getpwuid(geteuid());
-    cli_say("nginx is to run as \"%s\", who cannot read %s: %s; put it where "
-            "that user may, and say where with --module",
-            user != NULL ? user->pw_name : "?", path, strerror(why));
+    cli_say(
+        "nginx is to run as \"%s\", which cannot read %s: %s; move it where "
+        "that user can, and name it with --module",
+        user != NULL ? user->pw_name : "?", path, strerror(why));
     return CLI_DENIED;
 }
 
@@ -53,15 +54,16 @@ int gateway_become(const char *name)
     const struct passwd *user = name != NULL ? getpwnam(name) : NULL;
 
     if (name == NULL && geteuid() == 0) {
-        cli_say("nginx is not run as root unasked; say as whom: --user "
-                "www-data, with --store where that user may write");
+        cli_say(
+            "root needs --user: idem gateway --user www-data, with --store where "
+            "that user may write");
         return CLI_DENIED;
     }
     if (name == NULL) {
         return 0;
     }
     if (user == NULL) {
-        cli_say("--user: there is no user \"%s\"", name);
+        cli_say("--user: unknown user \"%s\"", name);
         return CLI_USAGE;
     }
     if (geteuid() == user->pw_uid) {

@@ -169,10 +169,11 @@ int run_claim(struct run *run)
         return status;
     }
     if (is_own_work(run)) {
-        run_say(run, RUN_NOTICE,
-                "this runs inside the attempt that it would wait for");
+        run_say(
+            run, RUN_NOTICE,
+            "this command runs inside the attempt that it would wait for: leave out --wait");
         return 0;
     }
-    run_say(run, RUN_REMARK, "waiting for the attempt that is under way");
+    run_say(run, RUN_REMARK, "waiting for the attempt in flight");
     return wait_for_end(run);
 }

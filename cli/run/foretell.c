@@ -22,7 +22,7 @@ static void print_in_progress(const struct run *run,
     char until[48];
 
     cli_time_for(cli_stdout_is_tty(), record->lease_end_ms, until);
-    (void)printf("would not run: attempt %u is under way; after its lease (%s) "
+    (void)printf("would not run: attempt %u is in flight; after its lease (%s) "
                  "%s\n",
                  (unsigned)record->attempts, until,
                  reruns ? "would run again" : "a person must look");

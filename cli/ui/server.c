@@ -198,7 +198,7 @@ static bool start(struct ui_server *server, unsigned *ret_port)
     int socket = ui_listen(options->address, ret_port);
 
     if (socket < 0) {
-        cli_say("--listen: %s cannot be listened on: %s", options->host,
+        cli_say("--listen: cannot listen on %s: %s", options->host,
                 strerror(errno));
         return false;
     }

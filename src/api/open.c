@@ -38,7 +38,7 @@ int idem_open(const char *url, const struct idem_open_options *options,
     size_t i;
 
     if (url == NULL) {
-        return idem__error(ret_error, IDEM_EINVALID, "no store was named");
+        return idem__error(ret_error, IDEM_EINVALID, "no store given");
     }
     for (i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         size_t len = strlen(schemes[i].scheme);
@@ -48,8 +48,8 @@ int idem_open(const char *url, const struct idem_open_options *options,
         }
     }
     return idem__error(ret_error, IDEM_EINVALID,
-                       "\"%.100s\" names no kind of store: write "
-                       "sqlite:PATH, dynamodb://TABLE or memory:",
+                       "unknown kind of store \"%.100s\": use sqlite:PATH, "
+                       "dynamodb://TABLE or memory:",
                        url);
 }
 

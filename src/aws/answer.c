@@ -205,7 +205,7 @@ const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)
     struct idem_slice body = {request->answer, request->answer_len};
 
     if (slot->arrival.encoded) {
-        return "the answer is encoded in a way that was not asked for";
+        return "the answer is encoded in a way that was not requested";
     }
     if (request->has_crc32) {
         return slot->arrival.has_crc32 &&

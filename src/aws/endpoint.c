@@ -349,7 +349,7 @@ int idem__aws_endpoint_resolve(const struct idem__aws_endpoint_options *options,
     /* A URL may hold what nobody should read: it is not repeated. */
     if (url.len > 0 && !idem__aws_url_read(url, &endpoint, &loopback)) {
         return idem__error(ret_error, IDEM_ECONFIG,
-                           "the endpoint is no URL of the form "
+                           "the endpoint is not a URL of the form "
                            "https://HOST[:PORT][/PATH]");
     }
     if (region.len == 0 && loopback) {

@@ -98,7 +98,7 @@ static int read_section(struct idem__aws_ini *ini, const char *from,
     rest = trim(end + 1, to);
     if (line->name.len == 0 ||
         (rest.len > 0 && !is_comment(*(const char *)rest.base))) {
-        return refuse(ret_flaw, "it is no section");
+        return refuse(ret_flaw, "it is not a section");
     }
     ini->in_section = true;
     ini->set = false;

@@ -238,7 +238,7 @@ int idem__aws_profiles_get_from(const struct idem__aws_profiles *profiles,
     }
     if (rc < 0) {
         return idem__error(ret_error, rc,
-                           "%s of the profile \"%.60s\" in %.100s stands on "
+                           "%s of the profile \"%.60s\" in %.100s spans "
                            "several lines; write it on one",
                            name, profile, file->path);
     }
@@ -273,7 +273,7 @@ int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
                                 services, service, "endpoint_url", ret_url);
         if (rc < 0) {
             return idem__error(ret_error, rc,
-                               "endpoint_url of %s in %.100s stands on several "
+                               "endpoint_url of %s in %.100s spans several "
                                "lines; write it on one",
                                service, profiles->config.path);
         }

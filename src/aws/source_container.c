@@ -104,7 +104,7 @@ static int check_url(const char *name, const char *url, bool *ret_local,
         !idem__aws_url_read(idem_bytes(url, strcspn(url, "?")), &endpoint,
                             &loopback)) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s is no URL of the form "
+                           "%s is not a URL of the form "
                            "http://HOST[:PORT]/PATH[?QUERY]",
                            name);
     }

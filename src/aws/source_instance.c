@@ -48,9 +48,10 @@ static int find_service(const struct idem__aws_env *env,
     }
     if (!idem__aws_url_read(idem_str(url), &endpoint, &loopback) ||
         strlen(endpoint.url) >= sizeof(session->base)) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "AWS_EC2_METADATA_SERVICE_ENDPOINT is no URL of the "
-                           "form http://HOST[:PORT]");
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT is not a URL of the "
+            "form http://HOST[:PORT]");
     }
     strcpy(session->base, endpoint.url);
     len = strlen(session->base);

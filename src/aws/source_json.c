@@ -171,7 +171,7 @@ static int read_object(json_object *object, const char *token, const char *who,
     if (expiration.len > 0 &&
         !idem__aws_read_time(expiration, &ret->expires_ms)) {
         return idem__error(error, IDEM_ECONFIG,
-                           "%s gave an Expiration that is no time, such as "
+                           "%s gave an Expiration that is not a time, such as "
                            "2026-01-31T12:00:00Z",
                            who);
     }

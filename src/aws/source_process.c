@@ -65,10 +65,11 @@ static int split(char *command, char *words[WORDS_MAX + 1],
     }
     words[n] = NULL;
     if (n == 0 || *command != '\0') {
-        return idem__error(error, IDEM_ECONFIG,
-                           "credential_process is no command: it is empty, has "
-                           "a quotation mark too few, or more than %d words",
-                           WORDS_MAX);
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "credential_process is not a command: it is empty, has "
+            "a quotation mark too few, or more than %d words",
+            WORDS_MAX);
     }
     return 0;
 }

@@ -596,7 +596,7 @@ int idem_record_decode(const uint8_t id[IDEM_ID_LEN], struct idem_slice head,
 
     if (head.len < IDEM_HEAD_MIN || head.len > IDEM_HEAD_MAX ||
         memcmp(p, magic, sizeof(magic)) != 0) {
-        return corrupt(ret_error, "it is no record");
+        return corrupt(ret_error, "it is not a record");
     }
     body_len = head.len - CHECKSUM_LEN;
     rc = checksum(id, p, body_len, sum);

@@ -86,7 +86,7 @@ static int read_quoted(struct idem_slice s, char *buf, size_t *ret_len,
         return bad(error, "has no closing quote");
     }
     if (i + 1 < s.len) {
-        return bad(error, "goes on behind its closing quote; parameters and "
+        return bad(error, "goes on after its closing quote; parameters and "
                           "lists are not allowed");
     }
     if (blank) {

@@ -235,8 +235,7 @@ static int report_unheld(const struct round *round,
         break;
     case IDEM__JOURNAL_ODD:
         info->state = IDEM_JOURNAL_DAMAGED;
-        (void)idem__error(error, IDEM_ECORRUPT,
-                          "this is no entry of a journal");
+        (void)idem__error(error, IDEM_ECORRUPT, "not an entry of a journal");
         break;
     case IDEM__JOURNAL_ERROR:
         info->state = IDEM_JOURNAL_WAITING;

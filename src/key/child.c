@@ -158,7 +158,7 @@ static int start(const struct idem__child_job *job, int fds[2], pid_t *ret_pid,
 
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return idem__error(error, IDEM_EUNAVAILABLE,
-                           "there is no pipe for the selection: %s",
+                           "cannot make a pipe for the selection: %s",
                            strerror(errno));
     }
     (void)sigfillset(&all);
@@ -172,7 +172,7 @@ static int start(const struct idem__child_job *job, int fds[2], pid_t *ret_pid,
     if (*ret_pid < 0) {
         (void)close(fds[0]);
         return idem__error(error, IDEM_EUNAVAILABLE,
-                           "there is no process for the selection: %s",
+                           "cannot start a process for the selection: %s",
                            strerror(errno));
     }
     return 0;

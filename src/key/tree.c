@@ -158,7 +158,7 @@ static int read_escape(struct reader *r)
         return read_point(r);
     }
     if (at == NULL) {
-        return refuse(r, r->at, "there is no such escape");
+        return refuse(r, r->at, "unknown escape");
     }
     idem__buffer_add(&r->tree->text, &meanings[at - letters], 1);
     r->at++;
@@ -486,7 +486,7 @@ int idem__tree_read(struct idem__tree *tree, struct idem_slice json,
     }
     skip_blanks(&r);
     return r.at == r.len ? 0
-                         : refuse(&r, r.at, "there is more behind the value");
+                         : refuse(&r, r.at, "there is more after the value");
 }
 
 void idem__tree_free(struct idem__tree *tree)

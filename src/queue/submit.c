@@ -106,7 +106,7 @@ static int check_op(const struct idem_store *store, const struct idem_op *op,
                     struct idem_error *error)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_IDLE) {
-        return idem__error(error, IDEM_EINVALID, "the op is under way");
+        return idem__error(error, IDEM_EINVALID, "the op is in flight");
     }
     if (op->key.len == 0 && op->verb != IDEM_OP_LIST &&
         op->verb != IDEM_OP_PURGE && op->verb != IDEM_OP_COUNT &&

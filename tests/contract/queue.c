@@ -372,7 +372,7 @@ TEST(queue, takesManyAtOnce)
         ops[0] = ops[6];
         assert_int_equal(idem_queue_submit_all(queue, ops, 2, &why), 1);
         assert_ptr_equal(ops[0], ops[6]);
-        assert_why("under way");
+        assert_why("in flight");
 
         reap_verdicts(queue, verdicts);
         assert_int_equal(verdicts[IDEM_STARTED], 1);

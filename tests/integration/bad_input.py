@@ -103,7 +103,7 @@ LINES = [
     # Keys that are in the way.
     Line("idem resolve deploy --release --reason x", "idem run -k deploy -- sh -c 'exit 3'; "),
     Line("idem run -k deploy -- true"),
-    Line("idem resolve k --release --reason x"),
+    Line("idem resolve live --release --reason x", "idem begin -k live --lease 10h; "),
     Line("idem resolve released --release --reason x", "idem run -k released --release-on 75 -- sh -c 'exit 75'; "),
     # Files and directories.
     Line("IDEM_STORE=sqlite:none.db idem list"),
@@ -142,7 +142,7 @@ MASKS = [
     (r"https?://(localhost|127\.0\.0\.1):\d+", r"http://localhost:PORT"),
     (r"\d{4}-\d\d-\d\dT[0-9:.]+Z", "TIME"),
     (r"by \S+/\d+ at", "by OWNER at"),
-    (r"renewed \d+m?s ago, \d+m?s left, owner \S+/\d+", "renewed 5ms ago, 59s left, owner OWNER"),
+    (r"renewed \w+ ago, \w+ left, owner [^)]*", "renewed 5ms ago, 9h left, owner OWNER"),
     (r"after \d+\.\d s", "after N s"),
     (r"--fence \d+", "--fence N"),
     (r"cannot be resolved: [^;]*;", "cannot be resolved: REASON;"),

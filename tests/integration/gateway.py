@@ -119,9 +119,9 @@ def says(result, status, *words):
 # ---- The command line ----
 
 BAD = (
-    (64, "which service", []),
-    (64, "whose a key is", SERVICE),
-    (64, "whose a key is", [*SERVICE, "--global-scope", "--scope-header", "X-A"]),
+    (64, "no service given", []),
+    (64, "give one of --scope-header", SERVICE),
+    (64, "give one of --scope-header", [*SERVICE, "--global-scope", "--scope-header", "X-A"]),
     (64, "begin with http://", ["--upstream", "127.0.0.1:3000", "--global-scope"]),
     (64, "1 to 65535", ["--upstream", "http://a:0", "--global-scope"]),
     (64, "1 to 65535", ["--upstream", "http://a:65536", "--global-scope"]),
@@ -137,8 +137,8 @@ BAD = (
     (64, "--lease", [*SERVICE, "--global-scope", "--lease", "1s"]),
     (64, "hold", [*SERVICE, "--global-scope", "--on-expired-lease", "retry"]),
     (64, "no user has", [*SERVICE, "--global-scope", "--user", "a;b"]),
-    (64, "no kind of store", [*SERVICE, "--global-scope", "--store", "idem.db"]),
-    (64, "no option", [*SERVICE, "--global-scope", "--port", "80"]),
+    (64, "is not the URL of a store", [*SERVICE, "--global-scope", "--store", "idem.db"]),
+    (64, "unknown option", [*SERVICE, "--global-scope", "--port", "80"]),
     (78, "--nginx", [*SERVICE, "--global-scope", "--nginx", "./none"]),
     (78, "--module", [*SERVICE, "--global-scope", "--nginx", "/bin/true"]
      + ["--module", "./none"]),
@@ -223,7 +223,7 @@ def root_must_name_a_user():
     gateway.args += ["--user", "nobody"]
     says(gateway.run(), 77, "Permission denied")  # The store is root's.
     gateway.args[-1] = "no-such-user"
-    says(gateway.run(), 64, "no user")
+    says(gateway.run(), 64, "unknown user")
 
 
 # ---- What nginx is given ----

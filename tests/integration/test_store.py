@@ -276,7 +276,7 @@ def short_processes_are_counted():
     idem("resolve", "bad", "--fail", "--reason", "r")
     equal(counters(idem), expected)
     now = stats(idem)["records"]
-    equal(now, dict(in_progress=0, overdue=0, missing=0, failed=1, unknown=0, corrupt=0))
+    equal(now, dict(in_progress=0, overdue=0, missing=0, failed=1, unknown=0, corrupt=0, failed_outcomes=0))
 
 
 @test
@@ -300,7 +300,7 @@ def leases_and_purges_are_counted():
     run_ok(idem, "purge")
     equal(counters(idem), dict(started=5, takeovers=1, completed=1, unknown=1, purged=1))
     now = stats(idem)["records"]
-    equal(now, dict(in_progress=2, overdue=1, missing=2, failed=0, unknown=1, corrupt=0))
+    equal(now, dict(in_progress=2, overdue=1, missing=2, failed=0, unknown=1, corrupt=0, failed_outcomes=0))
 
 
 # ---- Versions ----------------------------------------------------------------
@@ -462,7 +462,7 @@ def a_group_is_for_its_members_to_give():
     anna = user(ANNA, SHARED)
     for suffix, status, wanted in [
         (f"?group={OTHER}", 77, b"only its members and root"),
-        ("?group=no-such-group", 78, b"there is no group no-such-group"),
+        ("?group=no-such-group", 78, b'unknown group "no-such-group"'),
         ("?group=", 64, b"group=NAME"),
         ("?mode=rw", 64, b'unknown option "mode=rw"'),
         ("?create=yes", 64, b'unknown option "create=yes"'),

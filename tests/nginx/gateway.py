@@ -606,7 +606,7 @@ def a_module_that_the_user_cannot_read_is_named():
     got = run([PROGRAM, "gateway", "-u", "http://127.0.0.1:1", "-l", "0", "--global-scope",
                "--user", "nobody", "--module", module])
     equal((got.status, got.stdout), (77, b""))
-    assert f'"nobody", who cannot read {module}: Permission denied'.encode() in got.stderr, got
+    assert f'"nobody", which cannot read {module}: Permission denied'.encode() in got.stderr, got
     equal(got.stderr.count(b"\n"), 1)
 
 

@@ -103,7 +103,7 @@ static enum described describe_table(struct check *check)
     } else {
         if (answer.said == IDEM__SAID_OK) {
             (void)idem__error(&answer.error, IDEM_ECONFIG,
-                              "what answers at this endpoint is no DynamoDB");
+                              "the service at this endpoint is not DynamoDB");
         }
         told = explain(check, &answer);
     }

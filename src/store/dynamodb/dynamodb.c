@@ -208,9 +208,10 @@ int idem_dynamodb_inspect(struct idem_store *base,
     struct idem_clock_reading reading;
 
     if (base->ops != &dynamodb_ops || ret_info->size != sizeof(*ret_info)) {
-        return idem__error(ret_error, IDEM_EINVALID,
-                           "inspect: it is no DynamoDB store, or the size of "
-                           "the info is not set");
+        return idem__error(
+            ret_error, IDEM_EINVALID,
+            "inspect: it is not a DynamoDB store, or the size of "
+            "the info is not set");
     }
     if (host->clock(host->ctx, &reading) != 0) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,

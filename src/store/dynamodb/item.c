@@ -440,7 +440,7 @@ int idem__item_read(json_object *object, const uint8_t *id,
     memset(ret_item, 0, sizeof(*ret_item));
     memset(&record, 0, sizeof(record));
     if (!json_object_is_type(object, json_type_object)) {
-        return corrupt(ret_error, "it is no item");
+        return corrupt(ret_error, "it is not an item");
     }
     memory->len = 0;
     if (idem__buffer_room(memory, memory_needed(object)) == NULL) {

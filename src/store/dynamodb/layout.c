@@ -344,7 +344,7 @@ static int read_identity(json_object *object, const struct idem__foreign *f,
     }
     if (rc != 0 || (id != NULL && memcmp(id, record->id, IDEM_ID_LEN) != 0)) {
         return idem__foreign_corrupt(error,
-                                     "its key is not one that was asked for, "
+                                     "its key is not one that was requested, "
                                      "or has more than 255 bytes");
     }
     return 0;
@@ -433,7 +433,7 @@ static int read_own(json_object *object, const struct idem__foreign *f,
     int rc = read_bytes(object, HEAD, memory, &head);
 
     if (rc < 0) {
-        return idem__foreign_corrupt(error, "its head is no bytes");
+        return idem__foreign_corrupt(error, "its head is not binary");
     }
     if (rc == 1) {
         rc = idem_record_decode(item->record.id, head, &item->record, error);
@@ -474,7 +474,7 @@ static int read_result(json_object *object, const struct idem__foreign *f,
     }
     if (f->native) {
         if (!idem__value_read(value, memory)) {
-            return idem__foreign_corrupt(error, "its result is no value");
+            return idem__foreign_corrupt(error, "its result is not a value");
         }
         bytes = idem_bytes(memory->base + from, memory->len - from);
     } else if (idem__foreign_text(object, f->result, SIZE_MAX, memory,
@@ -533,7 +533,7 @@ int idem__layout_read(enum idem__layout layout, json_object *object,
 
     memset(ret_item, 0, sizeof(*ret_item));
     if (!json_object_is_type(object, json_type_object)) {
-        return idem__foreign_corrupt(ret_error, "it is no item");
+        return idem__foreign_corrupt(ret_error, "it is not an item");
     }
     memory->len = 0;
     /* Slices point into it: it must not move. */

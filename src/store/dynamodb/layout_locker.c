@@ -219,7 +219,7 @@ static int read(json_object *object, struct idem_record *record,
     if (idem__foreign_text(object, "lockedBy", IDEM_OWNER_MAX, memory,
                            &record->owner) != 0 ||
         read_status(object, record, memory, ret_result) != 0) {
-        return idem__foreign_corrupt(error, "it is no lock of Locker's");
+        return idem__foreign_corrupt(error, "it is not a lock of Locker");
     }
     return 0;
 }

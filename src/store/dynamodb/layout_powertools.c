@@ -137,7 +137,7 @@ static int read(json_object *object, struct idem_record *record,
         record->status = IDEM_STATUS_IN_PROGRESS;
         return 0;
     }
-    return idem__foreign_corrupt(error, "its status is no word of Powertools'");
+    return idem__foreign_corrupt(error, "its status is not one of Powertools");
 }
 
 static const char *const control[] = {"status", "expiration",

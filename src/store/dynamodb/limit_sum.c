@@ -235,7 +235,7 @@ int idem_dynamodb_limit_sum(const char *place, struct idem_slice event,
         rc = idem__error_plain(ret_error, rc);
     } else if (rc != 0) {
         rc = idem__error(ret_error, IDEM_EINVALID,
-                         "it is no event of a DynamoDB stream");
+                         "it is not an event of a DynamoDB stream");
     } else if (sums.len > 0) {
         rc = take_all(place, &sums, &requests, ret_error);
     }

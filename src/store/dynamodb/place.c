@@ -107,11 +107,12 @@ static int read_layout(const char *value, struct idem__place_conf *conf,
     if (conf->table.layout != IDEM__LAYOUT_OWN) {
         return 0;
     }
-    return idem__error(error, IDEM_EINVALID,
-                       "store: there is no layout \"%.60s\"; there are "
-                       "powertools-python, powertools-typescript, "
-                       "powertools-java, powertools-dotnet and locker",
-                       value);
+    return idem__error(
+        error, IDEM_EINVALID,
+        "unknown layout \"%.60s\" in the store URL; it is one of "
+        "powertools-python, powertools-typescript, "
+        "powertools-java, powertools-dotnet and locker",
+        value);
 }
 
 static int read_setting(const char *name, const char *value,
@@ -145,7 +146,7 @@ static int read_setting(const char *name, const char *value,
     }
     return idem__error(
         error, IDEM_EINVALID,
-        "store: there is no setting \"%.60s\"; there are region, "
+        "unknown option \"%.60s\" in the store URL; a DynamoDB store takes region, "
         "endpoint, layout, index, pack, clock, writer and insecure",
         name);
 }

@@ -134,7 +134,7 @@ int idem_sqlite_inspect(struct idem_store *store,
 
     if (strcmp(store->ops->name, "sqlite") != 0) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "the store is no SQLite file");
+                           "the store is not an SQLite store");
     }
     if (ret_info->size != sizeof(*ret_info)) {
         return idem__error(ret_error, IDEM_EINVALID,

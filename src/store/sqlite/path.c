@@ -32,10 +32,11 @@ static int find_group(const char *name, gid_t *ret_gid,
     }
     (void)getgrnam_r(name, &group, buf, sizeof(buf), &found);
     if (found == NULL) {
-        return idem__error(error, IDEM_ECONFIG,
-                           "there is no group %.60s, or it is too large to be "
-                           "looked up: say its number",
-                           name);
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "unknown group \"%.60s\", or one that is too large to be "
+            "looked up: say its number",
+            name);
     }
     *ret_gid = group.gr_gid;
     return 0;

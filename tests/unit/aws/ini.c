@@ -110,8 +110,8 @@ TEST(ini, refusesWhatIsNoSuchFile)
     } rows[] = {
         {"x = 1\n", 1, "no section"},
         {"\n[a\n", 2, "missing"},
-        {"[a] b\n", 1, "no section"},
-        {"[ ]\n", 1, "no section"},
+        {"[a] b\n", 1, "not a section"},
+        {"[ ]\n", 1, "not a section"},
         {"[a]\nhello\n", 2, "no ="},
         {"[a]\n= 1\n", 2, "no name"},
         {"[a]\n x = 1\n", 2, "follows no setting"},

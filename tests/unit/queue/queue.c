@@ -343,7 +343,7 @@ TEST(submit, refusesWhatIsUnderWay)
 
     submit(queue, op);
     assert_code(IDEM_EINVALID, idem_queue_submit(queue, op, &why));
-    assert_why("under way");
+    assert_why("in flight");
     assert_null(idem_queue_reap(queue, 0));
     assert_code(IDEM_EINVALID, idem_queue_submit(other, op, &why));
     assert_int_equal(idem_queue_len(queue), 1);
