@@ -73,13 +73,18 @@ static int check(const struct cli_command *command, int argc)
 
 static void print_text(const struct idem_limited *limited)
 {
+    char of[32] = "";
     char end[32];
 
+    /* An answer of a larger max is not one of this. */
+    if (limited->remaining < args.max) {
+        (void)snprintf(of, sizeof(of), " of %llu",
+                       (unsigned long long)args.max);
+    }
     cli_time_text(limited->end_ms, end);
-    (void)printf("%s: %llu of %llu left until %s%s\n",
+    (void)printf("%s: %llu%s left until %s%s\n",
                  limited->admitted ? "admitted" : "refused",
-                 (unsigned long long)limited->remaining,
-                 (unsigned long long)args.max, end,
+                 (unsigned long long)limited->remaining, of, end,
                  limited->repeated ? ", as before" : "");
 }
 

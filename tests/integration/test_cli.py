@@ -1005,6 +1005,23 @@ def a_terminal_gets_local_time_and_ages():
 
 
 @test
+def a_limit_goes_on_with_another_number():
+    """A --max that is changed in mid-window refuses or admits by what was counted; who
+    asks again hears the first answer."""
+    idem = Idem()
+    at = str(int(time.time() * 1000))
+
+    def ask(request, most):
+        who = ("-n", "uploads", "-u", "u1", "-r", request)
+        got = idem("limit", *who, "--at", at, "-m", str(most), "-p", "day", "--cost", "3")
+        return got.stdout.decode().partition(" left")[0]
+
+    equal([ask("r1", 8), ask("r2", 8)], ["admitted: 5 of 8", "admitted: 2 of 8"])
+    equal([ask("r3", 5), ask("r4", 9)], ["refused: 0 of 5", "admitted: 0 of 9"])
+    equal([ask("r1", 8), ask("r1", 3)], ["admitted: 5 of 8", "admitted: 5"])
+
+
+@test
 def a_pager_is_used_where_one_is_named():
     """Help and lists go through $PAGER on a terminal, and nowhere else."""
     idem = Idem()
