@@ -176,10 +176,11 @@ static bool wants_many(struct json_object *event)
 }
 
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          enum idem_http_problem_kind kind, bool retry)
+                          enum idem_http_problem_kind kind, int retry_s)
 {
     bool many = wants_many(event);
     char body[IDEM_HTTP_PROBLEM_MAX];
+    char seconds[16];
     char start[32];
 
     idem__buffer_reset(to, to->cap);
@@ -190,8 +191,9 @@ void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
     idem__buffer_str(to, "{");
     add_header(to, many, "Content-Type", IDEM_HTTP_PROBLEM_CONTENT);
     add_header(to, many, "X-Content-Type-Options", "nosniff");
-    if (retry) {
-        add_header(to, many, "Retry-After", "1");
+    if (retry_s > 0) {
+        (void)snprintf(seconds, sizeof(seconds), "%d", retry_s);
+        add_header(to, many, "Retry-After", seconds);
     }
     idem__buffer_str(to, "}");
     idem__lambda_member(to, "body",

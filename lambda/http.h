@@ -27,9 +27,10 @@ const char *idem__lambda_parts_2(struct json_object *event,
                                  struct idem__lambda_parts *parts);
 
 /* Writes the emptied @to as a response of ours. @event says which form the headers
- * must have; it may be NULL. @retry: it is worth another try later. */
+ * must have; it may be NULL. @retry_s: in so many seconds another try is worth it;
+ * 0: in none. */
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
-                          enum idem_http_problem_kind kind, bool retry);
+                          enum idem_http_problem_kind kind, int retry_s);
 
 /* Writes @response, a handler's, into the emptied @to as it is put on record: of
  * its headers what idem_http_header_kept() and @replay_headers name, and never a

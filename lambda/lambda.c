@@ -196,6 +196,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
         return IDEM_EINVALID;
     }
     lambda->now = invocation;
+    lambda->busy_age_ms = 0;
     lambda->ran = 0;
     lambda->error_type[0] = '\0';
     if (idem__lambda_read(&lambda->tree, invocation->event, &event, &error) !=

@@ -60,6 +60,7 @@ struct idem_lambda {
     struct idem__buffer event; /* Of one record. */
     struct idem__buffer response;
     char error_type[IDEM__LAMBDA_TYPE_MAX];
+    int64_t busy_age_ms; /* Of the attempt that is in its way; 0: of none. */
     unsigned ran;
     bool warned; /* That the key is a weak one. */
 };

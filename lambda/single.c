@@ -96,6 +96,9 @@ static void refused(struct idem_lambda *lambda,
     idem__lambda_log(lambda->now,
                      attempt->verdict == IDEM_BUSY ? "INFO" : "WARN", fields,
                      "%s", idem_verdict_name(attempt->verdict));
+    if (attempt->verdict == IDEM_BUSY) {
+        lambda->busy_age_ms = idem_http_attempt_age(attempt);
+    }
     idem__lambda_answer_refusal(lambda, unit->rule, unit->json, refusal,
                                 refusal->title);
 }

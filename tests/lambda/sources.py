@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import subprocess
+import time
 
 from lambda_api import Sandbox
 from patience import PATIENCE, until
@@ -440,6 +441,30 @@ def a_response_that_asks_for_another_try():
         equal(json.loads(told["body"])["type"], "urn:idem:problem:outcome-unknown")
     listed = Idem()("list", "--status", "unknown").stdout.decode()
     assert "gone" in listed, listed
+
+
+@test
+def retry_after_follows_the_age_of_the_work():
+    """A duplicate is told to come back after half of the time that the work has taken so far."""
+    equal(Idem()("begin", "-s", "pay", "-k", "slow").status, 0)
+    time.sleep(4.2)
+    with Sandbox(OBJECT) as box:
+        told = box.invoke(http({"Idempotency-Key": "slow"})).json()
+    headers = told.get("headers") or told["multiValueHeaders"]
+    equal((told["statusCode"], effects()), (409, 0))
+    assert 2 <= int(headers["Retry-After"]) <= 30, headers
+
+
+@test
+def two_callers_in_one_request_are_refused():
+    """A program that selects every value of a header finds two scopes where two are sent: nothing runs."""
+    program = '(.multiValueHeaders.Authorization // ["global"])[]'
+    key = {"Idempotency-Key": ["k"]}
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": program}) as box:
+        for callers, status in ((["alice", "bob"], 401), (["bob", "alice"], 401), (["alice"], 200)):
+            sent = http({}, headers=None, multiValueHeaders={**key, "Authorization": callers})
+            equal((callers, box.invoke(sent).json()["statusCode"]), (callers, status))
+        equal(effects(), 1)
 
 
 # ---- Whose answer ----
