@@ -180,6 +180,7 @@ class Sandbox:
     def start(self):
         self.idle.clear()
         self.current = None
+        self.waiting = queue.Queue()  # What waits for the process before waits on.
         self.starts += 1
         with open(self.log, "ab") as log:
             self.process = tap.start(self.command, self.env, stdout=log, stderr=log)
@@ -241,13 +242,14 @@ class Sandbox:
             if self.current is not None and not self.current.answers:
                 self.breach("next before the delivery was answered")
             process = self.process
+            waiting = self.waiting
         if self.command[0] == tap.PROGRAM:
             self.check_alone()
         if self.freeze and self.starts > 0 and self.alive():
             self.stops += 1
             self.signal(signal.SIGSTOP)
         self.idle.set()
-        delivery = self.waiting.get()
+        delivery = waiting.get()
         with self.lock:
             self.idle.clear()
             if delivery is None or process is not self.process:
