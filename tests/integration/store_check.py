@@ -336,7 +336,7 @@ def a_clock_that_is_off():
         equal(grades(checked({}, offset=offset)[1]), {"clock": ["warn"]})
         status, findings = checked({}, more="&clock=host", offset=offset)
         equal((status, grades(findings)), (78, {"clock": ["bad"]}))
-        assert re.search(r"3(599|600|601) s", findings["clock"][0][1]), findings
+        assert "60 minutes" in findings["clock"][0][1], findings
 
 
 # ---- Files ----
