@@ -41,7 +41,9 @@ static void end(struct world *w, struct client *client)
     if (w->config.mode == DYNAMODB) {
         dynamodb_gone(client);
     }
+    heap_use(&client->heap);
     client->door.base.ops->close(&client->door.base);
+    heap_use(&w->heap);
     if (client->heap.blocks != 0) {
         violate(w, "LEAK", "client %d leaves %zu blocks behind", client->no,
                 client->heap.blocks);

@@ -122,7 +122,9 @@ void door_open(struct client *client)
     options.timeout_ms = config->timeout_ms;
     options.result_max = config->result_max;
     options.host = host_hooks(client);
+    heap_use(&client->heap); /* What the store keeps goes with its process. */
     rc = idem_store_init(&client->door.base, &door_ops, &options, NULL);
+    heap_use(&client->world->heap);
     assert(rc == 0);
     client->door.base.margin_ms =
         config->mode == EMBEDDED ? EMBEDDED_STOP_MS : REMOTE_STOP_MS;
