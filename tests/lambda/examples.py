@@ -9,7 +9,7 @@ import time
 
 import dynamo
 from lambda_api import Sandbox
-from tap import PROGRAM, TOP, Idem, equal, main, note, run, skip, test
+from tap import TOP, Idem, equal, main, note, skip, test
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
 CHARGE = os.environ["IDEM_TEST_LAMBDA_CHARGE"] + ":handle"
@@ -128,26 +128,6 @@ def limit_sum_adds_up_a_stream():
 
 
 @test
-def consume_processes_each_order_once():
-    """consume.sh: a batch with an order twice, under two messages, processes it once."""
-    shutil.copy(os.path.join(EXAMPLES, "consume.sh"), ".")
-    event = sample("sqs")
-    event["Records"] = [
-        {
-            **event["Records"][0],
-            "messageId": f"m{n}",
-            "body": json.dumps({"orderId": order}),
-        }
-        for n, order in enumerate(["41", "42", "41"])
-    ]
-    env = {**settings("consume.sh"), "ORDERS": "orders"}
-    with Sandbox("consume.sh", env) as box:
-        for _ in range(2):
-            equal(box.invoke(event).json(), {"batchItemFailures": []})
-    equal(lines("orders"), ["processed 41", "processed 42"])
-
-
-@test
 def order_tells_three_failures_apart():
     """order.sh: not reached is tried again, rejected is the outcome, unclear waits for a person."""
     shutil.copy(os.path.join(EXAMPLES, "order.sh"), ".")
@@ -184,50 +164,13 @@ def order_tells_three_failures_apart():
 
 
 @test
-def the_template_has_the_table():
-    """template.yaml makes the table and grants the rights that idem store template has, and knows the example's settings."""
-    try:
-        import yaml
-    except ImportError:
-        skip("there is no PyYAML")
-
-    class Loader(yaml.SafeLoader):
-        pass
-
-    Loader.add_multi_constructor("!", lambda loader, tag, node: node.value)
-    with open(os.path.join(EXAMPLES, "template.yaml"), encoding="utf-8") as f:
-        ours = yaml.load(f, Loader)["Resources"]
-    told = run([PROGRAM, "store", "template", "--json", "--store", "dynamodb://idem"])
-    equal(told.status, 0)
-    theirs = json.loads(told.stdout)["Resources"]
-    table, wanted = (
-        {**r["Properties"]} for r in (ours["Records"], theirs["IdemTable"])
-    )
-    for name in ("TableName", "DeletionProtectionEnabled"):
-        wanted.pop(name, None)
-    equal(table, wanted)
-    use = theirs["IdemUse"]["Properties"]["PolicyDocument"]["Statement"][0]
-    granted = ours["Consumer"]["Properties"]["Policies"][0]["Statement"][0]
-    equal(granted["Action"], use["Action"])
-    variables = ours["Consumer"]["Properties"]["Environment"]["Variables"]
-    equal(variables["IDEM_LAMBDA_KEY"], settings("consume.sh")["IDEM_LAMBDA_KEY"])
-    mapping = ours["Consumer"]["Properties"]["Events"]["Orders"]["Properties"]
-    equal(mapping["FunctionResponseTypes"], ["ReportBatchItemFailures"])
-    queue = ours["Orders"]["Properties"]
-    assert queue["VisibilityTimeout"] >= 6 * 30
-    assert queue["RedrivePolicy"]["maxReceiveCount"] > 5
-
-
-@test
 def the_commands_in_the_examples_work():
-    """What the comments of the examples say packs them."""
-    for name in ("consume.sh", "order.sh"):
-        with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
-            command = re.search(r"^#  *(idem lambda package .*)$", f.read(), re.M)[1]
-        equal(command.split()[:5], ["idem", "lambda", "package", "-o", name[:-3] + ".zip"])
-        equal(command.split()[5], name)
-    for name in ("consume.sh", "order.sh"):
-        equal(subprocess.run(["sh", "-n", os.path.join(EXAMPLES, name)]).returncode, 0)
+    """What the comment of order.sh says packs it, and it is a script."""
+    path = os.path.join(EXAMPLES, "order.sh")
+    with open(path, encoding="utf-8") as f:
+        command = re.search(r"^#  *(idem lambda package .*)$", f.read(), re.M)[1]
+    equal(command.split(), ["idem", "lambda", "package", "-o", "order.zip", "order.sh"])
+    equal(subprocess.run(["sh", "-n", path]).returncode, 0)
 
 
 if __name__ == "__main__":

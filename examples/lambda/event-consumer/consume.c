@@ -1,0 +1,125 @@
+/* The same consumer as consume.sh, as a function in the process of the runtime.
+ *
+ *     cc -shared -fPIC -o consume.so consume.c -lcurl -ljson-c
+ *     idem lambda package -o consume.zip consume.so
+ *
+ * Handler: consume.so:handle, with the settings of consume.sh.
+ */
+#include <idem/lambda.h>
+
+#include <curl/curl.h>
+#include <json-c/json.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECEIPT_MAX 4096 /* Bytes. */
+
+struct receipt {
+    size_t len;
+    char text[RECEIPT_MAX];
+};
+
+int handle(struct idem_lambda_call *call);
+
+/* Keep what the service answers; more than there is room for ends the transfer. */
+static size_t keep(char *data, size_t one, size_t count, void *to)
+{
+    struct receipt *receipt = to;
+
+    (void)one; /* Always 1. */
+    if (count > sizeof(receipt->text) - receipt->len) {
+        return 0;
+    }
+    memcpy(receipt->text + receipt->len, data, count);
+    receipt->len += count;
+    return count;
+}
+
+/* The message in the event, as it was sent; NULL if there is none. */
+static const char *body_of(struct json_object *event)
+{
+    struct json_object *records;
+    struct json_object *body;
+
+    if (!json_object_object_get_ex(event, "Records", &records) ||
+        !json_object_is_type(records, json_type_array) ||
+        !json_object_object_get_ex(json_object_array_get_idx(records, 0),
+                                   "body", &body)) {
+        return NULL;
+    }
+    return json_object_get_string(body);
+}
+
+/* Send @body with @key, and keep the answer. The service books a key once. */
+static CURLcode book(CURL *curl, const char *body, struct idem_slice key,
+                     struct receipt *receipt, long *ret_status)
+{
+    char header[320]; /* A key has at most 255 bytes. */
+    struct curl_slist *headers = NULL;
+    CURLcode rc;
+
+    snprintf(header, sizeof(header), "Idempotency-Key: %.*s", (int)key.len,
+             (const char *)key.base);
+    headers = curl_slist_append(headers, header);
+    if (headers == NULL) {
+        return CURLE_OUT_OF_MEMORY;
+    }
+    curl_easy_setopt(curl, CURLOPT_URL, getenv("ORDERS_URL"));
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, 20L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receipt);
+    rc = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_slist_free_all(headers);
+    return rc;
+}
+
+/* Only a connection that was never made, or a service that is busy, proves that
+ * nothing was booked. */
+static int end(struct idem_lambda_call *call, CURLcode rc, long status,
+               const struct receipt *receipt)
+{
+    if (rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST ||
+        status == 429 || status == 503) {
+        return idem_lambda_error(call, "NotReached", "nothing was booked: %s",
+                                 curl_easy_strerror(rc));
+    }
+    if (rc != CURLE_OK || status >= 500) {
+        return idem_lambda_error(call, "Unclear", "%s, HTTP status %ld",
+                                 curl_easy_strerror(rc), status);
+    }
+    if (status >= 400) {
+        return idem_lambda_error(call, "Rejected", "HTTP status %ld", status);
+    }
+    return idem_lambda_answer(call,
+                              (struct idem_slice){receipt->text, receipt->len});
+}
+
+int handle(struct idem_lambda_call *call)
+{
+    struct json_object *event = json_tokener_parse(call->event.base);
+    struct receipt receipt = {0};
+    const char *body = body_of(event);
+    long status = 0;
+    CURL *curl = NULL;
+    int rc;
+
+    if (body == NULL) {
+        rc = idem_lambda_error(call, "Rejected", "the event has no message");
+    } else if ((curl = curl_easy_init()) == NULL) {
+        rc = idem_lambda_error(call, "NotReached", "no memory for a request");
+    } else {
+        CURLcode sent =
+            book(curl, body, call->attempt->record->key, &receipt, &status);
+
+        rc = end(call, sent, status, &receipt);
+    }
+    curl_easy_cleanup(curl);
+    json_object_put(event);
+    return rc;
+}

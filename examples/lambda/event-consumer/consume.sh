@@ -1,0 +1,51 @@
+#!/bin/sh
+# A consumer of a queue of orders: each order is booked once, however often its
+# message comes and whichever message it comes in.
+#
+#     idem lambda package -o consume.zip consume.sh
+#
+# Handler: consume.sh, with
+#
+#     IDEM_LAMBDA_KEY='.body | fromjson | .orderId'
+#     IDEM_LAMBDA_FAIL=Rejected       the order is wrong: it ends in the dead-letter queue
+#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: the next delivery starts anew
+#     ORDERS_URL=...                  the service that books
+#
+# The event has one message in it; idem claims, records and reports the messages of a
+# batch one by one. After any other error, or a crash, the next delivery runs as a
+# takeover and sends the same key, by which the service recognises the order.
+#
+# It writes no file (a function may write to /tmp alone) and needs curl, which
+# provided.al2023 has; jq it has not.
+set -eu
+
+fail() {
+    printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"
+    exit 1
+}
+
+if [ "${IDEM_TAKEOVER:-0}" = 1 ]; then
+    echo "order $IDEM_KEY: attempt $IDEM_ATTEMPTS, an earlier one may have booked it" >&2
+fi
+
+code=0
+answer=$(curl --silent --max-time 20 --write-out '\n%{http_code}' \
+    --header "Idempotency-Key: ${IDEM_KEY:-}" --header 'Content-Type: application/json' \
+    --data-binary @- "$ORDERS_URL") || code=$?
+
+case $code in
+0) ;;
+6 | 7) fail NotReached "$ORDERS_URL was not reached" ;;
+*) fail Unclear "$ORDERS_URL gave no answer: curl ended with $code" ;;
+esac
+case ${answer##*
+} in
+2??) printf '%s\n' "${answer%
+*}" ;;
+429 | 503) fail NotReached "the service is busy: ${answer##*
+}" ;;
+4??) fail Rejected "the service answered ${answer##*
+}" ;;
+*) fail Unclear "the service answered ${answer##*
+}" ;;
+esac

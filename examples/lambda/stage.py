@@ -1,0 +1,245 @@
+"""What the stories of these folders are played on: this machine, with Amazon's DynamoDB
+Local and a server of the SQS protocol instead of AWS, and the sandbox of the tests
+instead of Lambda. A story says what it does, shows commands, and fails if what it
+promises does not hold.
+
+A `try` begins with
+
+    import stage
+    with stage.play("lambda") as place: ...
+"""
+
+import contextlib
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(TOP, "tests", "lib"))
+
+import dynamo  # noqa: E402
+import sqs  # noqa: E402
+import tap  # noqa: E402
+from lambda_api import Sandbox  # noqa: E402
+from patience import until  # noqa: E402
+
+# Runs a handler as any runtime does, without idem: for controls.
+WITHOUT = [sys.executable, os.path.join(TOP, "tests", "queues", "bootstrap.py")]
+REGION = "eu-west-1"
+began = time.monotonic()
+
+
+def say(text):
+    """A comment in the transcript."""
+    print("\n# " + text.replace("\n", "\n# "), flush=True)
+
+
+def check(what, got, wanted):
+    """Tell that @what is as it should be, or end the story."""
+    if got != wanted:
+        sys.exit(f"    THE PROMISE DOES NOT HOLD: {what}: {got}, expected: {wanted}")
+    print(f"    ok: {what}: {got}", flush=True)
+
+
+def build():
+    """The program and the servers; the tests have both already."""
+    if "IDEM_PROGRAM" not in os.environ:
+        for command in (["build"], ["deps", "servers"]):
+            command[0] = os.path.join(TOP, "tools", command[0])
+            subprocess.run(command, check=True, stdout=sys.stderr)
+    for why in (dynamo.missing("local"), sqs.missing()):
+        if why is not None:
+            sys.exit(f"{sys.argv[0]}: {why}; tools/deps servers installs what is needed")
+
+
+class Service:
+    """Somebody else's API. Each call books something, unless it has the key of a call
+    before it: then it is answered as that one was. @hooks[word] is called, after the
+    booking and before the answer, for a call whose body has @word in it."""
+
+    def __init__(self):
+        self.calls, self.booked, self.receipts = [], [], {}
+        self.hooks, self.status = {}, {}
+        self.lock = threading.Lock()
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One call."""
+
+            def log_message(self, *_):
+                pass
+
+            def do_POST(self):  # pylint: disable=invalid-name
+                size = int(self.headers["Content-Length"])
+                service.serve(self, self.rfile.read(size).decode())
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def serve(self, request, body):
+        key = request.headers.get("Idempotency-Key") or None
+        name = self.name_of(body)
+        status = self.status.get(name, 201)
+        with self.lock:
+            self.calls.append(name)
+            receipt = self.receipts.get(key)
+            if receipt is None and status == 201:
+                self.booked.append(name)
+                receipt = f"receipt-{len(self.booked)}"
+                if key is not None:
+                    self.receipts[key] = receipt
+        self.hooks.get(name, lambda: None)()
+        answer = json.dumps({"receipt": receipt}).encode()
+        with contextlib.suppress(OSError):
+            request.send_response(status)
+            request.send_header("Content-Length", str(len(answer)))
+            request.end_headers()
+            request.wfile.write(answer)
+
+    @staticmethod
+    def name_of(body):
+        """The order in @body, which may be the message or the event with it."""
+        told = json.loads(body)
+        if "Records" in told:
+            told = json.loads(told["Records"][0]["body"])
+        return told["orderId"]
+
+    def bookings(self):
+        """Each order that was booked, and how often."""
+        return {name: self.booked.count(name) for name in sorted(set(self.booked))}
+
+
+class Place:
+    """A directory, the servers, and the settings of those who use them."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.table_url = stack.enter_context(dynamo.server("local"))
+        self.credentials = {
+            name: value
+            for name, value in dynamo.environment().items()
+            if name.startswith("AWS_")
+        }
+
+    def store(self, table):
+        """A new table, as its URL."""
+        url = f"dynamodb://{table}?endpoint={self.table_url}&region={REGION}"
+        made = self.idem(url, "store", "create")
+        if made.returncode != 0:
+            sys.exit(made.stderr)
+        return url
+
+    def queues(self):
+        """The endpoint of an SQS server."""
+        return self.stack.enter_context(sqs.server())
+
+    def idem(self, store, *arguments):
+        """Run a command of idem on a store, and give how it ended."""
+        env = tap.environment({**self.credentials, "IDEM_STORE": store})
+        return subprocess.run(
+            [tap.PROGRAM, *arguments], env=env, capture_output=True, text=True, check=False
+        )
+
+    def show(self, store, *arguments):
+        """The same as at a prompt."""
+        print("$ idem " + " ".join(f'"{a}"' if " " in a else a for a in arguments))
+        done = self.idem(store, *arguments)
+        print(done.stdout + done.stderr, end="", flush=True)
+        return done
+
+    def records(self, store):
+        """What is on record, by key."""
+        told = self.idem(store, "list", "--json").stdout.splitlines()
+        return {record["key"]: record for record in map(json.loads, told)}
+
+    def box(self, files, handler, env, program=None):
+        """A function of Lambda whose directory has @files, and may not be written to."""
+        task = os.path.abspath(f"task{len(os.listdir('.'))}")
+        os.mkdir(task)
+        for name in files:
+            shutil.copy(name, task)
+        os.chmod(task, 0o555)
+        if program == WITHOUT:
+            handler = os.path.join(task, handler)
+        settings = {**self.credentials, "LAMBDA_TASK_ROOT": task, **env}
+        box = self.stack.enter_context(Sandbox(handler, settings, program))
+        box.task = task
+        return box
+
+
+def compiled(source, *libraries):
+    """The shared object of an example in C, by the command in its first lines."""
+    made = os.path.abspath(os.path.basename(source)[:-2] + ".so")
+    command = ["cc", "-shared", "-fPIC", "-I", os.path.join(TOP, "include"), "-o", made]
+    command += [source, *(f"-l{name}" for name in libraries)]
+    subprocess.run(command, check=True)
+    return made
+
+
+def settings_in(source):
+    """The settings NAME=VALUE in the comment of an example."""
+    found = {}
+    with open(source, encoding="utf-8") as f:
+        for line in f:
+            words = line.lstrip("#* ").split("=", 1)
+            if line.startswith(("#     IDEM_", " *     IDEM_")) and len(words) == 2:
+                value = words[1].strip()
+                quoted = value.startswith("'")
+                found[words[0]] = value.split("'")[1] if quoted else value.split()[0]
+    return found
+
+
+def crash(box):
+    """The function dies, as by a lack of memory or a fault of the machine."""
+    tap.kill_session(box.process)
+
+
+def once(act):
+    """@act, at the first call only."""
+    acts = [act]
+    return lambda: acts.pop()() if acts else None
+
+
+def together(*acts):
+    """Play @acts at the same time; the first failure ends the story."""
+    failures = []
+
+    def play_one(act):
+        try:
+            act()
+        except BaseException as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    threads = [threading.Thread(target=play_one, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def wait_empty(queue):
+    """Until a queue has nothing left, waiting or in flight."""
+    until(lambda: queue.count() == (0, 0), "the queue is empty", 150)
+
+
+@contextlib.contextmanager
+def play():
+    """Build, start DynamoDB Local, and give a Place in a directory of its own."""
+    build()
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
+        os.chdir(directory)
+        yield Place(stack)
+        os.chdir(TOP)
+    say(f"all of it held, in {time.monotonic() - began:.0f} s")

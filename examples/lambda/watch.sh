@@ -1,0 +1,28 @@
+#!/bin/sh
+# The poller of missing tasks: it looks at a table, and what is overdue, unknown or
+# failed goes to its log, with the metrics missingTasks, unknownRecords and others.
+#
+#     idem lambda package -o watch.zip watch.sh
+#
+# Handler: watch.sh, invoked by a schedule, with
+#
+#     WATCH_STORE=dynamodb://TABLE     the table to look at
+#     IDEM_STORE=memory:               that a look comes twice does no harm
+#     IDEM_LAMBDA_CREDENTIALS=pass     it reads the table itself
+#
+# The package has the program idem in it, which is called here by its loader.
+set -eu
+
+idem() {
+    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
+        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
+}
+
+# 1 and 2 are a warning and a critical state: it did look.
+status=0
+idem watch --once --json --emf --store "$WATCH_STORE" >&2 || status=$?
+if [ "$status" -gt 2 ]; then
+    printf '{"errorType": "CannotLook", "errorMessage": "the log says why"}\n'
+    exit 1
+fi
+printf '{"status": %d}\n' "$status"

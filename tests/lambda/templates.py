@@ -1,0 +1,193 @@
+"""The SAM templates of the examples: well-formed, complete, and in agreement with idem."""
+
+import copy
+import glob
+import json
+import os
+import re
+
+import sam
+from tap import PROGRAM, TOP, equal, main, note, run, skip, test
+
+EXAMPLES = os.path.join(TOP, "examples", "lambda")
+LEASE_MARGIN = 2  # Seconds; IDEM_LAMBDA_LEASE_MARGIN.
+
+
+def templates():
+    """Each template with its folder."""
+    paths = sorted(glob.glob(os.path.join(EXAMPLES, "*", "template.yaml")))
+    assert paths
+    try:
+        return [(os.path.dirname(path), sam.load(path)) for path in paths]
+    except ImportError:
+        skip("there is no PyYAML")
+
+
+def of_type(template, kind):
+    return {
+        name: resource["Properties"]
+        for name, resource in template["Resources"].items()
+        if resource["Type"] == kind
+    }
+
+
+def functions(template):
+    return of_type(template, "AWS::Serverless::Function")
+
+
+def variables(function):
+    return function.get("Environment", {}).get("Variables", {})
+
+
+def told():
+    """What idem store template prints."""
+    done = run([PROGRAM, "store", "template", "--json", "--store", "dynamodb://idem"])
+    equal(done.status, 0)
+    return json.loads(done.stdout)["Resources"]
+
+
+@test
+def templates_are_well_formed():
+    """Each resource is of a known type, has what is required, and refers to what exists."""
+    for folder, template in templates():
+        equal((folder, sam.problems(template)), (folder, []))
+        note(f"{os.path.basename(folder)}: {len(template['Resources'])} resources")
+
+
+def without(name):
+    return lambda template: template["Resources"].pop(name)
+
+
+def changed(name, **properties):
+    return lambda t: t["Resources"][name]["Properties"].update(properties)
+
+
+@test
+def the_check_sees_mistakes():
+    """A resource that is gone, misspelt, incomplete or of the wrong kind is reported."""
+    folder = os.path.join(EXAMPLES, "event-consumer")
+    template = dict(templates())[folder]
+    for spoil, wanted in (
+        (without("ConsumerLog"), "nothing is named ConsumerLog"),
+        (without("DeadOrders"), "no resource DeadOrders"),
+        (changed("Orders", VisibilityTimeOut=1), "unknown property VisibilityTimeOut"),
+        (changed("Orders", VisibilityTimeout="1m"), "'1m' is not of kind integer"),
+        (changed("Orders", RedrivePolicy={"maxReceiveCount": 3}),
+         "deadLetterTargetArn is missing"),
+        (changed("Watch", Role={"Fn::GetAtt": ["Orders", "Name"]}),
+         "Orders has no attribute Name"),
+        (changed("Watch", CodeUri={"Fn::Sub": "${Bucket}/watch.zip"}),
+         "nothing is named Bucket"),
+    ):  # fmt: skip
+        spoiled = copy.deepcopy(template)
+        spoil(spoiled)
+        found = sam.problems(spoiled)
+        assert any(wanted in line for line in found), (wanted, found)
+
+
+@test
+def tables_are_those_of_idem():
+    """A table of records is the one that idem store template prints, kept when the stack
+    goes, and its users have the rights that it grants."""
+    wanted = dict(told()["IdemTable"]["Properties"])
+    wanted.pop("TableName")
+    use = told()["IdemUse"]["Properties"]["PolicyDocument"]["Statement"][0]["Action"]
+    for folder, template in templates():
+        tables = of_type(template, "AWS::DynamoDB::Table")
+        assert tables, folder
+        for name, table in tables.items():
+            table.pop("StreamSpecification", None)
+            equal((folder, name, table), (folder, name, wanted))
+            equal(template["Resources"][name]["DeletionPolicy"], "Retain")
+        for name, function in functions(template).items():
+            store = variables(function)["IDEM_STORE"]
+            if store != "memory:":
+                statements = function["Policies"][0]["Statement"]
+                equal((folder, name, statements[0]["Action"]), (folder, name, use))
+
+
+@test
+def logs_are_made_before_they_are_read():
+    """Each function writes to a log group of its template, and no filter names another."""
+    for folder, template in templates():
+        groups = set(of_type(template, "AWS::Logs::LogGroup"))
+        for name, function in functions(template).items():
+            at = function.get("LoggingConfig", {}).get("LogGroup", {}).get("Ref")
+            assert at in groups, (folder, name, at)
+        for name, found in of_type(template, "AWS::Logs::MetricFilter").items():
+            assert found["LogGroupName"].get("Ref") in groups, (folder, name)
+
+
+@test
+def queues_fit_leases():
+    """A message comes again when its lease is over; it is tried as often as idem allows
+    before it goes to the dead-letter queue, which keeps it for longer."""
+    seen = 0
+    for folder, template in templates():
+        queues = of_type(template, "AWS::SQS::Queue")
+        for function in functions(template).values():
+            for event in function.get("Events", {}).values():
+                if event["Type"] != "SQS":
+                    continue
+                seen += 1
+                mapping = event["Properties"]
+                equal((folder, mapping["FunctionResponseTypes"]), (folder, ["ReportBatchItemFailures"]))
+                queue = queues[mapping["Queue"]["Fn::GetAtt"][0]]
+                assert queue["VisibilityTimeout"] >= 6 * function["Timeout"], folder
+                assert queue["VisibilityTimeout"] > function["Timeout"] + LEASE_MARGIN
+                redrive = queue["RedrivePolicy"]
+                attempts = int(variables(function).get("IDEM_LAMBDA_ATTEMPTS", 5))
+                assert redrive["maxReceiveCount"] > attempts, folder
+                dead = queues[redrive["deadLetterTargetArn"]["Fn::GetAtt"][0]]
+                assert dead["MessageRetentionPeriod"] > queue.get("MessageRetentionPeriod", 345600)
+    assert seen
+
+
+@test
+def somebody_is_told():
+    """Each template has the poller of missing tasks, alarms on what it finds, and an
+    address that every alarm goes to."""
+    for folder, template in templates():
+        watch = functions(template)["Watch"]
+        looked = variables(watch)["WATCH_STORE"]
+        equal([e["Type"] for e in watch["Events"].values()], ["Schedule"])
+        alarms = of_type(template, "AWS::CloudWatch::Alarm")
+        for name, alarm in alarms.items():
+            equal((folder, name, alarm["AlarmActions"]), (folder, name, [{"Ref": "Alarms"}]))
+            if alarm["Namespace"] == "idem":
+                equal(alarm["Dimensions"], [{"Name": "store", "Value": looked}])
+        metrics = {alarm["MetricName"] for alarm in alarms.values()}
+        assert {"missingTasks", "up", "Errors", "NotRecorded"} <= metrics, metrics
+
+
+@test
+def packages_have_their_handlers():
+    """What the first lines of a template pack is what its functions run, in the places
+    that it names, with the settings that the handler's own first lines ask for."""
+    for folder, template in templates():
+        with open(os.path.join(folder, "template.yaml"), encoding="utf-8") as f:
+            head = re.findall(r"^#  *idem lambda package -o (\S+) (.*)$", f.read(), re.M)
+        packed = dict(head)
+        for name, function in functions(template).items():
+            files = packed[function["CodeUri"]].split()
+            if files[0] == "--program":
+                assert os.path.exists(os.path.join(folder, files[1] + ".c")), name
+                continue
+            handler = function["Handler"].split(":")[0]
+            assert handler in [os.path.basename(file) for file in files], (folder, name)
+            source = os.path.join(folder, files[0])
+            check_settings(source, variables(function))
+
+
+def check_settings(source, given):
+    with open(source, encoding="utf-8") as f:
+        wanted = re.findall(r"^#     (\w+)=('[^']*'|\S+)", f.read(), re.M)
+    assert wanted, source
+    for name, value in wanted:
+        assert name in given, (source, name)
+        if name.startswith("IDEM_"):
+            equal((source, name, given[name]), (source, name, value.strip("'")))
+
+
+if __name__ == "__main__":
+    main()
