@@ -232,8 +232,9 @@ static void print_show(FILE *f, const struct idem_record *record,
 }
 
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
-                     const char *store_url)
+                     const char *store_url, bool elsewhere)
 {
+    const char *usual = elsewhere ? secure_getenv("IDEM_STORE") : NULL;
     char id[2 * IDEM_ID_LEN + 1];
     char *text = NULL;
     size_t len;
@@ -252,6 +253,9 @@ char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
     }
     print_wrong(f, open, kind);
     if (cli_log_shows_keys()) {
+        if (store_url == NULL && usual != NULL && *usual != '\0') {
+            store_url = usual;
+        }
         print_show(f, &open->record, store_url);
     }
     return fclose(f) == 0 ? text : (free(text), NULL);

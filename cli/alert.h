@@ -82,10 +82,12 @@ enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
                                 const struct cli_json *line);
 
 /* What is wrong with a record, in a sentence for people, and the command that shows
- * more. Where keys are not logged the id stands for the key. The caller frees it;
- * NULL: no memory. */
+ * more. Where keys are not logged the id stands for the key. @store_url: --store, or
+ * NULL if it was not given; @elsewhere: it is read in another shell, such as by a
+ * person who gets a mail, and so names the store of IDEM_STORE too. The caller frees
+ * it; NULL: no memory. */
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
-                     const char *store_url);
+                     const char *store_url, bool elsewhere);
 
 /* The name of an alert about a record: its id, the fence, the kind. */
 #define CLI_ALERT_NAME_MAX 128

@@ -91,6 +91,11 @@ static int print_change(const struct idem_record *r)
                  idem_status_name(IDEM_STATUS_RETRY),
                  (unsigned long long)r->fence,
                  args.dry_run ? "; nothing was changed" : "");
+    if (!args.dry_run && cli_stderr_is_tty()) {
+        (void)fflush(stdout);
+        cli_say("the next caller with this key runs it again; nothing starts "
+                "it by itself");
+    }
     return 0;
 }
 
@@ -123,7 +128,7 @@ static int reopen(struct idem_slice scope, struct idem_slice key)
         (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
                                  &error);
     }
-    status = cli_get(store, scope, key, &answer);
+    status = cli_get(store, args.store, scope, key, &answer);
     if (status == 0) {
         status = decide(store, idem_answer_record(answer));
         idem_answer_destroy(answer);

@@ -210,7 +210,7 @@ static int resolve(struct idem_slice scope, struct idem_slice key,
         (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
                                  &error);
     }
-    status = cli_get(store, scope, key, &answer);
+    status = cli_get(store, args.store, scope, key, &answer);
     if (status == 0) {
         status = decide(store, idem_answer_record(answer), result);
         idem_answer_destroy(answer);

@@ -2,9 +2,12 @@
 #include "cli.h"
 #include "clock.h"
 #include "color.h"
+#include "fields.h"
 #include "journal.h"
 #include "json.h"
 #include "screen.h"
+
+#include <idem/http.h>
 
 static struct {
     const char *key_file;
@@ -95,12 +98,49 @@ static void print_attempt(const struct idem_record *r)
     line_time("created", r->created_ms);
     line_time("started", r->started_ms);
     line_duration("lease", r->lease_ms);
-    if (r->status == IDEM_STATUS_IN_PROGRESS) {
+    /* The lease of what is to be run again was cut off, not left to end. */
+    if (r->status == IDEM_STATUS_IN_PROGRESS && !r->retry) {
         line_time("lease ends", r->lease_end_ms);
     }
     line("on expired lease",
          r->on_expired_lease == IDEM_RERUN ? "rerun" : "hold");
     line_time("expected by", r->expected_ms);
+}
+
+/* Each line of @head, "Name: value", on a line. */
+static void print_headers(struct idem_slice head)
+{
+    const char *text = head.base;
+    const char *end;
+    size_t len;
+    size_t at;
+
+    for (at = 0; at < head.len; at += len + 1) {
+        end = memchr(text + at, '\n', head.len - at);
+        len = end != NULL ? (size_t)(end - text) - at : head.len - at;
+        label(at == 0 ? "headers" : "");
+        cli_print_escaped(stdout, idem_bytes(text + at, len));
+        (void)putchar('\n');
+    }
+}
+
+/* How the work ended, by the metadata that idem's own front ends write. */
+static void print_meta(const struct idem_record *r)
+{
+    struct idem_slice head;
+    int status;
+
+    if (cli_outcome_exit(r) >= 0) {
+        label("exit status");
+        (void)printf("%d\n", cli_outcome_exit(r));
+    } else if (r->result.meta.len > 0 &&
+               idem_http_head_read(r->result.meta, &status, &head) == 0) {
+        label("HTTP status");
+        (void)printf("%d\n", status);
+        print_headers(head);
+    } else {
+        line_bytes("meta", r->result.meta);
+    }
 }
 
 static void print_outcome(const struct idem_record *r)
@@ -114,7 +154,7 @@ static void print_outcome(const struct idem_record *r)
                      r->result.not_kept ? ", not kept" : "");
     }
     line_bytes("content type", r->result.content_type);
-    line_bytes("meta", r->result.meta);
+    print_meta(r);
     line_bytes("error", r->error);
     line_bytes("note", r->note);
     if (r->input_len > 0) {
@@ -143,13 +183,6 @@ static void print_history(const struct idem_record *r)
     }
 }
 
-/* An outcome with an exit status that says so. */
-static bool has_failed(const struct idem_record *r)
-{
-    return r->status == IDEM_STATUS_COMPLETED &&
-           cli_meta_status(r->result.meta) > 0;
-}
-
 /* What a person who reads this can do about it. Nothing as long as its owner may
  * be at work. */
 static void print_next_step(const struct idem_record *r)
@@ -157,16 +190,25 @@ static void print_next_step(const struct idem_record *r)
     bool open =
         r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN;
 
+    if (cli_outcome_failed(r) && r->result_len > 0 && !r->result.not_kept) {
+        (void)fputs("\nWhat it said:\n  ", stdout);
+        cli_print_mend(stdout, "show", " --output", r, args.store);
+        (void)putchar('\n');
+    }
     if (open || (cli_is_overdue(r) && !cli_is_live(r, cli_now_ms()))) {
         (void)fputs("\nWhen you know how it ended:", stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
     }
-    if (open || has_failed(r)) {
+    if (open || cli_outcome_failed(r)) {
         (void)fputs("\nWhen the cause is mended, to have it run again:",
                     stdout);
         cli_print_reopen(stdout, r, args.store);
         (void)putchar('\n');
+    }
+    if (r->retry) {
+        (void)puts("\nThe next caller with this key runs it again; nothing "
+                   "starts it by itself.");
     }
 }
 
@@ -228,7 +270,7 @@ static int show(struct idem_slice scope, struct idem_slice key)
     if (status != 0) {
         return status;
     }
-    status = cli_get(store, scope, key, &answer);
+    status = cli_get(store, args.store, scope, key, &answer);
     if (status == 0) {
         status = print(idem_answer_record(answer));
         idem_answer_destroy(answer);

@@ -119,7 +119,7 @@ static void tell_record(struct watch *watch, const struct cli_open *open)
         cli_json_count(&line, "http_status", (uint64_t)open->http_status);
     }
     cli_alert_name(&open->record, kind, name);
-    text = cli_alert_text(open, kind, args.store);
+    text = cli_alert_text(open, kind, args.store, args.hook != NULL);
     tell(watch, name, text, &line, !is_in(&watch->last, open));
     free(text);
 }

@@ -6,8 +6,26 @@
 #include "color.h"
 #include "run/frames.h"
 
-int cli_get(struct idem_store *store, struct idem_slice scope,
-            struct idem_slice key, struct idem_answer **ret_answer)
+#include <stdlib.h>
+
+/* Nobody named a store, and the one of a cron job may be another. */
+static void say_usual_store(void)
+{
+    const char *given = secure_getenv("IDEM_STORE");
+    char *url;
+
+    if ((given == NULL || *given == '\0') &&
+        cli_store_url(NULL, /* make= */ false, &url) == 0) {
+        cli_say("this is the store %s; another is named by --store or "
+                "IDEM_STORE",
+                url);
+        free(url);
+    }
+}
+
+int cli_get(struct idem_store *store, const char *store_url,
+            struct idem_slice scope, struct idem_slice key,
+            struct idem_answer **ret_answer)
 {
     struct idem_error error = {0};
     char shown[128];
@@ -17,6 +35,9 @@ int cli_get(struct idem_store *store, struct idem_slice scope,
         cli_say("there is no record for \"%s\"%s; see: idem list",
                 cli_escape(key, shown, sizeof(shown)),
                 scope.len > 0 ? " in this scope" : "");
+        if (store_url == NULL) {
+            say_usual_store();
+        }
         return CLI_NO_RECORD;
     }
     return error.code == 0 ? 0 : cli_fail_with(&error);

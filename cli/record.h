@@ -6,8 +6,9 @@
 #include <stdio.h>
 
 /* Reads one record. 0 or an exit status, after saying why. */
-int cli_get(struct idem_store *store, struct idem_slice scope,
-            struct idem_slice key, struct idem_answer **ret_answer);
+int cli_get(struct idem_store *store, const char *store_url,
+            struct idem_slice scope, struct idem_slice key,
+            struct idem_answer **ret_answer);
 
 /* In progress, and past what was expected or past the end of the lease. */
 bool cli_is_overdue(const struct idem_record *record);

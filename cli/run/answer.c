@@ -1,22 +1,43 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
 #include "crash.h"
+#include "fields.h"
 #include "record.h"
 #include "run/frames.h"
 #include "run/io.h"
 #include "run/run.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+/* Where a failure is replayed its cause may be mended long since. NULL: no memory. */
+static void reopen_text(const struct run *run, char **ret_text)
+{
+    size_t len;
+    FILE *f = open_memstream(ret_text, &len);
+
+    if (f != NULL) {
+        cli_print_reopen(f, run->attempt->record, run->options->store);
+        (void)fclose(f);
+    }
+}
 
 static void remark_replay(const struct run *run)
 {
     const struct idem_record *record = run->attempt->record;
+    char *reopen = NULL;
     char outcome[64];
     char ended[48];
 
     cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
     cli_outcome_text(record, outcome);
-    run_say(run, RUN_REMARK, "replayed; %s at %s", outcome, ended);
+    if (cli_outcome_failed(record)) {
+        reopen_text(run, &reopen);
+    }
+    run_say(run, RUN_REMARK, "replayed; %s at %s%s%s", outcome, ended,
+            reopen != NULL ? "; to have it run again:" : "",
+            reopen != NULL ? reopen : "");
+    free(reopen);
 }
 
 /* Bytes that somebody recorded by hand are one stream. 0 with the errno of the

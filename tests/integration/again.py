@@ -184,8 +184,17 @@ def what_is_over_is_offered(b):
     equal(b("begin", "-k", "k", "--lease", "2s").status, 0)
     until(lambda: b"idem resolve" in b("show", "k").stdout, "it is offered")
     equal(b("resolve", "--release", "k", "--reason", "x").status, 0)
-    equal(b.run("f", "exit 1").status, 1)
-    contains(b("show", "f").stdout, b"idem reopen --fence ")
+    equal(b.run("f", "echo no room; exit 1").status, 1)
+    shown = b("show", "f").stdout
+    contains(shown, b"\nexit status       1\n", b"idem reopen --fence ", b"idem show --output f\n")
+    assert b"runs it again" not in shown, shown
+    got = b("resolve", "--release", "f", "--reason", "x")
+    equal((got.status, got.stdout), (64, b""))
+    contains(got.stderr, b"there is nothing to resolve; to let the work run again: idem reopen")
+    equal(b("reopen", "f", "--reason", "x").status, 0)
+    shown = b("show", "f").stdout
+    contains(shown, b"The next caller with this key runs it again; nothing starts it by itself.\n")
+    assert b"lease ends" not in shown, shown
     equal(b.run("g", "exit 0").status, 0)
     assert b"idem reopen" not in b("show", "g").stdout
 

@@ -161,8 +161,9 @@ def cron_mails_what_failed():
         equal(host.run("sh", "-c", cron_command(job)), (3, b"", b""))
     mail = mailed(host)
     told = sorted(re.sub(r"-20[-\d]+", "", line) for line in mail.decode().splitlines())
-    equal(told, ['"invoices" failed and waits for a person; see: idem show invoices',
-                 '"report" ended with exit status 3; see: idem show report'])
+    show = f"see: idem show --store={host.idem.store}"
+    equal(told, [f'"invoices" failed and waits for a person; {show} invoices',
+                 f'"report" ended with exit status 3; {show} report'])
     equal(mailed(host), b"")
 
     # The backup is tried again, and told of once its half hour is over.
@@ -186,20 +187,28 @@ def cron_mails_what_failed():
 
 @test
 def the_block_of_the_readme_mails_what_failed():
-    """The three lines of the README: the nightly job fails without a word, and one mail
-    says so."""
+    """The lines of the README: a report fails without a word, and one mail says so, with
+    a command that can be typed where IDEM_STORE is not set; the backup is made by the
+    next hour."""
     with open(os.path.join(TOP, "README.md"), encoding="utf-8") as f:
         block = f.read().partition("### cron\n\n")[2].partition("\n\n")[0]
     lines = [line.strip() for line in block.splitlines()]
     assert lines[0].startswith("IDEM_STORE="), lines
     jobs = [re.fullmatch(rf"((?:{FIELD} +){{5}})(.*)", line)[2] for line in lines[1:]]
-    nightly, look, purge = [job.replace(r"\%", "%") for job in jobs]
+    backup, report, look, purge = [job.replace(r"\%", "%") for job in jobs]
     host = Host()
-    host.work("backup", "exit 3")
-    equal(host.run("sh", "-c", nightly), (3, b"", b""))
+    for job, line in (("backup", backup), ("report", report)):
+        host.work(job, "exit 3")
+        equal(host.run("sh", "-c", line), (3, b"", b""))
     mail = host.run("sh", "-c", look).stderr.decode()
-    key = re.search(r"backup-[-\d]+", nightly.replace("$(date +%F)", host.run("date", "+%F").stdout.decode().strip()))[0]
-    equal(mail, f'"{key}" ended with exit status 3; see: idem show {key}\n')
+    key = re.search(r"report-[-\d]+", mail)[0]
+    show = f"idem show --store={host.idem.store} {key}"
+    equal(mail, f'"{key}" ended with exit status 3; see: {show}\n')
+    shown = host.run("sh", "-c", show, IDEM_STORE="").stdout
+    assert f"idem reopen --store={host.idem.store} --fence ".encode() in shown, shown
+    for job, line, status in (("backup", backup, 0), ("report", report, 3)):
+        host.work(job, "exit 0")
+        equal(host.run("sh", "-c", line).status, status)
     equal(host.run("sh", "-c", look).stderr, b"")
     equal(host.run("sh", "-c", purge).status, 0)
 

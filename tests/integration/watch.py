@@ -176,7 +176,8 @@ def a_hook_that_fails_is_run_again():
 
 @test
 def a_hook_has_a_sentence_for_people():
-    """IDEM_ALERT says what is wrong, and its command shows more."""
+    """IDEM_ALERT says what is wrong, and its command shows more: also where it is typed
+    in another shell, in which IDEM_STORE is not set."""
     store = Store()
     hook = 'echo "$IDEM_ALERT" >>said'
     begin(store, "late one", "--scope", "eu", "--expect", "1ms", "--lease", "1h")
@@ -186,12 +187,22 @@ def a_hook_has_a_sentence_for_people():
     equal(watch(store, "--hook", hook, "--warn", "in_progress=0").status, 2)
     with open("said", encoding="utf-8") as f:
         said = sorted(f.read().splitlines())
-    equal(said, ['"bad" may have happened, and nobody knows; see: idem show bad',
-                 '"late one" should have ended by now; see: idem show --scope=eu \'late one\'',
-                 '"worse\\x0aX" ended with exit status 3; see: idem show ' + "'escaped:worse\\x0aX'",
+    show = f"see: idem show --store={store.store}"
+    equal(said, [f'"bad" may have happened, and nobody knows; {show} bad',
+                 f'"late one" should have ended by now; {show} --scope=eu \'late one\'',
+                 f'"worse\\x0aX" ended with exit status 3; {show} ' + "'escaped:worse\\x0aX'",
                  "1 are in progress, more than the limit"])
     for line in said[:3]:
-        equal(store(*shlex.split(line.partition("see: idem ")[2])).status, 0)
+        command = shlex.split(line.partition("see: idem ")[2])
+        equal(store(*command, env={"IDEM_STORE": ""}).status, 0)
+    # Where a person forgets it, the message names the store that was read.
+    elsewhere = {"IDEM_STORE": "", "XDG_STATE_HOME": os.path.abspath("state")}
+    equal(store("run", "-k", "other", "--", "true", env=elsewhere).status, 0)
+    got = store("show", "bad", env=elsewhere)
+    equal(got.status, 1)
+    told = f"idem: this is the store sqlite:{os.getcwd()}/state/idem/idem.db; another is named by"
+    assert told in got.stderr.decode(), got
+    equal(store("show", "none").stderr, b'idem: there is no record for "none"; see: idem list\n')
 
 
 
@@ -307,7 +318,7 @@ def a_file_of_an_older_program_learns():
 def an_http_status_is_told():
     """An answer with an HTTP status of 500 or above is a failure, and is told as one."""
     store = Store()
-    for key, meta in (("a", b"HTTP 200\n"), ("b", b"HTTP 404\n"), ("c", b"HTTP 502\n")):
+    for key, meta in (("a", b"HTTP 200\n"), ("b", b"HTTP 404\n"), ("c", b"HTTP 502\nETag: x\nServer: y\n")):
         r = {"status": 2, "policy": 1, "flags": 0, "fence": 10, "attempts": 1, "lease_end": NOW + 60000,
              "expires": NEVER, "nonce": bytes(16), "owner": b"w", "fingerprint": b"", "content_type": b"",
              "meta": meta, "error": b"", "note": b"", "history": [], "later": b"", "result": b"",
@@ -317,6 +328,11 @@ def an_http_status_is_told():
     equal(store("import", "records.jsonl").status, 0)
     (line,) = lines(store("watch", "--once").stdout)
     equal((line["key"], line["http_status"]), ("c", 502))
+    # What it names shows the same, and what a person can do.
+    shown = store("show", "c").stdout
+    head = b"\nHTTP status       502\nheaders           ETag: x\n                  Server: y\n"
+    assert head in shown and b"\n  idem reopen --fence 10 --reason TEXT c\n" in shown, shown
+    assert b"idem reopen" not in store("show", "b").stdout
 
 
 @test
