@@ -146,6 +146,13 @@ void flight_decide(struct world *w, struct flight *f,
     note(w, EV_NOW, f->client, f->now.store_ms, f->now.store_err_ms);
 }
 
+/* A begin that is BUSY may shorten the lease of another that a fast clock wrote.
+ * It does nothing for its caller, who may have gone. */
+static bool only_bounds_a_lease(const struct flight *f)
+{
+    return f->copy->verb == IDEM_OP_BEGIN && f->copy->verdict == IDEM_BUSY;
+}
+
 void flight_commit(struct world *w, struct flight *f)
 {
     judge(w, f);
@@ -155,7 +162,7 @@ void flight_commit(struct world *w, struct flight *f)
     ledger_write(w, f);
     table_store(w, f->key, &f->next);
     f->origin->wrote = f->next.view;
-    if (f->call != NULL) {
+    if (f->call != NULL && !only_bounds_a_lease(f)) {
         f->call->applied = true;
         if (f->call->nothing_done) {
             violate(w, "I8",
