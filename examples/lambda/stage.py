@@ -6,19 +6,19 @@ promises does not hold.
 A `try` begins with
 
     import stage
-    with stage.play("lambda") as place: ...
+    with stage.play() as place: ...
 """
 
 import contextlib
 import http.server
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zipfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,7 +32,7 @@ from lambda_api import Sandbox  # noqa: E402
 from patience import until  # noqa: E402
 
 # Runs a handler as any runtime does, without idem: for controls.
-WITHOUT = [sys.executable, os.path.join(TOP, "tests", "queues", "bootstrap.py")]
+WITHOUT = [sys.executable, os.path.join(HERE, "without.py")]
 REGION = "eu-west-1"
 began = time.monotonic()
 
@@ -49,12 +49,19 @@ def check(what, got, wanted):
     print(f"    ok: {what}: {got}", flush=True)
 
 
+def run(*command):
+    """Run a command in the source's directory; its output is not the story's."""
+    subprocess.run(command, cwd=TOP, check=True, stdout=sys.stderr)
+
+
 def build():
     """The program and the servers; the tests have both already."""
     if "IDEM_PROGRAM" not in os.environ:
-        for command in (["build"], ["deps", "servers"]):
-            command[0] = os.path.join(TOP, "tools", command[0])
-            subprocess.run(command, check=True, stdout=sys.stderr)
+        run("tools/deps", "build")
+        run("tools/deps", "servers")
+        if not os.path.exists(os.path.join(TOP, "build", "build.ninja")):
+            run("meson", "setup", "build")
+        run("meson", "compile", "-C", "build", "idem:executable")
     for why in (dynamo.missing("local"), sqs.missing()):
         if why is not None:
             sys.exit(f"{sys.argv[0]}: {why}; tools/deps servers installs what is needed")
@@ -108,11 +115,11 @@ class Service:
 
     @staticmethod
     def name_of(body):
-        """The order in @body, which may be the message or the event with it."""
+        """The order or amount in @body, which may be the message or the event with it."""
         told = json.loads(body)
         if "Records" in told:
             told = json.loads(told["Records"][0]["body"])
-        return told["orderId"]
+        return str(told["orderId"] if "orderId" in told else told["amount"])
 
     def bookings(self):
         """Each order that was booked, and how often."""
@@ -124,6 +131,7 @@ class Place:
 
     def __init__(self, stack):
         self.stack = stack
+        self.contents, self.tasks = {}, 0
         self.table_url = stack.enter_context(dynamo.server("local"))
         self.credentials = {
             name: value
@@ -163,18 +171,43 @@ class Place:
         return {record["key"]: record for record in map(json.loads, told)}
 
     def box(self, files, handler, env, program=None):
-        """A function of Lambda whose directory has @files, and may not be written to."""
-        task = os.path.abspath(f"task{len(os.listdir('.'))}")
-        os.mkdir(task)
-        for name in files:
-            shutil.copy(name, task)
-        os.chmod(task, 0o555)
-        if program == WITHOUT:
+        """A function of Lambda, of the package that idem makes of @files; its directory
+        may not be written to."""
+        task = self.unpacked(files)
+        if program is None:
+            program = [os.path.join(task, "bootstrap")]
+        else:
             handler = os.path.join(task, handler)
         settings = {**self.credentials, "LAMBDA_TASK_ROOT": task, **env}
         box = self.stack.enter_context(Sandbox(handler, settings, program))
         box.task = task
         return box
+
+    def unpacked(self, files):
+        """The directory of a function, as Lambda unpacks the package."""
+        package = "-".join(os.path.basename(name) for name in files) + ".zip"
+        if not os.path.exists(package):
+            made = self.idem("memory:", "lambda", "package", "-o", package, *files)
+            if made.returncode != 0:
+                sys.exit(made.stderr)
+        self.tasks += 1
+        task = os.path.abspath(f"task{self.tasks}")
+        with zipfile.ZipFile(package) as z:
+            for info in z.infolist():
+                z.extract(info, task)
+                mode = (info.external_attr >> 16) & 0o777
+                os.chmod(os.path.join(task, info.filename), mode)
+        self.contents[task] = sorted(os.listdir(task))
+        os.chmod(task, 0o555)
+        return task
+
+    def check_untouched(self):
+        """No function has written into its directory, which Lambda would not allow."""
+        say("No function has written into its directory, which Lambda would not allow.")
+        for task, files in self.contents.items():
+            if sorted(os.listdir(task)) != files:
+                check(f"files in {task}", sorted(os.listdir(task)), files)
+        check("directories as they were", len(self.contents), self.tasks)
 
 
 def compiled(source, *libraries):

@@ -1,6 +1,5 @@
 """The examples for Lambda, run as they stand."""
 
-import json
 import os
 import re
 import shutil
@@ -12,15 +11,8 @@ from lambda_api import Sandbox
 from tap import TOP, Idem, equal, main, note, skip, test
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
-CHARGE = os.environ["IDEM_TEST_LAMBDA_CHARGE"] + ":handle"
 LIMIT = os.environ["IDEM_TEST_LAMBDA_LIMIT"]
 LIMIT_SUM = os.environ["IDEM_TEST_LAMBDA_LIMIT_SUM"]
-
-
-def sample(name):
-    path = os.path.join(TOP, "tests", "lambda", "events", name + ".json")
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
 
 
 def lines(name):
@@ -36,26 +28,6 @@ def settings(name):
         found = re.findall(r"^#  *(IDEM_\w+)=('[^']*'|\S+)", f.read(), re.M)
     assert found, name
     return {key: value.strip("'") for key, value in found}
-
-
-@test
-def charge_charges_once():
-    """charge.c: a retry gets the first response, and one charge is made for each key."""
-    event = sample("api-gateway-rest")
-    with Sandbox(CHARGE) as box:
-        first = box.invoke(event).json()
-        equal((first["statusCode"], len(lines("charges"))), (201, 1))
-        again = box.invoke(event).json()
-        equal((again["statusCode"], again["body"]), (201, first["body"]))
-        equal(again["headers"], {"Idempotent-Replayed": "true", "Cache-Control": "no-store"})
-        equal(lines("charges"), ["42 order-42"])
-        event["body"] = '{"amount": 43}'
-        equal(box.invoke(event).json()["statusCode"], 422)
-        event["headers"] = event["multiValueHeaders"] = {}
-        equal(box.invoke(event).json()["statusCode"], 400)
-        event["httpMethod"] = "GET"
-        equal(box.invoke(event).json()["statusCode"], 405)
-        equal(len(lines("charges")), 1)
 
 
 @test

@@ -157,7 +157,8 @@ def somebody_is_told():
             if alarm["Namespace"] == "idem":
                 equal(alarm["Dimensions"], [{"Name": "store", "Value": looked}])
         metrics = {alarm["MetricName"] for alarm in alarms.values()}
-        assert {"missingTasks", "up", "Errors", "NotRecorded"} <= metrics, metrics
+        wanted = {"missingTasks", "unknownRecords", "up", "Errors", "NotRecorded"}
+        assert wanted <= metrics, metrics
 
 
 @test
@@ -177,6 +178,17 @@ def packages_have_their_handlers():
             assert handler in [os.path.basename(file) for file in files], (folder, name)
             source = os.path.join(folder, files[0])
             check_settings(source, variables(function))
+
+
+@test
+def sources_are_known():
+    """IDEM_LAMBDA_SOURCE names a source that idem knows."""
+    done = run([PROGRAM, "lambda", "sources"])
+    known = {line.split()[0] for line in done.stdout.decode().splitlines()}
+    for folder, template in templates():
+        for name, function in functions(template).items():
+            source = variables(function)["IDEM_LAMBDA_SOURCE"]
+            assert source in known, (folder, name, source)
 
 
 def check_settings(source, given):

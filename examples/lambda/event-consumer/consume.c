@@ -52,19 +52,23 @@ static const char *body_of(struct json_object *event)
     return json_object_get_string(body);
 }
 
-/* Send @body with @key, and keep the answer. The service books a key once. */
-static CURLcode book(CURL *curl, const char *body, struct idem_slice key,
-                     struct receipt *receipt, long *ret_status)
+/* Send @body with @id, which no key can break, and keep the answer. The service books
+ * an id once. */
+static CURLcode book(CURL *curl, const char *body,
+                     const uint8_t id[IDEM_ID_LEN], struct receipt *receipt,
+                     long *ret_status)
 {
-    char header[320]; /* A key has at most 255 bytes. */
-    struct curl_slist *headers = NULL;
+    char header[32 + 2 * IDEM_ID_LEN] = "Idempotency-Key: ";
+    struct curl_slist *headers;
     CURLcode rc;
+    int i;
 
-    snprintf(header, sizeof(header), "Idempotency-Key: %.*s", (int)key.len,
-             (const char *)key.base);
-    headers = curl_slist_append(headers, header);
+    for (i = 0; i < IDEM_ID_LEN; i++) {
+        snprintf(header + strlen(header), 3, "%02x", id[i]);
+    }
+    headers = curl_slist_append(NULL, header);
     if (headers == NULL) {
-        return CURLE_OUT_OF_MEMORY;
+        return CURLE_COULDNT_CONNECT; /* As if it had not been reached. */
     }
     curl_easy_setopt(curl, CURLOPT_URL, getenv("ORDERS_URL"));
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -115,7 +119,7 @@ int handle(struct idem_lambda_call *call)
         rc = idem_lambda_error(call, "NotReached", "no memory for a request");
     } else {
         CURLcode sent =
-            book(curl, body, call->attempt->record->key, &receipt, &status);
+            book(curl, body, call->attempt->record->id, &receipt, &status);
 
         rc = end(call, sent, status, &receipt);
     }

@@ -19,6 +19,11 @@
 # provided.al2023 has; jq it has not.
 set -eu
 
+idem() {
+    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
+        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
+}
+
 fail() {
     printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"
     exit 1
@@ -28,9 +33,16 @@ if [ "${IDEM_TAKEOVER:-0}" = 1 ]; then
     echo "order $IDEM_KEY: attempt $IDEM_ATTEMPTS, an earlier one may have booked it" >&2
 fi
 
+# 64 hex digits, so that no key can break a header; `idem show` tells the same id.
+id=
+if [ -n "${IDEM_KEY:-}" ]; then
+    id=$(idem key --key "$IDEM_KEY")
+    id=${id##* }
+fi
+
 code=0
 answer=$(curl --silent --max-time 20 --write-out '\n%{http_code}' \
-    --header "Idempotency-Key: ${IDEM_KEY:-}" --header 'Content-Type: application/json' \
+    --header "Idempotency-Key: $id" --header 'Content-Type: application/json' \
     --data-binary @- "$ORDERS_URL") || code=$?
 
 case $code in

@@ -1,0 +1,74 @@
+#!/bin/sh
+# An API behind API Gateway that charges a card once for each Idempotency-Key.
+#
+#     idem lambda package -o charge.zip charge.sh
+#
+# Handler: charge.sh, with
+#
+#     IDEM_LAMBDA_SCOPE=.requestContext.authorizer.jwt.claims.sub
+#     IDEM_LAMBDA_RELEASE=NotReached  nothing happened: a retry starts anew
+#     PAYMENT_URL=...                 the service that charges
+#
+# The scope is the caller, as API Gateway has authenticated him: another caller with
+# the same key never gets his response. A request without a key is answered 400, one
+# that comes while the first is at work 409, another one under the same key 422, and a
+# retry gets the first response.
+#
+# It writes no file (a function may write to /tmp alone). provided.al2023 has curl and
+# base64; jq it has not, so idem, which the package has in it, reads the request.
+set -eu
+
+idem() {
+    "$LAMBDA_TASK_ROOT/lib/ld.so" --inhibit-cache \
+        --library-path "$LAMBDA_TASK_ROOT/lib" --argv0 idem "$LAMBDA_TASK_ROOT/lib/main" "$@"
+}
+
+fail() {
+    printf '{"errorType": "%s", "errorMessage": "%s"}\n' "$1" "$2"
+    exit 1
+}
+
+# Respond with a status and a body of JSON, which base64 makes safe in a string.
+respond() {
+    printf '{"statusCode": %d, "headers": {"Content-Type": "application/json"}, ' "$1"
+    printf '"isBase64Encoded": true, "body": "%s"}\n' "$(printf '%s' "$2" | base64 -w 0)"
+    exit 0
+}
+
+# "scope - key AMOUNT id ...": only a positive whole number comes through.
+amount='select(.isBase64Encoded != true) | .body | fromjson | .amount
+    | select(type == "number" and . > 0 and . == floor and . < 1e9)'
+told=$(idem key --scope - --input - --key-from "$amount" 2>/dev/null) ||
+    respond 400 '{"error": "the body needs an amount, a whole number above 0"}'
+# shellcheck disable=SC2086 # Its words.
+set -- $told
+amount=$4
+
+# 64 hex digits for caller and key, so that neither can break a header, and the
+# service keeps callers apart; `idem show` tells the same id.
+id=
+if [ -n "${IDEM_KEY:-}" ]; then
+    id=$(idem key --key "$IDEM_KEY")
+    id=${id##* }
+fi
+
+code=0
+answer=$(curl --silent --max-time 10 --write-out '\n%{http_code}' \
+    --header "Idempotency-Key: $id" --header 'Content-Type: application/json' \
+    --data "{\"amount\": $amount}" "$PAYMENT_URL") || code=$?
+status=${answer##*
+}
+body=${answer%
+*}
+
+case $code in
+0) ;;
+6 | 7) fail NotReached "the payment service was not reached" ;;
+*) fail Unclear "the payment service gave no answer: curl ended with $code" ;;
+esac
+case $status in
+2??) respond 201 "$body" ;;
+402) respond 402 "$body" ;;
+429 | 503) fail NotReached "the payment service is busy: $status" ;;
+*) fail Unclear "the payment service answered $status" ;;
+esac
