@@ -120,6 +120,10 @@ int cli_exit_of(int code);
 /* Says the sentence of @error and returns its exit status. */
 int cli_fail_with(const struct idem_error *error);
 
+/* The same; of a store that is away it adds @undone, for example "nothing was
+ * run". */
+int cli_fail_before(const char *undone, const struct idem_error *error);
+
 /* --no-create was given. */
 extern bool cli_no_create;
 

@@ -221,15 +221,21 @@ static void judge_entries(struct cli_check *check, const struct entries *n)
               "%lu outcome%s wait%s to be recorded", n->waiting,
               n->waiting == 1 ? "" : "s", n->waiting == 1 ? "s" : "");
     }
-    if (n->lost + n->damaged > 0) {
+    if (n->lost > 0) {
         found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
-              "%lu outcomes were lost to another, and %lu cannot be trusted: "
-              "a person must look",
-              n->lost, n->damaged);
+              "%lu outcome%s came too late: the record has another; a person "
+              "must look",
+              n->lost, n->lost == 1 ? "" : "s");
+    }
+    if (n->damaged > 0) {
+        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
+              "%lu entr%s damaged and set aside: a person must look",
+              n->damaged, n->damaged == 1 ? "y is" : "ies are");
     }
     if (n->newer > 0) {
         found(check, IDEM_GRADE_WARN, "journal", "Use the newer idem.",
-              "%lu outcomes were written by a newer idem", n->newer);
+              "%lu outcome%s written by a newer idem", n->newer,
+              n->newer == 1 ? " was" : "s were");
     }
     if (n->waiting + n->lost + n->damaged + n->newer == 0) {
         found(check, IDEM_GRADE_OK, "journal", NULL, "nothing waits in it");

@@ -107,15 +107,32 @@ int cli_exit_of(int code)
 /* What helps wherever it comes from, unless the error says so itself. */
 static const char *help_for(const struct idem_error *error)
 {
-    return error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL
-               ? "; see what is left: idem store check, and put a copy back"
-               : "";
+    if (error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL) {
+        return "; see what is left: idem store check, and put a copy back";
+    }
+    if (error->code == IDEM_EUNAVAILABLE && strstr(error->text, "; ") == NULL &&
+        strstr(error->text, ": check ") == NULL) {
+        return "; see: idem doctor";
+    }
+    return "";
+}
+
+static bool is_away(const struct idem_error *error)
+{
+    return error->code == IDEM_EUNAVAILABLE || error->code == IDEM_EUNKNOWN;
+}
+
+int cli_fail_before(const char *undone, const struct idem_error *error)
+{
+    bool tells = is_away(error) && undone[0] != '\0';
+
+    cli_say("%s%s%s%s",
+            error->text[0] != '\0' ? error->text : idem_error_text(error->code),
+            tells ? "; " : "", tells ? undone : "", help_for(error));
+    return cli_exit_of(error->code);
 }
 
 int cli_fail_with(const struct idem_error *error)
 {
-    cli_say("%s%s",
-            error->text[0] != '\0' ? error->text : idem_error_text(error->code),
-            help_for(error));
-    return cli_exit_of(error->code);
+    return cli_fail_before("", error);
 }

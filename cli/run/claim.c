@@ -42,7 +42,7 @@ static int ask(struct run *run)
     error.code = idem_begin(run->store, &run->asked.request, &attempt, &error);
     if (error.code != 0) {
         story_set_error(&run->story, error.text);
-        return cli_fail_with(&error);
+        return cli_fail_before("nothing was run", &error);
     }
     CLI_CRASH_POINT("run/claim/answered");
     idem_attempt_destroy(run->attempt);
