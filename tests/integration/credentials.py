@@ -386,8 +386,8 @@ def not_everybody_is_a_container():
         ("http://example.com/x", "names example.com, which may not be asked over plain"),
         ("http://169.254.170.22/", "may not be asked"),
         ("http://[fd00:ec2::254]/", "may not be asked"),
-        ("http://user@127.0.0.1/", "is no URL"),
-        ("ftp://127.0.0.1/", "is no URL"),
+        ("http://user@127.0.0.1/", "is not a URL"),
+        ("ftp://127.0.0.1/", "is not a URL"),
     ):
         text = refused({FULL: url})
         assert says in text, text
