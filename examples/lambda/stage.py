@@ -61,7 +61,7 @@ def build():
         run("tools/deps", "servers")
         if not os.path.exists(os.path.join(TOP, "build", "build.ninja")):
             run("meson", "setup", "build")
-        run("meson", "compile", "-C", "build", "idem:executable")
+        run("meson", "compile", "-C", "build", "idem:executable", "idem:shared_library")
     for why in (dynamo.missing("local"), sqs.missing()):
         if why is not None:
             sys.exit(f"{sys.argv[0]}: {why}; tools/deps servers installs what is needed")
@@ -170,10 +170,10 @@ class Place:
         told = self.idem(store, "list", "--json").stdout.splitlines()
         return {record["key"]: record for record in map(json.loads, told)}
 
-    def box(self, files, handler, env, program=None):
-        """A function of Lambda, of the package that idem makes of @files; its directory
-        may not be written to."""
-        task = self.unpacked(files)
+    def box(self, files, handler, env, program=None, linked=None):
+        """A function of Lambda, of the package that idem makes of @files, or of the
+        program @linked; its directory may not be written to."""
+        task = self.unpacked(["--program", linked] if linked else files)
         if program is None:
             program = [os.path.join(task, "bootstrap")]
         else:
@@ -216,6 +216,16 @@ def compiled(source, *libraries):
     command = ["cc", "-shared", "-fPIC", "-I", os.path.join(TOP, "include"), "-o", made]
     command += [source, *(f"-l{name}" for name in libraries)]
     subprocess.run(command, check=True)
+    return made
+
+
+def linked(source, *libraries):
+    """The program of an example in C that is linked with libidem; likewise."""
+    built = os.path.dirname(tap.PROGRAM)
+    made = os.path.abspath(os.path.basename(source)[:-2])
+    command = ["cc", "-I", os.path.join(TOP, "include"), "-o", made, source]
+    command += ["-L", built, f"-Wl,-rpath,{built}", "-lidem"]
+    subprocess.run([*command, *(f"-l{name}" for name in libraries)], check=True)
     return made
 
 

@@ -9,7 +9,7 @@ import sys
 import dynamo
 import sqs
 from patience import again_if_stalled
-from tap import PROGRAM, TOP, add, environment, main, note, skip
+from tap import PROGRAM, SANITIZED, TOP, add, environment, main, note, skip
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
 
@@ -28,6 +28,8 @@ def play(path):
 
 def story(path):
     def run():
+        if SANITIZED:
+            skip("the stories compile their functions without a sanitizer")
         for why in (dynamo.missing("local"), sqs.missing()):
             if why is not None:
                 skip(why)

@@ -144,6 +144,24 @@ def queues_fit_leases():
 
 
 @test
+def streams_are_read_whole():
+    """A stream has the new image of its items, and no batch of it is cut."""
+    seen = 0
+    for folder, template in templates():
+        tables = of_type(template, "AWS::DynamoDB::Table")
+        for function in functions(template).values():
+            for event in function.get("Events", {}).values():
+                if event["Type"] == "DynamoDB":
+                    seen += 1
+                    mapping = event["Properties"]
+                    equal((folder, mapping["BisectBatchOnFunctionError"]), (folder, False))
+                    name, attribute = mapping["Stream"]["Fn::GetAtt"]
+                    stream = tables[name]["StreamSpecification"]
+                    equal((attribute, stream), ("StreamArn", {"StreamViewType": "NEW_IMAGE"}))
+    assert seen
+
+
+@test
 def somebody_is_told():
     """Each template has the poller of missing tasks, alarms on what it finds, and an
     address that every alarm goes to."""
@@ -193,7 +211,7 @@ def sources_are_known():
 
 def check_settings(source, given):
     with open(source, encoding="utf-8") as f:
-        wanted = re.findall(r"^#     (\w+)=('[^']*'|\S+)", f.read(), re.M)
+        wanted = re.findall(r"^#     (\w+)=('[^']*'|\S*)", f.read(), re.M)
     assert wanted, source
     for name, value in wanted:
         assert name in given, (source, name)
