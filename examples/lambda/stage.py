@@ -13,6 +13,7 @@ import contextlib
 import http.server
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -70,7 +71,8 @@ def build():
 class Service:
     """Somebody else's API. Each call books something, unless it has the key of a call
     before it: then it is answered as that one was. @hooks[word] is called, after the
-    booking and before the answer, for a call whose body has @word in it."""
+    booking and before the answer, for a call about @word. @status[word] is what it is answered with instead of 201; 0:
+    the connection is closed."""
 
     def __init__(self):
         self.calls, self.booked, self.receipts = [], [], {}
@@ -106,6 +108,9 @@ class Service:
                 if key is not None:
                     self.receipts[key] = receipt
         self.hooks.get(name, lambda: None)()
+        if status == 0:
+            request.close_connection = True
+            return
         answer = json.dumps({"receipt": receipt}).encode()
         with contextlib.suppress(OSError):
             request.send_response(status)
@@ -160,7 +165,7 @@ class Place:
 
     def show(self, store, *arguments):
         """The same as at a prompt."""
-        print("$ idem " + " ".join(f'"{a}"' if " " in a else a for a in arguments))
+        print("$ idem " + shlex.join(arguments))
         done = self.idem(store, *arguments)
         print(done.stdout + done.stderr, end="", flush=True)
         return done

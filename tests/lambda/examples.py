@@ -1,33 +1,14 @@
 """The examples for Lambda, run as they stand."""
 
 import os
-import re
-import shutil
-import subprocess
 import time
 
 import dynamo
 from lambda_api import Sandbox
-from tap import TOP, Idem, equal, main, note, skip, test
+from tap import Idem, equal, main, note, skip, test
 
-EXAMPLES = os.path.join(TOP, "examples", "lambda")
 LIMIT = os.environ["IDEM_TEST_LAMBDA_LIMIT"]
 LIMIT_SUM = os.environ["IDEM_TEST_LAMBDA_LIMIT_SUM"]
-
-
-def lines(name):
-    if not os.path.exists(name):
-        return []
-    with open(name, encoding="utf-8") as f:
-        return f.read().splitlines()
-
-
-def settings(name):
-    """The settings in the comment of an example."""
-    with open(os.path.join(EXAMPLES, name), encoding="utf-8") as f:
-        found = re.findall(r"^#  *(IDEM_\w+)=('[^']*'|\S+)", f.read(), re.M)
-    assert found, name
-    return {key: value.strip("'") for key, value in found}
 
 
 @test
@@ -97,52 +78,6 @@ def limit_sum_adds_up_a_stream():
         after = dynamo.call(url, "Scan", {"TableName": "great"})["Items"]
         sums = [item["lim"]["N"] for item in after if item["id"]["S"].endswith("#0")]
         equal(sums, ["400"])
-
-
-@test
-def order_tells_three_failures_apart():
-    """order.sh: not reached is tried again, rejected is the outcome, unclear waits for a person."""
-    shutil.copy(os.path.join(EXAMPLES, "order.sh"), ".")
-    os.mkdir("bin")
-    with open("bin/curl", "w", encoding="utf-8") as f:
-        f.write(
-            "#!/bin/sh\necho call >>calls\n"
-            'while [ "$1" != --output ]; do shift; done\n'
-            'echo \'{"id": 1}\' >"$2"\n. ./behave\n'
-        )
-    os.chmod("bin/curl", 0o755)
-    env = {
-        **settings("order.sh"),
-        "API_URL": "http://api.example",
-        "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"],
-    }
-    rows = [
-        ("exit 7", "NotReached", "NotReached", 2),
-        ("printf 503", "NotReached", "NotReached", 2),
-        ("printf 402", "Rejected", "Rejected", 1),
-        ("exit 28", "Unclear", "Idem.Failed", 1),
-        ("printf 500", "Unclear", "Idem.Failed", 1),
-        ("printf 201", None, None, 1),
-    ]
-    with Sandbox("order.sh", env) as box:
-        for number, (behave, first, second, calls) in enumerate(rows):
-            with open("behave", "w", encoding="utf-8") as f:
-                f.write(behave + "\n")
-            before = len(lines("calls"))
-            event = {"orderId": str(number)}
-            equal((behave, box.invoke(event).type), (behave, first))
-            equal((behave, box.invoke(event).type), (behave, second))
-            equal((behave, len(lines("calls")) - before), (behave, calls))
-
-
-@test
-def the_commands_in_the_examples_work():
-    """What the comment of order.sh says packs it, and it is a script."""
-    path = os.path.join(EXAMPLES, "order.sh")
-    with open(path, encoding="utf-8") as f:
-        command = re.search(r"^#  *(idem lambda package .*)$", f.read(), re.M)[1]
-    equal(command.split(), ["idem", "lambda", "package", "-o", "order.zip", "order.sh"])
-    equal(subprocess.run(["sh", "-n", path]).returncode, 0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ import sam
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
+# What follows a table's name in the label of its metrics; lock-token/try compares.
+WHERE = (
+    "?region=${AWS::Region}&endpoint=https://dynamodb.${AWS::Region}.${AWS::URLSuffix}/"
+)
 LEASE_MARGIN = 2  # Seconds; IDEM_LAMBDA_LEASE_MARGIN.
 
 
@@ -167,13 +171,14 @@ def somebody_is_told():
     address that every alarm goes to."""
     for folder, template in templates():
         watch = functions(template)["Watch"]
-        looked = variables(watch)["WATCH_STORE"]
+        store = variables(watch)["WATCH_STORE"]["Fn::Sub"]
         equal([e["Type"] for e in watch["Events"].values()], ["Schedule"])
         alarms = of_type(template, "AWS::CloudWatch::Alarm")
         for name, alarm in alarms.items():
             equal((folder, name, alarm["AlarmActions"]), (folder, name, [{"Ref": "Alarms"}]))
             if alarm["Namespace"] == "idem":
-                equal(alarm["Dimensions"], [{"Name": "store", "Value": looked}])
+                label = {"Fn::Sub": store + WHERE}
+                equal((name, alarm["Dimensions"]), (name, [{"Name": "store", "Value": label}]))
         metrics = {alarm["MetricName"] for alarm in alarms.values()}
         wanted = {"missingTasks", "unknownRecords", "up", "Errors", "NotRecorded"}
         assert wanted <= metrics, metrics
