@@ -104,7 +104,7 @@ static int check_record(const struct idem_record *r, uint64_t fence)
         say_live(r);
     } else {
         cli_say("it is %s: there is nothing to resolve; %s",
-                idem_status_name(r->status),
+                idem_status_name(idem_record_status(r)),
                 r->status == IDEM_STATUS_COMPLETED
                     ? "to let the work run again: idem reopen"
                     : "the next caller runs the work");
@@ -170,7 +170,8 @@ static int print_change(const struct idem_record *r)
         return cli_print_decided(r, decision(), !args.dry_run);
     }
     cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n", idem_status_name(r->status),
+    (void)printf(": %s -> %s (fence %llu)%s\n",
+                 idem_status_name(idem_record_status(r)),
                  idem_status_name(decision()), (unsigned long long)r->fence,
                  args.dry_run ? "; nothing was changed" : "");
     return 0;

@@ -240,7 +240,7 @@ static int print_output(const struct idem_record *r)
 {
     if (r->status != IDEM_STATUS_COMPLETED && r->result.bytes.len == 0) {
         cli_say("there is no result: the status is %s",
-                idem_status_name(r->status));
+                idem_status_name(idem_record_status(r)));
         return CLI_NO_RECORD;
     }
     return cli_write_result(r);

@@ -64,7 +64,7 @@ int cli_print_decided(const struct idem_record *r, enum idem_status status,
     cli_json_init(&json);
     cli_json_bytes(&json, "scope", r->scope);
     cli_json_bytes(&json, "key", r->key);
-    cli_json_text(&json, "before", idem_status_name(r->status));
+    cli_json_text(&json, "before", idem_status_name(idem_record_status(r)));
     cli_json_text(&json, "after", idem_status_name(status));
     cli_json_count(&json, "fence", r->fence);
     cli_json_bool(&json, "changed", changed);
