@@ -218,7 +218,7 @@ def without_idem_effects_come_twice():
     """The control: the same handler and kills under a runtime without idem."""
     _, found = storm("control", idem=False)
     note(f"{effects.again(found)} of {len(found)} keys had their effect more than once")
-    assert effects.again(found) > KILLS // 4, found
+    assert effects.again(found) > 0, "the control doubled nothing: the storm was too weak"
 
 
 if __name__ == "__main__":

@@ -287,7 +287,7 @@ def without_the_module_effects_come_twice():
     """The control: the same clients and kills on plain nginx."""
     _, found, clients = storm("control", module=False)
     note(f"{effects.again(found)} of {len(found)} keys had their effect more than once")
-    assert effects.again(found) > KILLS // 2, found
+    assert effects.again(found) > 0, "the control doubled nothing: the storm was too weak"
 
 
 @test
