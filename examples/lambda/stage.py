@@ -183,6 +183,8 @@ class Place:
             program = [os.path.join(task, "bootstrap")]
         else:
             handler = os.path.join(task, handler)
+        # Lambda starts a function in its directory.
+        program = ["env", "-C", task, *program]
         settings = {**self.credentials, "LAMBDA_TASK_ROOT": task, **env}
         box = self.stack.enter_context(Sandbox(handler, settings, program))
         box.task = task
