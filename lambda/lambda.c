@@ -8,6 +8,7 @@
 #include "lambda/handler.h"
 #include "lambda/log.h"
 #include "lambda/metrics.h"
+#include "lambda/route.h"
 #include "lambda/select.h"
 #include "lambda/work.h"
 
@@ -68,7 +69,10 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
         o->retention_ms < 1) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }
-    return check_headers(o->replay_headers, error);
+    if (check_headers(o->replay_headers, error) != 0) {
+        return IDEM_EINVALID;
+    }
+    return idem__lambda_routes_check(o, error);
 }
 
 static int open_store(struct idem_lambda *lambda, struct idem_error *error)

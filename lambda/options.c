@@ -141,6 +141,8 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_RELEASE", &options->release},
         {"IDEM_LAMBDA_METHODS", &options->methods},
         {"IDEM_LAMBDA_REPLAY_HEADERS", &options->replay_headers},
+        {"IDEM_LAMBDA_REQUIRED", &options->required},
+        {"IDEM_LAMBDA_ROUTES", &options->routes},
     };
     size_t i;
 

@@ -25,6 +25,7 @@ static int compile(struct idem__lambda_selects *selects,
         return 0;
     }
     options.several = what == IDEM__LAMBDA_FINGERPRINT;
+    options.allow_null = what == IDEM__LAMBDA_KEY; /* select() looks itself. */
     rc = idem_select_create(program, &options, &selects->programs[what], &why);
     return rc == 0 ? 0
                    : idem__error(error, rc, "%s: %s", names[what], why.text);
@@ -72,6 +73,23 @@ bool idem__lambda_selects_has(const struct idem_lambda *lambda,
     return lambda->selects->programs[what] != NULL;
 }
 
+/* Null, and what has nothing but nulls in it: one key for all that lack theirs. */
+static bool says_nothing(struct idem_slice output)
+{
+    struct idem__tree tree = {.halves = false};
+    bool nothing = idem__tree_read(&tree, output, NULL) == 0;
+    uint32_t i;
+
+    for (i = 0; nothing && i < idem__tree_len(&tree); i++) {
+        enum idem__tree_kind kind = idem__tree_at(&tree, i)->kind;
+
+        nothing = kind == IDEM__TREE_NULL || kind == IDEM__TREE_ARRAY ||
+                  kind == IDEM__TREE_OBJECT;
+    }
+    idem__tree_free(&tree);
+    return nothing;
+}
+
 int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
                         struct idem_slice json, struct idem__buffer *to,
                         struct idem_error *ret_error)
@@ -80,6 +98,12 @@ int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
     struct idem_slice output;
     int rc = idem_select_run(program, json, &output, ret_error);
 
+    if (rc == 0 && what == IDEM__LAMBDA_KEY && says_nothing(output)) {
+        return idem__error(ret_error, IDEM_ENOTFOUND,
+                           "IDEM_LAMBDA_KEY selects %.*s: the key is not there",
+                           output.len > 60 ? 60 : (int)output.len,
+                           (const char *)output.base);
+    }
     if (rc == 0) {
         output = idem_select_text(program, output);
         idem__buffer_add(to, output.base, output.len);

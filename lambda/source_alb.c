@@ -21,4 +21,5 @@ const struct idem__lambda_rule idem__lambda_alb = {
     .key = idem__lambda_header_key,
     .parts = idem__lambda_parts_1,
     .method = idem__lambda_method_1,
+    .path = idem__lambda_path_1,
 };

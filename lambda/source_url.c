@@ -23,4 +23,5 @@ const struct idem__lambda_rule idem__lambda_url = {
     .key = idem__lambda_header_key,
     .parts = idem__lambda_parts_2,
     .method = idem__lambda_method_2,
+    .path = idem__lambda_path_2,
 };

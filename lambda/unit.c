@@ -5,20 +5,28 @@
 #include "core/error.h"
 #include "lambda/answer.h"
 #include "lambda/http.h"
-#include "lambda/list.h"
 #include "lambda/log.h"
+#include "lambda/route.h"
 #include "lambda/select.h"
 
 #include <stdio.h>
 
-static bool needs_no_key(const struct idem_lambda *lambda,
-                         const struct idem__lambda_unit *unit)
+static bool has_no_key(const struct idem_lambda *lambda,
+                       const struct idem__lambda_unit *unit)
 {
-    const char *methods = lambda->options->methods;
-
     return unit->rule->shape == IDEM__LAMBDA_HTTP &&
-           !idem__lambda_is_in_list(methods == NULL ? "POST,PATCH" : methods,
-                                    unit->rule->method(unit->json));
+           !idem__lambda_route_has_key(lambda->options,
+                                       unit->rule->method(unit->json),
+                                       unit->rule->path(unit->json));
+}
+
+static bool needs_key(const struct idem_lambda *lambda,
+                      const struct idem__lambda_unit *unit)
+{
+    return unit->rule->shape != IDEM__LAMBDA_HTTP ||
+           idem__lambda_route_needs_key(lambda->options,
+                                        unit->rule->method(unit->json),
+                                        unit->rule->path(unit->json));
 }
 
 /* ---- The key ----------------------------------------------------------- */
@@ -64,6 +72,7 @@ static void warn_of_weakness(struct idem_lambda *lambda,
     }
 }
 
+/* unit->is_open: there is no key, and none is needed. */
 static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                     struct idem_error *error)
 {
@@ -73,6 +82,10 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
     if (idem__lambda_selects_has(lambda, IDEM__LAMBDA_KEY)) {
         rc = idem__lambda_select(lambda, IDEM__LAMBDA_KEY, unit->text,
                                  &unit->key, error);
+        if (rc == IDEM_ENOTFOUND) {
+            unit->is_open = !needs_key(lambda, unit);
+            return unit->is_open ? 0 : IDEM_EINVALID;
+        }
         if (rc != 0) {
             return rc;
         }
@@ -85,7 +98,11 @@ static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
         }
     }
     if (why == idem__lambda_no_header) {
+        unit->is_open = !needs_key(lambda, unit);
         unit->refusal = &idem__lambda_keyless;
+    }
+    if (unit->is_open) {
+        return 0;
     }
     if (why != NULL) {
         return idem__error(error, IDEM_EINVALID, "%s", why);
@@ -192,14 +209,15 @@ int idem__lambda_unit_init(struct idem_lambda *lambda,
 {
     int rc;
 
-    unit->is_open = needs_no_key(lambda, unit);
+    unit->is_open = has_no_key(lambda, unit);
     if (unit->is_open) {
         return 0;
     }
     rc = find_key(lambda, unit, ret_error);
-    if (rc == 0) {
-        rc = find_scope(lambda, unit, ret_error);
+    if (rc != 0 || unit->is_open) {
+        return rc;
     }
+    rc = find_scope(lambda, unit, ret_error);
     return rc == 0 ? find_fingerprint(lambda, unit, ret_error) : rc;
 }
 

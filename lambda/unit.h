@@ -11,7 +11,8 @@ struct idem__lambda_unit {
     const struct idem__lambda_rule *rule;
     struct json_object *json; /* These two are the event's. */
     struct idem_slice text;
-    bool is_open; /* Not protected: a method that changes nothing. */
+    bool
+        is_open; /* Not protected: a request that has no key, and needs none. */
     bool has_fingerprint;
     struct idem__buffer scope;
     struct idem__buffer key;

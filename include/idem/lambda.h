@@ -116,8 +116,9 @@ struct idem_lambda_options {
     const char *fail;    /* IDEM_LAMBDA_FAIL: ... that a person must look at.
                                 After all others the work is run again, as a
                                 takeover (rerun), or is unknown (hold). */
-    const char *methods; /* IDEM_LAMBDA_METHODS: HTTP methods that are
-                                protected and need a key; "POST,PATCH". */
+    const char *methods; /* IDEM_LAMBDA_METHODS: HTTP methods whose requests
+                                have keys, some of "POST,PATCH,PUT,DELETE";
+                                "POST,PATCH". Others are passed on. */
     enum idem_on_expired_lease
         on_expired_lease;    /* IDEM_LAMBDA_ON_EXPIRED_LEASE:
                                 rerun, hold. */
@@ -148,13 +149,21 @@ struct idem_lambda_options {
     bool fail_unrecorded; /* IDEM_LAMBDA_UNRECORDED=fail: a record of a batch
                              whose outcome is in the log alone is an item
                              failure; else ("ack") it is done. */
+    const char *routes;   /* IDEM_LAMBDA_ROUTES: only HTTP requests whose paths
+                             begin with one of these have keys, "/pay,/orders";
+                             NULL: all. */
+    const char *required; /* IDEM_LAMBDA_REQUIRED: which of them are refused
+                             without a key: "yes", all; "no": none, they are
+                             passed on; or methods and routes, "POST
+                             /pay,/orders". NULL: "yes". */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
-            86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false    \
+            86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
+            NULL, NULL                                                         \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

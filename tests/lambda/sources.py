@@ -406,15 +406,121 @@ def another_request_under_the_key():
 
 @test
 def methods_that_change_nothing():
-    """GET runs each time and needs no key; POST without one is refused; the list can be chosen."""
+    """GET runs each time and needs no key; POST without one is refused; the list can be chosen, but GET has never keys."""
     with Sandbox(OBJECT) as box:
         for _ in range(2):
             equal(box.invoke(http({}, httpMethod="GET")).json()["fence"], 0)
         equal(effects(), 2)
         equal(box.invoke(http({}, httpMethod="POST")).json()["statusCode"], 400)
-    with Sandbox(OBJECT, {"IDEM_LAMBDA_METHODS": "GET,PUT"}) as box:
-        equal(box.invoke(http({}, httpMethod="GET")).json()["statusCode"], 400)
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_METHODS": "PUT,DELETE"}) as box:
+        equal(box.invoke(http({}, httpMethod="PUT")).json()["statusCode"], 400)
         equal(box.invoke(http({}, httpMethod="POST")).json()["fence"], 0)
+    key = {"Idempotency-Key": "k"}
+    with Sandbox(OBJECT) as box:
+        for method in ("GET", "HEAD", "OPTIONS"):
+            equal(box.invoke(http(key, httpMethod=method)).json()["fence"], 0)
+
+
+def moved(name, method, path, key=None):
+    """A request of a source with this method and path."""
+    event = sample(name)
+    event["headers"] = {"Host": "a", **({"Idempotency-Key": key} if key else {})}
+    event.pop("multiValueHeaders", None)
+    if event.get("version") == "2.0":
+        event["requestContext"]["http"]["method"] = method
+        event["rawPath"] = path
+    else:
+        event.update(httpMethod=method, path=path)
+    return event
+
+
+def status_of(told):
+    """That of a response; 0: the handler ran unprotected."""
+    return 0 if told.get("fence") == 0 else told["statusCode"]
+
+
+def add_required(name):
+    def key_by_method_and_route():
+        settings = {
+            "IDEM_LAMBDA_METHODS": "POST,PUT",
+            "IDEM_LAMBDA_ROUTES": "/pay,/orders",
+            "IDEM_LAMBDA_REQUIRED": "POST /pay",
+        }
+        # Method, path, key; status (0: it ran unprotected), runs of two deliveries.
+        cases = (
+            ("POST", "/pay/1", None, 400, 0),
+            ("POST", "//%70ay", None, 400, 0),
+            ("PUT", "/pay/1", None, 0, 2),
+            ("POST", "/orders", None, 0, 2),
+            ("POST", "/else", "k1", 0, 2),
+            ("PATCH", "/pay/1", "k2", 0, 2),
+            ("GET", "/pay/1", "k3", 0, 2),
+            ("POST", "/pay/1", "k4", 200, 1),
+            ("PUT", "/orders/7", "k5", 200, 1),
+            ("POST", "/orders", '""', 400, 0),
+        )
+        with Sandbox(OBJECT, settings) as box:
+            for method, path, key, status, runs in cases:
+                before = effects()
+                for _ in range(2):
+                    told = box.invoke(moved(name, method, path, key)).json()
+                    got = status_of(told)
+                    equal((method, path, key, got), (method, path, key, status))
+                equal((method, path, key, effects() - before), (method, path, key, runs))
+        # A request without a key says nothing that could be another's.
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_REQUIRED": "no", "IDEM_LAMBDA_SCOPE": ""}) as box:
+            equal(box.invoke(moved(name, "POST", "/pay")).json()["fence"], 0)
+            equal(box.invoke(moved(name, "POST", "/pay", "k")).json()["statusCode"], 500)
+
+    def two_callers_at_once():
+        """Neither what two callers say at once, nor a caller with another's words in his
+        own, comes to a record of one of them."""
+        program = "[.headers.Authorization, .caller] | map(select(.))[]"
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_SCOPE": program}) as box:
+            equal(box.invoke(asks(name, "alice")).json()["statusCode"], 200)
+            for other in ("bob", "alice"):
+                refused = box.invoke({**asks(name, "alice"), "caller": other}).json()
+                equal((other, refused["statusCode"]), (other, 401))
+            equal(effects(), 1)
+            for count, who in enumerate(("alice/k", "pay/alice", "alice/", "al"), 2):
+                equal(box.invoke(asks(name, who)).json()["statusCode"], 200)
+                equal((who, effects()), (who, count))
+
+    for case, words in (
+        (key_by_method_and_route, "a key is looked for, and needed, by method and route"),
+        (two_callers_at_once, "two callers in one request are refused, and no name of a caller leads to another's record"),
+    ):
+        case.__name__ = f"{name}_{case.__name__}"
+        add(f"{case.__name__}: {words}", case)
+
+
+for _name in HTTP:
+    add_required(_name)
+
+
+@test
+def a_key_that_a_program_does_not_find():
+    """Where no key is needed, a program that selects null for a request lets it pass; elsewhere it is refused, and so is what is no key."""
+    program = {"IDEM_LAMBDA_KEY": ".headers.order"}
+    null = {"IDEM_LAMBDA_KEY": "[.headers.order, null]"}
+    broken = {"IDEM_LAMBDA_KEY": ".headers.order | error"}
+    optional = {"IDEM_LAMBDA_REQUIRED": "no"}
+    for env, status in (
+        ({**program, **optional}, 0),
+        ({**null, **optional}, 0),
+        ({**broken, **optional}, 400),
+        (program, 400),
+        (null, 400),
+    ):
+        with Sandbox(OBJECT, env) as box:
+            told = box.invoke(http({})).json()
+            equal((env, status_of(told)), (env, status))
+    before = effects()
+    with Sandbox(OBJECT, {**program, **optional}) as box:
+        for _ in range(2):
+            equal(box.invoke(http({"order": "7"})).json()["statusCode"], 200)
+        equal(effects(), before + 1)
+        equal(box.invoke({"headers": {}}).type, "Idem.Invalid")
 
 
 @test
