@@ -1,9 +1,10 @@
-/* idem reopen: a person lets finished work be run again. */
+/* idem reopen: a person lets work be run again, by any request. */
 #include "audit.h"
 #include "cli.h"
 #include "clock.h"
 #include "journal.h"
 #include "json.h"
+#include "record.h"
 
 static struct {
     const char *key_file;
@@ -33,9 +34,9 @@ static int check_record(const struct idem_record *r, uint64_t fence)
                 live);
         return CLI_USAGE;
     }
-    if (r->retry || r->status == IDEM_STATUS_RELEASED) {
-        cli_say("it is %s: the next caller runs it anyway",
-                idem_status_name(idem_record_status(r)));
+    if (cli_is_reopened(r) || r->status == IDEM_STATUS_RELEASED) {
+        cli_say("it is %s already: the next caller runs it",
+                r->retry ? "reopened" : "released");
         return CLI_USAGE;
     }
     return 0;
@@ -69,7 +70,7 @@ static int print_json(const struct idem_record *r)
     cli_json_bytes(&json, "scope", r->scope);
     cli_json_bytes(&json, "key", r->key);
     cli_json_count(&json, "fence", r->fence);
-    cli_json_text(&json, "before", idem_status_name(r->status));
+    cli_json_text(&json, "before", idem_status_name(idem_record_status(r)));
     cli_json_text(&json, "after", idem_status_name(IDEM_STATUS_RETRY));
     cli_json_bool(&json, "changed", !args.dry_run);
     cli_json_init(&was);
@@ -87,7 +88,8 @@ static int print_change(const struct idem_record *r)
         return print_json(r);
     }
     cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n", idem_status_name(r->status),
+    (void)printf(": %s -> %s (fence %llu)%s\n",
+                 idem_status_name(idem_record_status(r)),
                  idem_status_name(IDEM_STATUS_RETRY),
                  (unsigned long long)r->fence,
                  args.dry_run ? "; nothing was changed" : "");

@@ -210,6 +210,12 @@ static void print_next_step(const struct idem_record *r)
         (void)puts("\nThe next caller with this key runs it again; nothing "
                    "starts it by itself.");
     }
+    if (r->retry && r->fingerprint.len > 0) {
+        (void)fputs("Only the same command may; to let another one run:",
+                    stdout);
+        cli_print_reopen(stdout, r, args.store);
+        (void)putchar('\n');
+    }
 }
 
 static void print_record(const struct idem_record *r)

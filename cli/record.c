@@ -52,6 +52,13 @@ bool cli_is_overdue(const struct idem_record *record)
             (record->expected_ms != 0 && now_ms > record->expected_ms));
 }
 
+bool cli_is_reopened(const struct idem_record *record)
+{
+    return record->retry && record->history_len > 0 &&
+           record->history[0].end == IDEM_PAST_REOPENED &&
+           record->history[0].fence == record->fence;
+}
+
 bool cli_is_live(const struct idem_record *record, int64_t now_ms)
 {
     return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&

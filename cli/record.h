@@ -13,6 +13,9 @@ int cli_get(struct idem_store *store, const char *store_url,
 /* In progress, and past what was expected or past the end of the lease. */
 bool cli_is_overdue(const struct idem_record *record);
 
+/* To be run again because a person said so, by any request: idem reopen. */
+bool cli_is_reopened(const struct idem_record *record);
+
 /* True while the lease of an owner runs at @now_ms, which may be at work. */
 bool cli_is_live(const struct idem_record *record, int64_t now_ms);
 

@@ -55,7 +55,7 @@ static void print_start(FILE *f, const struct idem_record *record)
 static bool may_have_failed(const struct idem_record *record)
 {
     return record->status == IDEM_STATUS_FAILED ||
-           record->status == IDEM_STATUS_COMPLETED;
+           record->status == IDEM_STATUS_COMPLETED || record->retry;
 }
 
 static void print_mismatch(FILE *f, const struct idem_attempt *attempt,

@@ -49,7 +49,7 @@
  *                         |  '-takeover (lease over, policy rerun)
  *                         '--unknown, or lease over under policy hold--> unknown
  *
- *     completed, failed, unknown --idem_reopen() by a person--> retry
+ *     completed, failed, unknown, retry --idem_reopen() by a person--> retry
  *
  * "retry" is shown and not stored: such a record is in progress without a lease,
  * and idem_record.retry is set. The next begin starts at once, whatever the
@@ -805,15 +805,16 @@ int idem_resolve(struct idem_store *store, struct idem_slice scope,
 
 /* Lets the work of a record that is completed, failed or unknown be run again, or
  * of one in progress that idem_resolve() would take without a flag. Its result is
- * dropped and its fingerprint with it, as the mended request may be another one;
+ * dropped and its fingerprint with it, as the mended request may be another one:
+ * so idem_retry() lets the same request run again, and this one any request;
  * its history keeps who reopened it and what it was. It never expires. The next
  * begin starts as a takeover and gives the record its fingerprint. @who and @reason
  * are recorded; fence, durability and repetition are as with idem_resolve().
  *
  * IDEM_ENOTFOUND  There is no such record.
  * IDEM_ELOST      Its fence is another one now: look again.
- * IDEM_EINVALID   It is released or to be run again already, or the lease of its
- *                 owner runs.
+ * IDEM_EINVALID   It is released or reopened already, or the lease of its owner
+ *                 runs.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_reopen(struct idem_store *store, struct idem_slice scope,

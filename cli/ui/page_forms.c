@@ -16,7 +16,7 @@ static bool may_decide(const struct idem_record *r)
 /* As idem_reopen() takes it. */
 static bool may_reopen(const struct idem_record *r, int64_t now_ms)
 {
-    return !r->retry && r->status != IDEM_STATUS_RELEASED &&
+    return !cli_is_reopened(r) && r->status != IDEM_STATUS_RELEASED &&
            !cli_is_live(r, now_ms);
 }
 

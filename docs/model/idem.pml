@@ -419,16 +419,17 @@ inline do_expire(nonce_, fence_)
 /* ---- 4. Resolve --------------------------------------------------------- */
 
 /* Of @force_ somebody may be at work, and a person says that this does not count.
- * Nothing that is live is reopened. */
+ * Nothing that is live is reopened. The second time it would change nothing that is
+ * modelled here, so it is not refused. */
 #ifndef RESOLVE_IGNORES_LEASE
 #define NOT_LIVE(force_) (rec.over || (force_))
 #else
 #define NOT_LIVE(force_) true
 #endif
 #ifndef REOPEN_IGNORES_LEASE
-#define MAY_REOPEN_OPEN (AT_WORK && rec.over)
+#define MAY_REOPEN_OPEN (AT_WORK && rec.over || rec.retry)
 #else
-#define MAY_REOPEN_OPEN AT_WORK
+#define MAY_REOPEN_OPEN (AT_WORK || rec.retry)
 #endif
 #ifndef REOPEN_UNFENCED
 #define UNFENCED(verb_) false

@@ -12,14 +12,16 @@ static bool reopened_before(const struct idem_record *found,
            idem__slice_equal(found->history[0].owner, op->u.resolve.who);
 }
 
+/* What its own attempt wants to be run again waits for the same request. To reopen
+ * it is to allow for another one. */
 static bool may_reopen(const struct idem_record *found,
                        const struct idem_now *now,
                        struct idem_decision *decision)
 {
-    if (found->status == IDEM_STATUS_RELEASED || found->retry) {
+    if (found->status == IDEM_STATUS_RELEASED || idem__is_reopened(found)) {
         idem__refuse(decision, IDEM_EINVALID,
-                     "it is %s: the next caller runs the work already",
-                     idem_status_name(idem_record_status(found)));
+                     "it is %s already: the next caller runs the work",
+                     found->retry ? "reopened" : "released");
         return false;
     }
     if (idem__is_live(found, now)) {

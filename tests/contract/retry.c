@@ -270,6 +270,36 @@ TEST(reopen, letsItRunAgain)
     }
 }
 
+/* What its attempt left to be run again is for the same request, until a person
+ * reopens it; that one is told that the work may have been done. */
+TEST(reopen, letsAnotherRequestFollowARetry)
+{
+    static const uint8_t prints[2][IDEM_FINGERPRINT_LEN] = {{1, 'a'}, {1, 'b'}};
+    struct idem_request request = claim("k");
+    struct idem_attempt *attempt;
+    struct fixture f;
+    uint64_t fence;
+
+    open_virtual(&f);
+    request.fingerprint = idem_bytes(prints[0], IDEM_FINGERPRINT_LEN);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    fence = attempt->fence;
+    assert_ok(retry(attempt));
+    request.fingerprint = idem_bytes(prints[1], IDEM_FINGERPRINT_LEN);
+    expect(f.store, &request, IDEM_MISMATCH);
+    assert_ok(reopen(&f, fence, "ann"));
+    assert_ok(reopen(&f, fence, "ann"));
+    assert_code(IDEM_ELOST, retry(attempt));
+    idem_attempt_destroy(attempt);
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_true(attempt->takeover);
+    assert_int_equal(attempt->fence, fence + 1);
+    assert_ok(complete(attempt, "mended"));
+    idem_attempt_destroy(attempt);
+    expect(f.store, &request, IDEM_REPLAY);
+    finish(&f);
+}
+
 /* Neither what nobody needs to reopen, nor what an owner is at work on, nor what is
  * not there. */
 TEST(reopen, isRefused)

@@ -7,6 +7,7 @@
  * - The same request again, on what the first one left, changes nothing more and
  *   is answered as before: the answer may have been lost.
  */
+#include "core/decide.h"
 #include "core/digest.h"
 #include "core/record.h"
 #include "fuzz.h"
@@ -339,7 +340,7 @@ static void check_resolve(const struct case_of *c,
          (reopens && r->status == IDEM_STATUS_COMPLETED) ||
          (r->status == IDEM_STATUS_IN_PROGRESS &&
           (lease_is_over(c) || r->lease_end_ms == IDEM_NEVER ||
-           (r->retry && !reopens) ||
+           (r->retry && (!reopens || !idem__is_reopened(r))) ||
            (!reopens && c->op.u.resolve.flags == IDEM_RESOLVE_FORCE))));
     must(idem_record_status(&d->next) == c->op.u.resolve.outcome.status);
     must(!is_own(c) && d->next.history[0].end ==

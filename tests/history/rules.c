@@ -320,7 +320,7 @@ static bool may_resolve(const struct step *step)
             return true;
         }
         if (s->status == IDEM_STATUS_RETRY) {
-            return false;
+            return !s->reopened;
         }
     }
     return s->status == IDEM_STATUS_FAILED ||

@@ -149,7 +149,23 @@ def reopen_answers_programs(b):
     equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["changed"], True)
     refused = b("reopen", "k", *WHY)
     equal(refused.status, 64)
-    contains(refused.stderr, b"it is retry: the next caller runs it anyway")
+    contains(refused.stderr, b"it is reopened already: the next caller runs it")
+
+
+@case
+def a_retry_is_reopened(b):
+    """What failed with --on-failure retry waits for the same command; another one is
+    refused with the command that lets it run, and told then that it takes over."""
+    equal(b.run("k", "exit 3", "--on-failure", "retry").status, 3)
+    mended = "echo mended $IDEM_TAKEOVER"
+    got = b.run("k", mended)
+    equal((got.status, got.stdout), (65, b""))
+    contains(got.stderr, b"this request mends it: idem reopen --fence ")
+    contains(b("show", "k").stdout, b"Only the same command may; to let another one run:\n  idem reopen --fence ")
+    equal(json.loads(b("reopen", "k", *WHY, "--json").stdout)["before"], "retry")
+    assert b"Only the same" not in b("show", "k").stdout
+    equal(b.run("k", mended).stdout, b"mended 1\n")
+    equal(b.run("k", mended).stdout, b"mended 1\n")
 
 
 # ---- A lease that runs -------------------------------------------------------

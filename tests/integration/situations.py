@@ -211,7 +211,7 @@ $ cat ledger
     ),
     Situation(
         "A deployment that failed and is mended",
-        "A failure is replayed, also after its cause is mended. A person lets the work run again with `idem reopen`, says why, and the next run is told that it takes over. Where no person should be needed, run it with `--on-failure retry` from the beginning.",
+        "A failure is replayed, also after its cause is mended. A person lets the work run again with `idem reopen`, says why, and the next run is told that it takes over. Where no person should be needed, run it with `--on-failure retry` from the beginning. That waits for the same command line; where the command line was the mistake, `idem reopen` lets the mended one run.",
         """
 $ idem run -k deploy-1.4 -- ./deploy 1.4
 $ touch room
@@ -222,6 +222,12 @@ $ idem run -k deploy-1.4 -- ./deploy 1.4
 $ idem run -k deploy-1.5 --on-failure retry -- ./deploy 1.5
 $ touch room
 $ idem run -k deploy-1.5 --on-failure retry -- ./deploy 1.5
+$ rm room
+$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.5
+$ touch room
+$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.6
+$ idem reopen deploy-1.6 --reason "the command line was wrong"
+$ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.6
 """,
     ),
     Situation(

@@ -199,8 +199,11 @@ static bool may_be_resolved(const struct judged *j, bool for_certain)
     if (b->status == IDEM_STATUS_FAILED || b->status == IDEM_STATUS_UNKNOWN) {
         return true;
     }
-    if (b->status == IDEM_STATUS_COMPLETED || b->retry) {
-        return reopens != b->retry;
+    if (b->status == IDEM_STATUS_COMPLETED) {
+        return reopens;
+    }
+    if (b->retry) {
+        return !reopens || !b->reopened;
     }
     if (b->status != IDEM_STATUS_IN_PROGRESS) {
         return false;

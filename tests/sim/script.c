@@ -313,6 +313,16 @@ const struct script scripts[] = {
         .looks_ms = 1500,
     },
     {
+        .name = "mend",
+        .roles = {worker, decider},
+        .policy = IDEM_RERUN,
+        .end = IDEM_STATUS_RETRY,
+        .work_ms = 500,
+        .says_more = true,
+        .decides = IDEM_STATUS_RETRY,
+        .looks_ms = 1500,
+    },
+    {
         .name = "force",
         .roles = {worker, decider},
         .policy = IDEM_HOLD,

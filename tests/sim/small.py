@@ -22,7 +22,7 @@ SIM = Path(sys.argv[1]).resolve()
 del sys.argv[1:]
 
 JOBS = min(2, os.cpu_count() or 1)
-WORLDS = 18  # Nine scripts, two kinds of store.
+WORLDS = 20  # Ten scripts, two kinds of store.
 
 # Faults, delays, mode (None: both). A delay more costs the remote store, whose
 # requests are more and may be late one by one, a hundred times the executions:

@@ -242,7 +242,7 @@ TEST(reopen, followsTheTable)
         {IDEM_STATUS_FAILED, 0, IDEM_OK},
         {IDEM_STATUS_UNKNOWN, 0, IDEM_OK},
         {IDEM_STATUS_RELEASED, 0, IDEM_EINVALID},
-        {IDEM_STATUS_RETRY, 0, IDEM_EINVALID},
+        {IDEM_STATUS_RETRY, 0, IDEM_OK},
         {IDEM_STATUS_IN_PROGRESS, 0, IDEM_OK},
         {IDEM_STATUS_IN_PROGRESS, 1, IDEM_EINVALID},
     };
@@ -321,6 +321,39 @@ TEST(reopen, isRunAgainByAnyRequest)
     assert_int_equal(decision.next.attempts, 2);
     assert_int_equal(decision.next.history_len, 1);
     assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
+}
+
+/* What its own attempt wants to be run again is refused to another request, until
+ * it is reopened; that it may have been done is told from then on as before. */
+TEST(reopen, letsAnotherRequestFollowARetry)
+{
+    static const char print[] = "\1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    struct idem_record found = sample_retry();
+    struct idem_op op = sample_begin();
+    struct idem_decision decision;
+    struct idem_record next;
+
+    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
+    found.on_expired_lease = IDEM_RERUN;
+    found.fingerprint =
+        idem_bytes("\1bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", IDEM_FINGERPRINT_LEN);
+    assert_int_equal(begin_at(&found, &op, 0).verdict, IDEM_MISMATCH);
+
+    op = reopening();
+    next = resolve(&found, &op).next;
+    assert_int_equal(idem_record_status(&next), IDEM_STATUS_RETRY);
+    assert_int_equal(next.in_doubt, found.fence);
+    assert_true(next.expires_ms == IDEM_NEVER);
+    assert_int_equal(next.history_len, 1);
+    assert_int_equal(next.history[0].end, IDEM_PAST_REOPENED);
+
+    op = sample_begin();
+    op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
+    decision = begin_at(&next, &op, 3650 * 86400000L);
+    assert_int_equal(decision.verdict, IDEM_STARTED);
+    assert_true(decision.takeover);
+    assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
+    assert_int_equal(decision.next.history_len, 1);
 }
 
 /* The same person may ask twice; another is told that it is done; it is about the
