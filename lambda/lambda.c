@@ -65,7 +65,7 @@ static int check(const struct idem_lambda_options *o, struct idem_error *error)
                            "sources");
     }
     if (o->lease_margin_ms < 0 || o->start_min_ms < 0 ||
-        o->stop_margin_ms < 0 || o->store_timeout_ms < 1 ||
+        o->stop_margin_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
         o->retention_ms < 1) {
         return idem__error(error, IDEM_EINVALID, "a time is out of range");
     }

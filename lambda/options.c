@@ -167,6 +167,7 @@ static int read_times(struct idem_lambda_options *options,
         {"IDEM_LAMBDA_START_MIN", &options->start_min_ms},
         {"IDEM_LAMBDA_STOP_MARGIN", &options->stop_margin_ms},
         {"IDEM_LAMBDA_STORE_TIMEOUT", &options->store_timeout_ms},
+        {"IDEM_LAMBDA_WAIT", &options->wait_ms},
     };
     size_t i;
     int rc = 0;

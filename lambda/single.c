@@ -1,6 +1,7 @@
 /* An event that is one unit. */
 #include "lambda/work.h"
 
+#include "base/host.h"
 #include "lambda/answer.h"
 #include "lambda/ends.h"
 #include "lambda/handler.h"
@@ -103,16 +104,54 @@ static void refused(struct idem_lambda *lambda,
                                 refusal->title);
 }
 
+/* How long it may wait for an attempt in flight: after it there is still time to
+ * start the work, which may turn out to be ours. */
+static int64_t wait_bound_ms(const struct idem_lambda *lambda)
+{
+    const struct idem_lambda_options *options = lambda->options;
+    int64_t left_ms = idem__lambda_left_ms(lambda->now) -
+                      options->start_min_ms - options->stop_margin_ms;
+
+    left_ms = left_ms < 0 ? 0 : left_ms;
+    return left_ms < options->wait_ms ? left_ms : options->wait_ms;
+}
+
+/* The attempt that was waited for is over, and the work may be begun again. */
+static bool is_free(const struct idem_attempt *attempt)
+{
+    return attempt->verdict == IDEM_RELEASED ||
+           (attempt->verdict == IDEM_BUSY && attempt->lease_left_ms == 0);
+}
+
+/* Each try is a request of its own, whose lease is counted from then on. */
+static int ask(struct idem_lambda *lambda, const struct idem__lambda_unit *unit,
+               struct idem_attempt **ret_attempt, struct idem_error *error)
+{
+    int64_t until_ms = idem__mono_ms() + wait_bound_ms(lambda);
+    char owner[IDEM__LAMBDA_OWNER_MAX];
+    struct idem_request request;
+    int rc;
+
+    for (;;) {
+        int64_t wait_ms = until_ms - idem__mono_ms();
+
+        idem__lambda_unit_request(lambda, unit, owner, &request);
+        request.wait_ms = wait_ms < 0 ? 0 : wait_ms;
+        rc = idem_begin(lambda->store, &request, ret_attempt, error);
+        if (rc != 0 || request.wait_ms == 0 || !is_free(*ret_attempt)) {
+            return rc;
+        }
+        idem_attempt_destroy(*ret_attempt);
+    }
+}
+
 static void claim(struct idem_lambda *lambda,
                   const struct idem__lambda_unit *unit)
 {
-    char owner[IDEM__LAMBDA_OWNER_MAX];
     struct idem_attempt *attempt;
-    struct idem_request request;
     struct idem_error error = {0};
 
-    idem__lambda_unit_request(lambda, unit, owner, &request);
-    error.code = idem_begin(lambda->store, &request, &attempt, &error);
+    error.code = ask(lambda, unit, &attempt, &error);
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "nothing was started: %s",
                          error.text);

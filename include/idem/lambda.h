@@ -156,6 +156,10 @@ struct idem_lambda_options {
                              without a key: "yes", all; "no": none, they are
                              passed on; or methods and routes, "POST
                              /pay,/orders". NULL: "yes". */
+    int64_t
+        wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit waits
+                        where another delivery is at work, while there would
+                        still be time to start; 0. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
@@ -163,7 +167,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
             86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            NULL, NULL                                                         \
+            NULL, NULL, 0                                                      \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

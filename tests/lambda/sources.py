@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import subprocess
+import threading
 import time
 
 from lambda_api import Sandbox
@@ -571,6 +572,87 @@ def two_callers_in_one_request_are_refused():
             sent = http({}, headers=None, multiValueHeaders={**key, "Authorization": callers})
             equal((callers, box.invoke(sent).json()["statusCode"]), (callers, status))
         equal(effects(), 1)
+
+
+# ---- Waiting ----
+
+
+def at_work(event, text, env):
+    """A delivery in flight: the process that runs a handler of these lines."""
+    with open("slow", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\ncat >/dev/null\necho effect >>ledger\n")
+        f.write("until [ -e gate ]; do sleep 0.02; done\n" + text)
+    os.chmod("slow", 0o755)
+    before = effects()
+    holder = subprocess.Popen(
+        [PROGRAM, "lambda", "invoke", "--handler", "./slow", "--time", "5m", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, **env},
+    )
+    holder.stdin.write(json.dumps(event).encode())
+    holder.stdin.close()
+    until(lambda: effects() > before)
+    return holder
+
+
+def open_gate_for(box, event, holder):
+    """What a delivery is told that comes while the holder is at work, and waits."""
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(box.invoke(event)))
+    asking.start()
+    time.sleep(0.5)
+    equal(answers, [])
+    with open("gate", "w", encoding="utf-8"):
+        pass
+    asking.join(PATIENCE)
+    holder.wait(PATIENCE)
+    os.unlink("gate")
+    return answers[0]
+
+
+@test
+def a_duplicate_waits_for_the_attempt_in_flight():
+    """With IDEM_LAMBDA_WAIT a duplicate is answered with the response of the attempt it waited for; after one that was released, or that is to be run again, it runs itself."""
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_WAIT": "10m"}) as box:
+        sent = http({"Idempotency-Key": "replayed"})
+        holder = at_work(sent, "echo '{\"statusCode\": 202}'\n", box.env)
+        told = open_gate_for(box, sent, holder).json()
+        equal((told["statusCode"], effects()), (202, 1))
+        equal(told["headers"]["Idempotent-Replayed"], "true")
+
+        for key, line, takeover in (("free", "exit 75", False), ("again", "exit 1", True)):
+            before = effects()
+            sent = http({"Idempotency-Key": key})
+            told = open_gate_for(box, sent, at_work(sent, line + "\n", box.env)).json()
+            equal((key, told["takeover"], effects() - before), (key, takeover, 2))
+
+        direct = {"idempotencyKey": "direct"}
+        answer = open_gate_for(box, direct, at_work(direct, "echo 7\n", box.env))
+        equal((answer.kind, answer.body), ("response", b"7\n"))
+
+        # The owner has died: its lease ends while the duplicate waits.
+        held = ("begin", "-s", "pay", "-k", "dead", "--lease", "2s", "--on-expired-lease", "rerun")
+        equal(Idem()(*held).status, 0)
+        equal(box.invoke(http({"Idempotency-Key": "dead"})).json()["takeover"], True)
+
+
+@test
+def no_wait_outlasts_the_function():
+    """A wait ends while there is time left to start and to answer; without the setting, and in a batch, nobody waits."""
+    equal(Idem()("begin", "-s", "pay", "-k", "held", "--lease", "1h").status, 0)
+    sent = http({"Idempotency-Key": "held"})
+    margins = {"IDEM_LAMBDA_START_MIN": "1s", "IDEM_LAMBDA_STOP_MARGIN": "10s"}
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_WAIT": "10m", **margins}) as box:
+        began = time.monotonic()
+        told = box.invoke(sent, seconds=14).json()
+        equal((told["statusCode"], "Retry-After" in told["headers"]), (409, True))
+        assert time.monotonic() - began > 1, "it did not wait"
+        equal(failures(box.invoke(batch("sqs", ["held", "b"]), seconds=PATIENCE)), ["held"])
+        equal((effects(), box.kills), (1, 0))
+    with Sandbox(OBJECT) as box:
+        equal(box.invoke(sent).json()["statusCode"], 409)
 
 
 # ---- Whose answer ----
