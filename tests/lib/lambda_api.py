@@ -205,6 +205,14 @@ class Sandbox:
         with open(self.log, "rb") as log:
             return log.read()[-2000:]
 
+    def exited(self, request_id):
+        """The answer of a runtime that ended by itself; its last words are noted, for
+        a case that did not expect this compares only the kind."""
+        said = self.said()
+        last = said.decode(errors="replace").splitlines()[-3:]
+        tap.note("\n".join([f"the runtime ended with {self.process.poll()}:", *last]))
+        return Answer("exit", said, None, request_id)
+
     def lines(self):
         """What it logged, as objects; what is no JSON is left out."""
         found = []
@@ -308,7 +316,7 @@ class Sandbox:
         until = time.monotonic() + PATIENCE
         while not self.idle.wait(0.02):
             if not self.alive():
-                return Answer("exit", self.said(), None, None)
+                return self.exited(None)
             assert time.monotonic() < until, "the runtime never asked for an event"
         delivery = Delivery(event, seconds, headers, request_id)
         if self.freeze:
@@ -316,7 +324,7 @@ class Sandbox:
         self.waiting.put(delivery)
         while not delivery.done.wait(0.005):
             if not self.alive():
-                return Answer("exit", self.said(), None, delivery.request_id)
+                return self.exited(delivery.request_id)
             if time.time() >= delivery.deadline:
                 self.kills += 1
                 self.end()
