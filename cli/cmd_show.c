@@ -14,6 +14,7 @@ static struct {
     const char *scope;
     bool json;
     bool output;
+    bool input;
     const char *store;
 } args;
 
@@ -252,8 +253,22 @@ static int print_output(const struct idem_record *r)
     return cli_write_result(r);
 }
 
+static int print_input(const struct idem_record *r)
+{
+    if (r->input.len == 0) {
+        cli_say("no input was kept with it: see --input of idem run, "
+                "--keep-input of idem consume and IDEM_LAMBDA_KEEP_INPUT");
+        return CLI_NO_RECORD;
+    }
+    (void)fwrite(r->input.base, 1, r->input.len, stdout);
+    return CLI_OK;
+}
+
 static int print(const struct idem_record *r)
 {
+    if (args.input) {
+        return print_input(r);
+    }
     if (args.output) {
         return print_output(r);
     }
@@ -296,8 +311,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     struct cli_key_text key;
     int status;
 
-    if (args.output && args.json) {
-        return cli_usage(command, "choose one: --output or --json");
+    if (args.output + args.json + args.input > 1) {
+        return cli_usage(command, "choose one: --output, --input or --json");
     }
     status = cli_operand_key(command, argc, argv, args.key_file, &key);
     if (status == 0) {
@@ -317,6 +332,10 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.output,
      .help = "write the recorded result itself"},
+    {.name = "input",
+     .kind = CLI_FLAG,
+     .target = &args.input,
+     .help = "write the input that was kept with it"},
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

@@ -261,9 +261,9 @@ static int make_claim(const struct batch *b, const struct item *item,
 {
     char owner[IDEM__LAMBDA_OWNER_MAX];
     struct idem_request request;
+    int rc = idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
 
-    idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
-    return idem_op_begin(&request, ret_op, error);
+    return rc != 0 ? rc : idem_op_begin(&request, ret_op, error);
 }
 
 /* One try. What was sent to the store before, the end of the last record above all,

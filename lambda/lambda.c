@@ -130,6 +130,7 @@ void idem_lambda_close(struct idem_lambda *lambda)
     idem__lambda_metrics_finish(lambda);
     idem__tree_free(&lambda->tree);
     idem__buffer_free(&lambda->event);
+    idem__buffer_free(&lambda->input);
     idem__buffer_free(&lambda->response);
     idem__free(lambda);
 }

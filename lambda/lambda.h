@@ -58,6 +58,7 @@ struct idem_lambda {
     struct idem__lambda_run work;
     struct idem__tree tree;    /* Of the event. */
     struct idem__buffer event; /* Of one record. */
+    struct idem__buffer input; /* What is kept of it. */
     struct idem__buffer response;
     char error_type[IDEM__LAMBDA_TYPE_MAX];
     int64_t busy_age_ms; /* Of the attempt that is in its way; 0: of none. */

@@ -2,6 +2,7 @@
 #include "lambda/work.h"
 
 #include "base/host.h"
+#include "core/error.h"
 #include "lambda/answer.h"
 #include "lambda/ends.h"
 #include "lambda/handler.h"
@@ -135,7 +136,10 @@ static int ask(struct idem_lambda *lambda, const struct idem__lambda_unit *unit,
     for (;;) {
         int64_t wait_ms = until_ms - idem__mono_ms();
 
-        idem__lambda_unit_request(lambda, unit, owner, &request);
+        rc = idem__lambda_unit_request(lambda, unit, owner, &request);
+        if (rc != 0) {
+            return idem__error_plain(error, rc);
+        }
         request.wait_ms = wait_ms < 0 ? 0 : wait_ms;
         rc = idem_begin(lambda->store, &request, ret_attempt, error);
         if (rc != 0 || request.wait_ms == 0 || !is_free(*ret_attempt)) {

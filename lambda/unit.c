@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "lambda/answer.h"
 #include "lambda/http.h"
+#include "lambda/input.h"
 #include "lambda/log.h"
 #include "lambda/route.h"
 #include "lambda/select.h"
@@ -238,10 +239,10 @@ static int64_t lease_of(const struct idem_lambda *lambda)
     return lease < min ? min : lease;
 }
 
-void idem__lambda_unit_request(const struct idem_lambda *lambda,
-                               const struct idem__lambda_unit *unit,
-                               char owner[IDEM__LAMBDA_OWNER_MAX],
-                               struct idem_request *ret_request)
+int idem__lambda_unit_request(struct idem_lambda *lambda,
+                              const struct idem__lambda_unit *unit,
+                              char owner[IDEM__LAMBDA_OWNER_MAX],
+                              struct idem_request *ret_request)
 {
     const struct idem_lambda_options *options = lambda->options;
 
@@ -266,4 +267,9 @@ void idem__lambda_unit_request(const struct idem_lambda *lambda,
         ret_request->fingerprint =
             idem_bytes(unit->fingerprint, sizeof(unit->fingerprint));
     }
+    if (options->keep_input) {
+        idem__lambda_input(&lambda->input, unit);
+        ret_request->input = idem__buffer_slice(&lambda->input);
+    }
+    return options->keep_input && lambda->input.failed ? IDEM_ENOMEM : 0;
 }

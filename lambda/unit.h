@@ -31,10 +31,11 @@ void idem__lambda_unit_finish(struct idem__lambda_unit *unit);
 
 #define IDEM__LAMBDA_OWNER_MAX (IDEM_OWNER_MAX + 1)
 
-/* The request for the key of @unit. @owner is filled in and must stay with it. */
-void idem__lambda_unit_request(const struct idem_lambda *lambda,
-                               const struct idem__lambda_unit *unit,
-                               char owner[IDEM__LAMBDA_OWNER_MAX],
-                               struct idem_request *ret_request);
+/* The request for the key of @unit, valid until the next one is made. @owner is
+ * filled in and must stay with it. 0 or IDEM_ENOMEM. */
+int idem__lambda_unit_request(struct idem_lambda *lambda,
+                              const struct idem__lambda_unit *unit,
+                              char owner[IDEM__LAMBDA_OWNER_MAX],
+                              struct idem_request *ret_request);
 
 #endif

@@ -160,6 +160,9 @@ struct idem_lambda_options {
         wait_ms; /* IDEM_LAMBDA_WAIT: how long an event that is one unit waits
                         where another delivery is at work, while there would
                         still be time to start; 0. */
+    bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: the event is kept with its
+                        record; of HTTP the request alone, without what proves
+                        who sent it. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
@@ -167,7 +170,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
             86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            NULL, NULL, 0                                                      \
+            NULL, NULL, 0, false                                               \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

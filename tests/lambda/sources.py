@@ -750,6 +750,72 @@ def hostile_callers():
         equal(effects(), 8)
 
 
+# ---- Inputs ----
+
+
+def kept(key, scope="pay"):
+    shown = Idem()("show", "--input", "-s", scope, key)
+    return shown.status, json.loads(shown.stdout or b"null")
+
+
+@test
+def the_event_is_kept_with_its_record():
+    """With IDEM_LAMBDA_KEEP_INPUT=yes a record has its event, of a batch its own record alone, and it can be given to the handler again; without it nothing is kept."""
+    event = {"idempotencyKey": "direct", "text": "do-fail", "n": 12345678901234567890}
+    messages = batch("sqs", ["m1", "poison"])
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
+        equal(box.invoke(event).kind, "error")
+        equal(failures(box.invoke(messages)), ["poison"])
+        before = effects()
+        equal(kept("direct"), (0, event))
+        for number, key in enumerate(("m1", "poison")):
+            equal(kept(key), (0, {"Records": [messages["Records"][number]]}))
+    with open("event.json", "wb") as f:
+        f.write(Idem()("show", "--input", "-s", "pay", "m1").stdout)
+    env = {**box.env, "IDEM_STORE": "memory:"}
+    again = Idem("memory:")("lambda", "invoke", "--handler", OBJECT, "event.json", env=env)
+    equal((again.status, effects()), (0, before + 1))
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "no"}) as box:
+        box.invoke({"idempotencyKey": "bare"})
+        status, found = kept("bare")
+        equal((status, found), (1, None))
+
+
+def add_input(name):
+    def keeps_no_credential():
+        secrets = ("Bearer hush", "session=hush", "hush-key", "hush-claim")
+        event = sample(name)
+        headers = {
+            "Idempotency-Key": "k", "Content-Type": "text/plain", "Authorization": secrets[0],
+            "Cookie": secrets[1], "X-Api-Key": secrets[2],
+        }  # fmt: skip
+        event.update(headers=headers, cookies=[secrets[1]], body="the order", isBase64Encoded=False)
+        event["multiValueHeaders"] = {name: [value] for name, value in headers.items()}
+        event["stageVariables"] = {"db": secrets[2]}
+        event["requestContext"]["identity"] = {"apiKey": secrets[2]}
+        event["requestContext"]["authorizer"] = {"claims": {"sub": secrets[3]}}
+        with Sandbox(OBJECT, {"IDEM_LAMBDA_KEEP_INPUT": "yes"}) as box:
+            equal(box.invoke(event).json()["statusCode"], 200)
+        status, found = kept("k")
+        equal((status, found["body"]), (0, "the order"))
+        assert "hush" not in json.dumps(found), found
+        equal(found["headers"], {"Idempotency-Key": "k", "Content-Type": "text/plain"})
+        for member in ("path", "rawPath", "httpMethod", "rawQueryString", "queryStringParameters"):
+            equal((member, found.get(member)), (member, event.get(member)))
+        # It is still a request of HTTP, with the same fingerprint.
+        with Sandbox(OBJECT) as box:
+            equal(box.invoke(found).json()["statusCode"], 200)
+        equal(effects(), 1)
+
+    case = keeps_no_credential
+    case.__name__ = f"{name}_{case.__name__}"
+    add(f"{case.__name__}: of a request what was asked is kept, and nothing that proves who asked", case)
+
+
+for _name in HTTP:
+    add_input(_name)
+
+
 # ---- Keys ----
 
 

@@ -89,6 +89,7 @@ TEST(nomem, isAnErrorOfItsOwn)
             struct idem_lambda *lambda;
             unsigned ran;
 
+            o.keep_input = true;
             assert_ok(idem_lambda_open(&o, &lambda, &why));
             runs = 0;
             heap_fail(n, /* on= */ false);
