@@ -715,6 +715,24 @@ def the_log_comes_before_the_record():
 
 
 @test
+def a_runtime_that_is_quicker_than_its_sandbox():
+    """A runtime that asks before its sandbox knows that it was started gets its event."""
+
+    class Slow(Sandbox):
+        """One whose machine gives the runtime a head start."""
+
+        def begin(self, log):
+            process = super().begin(log)
+            time.sleep(0.3)
+            return process
+
+    with Slow(script(EFFECT + "echo 1\n")) as box:
+        equal(box.invoke(event("a")).kind, "response")
+        equal(box.stops >= 1, True)
+    equal(effects(), 1)
+
+
+@test
 def an_event_runs_here_too():
     """idem lambda invoke runs a handler on an event, and replays it the second time."""
     idem = Idem()

@@ -178,12 +178,17 @@ class Sandbox:
     # ---- The process ----
 
     def start(self):
-        self.idle.clear()
-        self.current = None
-        self.waiting = queue.Queue()  # What waits for the process before waits on.
-        self.starts += 1
-        with open(self.log, "ab") as log:
-            self.process = tap.start(self.command, self.env, stdout=log, stderr=log)
+        """Under the lock: on a busy machine the runtime asks for its first event before
+        it is known here, and would be cut off as the process before."""
+        with self.lock, open(self.log, "ab") as log:
+            self.idle.clear()
+            self.current = None
+            self.waiting = queue.Queue()  # What waits for the process before waits on.
+            self.starts += 1
+            self.process = self.begin(log)
+
+    def begin(self, log):
+        return tap.start(self.command, self.env, stdout=log, stderr=log)
 
     def end(self):
         if self.process is not None:
