@@ -252,8 +252,8 @@ struct idem_record {
     uint64_t fence;          /* Grows with every attempt of the key. */
     uint32_t attempts;       /* How many times work started. */
     uint32_t retried;     /* How many of them do not count towards attempts_max:
-                         idem_retry() ended them, or a person reopened the
-                         record since. */
+                         idem_retry() ended them, another began after
+                         idem_release(), or a person has decided since. */
     int64_t created_ms;   /* First claim. */
     int64_t started_ms;   /* This attempt. */
     int64_t lease_ms;     /* Length; IDEM_NEVER: it does not end. */
@@ -477,7 +477,8 @@ struct idem_request {
     int64_t expect_ms;     /* Overdue after this long; 0: not said. */
     uint32_t attempts_max; /* 5. Takeovers end with "gave up" once the work
                                 was started this often, without the attempts
-                                that idem_retry() ended; 0: no cap. */
+                                that idem_retry() or idem_release() ended;
+                                0: no cap. */
     int64_t wait_ms;       /* 0. How long idem_begin() waits where it would
                                 answer IDEM_BUSY: it answers with the end of
                                 that attempt, whoever takes it over; with
@@ -607,7 +608,7 @@ int idem_fail(struct idem_attempt *attempt, struct idem_slice text,
     __attribute__((warn_unused_result));
 
 /* Nothing happened; another may try at once. Never call it when the effect may
- * have happened. */
+ * have happened. The attempt does not count towards attempts_max. */
 int idem_release(struct idem_attempt *attempt, struct idem_slice text,
                  struct idem_error *ret_error)
     __attribute__((warn_unused_result));

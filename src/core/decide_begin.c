@@ -68,8 +68,20 @@ static void started(struct idem_decision *decision, int rc)
     decision->takeover = idem__in_doubt(&decision->next) != 0;
 }
 
+/* A cap is for attempts that ended without a word. One that was released did nothing,
+ * so it does not count; nor does any before it, where nobody doubts that: all were
+ * released, or a person has said what became of the others. */
+static void uncount_released(struct idem_record *next)
+{
+    if (idem__in_doubt(next) == 0) {
+        next->retried = next->attempts;
+    } else if (next->retried < next->attempts) {
+        next->retried++;
+    }
+}
+
 /* Nothing that still counts: a life of the key begins. What was released a
- * moment ago is the same operation, so its attempts are still counted. */
+ * moment ago is the same operation, and its attempts are still told. */
 static void start_life(const struct idem_record *found, bool released,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)
@@ -80,6 +92,7 @@ static void start_life(const struct idem_record *found, bool released,
         *next = *found;
         idem__history_push(next, found->owner, found->ended_ms,
                            IDEM_PAST_RELEASED);
+        uncount_released(next);
     } else {
         next->created_ms = now->store_ms;
     }

@@ -245,6 +245,45 @@ TEST(release, mayBeTriedAgain)
     finish(&f);
 }
 
+/* A cap is for work that ended without a word: what was released did nothing, so
+ * one attempt that is lost after many releases is taken over. Attempts that are lost
+ * count, whatever was released in between, until a person says that they did
+ * nothing either. */
+TEST(release, isNotCapped)
+{
+    struct idem_outcome released = {.status = IDEM_STATUS_RELEASED};
+    struct idem_request request = rerun("k");
+    struct idem_attempt *attempt;
+    struct fixture f;
+    unsigned i;
+
+    open_virtual(&f);
+    request.attempts_max = 2;
+    for (i = 0; i < 8; i++) {
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        if (i != 3 && i != 6) { /* Those are lost. */
+            assert_ok(idem_release(attempt, idem_str("not yet"), &why));
+        } else {
+            host_pass(&f.host, request.lease_ms + 60000);
+        }
+        idem_attempt_destroy(attempt);
+        if (i == 6) {
+            attempt = begin(f.store, &request, IDEM_FAILED);
+            assert_text(attempt->record->error, "gave up after 2 attempts");
+            assert_ok(idem_resolve(f.store, idem_str(""), idem_str("k"),
+                                   attempt->fence, idem_str("ann"), &released,
+                                   /* flags= */ 0, &why));
+            idem_attempt_destroy(attempt);
+        }
+    }
+    attempt = begin(f.store, &request, IDEM_STARTED);
+    assert_int_equal(attempt->attempts, 9);
+    assert_int_equal(attempt->record->retried, 8);
+    assert_false(attempt->takeover);
+    idem_attempt_destroy(attempt);
+    finish(&f);
+}
+
 /* The fence of a key grows through its whole life: failure aside, which a person
  * must resolve, it is released, taken over, completed, forgotten and purged. */
 TEST(fence, growsForLife)

@@ -92,6 +92,8 @@ static void start_life(struct step *step)
         s->attempts = 0;
         s->retried = 0;
         s->silent = false;
+    } else {
+        s->retried = s->silent ? s->retried + 1 : s->attempts;
     }
     new_attempt(step);
     s->fence_known = false; /* It may be the time. */

@@ -54,6 +54,18 @@ static void judge_claim(const struct judged *j)
     judge_open(j);
 }
 
+/* A cap is for attempts that ended without a word: what was released did nothing. */
+static void judge_uncounted(const struct judged *j)
+{
+    const struct view *b = j->before;
+    const struct view *a = j->after;
+    uint32_t released =
+        ledger_silent(j->f->key, b->fence) ? b->retried + 1 : b->attempts;
+
+    expect(j, a->retried == (a->attempts > 1 ? released : 0), "I16",
+           "attempts that were released count towards the cap");
+}
+
 static void judge_new_life(const struct judged *j)
 {
     const struct view *b = j->before;
@@ -86,6 +98,7 @@ static void judge_new_life(const struct judged *j)
            j->after->attempts == before + 1 ||
                (may_be_past(j, b->expires_ms) && j->after->attempts == 1),
            "I16", "a new life counts its attempts wrongly");
+    judge_uncounted(j);
     expect(j, j->after->fingerprint == asked_fingerprint(j), "I11",
            "a new life has another fingerprint than was asked for");
     if (b->exists) {

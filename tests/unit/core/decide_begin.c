@@ -135,6 +135,7 @@ TEST(begin, goesOnAfterARelease)
     assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
     assert_false(decision.takeover);
     assert_int_equal(decision.next.attempts, 4);
+    assert_int_equal(decision.next.retried, 3);
     assert_int_equal(decision.next.created_ms, found.created_ms);
     assert_int_equal(decision.next.started_ms, NOW_MS);
     assert_int_equal(decision.next.ended_ms, 0);
@@ -342,6 +343,24 @@ TEST(begin, forgetsADoubtThatAnotherTells)
     assert_true(decision.takeover);
     assert_int_equal(decision.next.history[IDEM_HISTORY_MAX - 1].fence,
                      40 - (IDEM_HISTORY_MAX - 2));
+}
+
+/* A cap is for attempts that ended without a word. What was released did nothing:
+ * it does not count, and while another may have done the work, that one does. */
+TEST(begin, doesNotCountWhatWasReleased)
+{
+    struct idem_record found = sample_ended(IDEM_STATUS_RELEASED, 86400000);
+    struct idem_op op = sample_begin();
+
+    found.attempts = 7;
+    found.retried = 1;
+    assert_int_equal(decide_now(&found, &op).next.retried, 7);
+    found.in_doubt = 38;
+    assert_int_equal(decide_now(&found, &op).next.retried, 2);
+    found.retried = 7;
+    assert_int_equal(decide_now(&found, &op).next.retried, 7);
+    found.expires_ms = NOW_MS; /* Another life. */
+    assert_int_equal(decide_now(&found, &op).next.retried, 0);
 }
 
 /* So many attempts that they cannot be counted are not few. */
