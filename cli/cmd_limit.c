@@ -5,6 +5,7 @@
 #include "value.h"
 
 #include <idem/limit.h>
+#include <stdlib.h>
 
 static struct {
     const char *name;
@@ -69,6 +70,26 @@ static int check(const struct cli_command *command, int argc)
                                   "admitted");
     }
     return read_per(command);
+}
+
+/* As idem lambda tells a handler: a retry of the same event says the same. */
+static int read_event_time(const struct cli_command *command)
+{
+    const char *text = secure_getenv("IDEM_EVENT_MS");
+    char shown[64];
+
+    if (args.has_at || text == NULL || text[0] == '\0') {
+        return 0;
+    }
+    if (strlen(text) > 15 || strspn(text, "0123456789") != strlen(text)) {
+        return cli_usage(command,
+                         "IDEM_EVENT_MS: \"%s\" is not a time in milliseconds "
+                         "since 1970",
+                         cli_escape(idem_str(text), shown, sizeof(shown)));
+    }
+    args.at_ms = strtoull(text, NULL, 10);
+    args.has_at = true;
+    return 0;
 }
 
 static void print_text(const struct idem_limited *limited)
@@ -140,6 +161,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     int status = check(command, argc);
 
     (void)argv;
+    if (status == 0) {
+        status = read_event_time(command);
+    }
     if (status != 0) {
         return status;
     }
@@ -185,7 +209,7 @@ static struct cli_option options[] = {
      .max = 253402300799999,
      .given = &args.has_at,
      .help = "when the event happened, since 1970, the same for each retry "
-             "(default: now)"},
+             "(default: $IDEM_EVENT_MS, else now)"},
     {.name = "max",
      .letter = 'm',
      .kind = CLI_COUNT,

@@ -209,6 +209,7 @@ static void run(struct batch *b, struct item *item)
         item->state = ITEM_FAILED;
         return;
     }
+    lambda->event_ms = item->unit.event_ms;
     idem__lambda_handler_run(lambda, idem__buffer_slice(&lambda->event),
                              item->attempt);
     record(b, item);

@@ -11,6 +11,7 @@
 /* What a program has no use for, and must not get by accident. */
 static const char *const kept_back[] = {
     "AWS_LAMBDA_RUNTIME_API=",
+    "IDEM_EVENT_MS=", /* That of another event. */
     NULL,
 };
 static const char *const credentials[] = {
@@ -81,6 +82,9 @@ static void add_call(struct list *list, const struct idem_lambda_call *call)
     add(list, "AWS_LAMBDA_DEADLINE_MS=%lld", (long long)call->deadline_ms);
     add(list, "AWS_LAMBDA_FUNCTION_ARN=%s", call->function_arn);
     add(list, "_X_AMZN_TRACE_ID=%s", call->trace_id);
+    if (call->event_ms != 0) {
+        add(list, "IDEM_EVENT_MS=%lld", (long long)call->event_ms);
+    }
 }
 
 static bool starts_with_one_of(const char *entry, const char *const *names)

@@ -225,6 +225,7 @@ static void fill_call(struct idem_lambda *lambda, struct idem_slice event,
     call->event = event;
     call->attempt = attempt;
     call->ctx = lambda->options->ctx;
+    call->event_ms = lambda->event_ms;
 }
 
 static void run_function(struct idem_lambda *lambda)

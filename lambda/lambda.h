@@ -61,6 +61,7 @@ struct idem_lambda {
     struct idem__buffer input; /* What is kept of it. */
     struct idem__buffer response;
     char error_type[IDEM__LAMBDA_TYPE_MAX];
+    int64_t event_ms; /* When what the handler runs on happened; 0: not said. */
     int64_t busy_age_ms; /* Of the attempt that is in its way; 0: of none. */
     unsigned ran;
     bool warned; /* That the key is a weak one. */

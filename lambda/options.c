@@ -152,6 +152,7 @@ static void read_texts(struct idem_lambda_options *options)
         {"IDEM_LAMBDA_KEY", &options->key},
         {"IDEM_LAMBDA_SCOPE", &options->scope},
         {"IDEM_LAMBDA_FINGERPRINT", &options->fingerprint},
+        {"IDEM_LAMBDA_EVENT_TIME", &options->event_time},
         {"IDEM_LAMBDA_KEEP", &options->keep},
         {"IDEM_LAMBDA_FAIL", &options->fail},
         {"IDEM_LAMBDA_RELEASE", &options->release},

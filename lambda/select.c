@@ -11,7 +11,8 @@ struct idem__lambda_selects {
 };
 
 static const char *const names[] = {"IDEM_LAMBDA_KEY", "IDEM_LAMBDA_SCOPE",
-                                    "IDEM_LAMBDA_FINGERPRINT"};
+                                    "IDEM_LAMBDA_FINGERPRINT",
+                                    "IDEM_LAMBDA_EVENT_TIME"};
 
 static int compile(struct idem__lambda_selects *selects,
                    enum idem__lambda_what what, const char *program,
@@ -52,6 +53,9 @@ int idem__lambda_selects_init(struct idem_lambda *lambda,
     if (rc == 0) {
         rc = compile(selects, IDEM__LAMBDA_FINGERPRINT,
                      none ? NULL : o->fingerprint, ret_error);
+    }
+    if (rc == 0) {
+        rc = compile(selects, IDEM__LAMBDA_TIME, o->event_time, ret_error);
     }
     return rc;
 }

@@ -8,6 +8,7 @@ enum idem__lambda_what {
     IDEM__LAMBDA_KEY,
     IDEM__LAMBDA_SCOPE,
     IDEM__LAMBDA_FINGERPRINT,
+    IDEM__LAMBDA_TIME,
     IDEM__LAMBDA_WHATS_LEN
 };
 

@@ -204,6 +204,7 @@ void idem__lambda_single(struct idem_lambda *lambda,
     struct idem_error error = {0};
 
     error.code = idem__lambda_unit_init(lambda, &unit, &error);
+    lambda->event_ms = unit.event_ms;
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "ERROR", NULL, "%s", error.text);
         idem__lambda_answer_refusal(lambda, rule, event, why_not(&unit, &error),

@@ -43,6 +43,10 @@ struct idem__lambda_rule {
     const char *(*parts)(struct json_object *unit,
                          struct idem__lambda_parts *parts);
 
+    /* When @unit happened, in ms since 1970 and the same in each delivery; 0: it
+     * does not say. NULL: the source has no such time, or a client chooses it. */
+    int64_t (*time_ms)(struct json_object *unit);
+
     /* Of batches: what names a record to Lambda, and (may be NULL) in which group
      * it has to stay in order. */
     struct idem_slice (*item)(struct json_object *record);

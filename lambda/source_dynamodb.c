@@ -1,4 +1,5 @@
 /* Changes of a DynamoDB table, from its stream. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -43,6 +44,12 @@ static struct idem_slice group(struct json_object *record)
     return keys.part[0];
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_seconds(idem__lambda_object(unit, "dynamodb"),
+                                     "ApproximateCreationDateTime");
+}
+
 const struct idem__lambda_rule idem__lambda_dynamodb = {
     .row = {.name = "dynamodb",
             .key = "Records[].eventID",
@@ -54,6 +61,7 @@ const struct idem__lambda_rule idem__lambda_dynamodb = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
     .item = item,
     .group = group,
 };

@@ -1,4 +1,5 @@
 /* Events of an EventBridge bus. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -25,6 +26,11 @@ static const char *parts(struct json_object *event,
     return NULL;
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_utc(idem__lambda_text(unit, "time"));
+}
+
 const struct idem__lambda_rule idem__lambda_eventbridge = {
     .row = {.name = "eventbridge",
             .key = "id",
@@ -36,4 +42,5 @@ const struct idem__lambda_rule idem__lambda_eventbridge = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
 };

@@ -1,5 +1,6 @@
 /* Records of a Kinesis stream. A producer that tries again makes a second record,
  * with an id of its own. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -47,6 +48,12 @@ static struct idem_slice group(struct json_object *record)
                              "partitionKey");
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_seconds(idem__lambda_object(unit, "kinesis"),
+                                     "approximateArrivalTimestamp");
+}
+
 const struct idem__lambda_rule idem__lambda_kinesis = {
     .row = {.name = "kinesis",
             .key = "Records[].eventSourceARN, .eventID",
@@ -58,6 +65,7 @@ const struct idem__lambda_rule idem__lambda_kinesis = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
     .item = item,
     .group = group,
 };

@@ -9,6 +9,7 @@ const char *idem__lambda_message_key(struct json_object *record,
                                      struct idem__buffer *key);
 const char *idem__lambda_message_parts(struct json_object *record,
                                        struct idem__lambda_parts *parts);
+int64_t idem__lambda_message_time(struct json_object *record);
 struct idem_slice idem__lambda_message_item(struct json_object *record);
 
 #endif

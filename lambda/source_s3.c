@@ -1,5 +1,6 @@
 /* Notifications of an S3 bucket. The sequencer orders what happened to one object,
  * and is the same in every notification of one change. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -49,6 +50,11 @@ static const char *parts(struct json_object *record,
     return NULL;
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_utc(idem__lambda_text(unit, "eventTime"));
+}
+
 const struct idem__lambda_rule idem__lambda_s3 = {
     .row = {.name = "s3",
             .key = "Records[].s3.bucket.name, .object.key, .versionId, "
@@ -61,4 +67,5 @@ const struct idem__lambda_rule idem__lambda_s3 = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
 };

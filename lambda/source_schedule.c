@@ -1,5 +1,6 @@
 /* Rules that fire by the clock. A rule may fire twice for one time, with two ids:
  * the key is the rule and the time. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -49,6 +50,11 @@ static const char *parts(struct json_object *event,
     return NULL;
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_utc(idem__lambda_text(unit, "time"));
+}
+
 const struct idem__lambda_rule idem__lambda_schedule = {
     .row = {.name = "schedule",
             .key = "resources[0], time",
@@ -60,4 +66,5 @@ const struct idem__lambda_rule idem__lambda_schedule = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
 };

@@ -1,4 +1,5 @@
 /* Messages of an SNS topic, delivered without a queue. */
+#include "lambda/event_time.h"
 #include "lambda/source.h"
 
 static bool is_from(struct json_object *event)
@@ -28,6 +29,12 @@ static const char *parts(struct json_object *record,
     return NULL;
 }
 
+static int64_t time_ms(struct json_object *unit)
+{
+    return idem__lambda_time_utc(
+        idem__lambda_text(idem__lambda_object(unit, "Sns"), "Timestamp"));
+}
+
 const struct idem__lambda_rule idem__lambda_sns = {
     .row = {.name = "sns",
             .key = "Records[].Sns.MessageId",
@@ -39,4 +46,5 @@ const struct idem__lambda_rule idem__lambda_sns = {
     .is_from = is_from,
     .key = key,
     .parts = parts,
+    .time_ms = time_ms,
 };

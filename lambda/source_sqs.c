@@ -17,5 +17,6 @@ const struct idem__lambda_rule idem__lambda_sqs = {
     .is_from = is_from,
     .key = idem__lambda_message_key,
     .parts = idem__lambda_message_parts,
+    .time_ms = idem__lambda_message_time,
     .item = idem__lambda_message_item,
 };

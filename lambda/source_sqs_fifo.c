@@ -28,6 +28,7 @@ const struct idem__lambda_rule idem__lambda_sqs_fifo = {
     .is_from = is_from,
     .key = idem__lambda_message_key,
     .parts = idem__lambda_message_parts,
+    .time_ms = idem__lambda_message_time,
     .item = idem__lambda_message_item,
     .group = group,
 };

@@ -4,6 +4,7 @@
 #include "base/sha256.h"
 #include "core/error.h"
 #include "lambda/answer.h"
+#include "lambda/event_time.h"
 #include "lambda/http.h"
 #include "lambda/input.h"
 #include "lambda/log.h"
@@ -202,6 +203,43 @@ static int find_fingerprint(struct idem_lambda *lambda,
     return rc;
 }
 
+/* ---- The time ---------------------------------------------------------- */
+
+/* Over HTTP a client would choose it. */
+static int find_time(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
+                     struct idem_error *error)
+{
+    struct idem__buffer text = {0};
+    struct idem_slice said;
+    int rc;
+
+    if (unit->rule->shape == IDEM__LAMBDA_HTTP) {
+        return 0;
+    }
+    if (!idem__lambda_selects_has(lambda, IDEM__LAMBDA_TIME)) {
+        unit->event_ms =
+            unit->rule->time_ms == NULL ? 0 : unit->rule->time_ms(unit->json);
+        return 0;
+    }
+    rc = idem__lambda_select(lambda, IDEM__LAMBDA_TIME, unit->text, &text,
+                             error);
+    if (rc == 0) {
+        said = idem__buffer_slice(&text);
+        unit->event_ms = idem__lambda_time_ms(said);
+        if (unit->event_ms == 0) {
+            unit->event_ms = idem__lambda_time_utc(said);
+        }
+        if (unit->event_ms == 0) {
+            rc = idem__error(error, IDEM_EINVALID,
+                             "IDEM_LAMBDA_EVENT_TIME selects no time: "
+                             "milliseconds since 1970, or as in "
+                             "2026-01-02T12:45:07Z");
+        }
+    }
+    idem__buffer_free(&text);
+    return rc;
+}
+
 /* ---- All of it --------------------------------------------------------- */
 
 int idem__lambda_unit_init(struct idem_lambda *lambda,
@@ -214,7 +252,10 @@ int idem__lambda_unit_init(struct idem_lambda *lambda,
     if (unit->is_open) {
         return 0;
     }
-    rc = find_key(lambda, unit, ret_error);
+    rc = find_time(lambda, unit, ret_error);
+    if (rc == 0) {
+        rc = find_key(lambda, unit, ret_error);
+    }
     if (rc != 0 || unit->is_open) {
         return rc;
     }

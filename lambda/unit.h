@@ -14,6 +14,7 @@ struct idem__lambda_unit {
     bool
         is_open; /* Not protected: a request that has no key, and needs none. */
     bool has_fingerprint;
+    int64_t event_ms; /* When it happened; 0: not said. */
     struct idem__buffer scope;
     struct idem__buffer key;
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];

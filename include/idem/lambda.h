@@ -64,6 +64,10 @@ struct idem_lambda_call {
     const struct idem_attempt *attempt; /* fence, attempts, takeover; NULL: this
                                            event is not protected. */
     void *ctx;                          /* Of the options. */
+    int64_t
+        event_ms; /* When the event happened, in ms since 1970, as its source
+                         says in every delivery; 0: it does not. For at_ms of
+                         <idem/limit.h>. */
 };
 
 /* 0: it is done. Else: it failed, and idem_lambda_error() has said how. */
@@ -163,6 +167,10 @@ struct idem_lambda_options {
     bool keep_input; /* IDEM_LAMBDA_KEEP_INPUT=yes: the event is kept with its
                         record; of HTTP the request alone, without what proves
                         who sent it. */
+    const char
+        *event_time; /* IDEM_LAMBDA_EVENT_TIME: a jq program on the event,
+                               or on each record of a batch, for event_ms of a
+                               call; NULL: the source's own time. Not for HTTP. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
@@ -170,7 +178,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
             86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            NULL, NULL, 0, false                                               \
+            NULL, NULL, 0, false, NULL                                         \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

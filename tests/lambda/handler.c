@@ -27,7 +27,7 @@ static bool says(const struct idem_lambda_call *call, const char *word)
 
 int handle(struct idem_lambda_call *call)
 {
-    char text[256];
+    char text[320];
     char *big;
 
     effect();
@@ -65,10 +65,11 @@ int handle(struct idem_lambda_call *call)
     (void)snprintf(
         text, sizeof(text),
         "{\"statusCode\": 200, \"fence\": %llu, \"attempts\": %u, "
-        "\"takeover\": %s, \"left\": %d, \"id\": \"%s\"}",
+        "\"takeover\": %s, \"left\": %d, \"at\": %lld, \"id\": \"%s\"}",
         call->attempt == NULL ? 0ULL : (unsigned long long)call->attempt->fence,
         call->attempt == NULL ? 0U : call->attempt->attempts,
         call->attempt != NULL && call->attempt->takeover ? "true" : "false",
-        idem_lambda_remaining_ms(call) > 0, call->request_id);
+        idem_lambda_remaining_ms(call) > 0, (long long)call->event_ms,
+        call->request_id);
     return idem_lambda_answer(call, idem_str(text));
 }

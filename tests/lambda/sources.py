@@ -750,6 +750,71 @@ def hostile_callers():
         equal(effects(), 8)
 
 
+# ---- Times ----
+
+LIMITER = """#!/bin/sh
+cat >event
+"$IDEM_PROGRAM" limit --json -n mails -u u1 -r "$IDEM_KEY" -m 8 -p day $WITHOUT >>decisions || exit 1
+[ ! -e broken ]
+"""
+
+
+def decisions():
+    with open("decisions", encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+@test
+def a_limit_takes_the_time_of_the_event():
+    """Of a message of yesterday a decision is one of yesterday, in each of its deliveries: idem limit takes IDEM_EVENT_MS, which a handler gets. The control takes the moment, and counts the message today."""
+    day = 86400000
+    now = int(time.time() * 1000)
+    sent = now - day
+    with open("limiter", "w", encoding="utf-8") as f:
+        f.write(LIMITER)
+    os.chmod("limiter", 0o755)
+    env = {"IDEM_PROGRAM": PROGRAM, "WITHOUT": "", "IDEM_EVENT_MS": "1"}
+    event = batch("sqs", ["m1"])
+    event["Records"][0]["attributes"]["SentTimestamp"] = str(sent)
+    with Sandbox("limiter", env) as box, open("broken", "w", encoding="utf-8"):
+        equal(failures(box.invoke(event)), ["m1"])
+        os.unlink("broken")
+        equal(failures(box.invoke(redelivered(event))), [])
+    told = decisions()
+    equal([one["at_ms"] for one in told], [sent, sent])
+    equal([one["repeated"] for one in told], [False, True])
+    equal([one["end_ms"] for one in told], [sent - sent % day + day] * 2)
+
+    # The control; and an event that does not say when it happened.
+    with Sandbox("limiter", {**env, "WITHOUT": f"--at {now}"}) as box:
+        event["Records"][0]["messageId"] = "m2"
+        equal(failures(box.invoke(event)), [])
+    equal(decisions()[-1]["end_ms"], now - now % day + day)
+    with Sandbox("limiter", env) as box:
+        equal(box.invoke({"idempotencyKey": "m3"}).kind, "response")
+    assert decisions()[-1]["at_ms"] >= now, decisions()
+
+
+@test
+def the_time_by_a_program():
+    """IDEM_LAMBDA_EVENT_TIME finds the time in the event, as a number or as a text; over HTTP there is none, for a client would choose it."""
+    with Sandbox(OBJECT, {"IDEM_LAMBDA_EVENT_TIME": ".sent"}) as box:
+        for number, (said, wanted) in enumerate((
+            (1510067704370, 1510067704370),
+            ("1510067704370", 1510067704370),
+            ("2017-11-07T15:15:04.370Z", 1510067704370),
+        )):
+            answer = box.invoke({"idempotencyKey": f"k{number}", "sent": said})
+            equal((said, answer.json()["at"]), (said, wanted))
+        before = effects()
+        for said in (None, "soon", -1, 0, 1.5, [1], "2017-11-07"):
+            answer = box.invoke({"idempotencyKey": "bad", "sent": said})
+            equal((said, answer.type), (said, "Idem.Invalid"))
+        equal(effects(), before)
+        told = box.invoke(http({"Idempotency-Key": "h"}, sent=1510067704370)).json()
+        equal((told["statusCode"], told["at"]), (200, 0))
+
+
 # ---- Inputs ----
 
 

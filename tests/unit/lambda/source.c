@@ -1,6 +1,7 @@
 /* Tests of the table of sources, on the sample event of each row. */
 #include "lambda/source.h"
 
+#include "lambda/event_time.h"
 #include "lambda/http.h"
 #include "test.h"
 
@@ -226,4 +227,97 @@ TEST(response, keepsWhatMayBeReplayed)
         }
     }
     idem__buffer_free(&to);
+}
+
+/* Each source that says when an event happened says it in ms since 1970; where a
+ * client would choose the time there is none. */
+TEST(time, isTheSourcesOwn)
+{
+    static const struct {
+        const char *source;
+        int64_t ms;
+    } rows[] = {
+        {"sqs", 1545082649183},      {"sqs-fifo", 1545082649183},
+        {"sns", 1767357907000},      {"kinesis", 1545084650987},
+        {"dynamodb", 1479499740000}, {"s3", 1788464247192},
+        {"schedule", 1791478386000}, {"eventbridge", 1791478386000},
+    };
+    const struct idem_lambda_source *row;
+    size_t said = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; (row = idem_lambda_source_at(i)) != NULL; i++) {
+        const struct idem__lambda_rule *rule =
+            idem__lambda_rule_named(row->name);
+        struct json_object *event = sample(row);
+        struct json_object *unit = idem__lambda_first(event);
+        int64_t wanted = 0;
+
+        for (j = 0; j < COUNT(rows); j++) {
+            wanted =
+                strcmp(rows[j].source, row->name) == 0 ? rows[j].ms : wanted;
+        }
+        if (rule->time_ms == NULL) {
+            assert_int_equal(wanted, 0);
+        } else {
+            print_message("# %s\n", row->name);
+            assert_int_equal(rule->time_ms(unit == NULL ? event : unit),
+                             wanted);
+            assert_int_equal(rule->time_ms(NULL), 0);
+            said++;
+        }
+        (void)json_object_put(event);
+    }
+    assert_int_equal(said, COUNT(rows));
+}
+
+/* A time of another form is none, and no wrong one. */
+TEST(time, isReadStrictly)
+{
+    static const char *const none[] = {
+        "",
+        "Z",
+        "2026-01-02",
+        "2026-01-02T03:04:05",
+        "2026-01-02T03:04:05+01:00",
+        "2026-1-02T03:04:05Z",
+        "2026-13-02T03:04:05Z",
+        "2026-00-02T03:04:05Z",
+        "2026-01-32T03:04:05Z",
+        "2026-01-02T24:04:05Z",
+        "2026-01-02T03:60:05Z",
+        "2026-01-02T03:04:61Z",
+        "2026-01-02T03:04:05.Z",
+        "2026-01-02T03:04:05,1Z",
+        "2026-01-02T03:04:05.1234567890123456789Z",
+        "1969-12-31T23:59:59Z",
+        "2026-01-02T03:04:05ZZ",
+        "2026-01-02 03:04:05Z",
+    };
+    static const char *const numbers[] = {"",
+                                          "-1",
+                                          "1.5",
+                                          "0x10",
+                                          " 1",
+                                          "253402300800000",
+                                          "99999999999999999999999"};
+    size_t i;
+
+    for (i = 0; i < COUNT(none); i++) {
+        assert_int_equal(idem__lambda_time_utc(idem_str(none[i])), 0);
+    }
+    for (i = 0; i < COUNT(numbers); i++) {
+        assert_int_equal(idem__lambda_time_ms(idem_str(numbers[i])), 0);
+    }
+    assert_int_equal(idem__lambda_time_utc(
+                         idem_bytes("2026-01-02T03:04:05Z\0", 21)),
+                     0);
+    assert_int_equal(idem__lambda_time_utc(idem_str("1970-01-01T00:00:01Z")),
+                     1000);
+    assert_int_equal(idem__lambda_time_utc(
+                         idem_str("2026-01-02T03:04:05.6789Z")),
+                     1767323045678);
+    assert_int_equal(idem__lambda_time_ms(idem_str("1510067704370")),
+                     1510067704370);
 }
