@@ -23,10 +23,11 @@ extern "C" {
  *         idem_select_run(select, event, &key, &why);
  *     idem_select_destroy(select);
  *
- * A run has its own short-lived process, so that a program that does not end, or
- * asks for too much memory, costs the caller an error and nothing else. Numbers
- * come out with the very digits that they went in with, although jq itself would
- * round them.
+ * A run has a process of its own, so that a program that does not end, or asks for
+ * too much memory, costs the caller an error and nothing else. The process has no
+ * descriptor of the caller's, and one that is kept serves one text after the other.
+ * Numbers come out with the very digits that they went in with, although jq itself
+ * would round them.
  *
  * libjq is loaded by the first idem_select_create(). Like the program jq it knows
  * what is defined in ~/.jq. The object is used by one thread at a time. */
@@ -41,12 +42,15 @@ struct idem_select_options {
     bool allow_null;     /* Else null, and [null,null], are errors. */
     bool several; /* The program may give several values: the output is an array
                      of them, of one value too. Else several are an error. */
+    size_t
+        keep; /* Processes that stay for the next runs, at most 64; 0: each run
+                     has a new one. */
 };
 #define IDEM_SELECT_OPTIONS_INIT                                               \
     {                                                                          \
         sizeof(struct idem_select_options), (size_t)16 * 1024 * 1024,          \
             (size_t)1024 * 1024, (uint64_t)256 * 1024 * 1024, 2000, false,     \
-            false                                                              \
+            false, 0                                                           \
     }
 
 /* Compiles @program, of at most 64 KiB. @options may be NULL.
@@ -73,7 +77,7 @@ int idem_select_create(const char *program,
  *                    program fails, gives none or several values, or too long a
  *                    one, takes too much time or memory, or computes with a number
  *                    that jq cannot hold. The sentence says which.
- * IDEM_EUNAVAILABLE  There is no process or pipe to be had.
+ * IDEM_EUNAVAILABLE  There is no process or socket to be had.
  * IDEM_ENOMEM
  */
 int idem_select_run(struct idem_select *select, struct idem_slice json,
@@ -87,7 +91,105 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
 struct idem_slice idem_select_text(struct idem_select *select,
                                    struct idem_slice output);
 
+/* Ends the processes that were kept, and waits for them. All selections that were
+ * started must be destroyed before. NULL is allowed. */
 void idem_select_destroy(struct idem_select *select);
+
+/* ---- Selecting without waiting ----------------------------------------- */
+
+/* A run that is waited for together with other things, by programs that have an
+ * event loop; idem_select_run() is this with a poll() of its own.
+ *
+ *     idem_select_start(select, event, &selection, &why);
+ *     watch idem_selection_fd() for reading, and the time that
+ *         idem_selection_left_ms() leaves; at either:
+ *         if (idem_selection_ready(selection))
+ *             stop watching;
+ *             idem_selection_output(selection, &key, &why);
+ *             idem_selection_destroy(selection);
+ *
+ * A program may have many runs at a time; each is a process, so the caller bounds
+ * their number. Another part of the program may wait for all children (a handler of
+ * SIGCHLD with waitpid(-1), as nginx has): it is the end of the descriptor that
+ * counts, and a number that is used again is never sent a signal. */
+struct idem_selection;
+
+/* Starts a run over @json, which is not needed any more when this returns.
+ *
+ * IDEM_EINVALID      @json is too long. What else is wrong with it is the answer of
+ *                    the selection.
+ * IDEM_EUNAVAILABLE  There is no process or socket to be had.
+ * IDEM_ENOMEM
+ */
+int idem_select_start(struct idem_select *select, struct idem_slice json,
+                      struct idem_selection **ret_selection,
+                      struct idem_error *ret_error);
+
+struct idem_select_header {
+    struct idem_slice name;
+    struct idem_slice value;
+};
+
+/* An HTTP request, with its bytes as they were sent. */
+struct idem_select_request {
+    struct idem_slice method;
+    struct idem_slice target; /* "/orders?a=1" */
+    const struct idem_select_header *headers;
+    size_t headers_len;
+    struct idem_slice body;
+};
+
+/* Starts a run over a request, which the program sees as
+ *
+ *     {"method":"POST",
+ *      "path":"/orders",
+ *      "query":{"a":"1"},
+ *      "headers":{"content-type":"application/json"},
+ *      "body":{"order":42}}
+ *
+ * The path is as it was sent. Names and values of the query are decoded ("+" is a
+ * space); names of headers are in lower case; a name that comes several times has an
+ * array of its values. The body is JSON where it is an array or object, whatever its
+ * Content-Type; else it is a text. Null takes the place of a value or body that is
+ * not UTF-8.
+ *
+ * The text is made in the process of the run: nothing of this takes the caller's
+ * time, and nothing of @request is needed any more when this returns.
+ *
+ * The errors of idem_select_start(). */
+int idem_select_start_request(struct idem_select *select,
+                              const struct idem_select_request *request,
+                              struct idem_selection **ret_selection,
+                              struct idem_error *ret_error);
+
+/* Readable when there may be an answer. It belongs to the selection, and to another
+ * one afterwards: stop watching it before idem_selection_destroy(). */
+int idem_selection_fd(const struct idem_selection *selection);
+
+/* Milliseconds that are left of the time that the run may take; never negative. 0:
+ * idem_selection_ready() is true. */
+int64_t idem_selection_left_ms(const struct idem_selection *selection);
+
+/* Reads what there is, without waiting. True: there is an output or an error. */
+bool idem_selection_ready(struct idem_selection *selection);
+
+/* The output, as of idem_select_run(); it is valid as long as the selection.
+ *
+ * IDEM_EINVALID, IDEM_ENOMEM  As idem_select_run(); or it is not ready.
+ */
+int idem_selection_output(const struct idem_selection *selection,
+                          struct idem_slice *ret_output,
+                          struct idem_error *ret_error);
+
+/* As idem_select_text(), of the output. */
+struct idem_slice idem_selection_text(const struct idem_selection *selection);
+
+/* True if the error is that the program took too long or too much memory, or crashed:
+ * the same input may be answered at another time. */
+bool idem_selection_cut_off(const struct idem_selection *selection);
+
+/* At any time: a run that is not ready is ended. NULL is allowed. */
+void idem_selection_destroy(struct idem_selection *selection);
 
 /* ---- Keys of other libraries ------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "core/error.h"
+#include "key/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,27 +166,6 @@ static int read_escape(struct reader *r)
     return 0;
 }
 
-/* How many bytes of well-formed UTF-8 a character above 0x7f takes; 0: none. */
-static size_t utf8_len(const uint8_t *p, size_t left)
-{
-    size_t n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    size_t i;
-
-    if (p[0] < 0xc2 || p[0] > 0xf4 || left < n) {
-        return 0;
-    }
-    for (i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) {
-        return 0;
-    }
-    return n;
-}
-
 /* From the opening quotation mark; appends its bytes to tree->text. */
 static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
 {
@@ -209,7 +189,7 @@ static int read_string(struct reader *r, uint32_t *ret_at, uint32_t *ret_len)
             continue;
         }
         if (*p >= 0x80) {
-            n = utf8_len(p, r->len - r->at);
+            n = idem__utf8_len(p, r->len - r->at);
         }
         if (n == 0) {
             return refuse(r, r->at, "not UTF-8");
