@@ -2,6 +2,7 @@
 #include "audit.h"
 #include "cli.h"
 #include "clock.h"
+#include "decided.h"
 #include "journal.h"
 #include "json.h"
 #include "record.h"
@@ -81,22 +82,16 @@ static int print_json(const struct idem_record *r)
     return status;
 }
 
-/* order-42: completed -> retry (fence 17) */
 static int print_change(const struct idem_record *r)
 {
     if (args.json) {
         return print_json(r);
     }
-    cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n",
-                 idem_status_name(idem_record_status(r)),
-                 idem_status_name(IDEM_STATUS_RETRY),
-                 (unsigned long long)r->fence,
-                 args.dry_run ? "; nothing was changed" : "");
+    cli_print_decided(r, IDEM_STATUS_RETRY,
+                      args.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
     if (!args.dry_run && cli_stderr_is_tty()) {
         (void)fflush(stdout);
-        cli_say("the next caller with this key runs it again; nothing starts "
-                "it by itself");
+        cli_say("nothing starts it by itself: run it with this key");
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "audit.h"
 #include "cli.h"
 #include "clock.h"
+#include "decided.h"
 #include "journal.h"
 #include "result.h"
 #include "selection.h"
@@ -163,17 +164,13 @@ static int change(struct idem_store *store, const struct idem_record *r,
     return status;
 }
 
-/* order-42: unknown -> released (fence 17) */
 static int print_change(const struct idem_record *r)
 {
     if (args.json) {
-        return cli_print_decided(r, decision(), !args.dry_run);
+        return cli_print_decided_json(r, decision(), !args.dry_run);
     }
-    cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n",
-                 idem_status_name(idem_record_status(r)),
-                 idem_status_name(decision()), (unsigned long long)r->fence,
-                 args.dry_run ? "; nothing was changed" : "");
+    cli_print_decided(r, decision(),
+                      args.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
     return 0;
 }
 

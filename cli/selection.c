@@ -2,8 +2,8 @@
 #include "selection.h"
 
 #include "cli.h"
+#include "decided.h"
 #include "journal.h"
-#include "json.h"
 #include "look.h"
 
 static bool is_selected(const struct cli_selection *selection,
@@ -55,42 +55,19 @@ static void say_left_out(const struct cli_selection *selection,
     }
 }
 
-int cli_print_decided(const struct idem_record *r, enum idem_status status,
-                      bool changed)
-{
-    struct cli_json json;
-    int printed;
-
-    cli_json_init(&json);
-    cli_json_bytes(&json, "scope", r->scope);
-    cli_json_bytes(&json, "key", r->key);
-    cli_json_text(&json, "before", idem_status_name(idem_record_status(r)));
-    cli_json_text(&json, "after", idem_status_name(status));
-    cli_json_count(&json, "fence", r->fence);
-    cli_json_bool(&json, "changed", changed);
-    printed = cli_json_print(&json);
-    cli_json_finish(&json);
-    return printed;
-}
-
-/* order-42: unknown -> released (fence 17) */
 static void print_one(const struct cli_selection *selection,
                       const struct idem_record *r,
-                      const struct cli_decision *decision, const char *what)
+                      const struct cli_decision *decision, enum cli_decided how)
 {
     if (selection->json) {
-        (void)cli_print_decided(r, decision->status, *what == '\0');
+        (void)cli_print_decided_json(r, decision->status, how == CLI_DECIDED);
         return;
     }
     if (r->scope.len > 0) {
         cli_print_escaped(stdout, r->scope);
         (void)fputs("/", stdout);
     }
-    cli_print_escaped(stdout, r->key);
-    (void)printf(": %s -> %s (fence %llu)%s\n",
-                 idem_status_name(idem_record_status(r)),
-                 idem_status_name(decision->status),
-                 (unsigned long long)r->fence, what);
+    cli_print_decided(r, decision->status, how);
 }
 
 /* True: the others can still be decided. */
@@ -107,10 +84,10 @@ static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
     memset(&error, 0, sizeof(error));
     error.code = cli_decide(store, audit, r, r->fence, decision, &error);
     if (error.code == 0) {
-        print_one(selection, r, decision, "");
+        print_one(selection, r, decision, CLI_DECIDED);
         return true;
     }
-    print_one(selection, r, decision, ": left alone");
+    print_one(selection, r, decision, CLI_NOT_DECIDED);
     (void)fflush(stdout);
     *status = cli_fail_with(&error);
     return error.code == IDEM_ELOST || error.code == IDEM_EINVALID ||
@@ -145,7 +122,7 @@ static int foretell(const struct cli_selection *selection,
     for (i = 0; i < look->len; i++) {
         if (is_selected(selection, look, &look->open[i])) {
             print_one(selection, &look->open[i].record, decision,
-                      "; nothing was changed");
+                      CLI_WOULD_DECIDE);
         }
     }
     (void)fflush(stdout);

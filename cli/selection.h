@@ -20,9 +20,4 @@ int cli_resolve_selected(struct idem_store *store,
                          const struct cli_selection *selection,
                          const struct cli_decision *decision, bool yes);
 
-/* One decision as a line of JSON: @status is what @r becomes, or would. 0 or an
- * exit status. */
-int cli_print_decided(const struct idem_record *r, enum idem_status status,
-                      bool changed);
-
 #endif

@@ -1,6 +1,7 @@
 /* Records: one is shown, found, decided about, or let be run again. */
 #include "audit.h"
 #include "clock.h"
+#include "decided.h"
 #include "journal.h"
 #include "record.h"
 #include "text.h"
@@ -297,8 +298,22 @@ static bool read_wanted(const struct ui_request *request, bool reopens,
     return true;
 }
 
-static enum MHD_Result act(const struct ui_request *request, bool reopens,
-                           const char *done)
+static enum MHD_Result decided(const struct ui_request *request,
+                               const struct wanted *wanted)
+{
+    char said[256];
+
+    (void)snprintf(said, sizeof(said), "On record: %s; %s.%s",
+                   cli_decided_text(wanted->status),
+                   cli_decided_next(wanted->status),
+                   wanted->status == IDEM_STATUS_RETRY
+                       ? " That caller is told that it takes over. The audit "
+                         "log keeps the old record."
+                       : "");
+    return show(request, &wanted->id, said, /* bad= */ false);
+}
+
+static enum MHD_Result act(const struct ui_request *request, bool reopens)
 {
     struct idem_error error = {0};
     enum MHD_Result result;
@@ -316,18 +331,15 @@ static enum MHD_Result act(const struct ui_request *request, bool reopens,
     }
     return look_and_decide(request, &wanted, &error) != 0
                ? refused(request, &wanted, &error)
-               : show(request, &wanted.id, done, /* bad= */ false);
+               : decided(request, &wanted);
 }
 
 enum MHD_Result ui_resolve(const struct ui_request *request)
 {
-    return act(request, /* reopens= */ false, "It is decided, and on record.");
+    return act(request, /* reopens= */ false);
 }
 
 enum MHD_Result ui_reopen(const struct ui_request *request)
 {
-    return act(
-        request, /* reopens= */ true,
-        "It is open again: the next caller starts it, and is told that it "
-        "takes over. The audit log keeps the old record.");
+    return act(request, /* reopens= */ true);
 }

@@ -168,7 +168,7 @@ def a_stuck_operation_is_found_and_put_right(page):
         page.type("input[name=reason]", "it is on the statement <b>")
         keep(page, "4-decide")
         page.click("button")
-        equal(page.text(".said"), "It is decided, and on record.")
+        equal(page.text(".said"), "On record: it happened; later callers get this result.")
         assert page.texts("ol.story li")[-1].startswith("On record as: completed")
         keep(page, "5-decided")
         page.click("header a")
@@ -397,7 +397,7 @@ def a_live_lease_is_overridden_knowingly(page):
         page.click("input[name=force]", load=False)
         keep(page, "9-live")
         page.click("button.main")
-        equal(page.text(".said"), "It is decided, and on record.")
+        equal(page.text(".said"), "On record: it did not happen; the next caller runs it.")
         equal([(e["answer"], e["after"]) for e in audit()], [("INVALID", "released"), ("OK", "released")])
 
 
@@ -413,7 +413,7 @@ def finished_work_is_reopened(page):
                   "reason": "there is room", "seal": seal_of(s)}
         page.type("#why-again", "there is room")
         page.click("button:not(.main)")
-        assert page.text(".said").startswith("It is open again"), page.text()
+        assert page.text(".said").startswith("On record: it may have happened; the next caller runs it again"), page.text()
         equal(page.text("dl.facts dd .badge"), "retry")
         assert any(each.startswith("A person reopened it, which was completed: ada@ops")
                    for each in page.texts("ol.story li")), page.texts("ol.story li")
