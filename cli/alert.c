@@ -293,6 +293,14 @@ static enum cli_raised finish(struct idem_attempt *attempt, int exit_status)
     return exit_status == 0 ? CLI_RAISED_NOW : CLI_RAISED_FAILED;
 }
 
+bool cli_is_alert(const struct idem_record *record)
+{
+    static const char scope[] = CLI_ALERT_SCOPE;
+
+    return record->scope.len == sizeof(scope) - 1 &&
+           memcmp(record->scope.base, scope, sizeof(scope) - 1) == 0;
+}
+
 enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
                                 const struct cli_json *line)
 {

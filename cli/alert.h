@@ -8,6 +8,9 @@
 /* The scope of the records that say which alerts were raised. */
 #define CLI_ALERT_SCOPE "idem.watch"
 
+/* True of such a record, which is about no work. */
+bool cli_is_alert(const struct idem_record *record);
+
 enum cli_alert_kind {
     CLI_ALERT_OVERDUE,     /* Work that should have ended by now. */
     CLI_ALERT_FAILED,      /* Work that ended, and needs a person. */

@@ -1,4 +1,5 @@
 /* idem completion: prints what a shell needs to complete our command lines. */
+#include "alert.h"
 #include "cli.h"
 #include "completion.h"
 #include "fields.h"
@@ -45,7 +46,7 @@ static int offer(void *ctx, int code, const struct idem_record *r)
 {
     struct offering *offering = ctx;
 
-    if (code != 0) {
+    if (code != 0 || cli_is_alert(r)) {
         return 0;
     }
     if (offering->scopes) {

@@ -1,4 +1,5 @@
 /* idem list: the records, one on a line. */
+#include "alert.h"
 #include "cli.h"
 #include "clock.h"
 #include "color.h"
@@ -15,6 +16,7 @@ static struct {
     const char *statuses;
     bool overdue;
     bool failed;
+    bool all;
     const char *scope;
     const char *match;
     int64_t since_ms;
@@ -280,10 +282,17 @@ static bool is_recent(const struct idem_record *r)
     return args.since_ms == 0 || last_ms >= cli_now_ms() - args.since_ms;
 }
 
+/* The records by which idem watch tells of an alert once are for those who name
+ * them. */
+static bool is_shown(const struct idem_record *r)
+{
+    return args.all || args.scope != NULL || !cli_is_alert(r);
+}
+
 /* One that cannot be read is shown in any case: it may be any. */
 static bool is_wanted(int code, const struct idem_record *r)
 {
-    return matches(r) &&
+    return matches(r) && is_shown(r) &&
            (code != 0 ||
             (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
 }
@@ -404,6 +413,11 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.failed,
      .help = "only what failed, or ended with an exit status other than 0"},
+    {.name = "all",
+     .letter = 'a',
+     .kind = CLI_FLAG,
+     .target = &args.all,
+     .help = "also what idem keeps for itself: the alerts of idem watch"},
     {.name = "since",
      .kind = CLI_DURATION,
      .target = &args.since_ms,

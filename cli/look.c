@@ -7,11 +7,6 @@
 
 #include <stdlib.h>
 
-static bool same(struct idem_slice a, struct idem_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.base, b.base, a.len) == 0);
-}
-
 /* Moves what @slice points to into @to. */
 static char *keep(char *to, struct idem_slice *slice)
 {
@@ -193,7 +188,7 @@ static int see(void *ctx, int code, const struct idem_record *record)
 {
     const struct looking *looking = ctx;
 
-    if (same(record->scope, idem_str(CLI_ALERT_SCOPE)) ||
+    if (cli_is_alert(record) ||
         (code == 0 && record->status == IDEM_STATUS_COMPLETED &&
          record->ended_ms < looking->from_ms)) {
         return 0;

@@ -153,6 +153,16 @@ def many_watchers_raise_an_alert_once():
     equal(len(plain), 24)
     note("8 watchers, 3 alerts: 3 hooks; without a claim 24")
 
+    def listed(*options):
+        return [line["scope"] for line in lines(store("list", "--json", *options).stdout)]
+
+    equal(listed(), [""] * 3)
+    equal(listed("--status", "completed"), [])
+    equal(sorted(listed("--all")), [""] * 3 + ["idem.watch"] * 3)
+    equal(listed("--scope", "idem.watch"), ["idem.watch"] * 3)
+    equal(store("completion", "keys").stdout.split(), [b"k0", b"k1", b"k2"])
+    assert b"idem.watch" not in store("completion", "scopes").stdout
+
 
 @test
 def a_hook_that_fails_is_run_again():
