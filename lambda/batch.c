@@ -14,6 +14,7 @@
 #include "lambda/batch.h"
 #include "lambda/ends.h"
 #include "lambda/handler.h"
+#include "lambda/hide.h"
 #include "lambda/log.h"
 #include "lambda/outcome.h"
 #include "lambda/text.h"
@@ -363,6 +364,11 @@ static void judge(struct batch *b, struct item *item)
         }
         break;
     case IDEM_BUSY:
+        if (idem__lambda_hides(b->lambda, b->rule)) {
+            item->hide_until_ms = idem__lambda_hide_until_ms(item->attempt);
+        }
+        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        break;
     case IDEM_MISMATCH:
     case IDEM_FAILED:
     case IDEM_UNKNOWN:
@@ -433,6 +439,7 @@ static void work(struct batch *b)
         work_on(b, &b->items[i]);
     }
     take_ends(b);
+    idem__batch_hide(b);
     if (b->cut_off > 0) {
         fields[0].number = b->cut_off;
         idem__lambda_log(b->lambda->now, "WARN", fields,

@@ -21,6 +21,8 @@ struct item {
     struct item *first;      /* The one before it with its key, or NULL. */
     struct idem_attempt *attempt;
     enum item_state state;
+    int64_t
+        hide_until_ms; /* In its queue, by the monotonic clock; 0: it is not. */
     bool ended; /* ending is its end, or NULL where it could not be sent. */
     struct idem__lambda_ending *ending;
 };

@@ -6,6 +6,7 @@
 #include "lambda/answer.h"
 #include "lambda/ends.h"
 #include "lambda/handler.h"
+#include "lambda/hide.h"
 #include "lambda/log.h"
 #include "lambda/metrics.h"
 #include "lambda/route.h"
@@ -126,6 +127,7 @@ void idem_lambda_close(struct idem_lambda *lambda)
     idem__lambda_handler_finish(lambda);
     idem__lambda_selects_finish(lambda);
     idem__lambda_ends_finish(lambda);
+    idem__lambda_hide_finish(lambda);
     idem_close(lambda->store);
     idem__lambda_metrics_finish(lambda);
     idem__tree_free(&lambda->tree);

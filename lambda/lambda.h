@@ -31,6 +31,7 @@ struct idem__lambda_run {
     bool nothing;     /* ERROR: it is certain that nothing happened. */
 };
 
+struct idem__lambda_hider;
 struct idem__lambda_metrics;
 struct idem__lambda_object;
 struct idem__lambda_selects;
@@ -52,6 +53,7 @@ struct idem_lambda {
     struct idem__lambda_selects *selects;
     struct idem__lambda_metrics *metrics; /* NULL: nothing is counted. */
     struct idem__lambda_ends ends;
+    struct idem__lambda_hider *hider; /* NULL: nothing was hidden yet. */
 
     /* This delivery. */
     const struct idem_lambda_invocation *now;

@@ -89,6 +89,22 @@ static int read_credentials(struct idem_lambda_options *options,
     return 0;
 }
 
+static int read_visibility(struct idem_lambda_options *options,
+                           struct idem_error *error)
+{
+    const char *text = getenv("IDEM_LAMBDA_VISIBILITY");
+
+    if (text == NULL || text[0] == '\0' || strcmp(text, "change") == 0) {
+        return 0;
+    }
+    if (strcmp(text, "keep") != 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_VISIBILITY is change or keep");
+    }
+    options->keep_visibility = true;
+    return 0;
+}
+
 static int read_keep_input(struct idem_lambda_options *options,
                            struct idem_error *error)
 {
@@ -216,6 +232,9 @@ int idem_lambda_options_env(struct idem_lambda_options *options,
     }
     if (rc == 0) {
         rc = read_keep_input(options, ret_error);
+    }
+    if (rc == 0) {
+        rc = read_visibility(options, ret_error);
     }
     return rc == 0 ? read_metrics(options, ret_error) : rc;
 }

@@ -171,6 +171,11 @@ struct idem_lambda_options {
         *event_time; /* IDEM_LAMBDA_EVENT_TIME: a jq program on the event,
                                or on each record of a batch, for event_ms of a
                                call; NULL: the source's own time. Not for HTTP. */
+    bool
+        keep_visibility; /* IDEM_LAMBDA_VISIBILITY=keep: a message of SQS that is
+                             at work elsewhere comes again when its queue says;
+                             else ("change") it is hidden in its queue until
+                             that attempt can be over. */
 };
 
 #define IDEM_LAMBDA_OPTIONS_INIT                                               \
@@ -178,7 +183,7 @@ struct idem_lambda_options {
         sizeof(struct idem_lambda_options), NULL, NULL, NULL, NULL, NULL,      \
             NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, IDEM_RERUN, 5,     \
             86400000, 2000, 500, 500, 2000, false, false, NULL, NULL, false,   \
-            NULL, NULL, 0, false, NULL                                         \
+            NULL, NULL, 0, false, NULL, false                                  \
     }
 
 /* Sets from the environment what is named above. The texts are the environment's.

@@ -150,13 +150,15 @@ static int open_client(struct idem__sqs_queue *queue, struct idem_error *error)
                    : idem__aws_client_open(&options, &queue->client, error);
 }
 
-static int find_url(struct idem__sqs_queue *queue, const char *name,
-                    int64_t deadline_ms, struct idem_error *error)
+static int find_url(struct idem__sqs_queue *queue,
+                    const struct idem__sqs_place *place, int64_t deadline_ms,
+                    struct idem_error *error)
 {
     struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
     int rc;
 
-    idem__sqs_queue_url(&call.body, name, /* account= */ "");
+    idem__sqs_queue_url(&call.body, place->queue,
+                        place->account == NULL ? "" : place->account);
     rc = idem__sqs_ask(queue, IDEM__SQS_TARGET("GetQueueUrl"), &call,
                        deadline_ms, error);
     if (rc == 0) {
@@ -170,6 +172,22 @@ static int find_url(struct idem__sqs_queue *queue, const char *name,
     }
     idem__sqs_call_finish(&call);
     return rc;
+}
+
+static int make_url(struct idem__sqs_queue *queue,
+                    const struct idem__sqs_place *place,
+                    struct idem_error *error)
+{
+    const char *base = queue->endpoint.url;
+    size_t len = strlen(base);
+    int n = snprintf(queue->url, sizeof(queue->url), "%s%s%s/%s", base,
+                     len > 0 && base[len - 1] == '/' ? "" : "/", place->account,
+                     place->queue);
+
+    return n > 0 && (size_t)n < sizeof(queue->url)
+               ? 0
+               : idem__error(error, IDEM_EINVALID,
+                             "the URL of the queue is too long");
 }
 
 int idem__sqs_queue_open(const struct idem__sqs_place *place,
@@ -195,8 +213,10 @@ int idem__sqs_queue_open(const struct idem__sqs_place *place,
     }
     if (rc == 0 && is_url(place->queue)) {
         (void)snprintf(queue->url, sizeof(queue->url), "%s", place->queue);
+    } else if (rc == 0 && place->account != NULL && is_aws(&queue->endpoint)) {
+        rc = make_url(queue, place, ret_error);
     } else if (rc == 0) {
-        rc = find_url(queue, place->queue, deadline_ms, ret_error);
+        rc = find_url(queue, place, deadline_ms, ret_error);
     }
     if (rc != 0) {
         idem__sqs_queue_close(queue);

@@ -13,9 +13,12 @@ struct idem__sqs_queue {
 };
 
 struct idem__sqs_place {
-    const char *queue;  /* Its URL, or its name alone. */
-    const char *region; /* NULL: the URL's, or as the user's settings say. */
-    bool insecure;      /* http:// to another machine was asked for. */
+    const char *queue;   /* Its URL, or its name alone. */
+    const char *region;  /* NULL: the URL's, or as the user's settings say. */
+    const char *account; /* Whose the queue is that is named: at AWS its URL is
+                            made of both, which needs no right. NULL: our own,
+                            and SQS is asked for the URL. */
+    bool insecure;       /* http:// to another machine was asked for. */
 };
 
 /* One call. Zero it; @body is what codec.h wrote. */

@@ -35,8 +35,7 @@ def record_of(message, queue_url):
         "messageAttributes": attributes,
         "md5OfBody": message["MD5OfBody"],
         "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:{sqs.REGION}:123456789012:"
-        + queue_url.rpartition("/")[2],
+        "eventSourceARN": ":".join(["arn:aws:sqs", sqs.REGION, *queue_url.split("/")[-2:]]),
         "awsRegion": sqs.REGION,
     }
 

@@ -10,7 +10,8 @@ import sys
 import threading
 
 import rig
-from rig import Place, ledger
+import sqs
+from rig import Between, Place, ledger
 from tap import LONG, equal, main, note, skip, test
 from patience import until
 
@@ -266,6 +267,61 @@ def a_duplicate_in_flight_is_not_acknowledged():
           {"gate": "completed", "before": "completed"})  # fmt: skip
     equal((sorted(ends)[:2], dead), (["deleted", "deleted"], []))
     note(f"ends of the deliveries of that key: {', '.join(ends)}; {told(mapping, effects)}")
+
+
+def held_elsewhere(name, lease, **env):
+    """What becomes of a message that is received while another owner is at work, whose
+    lease is longer than three visibilities: its deliveries, who is dead, and the log."""
+    own = {k: v for k, v in sqs.environment(rig.endpoint()).items() if v is not None}
+    with Function(name=name, env={**own, **env}) as function:
+        # The event that Lambda makes has the ARN of its queue; the rest of the URL may differ.
+        begun = ("begin", "-s", "pay", "-k", "held", "--lease", lease, "--on-expired-lease", "rerun")
+        equal(function.place.idem(*begun).status, 0)
+        with function.mapping() as mapping:
+            function.queue.send([message("held"), message("free")])
+            function.wait_empty()
+        dead = [order_of(body) for body in function.queue.dead()]
+        (box,) = function.boxes
+        return mapping.deliveries, dead, function.effects(), box.lines()
+
+
+@test(rows=[64])
+def a_duplicate_is_hidden_until_the_other_can_be_over():
+    """A message whose key is at work elsewhere is hidden in its queue until that lease
+    ends: it is received twice in all, and then done as a takeover. The control: left to
+    the queue, it is counted out, and is in the dead-letter queue."""
+    found, dead, effects, _ = held_elsewhere("hidden", "9s")
+    held = [(d.receives, d.end) for d in found if order_of(d.body) == "held"]
+    equal((held, dead), ([(1, "reported"), (2, "deleted")], []))
+    equal(effects, {"free": [0], "held": [1]})
+
+    found, dead, effects, _ = held_elsewhere("left", "1h", IDEM_LAMBDA_VISIBILITY="keep")
+    equal([d.end for d in found if order_of(d.body) == "held"], ["reported"] * 3)
+    equal((dead, effects), (["held"], {"free": [0]}))
+
+
+@test
+def a_queue_that_may_not_be_told_is_left_alone():
+    """Where the function may not change the visibility, that is said once, nothing is
+    asked again, and the queue goes on as without."""
+    answers = {
+        "GetQueueUrl": (200, {"QueueUrl": "http://127.0.0.1/000000000000/q"}),
+        "GetQueueAttributes": (200, {"Attributes": {"VisibilityTimeout": "2"}}),
+        "ChangeMessageVisibilityBatch": (
+            403, {"__type": "com.amazonaws.sqs#AccessDeniedException", "message": "no"}
+        ),
+    }  # fmt: skip
+    with Between(rig.endpoint(), lambda action, _: answers[action]) as between:
+        found, dead, effects, lines = held_elsewhere(
+            "denied", "1h", AWS_ENDPOINT_URL_SQS=between.url
+        )
+        equal(between.count("ChangeMessageVisibilityBatch"), 1)
+        (asked,) = [b for a, b in between.seen if a.startswith("Change")]
+    equal([3500 < e["VisibilityTimeout"] <= 3602 for e in asked["Entries"]], [True])
+    equal([d.end for d in found if order_of(d.body) == "held"], ["reported"] * 3)
+    equal((dead, effects), (["held"], {"free": [0]}))
+    said = [line for line in lines if "sqs:ChangeMessageVisibility" in line["message"]]
+    equal([line["level"] for line in said], ["WARN"])
 
 
 # ---- Time-outs ----

@@ -97,6 +97,28 @@ TEST(queue, isWhereTheEndpointSays)
     (void)unsetenv("AWS_ENDPOINT_URL_SQS");
 }
 
+/* A queue that is named with its account is not looked up at AWS. */
+TEST(queue, isNamedWithItsAccount)
+{
+    struct idem__sqs_place place = {.queue = "orders.fifo",
+                                    .account = "123456789012"};
+    struct idem__sqs_queue queue;
+
+    set_up();
+    place.region = "eu-west-1";
+    assert_ok(idem__sqs_queue_open(&place, idem__mono_ms(), &queue, &why));
+    assert_string_equal(
+        "https://sqs.eu-west-1.amazonaws.com/123456789012/orders.fifo",
+        queue.url);
+    idem__sqs_queue_close(&queue);
+    place.region = "cn-north-1";
+    assert_ok(idem__sqs_queue_open(&place, idem__mono_ms(), &queue, &why));
+    assert_string_equal(
+        "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/orders.fifo",
+        queue.url);
+    idem__sqs_queue_close(&queue);
+}
+
 /* Plain HTTP leads to no other machine, unless that was asked for. */
 TEST(queue, isNotAskedInTheClear)
 {
