@@ -23,8 +23,13 @@ extern "C" {
  *                this instance
  *     endpoint   else AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL, the
  *                profile's, or the service's own for the region
- *     layout     powertools-python, -typescript, -java, -dotnet, or locker: the
- *                table is one of that library's; no scopes, results up to 120 KiB
+ *     layout     powertools-python, -typescript, -java, -dotnet, locker, lock-token,
+ *                idempotency-store or http-idempotency: the table is one of that
+ *                library's, or of that article's; no scopes, results up to 120 KiB
+ *     key-attr, status-attr, expiry-attr, in-progress-expiry-attr, data-attr,
+ *     sort-key-attr, static-pk-value
+ *                with a layout: names of its attributes that are not the usual
+ *                ones, see docs/layouts.md
  *     index      off: the table has no index "open"; a list scans the table
  *     pack       off: large results are not packed with zstd
  *     clock      host: the store's time is this machine's clock, which is known

@@ -20,18 +20,28 @@ static const struct traits all_traits[] = {
      .forgets_fences = true,
      .purge_lag_ms = (int64_t)2 * 3600 * 1000,
      .other_boot_ms = 2000},
-#define LAYOUT(word)                                                           \
+#define LAYOUT_AS(word, settings)                                              \
     {                                                                          \
-        .name = "dynamodb-" word, .layout = word, .durable = true,             \
+        .name = "dynamodb-" word, .layout = settings, .durable = true,         \
         .forgets_fences = true, .purge_lag_ms = (int64_t)2 * 3600 * 1000,      \
         .other_boot_ms = 2000                                                  \
     }
+#define LAYOUT(word) LAYOUT_AS(word, word)
     LAYOUT("powertools-python"),
     LAYOUT("powertools-typescript"),
     LAYOUT("powertools-java"),
     LAYOUT("powertools-dotnet"),
     LAYOUT("locker"),
+    LAYOUT("lock-token"),
+    LAYOUT("idempotency-store"),
+    LAYOUT("http-idempotency"),
+    /* Every name another one, and the key of a record is a sort key. */
+    LAYOUT_AS("named", "powertools-typescript&key-attr=pk&sort-key-attr=sk"
+                       "&static-pk-value=idempotency%23pay&status-attr=state"
+                       "&expiry-attr=until&in-progress-expiry-attr=lock"
+                       "&data-attr=body"),
 #undef LAYOUT
+#undef LAYOUT_AS
 };
 
 const struct traits *traits(void)

@@ -30,12 +30,13 @@ const char *url_of(const struct fixture *f);
 /* What stores may differ in. */
 struct traits {
     const char *name;
-    const char *layout;   /* Of a table that is not ours; NULL: none. */
-    bool durable;         /* It outlives its handle, and so can have several. */
-    bool file;            /* It is an SQLite file. */
-    bool forgets_fences;  /* Of what was purged, or deleted by its ttl. */
-    bool keeps_counters;  /* Longer than its handle. */
-    int64_t purge_lag_ms; /* A record is kept that long after its retention. */
+    const char *layout;  /* Of a table that is not ours, and its settings; NULL:
+                             none. */
+    bool durable;        /* It outlives its handle, and so can have several. */
+    bool file;           /* It is an SQLite file. */
+    bool forgets_fences; /* Of what was purged, or deleted by its ttl. */
+    bool keeps_counters; /* Longer than its handle. */
+    int64_t purge_lag_ms;  /* A record is kept that long after its retention. */
     int64_t other_boot_ms; /* A lease of another boot counts that much more. */
 };
 

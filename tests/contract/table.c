@@ -17,10 +17,20 @@ static void call(struct idem__admin *admin, const char *target,
     }
 }
 
-static enum idem__layout layout(void)
+/* A table of the store's layout, with its attributes. */
+static const struct idem__table_conf *layout(void)
 {
-    return traits()->layout == NULL ? IDEM__LAYOUT_OWN
-                                    : idem__layout_find(traits()->layout);
+    static struct idem__table_conf table;
+
+    if (traits()->layout != NULL && table.layout == IDEM__LAYOUT_OWN) {
+        struct idem__place_conf conf;
+        char text[256];
+
+        (void)snprintf(text, sizeof(text), "//any?layout=%s", traits()->layout);
+        assert_ok(idem__place_read(text, &conf, &why));
+        table = conf.table;
+    }
+    return &table;
 }
 
 /* The time of these tests lies in the past, and some servers delete by theirs. */
@@ -44,7 +54,7 @@ static void keep_for_ever(const char *place)
 const char *table_new(void)
 {
     static unsigned made;
-    static char places[64][256];
+    static char places[64][400];
     const char *endpoint = getenv("IDEM_TEST_DYNAMODB");
     char *place = places[made % COUNT(places)];
 
@@ -63,10 +73,13 @@ const char *table_new(void)
 
 static void add_key(struct idem__admin *admin, const char *id)
 {
-    idem__buffer_str(&admin->out, ",\"Key\":{\"");
-    idem__buffer_str(&admin->out, idem__layout_key(layout()));
-    idem__buffer_str(&admin->out, "\":");
-    idem__json_s(&admin->out, id);
+    idem__buffer_str(&admin->out, ",\"Key\":");
+    if (layout()->layout == IDEM__LAYOUT_OWN) {
+        idem__buffer_str(&admin->out, "{\"id\":");
+        idem__json_s(&admin->out, id);
+    } else {
+        idem__layout_put_key(&admin->out, layout(), idem_str(id));
+    }
     idem__buffer_str(&admin->out, "}");
 }
 
@@ -89,7 +102,7 @@ static void find(struct idem__admin *admin, const char *key, enum part part,
     assert_ok(idem_id(idem_str(""), idem_str(key), id));
     idem__item_id(id, ret_spot->id);
     ret_spot->attribute = "rec";
-    if (layout() != IDEM__LAYOUT_OWN) {
+    if (layout()->layout != IDEM__LAYOUT_OWN) {
         (void)strcpy(ret_spot->id, key);
         ret_spot->attribute = part == HEAD     ? "idem"
                               : part == RESULT ? "idem_result"

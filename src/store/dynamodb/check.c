@@ -162,37 +162,47 @@ static void describe_rest(struct check *check)
 
 /* @what stands alone in a request, or around the name of the table. */
 struct right {
-    const char *action;
     const char *target;
     const char *rest; /* Behind the name of the table, or ... */
     const char *keys; /* ... in a batch, for it. */
     const char *serves;
     bool needs_index;
     bool everybody; /* Who runs and replays needs it, not only operators. */
+    bool lists;     /* It reads a page of records. */
+    bool deletes;   /* Everybody needs it where what was released is deleted. */
 };
 
 static const struct right rights[] = {
-    {"GetItem", IDEM__TARGET("GetItem"),
-     ",\"Key\":" NO_KEY ",\"ConsistentRead\":true", NULL, "to look a key up",
-     false, true},
-    {"PutItem", IDEM__TARGET("PutItem"), ",\"Item\":" NO_KEY NEVER, NULL,
-     "to begin and to end", false, true},
-    {"BatchGetItem", IDEM__TARGET("BatchGetItem"), NULL,
-     "{\"ConsistentRead\":true,\"Keys\":[" NO_KEY "]}",
-     "to replay large results", false, true},
-    {"BatchWriteItem", IDEM__TARGET("BatchWriteItem"), NULL,
-     "[{\"DeleteRequest\":{\"Key\":" NO_KEY "}}]", "to record large results",
-     false, true},
-    {"Query", IDEM__TARGET("Query"),
-     ",\"IndexName\":\"open\",\"Limit\":1,"
-     "\"KeyConditionExpression\":\"#o = :o\","
-     "\"ExpressionAttributeNames\":{\"#o\":\"open\"},"
-     "\"ExpressionAttributeValues\":{\":o\":{\"S\":\"check\"}}",
-     NULL, "to list what is open (on the index \"open\")", true, false},
-    {"Scan", IDEM__TARGET("Scan"), ",\"Limit\":1", NULL,
-     "to list, purge, export and copy", false, false},
-    {"DeleteItem", IDEM__TARGET("DeleteItem"), ",\"Key\":" NO_KEY NEVER, NULL,
-     "to purge", false, false},
+    {.target = IDEM__TARGET("GetItem"),
+     .rest = ",\"Key\":" NO_KEY ",\"ConsistentRead\":true",
+     .serves = "to look a key up",
+     .everybody = true},
+    {.target = IDEM__TARGET("PutItem"),
+     .rest = ",\"Item\":" NO_KEY NEVER,
+     .serves = "to begin and to end",
+     .everybody = true},
+    {.target = IDEM__TARGET("BatchGetItem"),
+     .keys = "{\"ConsistentRead\":true,\"Keys\":[" NO_KEY "]}",
+     .serves = "to replay large results",
+     .everybody = true},
+    {.target = IDEM__TARGET("BatchWriteItem"),
+     .keys = "[{\"DeleteRequest\":{\"Key\":" NO_KEY "}}]",
+     .serves = "to record large results",
+     .everybody = true},
+    {.target = IDEM__TARGET("Query"),
+     .rest = ",\"IndexName\":\"open\",\"Limit\":1,"
+             "\"KeyConditionExpression\":\"#o = :o\","
+             "\"ExpressionAttributeNames\":{\"#o\":\"open\"},"
+             "\"ExpressionAttributeValues\":{\":o\":{\"S\":\"check\"}}",
+     .serves = "to list what is open (on the index \"open\")",
+     .needs_index = true},
+    {.target = IDEM__TARGET("Scan"),
+     .serves = "to list, purge, export and copy",
+     .lists = true},
+    {.target = IDEM__TARGET("DeleteItem"),
+     .rest = ",\"Key\":" NO_KEY NEVER,
+     .serves = "to purge",
+     .deletes = true},
 };
 
 static void write_batch(struct check *check, const char *keys)
@@ -208,45 +218,52 @@ static void write_batch(struct check *check, const char *keys)
 }
 
 static void tell_right(struct check *check, const struct right *right,
-                       const struct idem__answer *answer)
+                       const char *action, const struct idem__answer *answer)
 {
-    enum idem_grade missing =
-        right->everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
+    bool drops =
+        right->deletes && idem__layout_drops(check->judge.place->table.layout);
+    const char *serves = drops ? "to release, and to purge" : right->serves;
+    bool everybody = right->everybody || drops;
+    enum idem_grade missing = everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
     char name[96];
     char mend[160];
 
     name_of_refusal(check, name);
     if (answer->said == IDEM__SAID_OK || answer->said == IDEM__SAID_REFUSED) {
         idem__found(&check->to, IDEM_GRADE_OK, "right", /* mend= */ NULL,
-                    "dynamodb:%s, %s", right->action, right->serves);
+                    "dynamodb:%s, %s", action, serves);
     } else if (is_denied_only(name)) {
         (void)snprintf(mend, sizeof(mend),
                        "Allow dynamodb:%s on the table%s; see: idem store "
                        "template.",
-                       right->action, right->needs_index ? "'s index" : "");
+                       action, right->needs_index ? "'s index" : "");
         idem__found(&check->to, missing, "right", mend,
-                    "these credentials may not do dynamodb:%s, %s%s",
-                    right->action, right->serves,
-                    right->everybody ? "" : ", which is for operators");
+                    "these credentials may not do dynamodb:%s, %s%s", action,
+                    serves, everybody ? "" : ", which is for operators");
     } else {
         idem__found(&check->to, missing, "right", /* mend= */ NULL,
-                    "dynamodb:%s, %s: %.200s", right->action, right->serves,
+                    "dynamodb:%s, %s: %.200s", action, serves,
                     answer->error.text);
     }
 }
 
-/* Names the key of the table as its layout does. */
-static void name_key(const struct check *check, const char *rest, char to[512])
+/* The rest of a request, with the key as the layout of the table has it. */
+static void write_rest(struct check *check, const char *rest)
 {
-    static const char own[] = "\"id\"";
-    const char *at = strstr(rest, own);
+    const struct idem__table_conf *table = &check->judge.place->table;
+    struct idem__buffer *out = &check->admin.out;
+    const char *at = strstr(rest, NO_KEY);
 
-    (void)snprintf(to, 512, "%s", rest);
-    if (at != NULL) {
-        (void)snprintf(to + (at - rest), 512 - (size_t)(at - rest), "\"%s\"%s",
-                       idem__layout_key(check->judge.place->table.layout),
-                       at + strlen(own));
+    idem__admin_begin(&check->admin);
+    if (at == NULL || table->layout == IDEM__LAYOUT_OWN) {
+        idem__buffer_str(out, rest);
+    } else {
+        idem__buffer_add(out, rest, (size_t)(at - rest));
+        idem__layout_put_key(out, table, idem_str("idem-store-check"));
+        idem__buffer_str(out, "}");
+        idem__buffer_str(out, at + strlen(NO_KEY));
     }
+    idem__buffer_str(out, "}");
 }
 
 /* What another layout has no use for. */
@@ -259,26 +276,35 @@ static bool is_needed(const struct check *check, const struct right *right)
                : right->keys == NULL || table->layout == IDEM__LAYOUT_OWN;
 }
 
+/* The request that needs @right, in the admin's buffer; its target. */
+static const char *write_right(struct check *check, const struct right *right)
+{
+    if (right->lists) {
+        check->admin.out.len = 0;
+        return idem__request_scan(&check->admin.out, &check->judge.place->table,
+                                  idem_bytes(NULL, 0), 1);
+    }
+    if (right->keys != NULL) {
+        write_batch(check, right->keys);
+    } else {
+        write_rest(check, right->rest);
+    }
+    return right->target;
+}
+
 /* False: asking on leads nowhere. */
 static bool check_right(struct check *check, const struct right *right)
 {
+    const char *target = write_right(check, right);
     struct idem__answer answer;
-    char rest[512];
     char name[96];
     bool found;
 
-    if (right->keys != NULL) {
-        write_batch(check, right->keys);
-        idem__admin_call(&check->admin, right->target, /* safe= */ true,
-                         &answer);
-    } else {
-        name_key(check, right->rest, rest);
-        ask(check, right->target, rest, &answer);
-    }
+    idem__admin_call(&check->admin, target, /* safe= */ true, &answer);
     name_of_refusal(check, name);
     found = strcmp(name, "ResourceNotFoundException") != 0;
     if (found) {
-        tell_right(check, right, &answer);
+        tell_right(check, right, strchr(target, '.') + 1, &answer);
     } else {
         (void)explain(check, &answer);
     }

@@ -11,15 +11,37 @@ enum {
     POLL_MS = 500,
 };
 
-static void add_key_schema(struct idem__buffer *out, const char *key)
+static void add_element(struct idem__buffer *out, const char *before,
+                        const char *name, const char *role)
 {
-    idem__buffer_str(out, ",\"BillingMode\":\"PAY_PER_REQUEST\","
-                          "\"KeySchema\":[{\"AttributeName\":\"");
-    idem__buffer_str(out, key);
-    idem__buffer_str(out, "\",\"KeyType\":\"HASH\"}],"
-                          "\"AttributeDefinitions\":[{\"AttributeName\":\"");
-    idem__buffer_str(out, key);
-    idem__buffer_str(out, "\",\"AttributeType\":\"S\"}");
+    idem__buffer_str(out, before);
+    idem__buffer_str(out, "{\"AttributeName\":\"");
+    idem__buffer_str(out, name);
+    idem__buffer_str(out, "\",\"");
+    idem__buffer_str(out, role);
+    idem__buffer_str(out, "\"}");
+}
+
+#define HASH "KeyType\":\"HASH"
+#define RANGE "KeyType\":\"RANGE"
+#define STRING "AttributeType\":\"S"
+
+static void add_key_schema(struct idem__buffer *out,
+                           const struct idem__table_conf *table)
+{
+    const char *key = idem__layout_key(table);
+    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
+    const char *first = sorted ? table->attrs[IDEM__ATTR_KEY] : key;
+
+    idem__buffer_str(out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
+    add_element(out, ",\"KeySchema\":[", first, HASH);
+    if (sorted) {
+        add_element(out, ",", key, RANGE);
+    }
+    add_element(out, "],\"AttributeDefinitions\":[", first, STRING);
+    if (sorted) {
+        add_element(out, ",", key, STRING);
+    }
 }
 
 static const char index_schema[] =
@@ -31,12 +53,19 @@ static const char index_schema[] =
     "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]}";
 
 /* What Locker asks for what is in progress, or failed. */
-static const char locker_schema[] =
-    ",{\"AttributeName\":\"status\",\"AttributeType\":\"S\"}],"
-    "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"byStatus\",\"KeySchema\":["
-    "{\"AttributeName\":\"status\",\"KeyType\":\"HASH\"},"
-    "{\"AttributeName\":\"token\",\"KeyType\":\"RANGE\"}],"
-    "\"Projection\":{\"ProjectionType\":\"ALL\"}}]}";
+static void add_status_index(struct idem__buffer *out,
+                             const struct idem__table_conf *table)
+{
+    const char *status = table->attrs[IDEM__ATTR_STATUS];
+
+    add_element(out, ",", status, STRING);
+    add_element(out,
+                "],\"GlobalSecondaryIndexes\":[{\"IndexName\":\"byStatus\","
+                "\"KeySchema\":[",
+                status, HASH);
+    add_element(out, ",", idem__layout_key(table), RANGE);
+    idem__buffer_str(out, "],\"Projection\":{\"ProjectionType\":\"ALL\"}}]}");
+}
 
 /* 1: made; 0: it is there already; or a code. */
 static int create(struct idem__admin *admin, struct idem_error *error)
@@ -46,11 +75,12 @@ static int create(struct idem__admin *admin, struct idem_error *error)
     int rc = 1;
 
     idem__admin_begin(admin);
-    add_key_schema(&admin->out, idem__layout_key(table->layout));
-    idem__buffer_str(&admin->out, table->layout == IDEM__LAYOUT_LOCKER
-                                      ? locker_schema
-                                  : table->index ? index_schema
-                                                 : "]}");
+    add_key_schema(&admin->out, table);
+    if (idem__layout_has_status_index(table->layout)) {
+        add_status_index(&admin->out, table);
+    } else {
+        idem__buffer_str(&admin->out, table->index ? index_schema : "]}");
+    }
     idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {
         rc = strstr(answer.error.text, "ResourceInUseException") != NULL
@@ -124,8 +154,7 @@ static int enable_ttl(struct idem__admin *admin, struct idem_error *error)
     idem__buffer_str(&admin->out, ",\"TimeToLiveSpecification\":{"
                                   "\"Enabled\":true,"
                                   "\"AttributeName\":\"");
-    idem__buffer_str(&admin->out,
-                     idem__layout_ttl(admin->store->env.table.layout));
+    idem__buffer_str(&admin->out, idem__layout_ttl(&admin->store->env.table));
     idem__buffer_str(&admin->out, "\"}}");
     idem__admin_call(admin, IDEM__TARGET("UpdateTimeToLive"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {

@@ -181,7 +181,10 @@ int idem_dynamodb_open(const char *place,
         rc = check_writer(store, ret_error);
     }
     if (rc == 0) {
-        idem__place_write(&store->place, &store->endpoint, store->url);
+        rc = idem__place_write(&store->place, &store->endpoint, store->url,
+                               ret_error);
+    }
+    if (rc == 0) {
         store->base.url = store->url;
         store->base.remote = true;
         store->base.commits = true;

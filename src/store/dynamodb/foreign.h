@@ -9,32 +9,58 @@ enum {
     IDEM__FOREIGN_MAX = 380 * 1024,
 };
 
+/* Attributes of ours, see layout.h. */
+#define IDEM__FOREIGN_HEAD "idem"
+#define IDEM__FOREIGN_RESULT "idem_result"
+#define IDEM__FOREIGN_INPUT "idem_input"
+
 /* How a layout writes and reads its own attributes. */
 struct idem__foreign {
-    const char *key;            /* Of the table. */
-    const char *ttl;            /* What DynamoDB deletes by. */
-    const char *result;         /* What holds the result of completed work. */
-    bool native;                /* As a DynamoDB value, and not as JSON text. */
-    bool deletes;               /* Released records. */
-    const char *const *control; /* All else that a write depends on. */
+    const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
+    const char *input;              /* What the work was given; NULL: none. */
+    bool sorts;                     /* ATTR_SORT may be set. */
+    bool native; /* ATTR_DATA is a DynamoDB value, and not JSON text. */
+    bool
+        status_index; /* Its users find open work by an index on ATTR_STATUS. */
+    bool drops;       /* What was released is an item that is not there. */
+    const char *const *control; /* What a write depends on beside these; or
+                                    NULL. The last is NULL. */
+    const char *const *fixed; /* Attributes besides, whose names nobody chooses;
+                                    likewise. */
+    const char *const *gives_up;            /* Sentences; the last is NULL. */
+    const struct idem__leased_words *words; /* Of layout_leased.c. */
 
     /* Appends ,"name":value for each of its own attributes but the result. */
-    void (*write)(struct idem__buffer *out, const struct idem_record *record);
+    void (*write)(struct idem__buffer *out,
+                  const struct idem__table_conf *table,
+                  const struct idem_record *record);
 
     /* True: @object says what write() says of @record. */
-    bool (*agrees)(json_object *object, const struct idem_record *record);
+    bool (*agrees)(const struct idem__table_conf *table, json_object *object,
+                   const struct idem_record *record);
 
     /* Makes up the record that @object stands for, but for identity and result.
      * *@ret_result: it says that there is one. @record comes with the fence of
      * our own record that it took the place of, or 0. */
-    int (*read)(json_object *object, struct idem_record *record,
-                struct idem__buffer *memory, bool *ret_result,
-                struct idem_error *error);
+    int (*read)(const struct idem__table_conf *table, json_object *object,
+                struct idem_record *record, struct idem__buffer *memory,
+                bool *ret_result, struct idem_error *error);
+
+    /* Appends what ATTR_DATA says of @item other than its bytes, as JSON or as
+     * plain text; false: nothing. NULL: it never says anything else. */
+    bool (*tells)(const struct idem__item *item, struct idem__buffer *text);
 };
 
 extern const struct idem__foreign idem__foreign_powertools;
 extern const struct idem__foreign idem__foreign_powertools_native;
+extern const struct idem__foreign idem__foreign_idempotency_store;
+extern const struct idem__foreign idem__foreign_http_idempotency;
 extern const struct idem__foreign idem__foreign_locker;
+extern const struct idem__foreign idem__foreign_lock_token;
+
+/* Of the table's layout, which is not our own. */
+const struct idem__foreign *idem__foreign_of(
+    const struct idem__table_conf *table);
 
 /* ---- Helpers ---- */
 
@@ -42,7 +68,7 @@ extern const struct idem__foreign idem__foreign_locker;
 void idem__foreign_name(struct idem__buffer *out, const char *name);
 
 /* The whole number in the attribute @name, without its fraction: 1; 0: there is
- * none; IDEM_ECORRUPT. */
+ * none, or the null value; IDEM_ECORRUPT. */
 int idem__foreign_number(json_object *object, const char *name,
                          int64_t *ret_number);
 
@@ -55,6 +81,7 @@ bool idem__foreign_is(json_object *object, const char *name, const char *text);
 int idem__foreign_text(json_object *object, const char *name, size_t max,
                        struct idem__buffer *memory, struct idem_slice *ret);
 
-int idem__foreign_corrupt(struct idem_error *error, const char *what);
+int idem__foreign_corrupt(struct idem_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -160,19 +160,29 @@ static bool has_key(json_object *holder, json_object *table,
 
 static void judge_key(const struct idem__judge *judge, json_object *table)
 {
-    enum idem__layout layout = judge->place->table.layout;
-    const struct part key = {idem__layout_key(layout), "HASH", "S"};
+    const struct idem__table_conf *conf = &judge->place->table;
+    bool sorted = conf->attrs[IDEM__ATTR_SORT][0] != '\0';
+    const struct part key[] = {{sorted ? conf->attrs[IDEM__ATTR_KEY]
+                                       : idem__layout_key(conf),
+                                "HASH", "S"},
+                               {conf->attrs[IDEM__ATTR_SORT], "RANGE", "S"}};
 
-    if (has_key(table, table, &key, 1)) {
+    if (has_key(table, table, key, sorted ? 2 : 1)) {
         idem__found(&judge->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
-                    "the key is \"%s\", a string", key.name);
+                    "the key is \"%s\", a string%s%s", key[0].name,
+                    sorted ? ", with the sort key " : "", key[1].name);
         return;
     }
     idem__found(&judge->to, IDEM_GRADE_BAD, "key",
-                "Name another table: this one is not idem's, and the key of a "
-                "table cannot be changed.",
-                "the key of the table is not \"%s\" (a string) alone",
-                key.name);
+                conf->layout == IDEM__LAYOUT_OWN
+                    ? "Name another table: this one is not idem's, and the key "
+                      "of a table cannot be changed."
+                    : "Name the attributes of this table in the store URL: "
+                      "key-attr=NAME, or with sort-key-attr=NAME its "
+                      "static-pk-value=TEXT.",
+                "the key of the table is not \"%s\" (a string)%s%s",
+                key[0].name, sorted ? " with the sort key " : " alone",
+                key[1].name);
 }
 
 #define INDEX_MEND                                                             \
@@ -349,11 +359,56 @@ static void judge_protection(const struct idem__judge *judge,
         "run again");
 }
 
+/* What a table of another library's does not keep of what idem promises. */
+static void judge_layout(const struct idem__judge *judge)
+{
+    enum idem__layout layout = judge->place->table.layout;
+    const char *const *each = idem__layout_gives_up(layout);
+
+    for (; *each != NULL; each++) {
+        idem__found(&judge->to, IDEM_GRADE_WARN, "layout",
+                    "See docs/layouts.md; idem store copy moves the records to "
+                    "a table of idem's own.",
+                    "%s: %s", idem__layout_name(layout), *each);
+    }
+}
+
+/* The index of Locker's tables is for its own users. */
+static void judge_status_index(const struct idem__judge *judge,
+                               json_object *table)
+{
+    const struct idem__table_conf *conf = &judge->place->table;
+    const struct part key[] = {{conf->attrs[IDEM__ATTR_STATUS], "HASH", "S"},
+                               {idem__layout_key(conf), "RANGE", "S"}};
+    json_object *indexes =
+        member(table, "GlobalSecondaryIndexes", json_type_array);
+    size_t n = length_of(indexes);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        json_object *index = json_object_array_get_idx(indexes, i);
+
+        if (has_key(index, table, key, 2)) {
+            idem__found(&judge->to, IDEM_GRADE_OK, "index", /* mend= */ NULL,
+                        "open locks are in the index \"%.80s\", which idem "
+                        "does not need",
+                        text_of(index, "IndexName"));
+            return;
+        }
+    }
+    good(judge, "index", "there is none on the status, and idem needs none");
+}
+
 void idem__judge_table(const struct idem__judge *judge, json_object *table)
 {
     judge_status(judge, table);
     judge_key(judge, table);
-    judge_index(judge, table);
+    if (idem__layout_has_status_index(judge->place->table.layout)) {
+        judge_status_index(judge, table);
+    } else {
+        judge_index(judge, table);
+    }
+    judge_layout(judge);
     judge_billing(judge, table);
     judge_replicas(judge, table);
     judge_protection(judge, table);
@@ -368,7 +423,7 @@ void idem__judge_ttl(const struct idem__judge *judge, json_object *ttl)
     bool on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
     char rest[512];
     char mend[MEND_MAX];
-    const char *own = idem__layout_ttl(judge->place->table.layout);
+    const char *own = idem__layout_ttl(&judge->place->table);
 
     if (on && strcmp(attribute, own) == 0) {
         idem__found(&judge->to, IDEM_GRADE_OK, "ttl", /* mend= */ NULL,

@@ -6,72 +6,27 @@
 #include "store/dynamodb/foreign.h"
 #include "store/dynamodb/value.h"
 
-#include <stdlib.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-#define HEAD "idem"
-#define RESULT "idem_result"
-#define INPUT "idem_input"
-
-/* ---- Names ---- */
-
-static const struct {
-    const char *name;
-    const struct idem__foreign *foreign;
-} layouts[] = {
-    [IDEM__LAYOUT_OWN] = {"", NULL},
-    [IDEM__LAYOUT_PYTHON] = {"powertools-python", &idem__foreign_powertools},
-    [IDEM__LAYOUT_TYPESCRIPT] = {"powertools-typescript",
-                                 &idem__foreign_powertools_native},
-    [IDEM__LAYOUT_JAVA] = {"powertools-java", &idem__foreign_powertools},
-    [IDEM__LAYOUT_DOTNET] = {"powertools-dotnet", &idem__foreign_powertools},
-    [IDEM__LAYOUT_LOCKER] = {"locker", &idem__foreign_locker},
-};
+/* Attributes of ours. */
+#define HEAD IDEM__FOREIGN_HEAD
+#define RESULT IDEM__FOREIGN_RESULT
+#define INPUT IDEM__FOREIGN_INPUT
 
 void idem__scratch_free(struct idem__scratch *scratch)
 {
     idem__tree_free(&scratch->tree);
     idem__buffer_free(&scratch->text);
-}
-
-enum idem__layout idem__layout_find(const char *name)
-{
-    size_t i;
-
-    for (i = 1; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        if (strcmp(layouts[i].name, name) == 0) {
-            return (enum idem__layout)i;
-        }
-    }
-    return IDEM__LAYOUT_OWN;
-}
-
-const char *idem__layout_name(enum idem__layout layout)
-{
-    return layouts[layout].name;
-}
-
-const char *idem__layout_key(enum idem__layout layout)
-{
-    return layout == IDEM__LAYOUT_OWN ? "id" : layouts[layout].foreign->key;
-}
-
-const char *idem__layout_ttl(enum idem__layout layout)
-{
-    return layout == IDEM__LAYOUT_OWN ? "ttl" : layouts[layout].foreign->ttl;
-}
-
-bool idem__layout_deletes(enum idem__layout layout,
-                          const struct idem_record *record)
-{
-    return layout != IDEM__LAYOUT_OWN && layouts[layout].foreign->deletes &&
-           record->status == IDEM_STATUS_RELEASED;
+    idem__buffer_free(&scratch->words);
 }
 
 /* ---- What a table can hold ---- */
 
-int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
-                       struct idem_error *ret_error)
+int idem__layout_check(const struct idem__table_conf *table,
+                       const struct idem_op *op, struct idem_error *ret_error)
 {
+    enum idem__layout layout = table->layout;
     bool one = op->verb != IDEM_OP_LIST && op->verb != IDEM_OP_PURGE;
 
     if (layout == IDEM__LAYOUT_OWN || !one) {
@@ -80,7 +35,7 @@ int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
     if (op->verb == IDEM_OP_LIMIT || op->commit != NULL) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has %s: use a table of idem's own",
-                           layouts[layout].name,
+                           idem__layout_name(layout),
                            op->commit == NULL
                                ? "no rate limits"
                                : "no place for writes of a caller's own");
@@ -88,13 +43,13 @@ int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
     if (op->scope.len > 0) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has no scopes: leave the scope empty",
-                           layouts[layout].name);
+                           idem__layout_name(layout));
     }
     if (!idem__json_is_utf8(op->key)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "layout %s has keys of text only: this one is no "
                            "UTF-8",
-                           layouts[layout].name);
+                           idem__layout_name(layout));
     }
     return 0;
 }
@@ -123,24 +78,33 @@ void idem__foreign_name(struct idem__buffer *out, const char *name)
     idem__buffer_str(out, "\":");
 }
 
-int idem__foreign_corrupt(struct idem_error *error, const char *what)
+int idem__foreign_corrupt(struct idem_error *error, const char *format, ...)
 {
+    char why[160];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(why, sizeof(why), format, args);
+    va_end(args);
     return idem__error(error, IDEM_ECORRUPT, "the record cannot be trusted: %s",
-                       what);
+                       why);
 }
 
 int idem__foreign_number(json_object *object, const char *name,
                          int64_t *ret_number)
 {
     struct idem_slice text;
-    int rc = idem__json_attribute(object, name, "N", &text);
-    const char *p = text.base;
+    int rc = idem__foreign_is(object, name, NULL)
+                 ? 0
+                 : idem__json_attribute(object, name, "N", &text);
+    const char *p;
     int64_t number = 0;
     size_t i;
 
     if (rc != 1) {
         return rc;
     }
+    p = text.base;
     for (i = 0; i < text.len && p[i] != '.'; i++) {
         if (p[i] < '0' || p[i] > '9' || i == 15) {
             return IDEM_ECORRUPT;
@@ -185,12 +149,18 @@ int idem__foreign_text(json_object *object, const char *name, size_t max,
 
 /* ---- Writing ---- */
 
-static void add_key(struct idem__buffer *out, const struct idem__foreign *f,
-                    struct idem_slice key)
+void idem__layout_put_key(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          struct idem_slice key)
 {
     idem__buffer_str(out, "{\"");
-    idem__buffer_str(out, f->key);
-    idem__buffer_str(out, "\":{\"S\":");
+    idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
+    idem__buffer_str(out, "\":");
+    if (table->attrs[IDEM__ATTR_SORT][0] != '\0') {
+        idem__json_s(out, table->partition);
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_SORT]);
+    }
+    idem__buffer_str(out, "{\"S\":");
     idem__json_string(out, key);
     idem__buffer_str(out, "}");
 }
@@ -204,39 +174,59 @@ static void add_bytes(struct idem__buffer *out, const char *name,
     }
 }
 
-/* The library's own attribute has the result of completed work. */
-static void add_result(struct idem__buffer *out, const struct idem__foreign *f,
+/* What the library's own attribute says of @item: its result, or what tells() says,
+ * which is in @words. *@ret_result: it is the result. False: it is not there. */
+static bool data_of(const struct idem__foreign *f,
+                    const struct idem__item *item, struct idem__buffer *words,
+                    struct idem_slice *ret_data, bool *ret_result)
+{
+    words->len = 0;
+    *ret_result = false;
+    if (f->tells != NULL && f->tells(item, words)) {
+        *ret_data = idem__buffer_slice(words);
+        return true;
+    }
+    *ret_data = item->result.stored;
+    *ret_result = item->record.status == IDEM_STATUS_COMPLETED &&
+                  item->record.result_len > 0;
+    return *ret_result;
+}
+
+static void add_result(struct idem__buffer *out,
+                       const struct idem__table_conf *table,
                        const struct idem__item *item)
 {
+    const struct idem__foreign *f = idem__foreign_of(table);
+    struct idem__buffer words = {.len = 0};
     struct idem__tree scratch = {0};
+    struct idem_slice data;
     bool plain = false;
+    bool result;
 
-    if (item->record.status == IDEM_STATUS_COMPLETED &&
-        item->record.result_len > 0) {
-        idem__foreign_name(out, f->result);
-        (void)idem__value_write(out, item->result.stored, f->native, &scratch,
-                                &plain);
+    if (data_of(f, item, &words, &data, &result)) {
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_DATA]);
+        (void)idem__value_write(out, data, f->native, &scratch, &plain);
         idem__tree_free(&scratch);
     }
-    if (!plain) {
+    out->failed = out->failed || words.failed;
+    idem__buffer_free(&words);
+    if (!plain || !result) {
         add_bytes(out, RESULT, item->result.stored);
     }
 }
 
-void idem__layout_put(struct idem__buffer *out, enum idem__layout layout,
+void idem__layout_put(struct idem__buffer *out,
+                      const struct idem__table_conf *table,
                       const struct idem__item *item, struct idem_slice head,
                       const struct idem_slice *old)
 {
-    const struct idem__foreign *f = layouts[layout].foreign;
+    bool deletes = idem__layout_deletes(table->layout, &item->record);
 
-    if (idem__layout_deletes(layout, &item->record)) {
-        idem__buffer_str(out, ",\"Key\":");
-        add_key(out, f, item->record.key);
-    } else {
-        idem__buffer_str(out, ",\"Item\":");
-        add_key(out, f, item->record.key);
-        f->write(out, &item->record);
-        add_result(out, f, item);
+    idem__buffer_str(out, deletes ? ",\"Key\":" : ",\"Item\":");
+    idem__layout_put_key(out, table, item->record.key);
+    if (!deletes) {
+        idem__foreign_of(table)->write(out, table, &item->record);
+        add_result(out, table, item);
         add_bytes(out, HEAD, head);
         add_bytes(out, INPUT, item->input.stored);
     }
@@ -247,7 +237,7 @@ void idem__layout_put(struct idem__buffer *out, enum idem__layout layout,
     }
     idem__buffer_str(out, ",\"ConditionExpression\":\"attribute_not_exists(#k)"
                           "\",\"ExpressionAttributeNames\":{\"#k\":\"");
-    idem__buffer_str(out, f->key);
+    idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
     idem__buffer_str(out, "\"}");
 }
 
@@ -261,20 +251,41 @@ static const char *json_text(json_object *value, size_t *ret_len)
                                              ret_len);
 }
 
-/* The name of part @i of a condition, what it is now (NULL: not there), and its
- * letter. False: there are no more. */
-static bool part_of(const struct idem__foreign *f, json_object *object,
-                    size_t i, const char **ret_name, json_object **ret_value,
-                    char ret_letter[2])
+enum {
+    PARTS_MAX = 16,
+};
+
+/* The names of all that a write depends on. */
+static size_t parts_of(const struct idem__table_conf *table,
+                       const char *names[PARTS_MAX])
 {
-    if (i > 0 && f->control[i - 1] == NULL) {
-        return false;
+    static const enum idem__attr times[] = {IDEM__ATTR_STATUS,
+                                            IDEM__ATTR_EXPIRY, IDEM__ATTR_LOCK};
+    const struct idem__foreign *f = idem__foreign_of(table);
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        if (table->attrs[times[i]][0] != '\0') {
+            names[n++] = table->attrs[times[i]];
+        }
     }
-    *ret_name = f->control[i] == NULL ? HEAD : f->control[i];
-    *ret_value = NULL;
-    (void)json_object_object_get_ex(object, *ret_name, ret_value);
+    for (i = 0; f->control != NULL && f->control[i] != NULL; i++) {
+        names[n++] = f->control[i];
+    }
+    names[n++] = HEAD;
+    return n;
+}
+
+/* What @name is now (NULL: not there), and the letter of part @i. */
+static json_object *part_at(json_object *object, const char *name, size_t i,
+                            char ret_letter[2])
+{
+    json_object *value = NULL;
+
+    (void)json_object_object_get_ex(object, name, &value);
     ret_letter[0] = (char)('a' + i);
-    return true;
+    return value;
 }
 
 static void add_all(struct idem__buffer *out, const char *const *texts)
@@ -286,36 +297,41 @@ static void add_all(struct idem__buffer *out, const char *const *texts)
 
 /* "#a = :a AND attribute_not_exists(#b) ...", and what the names stand for. */
 static void add_condition(struct idem__buffer *out,
-                          const struct idem__foreign *f, json_object *object)
+                          const struct idem__table_conf *table,
+                          json_object *object)
 {
+    const char *names[PARTS_MAX];
+    size_t n = parts_of(table, names);
     char letter[2] = "";
     json_object *value;
-    const char *name;
     bool any = false;
     size_t i;
 
     idem__buffer_str(out, ",\"ConditionExpression\":\"");
-    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+    for (i = 0; i < n; i++) {
         const char *gone[] = {"attribute_not_exists(#", letter, ")", NULL};
         const char *same[] = {"#", letter, " = :", letter, NULL};
 
+        value = part_at(object, names[i], i, letter);
         idem__buffer_str(out, i == 0 ? "" : " AND ");
         add_all(out, value == NULL ? gone : same);
     }
     idem__buffer_str(out, "\",\"ExpressionAttributeNames\":{");
-    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+    for (i = 0; i < n; i++) {
         const char *entry[] = {
-            i == 0 ? "\"#" : ",\"#", letter, "\":\"", name, "\"", NULL};
+            i == 0 ? "\"#" : ",\"#", letter, "\":\"", names[i], "\"", NULL};
 
+        (void)part_at(object, names[i], i, letter);
         add_all(out, entry);
     }
-    for (i = 0; part_of(f, object, i, &name, &value, letter); i++) {
+    for (i = 0; i < n; i++) {
         const char *entry[] = {any ? ",\":"
                                    : "},\"ExpressionAttributeValues\":{\":",
                                letter, "\":", NULL};
         const char *text;
         size_t len;
 
+        value = part_at(object, names[i], i, letter);
         if (value != NULL) {
             add_all(out, entry);
             text = json_text(value, &len);
@@ -328,17 +344,21 @@ static void add_condition(struct idem__buffer *out,
 
 /* ---- Reading ---- */
 
-static int read_identity(json_object *object, const struct idem__foreign *f,
+static int read_identity(json_object *object,
+                         const struct idem__table_conf *table,
                          const uint8_t *id, struct idem__buffer *memory,
                          struct idem_record *record, struct idem_error *error)
 {
-    int rc = idem__foreign_text(object, f->key, IDEM_KEY_MAX + 1, memory,
-                                &record->key);
+    const char *key = idem__layout_key(table);
+    int rc =
+        idem__foreign_text(object, key, IDEM_KEY_MAX + 1, memory, &record->key);
 
     record->scope = idem_bytes(NULL, 0);
-    if (rc == 0) {
-        rc = idem_id(record->scope, record->key, record->id);
+    if (rc != 0 || record->key.len == 0) {
+        return idem__foreign_corrupt(error,
+                                     "it has no key: no string in \"%s\"", key);
     }
+    rc = idem_id(record->scope, record->key, record->id);
     if (rc == IDEM_ENOMEM) {
         return idem__error_plain(error, rc);
     }
@@ -373,23 +393,32 @@ static void set_body(struct idem__body *body, struct idem_slice bytes)
     }
 }
 
-/* 1: the library's attribute is what we would write for @bytes; 0; IDEM_ENOMEM. */
-static int same_result(json_object *object, const struct idem__foreign *f,
-                       struct idem_slice bytes, struct idem__scratch *scratch)
+/* 1: the library's attribute is what we would write for @item; 0; IDEM_ENOMEM. */
+static int same_data(json_object *object, const struct idem__table_conf *table,
+                     const struct idem__item *item,
+                     struct idem__scratch *scratch)
 {
+    const struct idem__foreign *f = idem__foreign_of(table);
+    const char *name = table->attrs[IDEM__ATTR_DATA];
     struct idem__buffer *text = &scratch->text;
     json_object *there = NULL;
     json_object *own = NULL;
-    bool plain, same;
+    struct idem_slice data;
+    bool result, plain, same;
     int rc = IDEM_ENOMEM;
 
-    if (!json_object_object_get_ex(object, f->result, &there)) {
+    if (!data_of(f, item, &scratch->words, &data, &result)) {
+        return idem__foreign_is(object, name, NULL);
+    }
+    if (!json_object_object_get_ex(object, name, &there)) {
         return 0;
     }
     idem__buffer_reset(text, 64 * 1024);
-    if (idem__value_write(text, bytes, f->native, &scratch->tree, &plain)) {
+    if (!scratch->words.failed &&
+        idem__value_write(text, data, f->native, &scratch->tree, &plain)) {
         own = idem__json_parse(idem__buffer_slice(text), &rc);
     }
+    scratch->words.failed = false;
     same = own != NULL && idem__value_same(own, there);
     (void)json_object_put(own);
     return own == NULL && rc == IDEM_ENOMEM ? rc : same;
@@ -397,12 +426,13 @@ static int same_result(json_object *object, const struct idem__foreign *f,
 
 /* The bytes of our record's result: ours, or just theirs. 1: they go with what the
  * library has; 0: they do not; or a code. */
-static int read_own_result(json_object *object, const struct idem__foreign *f,
+static int read_own_result(json_object *object,
+                           const struct idem__table_conf *table,
                            struct idem__item *item, struct idem__buffer *memory,
                            struct idem__scratch *scratch)
 {
     const struct idem_record *record = &item->record;
-    bool shown =
+    bool shared =
         record->status == IDEM_STATUS_COMPLETED && record->result_len > 0;
     struct idem_slice bytes;
     int ours = read_bytes(object, RESULT, memory, &bytes);
@@ -410,8 +440,9 @@ static int read_own_result(json_object *object, const struct idem__foreign *f,
     if (ours < 0) {
         return ours;
     }
-    if (ours == 0 && shown &&
-        idem__foreign_text(object, f->result, SIZE_MAX, memory, &bytes) != 0) {
+    shared = shared && ours == 0;
+    if (shared && idem__foreign_text(object, table->attrs[IDEM__ATTR_DATA],
+                                     SIZE_MAX, memory, &bytes) != 0) {
         return 0;
     }
     if (idem_record_check_body(bytes, record->result_len,
@@ -419,11 +450,11 @@ static int read_own_result(json_object *object, const struct idem__foreign *f,
         return ours == 1 ? IDEM_ECORRUPT : 0;
     }
     set_body(&item->result, bytes);
-    return ours == 1 && shown ? same_result(object, f, bytes, scratch) : 1;
+    return shared ? 1 : same_data(object, table, item, scratch);
 }
 
 /* Our record, if it is there and still goes with the rest. 1; 0; or a code. */
-static int read_own(json_object *object, const struct idem__foreign *f,
+static int read_own(json_object *object, const struct idem__table_conf *table,
                     struct idem__buffer *memory, struct idem__scratch *scratch,
                     struct idem__item *item, struct idem_error *error)
 {
@@ -441,10 +472,11 @@ static int read_own(json_object *object, const struct idem__foreign *f,
         item->record.key = key;
         rc = rc == 0 ? 1 : rc;
     }
-    if (rc != 1 || !f->agrees(object, &item->record)) {
+    if (rc != 1 ||
+        !idem__foreign_of(table)->agrees(table, object, &item->record)) {
         return rc < 0 ? rc : 0;
     }
-    rc = read_own_result(object, f, item, memory, scratch);
+    rc = read_own_result(object, table, item, memory, scratch);
     if (rc == 1 && read_bytes(object, INPUT, memory, &input) >= 0 &&
         idem_record_check_body(input, item->record.input_len,
                                item->record.input_digest) == 0) {
@@ -458,31 +490,36 @@ static int read_own(json_object *object, const struct idem__foreign *f,
 }
 
 /* The library's result, as JSON. */
-static int read_result(json_object *object, const struct idem__foreign *f,
+static int read_result(json_object *object,
+                       const struct idem__table_conf *table,
                        struct idem__buffer *memory, struct idem__item *item,
                        struct idem_error *error)
 {
+    const struct idem__foreign *f = idem__foreign_of(table);
+    const char *name = table->attrs[IDEM__ATTR_DATA];
     struct idem_record *record = &item->record;
     size_t from = memory->len;
     struct idem_slice bytes;
     json_object *value = NULL;
 
-    if (!json_object_object_get_ex(object, f->result, &value) ||
-        (!f->native && idem__foreign_is(object, f->result, NULL))) {
+    if (!json_object_object_get_ex(object, name, &value) ||
+        (!f->native && idem__foreign_is(object, name, NULL))) {
         record->result.not_kept = true;
         return 0;
     }
     if (f->native) {
         if (!idem__value_read(value, memory)) {
-            return idem__foreign_corrupt(error, "its result is not a value");
+            return idem__foreign_corrupt(error, "its \"%s\" is not a value",
+                                         name);
         }
         bytes = idem_bytes(memory->base + from, memory->len - from);
-    } else if (idem__foreign_text(object, f->result, SIZE_MAX, memory,
-                                  &bytes) != 0) {
-        return idem__error(error, IDEM_ECORRUPT,
-                           "the record cannot be trusted: its result is no "
-                           "text: another library than that of this layout "
-                           "wrote it");
+    } else if (idem__foreign_text(object, name, SIZE_MAX, memory, &bytes) !=
+               0) {
+        return idem__foreign_corrupt(
+            error,
+            "its \"%s\" is not a string: another library than that of this "
+            "layout wrote it",
+            name);
     }
     record->result.content_type = idem_str("application/json");
     record->result_len = bytes.len;
@@ -490,8 +527,33 @@ static int read_result(json_object *object, const struct idem__foreign *f,
     return idem__body_digest(bytes, record->result_digest);
 }
 
+/* What the library says that the work was given: a text as it is, else JSON. */
+static int read_input(json_object *object, const char *name,
+                      struct idem__buffer *memory, struct idem__item *item,
+                      struct idem_error *error)
+{
+    size_t from = memory->len;
+    struct idem_slice bytes;
+    json_object *value;
+
+    if (name == NULL || !json_object_object_get_ex(object, name, &value) ||
+        idem__foreign_is(object, name, NULL)) {
+        return 0;
+    }
+    if (idem__foreign_text(object, name, SIZE_MAX, memory, &bytes) != 0) {
+        if (!idem__value_read(value, memory)) {
+            return idem__foreign_corrupt(error, "its \"%s\" is not a value",
+                                         name);
+        }
+        bytes = idem_bytes(memory->base + from, memory->len - from);
+    }
+    item->record.input_len = bytes.len;
+    set_body(&item->input, bytes);
+    return idem__body_digest(bytes, item->record.input_digest);
+}
+
 /* The record that the library's attributes stand for. */
-static int make_up(json_object *object, const struct idem__foreign *f,
+static int make_up(json_object *object, const struct idem__table_conf *table,
                    struct idem__buffer *memory, struct idem__item *item,
                    struct idem_error *error)
 {
@@ -508,9 +570,14 @@ static int make_up(json_object *object, const struct idem__foreign *f,
     memset(&item->result, 0, sizeof(item->result));
     memset(&item->input, 0, sizeof(item->input));
     *record = fresh;
-    rc = f->read(object, record, memory, &has_result, error);
+    rc = idem__foreign_of(table)->read(table, object, record, memory,
+                                       &has_result, error);
     if (rc == 0 && has_result) {
-        rc = read_result(object, f, memory, item, error);
+        rc = read_result(object, table, memory, item, error);
+    }
+    if (rc == 0) {
+        rc = read_input(object, idem__foreign_of(table)->input, memory, item,
+                        error);
     }
     if (rc != 0) {
         return rc;
@@ -521,12 +588,11 @@ static int make_up(json_object *object, const struct idem__foreign *f,
     return rc == 0 ? 0 : idem__error_plain(error, rc);
 }
 
-int idem__layout_read(enum idem__layout layout, json_object *object,
+int idem__layout_read(const struct idem__table_conf *table, json_object *object,
                       const uint8_t *id, struct idem__buffer *memory,
                       struct idem__scratch *scratch,
                       struct idem__item *ret_item, struct idem_error *ret_error)
 {
-    const struct idem__foreign *f = layouts[layout].foreign;
     size_t len = 0;
     size_t from;
     int rc;
@@ -541,20 +607,20 @@ int idem__layout_read(enum idem__layout layout, json_object *object,
         idem__buffer_room(memory, 4 * len + 4096) == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    rc = read_identity(object, f, id, memory, &ret_item->record, ret_error);
+    rc = read_identity(object, table, id, memory, &ret_item->record, ret_error);
     if (rc != 0) {
         return rc;
     }
     from = memory->len;
-    add_condition(memory, f, object);
+    add_condition(memory, table, object);
     if (memory->failed) {
         memory->failed = false;
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     ret_item->head = idem_bytes(memory->base + from, memory->len - from);
-    rc = read_own(object, f, memory, scratch, ret_item, ret_error);
+    rc = read_own(object, table, memory, scratch, ret_item, ret_error);
     if (rc == 0) {
-        rc = make_up(object, f, memory, ret_item, ret_error);
+        rc = make_up(object, table, memory, ret_item, ret_error);
     }
     return rc == 1 ? 0 : rc;
 }

@@ -15,6 +15,9 @@
  *
  * Every write of ours is conditional on all that was seen: ours and theirs. What is
  * here called the head of an item that was read is that condition, as JSON.
+ *
+ * The names of the library's attributes are those of the table's conf, which
+ * idem__layout_settle() has filled in.
  */
 #ifndef IDEM_STORE_DYNAMODB_LAYOUT_H
 #define IDEM_STORE_DYNAMODB_LAYOUT_H
@@ -26,25 +29,59 @@
 enum idem__layout idem__layout_find(const char *name);
 const char *idem__layout_name(enum idem__layout layout);
 
-/* Attributes: the key of the table, and the one that DynamoDB deletes by. */
-const char *idem__layout_key(enum idem__layout layout);
-const char *idem__layout_ttl(enum idem__layout layout);
+/* The names of all layouts but our own, in one sentence's words. */
+void idem__layout_list(char *buf, size_t cap);
+
+/* The setting of the store's URL that names @attr: "key-attr". */
+const char *idem__layout_setting(enum idem__attr attr);
+
+/* Takes @name as the name of @attr. IDEM_EINVALID: it cannot be one. */
+int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
+                           const char *name, struct idem_error *ret_error);
+
+/* Fills in the names that were not set. IDEM_EINVALID: one was set that the layout
+ * does not have, or two attributes have one name, or a sort key has no partition. */
+int idem__layout_settle(struct idem__table_conf *table,
+                        struct idem_error *ret_error);
+
+/* The usual name of @attr in @layout; NULL: it has none. */
+const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr);
+
+/* Sentences on what the layout does not keep of idem's promises, the last NULL. */
+const char *const *idem__layout_gives_up(enum idem__layout layout);
+
+/* Attributes: the one that has a record's key, and that which DynamoDB deletes by. */
+const char *idem__layout_key(const struct idem__table_conf *table);
+const char *idem__layout_ttl(const struct idem__table_conf *table);
+
+/* True: the layout finds open work by an index on its status. */
+bool idem__layout_has_status_index(enum idem__layout layout);
 
 /* IDEM_EINVALID: the table cannot hold this record's scope or key. */
-int idem__layout_check(enum idem__layout layout, const struct idem_op *op,
-                       struct idem_error *ret_error);
+int idem__layout_check(const struct idem__table_conf *table,
+                       const struct idem_op *op, struct idem_error *ret_error);
 
 /* IDEM_EINVALID: nor what is to be written, because it is too long. */
 int idem__layout_fits(const struct idem__item *item, size_t head_len,
                       struct idem_error *ret_error);
 
+/* Appends the key of the item for the record with @key, an object that is left
+ * open: {"id":{"S":"..."}. */
+void idem__layout_put_key(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          struct idem_slice key);
+
 /* The rest of a PutItem, whose table stands in @out; @old is the head of the item
  * that was read, NULL: there was none. */
-void idem__layout_put(struct idem__buffer *out, enum idem__layout layout,
+void idem__layout_put(struct idem__buffer *out,
+                      const struct idem__table_conf *table,
                       const struct idem__item *item, struct idem_slice head,
                       const struct idem_slice *old);
 
-/* True: the library knows such a record only as one that is not there. */
+/* True: a record that was released is an item that is not there. */
+bool idem__layout_drops(enum idem__layout layout);
+
+/* True: @record is such a one, and its item is deleted. */
 bool idem__layout_deletes(enum idem__layout layout,
                           const struct idem_record *record);
 
@@ -52,11 +89,12 @@ bool idem__layout_deletes(enum idem__layout layout,
 struct idem__scratch {
     struct idem__tree tree;
     struct idem__buffer text;
+    struct idem__buffer words;
 };
 void idem__scratch_free(struct idem__scratch *scratch);
 
 /* Like idem__item_read(); @ret_item->head is what a write over it depends on. */
-int idem__layout_read(enum idem__layout layout, json_object *object,
+int idem__layout_read(const struct idem__table_conf *table, json_object *object,
                       const uint8_t *id, struct idem__buffer *memory,
                       struct idem__scratch *scratch,
                       struct idem__item *ret_item,

@@ -1,16 +1,17 @@
-/* The items of Locker.
+/* The items of Locker, and of the table that the article on lock tokens lays out.
  *
- *     token               S  the key
+ *     token               S  the key; in the article lockToken
  *     status              S  inProgress or error; completed work has none
  *     lockedBy            S  whoever says this may end it
  *     created, expectedCompletion, actualCompletion   S  as Date writes itself
  *     result              S  JSON
- *     error               S
+ *     error               S  of work that failed; in the article it is in result
  *     ttl                 N  seconds, for DynamoDB to delete by; Locker itself
  *                            writes milliseconds, which DynamoDB never reaches
  *
- * Locker never takes anything over, and knows what was released only as an item that
- * is not there. So what is to be run again stays locked for it until idem has run
+ * Nobody of theirs takes anything over, and there is no lease: work that died is in
+ * progress until a person decides. They know what was released only as an item that
+ * is not there. So what is to be run again stays locked for them until idem has run
  * it.
  */
 #include "base/host.h"
@@ -29,6 +30,8 @@ enum {
 
 /* Of the year 9999; a Date has no more digits. */
 #define LAST_MS ((int64_t)253402300799999)
+
+#define ERROR "error"
 
 struct words {
     const char *status; /* NULL: none. */
@@ -112,6 +115,11 @@ static void words_of(const struct idem_record *record, struct words *ret)
     }
 }
 
+static bool error_is_result(const struct idem__table_conf *table)
+{
+    return idem__foreign_of(table)->tells != NULL;
+}
+
 static void add(struct idem__buffer *out, const char *name, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
@@ -120,95 +128,160 @@ static void add(struct idem__buffer *out, const char *name, const char *text)
     }
 }
 
-static void write(struct idem__buffer *out, const struct idem_record *record)
+static void write(struct idem__buffer *out,
+                  const struct idem__table_conf *table,
+                  const struct idem_record *record)
 {
     struct words words;
 
     words_of(record, &words);
-    add(out, "status", words.status);
+    add(out, table->attrs[IDEM__ATTR_STATUS], words.status);
     add(out, "lockedBy", words.locked_by);
     add(out, "created", words.created);
     add(out, "expectedCompletion", words.expected);
     add(out, "actualCompletion", words.actual);
-    add(out, "error", words.error);
+    if (!error_is_result(table)) {
+        add(out, ERROR, words.error);
+    }
     if (words.ttl_s >= 0) {
-        idem__foreign_name(out, "ttl");
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_EXPIRY]);
         idem__json_n(out, (uint64_t)words.ttl_s);
     }
 }
 
-static bool agrees(json_object *object, const struct idem_record *record)
+static bool tells_error(const struct idem__item *item,
+                        struct idem__buffer *text)
+{
+    struct words words;
+
+    words_of(&item->record, &words);
+    idem__buffer_str(text, words.error);
+    return words.error[0] != '\0';
+}
+
+static bool agrees(const struct idem__table_conf *table, json_object *object,
+                   const struct idem_record *record)
 {
     struct words words;
 
     words_of(record, &words);
-    return idem__foreign_is(object, "status", words.status) &&
+    return idem__foreign_is(object, table->attrs[IDEM__ATTR_STATUS],
+                            words.status) &&
            idem__foreign_is(object, "lockedBy", words.locked_by) &&
            idem__foreign_is(object, "actualCompletion",
                             words.actual[0] == '\0' ? NULL : words.actual);
 }
 
-/* "2024-04-27T14:02:40.123Z"; 0: it is no date. */
-static int64_t read_date(json_object *object, const char *name)
+/* ---- Reading ---- */
+
+/* "2024-04-27T14:02:40.123Z", or without its fraction, or with "+00:00" as Python
+ * writes it; 0: it is not there. */
+static int read_date(json_object *object, const char *name, int64_t *ret_ms,
+                     struct idem_error *error)
 {
     struct tm tm = {0};
     struct idem_slice text;
-    char buf[32];
+    char buf[40];
     int ms = 0, n = 0;
 
-    if (idem__json_attribute(object, name, "S", &text) != 1 ||
-        text.len >= sizeof(buf)) {
+    *ret_ms = 0;
+    if (idem__foreign_is(object, name, NULL)) {
         return 0;
     }
-    memcpy(buf, text.base, text.len);
-    buf[text.len] = '\0';
-    n = sscanf(buf, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &tm.tm_year, &tm.tm_mon,
-               &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms);
+    if (idem__json_attribute(object, name, "S", &text) == 1 &&
+        text.len < sizeof(buf)) {
+        memcpy(buf, text.base, text.len);
+        buf[text.len] = '\0';
+        n = sscanf(buf, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &tm.tm_year, &tm.tm_mon,
+                   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms);
+    }
     tm.tm_year -= 1900;
     tm.tm_mon--;
-    return n < 6 || timegm(&tm) < 0 ? 0 : (int64_t)timegm(&tm) * 1000 + ms;
-}
-
-static int64_t read_ttl(json_object *object)
-{
-    int64_t ttl;
-
-    if (idem__foreign_number(object, "ttl", &ttl) != 1) {
-        return IDEM_NEVER;
+    if (n < 6 || timegm(&tm) < 0 || ms < 0) {
+        return idem__foreign_corrupt(
+            error, "its \"%s\" is not a date like 2024-04-27T14:02:40.123Z",
+            name);
     }
-    return ttl < MS_FROM ? ttl * 1000 : ttl;
+    *ret_ms = (int64_t)timegm(&tm) * 1000 + ms;
+    return 0;
 }
 
-static int read_status(json_object *object, struct idem_record *record,
-                       struct idem__buffer *memory, bool *ret_result)
+static int read_ttl(const struct idem__table_conf *table, json_object *object,
+                    int64_t *ret_ms, struct idem_error *error)
 {
-    if (idem__foreign_is(object, "status", NULL)) {
+    const char *name = table->attrs[IDEM__ATTR_EXPIRY];
+    int64_t ttl;
+    int rc = idem__foreign_number(object, name, &ttl);
+
+    *ret_ms = IDEM_NEVER;
+    if (rc < 0 || (rc == 1 && ttl > LAST_MS)) {
+        return idem__foreign_corrupt(error, "its \"%s\" is not a time", name);
+    }
+    if (rc == 1) {
+        *ret_ms = ttl < MS_FROM ? ttl * 1000 : ttl;
+    }
+    return 0;
+}
+
+static int read_times(const struct idem__table_conf *table, json_object *object,
+                      struct idem_record *record, struct idem_error *error)
+{
+    int rc = read_date(object, "created", &record->created_ms, error);
+
+    if (rc == 0) {
+        rc = read_date(object, "expectedCompletion", &record->expected_ms,
+                       error);
+    }
+    if (rc == 0) {
+        rc = read_date(object, "actualCompletion", &record->ended_ms, error);
+    }
+    if (rc == 0) {
+        rc = read_ttl(table, object, &record->expires_ms, error);
+    }
+    record->started_ms = record->created_ms;
+    return rc;
+}
+
+static int read_status(const struct idem__table_conf *table,
+                       json_object *object, struct idem_record *record,
+                       struct idem__buffer *memory, bool *ret_result,
+                       struct idem_error *error)
+{
+    const char *status = table->attrs[IDEM__ATTR_STATUS];
+    const char *why =
+        error_is_result(table) ? table->attrs[IDEM__ATTR_DATA] : ERROR;
+
+    if (idem__foreign_is(object, status, NULL)) {
         record->status = IDEM_STATUS_COMPLETED;
-        record->ended_ms = read_date(object, "actualCompletion");
-        record->expires_ms = read_ttl(object);
         *ret_result = true;
         return 0;
     }
     record->expires_ms = IDEM_NEVER;
-    if (idem__foreign_is(object, "status", "inProgress")) {
+    if (idem__foreign_is(object, status, "inProgress")) {
         record->status = IDEM_STATUS_IN_PROGRESS;
+        record->ended_ms = 0;
         return 0;
     }
     record->status = IDEM_STATUS_FAILED;
-    record->ended_ms = read_date(object, "actualCompletion");
-    return idem__foreign_is(object, "status", "error")
-               ? idem__foreign_text(object, "error", IDEM_TEXT_MAX, memory,
-                                    &record->error)
-               : IDEM_ECORRUPT;
+    *ret_result = error_is_result(table);
+    if (!idem__foreign_is(object, status, "error")) {
+        return idem__foreign_corrupt(
+            error, "its \"%s\" is not inProgress or error, nor absent", status);
+    }
+    return idem__foreign_text(object, why, IDEM_TEXT_MAX, memory,
+                              &record->error) == 0
+               ? 0
+               : idem__foreign_corrupt(error, "its \"%s\" is not a string",
+                                       why);
 }
 
-static int read(json_object *object, struct idem_record *record,
-                struct idem__buffer *memory, bool *ret_result,
-                struct idem_error *error)
+static int read(const struct idem__table_conf *table, json_object *object,
+                struct idem_record *record, struct idem__buffer *memory,
+                bool *ret_result, struct idem_error *error)
 {
-    record->created_ms = read_date(object, "created");
-    record->started_ms = record->created_ms;
-    record->expected_ms = read_date(object, "expectedCompletion");
+    if (read_times(table, object, record, error) != 0) {
+        return IDEM_ECORRUPT;
+    }
     record->on_expired_lease = IDEM_HOLD;
     record->lease_ms = IDEM_NEVER;
     record->lease_end_ms = IDEM_NEVER;
@@ -217,23 +290,62 @@ static int read(json_object *object, struct idem_record *record,
                         : (uint64_t)record->created_ms;
     record->fence += record->fence == 0; /* No date. */
     if (idem__foreign_text(object, "lockedBy", IDEM_OWNER_MAX, memory,
-                           &record->owner) != 0 ||
-        read_status(object, record, memory, ret_result) != 0) {
-        return idem__foreign_corrupt(error, "it is not a lock of Locker");
+                           &record->owner) != 0) {
+        return idem__foreign_corrupt(error, "its \"lockedBy\" is not a string");
     }
-    return 0;
+    return read_status(table, object, record, memory, ret_result, error);
 }
 
-static const char *const control[] = {"status", "lockedBy", "actualCompletion",
-                                      "ttl", NULL};
+/* ---- The layouts ---- */
+
+static const char *const control[] = {"lockedBy", "actualCompletion", NULL};
+static const char *const fixed[] = {"created", "expectedCompletion", ERROR,
+                                    NULL};
+
+#define GIVES_UP                                                                \
+    "there are no scopes and no rate limits, a key is a text, and a result of " \
+    "more than 120 KiB becomes a tombstone",                                    \
+        "there is no lease: work of theirs that died is in progress until a "   \
+        "person decides, and is never taken over",                              \
+        "what was released is deleted, with its attempts and its doubt",        \
+        "payloads are compared between attempts of idem only"
+
+static const char *const locker_gives_up[] = {GIVES_UP, NULL};
+
+static const char *const token_gives_up[] = {
+    GIVES_UP,
+    "a program that ends a lock without comparing lockedBy writes over what a "
+    "person decided",
+    NULL,
+};
 
 const struct idem__foreign idem__foreign_locker = {
-    .key = "token",
-    .ttl = "ttl",
-    .result = "result",
-    .deletes = true,
+    .attrs = {[IDEM__ATTR_KEY] = "token",
+              [IDEM__ATTR_STATUS] = "status",
+              [IDEM__ATTR_EXPIRY] = "ttl",
+              [IDEM__ATTR_DATA] = "result"},
+    .status_index = true,
+    .drops = true,
     .control = control,
+    .fixed = fixed,
+    .gives_up = locker_gives_up,
     .write = write,
     .agrees = agrees,
     .read = read,
+};
+
+const struct idem__foreign idem__foreign_lock_token = {
+    .attrs = {[IDEM__ATTR_KEY] = "lockToken",
+              [IDEM__ATTR_STATUS] = "status",
+              [IDEM__ATTR_EXPIRY] = "ttl",
+              [IDEM__ATTR_DATA] = "result"},
+    .status_index = true,
+    .drops = true,
+    .control = control,
+    .fixed = fixed,
+    .gives_up = token_gives_up,
+    .write = write,
+    .agrees = agrees,
+    .read = read,
+    .tells = tells_error,
 };

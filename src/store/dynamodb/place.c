@@ -103,21 +103,56 @@ static int read_region(const char *value, char to[64], struct idem_error *error)
 static int read_layout(const char *value, struct idem__place_conf *conf,
                        struct idem_error *error)
 {
+    char names[200];
+
     conf->table.layout = idem__layout_find(value);
     if (conf->table.layout != IDEM__LAYOUT_OWN) {
         return 0;
     }
-    return idem__error(
-        error, IDEM_EINVALID,
-        "unknown layout \"%.60s\" in the store URL; it is one of "
-        "powertools-python, powertools-typescript, "
-        "powertools-java, powertools-dotnet and locker",
-        value);
+    idem__layout_list(names, sizeof(names));
+    return idem__error(error, IDEM_EINVALID,
+                       "unknown layout \"%.60s\" in the store URL; it is one "
+                       "of %s",
+                       value, names);
+}
+
+static int read_partition(const char *value, struct idem__place_conf *conf,
+                          struct idem_error *error)
+{
+    if (strlen(value) > IDEM__PARTITION_MAX ||
+        !idem__json_is_utf8(idem_str(value))) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: static-pk-value is a text of at most %d "
+                           "bytes",
+                           IDEM__PARTITION_MAX);
+    }
+    (void)strcpy(conf->table.partition, value);
+    return 0;
+}
+
+/* The attribute that the setting @name names, or IDEM__ATTRS. */
+static enum idem__attr attr_of(const char *name)
+{
+    int attr = 0;
+
+    while (attr < IDEM__ATTRS &&
+           strcmp(idem__layout_setting((enum idem__attr)attr), name) != 0) {
+        attr++;
+    }
+    return (enum idem__attr)attr;
 }
 
 static int read_setting(const char *name, const char *value,
                         struct idem__place_conf *conf, struct idem_error *error)
 {
+    enum idem__attr attr = attr_of(name);
+
+    if (attr != IDEM__ATTRS) {
+        return idem__layout_name_attr(&conf->table, attr, value, error);
+    }
+    if (strcmp(name, "static-pk-value") == 0) {
+        return read_partition(value, conf, error);
+    }
     if (strcmp(name, "region") == 0) {
         return read_region(value, conf->region, error);
     }
@@ -147,7 +182,8 @@ static int read_setting(const char *name, const char *value,
     return idem__error(
         error, IDEM_EINVALID,
         "unknown option \"%.60s\" in the store URL; a DynamoDB store takes region, "
-        "endpoint, layout, index, pack, clock, writer and insecure",
+        "endpoint, layout, index, pack, clock, writer and insecure, and with a "
+        "layout the names of its attributes: see idem-dynamodb(7)",
         name);
 }
 
@@ -156,7 +192,7 @@ static int read_pair(struct idem_slice pair, struct idem__place_conf *conf,
 {
     const char *p = pair.base;
     const char *equals = memchr(p, '=', pair.len);
-    char name[16];
+    char name[32];
     char value[IDEM__PLACE_VALUE_MAX + 1];
     size_t name_len = equals == NULL ? 0 : (size_t)(equals - p);
 
@@ -198,7 +234,7 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
         ret_conf->table.index = false;
         ret_conf->table.pack = false;
     }
-    return rc;
+    return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
 }
 
 /* What would end a value, or begin an escape, is escaped. */
@@ -215,11 +251,36 @@ static void append_value(char *to, const char *value)
     *to = '\0';
 }
 
-void idem__place_write(const struct idem__place_conf *conf,
-                       const struct idem__aws_endpoint *endpoint,
-                       char buf[IDEM_STORE_URL_MAX + 1])
+/* The names that are not the usual ones. */
+static void append_names(char *url, const struct idem__table_conf *table)
 {
-    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url) + 64];
+    int i;
+
+    for (i = 0; i < IDEM__ATTRS; i++) {
+        enum idem__attr attr = (enum idem__attr)i;
+        const char *usual = idem__layout_usual(table->layout, attr);
+
+        if (strcmp(table->attrs[i], usual == NULL ? "" : usual) != 0) {
+            (void)strcat(url, "&");
+            (void)strcat(url, idem__layout_setting(attr));
+            (void)strcat(url, "=");
+            (void)strcat(url, table->attrs[i]);
+        }
+    }
+    if (table->partition[0] != '\0') {
+        (void)strcat(url, "&static-pk-value=");
+        append_value(url, table->partition);
+    }
+}
+
+int idem__place_write(const struct idem__place_conf *conf,
+                      const struct idem__aws_endpoint *endpoint,
+                      char buf[IDEM_STORE_URL_MAX + 1],
+                      struct idem_error *ret_error)
+{
+    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url) +
+             IDEM__ATTRS * (IDEM__ATTR_MAX + 32) + 3 * IDEM__PARTITION_MAX +
+             128];
 
     (void)snprintf(url, sizeof(url), "dynamodb://%s?region=", conf->table.name);
     append_value(url, endpoint->region);
@@ -228,10 +289,17 @@ void idem__place_write(const struct idem__place_conf *conf,
     if (conf->table.layout != IDEM__LAYOUT_OWN) {
         (void)strcat(url, "&layout=");
         (void)strcat(url, idem__layout_name(conf->table.layout));
+        append_names(url, &conf->table);
     }
     if (!endpoint->tls && !endpoint->local) {
         (void)strcat(url, "&insecure=yes");
     }
-    (void)snprintf(buf, IDEM_STORE_URL_MAX + 1, "%.*s", IDEM_STORE_URL_MAX,
-                   url);
+    if (strlen(url) > IDEM_STORE_URL_MAX) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "store: the URL with its region and endpoint has "
+                           "%zu bytes, and %d at most may be on record",
+                           strlen(url), IDEM_STORE_URL_MAX);
+    }
+    (void)strcpy(buf, url);
+    return 0;
 }

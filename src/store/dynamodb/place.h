@@ -23,9 +23,11 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
                      struct idem_error *ret_error);
 
 /* The URL that leads to the table of @conf from anywhere: with the region and the
- * endpoint that were found, and without what only says how to use it. */
-void idem__place_write(const struct idem__place_conf *conf,
-                       const struct idem__aws_endpoint *endpoint,
-                       char buf[IDEM_STORE_URL_MAX + 1]);
+ * endpoint that were found, and without what only says how to use it.
+ * IDEM_EINVALID: it is too long. */
+int idem__place_write(const struct idem__place_conf *conf,
+                      const struct idem__aws_endpoint *endpoint,
+                      char buf[IDEM_STORE_URL_MAX + 1],
+                      struct idem_error *ret_error);
 
 #endif

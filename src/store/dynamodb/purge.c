@@ -304,7 +304,8 @@ static bool take_item(struct idem__task *task, json_object *object,
     struct idem_error error;
     int rc;
 
-    if (take_part(task->walk, object, now)) {
+    if (task->env->table.layout == IDEM__LAYOUT_OWN &&
+        take_part(task->walk, object, now)) {
         return true;
     }
     rc = idem__task_read(task, object, NULL, &error);
@@ -345,6 +346,7 @@ static void scanned(struct idem__task *task, const struct idem_now *now,
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
 {
     const struct idem__table_conf *table = &task->env->table;
+    const char *target = IDEM__TARGET("Scan");
     struct idem_slice after = idem__walk_cursor(task->op->u.purge.cursor);
 
     (void)now;
@@ -354,7 +356,7 @@ void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
     if (table->layout == IDEM__LAYOUT_OWN) {
         idem__request_sweep(&task->out, table, after, IDEM__HEADS_GET);
     } else {
-        idem__request_scan(&task->out, table, after, IDEM__HEADS_GET);
+        target = idem__request_scan(&task->out, table, after, IDEM__HEADS_GET);
     }
-    idem__task_send(task, IDEM__TARGET("Scan"), scanned);
+    idem__task_send(task, target, scanned);
 }

@@ -32,11 +32,8 @@ static void add_item_key(struct idem__buffer *out,
         add_key(out, idem_str(text));
         return;
     }
-    idem__buffer_str(out, "{\"");
-    idem__buffer_str(out, idem__layout_key(table->layout));
-    idem__buffer_str(out, "\":{\"S\":");
-    idem__json_string(out, key);
-    idem__buffer_str(out, "}}");
+    idem__layout_put_key(out, table, key);
+    idem__buffer_str(out, "}");
 }
 
 static void add_old(struct idem__buffer *out, struct idem_slice old)
@@ -60,7 +57,7 @@ void idem__request_put(struct idem__buffer *out,
 {
     add_table(out, table);
     if (table->layout != IDEM__LAYOUT_OWN) {
-        idem__layout_put(out, table->layout, item, head, old);
+        idem__layout_put(out, table, item, head, old);
         add_return_old(out);
         return;
     }
@@ -285,15 +282,27 @@ static void add_after(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
-void idem__request_scan(struct idem__buffer *out,
-                        const struct idem__table_conf *table,
-                        struct idem_slice after, uint64_t limit)
+const char *idem__request_scan(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               struct idem_slice after, uint64_t limit)
 {
+    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
+
     add_page(out, table, limit);
-    idem__buffer_str(out,
-                     ",\"FilterExpression\":\"attribute_not_exists(body) AND "
-                     "attribute_not_exists(lim)\"");
+    if (sorted) {
+        idem__buffer_str(out, ",\"KeyConditionExpression\":\"#p = :p\","
+                              "\"ExpressionAttributeNames\":{\"#p\":\"");
+        idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
+        idem__buffer_str(out, "\"},\"ExpressionAttributeValues\":{\":p\":");
+        idem__json_s(out, table->partition);
+        idem__buffer_str(out, "}");
+    } else if (table->layout == IDEM__LAYOUT_OWN) {
+        idem__buffer_str(
+            out, ",\"FilterExpression\":\"attribute_not_exists(body) AND "
+                 "attribute_not_exists(lim)\"");
+    }
     add_after(out, table, after);
+    return sorted ? IDEM__TARGET("Query") : IDEM__TARGET("Scan");
 }
 
 void idem__request_sweep(struct idem__buffer *out,

@@ -14,12 +14,36 @@ enum idem__layout {
     IDEM__LAYOUT_JAVA,
     IDEM__LAYOUT_DOTNET,
     IDEM__LAYOUT_LOCKER,
+    IDEM__LAYOUT_LOCK_TOKEN,
+    IDEM__LAYOUT_IDEMPOTENCY_STORE,
+    IDEM__LAYOUT_HTTP_IDEMPOTENCY,
+};
+
+/* The attributes of such an item whose names its users choose. */
+enum idem__attr {
+    IDEM__ATTR_KEY = 0, /* The key of the table. */
+    IDEM__ATTR_STATUS,
+    IDEM__ATTR_EXPIRY, /* DynamoDB deletes by it. */
+    IDEM__ATTR_LOCK,   /* When work in progress may be taken over. */
+    IDEM__ATTR_DATA,   /* The result. */
+    IDEM__ATTR_SORT,   /* With it the sort key of the table is the key of a
+                          record, and ATTR_KEY has the same text in each. */
+    IDEM__ATTRS,
+};
+
+enum {
+    IDEM__ATTR_MAX = 64,       /* Bytes of a name. */
+    IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
 };
 
 /* What a store knows of its table. */
 struct idem__table_conf {
     char name[256];
     enum idem__layout layout;
+    /* Names; "": there is none, or before idem__layout_settle() the usual one.
+     * Those of a table of idem's own are fixed, and not here. */
+    char attrs[IDEM__ATTRS][IDEM__ATTR_MAX + 1];
+    char partition[IDEM__PARTITION_MAX + 1]; /* With ATTR_SORT. */
     bool index; /* Open records are in the index "open". */
     bool pack;  /* Large results are packed. */
 };
@@ -78,10 +102,11 @@ void idem__request_heads_get(struct idem__buffer *out,
                              const uint8_t (*ids)[IDEM_ID_LEN], size_t ids_len);
 
 /* A page of the table after the item @after (empty: from the start), without the
- * parts of bodies and what is counted for limits. */
-void idem__request_scan(struct idem__buffer *out,
-                        const struct idem__table_conf *table,
-                        struct idem_slice after, uint64_t limit);
+ * parts of bodies and what is counted for limits. Returns its target: Scan, or
+ * Query where the records are one partition of the table. */
+const char *idem__request_scan(struct idem__buffer *out,
+                               const struct idem__table_conf *table,
+                               struct idem_slice after, uint64_t limit);
 
 /* The same page with the parts of bodies, but without their bytes. */
 void idem__request_sweep(struct idem__buffer *out,

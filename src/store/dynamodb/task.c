@@ -190,12 +190,12 @@ json_object *idem__task_under_table(const struct idem__task *task,
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error)
 {
-    enum idem__layout layout = task->env->table.layout;
+    const struct idem__table_conf *table = &task->env->table;
 
-    return layout == IDEM__LAYOUT_OWN
+    return table->layout == IDEM__LAYOUT_OWN
                ? idem__item_read(object, id, &task->found_memory, &task->found,
                                  ret_error)
-               : idem__layout_read(layout, object, id, &task->found_memory,
+               : idem__layout_read(table, object, id, &task->found_memory,
                                    &task->scratch, &task->found, ret_error);
 }
 
@@ -624,7 +624,7 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     task->keep = IDEM__KEEP_AS_IT_IS;
     task->transacts = false;
     task->theirs = 0;
-    if (idem__layout_check(task->env->table.layout, op, &error) != 0) {
+    if (idem__layout_check(&task->env->table, op, &error) != 0) {
         idem__task_fail(task, &error);
         return;
     }

@@ -51,7 +51,7 @@ struct idem_slice idem__walk_cursor(const uint64_t *cursor)
 static int set_cursor(const struct idem__task *task, uint64_t *cursor,
                       json_object *body)
 {
-    const char *key = idem__layout_key(task->env->table.layout);
+    const char *key = idem__layout_key(&task->env->table);
     const size_t cap = (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
     json_object *last;
     struct idem_slice text;
@@ -263,9 +263,11 @@ void idem__walk_list(struct idem__task *task, const struct idem_now *now)
         return;
     }
     if (!index_serves(task)) {
-        idem__request_scan(&task->out, &task->env->table,
-                           idem__walk_cursor(cursor), limit);
-        idem__task_send(task, IDEM__TARGET("Scan"), scanned);
+        const char *target =
+            idem__request_scan(&task->out, &task->env->table,
+                               idem__walk_cursor(cursor), limit);
+
+        idem__task_send(task, target, scanned);
         return;
     }
     idem__request_query(&task->out, &task->env->table,

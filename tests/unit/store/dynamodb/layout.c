@@ -38,10 +38,21 @@ static json_object *parse(const char *text)
     return object;
 }
 
+/* A table of @layout, with the usual names. */
+static const struct idem__table_conf *table_of(enum idem__layout layout)
+{
+    static struct idem__table_conf table;
+
+    memset(&table, 0, sizeof(table));
+    table.layout = layout;
+    assert_ok(idem__layout_settle(&table, &why));
+    return &table;
+}
+
 static int read_object(enum idem__layout layout, json_object *object)
 {
-    return idem__layout_read(layout, object, NULL, &memory, &scratch, &item,
-                             &why);
+    return idem__layout_read(table_of(layout), object, NULL, &memory, &scratch,
+                             &item, &why);
 }
 
 static int read_text(enum idem__layout layout, const char *text)
@@ -69,7 +80,7 @@ static json_object *written(enum idem__layout layout,
     }
     assert_ok(idem_record_encode(record, head, sizeof(head), &len));
     idem__buffer_str(&out, "{\"TableName\":\"t\"");
-    idem__layout_put(&out, layout, &to, idem_bytes(head, len), NULL);
+    idem__layout_put(&out, table_of(layout), &to, idem_bytes(head, len), NULL);
     idem__buffer_str(&out, "}");
     request = idem__json_parse(idem__buffer_slice(&out), &rc);
     assert_non_null(request);
@@ -107,7 +118,10 @@ static const enum idem__layout every_layout[] = {IDEM__LAYOUT_PYTHON,
                                                  IDEM__LAYOUT_TYPESCRIPT,
                                                  IDEM__LAYOUT_JAVA,
                                                  IDEM__LAYOUT_DOTNET,
-                                                 IDEM__LAYOUT_LOCKER};
+                                                 IDEM__LAYOUT_LOCKER,
+                                                 IDEM__LAYOUT_LOCK_TOKEN,
+                                                 IDEM__LAYOUT_IDEMPOTENCY_STORE,
+                                                 IDEM__LAYOUT_HTTP_IDEMPOTENCY};
 
 /* Names lead to layouts, and back. */
 TEST(layout, hasAName)
@@ -304,6 +318,15 @@ TEST(layout, refusesWhatItDoesNotKnow)
                               "'expiration':{'N':'1'},'idem':{'B':'AAAA'}}"},
         {IDEM__LAYOUT_LOCKER, "{'token':{'S':'x'},'status':{'S':'stuck'}}"},
         {IDEM__LAYOUT_LOCKER, "{'id':{'S':'x'}}"},
+        {IDEM__LAYOUT_LOCKER, "{'token':{'S':'x'},'created':{'S':'now'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN, "{'token':{'S':'x'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'N':'7'}}"},
+        {IDEM__LAYOUT_LOCK_TOKEN, "{'lockToken':{'S':''}}"},
+        {IDEM__LAYOUT_IDEMPOTENCY_STORE,
+         "{'idempotencyKey':{'S':'x'},'status':{'N':'1'}}"},
+        {IDEM__LAYOUT_HTTP_IDEMPOTENCY,
+         "{'idempotencyKey':{'S':'x'},'status':{'S':'IN_PROGRESS'},"
+         "'lockExpiry':{'N':'1700000010000'}}"},
     };
     size_t i;
 
@@ -412,6 +435,93 @@ TEST(layout, dependsOnAllThatItSaw)
                 "\"expiration\",\"#c\":\"in_progress_expiration\",\"#d\":"
                 "\"idem\"},\"ExpressionAttributeValues\":{\":a\":{\"S\":"
                 "\"INPROGRESS\"},\":b\":{\"N\":\"17\"}}");
+    let_go();
+}
+
+/* The items of the articles: what is done, when a lease ends, in seconds, and who
+ * may take over. */
+TEST(layout, readsTheTablesOfArticles)
+{
+#define KEY "{'idempotencyKey':{'S':'m1'},"
+    static const struct {
+        enum idem__layout layout;
+        enum idem_status status;
+        const char *text;
+        int64_t lease_end_ms;
+        int64_t expires_ms;
+        enum idem_on_expired_lease policy;
+    } rows[] = {
+        /* 92 seconds more: the article's lease ends before its function does. */
+        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+         KEY "'status':{'S':'IN_PROGRESS'},'expiryTimestamp':"
+             "{'N':'1700000000'}}",
+         1700000092000, IDEM_NEVER, IDEM_RERUN},
+        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+         KEY "'expiryTimestamp':{'N':'1700000000'}}", 1700000092000, IDEM_NEVER,
+         IDEM_HOLD},
+        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_IN_PROGRESS,
+         KEY "'status':{'S':'IN_PROGRESS'}}", IDEM_NEVER, IDEM_NEVER,
+         IDEM_RERUN},
+        {IDEM__LAYOUT_IDEMPOTENCY_STORE, IDEM_STATUS_COMPLETED,
+         KEY "'status':{'S':'COMPLETED'},'expiryTimestamp':"
+             "{'N':'1700000000'},'responseData':{'M':{}}}",
+         IDEM_NEVER, 1700000000000, IDEM_RERUN},
+        {IDEM__LAYOUT_HTTP_IDEMPOTENCY, IDEM_STATUS_IN_PROGRESS,
+         KEY "'status':{'S':'IN_PROGRESS'},'expiry':{'N':'1700003600'},"
+             "'lockExpiry':{'N':'1700000010'}}",
+         1700000010000, 1700003600000, IDEM_RERUN},
+        {IDEM__LAYOUT_HTTP_IDEMPOTENCY, IDEM_STATUS_FAILED,
+         KEY "'status':{'S':'FAILED'},'expiry':{'N':'1700003600'},"
+             "'lockExpiry':{'N':'1700000010'},'responsePayload':{'S':'{}'}}",
+         IDEM_NEVER, 1700003600000, IDEM_RERUN},
+        {IDEM__LAYOUT_LOCK_TOKEN, IDEM_STATUS_IN_PROGRESS,
+         "{'lockToken':{'S':'m1'},'status':{'S':'inProgress'},'created':"
+         "{'S':'2024-04-27T14:02:40.123456+00:00'},'result':{'NULL':true},"
+         "'ttl':{'N':'1700003600'}}",
+         IDEM_NEVER, IDEM_NEVER, IDEM_HOLD},
+        {IDEM__LAYOUT_LOCK_TOKEN, IDEM_STATUS_FAILED,
+         "{'lockToken':{'S':'m1'},'status':{'S':'error'},'result':"
+         "{'S':'[7]'}}",
+         IDEM_NEVER, IDEM_NEVER, IDEM_HOLD},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        assert_ok(read_text(rows[i].layout, rows[i].text));
+        assert_int_equal(item.record.status, rows[i].status);
+        assert_true(item.record.lease_end_ms == rows[i].lease_end_ms);
+        assert_true(item.record.expires_ms == rows[i].expires_ms);
+        assert_int_equal(item.record.on_expired_lease, rows[i].policy);
+        assert_text(item.record.key, "m1");
+        assert_null(idem__record_fault(&item.record));
+    }
+    assert_text(item.record.error, "[7]");
+    assert_text(item.result.stored, "[7]");
+    let_go();
+#undef KEY
+}
+
+/* An answer that is replaced under our record is theirs, although nothing else of
+ * the item changed: their function ends without a condition. */
+TEST(layout, givesUpAnAnswerThatWasReplaced)
+{
+    struct idem_record record =
+        plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
+    json_object *object;
+
+    record.result.bytes = idem_bytes(NULL, 0);
+    record.result_len = 0;
+    assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
+    object = written(IDEM__LAYOUT_HTTP_IDEMPOTENCY, &record);
+    says(object, "responsePayload", "S", "null");
+    says(object, "lockExpiry", "N", NULL);
+    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_same_record(&item.record, &record);
+    change(object, "responsePayload", "{'S':'7'}");
+    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_memory_not_equal(item.record.nonce, record.nonce, 16);
+    assert_text(item.result.stored, "7");
+    (void)json_object_put(object);
     let_go();
 }
 

@@ -44,9 +44,52 @@ TEST(place, hasALayout)
     assert_ok(idem__place_read("//orders?layout=locker&index=on", &conf, &why));
     assert_int_equal(conf.table.layout, IDEM__LAYOUT_LOCKER);
     assert_true(!conf.table.index && !conf.table.pack);
-    idem__place_write(&conf, &endpoint, url);
+    assert_ok(idem__place_write(&conf, &endpoint, url, &why));
     assert_string_equal(url,
                         "dynamodb://orders?region=&endpoint=&layout=locker");
+}
+
+/* The names of a layout's attributes are part of where the table is, in whatever
+ * order they are given; usual ones are not said again. */
+TEST(place, namesAttributes)
+{
+    struct idem__aws_endpoint endpoint = {.tls = true};
+    struct idem__place_conf conf;
+    char url[IDEM_STORE_URL_MAX + 1];
+    char again[IDEM_STORE_URL_MAX + 1];
+
+    assert_ok(idem__place_read("//orders?sort-key-attr=sk&key-attr=pk&"
+                               "static-pk-value=a%26%23b&layout="
+                               "powertools-python&data-attr=data",
+                               &conf, &why));
+    assert_string_equal(conf.table.attrs[IDEM__ATTR_KEY], "pk");
+    assert_string_equal(conf.table.attrs[IDEM__ATTR_SORT], "sk");
+    assert_string_equal(conf.table.attrs[IDEM__ATTR_LOCK],
+                        "in_progress_expiration");
+    assert_string_equal(conf.table.partition, "a&#b");
+    assert_ok(idem__place_write(&conf, &endpoint, url, &why));
+    assert_string_equal(url, "dynamodb://orders?region=&endpoint=&layout="
+                             "powertools-python&key-attr=pk&sort-key-attr=sk"
+                             "&static-pk-value=a%26#b");
+    assert_ok(idem__place_read("//orders?layout=powertools-python&key-attr=pk"
+                               "&sort-key-attr=sk&static-pk-value=a%26#b",
+                               &conf, &why));
+    assert_ok(idem__place_write(&conf, &endpoint, again, &why));
+    assert_string_equal(again, url);
+}
+
+/* A URL that would be cut leads elsewhere: it is refused. */
+TEST(place, refusesWhatIsTooLongForARecord)
+{
+    struct idem__aws_endpoint endpoint = {.tls = true};
+    struct idem__place_conf conf;
+    char url[IDEM_STORE_URL_MAX + 1];
+
+    assert_ok(idem__place_read("//orders", &conf, &why));
+    memset(endpoint.url, '&', sizeof(endpoint.url) - 1);
+    memset(conf.table.name, 'a', sizeof(conf.table.name) - 1);
+    assert_code(IDEM_EINVALID, idem__place_write(&conf, &endpoint, url, &why));
+    assert_why("at most may be on record");
 }
 
 /* What is not of the form is refused, and the sentence says what. */
@@ -72,12 +115,35 @@ TEST(place, isRefused)
         {"//orders?region=%", "NAME=VALUE"},
         {"//orders?region=%zz", "NAME=VALUE"},
         {"//orders?region=%00", "NAME=VALUE"},
-        {"//orders?averyveryverylongname=1", "NAME=VALUE"},
+        {"//orders?a-name-with-more-bytes-than-any-has=1", "NAME=VALUE"},
         {"//orders?colour=red", "colour"},
         {"//orders?index=maybe", "index"},
         {"//orders?pack=yes", "pack"},
         {"//orders?clock=mine", "clock"},
         {"//orders?layout=powertools", "powertools-python"},
+        {"//orders?key-attr=pk", "add layout=NAME"},
+        {"//orders?static-pk-value=x", "go together"},
+        {"//orders?layout=locker&in-progress-expiry-attr=x",
+         "has no attribute"},
+        {"//orders?layout=locker&sort-key-attr=sk&static-pk-value=x",
+         "has no attribute"},
+        {"//orders?layout=powertools-java&sort-key-attr=sk", "go together"},
+        {"//orders?layout=powertools-java&static-pk-value=x", "go together"},
+        {"//orders?layout=powertools-java&key-attr=status", "two attributes"},
+        {"//orders?layout=powertools-java&data-attr=x&expiry-attr=x",
+         "two attributes"},
+        {"//orders?layout=lock-token&data-attr=lockedBy", "two attributes"},
+        {"//orders?layout=locker&status-attr=error", "two attributes"},
+        {"//orders?layout=idempotency-store&data-attr=eventData",
+         "two attributes"},
+        {"//orders?layout=locker&key-attr=idem", "of its own"},
+        {"//orders?layout=locker&key-attr=a%20b", "name of an attribute"},
+        {"//orders?layout=locker&key-attr=%22", "name of an attribute"},
+        {"//orders?layout=locker&key-attr=a23456789a123456789b123456789"
+         "c123456789d123456789e123456789f1234567",
+         "name of an attribute"},
+        {"//orders?layout=powertools-java&sort-key-attr=s&static-pk-value=%ff",
+         "is a text"},
         {"//orders?insecure=1", "insecure"},
         {"//orders?writer="
          "a-region-with-a-name-that-is-longer-than-any-region-will-ever-be",

@@ -1,0 +1,426 @@
+"""Tables laid out as in three articles, on Amazon's DynamoDB Local: their programs and
+idem on the same keys, both ways round, and the way to a table of idem's own.
+"""
+
+import contextlib
+import json
+import time
+
+import articles
+import dynamo
+from articles import EventHandler, LockTokens, http_begin, http_finish, http_take, idempotent
+from tap import Idem, add, equal, main, skip
+
+NOW = int(time.time())
+LEASE = 4
+CLOCKS = 2
+
+
+class Side:
+    """idem on a table of @layout that the article's template made."""
+
+    def __init__(self, url, name, layout, settings=""):
+        self.env = dynamo.environment()
+        where = f"dynamodb://{name}?endpoint={url}&region=eu-west-1&clock=host"
+        self.idem = Idem(f"{where}{'&layout=' if layout else ''}{layout}{settings}")
+        self.url, self.name = url, name
+
+    @property
+    def store(self):
+        return self.idem.store
+
+    def __call__(self, *args, **rest):
+        return self.idem(*args, env=self.env, **rest)
+
+    def begin(self, key, *options, policy="rerun"):
+        done = self("begin", "--json", "-k", key, "--on-expired-lease", policy, *options)
+        assert done.stdout, done.stderr
+        return done.status, json.loads(done.stdout)
+
+    def started(self, key, *options, **rest):
+        status, answer = self.begin(key, *options, **rest)
+        equal((status, answer["verdict"]), (0, "STARTED"))
+        return answer
+
+    def end(self, verb, answer, *options):
+        return self(verb, "--token", answer["token"], "--journal", "off", *options).status
+
+    def show(self, key):
+        done = self("show", "--json", key)
+        equal((done.status, done.stderr), (0, b""))
+        return json.loads(done.stdout)
+
+    def result(self, key):
+        done = self("show", "--output", key)
+        equal((done.status, done.stderr), (0, b""))
+        return done.stdout
+
+    def own(self, name):
+        """A new table of idem's own."""
+        other = Side(self.url, name, "")
+        equal(other("store", "create").status, 0)
+        return other
+
+    def copied(self, to, *options):
+        return self("store", "copy", "--from", self.store, "--to", to.store, *options)
+
+    def warnings(self):
+        """What a check says of the layout."""
+        done = self("store", "check", "--json")
+        equal(done.status, 0)
+        found = json.loads(done.stdout)
+        return [f["text"] for f in found["findings"] if f["about"] == "layout"]
+
+
+def lines(side, *options):
+    done = side("list", "--json", *options)
+    equal(done.status, 0)
+    return {row["key"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+
+# ---- Lock tokens ----
+
+
+def lock_tokens_keep_each_other_out(url):
+    """A lock of either is busy for the other, a result of either is replayed by the
+    other, what failed is an error for both, and a release makes way."""
+    table = articles.create(url, "tokens", "lockToken", "ttl", index="status")
+    locks, idem = LockTokens(table), Side(url, "tokens", "lock-token")
+    equal(locks.begin("order_1"), None)
+    status, answer = idem.begin("order_1")
+    equal((status, answer["owner"]), (75, "order_update_lambda/1"))
+    locks.success("order_1", {"n": 1})
+    status, answer = idem.begin("order_1")
+    equal((status, answer["result"]), (10, '{"n": 1}'))
+
+    ours = idem.started("order_2")
+    there = locks.begin("order_2")
+    equal((there["status"], there.get("result")), ("inProgress", None))
+    equal(idem.end("complete", ours, "--result", '{"n":2}'), 0)
+    there = locks.begin("order_2")
+    equal((there.get("status"), json.loads(there["result"])), (None, {"n": 2}))
+    equal(idem.end("complete", idem.started("order_3"), "--result", "hello"), 0)
+    equal(json.loads(locks.begin("order_3")["result"]), "hello")
+
+    equal(idem.end("fail", idem.started("order_4"), "--error", "card refused"), 0)
+    there = locks.begin("order_4")
+    equal((there["status"], json.loads(there["result"])), ("error", "card refused"))
+    equal(locks.begin("order_5"), None)
+    locks.failure("order_5", {"error": "oh no"})
+    status, answer = idem.begin("order_5")
+    equal((status, answer["verdict"], answer["error"]), (79, "FAILED", '{"error": "oh no"}'))
+
+    equal(idem.end("release", idem.started("order_6")), 0)
+    equal(locks.begin("order_6"), None)
+
+
+def a_lock_without_a_lease_is_never_taken(url):
+    """Work of theirs that died is overdue and busy, whatever the policy of a claim, until
+    a person decides; and a check says that this is so."""
+    table = articles.create(url, "held", "lockToken", None, index="status")
+    locks, idem = LockTokens(table), Side(url, "held", "lock-token")
+    equal(locks.begin("dead", at=NOW - 7200, ttl=NOW - 3600), None)
+    for policy in ("rerun", "hold"):
+        status, answer = idem.begin("dead", policy=policy)
+        equal((status, answer["verdict"]), (75, "BUSY"))
+    row = lines(idem, "--overdue")["dead"]
+    equal((row["status"], row["expected_ms"]), ("in_progress", (NOW - 7200 + 60) * 1000))
+    assert any("never taken over" in text for text in idem.warnings()), idem.warnings()
+    done = idem("resolve", "--complete", "7", "--reason", "the log says so",
+                "--force", "dead")  # fmt: skip
+    equal((done.status, done.stderr), (0, b""))
+    there = locks.begin("dead")
+    equal((there.get("status"), there["result"]), (None, "7"))
+
+
+def locks_are_moved(url):
+    """A copy brings every lock over, byte for byte; what is in progress on demand, as
+    unknown; what is past its ttl stays behind."""
+    table = articles.create(url, "moved", "lockToken", None, index="status")
+    locks, idem = LockTokens(table), Side(url, "moved", "lock-token")
+    results = [{"id": n, "text": "\u00e9" * n} for n in range(20)]
+    for number, result in enumerate(results):
+        locks.begin(f"done/{number}", ttl=NOW + 86400, at=NOW - 60)
+        locks.success(f"done/{number}", result)
+    locks.begin("failed", at=NOW - 60)
+    locks.failure("failed", {"error": "oh no"})
+    locks.begin("working", at=NOW - 60)
+    locks.begin("old", ttl=NOW - 60)
+    locks.success("old", 1)
+    own = idem.own("moved-own")
+    for _ in range(2):
+        equal(idem.copied(own).status, 75)  # "working" is left out.
+    there = lines(own)
+    equal(len(there), len(results) + 1)
+    for number, result in enumerate(results):
+        status, answer = own.begin(f"done/{number}")
+        equal((status, answer["result"]), (10, json.dumps(result)))
+        row = there[f"done/{number}"]
+        equal((row["created_ms"], row["expires_ms"]), ((NOW - 60) * 1000, (NOW + 86400) * 1000))
+    failed = own.show("failed")
+    equal((failed["status"], failed["error"]), ("failed", '{"error": "oh no"}'))
+    equal(own.result("failed"), b'{"error": "oh no"}')
+    idem.copied(own, "--open", "unknown")
+    there = own.show("working")
+    equal((there["status"], there["owner"]), ("unknown", "order_update_lambda/1"))
+
+
+# ---- The consumer of events ----
+
+
+def events_keep_each_other_out(url):
+    """What the consumer has in progress idem leaves alone, what it completed idem
+    replays; and the other way round, with the value that idem recorded."""
+    table = articles.create(url, "IdempotencyStore", "idempotencyKey", "expiryTimestamp")
+    idem = Side(url, "IdempotencyStore", "idempotency-store")
+    with EventHandler(table, "m1", result={"status": "success", "n": 3}) as handler:
+        assert handler is not None
+        status, answer = idem.begin("m1")
+        equal((status, answer["owner"]), (75, "idempotency-store"))
+    status, answer = idem.begin("m1")
+    equal(status, 10)
+    equal(json.loads(answer["result"]), {"status": "success", "n": 3})
+
+    ours = idem.started("m2", policy="hold")
+    equal(refusal(table, "m2"), ("DuplicateInProgressException", None))
+    equal(idem.end("complete", ours, "--result", '{"order": "o-2"}'), 0)
+    equal(refusal(table, "m2"), ("DuplicateCompletedException", {"order": "o-2"}))
+    equal(idem.end("fail", idem.started("m3"), "--error", "no"), 0)
+    equal(refusal(table, "m3"), ("DuplicateInProgressException", None))
+    equal(idem.end("release", idem.started("m4")), 0)
+    with EventHandler(table, "m4"):
+        pass
+    equal(idem.begin("m4")[0], 10)
+
+
+def refusal(table, key):
+    """The exception of a duplicate, and its response data."""
+    try:
+        with EventHandler(table, key):
+            raise AssertionError("it runs")
+    except articles.IdempotencyException as error:
+        return type(error).__name__, getattr(error, "response_data", None)
+
+
+def an_expired_event_is_taken_over_late(url):
+    """Its time is over before its function is: idem waits for the longest function, takes
+    over with what it knows, and is told when the one that was late writes over it."""
+    table = articles.create(url, "late", "idempotencyKey", None)
+    idem = Side(url, "late", "idempotency-store")
+    late = EventHandler(table, "e1", timeout_seconds=-60)
+    stale = EventHandler(table, "e2", timeout_seconds=-300)
+    held = EventHandler(table, "e3", timeout_seconds=-300)
+    for each in (late, stale, held):
+        each.__enter__()  # pylint: disable=unnecessary-dunder-call
+    equal(idem.begin("e1")[0], 75)
+    ours = idem.started("e2")
+    equal((ours["takeover"], ours["attempts"]), (True, 2))
+    equal(idem.begin("e3", policy="hold")[1]["verdict"], "UNKNOWN")
+    equal(refusal(table, "e3"), ("DuplicateInProgressException", None))
+    # Control: the consumer ends whatever is IN_PROGRESS.
+    stale.result = {"by": "stale"}
+    stale.__exit__(None, None, None)
+    equal(idem.end("complete", ours, "--result", "1"), 80)
+    equal(json.loads(idem.begin("e2")[1]["result"]), {"by": "stale"})
+
+
+def a_lock_of_the_first_handler_is_held(url):
+    """The article's first handler stores no status: nobody knows whether its work is
+    done, so that it becomes unknown once its time is over."""
+    table = articles.create(url, "first", "idempotencyKey", None)
+    idem = Side(url, "first", "idempotency-store")
+    equal(articles.first_pass(table, "f1"), True)
+    equal(idem.begin("f1")[1]["verdict"], "BUSY")
+    table.put_item(Item={"idempotencyKey": "f2", "expiryTimestamp": NOW - 300})
+    equal(idem.begin("f2")[1]["verdict"], "UNKNOWN")
+
+
+def events_are_moved(url):
+    """A copy brings every record over; the event that it was made of too."""
+    table = articles.create(url, "events", "idempotencyKey", "expiryTimestamp")
+    idem = Side(url, "events", "idempotency-store")
+    for number in range(20):
+        with EventHandler(table, f"m{number}", result={"n": number, "t": [None, True, "x"]}):
+            pass
+    table.put_item(Item={"idempotencyKey": "kept", "status": "IN_PROGRESS",
+                         "expiryTimestamp": NOW + 3600, "eventData": {"order": 7}})  # fmt: skip
+    own = idem.own("events-own")
+    for _ in range(2):
+        equal(idem.copied(own).status, 75)
+    for number in range(20):
+        status, answer = own.begin(f"m{number}")
+        equal(status, 10)
+        equal(json.loads(answer["result"]), {"n": number, "t": [None, True, "x"]})
+        expires = table.get_item(Key={"idempotencyKey": f"m{number}"})["Item"]["expiryTimestamp"]
+        equal(answer["expires_ms"], int(expires) * 1000)
+    equal(own("show", "kept").status, 1)
+    idem.copied(own, "--open", "unknown")
+    there = own.show("kept")
+    equal((there["status"], there["input_len"]), ("unknown", len('{"order":7}')))
+
+
+# ---- HTTP ----
+
+CREATED = {"statusCode": 201, "body": json.dumps({"status": "success"})}
+
+
+def requests_keep_each_other_out(url):
+    """What their function has in progress is busy for idem, what it answered is replayed,
+    also a failure; and the other way round."""
+    table = articles.create(url, "requests", "idempotencyKey", "expiry")
+    idem = Side(url, "requests", "http-idempotency")
+    equal(http_begin(table, "u1:a"), None)
+    status, answer = idem.begin("u1:a")
+    equal((status, answer["owner"]), (75, "http-idempotency"))
+    http_finish(table, "u1:a", CREATED)
+    equal(json.loads(idem.begin("u1:a")[1]["result"]), CREATED)
+
+    def broken(_key):
+        raise ValueError("no funds")
+
+    equal(idempotent(table)(broken)("u1:b")["statusCode"], 500)
+    status, answer = idem.begin("u1:b")
+    equal((status, answer["verdict"]), (79, "FAILED"))
+    assert "no funds" in answer["error"], answer
+    equal(json.loads(idem.result("u1:b"))["statusCode"], 500)
+
+    ours = idem.started("u1:c", policy="hold")
+    equal(http_begin(table, "u1:c"), articles.answer_409())
+    equal(idem.end("complete", ours, "--result", json.dumps(CREATED)), 0)
+    equal(http_begin(table, "u1:c"), CREATED)
+    equal(idem.end("fail", idem.started("u1:d"), "--error", "no funds"), 0)
+    there = http_begin(table, "u1:d")
+    equal((there["statusCode"], json.loads(there["body"])), (500, {"error": "no funds"}))
+    equal(idem.end("unknown", idem.started("u1:e"), "--note", "cut off"), 0)
+    equal(http_begin(table, "u1:e"), articles.answer_409())
+    equal(idem("run", "-k", "u1:f", "--on-expired-lease", "hold", "--", "true").status, 0)
+    equal(json.loads(table.get_item(Key={"idempotencyKey": "u1:f"})["Item"]["responsePayload"]),
+          None)  # fmt: skip
+    equal(idem.end("release", idem.started("u1:g")), 0)
+    equal(http_begin(table, "u1:g"), None)
+    equal(idem.begin("u1:g")[1]["verdict"], "BUSY")
+
+
+def requests_are_taken_over(url):
+    """A lock that is over is taken by either side from the other, and the loser is told
+    if it is idem; what is held they never take."""
+    table = articles.create(url, "takeovers", "idempotencyKey", "expiry")
+    idem = Side(url, "takeovers", "http-idempotency")
+    equal(http_begin(table, "t1", lock_seconds=-3), None)
+    ours = idem.started("t1")
+    equal((ours["takeover"], ours["attempts"]), (True, 2))
+    lost = idem.started("t2", "--lease", f"{LEASE}s")
+    idem.started("t3", "--lease", f"{LEASE}s", policy="hold")
+    equal(http_begin(table, "t2"), articles.answer_409())
+    time.sleep(LEASE + CLOCKS + 1.5)
+    equal(http_begin(table, "t2"), None)
+    equal(http_begin(table, "t3"), articles.answer_409())
+    equal(idem.end("complete", lost, "--result", "1"), 80)
+    http_finish(table, "t2", CREATED)
+    equal(json.loads(idem.begin("t2")[1]["result"]), CREATED)
+    # Their takeover tests only the lock: of what idem has just completed there is none.
+    old = table.get_item(Key={"idempotencyKey": "t1"})["Item"]["lockExpiry"]
+    equal(idem.end("complete", ours, "--result", "1"), 0)
+    equal(http_take(table, "t1", old, NOW + 60), articles.answer_409())
+    # Control: they end without a condition.
+    http_finish(table, "t1", CREATED)
+    equal(json.loads(idem.begin("t1")[1]["result"]), CREATED)
+
+
+def requests_are_moved(url):
+    """A copy brings answers and failures over, with what they said."""
+    table = articles.create(url, "answers", "idempotencyKey", "expiry")
+    idem = Side(url, "answers", "http-idempotency")
+    for number in range(20):
+        http_begin(table, f"a{number}")
+        http_finish(table, f"a{number}", {**CREATED, "n": number}, number % 2 == 0)
+    http_begin(table, "open", lock_seconds=60)
+    own = idem.own("answers-own")
+    for _ in range(2):
+        equal(idem.copied(own).status, 75)
+    for number in range(20):
+        there = own.show(f"a{number}")
+        equal(there["status"], ("completed", "failed")[number % 2])
+        equal(json.loads(own.result(f"a{number}")), {**CREATED, "n": number})
+    idem.copied(own, "--open", "unknown")
+    equal(own.show("open")["status"], "unknown")
+
+
+# ---- Items that are not as they should be ----
+
+STRANGE = {
+    "lock-token": ("lockToken", [
+        ({"status": "stuck"}, "status"),
+        ({"status": 7}, "status"),
+        ({"created": 1714226560}, "created"),
+        ({"expectedCompletion": "tomorrow"}, "expectedCompletion"),
+        ({"ttl": "soon"}, "ttl"),
+        ({"ttl": 10**14 * 9}, "ttl"),
+        ({"lockedBy": {"a": 1}}, "lockedBy"),
+        ({"result": {"a": 1}}, "result"),
+    ]),
+    "idempotency-store": ("idempotencyKey", [
+        ({"status": "DONE"}, "status"),
+        ({"status": "COMPLETED", "expiryTimestamp": "soon"}, "expiryTimestamp"),
+        ({"status": "IN_PROGRESS", "expiryTimestamp": -5}, "expiryTimestamp"),
+        ({"status": "IN_PROGRESS", "expiryTimestamp": 10**13}, "expiryTimestamp"),
+    ]),
+    "http-idempotency": ("idempotencyKey", [
+        ({"expiry": NOW + 60}, "status"),
+        ({"status": "IN_PROGRESS", "lockExpiry": "soon"}, "lockExpiry"),
+        ({"status": "IN_PROGRESS", "lockExpiry": NOW * 1000}, "lockExpiry"),
+        ({"status": "COMPLETED", "responsePayload": {"statusCode": 200}}, "responsePayload"),
+        ({"status": "FAILED", "responsePayload": 7}, "responsePayload"),
+    ]),
+}  # fmt: skip
+
+
+def strange_items_are_refused(url):
+    """What is not an item of the layout is not believed and not taken for absent: nothing
+    runs, and the message names the attribute."""
+    for layout, (key, rows) in STRANGE.items():
+        table = articles.create(url, f"strange-{layout}", key, None)
+        idem = Side(url, f"strange-{layout}", layout)
+        for number, (item, word) in enumerate(rows):
+            table.put_item(Item={key: f"k{number}", **item})
+            done = idem("begin", "-k", f"k{number}", "--on-expired-lease", "rerun")
+            equal((layout, item, done.status), (layout, item, 74))
+            assert f'"{word}"'.encode() in done.stderr, (item, done.stderr)
+        own = idem.own(f"strange-{layout}-own")
+        equal(idem.copied(own).status, 74)
+        equal(lines(own), {})
+
+
+TESTS = [
+    lock_tokens_keep_each_other_out,
+    a_lock_without_a_lease_is_never_taken,
+    locks_are_moved,
+    events_keep_each_other_out,
+    an_expired_event_is_taken_over_late,
+    a_lock_of_the_first_handler_is_held,
+    events_are_moved,
+    requests_keep_each_other_out,
+    requests_are_taken_over,
+    requests_are_moved,
+    strange_items_are_refused,
+]
+
+
+def add_case(function, url):
+    def case():
+        if url is None:
+            skip(dynamo.missing("local"))
+        function(url)
+
+    case.__name__ = function.__name__
+    add(f"{function.__name__}: {' '.join(function.__doc__.split())}", case)
+
+
+if __name__ == "__main__":
+    with contextlib.ExitStack() as stack:
+        here = None
+        if dynamo.missing("local") is None:
+            here = stack.enter_context(dynamo.server("local"))
+        for test in TESTS:
+            add_case(test, here)
+        main()
