@@ -27,8 +27,16 @@ const settle = async (promise) => {
 };
 
 /* An invocation of a function with the payload { id }, whose Lambda has remainingMs
- * left: its body waits until finish(). */
-const invoke = ({ url, tableName, id, remainingMs, expiresAfterSeconds = 3600 }) => {
+ * left: its body waits until finish(). attributes: keyAttr and the other names that
+ * the persistence layer takes. */
+const invoke = ({
+  url,
+  tableName,
+  id,
+  remainingMs,
+  attributes = {},
+  expiresAfterSeconds = 3600,
+}) => {
   const invocation = { executed: false };
   const entered = new Promise((resolve) => {
     invocation.entered = resolve;
@@ -46,6 +54,7 @@ const invoke = ({ url, tableName, id, remainingMs, expiresAfterSeconds = 3600 })
     {
       persistenceStore: new DynamoDBPersistenceLayer({
         tableName,
+        ...attributes,
         clientConfig: { endpoint: url, region: 'eu-west-1' },
       }),
       config: new IdempotencyConfig({ eventKeyJmesPath: 'id', expiresAfterSeconds }),
