@@ -15,6 +15,7 @@ static struct {
     bool json;
     bool yes;
     bool no_index;
+    bool limits;
     bool accept_loss;
     int format;
     int open;
@@ -320,8 +321,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_check(args.store, args.json);
     }
     if (argc == 1 && strcmp(argv[0], "template") == 0) {
-        return cli_template(command, args.store, format_wanted(),
-                            args.no_index);
+        return cli_template(command, args.store, format_wanted(), args.no_index,
+                            args.limits);
     }
     if (argc == 1 && strcmp(argv[0], "copy") == 0) {
         return copy(command);
@@ -366,6 +367,10 @@ static struct cli_option options[] = {
      .arg = "WHAT",
      .help = "copy: what becomes of attempts in progress",
      .choices = cli_copy_opens},
+    {.name = "limits",
+     .kind = CLI_FLAG,
+     .target = &args.limits,
+     .help = "template: with the right that rate limits need"},
     {.name = "no-index",
      .kind = CLI_FLAG,
      .target = &args.no_index,

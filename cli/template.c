@@ -18,6 +18,8 @@ const char *const cli_template_use[] = {
     NULL,
 };
 
+const char *const cli_template_limit[] = {"dynamodb:UpdateItem", NULL};
+
 const char *const cli_template_operate[] = {
     "dynamodb:Scan",
     "dynamodb:DeleteItem",
@@ -34,6 +36,11 @@ const char cli_template_index[] =
     "{\"AttributeName\":\"open\",\"KeyType\":\"HASH\"},"
     "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"
     "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]";
+
+const char *const *cli_template_more(const struct cli_template *t)
+{
+    return t->limits ? cli_template_limit : NULL;
+}
 
 static bool is_table_char(char c)
 {
@@ -98,9 +105,9 @@ static int find_table(const struct cli_command *command, const char *store_url,
 }
 
 int cli_template(const struct cli_command *command, const char *store_url,
-                 enum cli_template_format format, bool no_index)
+                 enum cli_template_format format, bool no_index, bool limits)
 {
-    struct cli_template t = {.index = !no_index};
+    struct cli_template t = {.index = !no_index, .limits = limits};
     int status = find_table(command, store_url, &t);
 
     if (status != 0) {

@@ -12,11 +12,13 @@ struct cli_template {
     char table[CLI_TEMPLATE_TABLE_MAX + 1];
     char region[64]; /* "": not said. */
     bool index;
+    bool limits; /* Its users count requests in it. */
 };
 
-/* IAM actions on the table: of who runs and replays; of operators, besides; and
- * theirs on the index. Each ends with NULL. */
+/* IAM actions on the table: of who runs and replays; with limits, besides; of
+ * operators, besides; and theirs on the index. Each ends with NULL. */
 extern const char *const cli_template_use[];
+extern const char *const cli_template_limit[];
 extern const char *const cli_template_operate[];
 extern const char *const cli_template_operate_index[];
 
@@ -24,6 +26,9 @@ extern const char *const cli_template_operate_index[];
     "Runs operations once with idem, and replays them."
 #define CLI_TEMPLATE_OPERATE_SAYS                                              \
     "Looks after the table of idem: lists, resolves, purges, checks."
+
+/* Those of cli_template_limit[] if @t says so, else NULL. */
+const char *const *cli_template_more(const struct cli_template *t);
 
 /* GlobalSecondaryIndexes, in JSON. */
 extern const char cli_template_index[];

@@ -170,8 +170,8 @@ static struct json_object *function_of(const struct cli_template *t)
     put(member(member(properties, "Environment"), "Variables"), "IDEM_STORE",
         store_of(t));
     (void)json_object_array_add(member(document, "Statement"),
-                                statement(cli_template_use, /* more= */ NULL,
-                                          table_arn()));
+                                statement(cli_template_use,
+                                          cli_template_more(t), table_arn()));
     (void)json_object_array_add(member(properties, "Policies"), document);
     return function;
 }
@@ -209,7 +209,7 @@ static struct json_object *stack(const struct cli_template *t, bool sam)
     } else {
         put(resources, "IdemUse",
             policy_of_one(CLI_TEMPLATE_USE_SAYS, cli_template_use,
-                          /* more= */ NULL));
+                          cli_template_more(t)));
     }
     put(resources, "IdemOperate", operators_policy(t));
     put(made, "Outputs", outputs);

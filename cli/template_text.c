@@ -61,7 +61,7 @@ void cli_template_terraform(const struct cli_template *t)
                 "  point_in_time_recovery {\n    enabled = true\n  }\n}\n\n"
                 "data \"aws_iam_policy_document\" \"idem_use\" {\n",
                 stdout);
-    print_terraform_statement(cli_template_use, /* more= */ NULL, arn);
+    print_terraform_statement(cli_template_use, cli_template_more(t), arn);
     (void)fputs("}\n\n", stdout);
     print_terraform_policy("idem_use", CLI_TEMPLATE_USE_SAYS);
     (void)fputs("data \"aws_iam_policy_document\" \"idem_operate\" {\n",

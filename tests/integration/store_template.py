@@ -250,6 +250,36 @@ def the_policies_are_what_is_needed():
 
 
 @test
+def limits_need_one_right_more():
+    """With --limits whoever counts requests may do what small and large limits ask for,
+    and everybody else what they may without."""
+    plain = json.loads(template("--json"))["Resources"]
+    limits = json.loads(template("--json", "--limits"))["Resources"]
+    more = {"dynamodb:UpdateItem"}
+    equal(actions(limits, "IdemUse") - actions(plain, "IdemUse"), more)
+    equal(limits["IdemOperate"], plain["IdemOperate"])
+    sam = read_yaml(template("--format", "sam", "--limits"))["Resources"]
+    equal(sam["Function"]["Properties"]["Policies"],
+          [limits["IdemUse"]["Properties"]["PolicyDocument"]])
+    equal(template("--format", "terraform", "--limits").count('"dynamodb:UpdateItem"'), 1)
+    equal(template("--format", "cli", "--limits"), template("--format", "cli"))
+    env = dynamo.environment()
+    with server("local") as (url, store), counting.proxy(url) as counted:
+        equal(run([PROGRAM, "store", "create", "--store", store], env).status, 0)
+        env["IDEM_STORE"] = f"dynamodb://{TABLE}?endpoint={counted.url}"
+        counted.take()
+        for most in ("8", "5000"):
+            for request in ("r1", "r2", "r1"):
+                done = run([PROGRAM, "limit", "-n", f"n{most}", "-u", "u1", "-r", request,
+                            "--max", most, "--per", "day"], env, timeout=60)
+                equal((most, request, done.status), (most, request, 0))
+        asked = {"dynamodb:" + each[0] for each in counted.take()}
+        # A transaction is allowed by the rights of what it writes.
+        asked.discard("dynamodb:TransactWriteItems")
+        assert more <= asked <= actions(limits, "IdemUse"), asked
+
+
+@test
 def commands_name_the_region():
     """The commands name the region where the URL does."""
     url = f"dynamodb://{TABLE}?index=off&region=eu-north-1"

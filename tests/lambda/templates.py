@@ -43,11 +43,16 @@ def variables(function):
     return function.get("Environment", {}).get("Variables", {})
 
 
-def told():
+def told(*options):
     """What idem store template prints."""
-    done = run([PROGRAM, "store", "template", "--json", "--store", "dynamodb://idem"])
+    done = run([PROGRAM, "store", "template", "--json", "--store", "dynamodb://idem", *options])
     equal(done.status, 0)
     return json.loads(done.stdout)["Resources"]
+
+
+def rights(resources):
+    """What whoever runs and replays may do."""
+    return resources["IdemUse"]["Properties"]["PolicyDocument"]["Statement"][0]["Action"]
 
 
 @test
@@ -95,7 +100,7 @@ def tables_are_those_of_idem():
     goes, and its users have the rights that it grants."""
     wanted = dict(told()["IdemTable"]["Properties"])
     wanted.pop("TableName")
-    use = told()["IdemUse"]["Properties"]["PolicyDocument"]["Statement"][0]["Action"]
+    use, limits = rights(told()), rights(told("--limits"))
     for folder, template in templates():
         tables = of_type(template, "AWS::DynamoDB::Table")
         assert tables, folder
@@ -104,10 +109,15 @@ def tables_are_those_of_idem():
             equal((folder, name, table), (folder, name, wanted))
             equal(template["Resources"][name]["DeletionPolicy"], "Retain")
         for name, function in functions(template).items():
-            store = variables(function)["IDEM_STORE"]
-            if store != "memory:":
+            given = variables(function)
+            counts = {"LIMIT_STORE", "LIMIT_PLACE"} & set(given)
+            if given["IDEM_STORE"] != "memory:":
                 statements = function["Policies"][0]["Statement"]
-                equal((folder, name, statements[0]["Action"]), (folder, name, use))
+                wanted_rights = limits if counts else use
+                equal((folder, name, statements[0]["Action"]), (folder, name, wanted_rights))
+            elif counts:
+                only = set(function["Policies"][0]["Statement"][0]["Action"])
+                assert set(limits) - set(use) <= only <= set(limits), (folder, name, only)
 
 
 @test
