@@ -408,6 +408,7 @@ ngx_int_t ngx_http_idem_request_scope(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *scope, ngx_int_t *problem);
 ngx_int_t ngx_http_idem_request_strip(ngx_http_request_t *r);
 ngx_int_t ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx);
+u_char *ngx_http_idem_request_copy(ngx_http_idem_ctx_t *ctx, u_char *p);
 ngx_int_t ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx,
     ngx_str_t *input);
 

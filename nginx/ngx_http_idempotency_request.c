@@ -350,15 +350,46 @@ ngx_http_idem_request_chain(ngx_http_idem_ctx_t *ctx)
 /* ---- The request as it is kept ---- */
 
 
+/* Copies ctx->body_len bytes of the body and returns where they end; or NULL. */
+
+u_char *
+ngx_http_idem_request_copy(ngx_http_idem_ctx_t *ctx, u_char *p)
+{
+    off_t         size;
+    ngx_buf_t    *b;
+    ngx_chain_t  *cl;
+
+    for (cl = ctx->request->request_body->bufs; cl != NULL; cl = cl->next) {
+        b = cl->buf;
+
+        if (ngx_buf_in_memory(b)) {
+            p = ngx_cpymem(p, b->pos, b->last - b->pos);
+            continue;
+        }
+
+        /* An empty body is a buffer without a file. */
+
+        size = ngx_buf_size(b);
+
+        if (size > 0) {
+            if (ngx_read_file(b->file, p, (size_t) size, b->file_pos) != size) {
+                return NULL;
+            }
+
+            p += size;
+        }
+    }
+
+    return p;
+}
+
+
 ngx_int_t
 ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx, ngx_str_t *input)
 {
-    off_t                size;
-    ssize_t              n;
     size_t               len;
     u_char              *p;
     ngx_str_t            type;
-    ngx_chain_t         *cl;
     ngx_http_request_t  *r = ctx->request;
 
     ngx_str_null(input);
@@ -387,20 +418,9 @@ ngx_http_idem_request_input(ngx_http_idem_ctx_t *ctx, ngx_str_t *input)
                     &r->method_name, &r->unparsed_uri, &r->headers_in.server,
                     &type);
 
-    for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
-        if (ngx_buf_in_memory(cl->buf)) {
-            p = ngx_cpymem(p, cl->buf->pos, cl->buf->last - cl->buf->pos);
-            continue;
-        }
-
-        size = cl->buf->file_last - cl->buf->file_pos;
-        n = ngx_read_file(cl->buf->file, p, size, cl->buf->file_pos);
-
-        if (n != size) {
-            return NGX_ERROR;
-        }
-
-        p += n;
+    p = ngx_http_idem_request_copy(ctx, p);
+    if (p == NULL) {
+        return NGX_ERROR;
     }
 
     input->len = p - input->data;

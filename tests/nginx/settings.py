@@ -535,6 +535,11 @@ def the_request_can_be_kept():
             kept = b"POST /pay?mode=drop HTTP/1.1\r\nHost: h\r\n"
             kept += b"Content-Type: text/x\r\n\r\namount=5"
             equal(record["input_len"], len(kept))
+            # A request without a body is kept, too.
+            head = b"POST /pay HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n"
+            for _ in range(2):
+                got = nginx.raw(head + b"Idempotency-Key: empty\r\n\r\n")
+                equal(got[0].status, 201)
         kept_files = b""
         for name in "idem.db", "idem.db-wal":
             with open(f"{nginx.home}/{name}", "rb") as f:
