@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "clock.h"
 #include "json.h"
+#include "lambda/invoke.h"
 #include "lambda_package.h"
 
 #include <idem/lambda.h>
@@ -135,6 +136,29 @@ static int invoke_with(const char *store_url, struct idem_slice event)
     return status;
 }
 
+/* A function with a runtime of its own. */
+static int invoke_program(const char *store_url, struct idem_slice json)
+{
+    struct lambda_program program = {
+        .path = args.program,
+        .handler = args.handler,
+        .store = store_url,
+    };
+    struct lambda_event event = {
+        .request_id = args.request_id,
+        .arn = args.arn,
+        .time_ms = args.time_ms,
+        .json = json,
+    };
+    char id[40];
+
+    make_request_id(id);
+    if (event.request_id == NULL) {
+        event.request_id = id;
+    }
+    return lambda_invoke(&program, &event);
+}
+
 static int invoke(const char *file)
 {
     char *store_url;
@@ -164,7 +188,9 @@ static int invoke(const char *file)
         } else {
             event = text;
             event[len] = '\0';
-            status = invoke_with(store_url, idem_bytes(event, len));
+            status = args.program == NULL
+                         ? invoke_with(store_url, idem_bytes(event, len))
+                         : invoke_program(store_url, idem_bytes(event, len));
         }
         free(store_url);
     }
@@ -237,7 +263,7 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.program,
      .arg = "PROGRAM",
-     .help = "package: a function that is linked with libidem"},
+     .help = "invoke, package: a function that is linked with libidem"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
@@ -245,6 +271,7 @@ static struct cli_option options[] = {
 
 static const char *const examples[] = {
     "idem lambda invoke --handler ./charge event.json   # try it here",
+    "idem lambda invoke --program ./linked event.json   # one with a main()",
     "idem lambda package -o charge.zip ./charge   # for provided.al2023",
     "idem lambda sources               # where keys come from",
     NULL,

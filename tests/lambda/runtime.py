@@ -5,11 +5,12 @@ import os
 import re
 import shutil
 import stat
+import sys
 import threading
 import time
 
 from lambda_api import Sandbox
-from patience import PATIENCE
+from patience import PATIENCE, until
 from tap import LONG, PROGRAM, TOP, Idem, equal, main, note, skip, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"] + ":handle"
@@ -746,6 +747,104 @@ def an_event_runs_here_too():
     failing = "./" + script("exit 3", "failing")
     failed = idem("lambda", "invoke", "--handler", failing, "-", input=b"{}")
     equal((failed.status, json.loads(failed.stdout)["errorType"]), (1, "Exit.3"))
+
+
+def invoke_linked(sent, *options, program=LINKED, env=None):
+    """What `idem lambda invoke --program` says of a delivery: status, answer, errors."""
+    arguments = ("lambda", "invoke", "--program", program, *options, "-")
+    done = Idem()(*arguments, input=json.dumps(sent).encode(), env=env)
+    return done.status, json.loads(done.stdout or b"null"), done.stderr.decode()
+
+
+@test
+def a_linked_function_is_invoked_here():
+    """idem lambda invoke --program runs a function with a runtime of its own as Lambda does: its response, its error, its death and its time-out; a second delivery is answered from the record, and nothing of it stays."""
+    sent = event("a", text='Grüße, "x"')
+    for _ in range(2):
+        equal(invoke_linked(sent, "--function-arn", "arn:aws:x")[:2], (0, sent))
+    shown = json.loads(Idem()("show", "--json", "-s", "local", "a").stdout)
+    equal((shown["status"], shown["attempts"]), ("completed", 1))
+    for said, options, wanted in (
+        (event("a", other=1), (), "Idem.Mismatch"),
+        (event("b", text="do-fail"), (), "Poison"),
+        (event("c", text="do-exit"), (), "Runtime.ExitError"),
+        (event("d", text="do-sleep"), ("--time", "1500ms"), "Sandbox.Timedout"),
+    ):
+        status, answer, _ = invoke_linked(said, *options)
+        equal((said, status, answer["errorType"]), (said, 1, wanted))
+    assert "1.50 seconds" in answer["errorMessage"], answer
+
+    status, answer, errors = invoke_linked(sent, env={"IDEM_LAMBDA_SOURCE": "telex"})
+    equal((status, answer), (78, None))
+    assert "cannot be set up: IDEM_LAMBDA_SOURCE" in errors, errors
+    status, answer, errors = invoke_linked(sent, program="./nowhere")
+    equal((status, answer, "./nowhere" in errors), (127, None, True))
+    status, answer, _ = invoke_linked(sent, program="/bin/false")
+    equal((status, answer["errorType"]), (1, "Runtime.ExitError"))
+
+
+@test
+def an_invocation_that_is_stopped_leaves_nothing():
+    """idem lambda invoke --program that is told to stop ends the function before it ends."""
+    script("echo $$ >pid\nsleep 600 &\nwait\n", "waits")
+    with open("event.in", "w", encoding="utf-8") as f:
+        f.write("{}")
+    with Idem().start("lambda", "invoke", "--program", "./waits", "event.in") as process:
+        until(lambda: os.path.exists("pid") and os.path.getsize("pid") > 0, "it has started")
+        process.terminate()
+        equal(process.wait(PATIENCE), 130)
+    with open("pid", encoding="utf-8") as f:
+        pid = int(f.read())
+    until(lambda: not os.path.exists(f"/proc/{pid}"), "it has ended")
+
+
+RUNTIME = """#!{python}
+import http.client, os, sys
+api = http.client.HTTPConnection(os.environ["AWS_LAMBDA_RUNTIME_API"])
+PREFIX = "/2018-06-01/runtime/"
+
+
+def ask(method, path, body=None):
+    api.request(method, path if path[0] == "/" else PREFIX + path, body)
+    answer = api.getresponse()
+    return answer, answer.read()
+
+
+said = [ask("POST", "invocation/the-id/response", "early")[0].status]
+first, event = ask("GET", "invocation/next")
+assert first.headers["Lambda-Runtime-Aws-Request-Id"] == "the-id"
+assert first.headers["Lambda-Runtime-Invoked-Function-Arn"] == "arn:aws:x"
+assert 0 < int(first.headers["Lambda-Runtime-Deadline-Ms"])
+for method, path, body in (
+    ("GET", "/", None), ("GET", "invocation/the-id/response", None),
+    ("POST", "invocation/other/response", "1"), ("POST", "invocation/the-id/answer", "1"),
+    ("POST", "invocation/the-id/response", "x" * (6 * 1024 * 1024 + 1)),
+    ("POST", "invocation/the-id/response", event), ("POST", "invocation/the-id/response", "2"),
+    ("POST", "init/error", "3"),
+):
+    said.append(ask(method, path, body)[0].status)
+print(*said)
+print(os.environ["_HANDLER"], os.environ["AWS_LAMBDA_FUNCTION_NAME"], sys.stdin.read() == "")
+with open("after", "w") as f:
+    f.write("its answer")
+ask("GET", "invocation/next")
+"""
+
+
+@test
+def the_local_api_is_lambdas():
+    """The Runtime API of idem lambda invoke hands the event out once, takes one answer to it, and refuses all else; what a function writes is its log, and it may finish what it does before it asks for the next event."""
+    with open("runtime", "w", encoding="utf-8") as f:
+        f.write(RUNTIME.replace("{python}", sys.executable))
+    os.chmod("runtime", 0o755)
+    sent = {"big": "x" * 3000000}
+    more = ("--request-id", "the-id", "--function-arn", "arn:aws:x", "--handler", "h")
+    status, answer, errors = invoke_linked(sent, *more, program="./runtime")
+    equal((status, answer == sent), (0, True))
+    lines = errors.splitlines()
+    equal(lines[0], "400 404 400 400 400 413 202 400 400")
+    equal(lines[1], "h local True")
+    equal(os.path.exists("after"), True)
 
 
 if __name__ == "__main__":
