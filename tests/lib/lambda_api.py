@@ -162,6 +162,7 @@ class Sandbox:
         self.init_error = None
         # "response" or "error": statuses; None: cut off; "kill": the runtime.
         self.answer_with = {}
+        self.last_words = None  # Of the newest runtime that ended by itself.
         self.starts = self.kills = self.stops = self.asked = 0
 
     def __enter__(self):
@@ -174,6 +175,8 @@ class Sandbox:
         self.server.server_close()
         if failure[0] is None:
             tap.equal(self.breaches, [])
+        elif self.last_words:
+            tap.note(self.last_words)
 
     # ---- The process ----
 
@@ -211,11 +214,13 @@ class Sandbox:
             return log.read()[-2000:]
 
     def exited(self, request_id):
-        """The answer of a runtime that ended by itself; its last words are noted, for
-        a case that did not expect this compares only the kind."""
+        """The answer of a runtime that ended by itself; its last words are noted if the
+        case fails, for one that did not expect this compares only the kind."""
         said = self.said()
         last = said.decode(errors="replace").splitlines()[-3:]
-        tap.note("\n".join([f"the runtime ended with {self.process.poll()}:", *last]))
+        self.last_words = "\n".join(
+            [f"a runtime ended with {self.process.poll()}:", *last]
+        )
         return Answer("exit", said, None, request_id)
 
     def lines(self):

@@ -183,7 +183,7 @@ def report(out, number, description, failure=None, skipped=None):
     if skipped is not None:
         line += f" # SKIP {skipped}"
     print("not ok" if failure is not None else "ok", line, file=out)
-    for text in (failure or "").splitlines() + _notes:
+    for text in "\n".join([failure or "", *_notes]).strip("\n").splitlines():
         print("#", text, file=out)
     _notes.clear()
     out.flush()
