@@ -1,0 +1,402 @@
+"""Storms over batches: records that kill the function, hang it or end it, duplicates
+within and between batches, from queues, FIFO queues and streams.
+
+What must hold for any of them: a record that never ran has no attempt, but for one
+whose turn had come when something else killed the function; what finished does not
+run again because of what came after it; and what Lambda is told of a batch is exactly
+what is on record.
+"""
+
+import base64
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+
+import dynamo
+from lambda_api import Sandbox
+from tap import LONG, Idem, equal, note, skip
+
+SEED = int(os.environ.get("IDEM_TEST_SEED", "1"))
+ATTEMPTS = 5  # As is the default of IDEM_LAMBDA_ATTEMPTS.
+
+# ---- Handlers that do the same as storm.c ----
+
+# A program that dies leaves its runtime alive.
+SCRIPT = """#!/bin/sh
+cat >/dev/null
+echo "$IDEM_KEY $IDEM_FENCE $IDEM_TAKEOVER" >>ledger
+case $IDEM_KEY in
+kill*) kill -9 $$;;
+exit*) exit 3;;
+hang*) sleep 60;;
+fail*) echo '{"errorType": "Refused", "errorMessage": "never works"}'; exit 1;;
+esac
+echo 1
+"""
+
+NODE = """#!/usr/bin/env node
+const {readFileSync, appendFileSync} = require("fs");
+readFileSync(0);
+const {IDEM_KEY: key, IDEM_FENCE: fence, IDEM_TAKEOVER: takeover} = process.env;
+appendFileSync("ledger", `${key} ${fence} ${takeover}\\n`);
+const ends = {
+  kill: () => process.kill(process.pid, "SIGKILL"),
+  exit: () => process.exit(3),
+  hang: () => setTimeout(() => {}, 60000),
+  fail: () => {
+    console.log('{"errorType": "Refused", "errorMessage": "never works"}');
+    process.exitCode = 1;
+  },
+};
+(ends[key.slice(0, 4)] ?? (() => console.log("1")))();
+"""
+
+POISON = ("kill", "exit", "hang", "fail")
+
+
+class Handler:
+    """What an event is given to, and how long it may take for it."""
+
+    def __init__(self, name, text=None, seconds=2 if LONG else 1, batch=10):
+        self.name = name
+        self.text = text  # Of a program.
+        self.seconds = seconds  # For a batch.
+        self.batch = batch  # Messages at most.
+        # One that was started is not to be stopped because the machine is busy.
+        self.start_min = "100ms" if text is None else f"{seconds * 500}ms"
+
+    def write(self):
+        if "node" in (self.text or "").partition("\n")[0] and not shutil.which("node"):
+            skip("no Node.js")
+        if self.text is not None:
+            with open(self.name, "w", encoding="ascii") as f:
+                f.write(self.text)
+            os.chmod(self.name, 0o755)
+
+
+FUNCTION = Handler(os.environ["IDEM_TEST_LAMBDA_STORM"] + ":handle")
+PROGRAM = Handler("./handler", SCRIPT)
+NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3, batch=3)
+
+
+def ledger(name="ledger"):
+    """[(key, fence, takeover)] of every run, in their order."""
+    if not os.path.exists(name):
+        return []
+    with open(name, encoding="ascii") as f:
+        return [(k, int(f), int(t)) for k, f, t in map(str.split, f)]
+
+
+def is_poison(key):
+    return key.startswith(POISON)
+
+
+# ---- Messages ----
+
+
+class Message:
+    """One that is delivered until it is done, or has been received too often."""
+
+    def __init__(self, number, key, group):
+        self.name = f"{number:08d}"
+        self.key = key
+        self.group = group
+        self.receives = 0
+        self.due = 0.0
+
+
+def messages(rng, count, every, groups):
+    """@count messages, one of @every poison, and every tenth a duplicate."""
+    found = []
+    for number in range(count):
+        group = f"g{rng.randrange(groups)}"
+        poison = number % every == 3
+        kind = POISON[number // every % len(POISON)] if poison else "ok"
+        key = f"{kind}-{number}"
+        if found and not poison and rng.random() < 0.1:
+            twin = rng.choice(found[-12:])
+            key, group = twin.key, twin.group
+        found.append(Message(number, key, group))
+    return found
+
+
+def sqs(message):
+    return {"messageId": message.name, "eventSource": "aws:sqs", "body": message.key,
+            "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders"}
+
+
+def fifo(message):
+    return {**sqs(message), "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders.fifo",
+            "attributes": {"MessageGroupId": message.group}}
+
+
+def kinesis(message):
+    data = base64.b64encode(message.key.encode()).decode()
+    return {"eventSource": "aws:kinesis", "eventID": f"shard:{message.name}",
+            "eventSourceARN": "arn:aws:kinesis:eu-west-1:1:stream/orders",
+            "kinesis": {"partitionKey": message.group, "sequenceNumber": message.name,
+                        "data": data}}
+
+
+# ---- What kills besides poison ----
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+class Killer:
+    """Kills the function, or the program that it runs, @count times at any moment while
+    @messages are delivered."""
+
+    def __init__(self, box, rng, count, messages):
+        self.box = box
+        self.rng = rng
+        self.left = count
+        self.messages = messages
+        self.kills = 0
+        self.usual = 0.02  # Seconds that a delivery takes.
+
+    def strike(self):
+        process = self.box.process
+        if process is None or not self.box.alive():
+            return
+        programs = children(process.pid)
+        whom = programs[0] if programs and self.rng.random() < 0.5 else process.pid
+        self.kills += 1
+        self.left -= 1
+        try:
+            os.kill(whom, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # The program had ended.
+
+    def over(self, size, waiting, call):
+        """What @call gives, which delivers @size messages; @waiting are still to come."""
+        chance = self.left * size / max(1, waiting)
+        timer = None
+        if self.left > 0 and self.rng.random() < chance:
+            timer = threading.Timer(self.rng.uniform(0, 1.5 * self.usual), self.strike)
+            timer.start()
+        began = time.monotonic()
+        answer = call()
+        took = time.monotonic() - began
+        self.usual += (min(took, 0.3) - self.usual) / 10
+        if timer is not None:
+            timer.join()  # It may strike between two deliveries, too.
+        return answer
+
+
+# ---- The storm ----
+
+
+class Storm:
+    """A function in one sandbox, and what is delivered to it."""
+
+    def __init__(self, box, handler, store, make, killer, every):
+        self.box = box
+        self.handler = handler
+        self.store = store
+        self.make = make
+        self.in_order = make is not sqs
+        self.killer = killer
+        self.every = every  # One answer of so many is held against the store.
+        # What was killed by something else is busy for a while, and comes again.
+        self.wait = 0.5 if killer.left else 0.2  # Seconds until a failure comes again.
+        self.limit = 20 if killer.left else 3  # Receives, then a dead-letter queue.
+        self.waiting = killer.messages
+        self.deaths = self.answers = self.compared = 0
+        self.dead = []
+
+    def records(self):
+        """{key: record} of all that is on record."""
+        told = self.store("list", "--json", "--limit", "1000000", env=dynamo.environment())
+        equal((told.status, told.stderr), (0, b""))
+        found = [json.loads(line) for line in told.stdout.splitlines()]
+        return {r["key"]: r for r in found if "key" in r}
+
+    def check(self):
+        """Attempts are runs. What else kills the function may hit it between a claim
+        and its run, one record each time."""
+        runs = collections.Counter(key for key, _, _ in ledger())
+        found = self.records()
+        more = {k: r["attempts"] - runs[k] for k, r in found.items()
+                if r["attempts"] != runs[k]}
+        assert all(n > 0 for n in more.values()), more
+        assert sum(more.values()) <= self.killer.kills, (more, self.killer.kills)
+        equal([k for k in runs if k not in found], [])
+        return runs, found
+
+    def expected(self, batch):
+        """The names of those that must come again, by what is on record."""
+        found = self.records()
+        done = {k for k, r in found.items() if r["status"] == "completed"}
+        names, stuck = [], set()
+        for message in batch:
+            waits = self.in_order and message.group in stuck
+            if message.key in done and not waits:
+                continue
+            stuck.add(message.group)
+            if not (waits and self.make is kinesis):
+                names.append(message.name)  # A shard comes again from the first one.
+        return names
+
+    def compare(self, batch, told, took):
+        """What Lambda was told is what is on record. Those after a program that hung
+        until it was stopped are told of as well: no time is left to ask for them."""
+        hung = [m.key.startswith("hang") for m in batch]
+        end = hung.index(True) + 1 if any(hung) else len(batch)
+        if end == len(batch) and took > self.handler.seconds / 3:
+            return  # The machine is so busy that the deadline may have cut some off.
+        late = {m.name for m in batch[end:]}
+        equal([n for n in told if n not in late],
+              [n for n in self.expected(batch) if n not in late])
+        self.compared += 1
+
+    def deliver(self, batch):
+        """The messages of @batch that come again; None: the function died."""
+        event = {"Records": [self.make(m) for m in batch]}
+        for message in batch:
+            message.receives += 1
+        began = time.monotonic()
+        answer = self.killer.over(
+            len(batch), self.waiting,
+            lambda: self.box.invoke(event, seconds=self.handler.seconds))
+        if answer.kind != "response":
+            self.deaths += 1
+            return None
+        self.answers += 1
+        told = [f["itemIdentifier"] for f in answer.json()["batchItemFailures"]]
+        if self.answers % self.every == 0:
+            self.compare(batch, told, time.monotonic() - began)
+        return [m for m in batch if m.name in told]
+
+    # ---- From a queue ----
+
+    def queue(self, waiting, rng):
+        """Batches of those that are due; a message that failed comes again. In a FIFO
+        queue none overtakes one before it in its group."""
+        while waiting:
+            now = time.monotonic()
+            stuck, batch = set(), []
+            for message in waiting:
+                if message.due <= now and not (self.in_order and message.group in stuck):
+                    batch.append(message)
+                else:
+                    stuck.add(message.group)
+                if len(batch) == self.handler.batch:
+                    break
+            if not batch:
+                time.sleep(0.02)
+                continue
+            batch = batch[: rng.randrange(1, self.handler.batch + 1)]
+            assert self.deaths < 200 + 2 * self.killer.kills, "the function only dies"
+            self.waiting = len(waiting)
+            again = self.deliver(batch)
+            # What died is busy until its lease ends: so long it is not seen again.
+            lease = self.handler.seconds + 0.3 if self.killer.kills == 0 else 0
+            due = time.monotonic() + (max(lease, self.wait) if again is None else self.wait)
+            for message in batch:
+                if again is not None and message not in again:
+                    waiting.remove(message)
+                elif is_poison(message.key) and message.receives >= self.limit:
+                    waiting.remove(message)
+                    self.dead.append(message)
+                else:
+                    message.due = due
+
+    # ---- From a stream ----
+
+    def stream(self, sent):
+        """Batches of a shard, one after the other."""
+        for at in range(0, len(sent), 12):
+            self.waiting = len(sent) - at
+            self.shard(sent[at : at + 12])
+
+    def shard(self, shard, tries=0):
+        """In order, from the first that failed; what keeps failing is split in two
+        until one record is left, which is put aside."""
+        while shard:
+            again = self.deliver(shard)
+            if again == []:
+                return
+            at = 0 if again is None else shard.index(again[0])
+            tries = tries + 1 if at == 0 else 0
+            shard = shard[at:]
+            if tries > 1 and len(shard) > 1:
+                self.shard(shard[: len(shard) // 2], tries)
+                shard, tries = shard[len(shard) // 2 :], 0
+            elif tries > self.limit:
+                self.dead += shard
+                return
+            elif tries > 0:
+                time.sleep(self.wait)
+
+    # ---- At the end ----
+
+    def judge(self, sent):
+        """Nothing is lost, nothing was done twice that was not told, and poison had no
+        more than its attempts."""
+        runs, found = self.check()
+        kills = self.killer.kills
+        dead = {m.key for m in self.dead}
+        for key in {m.key for m in sent}:
+            if not is_poison(key):
+                assert key not in dead, (key, found.get(key))
+                equal((key, found[key]["status"]), (key, "completed"))
+        times = collections.Counter()
+        doubled = told = 0
+        for key, _, takeover in ledger():
+            times[key] += 1
+            if times[key] > 1 and not is_poison(key):
+                doubled += 1
+                told += takeover
+        assert doubled == told <= kills, (doubled, told, kills)
+        # A program that only says that it failed is tried for as long as it comes.
+        counted = ("kill", "hang") if self.handler.text else ("kill", "hang", "exit")
+        poison = {k: n for k, n in runs.items() if k.startswith(counted)}
+        assert max(poison.values()) <= ATTEMPTS, poison
+        note(f"{len(sent)} messages, {self.deaths} deaths ({kills} kills), "
+             f"{self.answers} answers ({self.compared} compared with the store), "
+             f"{len(self.dead)} in the dead-letter queue, {doubled} runs as told takeovers, "
+             f"at most {max(poison.values())} of poison")
+
+
+def again():
+    """A directory of its own for the next storm of a case."""
+    os.makedirs("again", exist_ok=True)
+    os.chdir("again")
+
+
+def blow(handler, make, url=None, count=36, groups=4, kills=0, every=9, compare=1):
+    """One storm of @count messages on SQLite, or on DynamoDB at @url."""
+    rng = random.Random(SEED)
+    env = {"IDEM_LAMBDA_FAIL": "Never", "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
+           "IDEM_LAMBDA_STOP_MARGIN": "300ms", "IDEM_LAMBDA_START_MIN": handler.start_min,
+           "IDEM_LAMBDA_KEY": ".kinesis.data | @base64d" if make is kinesis else ".body"}
+    store = Idem()
+    if url is not None:
+        place = f"dynamodb://storm?endpoint={url}&region=eu-west-1"
+        store = Idem(place)
+        made = store("store", "create", env=dynamo.environment())
+        equal(made.status, 0)
+        env.update(dynamo.environment(), IDEM_STORE=place)
+    handler.write()
+    sent = messages(rng, count, every, groups)
+    with Sandbox(handler.name, env) as box:
+        killer = Killer(box, rng, kills, count)
+        storm = Storm(box, handler, store, make, killer, compare)
+        if make is kinesis:
+            storm.stream(sent)
+        else:
+            storm.queue(list(sent), rng)
+        equal((killer.kills, storm.compared > 0), (kills, True))
+        storm.judge(sent)
