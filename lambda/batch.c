@@ -274,8 +274,10 @@ static int ask_once(struct batch *b, struct idem_op **op,
                     struct idem_error *error)
 {
     int64_t left_ms = patience_ms(b);
-    int rc = idem_queue_submit(b->queue, *op, error);
+    int rc;
 
+    idem__lambda_allow(b->lambda, left_ms);
+    rc = idem_queue_submit(b->queue, *op, error);
     if (rc != 0) {
         return rc;
     }

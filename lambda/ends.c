@@ -62,11 +62,15 @@ void idem__lambda_ends_finish(struct idem_lambda *lambda)
 
 /* ---- Sending ----------------------------------------------------------- */
 
+/* The store has @for_ms for it, and no more than an answer may wait. */
 static void submit(struct idem_lambda *lambda,
-                   struct idem__lambda_ending *ending)
+                   struct idem__lambda_ending *ending, int64_t for_ms)
 {
-    int rc = idem_queue_submit(lambda->ends.queue, ending->op, &ending->error);
+    int64_t bound_ms = idem__lambda_ends_bound_ms(lambda);
+    int rc;
 
+    idem__lambda_allow(lambda, for_ms < bound_ms ? for_ms : bound_ms);
+    rc = idem_queue_submit(lambda->ends.queue, ending->op, &ending->error);
     ending->error.code = rc;
     ending->state = rc == 0                                  ? SENT
                     : idem_error_kind(rc) == IDEM_KIND_RETRY ? AGAIN
@@ -118,7 +122,7 @@ struct idem__lambda_ending *idem__lambda_ends_send(
         return NULL;
     }
     IDEM__LIST_APPEND(&lambda->ends, ending);
-    submit(lambda, ending);
+    submit(lambda, ending, /* for_ms= */ IDEM_NEVER);
     return ending;
 }
 
@@ -184,7 +188,7 @@ static void reap(struct idem_lambda *lambda,
     } while (op != NULL && (ending == NULL || !is_settled(ending)));
 }
 
-static bool send_again(struct idem_lambda *lambda)
+static bool send_again(struct idem_lambda *lambda, int64_t for_ms)
 {
     struct idem__lambda_ending *ending = lambda->ends.first;
     bool any = false;
@@ -194,7 +198,7 @@ static bool send_again(struct idem_lambda *lambda)
 
         if (ending->state == AGAIN) {
             any = true;
-            submit(lambda, ending);
+            submit(lambda, ending, for_ms);
             if (ending->state == REFUSED && ending->left) {
                 tell_late(lambda, ending);
             }
@@ -223,7 +227,9 @@ static void work_on(struct idem_lambda *lambda,
         return;
     }
     reap(lambda, ending, until_ms);
-    while ((ending == NULL || !is_settled(ending)) && send_again(lambda)) {
+    while ((ending == NULL || !is_settled(ending)) &&
+           send_again(lambda,
+                      for_ms > 0 ? until_ms - idem__mono_ms() : IDEM_NEVER)) {
         reap(lambda, ending, until_ms);
         left_ms = until_ms - idem__mono_ms();
         if (left_ms <= 0) {

@@ -137,6 +137,14 @@ void idem_lambda_close(struct idem_lambda *lambda)
     idem__free(lambda);
 }
 
+void idem__lambda_allow(const struct idem_lambda *lambda, int64_t ms)
+{
+    int64_t most_ms = lambda->options->store_timeout_ms;
+
+    ms = ms < most_ms ? ms : most_ms;
+    (void)idem_store_set_timeout(lambda->store, ms < 1 ? 1 : ms, NULL);
+}
+
 /* ---- One event --------------------------------------------------------- */
 
 static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda,

@@ -72,4 +72,9 @@ struct idem_lambda {
 /* How long this delivery may still take, in ms; negative: its time is over. */
 int64_t idem__lambda_left_ms(const struct idem_lambda_invocation *now);
 
+/* From now on the store has @ms for each operation, and no more than the options say:
+ * a store that works in our thread, as a file does, waits so long for a lock that is
+ * not ours, whatever its queue is reaped with. */
+void idem__lambda_allow(const struct idem_lambda *lambda, int64_t ms);
+
 #endif

@@ -19,6 +19,7 @@ void idem__lambda_stopped(const struct idem_lambda *lambda,
     struct idem_error error = {0};
 
     idem__lambda_outcome_log(lambda, attempt, /* outcome= */ NULL);
+    idem__lambda_allow(lambda, idem__lambda_ends_bound_ms(lambda));
     error.code = idem_expire(attempt, &error);
     if (error.code != 0) {
         idem__lambda_log(lambda->now, "WARN", NULL,
@@ -141,6 +142,7 @@ static int ask(struct idem_lambda *lambda, const struct idem__lambda_unit *unit,
             return idem__error_plain(error, rc);
         }
         request.wait_ms = wait_ms < 0 ? 0 : wait_ms;
+        idem__lambda_allow(lambda, idem__lambda_ends_bound_ms(lambda));
         rc = idem_begin(lambda->store, &request, ret_attempt, error);
         if (rc != 0 || request.wait_ms == 0 || !is_free(*ret_attempt)) {
             return rc;

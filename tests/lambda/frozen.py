@@ -1,0 +1,400 @@
+"""A store that is frozen for a while, in every phase of an invocation.
+
+The store is a file of SQLite whose lock another process holds, or a DynamoDB server that
+is stopped: it takes what it is sent, and does it once it goes on. Whatever the phase: an
+answer goes out soon after the work, it says so if the outcome is not on record, and after
+`idem reconcile` and another delivery the work has been done once.
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import traceback
+
+import dynamo
+from lambda_api import Sandbox
+from patience import PATIENCE, until
+from tap import LONG, TOP, Idem, equal, main, note, skip, test
+
+# What is asked of a finished response, and how long the store is away. At full size the
+# settings are the defaults; else all but SOON is scaled down.
+SOON = 3
+FREEZE = 8 if LONG else 1.2
+WORKS = (60, 30, 15, 10) if LONG else (1.6,)
+TIMEOUT = "2s" if LONG else "400ms"
+PAST = 10 if LONG else 4  # What the function may take besides its work.
+KIND = "local" if LONG else "dynoxide"
+
+# Its work is over when the file "go" is there.
+HANDLER = """#!/bin/sh
+cat >/dev/null
+echo "$IDEM_KEY $IDEM_TAKEOVER" >>"$PLACE/ledger"
+: >"$PLACE/started"
+until [ -e "$PLACE/go" ]; do sleep 0.05; done
+echo '{"statusCode": 200, "headers": {}, "body": "done"}'
+"""
+
+with open(os.path.join(TOP, "tests", "lambda", "events", "api-gateway-http.json"),
+          encoding="utf-8") as sample:
+    REQUEST = json.load(sample)
+
+
+def request(key):
+    return {**REQUEST, "headers": {"idempotency-key": key}}
+
+
+def message(*keys):
+    return {"Records": [{"messageId": key, "eventSource": "aws:sqs", "body": key,
+                         "eventSourceARN": "arn:aws:sqs:eu-west-1:1:orders"}
+                        for key in keys]}
+
+
+# ---- The stores ----
+
+
+class File:
+    """A file of SQLite."""
+
+    def __init__(self, place):
+        self.path = os.path.join(place, "idem.db")
+        self.url = "sqlite:" + self.path
+        self.env = {}
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """Nobody else can write to it."""
+        other = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False,
+                                timeout=PATIENCE)
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+            other.close()
+
+
+class Table:
+    """A table of DynamoDB, on a server of its own."""
+
+    def __init__(self, place, server):
+        self.server = server
+        self.url = f"dynamodb://frozen?endpoint={server}&region=eu-west-1"
+        self.env = dynamo.environment()
+
+    @contextlib.contextmanager
+    def frozen(self):
+        with dynamo.frozen(self.server):
+            yield
+
+
+@contextlib.contextmanager
+def store(kind, place):
+    """A store that nothing is in."""
+    with contextlib.ExitStack() as stack:
+        made = (File(place) if kind == "sqlite" else
+                Table(place, stack.enter_context(dynamo.server(KIND))))
+        equal(Idem(made.url)("store", "create", env=made.env).status, 0)
+        yield made
+
+
+# ---- A function on a store that may be frozen ----
+
+
+class Scene:
+    """One function, the store that it uses, and what becomes of its deliveries."""
+
+    def __init__(self, place, store, work):
+        self.place = place
+        self.store = store
+        self.work = work
+        self.env = {**store.env, "IDEM_STORE": store.url, "PLACE": place,
+                    "IDEM_LAMBDA_STORE_TIMEOUT": TIMEOUT,
+                    "LAMBDA_TASK_ROOT": place}
+        if not LONG:
+            self.env.update(IDEM_LAMBDA_LEASE_MARGIN="200ms",
+                            IDEM_LAMBDA_START_MIN="100ms")
+        self.pool = concurrent.futures.ThreadPoolExecutor(2)
+        self.worst = 0  # Seconds from the end of the work to its answer.
+        self.more = ""  # To be said of it.
+
+    def file(self, name):
+        return os.path.join(self.place, name)
+
+    def box(self):
+        box = Sandbox("handler", self.env)
+        box.log = self.file(os.path.basename(box.log))
+        return box
+
+    def runs(self):
+        if not os.path.exists(self.file("ledger")):
+            return []
+        with open(self.file("ledger"), encoding="ascii") as f:
+            return [line.split()[0] for line in f]
+
+    def begin(self, box, event, seconds=None):
+        """Deliver @event, whose work goes on until end(); wait until it has begun."""
+        for name in ("go", "started"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.file(name))
+        seconds = seconds or self.work + FREEZE + PAST
+        answer = self.pool.submit(box.invoke, event, seconds)
+        until(lambda: os.path.exists(self.file("started")))
+        return answer
+
+    def end(self, answer, soon=True):
+        """The work is over: the answer, which has to come soon."""
+        with open(self.file("go"), "w", encoding="ascii"):
+            began = time.monotonic()
+        answer = answer.result(2 * PATIENCE)
+        took = time.monotonic() - began
+        self.worst = max(self.worst, took)
+        assert not soon or took <= SOON, took
+        equal(answer.kind, "response")
+        return answer
+
+    def reconcile(self, box):
+        """What the log of a sandbox that is gone puts on record."""
+        told = Idem(self.store.url)("reconcile", box.log, env=self.store.env)
+        equal((told.status, told.stderr), (0, b""))
+        return told.stdout
+
+
+def recorded(answer):
+    """Whether an answer says that its outcome is on record."""
+    headers = {n.lower(): v for n, v in answer.json().get("headers", {}).items()}
+    equal((answer.json()["statusCode"], answer.json()["body"]), (200, "done"))
+    return headers.get("idempotency-recorded") != "false"
+
+
+def replayed(answer):
+    headers = {n.lower(): v for n, v in answer.json().get("headers", {}).items()}
+    return (answer.json()["statusCode"], headers.get("idempotent-replayed"))
+
+
+def away(answer):
+    """Whether it is the refusal of a function whose store is away."""
+    return answer.kind == "response" and answer.json()["statusCode"] == 503
+
+
+def again(scene, box, event):
+    """Deliver @event until it is neither busy nor refused; its last answer."""
+    with open(scene.file("go"), "w", encoding="ascii"):
+        pass
+    end = time.monotonic() + scene.work + FREEZE + PAST + PATIENCE
+    while True:
+        answer = box.invoke(event, scene.work + FREEZE + PAST)
+        equal(answer.kind, "response")
+        if answer.json()["statusCode"] not in (409, 503):
+            return answer
+        assert time.monotonic() < end, answer
+        time.sleep(0.2)
+
+
+def thaw_after(seconds, frozen):
+    """The block of @frozen ends after @seconds, whatever goes on meanwhile."""
+    held = frozen()
+    held.__enter__()
+    timer = threading.Timer(seconds, held.__exit__, (None, None, None))
+    timer.start()
+    return timer
+
+
+# ---- Phases ----
+
+
+def before_the_claim(scene):
+    """The claim is not answered: nothing runs, and the answer says that the store is
+    away; the next delivery does the work."""
+    with scene.box() as box:
+        equal(replayed(again(scene, box, request("first")))[0], 200)
+        thaw = thaw_after(FREEZE, scene.store.frozen)
+        began = time.monotonic()
+        answer = box.invoke(request("a"), scene.work + FREEZE + PAST)
+        took = time.monotonic() - began
+        assert away(answer) and took <= SOON, (answer, took)
+        equal(scene.runs(), ["first"])
+        thaw.join()
+        began = time.monotonic()
+        equal(replayed(again(scene, box, request("a"))), (200, None))
+        scene.more = (f"; refused after {took:.1f} s, done {time.monotonic() - began:.1f} s "
+                      "after the thaw")
+    equal(scene.runs(), ["first", "a"])
+
+
+def between_claim_and_work(scene):
+    """The store is away from the first moment of the work on."""
+    with scene.box() as box:
+        answer = scene.begin(box, request("a"))
+        thaw = thaw_after(FREEZE, scene.store.frozen)
+        time.sleep(scene.work)
+        equal(recorded(scene.end(answer)), True)
+        thaw.join()
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+    equal(scene.runs(), ["a"])
+
+
+def during_the_work(scene):
+    """It is away in the middle, and back before the work is over."""
+    with scene.box() as box:
+        answer = scene.begin(box, request("a"))
+        time.sleep((scene.work - FREEZE) / 2)
+        with scene.store.frozen():
+            time.sleep(FREEZE)
+        time.sleep((scene.work - FREEZE) / 2)
+        equal(recorded(scene.end(answer)), True)
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+    equal(scene.runs(), ["a"])
+
+
+def when_the_end_is_told(scene):
+    """It is away when the work is over: the answer goes out and says so; the sandbox is
+    gone before it could tell the store again, and the log does."""
+    with scene.box() as box:
+        answer = scene.begin(box, request("a"))
+        time.sleep(scene.work)
+        thaw = thaw_after(FREEZE, scene.store.frozen)
+        equal(recorded(scene.end(answer)), False)
+    thaw.join()
+    scene.reconcile(box)
+    with scene.box() as box:
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+    equal(scene.runs(), ["a"])
+
+
+def when_the_end_is_told_again(scene):
+    """The same, and the sandbox goes on: it tells the store before its next claims."""
+    with scene.box() as box:
+        answer = scene.begin(box, request("a"))
+        time.sleep(scene.work)
+        with scene.store.frozen():
+            frozen = time.monotonic()
+            equal(recorded(scene.end(answer)), False)
+            began = time.monotonic()
+            refused = box.invoke(request("b"), scene.work + FREEZE + PAST)
+            took = time.monotonic() - began
+            assert away(refused) and took <= 2 * SOON, (refused, took)
+            equal(scene.runs(), ["a"])
+            time.sleep(max(0, FREEZE - (time.monotonic() - frozen)))
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+    equal(scene.runs(), ["a"])
+
+
+def between_two_invocations(scene):
+    """It is away while nothing goes on; what was opened before is of use afterwards."""
+    with scene.box() as box:
+        answer = scene.begin(box, request("a"))
+        time.sleep(scene.work)
+        equal(recorded(scene.end(answer)), True)
+        with scene.store.frozen():
+            time.sleep(FREEZE)
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+        equal(replayed(again(scene, box, request("b"))), (200, None))
+    equal(scene.runs(), ["a", "b"])
+
+
+def while_a_batch_is_at_work(scene):
+    """Nobody waits for the answer to a batch: its end is told until it is on record, and
+    only then does the next record begin."""
+    with scene.box() as box:
+        answer = scene.begin(box, message("a", "b"), 2 * scene.work + FREEZE + PAST)
+        time.sleep(scene.work)
+        thaw = thaw_after(FREEZE, scene.store.frozen)
+        answer = scene.end(answer, soon=False)
+        thaw.join()
+        equal(answer.json(), {"batchItemFailures": []})
+    equal(scene.runs(), ["a", "b"])
+    scene.reconcile(box)
+    with scene.box() as box:
+        equal(box.invoke(message("a", "b"), 60).json(), {"batchItemFailures": []})
+    equal(scene.runs(), ["a", "b"])
+
+
+def past_the_deadline_of_a_batch(scene):
+    """It stays away until the deadline: what was done is acknowledged, as the log has it,
+    what was not begun comes again."""
+    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "2s"
+    with scene.box() as box:
+        answer = scene.begin(box, message("a", "b"), scene.work + PAST)
+        time.sleep(scene.work)
+        with scene.store.frozen():
+            answer = scene.end(answer, soon=False)
+            equal(answer.json(), {"batchItemFailures": [{"itemIdentifier": "b"}]})
+    equal(scene.runs(), ["a"])
+    scene.reconcile(box)
+    with scene.box() as box:
+        until(lambda: box.invoke(message("a", "b"), 60).json() == {"batchItemFailures": []})
+    equal(scene.runs(), ["a", "b"])
+
+
+def close_to_the_deadline(scene):
+    """It has no more than half of what is left, for a claim and for an end, however long
+    it may take otherwise: the function is not killed, and the answer goes out."""
+    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "10s"
+    scene.env["IDEM_LAMBDA_START_MIN"] = "100ms"
+    with scene.box() as box:
+        equal(box.invoke(request("")).json()["statusCode"], 400)  # It is ready.
+        with scene.store.frozen():
+            refused = box.invoke(request("b"), 2)
+            assert away(refused), refused
+        answer = scene.begin(box, request("a"), scene.work + 2)
+        time.sleep(scene.work)
+        with scene.store.frozen():
+            equal(recorded(scene.end(answer)), False)
+        equal(replayed(again(scene, box, request("a"))), (200, "true"))
+    equal(scene.runs(), ["a"])
+
+
+PHASES = (before_the_claim, between_claim_and_work, during_the_work, when_the_end_is_told,
+          when_the_end_is_told_again, between_two_invocations, while_a_batch_is_at_work,
+          past_the_deadline_of_a_batch, close_to_the_deadline)
+
+
+def play(phase, kind, work):
+    """@phase with a function that works for @work seconds: what to say of it, or how it
+    failed."""
+    place = os.path.abspath(f"{phase.__name__}-{work}")
+    os.mkdir(place)
+    with open(os.path.join(place, "handler"), "w", encoding="ascii") as f:
+        f.write(HANDLER)
+    os.chmod(os.path.join(place, "handler"), 0o755)
+    name = f"{phase.__name__}, {work} s of work"
+    try:
+        with store(kind, place) as made:
+            scene = Scene(place, made, work)
+            phase(scene)
+        return f"{name}: an answer {scene.worst:.1f} s after it{scene.more}", None
+    except AssertionError:
+        return name, traceback.format_exc()
+
+
+def in_every_phase(kind):
+    """Each on a store of its own, all at a time: they only wait."""
+    count = 4 if LONG else len(PHASES)
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        plays = [pool.submit(play, phase, kind, work) for work in WORKS for phase in PHASES]
+        told = [played.result() for played in plays]
+    for name, _ in told:
+        note(name)
+    assert not any(why for _, why in told), "\n".join(f"{n}: {w}" for n, w in told if w)
+
+
+@test
+def a_file_of_sqlite():
+    """A file whose lock another process holds: an answer goes out soon, says whether it
+    is on record, and nothing runs twice."""
+    in_every_phase("sqlite")
+
+
+@test
+def a_table_of_dynamodb():
+    """So with a table whose server stands still."""
+    if why := dynamo.missing(KIND):
+        skip(why)
+    in_every_phase("dynamodb")
+
+
+main()
