@@ -11,7 +11,7 @@
 enum {
     STATUS_FD = 3, /* In the worker. */
     ARGS_MAX = 48,
-    OWN_MAX = 3,
+    OWN_MAX = 4,
 };
 
 /* ---- The options of `idem run` ---- */
@@ -142,7 +142,7 @@ static void own_finish(struct own *own)
 
 static int set(char **to, const char *name, struct idem_slice value)
 {
-    return asprintf(to, "IDEM_MESSAGE_%s=%.*s", name, (int)value.len,
+    return asprintf(to, "IDEM_%s=%.*s", name, (int)value.len,
                     value.len > 0 ? (const char *)value.base : "") < 0
                ? -1
                : 0;
@@ -152,24 +152,31 @@ static int set(char **to, const char *name, struct idem_slice value)
 static int own_init(struct own *own, const struct idem_message *message)
 {
     char receives[24];
+    char sent[24] = "";
     size_t n = 0;
     size_t i;
 
     memset(own, 0, sizeof(*own));
     (void)snprintf(receives, sizeof(receives), "%llu",
                    (unsigned long long)message->receives);
+    if (message->sent_ms != 0) {
+        (void)snprintf(sent, sizeof(sent), "%lld", (long long)message->sent_ms);
+    }
     while (environ[n] != NULL) {
         n++;
     }
     own->list = calloc(n + OWN_MAX + 1, sizeof(*own->list));
-    if (own->list == NULL || set(&own->texts[0], "ID", message->id) != 0 ||
-        set(&own->texts[1], "RECEIVES", idem_str(receives)) != 0 ||
-        set(&own->texts[2], "GROUP", message->group) != 0) {
+    if (own->list == NULL ||
+        set(&own->texts[0], "MESSAGE_ID", message->id) != 0 ||
+        set(&own->texts[1], "MESSAGE_RECEIVES", idem_str(receives)) != 0 ||
+        set(&own->texts[2], "MESSAGE_GROUP", message->group) != 0 ||
+        set(&own->texts[3], "EVENT_MS", idem_str(sent)) != 0) {
         return -1;
     }
     memcpy(own->list, own->texts, sizeof(own->texts));
     for (i = 0, n = OWN_MAX; environ[i] != NULL; i++) {
-        if (strncmp(environ[i], "IDEM_MESSAGE_", 13) != 0) {
+        if (strncmp(environ[i], "IDEM_MESSAGE_", 13) != 0 &&
+            strncmp(environ[i], "IDEM_EVENT_MS=", 14) != 0) {
             own->list[n++] = environ[i];
         }
     }

@@ -112,6 +112,9 @@ struct idem_message {
     uint64_t receives;       /* As SQS counts them; about. */
     uint64_t given;          /* How often next() gave it. */
     void *user;              /* Yours. */
+    int64_t
+        sent_ms; /* When it was sent, in ms since 1970 and the same each time;
+                        0: the queue does not say. For at_ms of <idem/limit.h>. */
 };
 
 /* Finds the queue and reads its attributes.

@@ -121,6 +121,7 @@ int idem__holds_add(struct idem__holds *holds,
         holds->len++;
     }
     hold->message.receives = message->receives;
+    hold->message.sent_ms = message->sent_ms;
     hold->visible_ms = visible_ms;
     hold->retry_ms = 0;
     hold->lost = false;

@@ -13,6 +13,8 @@ enum {
     MD5_HEX_LEN = 2 * IDEM__MD5_LEN,
 };
 
+#define TIME_MAX_MS 253402300799999 /* The end of the year 9999. */
+
 /* ---- Writing ---------------------------------------------------------------- */
 
 /* As a member, or (with @name NULL) as an element. */
@@ -265,6 +267,10 @@ static int read_system_attributes(struct json_object *object,
     rc =
         get_number(attributes, "ApproximateReceiveCount", COUNT_MAX, &receives);
     message->receives = (uint64_t)receives;
+    if (rc == 0) {
+        rc = get_number(attributes, "SentTimestamp", TIME_MAX_MS,
+                        &message->sent_ms);
+    }
     if (rc == 0) {
         rc = get_text(attributes, "MessageGroupId", 128, &message->group);
     }

@@ -55,6 +55,7 @@ struct idem__sqs_message {
     struct idem_slice group;    /* Empty: it is in none. */
     struct idem_slice sequence; /* Of a FIFO queue. */
     uint64_t receives;          /* How often it was received, with this. */
+    int64_t sent_ms;            /* When it was sent, since 1970; 0: not said. */
     bool damaged;               /* The body is not what its MD5 says. */
 };
 

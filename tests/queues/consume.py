@@ -223,6 +223,25 @@ def the_body_is_kept_where_it_is_asked_for():
     equal((shown["status"], shown["input_len"]), ("failed", len("the order")))
 
 
+@test
+def a_command_is_told_when_its_message_was_sent():
+    """Each time that a message comes, IDEM_EVENT_MS is when it was sent, whatever it was
+    for us: idem limit counts it once, in the window of then."""
+    p = Place(visibility=1, receives=5)
+    before = int(time.time() * 1000)
+    p.queue.send(["a"])
+    work = (
+        f"cat >body; '{PROGRAM}' limit --json -n l -u u -r a -m 3 -p 1s >>told || exit 1;"
+        " [ $(wc -l <told) = 2 ]"
+    )
+    p.consume(*QUICK, work=work, IDEM_EVENT_MS="1")
+    equal([record["status"] for record in p.records()], ["completed"])
+    told = [json.loads(line) for line in ledger("told")]
+    equal([one["repeated"] for one in told], [False, True])
+    equal(told[0]["at_ms"], told[1]["at_ms"])
+    assert before - 2000 <= told[0]["at_ms"] <= int(time.time() * 1000), told
+
+
 # ---- Duplicates in flight ----
 
 

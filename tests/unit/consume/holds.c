@@ -78,7 +78,7 @@ TEST(next, givesNothingThatOthersMayHave)
 TEST(add, takesTheNewerReceipt)
 {
     struct idem__hold *hold = add("a", "", 0);
-    struct idem__sqs_message message = {.receives = 2};
+    struct idem__sqs_message message = {.receives = 2, .sent_ms = 7};
     bool again;
 
     assert_next("a", 1);
@@ -90,6 +90,7 @@ TEST(add, takesTheNewerReceipt)
     assert_string_equal("r2", hold->receipt);
     assert_int_equal(1, hold->serial);
     assert_int_equal(2, hold->message.receives);
+    assert_int_equal(7, hold->message.sent_ms);
     assert_int_equal(2 * V, hold->visible_ms);
     assert_next(NULL, 1); /* It is being worked on. */
     clear();

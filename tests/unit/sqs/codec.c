@@ -91,6 +91,8 @@ TEST(messages, areRead)
     assert_text(got.list[0].group, "g");
     assert_text(got.list[0].sequence, "188");
     assert_int_equal(3, got.list[0].receives);
+    assert_int_equal(1, got.list[0].sent_ms);
+    assert_int_equal(0, got.list[1].sent_ms);
     assert_false(got.list[0].damaged);
     assert_true(got.list[1].damaged);
     assert_int_equal(0, got.list[1].group.len);
