@@ -16,12 +16,6 @@
 
 #include <errno.h>
 
-enum {
-    CHECKPOINT_PAGES = 2000,
-    CLOSE_CHECKPOINT_PAGES = 100,
-    CLOSE_WAIT_MS = 100
-};
-
 static void clear_answer(struct idem_op *op)
 {
     memset(&op->error, 0, sizeof(op->error));
@@ -245,54 +239,6 @@ static int settle(struct idem__sqlite_store *store, struct idem_error *error)
     idem__files_note(store);
     store->broken = false;
     return 0;
-}
-
-void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
-{
-    struct idem__conn *conn = store->table.conn;
-
-    if (conn != NULL && conn->wal_pages >= CHECKPOINT_PAGES) {
-        IDEM__CRASH_POINT("sqlite/checkpoint/before");
-        /* What cannot be carried over now stays in the log, where it is as
-         * durable. */
-        (void)sqlite3_wal_checkpoint_v2(conn->db, NULL,
-                                        SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-        IDEM__CRASH_POINT("sqlite/checkpoint/after");
-        conn->wal_pages = 0;
-    }
-}
-
-void idem__sqlite_tidy(struct idem__sqlite_store *store)
-{
-    struct idem__conn *conn = store->table.conn;
-    bool count;
-    bool carry;
-
-    if (conn == NULL || store->broken) {
-        return;
-    }
-    count = idem__counters_left(&store->counters);
-    /* On a full disk the blocks of the log are worth more than the time. */
-    carry =
-        conn->wal_pages >= CLOSE_CHECKPOINT_PAGES && !store->reserve.lacking;
-    if ((!count && !carry) ||
-        idem__lock_acquire(store->lock,
-                           idem__mono_ms() + (count ? CLOSE_WAIT_MS : 0),
-                           NULL) != 0) {
-        return;
-    }
-    IDEM__CRASH_POINT("sqlite/tidy/locked");
-    idem__conn_patience(conn, 0);
-    if (count) {
-        idem__counters_flush(&store->counters, conn);
-        IDEM__CRASH_POINT("sqlite/tidy/counted");
-    }
-    if (carry) {
-        (void)sqlite3_wal_checkpoint_v2(conn->db, NULL,
-                                        SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-        IDEM__CRASH_POINT("sqlite/tidy/carried");
-    }
-    idem__lock_release(store->lock);
 }
 
 static void fail_unknown(struct idem_op *batch, const char *why)

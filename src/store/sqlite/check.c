@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/finding.h"
 #include "store/sqlite/filesystem.h"
+#include "store/sqlite/log_readers.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
@@ -14,6 +15,7 @@
 enum {
     PROGRESS_STEPS = 100000, /* Of SQLite's machine, between two calls. */
     ROOM_LOW = 64 << 20,     /* Bytes on the disk. */
+    LOG_LONG = 32 << 20,     /* Bytes; four times what starts a checkpoint. */
     DAMAGES_MAX = 3,         /* That are told one by one. */
     MEND_MAX = 2 * IDEM__PATH_MAX + 64,
     NAME_MAX_LEN = IDEM__PATH_MAX + 16,
@@ -392,6 +394,29 @@ static void check_clock(struct check *check)
     }
 }
 
+/* Every program that reads the file, such as a backup or a shell, can hold its
+ * log. */
+static void check_log(struct check *check)
+{
+    char name[IDEM__PROCESS_NAME_LEN];
+    char mend[MEND_MAX];
+    pid_t pid;
+
+    if (check->info.wal_len < LOG_LONG ||
+        !idem__log_reader(check->info.path, &pid, name)) {
+        return;
+    }
+    (void)snprintf(mend, sizeof(mend),
+                   "End the transaction of process %ld: ps -fp %ld", (long)pid,
+                   (long)pid);
+    idem__found(&check->to, IDEM_GRADE_WARN, "log", mend,
+                "the log %s-wal has grown to %llu MB and cannot shrink: "
+                "process %ld (%s) keeps a transaction open",
+                check->info.path,
+                (unsigned long long)(check->info.wal_len >> 20), (long)pid,
+                name);
+}
+
 /* Each page that is read counts once, unless it was let go in between. */
 static int report(void *ctx)
 {
@@ -505,6 +530,7 @@ static void check_inside(struct check *check)
 
     check_copy(check);
     check_clock(check);
+    check_log(check);
     store = (struct idem__sqlite_store *)check->store;
     conn = idem__readers_take(store, /* wait= */ true, &error);
     if (conn == NULL) {

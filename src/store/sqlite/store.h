@@ -40,6 +40,12 @@ struct idem__files {
     struct stat root; /* Of this process, when they were noted. */
 };
 
+/* When checkpoint.c may next keep all writers waiting for readers of the log. */
+struct idem__restart {
+    int64_t next_ms;  /* CLOCK_MONOTONIC. */
+    int64_t pause_ms; /* 0: no log was long yet. */
+};
+
 struct idem__sqlite_store {
     struct idem_store base;
     char path[IDEM__PATH_MAX + 1];
@@ -63,6 +69,7 @@ struct idem__sqlite_store {
     bool too_big;     /* The last transaction failed at RLIMIT_FSIZE. */
     int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
+    struct idem__restart restart;
 
     unsigned new_in_a_row; /* Claims, up to IDEM__NEW_IN_A_ROW; atomic. */
 
@@ -155,7 +162,10 @@ bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
 /* The group's run(): the lock is held, and released before it returns. */
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
 
-/* Carries the log over into the file if it has become long. */
+/* ---- checkpoint.c ---- */
+
+/* Carries the log over into the file if it has become long, and was not refused
+ * lately; the lock is held. */
 void idem__sqlite_checkpoint(struct idem__sqlite_store *store);
 
 /* Before the store is closed: what was counted is written, and a long log is

@@ -3,9 +3,12 @@
 #include "test.h"
 #include "threads.h"
 
+#include <idem/check.h>
+
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +33,27 @@ static struct idem_store *open_new(const char *name)
     (void)snprintf(url, sizeof(url), "sqlite:%s", path);
     assert_ok(idem_open(url, &options, &store, &why));
     return store;
+}
+
+/* A change of @bytes. */
+static void change_much(struct idem_store *store, size_t bytes)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    static char result[1 << 16];
+    struct idem_attempt *attempt;
+    static unsigned n;
+    char key[16];
+
+    assert_true(bytes <= sizeof(result));
+    (void)snprintf(key, sizeof(key), "much%u", n++);
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_ok(
+        idem_complete(attempt,
+                      &(struct idem_result){.bytes = idem_bytes(result, bytes)},
+                      &why));
+    idem_attempt_destroy(attempt);
 }
 
 /* One more change, so that each reader has another one before it. */
@@ -93,6 +117,8 @@ static void read_for_ever(int ready)
     sqlite3_stmt *stmt;
     sqlite3 *db;
 
+    /* A test that fails ends without it. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(db, "SELECT count(*) FROM idem_record", -1, &stmt,
@@ -171,5 +197,127 @@ TEST(readers, leaveNoPlaceTakenWhenTheyAreKilled)
     idem_close(store);
     assert_nobody_reads();
     print_message("# %d readers were killed, %d at once\n", started, AT_ONCE);
+}
+/* ---- A log that cannot shrink ------------------------------------------ */
+
+enum {
+    MUCH = 1 << 16,     /* Bytes: 16 pages of the log, and some more. */
+    TO_FIRST_TRY = 200, /* Changes: over 2,000 pages. */
+    MORE = 80,
+    TO_A_LONG_LOG = 600, /* Over 32 MiB. */
+    NOTE_AT = 256,       /* In the lock file. */
+    SEQUENCE_AT = 12,    /* In the log: how often it began anew. */
+};
+
+static unsigned word_at(const char *suffix, long at)
+{
+    unsigned char bytes[4];
+    char name[320];
+    FILE *file;
+
+    (void)snprintf(name, sizeof(name), "%s%s", path, suffix);
+    file = fopen(name, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    (void)fclose(file);
+    return (unsigned)bytes[0] << 24 | (unsigned)bytes[1] << 16 |
+           (unsigned)bytes[2] << 8 | bytes[3];
+}
+
+static void change_often(struct idem_store *store, int times)
+{
+    for (; times > 0; times--) {
+        change_much(store, MUCH);
+    }
+}
+
+/* Each try costs as much as the log is long: beside a reader that stays it is not
+ * made at each commit, whichever process commits. */
+TEST(log, isSeldomTriedBesideAReader)
+{
+    struct idem_store *store = open_new("refused.db");
+    unsigned last;
+    unsigned now;
+    int tries = 0;
+    pid_t reader;
+    int i;
+
+    change(store);
+    reader = start_reader();
+    change_often(store, TO_FIRST_TRY);
+    last = word_at("-lock", NOTE_AT);
+    assert_true(last >= 2000);
+    for (i = 0; i < MORE; i++) {
+        if (i >= MORE / 2) {
+            idem_close(store);
+            store = open_new("refused.db");
+        }
+        change_often(store, 1);
+        now = word_at("-lock", NOTE_AT);
+        tries += now != last;
+        last = now;
+    }
+    kill_reader(reader);
+    print_message("# %d tries at %d commits\n", tries, 2 * MORE);
+    assert_in_range(tries, 0, MORE / 4);
+    idem_close(store);
+}
+
+/* It begins anew once the reader has gone. */
+TEST(log, beginsAnewAfterItsReader)
+{
+    struct idem_store *store = open_new("gone.db");
+    unsigned sequence;
+    pid_t reader;
+
+    change(store);
+    reader = start_reader();
+    change_often(store, TO_FIRST_TRY);
+    sequence = word_at("-wal", SEQUENCE_AT);
+    kill_reader(reader);
+    change_often(store, 2 * TO_FIRST_TRY);
+    assert_int_equal(word_at("-lock", NOTE_AT), 0);
+    assert_true(word_at("-wal", SEQUENCE_AT) > sequence);
+    idem_close(store);
+}
+
+struct told {
+    char text[512];
+    char mend[512];
+};
+
+static void take_finding(void *ctx, const struct idem_finding *finding)
+{
+    struct told *told = ctx;
+
+    if (strcmp(finding->about, "log") == 0) {
+        assert_int_equal(finding->grade, IDEM_GRADE_WARN);
+        (void)snprintf(told->text, sizeof(told->text), "%s", finding->text);
+        (void)snprintf(told->mend, sizeof(told->mend), "%s", finding->mend);
+    }
+}
+
+/* A check names the process that keeps the log; and no other. */
+TEST(log, isToldWithItsReader)
+{
+    struct idem_store *store = open_new("told.db");
+    struct told told = {"", ""};
+    char wanted[64];
+    pid_t reader;
+
+    change(store);
+    reader = start_reader();
+    change_often(store, TO_A_LONG_LOG);
+    assert_ok(idem_sqlite_check(path, take_finding, NULL, &told, &why));
+    (void)snprintf(wanted, sizeof(wanted), "process %ld (", (long)reader);
+    assert_non_null(strstr(told.text, wanted));
+    (void)snprintf(wanted, sizeof(wanted), "ps -fp %ld", (long)reader);
+    assert_non_null(strstr(told.mend, wanted));
+    kill_reader(reader);
+    told.text[0] = '\0';
+    assert_ok(idem_sqlite_check(path, take_finding, NULL, &told, &why));
+    assert_string_equal(told.text, "");
+    idem_close(store);
     temp_remove();
 }
