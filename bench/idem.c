@@ -356,7 +356,7 @@ static void read_boot_id(struct idem_clock_reading *reading)
 /* Each call is one slice: it asks for no more records than one has. */
 static void purge(const char *where)
 {
-    struct idem_clock_reading reading = {0, 0, {0}};
+    struct idem_clock_reading reading = {.wall_ms = 0};
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct times slices = {NULL, 0, 0};
     struct idem_store *store;
