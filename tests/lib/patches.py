@@ -38,9 +38,12 @@ def names(patch):
     return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.M)
 
 
-def apply(patch, tree):
-    """Apply @patch to @tree; return why it does not apply, or None."""
+def apply(patch, tree, *options):
+    """Apply @patch to @tree; return why it does not apply, or None.
+
+    With "--dry-run" among @options nothing is changed.
+    """
     command = ["patch", "-p1", "--batch", "--silent", "--no-backup-if-mismatch"]
-    command += ["-r", "-", "-d", tree, "-i", patch]
+    command += ["-r", "-", "-d", tree, "-i", patch, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return (done.stdout + done.stderr).strip() if done.returncode else None
