@@ -34,7 +34,7 @@ static int ask(struct run *run)
     struct idem_attempt *attempt;
 
     if (!run->asks) {
-        keeper_say(run->keeper, KEEPER_ASK);
+        keeper_ask(run->keeper, run);
         CLI_CRASH_POINT("run/claim/announced");
         run->asks = true;
     }

@@ -187,6 +187,34 @@ int ending_record(struct run *run, const struct ending *ending,
     return rc;
 }
 
+int ending_not_recorded(struct run *run, const struct ending *ending,
+                        const struct idem_error *error)
+{
+    char until[48];
+
+    story_set_error(&run->story, error->text);
+    if (error->code == IDEM_ELOST) {
+        run_say(run, RUN_ERROR, "%s, but its lease was lost before: %s",
+                ending->text, error->text);
+        return CLI_NOT_RECORDED;
+    }
+    if (run->story.journal != NULL) {
+        run_say(run, RUN_ERROR,
+                "%s, but that could not be recorded: %s; it is kept in %s, and "
+                "is recorded by the next command about this key, or by: idem "
+                "reconcile",
+                ending->text, error->text, run->story.journal);
+        return CLI_NOT_RECORDED;
+    }
+    cli_time_for(cli_stderr_is_tty(), run->attempt->record->lease_end_ms,
+                 until);
+    run_say_resolve(run, RUN_ERROR,
+                    "%s, but that could not be recorded: %s; once its lease is "
+                    "over (%s), say what came of it:",
+                    ending->text, error->text, until);
+    return CLI_NOT_RECORDED;
+}
+
 int ending_release(struct run *run, const char *text)
 {
     struct ending ending = {.status = IDEM_STATUS_RELEASED};

@@ -26,6 +26,11 @@ void ending_decide(const struct run_options *options,
 int ending_record(struct run *run, const struct ending *ending,
                   struct idem_error *ret_error);
 
+/* A recording that failed with @error is told with all that a person needs to mend it.
+ * CLI_NOT_RECORDED. */
+int ending_not_recorded(struct run *run, const struct ending *ending,
+                        const struct idem_error *error);
+
 /* Records that nothing was run, because of @text, with a line on stderr if that
  * cannot be done. 0, or an enum idem_code. */
 int ending_release(struct run *run, const char *text);

@@ -35,31 +35,53 @@ static int set_bytes(struct environment *e, const char *name,
     return set(e, "%s=%.*s", name, (int)bytes.len, text);
 }
 
+static int set_task(struct environment *e, const struct idem_request *request,
+                    const struct child_task *task)
+{
+    return set_bytes(e, "IDEM_KEY", request->key) != 0 ||
+                   set(e, "IDEM_FENCE=%llu", (unsigned long long)task->fence) !=
+                       0 ||
+                   set(e, "IDEM_ATTEMPTS=%u", (unsigned)task->attempts) != 0 ||
+                   set(e, "IDEM_TAKEOVER=%d", task->takeover) != 0 ||
+                   set(e, "IDEM_TOKEN=%s", task->token) != 0
+               ? -1
+               : 0;
+}
+
 static int set_own(struct environment *e, const struct idem_request *request,
                    const struct child_task *task, const char *store_url)
 {
-    if (set_bytes(e, "IDEM_KEY", request->key) != 0 ||
-        set_bytes(e, "IDEM_SCOPE", request->scope) != 0 ||
-        set(e, "IDEM_FENCE=%llu", (unsigned long long)task->fence) != 0 ||
-        set(e, "IDEM_ATTEMPTS=%u", (unsigned)task->attempts) != 0 ||
-        set(e, "IDEM_TAKEOVER=%d", task->takeover) != 0 ||
-        set(e, "IDEM_TOKEN=%s", task->token) != 0) {
+    if (set_bytes(e, "IDEM_SCOPE", request->scope) != 0 ||
+        (task != NULL && set_task(e, request, task) != 0)) {
         return -1;
     }
     return store_url == NULL ? 0 : set(e, "IDEM_STORE=%s", store_url);
 }
 
-static bool is_own(const struct environment *e, const char *entry)
+static bool is_any_of(const char *const *list, size_t len, const char *entry)
 {
     size_t name_len = strcspn(entry, "=") + 1;
     size_t i;
 
-    for (i = 0; i < e->own_len; i++) {
-        if (strncmp(e->own[i], entry, name_len) == 0) {
+    for (i = 0; i < len; i++) {
+        if (strncmp(list[i], entry, name_len) == 0) {
             return true;
         }
     }
     return false;
+}
+
+/* True if @entry is not passed on: we set it, or it is about an attempt of whatever
+ * started us. */
+static bool is_own(const struct environment *e, const char *entry)
+{
+    static const char *const about_attempts[] = {
+        "IDEM_KEY=", "IDEM_FENCE=", "IDEM_ATTEMPTS=", "IDEM_TAKEOVER=",
+        "IDEM_TOKEN="};
+
+    return is_any_of((const char *const *)e->own, e->own_len, entry) ||
+           is_any_of(about_attempts,
+                     sizeof(about_attempts) / sizeof(about_attempts[0]), entry);
 }
 
 static size_t count(char *const *list)

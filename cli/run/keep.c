@@ -31,7 +31,11 @@ enum {
 /* From the order to start until nobody is left. All times by io_now_ms();
  * KEEPER_NEVER where there is none. */
 struct keep {
-    const struct run *run;
+    struct run own;            /* With the claim that was last asked for. */
+    const struct run *run;     /* That. */
+    struct keeper_claim claim; /* What its request points to. */
+    bool asked;    /* The store was asked, and no attempt is known of it. */
+    bool has_task; /* An attempt is known of; start.task. */
     struct keeper_order start;
     int channel;
     int children; /* Readable when one of them changed. */
@@ -116,11 +120,12 @@ static enum child_start start_command(struct keep *keep,
         .terminal = fds->fd[KEEPER_TERMINAL],
         .leads = run->options->pty,
     };
+    const struct child_task *task = keep->has_task ? &keep->start.task : NULL;
     struct environment environment;
     enum child_start how;
     int why;
 
-    if (environment_init(&environment, &run->asked.request, &keep->start.task,
+    if (environment_init(&environment, &run->asked.request, task,
                          run->options->store) != 0) {
         errno = ENOMEM;
         return CHILD_NO_MEANS;
@@ -165,6 +170,14 @@ static bool is_runner_there(const struct keep *keep)
     return poll(&end, 1, 0) == 0;
 }
 
+/* --max-time, of the attempt that begins @now_ms. */
+static void limit_time(struct keep *keep, int64_t now_ms)
+{
+    if (keep->run->options->max_time_ms > 0) {
+        keep->max_end_ms = later(now_ms, keep->run->options->max_time_ms);
+    }
+}
+
 static enum child_start start(struct keep *keep, const struct channel_fds *fds)
 {
     int64_t now_ms = io_now_ms();
@@ -186,8 +199,8 @@ static enum child_start start(struct keep *keep, const struct channel_fds *fds)
     CLI_CRASH_POINT("keep/start/started");
     if (how != CHILD_STARTED) {
         keep->command = 0;
-    } else if (keep->run->options->max_time_ms > 0) {
-        keep->max_end_ms = later(now_ms, keep->run->options->max_time_ms);
+    } else if (keep->has_task) {
+        limit_time(keep, now_ms);
     }
     return how;
 }
@@ -395,11 +408,58 @@ static void orphan(struct keep *keep)
     }
 }
 
+static void note_claim(struct keep *keep, const struct keeper_order *order)
+{
+    struct idem_request *request = &keep->own.asked.request;
+    struct keeper_claim *claim = &keep->claim;
+
+    *claim = order->claim;
+    request->key = idem_bytes(claim->key, claim->key_len);
+    request->fingerprint =
+        idem_bytes(claim->fingerprint,
+                   claim->has_fingerprint ? sizeof(claim->fingerprint) : 0);
+    memcpy(keep->own.nonce.bytes, claim->nonce, sizeof(claim->nonce));
+    keep->asked = true;
+}
+
+/* Where everything is told to end already, that stays so. */
+static void begin_task(struct keep *keep, const struct keeper_order *order)
+{
+    keep->start.task = order->task;
+    keep->start.policy = order->policy;
+    keep->start.grace_ms = order->grace_ms;
+    keep->asked = false;
+    keep->has_task = true;
+    if (keep->stopping == KEEPER_WHY_NOT) {
+        keep->kill_at_ms = order->kill_at_ms;
+        limit_time(keep, io_now_ms());
+    }
+}
+
+static void end_task(struct keep *keep)
+{
+    explicit_bzero(&keep->start.task, sizeof(keep->start.task));
+    keep->asked = false;
+    keep->has_task = false;
+    keep->max_end_ms = KEEPER_NEVER;
+    if (keep->stopping == KEEPER_WHY_NOT) {
+        keep->kill_at_ms = KEEPER_NEVER;
+    }
+}
+
 static void obey(struct keep *keep, const struct keeper_order *order)
 {
     switch (order->kind) {
     case KEEPER_ASK:
+        note_claim(keep, order);
+        break;
     case KEEPER_START:
+        break;
+    case KEEPER_TASK:
+        begin_task(keep, order);
+        break;
+    case KEEPER_IDLE:
+        end_task(keep);
         break;
     case KEEPER_LEASE:
         if (keep->stopping != KEEPER_WHY_LEASE) {
@@ -490,7 +550,11 @@ static void say_what_became(const struct keep *keep)
     }
     CLI_CRASH_POINT("keep/alone");
     cli_say("%s", note);
-    obituary_of_work(keep->run, &keep->start, end, note);
+    if (keep->has_task) {
+        obituary_of_work(keep->run, &keep->start, end, note);
+    } else if (keep->asked) {
+        obituary_of_claim(keep->run);
+    }
 }
 
 /* ---- All of it --------------------------------------------------------- */
@@ -501,6 +565,8 @@ static void begin(struct keep *keep, const struct keeper_order *order,
     struct keeper_news news = {.kind = KEEPER_REFUSED};
 
     keep->start = *order;
+    keep->has_task = !order->idle;
+    keep->asked = false;
     keep->kill_at_ms = order->kill_at_ms;
     keep->stop_kill_at_ms = KEEPER_NEVER;
     keep->max_end_ms = KEEPER_NEVER;
@@ -522,8 +588,9 @@ static void await_dismissal(const struct keep *keep)
 {
     struct keeper_order order;
 
-    if (keep->orphaned || channel_receive(keep->channel, &order, sizeof(order),
-                                          /* wait= */ true, NULL) < 0) {
+    if ((keep->orphaned || channel_receive(keep->channel, &order, sizeof(order),
+                                           /* wait= */ true, NULL) < 0) &&
+        keep->has_task) {
         obituary_of_work(keep->run, &keep->start, /* end= */ NULL, NULL);
     }
 }
@@ -552,24 +619,26 @@ static void see_through(struct keep *keep)
 static void serve(const struct run *run, int channel)
 {
     struct keep keep = {
-        .run = run,
+        .own = *run,
+        .run = &keep.own,
         .channel = channel,
         .adopts = kin_adopt() == 0,
     };
     struct keeper_order order;
     struct channel_fds fds;
-    bool asked = false;
     int heard;
 
     do {
         heard = channel_receive(channel, &order, sizeof(order),
                                 /* wait= */ true, &fds);
-        asked = asked || heard > 0;
+        if (heard > 0 && order.kind == KEEPER_ASK) {
+            note_claim(&keep, &order);
+        }
         CLI_CRASH_POINT("keep/heard");
     } while (heard > 0 && order.kind == KEEPER_ASK);
-    if (heard < 0 && asked) {
+    if (heard < 0 && keep.asked) {
         let_go_of_descriptors(&keep);
-        obituary_of_claim(run);
+        obituary_of_claim(keep.run);
     }
     if (heard < 0 || order.kind != KEEPER_START) {
         return;

@@ -81,6 +81,23 @@ void keeper_say(const struct keeper *keeper, enum keeper_order_kind kind)
     (void)keeper_tell(keeper, &order, &channel_no_fds);
 }
 
+void keeper_ask(const struct keeper *keeper, const struct run *run)
+{
+    const struct idem_request *request = &run->asked.request;
+    struct keeper_order order = {.kind = KEEPER_ASK};
+    struct keeper_claim *claim = &order.claim;
+
+    memcpy(claim->nonce, run->nonce.bytes, sizeof(claim->nonce));
+    if (request->fingerprint.len == sizeof(claim->fingerprint)) {
+        memcpy(claim->fingerprint, request->fingerprint.base,
+               sizeof(claim->fingerprint));
+        claim->has_fingerprint = true;
+    }
+    claim->key_len = (uint16_t)request->key.len;
+    memcpy(claim->key, request->key.base, request->key.len);
+    (void)keeper_tell(keeper, &order, &channel_no_fds);
+}
+
 int keeper_hear(const struct keeper *keeper, bool wait,
                 struct keeper_news *ret_news)
 {

@@ -47,10 +47,17 @@
     2000 /* A process that outlives SIGKILL for that long
                                survives. */
 
-/* Down. */
+/* Down. A command that outlives its attempt is started idle, and goes on like this:
+ *
+ *     START (idle) --> ASK --> TASK --> IDLE --> ASK ... --> STOP or DONE
+ *
+ * What the keeper says if the runner dies is about the claim between ASK and TASK,
+ * about the attempt between TASK and IDLE, and else nothing. */
 enum keeper_order_kind {
-    KEEPER_ASK,   /* The store is asked for the key from now on. */
+    KEEPER_ASK,   /* The store is asked for the key from now on; claim. */
     KEEPER_START, /* Start the command. With its descriptors. */
+    KEEPER_TASK,  /* It works on another attempt; task, policy, kill_at_ms. */
+    KEEPER_IDLE,  /* It works on none, and no lease ends. */
     KEEPER_LEASE, /* The lease ends at another time now. */
     KEEPER_STOP,  /* Stop everything. */
     KEEPER_SEEN,  /* Of KEEPER_ENDED: its process group is not needed. */
@@ -65,13 +72,25 @@ enum keeper_fd {
     KEEPER_TERMINAL,
 };
 
+/* What is asked for, as far as it is needed to settle it. */
+struct keeper_claim {
+    uint8_t nonce[16];
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+    bool has_fingerprint;
+    uint16_t key_len;
+    char key[IDEM_KEY_MAX];
+};
+
 struct keeper_order {
     enum keeper_order_kind kind;
-    int64_t kill_at_ms; /* START, LEASE: by io_now_ms(), no work after it. */
-    int64_t grace_ms;   /* START: from SIGTERM to that. */
-    struct child_task task; /* START. */
-    bool sets_terminal;     /* START: the runner makes its terminal raw, */
-    struct termios before;  /* which was set like this. */
+    int64_t
+        kill_at_ms; /* START, TASK, LEASE: by io_now_ms(), no work after it. */
+    int64_t grace_ms;          /* START, TASK: from SIGTERM to that. */
+    bool idle;                 /* START: without an attempt. */
+    struct keeper_claim claim; /* ASK. */
+    struct child_task task;    /* START, TASK. */
+    bool sets_terminal;        /* START: the runner makes its terminal raw, */
+    struct termios before;     /* which was set like this. */
     enum idem_on_expired_lease policy;
 };
 
@@ -124,6 +143,9 @@ int keeper_tell(const struct keeper *keeper, const struct keeper_order *order,
 
 /* The same, for what needs no more words. */
 void keeper_say(const struct keeper *keeper, enum keeper_order_kind kind);
+
+/* KEEPER_ASK, for the request and the nonce of @run. */
+void keeper_ask(const struct keeper *keeper, const struct run *run);
 
 /* 1 with @ret_news, 0: there are none; -1: it is dead. */
 int keeper_hear(const struct keeper *keeper, bool wait,

@@ -84,7 +84,7 @@ static void stop_or_let_go(struct lease *lease)
     }
 }
 
-static void renew(struct lease *lease)
+void lease_renew(struct lease *lease)
 {
     int rc = idem_renew(lease->attempt, /* lease_ms= */ 0, &lease->error);
 
@@ -103,8 +103,14 @@ static void renew(struct lease *lease)
 void lease_tick(struct lease *lease)
 {
     if (lease_wait_ms(lease) == 0) {
-        renew(lease);
+        lease_renew(lease);
     }
+}
+
+void lease_lift(struct lease *lease)
+{
+    lease_let_go(lease);
+    set_limit(lease, KEEPER_NEVER);
 }
 
 void lease_let_go(struct lease *lease)

@@ -115,7 +115,7 @@ void watch_take_news(struct watch *w, const struct keeper_news *news)
     }
 }
 
-static void take_all_news(struct watch *w)
+void watch_listen(struct watch *w)
 {
     struct keeper_news news;
     int heard = 0;
@@ -210,7 +210,7 @@ static void turn(struct watch *w)
         pump_move(&w->err, &ready[3]);
         pty_move(&w->pty, &ready[4], w->group);
         if (!w->alone) {
-            take_all_news(w);
+            watch_listen(w);
             pass_on_all(w);
         }
     }

@@ -33,6 +33,10 @@ struct watch {
 /* What the keeper says about the command. */
 void watch_take_news(struct watch *watch, const struct keeper_news *news);
 
+/* The same for all that is there to be heard; where the keeper was killed, what it left is
+ * ended. */
+void watch_listen(struct watch *watch);
+
 /* Carries output, forwards signals and keeps the lease until the command and
  * its descendants have ended, or cannot be ended, and their output is here, or
  * does not come. The terminal is ours again. */

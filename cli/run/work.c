@@ -19,35 +19,6 @@ static int early_signal(struct run *run)
     return signo;
 }
 
-/* A recording that fails is told with all that a person needs to mend it. */
-static int not_recorded(struct run *run, const struct ending *ending,
-                        const struct idem_error *error)
-{
-    char until[48];
-
-    story_set_error(&run->story, error->text);
-    if (error->code == IDEM_ELOST) {
-        run_say(run, RUN_ERROR, "%s, but its lease was lost before: %s",
-                ending->text, error->text);
-        return CLI_NOT_RECORDED;
-    }
-    if (run->story.journal != NULL) {
-        run_say(run, RUN_ERROR,
-                "%s, but that could not be recorded: %s; it is kept in %s, and "
-                "is recorded by the next command about this key, or by: idem "
-                "reconcile",
-                ending->text, error->text, run->story.journal);
-        return CLI_NOT_RECORDED;
-    }
-    cli_time_for(cli_stderr_is_tty(), run->attempt->record->lease_end_ms,
-                 until);
-    run_say_resolve(run, RUN_ERROR,
-                    "%s, but that could not be recorded: %s; once its lease is "
-                    "over (%s), say what came of it:",
-                    ending->text, error->text, until);
-    return CLI_NOT_RECORDED;
-}
-
 static void say_recorded(const struct run *run, const struct ending *ending)
 {
     if (ending->status == IDEM_STATUS_UNKNOWN) {
@@ -148,7 +119,7 @@ static int conclude(struct run *run, const struct watch *watch,
         return survived_say(run, watch, ending);
     }
     if (error->code != 0) {
-        return not_recorded(run, ending, error);
+        return ending_not_recorded(run, ending, error);
     }
     say_recorded(run, ending);
     return ending->exit_status;
