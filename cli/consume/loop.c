@@ -13,6 +13,7 @@ enum {
     LONGEST_MS = 60000,
     FLUSH_MS = 10000, /* For the last deletions. */
     AGAIN_MS = 1000,
+    NOT_BEGUN_MS = 100,
     TROUBLE_MS = 60000, /* Between two lines about it. */
 };
 
@@ -79,15 +80,15 @@ static void apply(struct consume *consume, struct idem_message *message,
     }
 }
 
-static void take_end(struct consume *consume, struct consume_worker *worker)
+/* @line: what the worker said of its message, or NULL. */
+static void take_end(struct consume *consume, struct consume_worker *worker,
+                     struct json_object *line)
 {
     struct idem_message *message = worker->message;
-    struct json_object *line = consume_story_line(worker->status_fd);
     struct consume_verdict verdict;
     struct consume_story story;
 
-    (void)close(worker->status_fd);
-    worker->pid = 0;
+    worker->message = NULL;
     consume->running--;
     consume_story_read(line, &story);
     verdict = consume_judge(&story, message->given);
@@ -109,23 +110,65 @@ static void take_ends(struct consume *consume)
         int how;
 
         if (worker->pid != 0 && waitpid(worker->pid, &how, WNOHANG) > 0) {
-            take_end(consume, worker);
+            struct json_object *line = consume_story_line(worker->status_fd);
+
+            (void)close(worker->status_fd);
+            worker->pid = 0;
+            take_end(consume, worker, line);
+        }
+    }
+}
+
+/* The command had ended before it read of the message: the next one gets it. */
+static void take_back(struct consume *consume, struct consume_worker *worker)
+{
+    struct idem_message *message = worker->message;
+
+    worker->message = NULL;
+    consume->running--;
+    idem_consumer_keep(consume->consumer, message, NOT_BEGUN_MS);
+}
+
+static void hear(struct consume *consume, struct consume_worker *worker)
+{
+    struct json_object *line = NULL;
+
+    for (;;) {
+        switch (consume_warm_hear(consume, worker, &line)) {
+        case CONSUME_WARM_TOLD:
+            take_end(consume, worker, line);
+            break;
+        case CONSUME_WARM_NOT_BEGUN:
+            take_back(consume, worker);
+            break;
+        case CONSUME_WARM_NOTHING:
+        case CONSUME_WARM_ENDED:
+            return;
         }
     }
 }
 
 /* ---- Starts ---- */
 
+/* One whose command runs already, if there is one. */
 static struct consume_worker *free_worker(struct consume *consume)
 {
+    struct consume_worker *found = NULL;
     size_t i;
 
     for (i = 0; i < consume->options->workers; i++) {
-        if (consume->workers[i].pid == 0) {
-            return &consume->workers[i];
+        struct consume_worker *worker = &consume->workers[i];
+
+        if (worker->message != NULL ||
+            (consume->options->lines && !consume_warm_is_ready(worker))) {
+            continue;
         }
+        if (!consume->options->lines || worker->is_warm) {
+            return worker;
+        }
+        found = found == NULL ? worker : found;
     }
-    return NULL;
+    return found;
 }
 
 static void refuse(struct consume *consume, struct idem_message *message,
@@ -140,6 +183,26 @@ static void refuse(struct consume *consume, struct idem_message *message,
     leave(consume, message);
 }
 
+static int start(struct consume *consume, struct consume_worker *worker,
+                 struct idem_message *message,
+                 const struct consume_identity *identity)
+{
+    return consume->options->lines
+               ? consume_warm_give(consume, worker, message, identity)
+               : consume_worker_start(consume, worker, message, identity);
+}
+
+static void stop_without_spawner(struct consume *consume)
+{
+    if (consume->options->lines && consume->spawner < 0) {
+        cli_say(
+            "the process that starts the workers was killed; nothing more is "
+            "received");
+        consume->status = CLI_UNAVAILABLE;
+        stop(consume);
+    }
+}
+
 static void begin(struct consume *consume, struct consume_worker *worker,
                   struct idem_message *message)
 {
@@ -151,9 +214,10 @@ static void begin(struct consume *consume, struct consume_worker *worker,
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
     } else if (rc != 0) {
         refuse(consume, message, &error);
-    } else if (consume_worker_start(consume, worker, message, &identity) != 0) {
+    } else if (start(consume, worker, message, &identity) != 0) {
         cli_say("cannot start a worker: %s", strerror(errno));
         idem_consumer_keep(consume->consumer, message, AGAIN_MS);
+        stop_without_spawner(consume);
     } else {
         consume->running++;
     }
@@ -196,6 +260,7 @@ static void told_to_stop(struct consume *consume, int signo)
             (void)kill(consume->workers[i].pid, signo);
         }
     }
+    consume_warm_end(consume, /* now= */ true);
 }
 
 static void take_signals(struct consume *consume)
@@ -245,23 +310,56 @@ static void work(struct consume *consume)
     }
 }
 
+/* When a command that ended may be started again, or the queue has something to do. */
+static int64_t due_ms(const struct consume *consume)
+{
+    int64_t ms = idem_consumer_due_ms(consume->consumer);
+    size_t i;
+
+    for (i = 0; consume->options->lines && i < consume->options->workers; i++) {
+        const struct consume_worker *worker = &consume->workers[i];
+
+        if (worker->vain > 0 && !worker->is_warm && worker->start_at_ms < ms &&
+            worker->start_at_ms > cli_mono_ms()) {
+            ms = worker->start_at_ms;
+        }
+    }
+    return ms;
+}
+
 static void wait_for_news(struct consume *consume)
 {
-    struct pollfd news[] = {
+    struct pollfd news[2 + CONSUME_WORKERS_MAX] = {
         {.fd = consume->signal_fd, .events = POLLIN},
         {.fd = idem_consumer_fd(consume->consumer), .events = POLLIN},
     };
-    int64_t ms = idem_consumer_due_ms(consume->consumer) - cli_mono_ms();
+    int64_t ms = due_ms(consume) - cli_mono_ms();
+    size_t len = 2;
+    size_t i;
 
+    for (i = 0; consume->warm > 0 && i < consume->options->workers; i++) {
+        const struct consume_worker *worker = &consume->workers[i];
+
+        news[len].fd = worker->is_warm ? worker->channel : -1;
+        news[len++].events = POLLIN;
+    }
     if (ms > 0) {
-        (void)poll(news, 2, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
+        (void)poll(news, len, (int)(ms < LONGEST_MS ? ms : LONGEST_MS));
+    }
+    for (i = 2; i < len; i++) {
+        if (news[i].revents != 0) {
+            hear(consume, &consume->workers[i - 2]);
+        }
     }
 }
 
 /* What is left after the stop: work under way, then the last requests. */
 static bool is_over(struct consume *consume, int64_t *flush_until_ms)
 {
-    if (!consume->stopping || consume->running > 0) {
+    if (consume->stopping) {
+        consume_warm_end(consume, /* now= */ false);
+    }
+    if (!consume->stopping || consume->running > 0 || consume->warm > 0) {
         return false;
     }
     if (*flush_until_ms == 0) {

@@ -291,6 +291,7 @@ int consume_worker_start(struct consume *consume, struct consume_worker *worker,
     if (rc != 0) {
         (void)close(worker->status_fd);
         worker->pid = 0;
+        worker->status_fd = -1;
         errno = rc;
         return -1;
     }

@@ -164,6 +164,14 @@ def url():
     yield from (b"memory:", b"memory:x", b"dynamodb://t", b"", b"sqlite:/tmp/")
 
 
+def warm():
+    for more in b"", b',"result":1.50', b',"result":{"a":[1,"}"]},"error":"no"':
+        yield b'{"id":"m","outcome":"done"' + more + b"}"
+    yield b' { "result" : "\\"\\\\" , "id" : "m" , "outcome" : "working" } '
+    yield b'{"id":"m","outcome":"dnoe"}'
+    yield b"ready"
+
+
 def frames():
     yield b"\x00\x01" + u32(5) + b"hello\x02" + u32(1) + b"!"
     yield b"\x00\x01" + u32(6) + b"hello"
@@ -385,6 +393,7 @@ SEEDS = {
     "record": record,
     "reply": reply,
     "story": story,
+    "warm": warm,
     "sqs": sqs,
     "text": text,
     "token": token,
