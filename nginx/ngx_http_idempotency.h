@@ -7,6 +7,7 @@
  *
  *     START --> BODY --> HASH --> BEGIN --> BEGUN      handler.c, request.c,
  *                                                      fingerprint.c
+ *     BODY --> SELECT --> HASH                         select.c
  *     BEGIN --> LIMITED --> BEGIN                      limit.c
  *     BEGUN --> WAIT --> BEGIN                         wait.c
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
@@ -30,6 +31,7 @@
 #include <idem/dynamodb.h>
 #include <idem/http.h>
 #include <idem/journal.h>
+#include <idem/key.h>
 
 
 /* The bit in r->buffered; ngx_http_image_filter_module has it too. */
@@ -47,6 +49,9 @@
 
 /* How many limits a location may have. */
 #define NGX_HTTP_IDEM_LIMITS    8
+
+/* How many requests may wait in a worker for a process that selects. */
+#define NGX_HTTP_IDEM_SELECT_WAITING  1024
 
 /* A retention without an end. */
 #define NGX_HTTP_IDEM_FOREVER   -2
@@ -103,8 +108,21 @@ typedef struct {
 } ngx_http_idem_store_t;
 
 
+/* A jq program, once for each text; its processes belong to one worker. */
+typedef struct {
+    const char               *name;         /* of the directive */
+    ngx_str_t                 program;
+    ngx_msec_t                timeout;
+    ngx_uint_t                several;      /* a fingerprint, else a key */
+    struct idem_select       *select;
+} ngx_http_idem_select_t;
+
+
 typedef struct {
     ngx_array_t               stores;       /* ngx_http_idem_store_t * */
+    ngx_array_t               selects;      /* ngx_http_idem_select_t * */
+    ngx_uint_t                select_processes;
+    ngx_uint_t                select_waiting;
     ngx_shm_zone_t           *zone;
     ngx_str_t                 owner;
     ngx_uint_t                enabled;      /* in some location */
@@ -126,6 +144,8 @@ typedef struct {
     ngx_uint_t                scope_global;
     ngx_str_t                 key_name;     /* lower case; or empty, and ... */
     ngx_http_complex_value_t *key_value;
+    ngx_http_idem_select_t   *key_from;     /* in place of both */
+    ngx_http_idem_select_t   *fingerprint_from;  /* in place of the body */
     ngx_uint_t                methods;
     ngx_msec_t                lease;
     time_t                    retention;    /* or ..._FOREVER */
@@ -152,6 +172,7 @@ typedef struct {
 
 typedef enum {
     NGX_HTTP_IDEM_BODY = 0,  /* its body is being read */
+    NGX_HTTP_IDEM_SELECT,    /* a program selects its key or fingerprint */
     NGX_HTTP_IDEM_HASH,      /* its body is being hashed */
     NGX_HTTP_IDEM_BEGIN,     /* the store is asked for the key, or a limit */
     NGX_HTTP_IDEM_LIMITED,   /* it has answered, and the next is asked */
@@ -189,6 +210,15 @@ struct ngx_http_idem_ctx_s {
     uint8_t                       fingerprint[IDEM_FINGERPRINT_LEN];
     unsigned                      has_id:1;   /* else: ngx_http_idem_id() */
     unsigned                      has_fingerprint:1;
+
+    /* selecting */
+    ngx_http_idem_select_t       *select;     /* the program of now */
+    struct idem_selection        *selection;  /* NULL: it waits, or nothing */
+    ngx_connection_t             *select_connection;
+    ngx_event_t                   select_timer;
+    ngx_queue_t                   selecting;
+    ngx_str_t                     selected;   /* for the fingerprint */
+    unsigned                      select_waits:1;  /* in the queue */
 
     /* hashing */
     struct idem_http_fingerprint *print;
@@ -307,6 +337,7 @@ struct ngx_http_idem_flight_s {
     X(found_failed, "requests on record as failed")                           \
     X(not_kept, "requests whose recorded response was not kept")              \
     X(invalid, "keys and requests that were refused")                         \
+    X(unselected, "requests whose key or fingerprint took too long to select") \
     X(unavailable, "requests that were refused because the store was away")   \
     X(passed, "requests that were executed although the store was away")      \
     X(corrupt, "records that could not be trusted")                           \
@@ -367,6 +398,19 @@ char *ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
+/* select.c: key and fingerprint by programs of jq. */
+char *ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_idem_conf_processes(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_uint_t ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf);
+void ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
+    ngx_http_idem_loc_conf_t *conf);
+void ngx_http_idem_select_init(ngx_log_t *log);
+ngx_int_t ngx_http_idem_select(ngx_http_idem_ctx_t *ctx);
+void ngx_http_idem_select_stop(ngx_http_idem_ctx_t *ctx);
+
+
 /* conf.c: all directives of a location together. */
 void *ngx_http_idem_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
@@ -385,6 +429,9 @@ const uint8_t *ngx_http_idem_id(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 
+/* Selects and hashes what the configuration says, and begins. As _begin(). */
+ngx_int_t ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx);
+
 /* Asks the store for the key. NGX_DONE, or what the handler is to return. */
 ngx_int_t ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx);
 
@@ -402,6 +449,7 @@ char *ngx_http_idem_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
 /* request.c: what is asked: key, scope, headers. */
+ngx_uint_t ngx_http_idem_request_upgrades(ngx_http_request_t *r);
 ngx_int_t ngx_http_idem_request_key(ngx_http_request_t *r,
     ngx_http_idem_loc_conf_t *conf, ngx_str_t *key, ngx_int_t *problem);
 ngx_int_t ngx_http_idem_request_scope(ngx_http_request_t *r,

@@ -25,6 +25,8 @@ ngx_http_idem_create_loc_conf(ngx_conf_t *cf)
     conf->store = NGX_CONF_UNSET_PTR;
     conf->scope = NGX_CONF_UNSET_PTR;
     conf->key_value = NGX_CONF_UNSET_PTR;
+    conf->key_from = NGX_CONF_UNSET_PTR;
+    conf->fingerprint_from = NGX_CONF_UNSET_PTR;
     conf->lease = NGX_CONF_UNSET_MSEC;
     conf->retention = NGX_CONF_UNSET;
     conf->on_expired = NGX_CONF_UNSET_UINT;
@@ -53,6 +55,8 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_idem_loc_conf_t   *prev = parent;
     ngx_http_idem_loc_conf_t   *conf = child;
     ngx_http_idem_main_conf_t  *imcf;
+
+    ngx_http_idem_merge_select(prev, conf);
 
     if (conf->scope == NGX_CONF_UNSET_PTR) {
         conf->scope_global = prev->scope_global;

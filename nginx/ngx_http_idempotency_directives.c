@@ -248,6 +248,10 @@ ngx_http_idem_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     ilcf->key_value = NULL;
 
+    if (ngx_http_idem_select_contradicts(ilcf)) {
+        return "and \"idempotency_key_from\" both say where the key is";
+    }
+
     if (ngx_http_script_variables_count(&value[1]) > 0) {
         return ngx_http_idem_complex(cf, &value[1], &ilcf->key_value);
     }
@@ -457,6 +461,10 @@ ngx_http_idem_conf_fingerprint(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             || ilcf->fingerprint_values != NULL))
     {
         return "is either \"off\" or says what counts";
+    }
+
+    if (ngx_http_idem_select_contradicts(ilcf)) {
+        return "off contradicts \"idempotency_fingerprint_from\"";
     }
 
     return NGX_CONF_OK;

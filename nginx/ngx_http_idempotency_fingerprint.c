@@ -128,7 +128,11 @@ ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
 
     *body = idem_bytes(NULL, 0);
 
-    if (cl == NULL || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY)) {
+    /* What a program selected is in the place of the body. */
+
+    if (cl == NULL || ctx->selected.data != NULL
+        || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY))
+    {
         return 1;
     }
 
@@ -247,6 +251,12 @@ ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)
         if (ngx_http_idem_add_part(parts, "content-type", &value) != NGX_OK) {
             return NGX_ERROR;
         }
+    }
+
+    if (ctx->selected.data != NULL
+        && ngx_http_idem_add_part(parts, "selected", &ctx->selected) != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (conf->fingerprint_values == NULL) {

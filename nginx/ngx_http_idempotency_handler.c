@@ -44,6 +44,7 @@ ngx_http_idem_handler(ngx_http_request_t *r)
     if (ctx != NULL) {
         switch (ctx->state) {
 
+        case NGX_HTTP_IDEM_SELECT:
         case NGX_HTTP_IDEM_HASH:
         case NGX_HTTP_IDEM_BEGIN:
         case NGX_HTTP_IDEM_WAIT:
@@ -84,7 +85,17 @@ ngx_http_idem_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    rc = ngx_http_idem_request_key(r, conf, &key, &problem);
+    if (conf->key_from != NULL) {
+
+        /* Its body has to be read first. */
+
+        ngx_str_null(&key);
+        problem = IDEM_HTTP_UPGRADE;
+        rc = ngx_http_idem_request_upgrades(r) ? NGX_DECLINED : NGX_OK;
+
+    } else {
+        rc = ngx_http_idem_request_key(r, conf, &key, &problem);
+    }
 
     if (rc == NGX_ERROR) {
         return NGX_ERROR;
@@ -221,6 +232,7 @@ ngx_http_idem_cleanup(void *data)
         ngx_delete_posted_event(&ctx->turn);
     }
 
+    ngx_http_idem_select_stop(ctx);
     ngx_http_idem_wait_stop(ctx);
     ngx_http_idem_disown(ctx);
 
@@ -327,7 +339,6 @@ ngx_http_idem_body_handler(ngx_http_request_t *r)
 
     r->preserve_body = 1;
     r->write_event_handler = ngx_http_core_run_phases;
-    ctx->state = NGX_HTTP_IDEM_HASH;
 
     for (cl = r->request_body->bufs; cl != NULL; cl = cl->next) {
         ctx->body_len += ngx_buf_size(cl->buf);
@@ -339,12 +350,31 @@ ngx_http_idem_body_handler(ngx_http_request_t *r)
         return;
     }
 
-    ctx->print_chain = r->request_body->bufs;
-    rc = ngx_http_idem_hashed(ctx);
+    rc = ngx_http_idem_prepare(ctx);
 
     if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
     }
+}
+
+
+/* From the body to the first question to the store. */
+
+ngx_int_t
+ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_idem_select(ctx);
+
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ctx->state = NGX_HTTP_IDEM_HASH;
+    ctx->print_chain = ctx->request->request_body->bufs;
+
+    return ngx_http_idem_hashed(ctx);
 }
 
 

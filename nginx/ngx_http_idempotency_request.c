@@ -99,11 +99,7 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
         return NGX_DECLINED;
     }
 
-    if (r->headers_in.upgrade != NULL
-        && ngx_strncasecmp(r->headers_in.upgrade->value.data,
-                           (u_char *) "h2c", sizeof("h2c"))
-           != 0)
-    {
+    if (ngx_http_idem_request_upgrades(r)) {
         *problem = IDEM_HTTP_UPGRADE;
         return NGX_DECLINED;
     }
@@ -127,6 +123,18 @@ ngx_http_idem_request_key(ngx_http_request_t *r,
 
     key->len = len;
     return NGX_OK;
+}
+
+
+/* To something whose answers cannot be recorded. */
+
+ngx_uint_t
+ngx_http_idem_request_upgrades(ngx_http_request_t *r)
+{
+    return r->headers_in.upgrade != NULL
+           && ngx_strncasecmp(r->headers_in.upgrade->value.data,
+                              (u_char *) "h2c", sizeof("h2c"))
+              != 0;
 }
 
 

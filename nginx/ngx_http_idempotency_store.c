@@ -43,6 +43,7 @@ ngx_http_idem_init_process(ngx_cycle_t *cycle)
     (void) idem_sqlite_disable_memory_count();
 
     ngx_http_idem_wait_init();
+    ngx_http_idem_select_init(cycle->log);
     ngx_http_idem_now(inflight) = 0;
     ngx_http_idem_now(waiting) = 0;
 

@@ -178,6 +178,10 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(SCOPE_AMBIGUOUS, 400, "scope-ambiguous",                           \
             "The request has several values for whose Idempotency-Key this "   \
             "is")                                                              \
+    IDEM__X(KEY_UNSELECTED, 400, "key-not-selected",                           \
+            "No idempotency key can be made of this request")                  \
+    IDEM__X(FINGERPRINT_UNSELECTED, 400, "fingerprint-not-selected",           \
+            "This request lacks what it is compared with others by")           \
     IDEM__X(UPGRADE, 400, "upgrade",                                           \
             "A request with an Idempotency-Key cannot be upgraded")            \
     IDEM__X(UNAUTHENTICATED, 401, "unauthenticated",                           \
@@ -207,6 +211,9 @@ bool idem_http_head_next(struct idem_slice *rest, struct idem_slice *ret_name,
     IDEM__X(UPSTREAM, 502, "upstream-broke-off",                               \
             "The upstream gave no whole response; it is not known what "       \
             "became of the request")                                           \
+    IDEM__X(UNSELECTED, 503, "selection-unavailable",                          \
+            "The idempotency key or fingerprint of this request cannot be "    \
+            "selected now; this request was not executed")                     \
     IDEM__X(UNAVAILABLE, 503, "store-unavailable",                             \
             "Idempotency-Key cannot be looked up; this request was not "       \
             "executed")

@@ -13,6 +13,12 @@ static const char *const details[] = {
     [IDEM_HTTP_SCOPE_MISSING] = "Authenticate, and send the request again.",
     [IDEM_HTTP_SCOPE_AMBIGUOUS] =
         "Send what names the client once: one header line, one value.",
+    [IDEM_HTTP_KEY_UNSELECTED] =
+        "This service makes the key of the request itself, with a program. Send "
+        "the member or header that it is made of, with a text of 1 to 255 bytes.",
+    [IDEM_HTTP_FINGERPRINT_UNSELECTED] =
+        "A program selects what is compared. Send the members or headers that it "
+        "looks for.",
     [IDEM_HTTP_UPGRADE] = "Send the request without the key.",
     [IDEM_HTTP_UNAUTHENTICATED] = "Authenticate, and send the request again.",
     [IDEM_HTTP_NOT_ACCEPTABLE] =
@@ -38,6 +44,7 @@ static const char *const details[] = {
     [IDEM_HTTP_UPSTREAM] =
         "It may have been done. Send the same request, with the same key, to "
         "learn what became of it.",
+    [IDEM_HTTP_UNSELECTED] = "Send the same request again later.",
     [IDEM_HTTP_UNAVAILABLE] = "Send the same request again later.",
 };
 

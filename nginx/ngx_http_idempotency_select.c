@@ -1,0 +1,728 @@
+
+/*
+ * Key and fingerprint that a jq program selects from the request.
+ *
+ * A program runs in a process of its own, which is waited for like a client: its
+ * descriptor is in the event loop, with a timer.  So many run at once in each
+ * worker; the next ones wait for their turn.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+
+/* What is left out of a key is long enough for no other: see IDEM_KEY_MAX. */
+#define NGX_HTTP_IDEM_SELECT_KEY   4096
+
+/* Names and values of headers, besides a body of 16 MB at most. */
+#define NGX_HTTP_IDEM_SELECT_MAX   (16 * 1024 * 1024)
+
+#define NGX_HTTP_IDEM_SELECT_KEEP  64
+
+
+static void ngx_http_idem_select_destroy(void *data);
+static ngx_int_t ngx_http_idem_select_start(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_select_watch(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_select_body(ngx_http_idem_ctx_t *ctx,
+    ngx_str_t *body, u_char **memory);
+static ngx_int_t ngx_http_idem_select_take(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_select_failed(ngx_http_idem_ctx_t *ctx,
+    struct idem_error *error, ngx_uint_t cut_off);
+static ngx_int_t ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx,
+    const char *why);
+static void ngx_http_idem_select_end(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_select_read_handler(ngx_event_t *ev);
+static void ngx_http_idem_select_timer_handler(ngx_event_t *ev);
+static void ngx_http_idem_select_next_handler(ngx_event_t *ev);
+
+
+/* Of this worker. */
+
+static ngx_uint_t   ngx_http_idem_select_running;
+static ngx_uint_t   ngx_http_idem_select_waiting;
+static ngx_queue_t  ngx_http_idem_select_queue;
+static ngx_event_t  ngx_http_idem_select_next;
+
+
+/* ---- Configuration ---- */
+
+
+/* One for each program, wherever it stands: so many processes fewer. */
+
+static ngx_http_idem_select_t *
+ngx_http_idem_select_find(ngx_http_idem_main_conf_t *imcf, ngx_str_t *program,
+    ngx_msec_t timeout, ngx_uint_t several)
+{
+    ngx_uint_t                i;
+    ngx_http_idem_select_t  **known = imcf->selects.elts;
+
+    for (i = 0; i < imcf->selects.nelts; i++) {
+        if (known[i]->several == several && known[i]->timeout == timeout
+            && known[i]->program.len == program->len
+            && ngx_memcmp(known[i]->program.data, program->data, program->len)
+               == 0)
+        {
+            return known[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static ngx_http_idem_select_t *
+ngx_http_idem_select_create(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *program, ngx_msec_t timeout, ngx_uint_t several)
+{
+    struct idem_error             error;
+    ngx_pool_cleanup_t           *cln;
+    ngx_http_idem_select_t       *select, **slot;
+    ngx_http_idem_main_conf_t    *imcf;
+    struct idem_select_options    options = IDEM_SELECT_OPTIONS_INIT;
+
+    imcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_idempotency_module);
+    select = ngx_http_idem_select_find(imcf, program, timeout, several);
+
+    if (select != NULL) {
+        return select;
+    }
+
+    cln = ngx_pool_cleanup_add(cf->pool, sizeof(ngx_http_idem_select_t));
+    slot = ngx_array_push(&imcf->selects);
+
+    if (cln == NULL || slot == NULL) {
+        return NULL;
+    }
+
+    select = cln->data;
+    ngx_memzero(select, sizeof(ngx_http_idem_select_t));
+
+    select->program = *program;
+    select->timeout = timeout;
+    select->several = several;
+    select->name = several ? "idempotency_fingerprint_from"
+                           : "idempotency_key_from";
+    *slot = select;
+
+    options.timeout_ms = timeout;
+    options.several = several;
+    options.keep = NGX_HTTP_IDEM_SELECT_KEEP;
+
+    if (!several) {
+        options.output_max = NGX_HTTP_IDEM_SELECT_KEY;
+    }
+
+    /* Its last byte is followed by a NUL, as of all arguments. */
+
+    if (idem_select_create((char *) program->data, &options, &select->select,
+                           &error)
+        != 0)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\": %s: \"%V\"", name,
+                           error.text, program);
+        return NULL;
+    }
+
+    cln->handler = ngx_http_idem_select_destroy;
+    return select;
+}
+
+
+static void
+ngx_http_idem_select_destroy(void *data)
+{
+    ngx_http_idem_select_t  *select = data;
+
+    idem_select_destroy(select->select);
+}
+
+
+char *
+ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char                   *p = conf;
+    ngx_str_t                 text, *value = cf->args->elts;
+    ngx_msec_t                timeout;
+    ngx_uint_t                several;
+    ngx_http_idem_select_t  **slot;
+
+    slot = (ngx_http_idem_select_t **) (void *) (p + cmd->offset);
+    several = cmd->offset != offsetof(ngx_http_idem_loc_conf_t, key_from);
+    timeout = 2000;
+
+    if (*slot != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    if (cf->args->nelts == 3) {
+        if (ngx_strncmp(value[2].data, "timeout=", 8) != 0) {
+            return "takes a program and timeout=TIME";
+        }
+
+        text.data = value[2].data + 8;
+        text.len = value[2].len - 8;
+        timeout = ngx_parse_time(&text, 0);
+
+        if (timeout == (ngx_msec_t) NGX_ERROR || timeout == 0
+            || timeout > 60000)
+        {
+            return "takes a timeout from 1ms to 60s";
+        }
+    }
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        *slot = NULL;
+        return NGX_CONF_OK;
+    }
+
+    *slot = ngx_http_idem_select_create(cf, &value[0], &value[1], timeout,
+                                        several);
+
+    if (*slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    return ngx_http_idem_select_contradicts(conf)
+           ? (several ? "contradicts \"idempotency_fingerprint off\""
+                      : "and \"idempotency_key\" both say where the key is")
+           : NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_idem_conf_processes(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_int_t                   n, waiting;
+    ngx_str_t                  *value = cf->args->elts;
+    ngx_http_idem_main_conf_t  *imcf = conf;
+
+    if (imcf->select_processes != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    n = ngx_atoi(value[1].data, value[1].len);
+    waiting = NGX_HTTP_IDEM_SELECT_WAITING;
+
+    if (cf->args->nelts == 3) {
+        waiting = ngx_strncmp(value[2].data, "waiting=", 8) == 0
+                  ? ngx_atoi(value[2].data + 8, value[2].len - 8) : NGX_ERROR;
+    }
+
+    if (n < 1 || n > NGX_HTTP_IDEM_SELECT_KEEP || waiting == NGX_ERROR) {
+        return "takes a number from 1 to 64, and waiting=NUMBER";
+    }
+
+    imcf->select_processes = n;
+    imcf->select_waiting = waiting;
+
+    return NGX_CONF_OK;
+}
+
+
+/* For both directives of a pair; their order does not matter. */
+
+ngx_uint_t
+ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf)
+{
+    if (conf->key_value != NGX_CONF_UNSET_PTR
+        && conf->key_from != NGX_CONF_UNSET_PTR && conf->key_from != NULL)
+    {
+        return 1;
+    }
+
+    return conf->fingerprint != NGX_CONF_UNSET_UINT
+           && (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF)
+           && conf->fingerprint_from != NGX_CONF_UNSET_PTR
+           && conf->fingerprint_from != NULL;
+}
+
+
+/* What an inner level sets takes the place of the other of the pair outside. */
+
+void
+ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,
+    ngx_http_idem_loc_conf_t *conf)
+{
+    if (conf->key_value != NGX_CONF_UNSET_PTR) {
+        conf->key_from = NULL;
+    }
+
+    if (conf->fingerprint != NGX_CONF_UNSET_UINT
+        && (conf->fingerprint & NGX_HTTP_IDEM_FP_OFF))
+    {
+        conf->fingerprint_from = NULL;
+    }
+
+    if (conf->key_from == NGX_CONF_UNSET_PTR) {
+        conf->key_from = prev->key_from == NGX_CONF_UNSET_PTR ? NULL
+                                                              : prev->key_from;
+    }
+
+    if (conf->fingerprint_from == NGX_CONF_UNSET_PTR) {
+        conf->fingerprint_from = prev->fingerprint_from == NGX_CONF_UNSET_PTR
+                                 ? NULL : prev->fingerprint_from;
+    }
+}
+
+
+/* ---- A request ---- */
+
+
+void
+ngx_http_idem_select_init(ngx_log_t *log)
+{
+    ngx_queue_init(&ngx_http_idem_select_queue);
+    ngx_http_idem_select_running = 0;
+    ngx_http_idem_select_waiting = 0;
+
+    ngx_http_idem_select_next.handler = ngx_http_idem_select_next_handler;
+    ngx_http_idem_select_next.log = log;
+}
+
+
+/* NGX_OK: there is nothing (more) to select.  NGX_DONE: it is waited for, or the
+ * request is answered.  Else what it is finalized with. */
+
+ngx_int_t
+ngx_http_idem_select(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_connection_t           *c;
+    ngx_http_request_t         *r = ctx->request;
+    ngx_http_idem_main_conf_t  *imcf;
+
+    if (ctx->conf->key_from != NULL && ctx->key.len == 0) {
+        ctx->select = ctx->conf->key_from;
+
+    } else if (ctx->conf->fingerprint_from != NULL
+               && ctx->selected.data == NULL)
+    {
+        ctx->select = ctx->conf->fingerprint_from;
+
+    } else {
+        return NGX_OK;
+    }
+
+    imcf = ngx_http_get_module_main_conf(r, ngx_http_idempotency_module);
+    c = r->connection;
+
+    ctx->state = NGX_HTTP_IDEM_SELECT;
+
+    /* A client that leaves takes its selection with it. */
+
+    if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ctx->select_timer.data = ctx;
+    ctx->select_timer.handler = ngx_http_idem_select_timer_handler;
+    ctx->select_timer.log = c->log;
+
+    if (ngx_http_idem_select_running < imcf->select_processes
+        && ngx_queue_empty(&ngx_http_idem_select_queue))
+    {
+        return ngx_http_idem_select_start(ctx);
+    }
+
+    if (ngx_http_idem_select_waiting >= imcf->select_waiting) {
+        return ngx_http_idem_select_refuse(ctx, "too many selections wait");
+    }
+
+    ngx_queue_insert_tail(&ngx_http_idem_select_queue, &ctx->selecting);
+    ngx_http_idem_select_waiting++;
+    ctx->select_waits = 1;
+    ngx_add_timer(&ctx->select_timer, ctx->select->timeout);
+
+    return NGX_DONE;
+}
+
+
+static ngx_int_t
+ngx_http_idem_select_headers(ngx_http_request_t *r, ngx_array_t *headers)
+{
+    ngx_uint_t                  i;
+    ngx_list_part_t            *part;
+    ngx_table_elt_t            *h;
+    struct idem_select_header  *header;
+
+    for (part = &r->headers_in.headers.part; part != NULL; part = part->next) {
+        h = part->elts;
+
+        for (i = 0; i < part->nelts; i++) {
+            header = ngx_array_push(headers);
+            if (header == NULL) {
+                return NGX_ERROR;
+            }
+
+            header->name = ngx_http_idem_slice(&h[i].key);
+            header->value = ngx_http_idem_slice(&h[i].value);
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_select_start(ngx_http_idem_ctx_t *ctx)
+{
+    int                          rc;
+    u_char                      *memory;
+    ngx_str_t                    body;
+    ngx_array_t                  headers;
+    struct idem_error            error;
+    ngx_http_request_t          *r = ctx->request;
+    struct idem_select_request   request;
+
+    if (ngx_array_init(&headers, r->pool, 16,
+                       sizeof(struct idem_select_header))
+        != NGX_OK
+        || ngx_http_idem_select_headers(r, &headers) != NGX_OK
+        || ngx_http_idem_select_body(ctx, &body, &memory) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    request.method = ngx_http_idem_slice(&r->method_name);
+    request.target = ngx_http_idem_slice(&r->unparsed_uri);
+    request.headers = headers.elts;
+    request.headers_len = headers.nelts;
+    request.body = ngx_http_idem_slice(&body);
+
+    rc = idem_select_start_request(ctx->select->select, &request,
+                                   &ctx->selection, &error);
+
+    /* The process has a copy. */
+
+    if (memory != NULL) {
+        ngx_free(memory);
+    }
+
+    if (rc == IDEM_EINVALID) {
+        ngx_http_idem_count(invalid);
+        return ngx_http_idem_reply_problem(r, IDEM_HTTP_TOO_LARGE, -1);
+    }
+
+    if (rc != 0) {
+        return ngx_http_idem_select_failed(ctx, &error, 1);
+    }
+
+    ngx_http_idem_select_running++;
+
+    if (ngx_http_idem_select_watch(ctx) != NGX_OK) {
+        ngx_http_idem_select_stop(ctx);
+        return ngx_http_idem_select_refuse(ctx, "no connection is free");
+    }
+
+    return NGX_DONE;
+}
+
+
+/* In one piece, as it is in memory; *@memory is to be freed, if it is not NULL. */
+
+static ngx_int_t
+ngx_http_idem_select_body(ngx_http_idem_ctx_t *ctx, ngx_str_t *body,
+    u_char **memory)
+{
+    u_char       *p;
+    ngx_chain_t  *cl = ctx->request->request_body->bufs;
+
+    *memory = NULL;
+    body->len = 0;
+    body->data = (u_char *) "";
+
+    if (cl == NULL || ctx->body_len > NGX_HTTP_IDEM_SELECT_MAX) {
+
+        /* One that is too long is refused by its length. */
+
+        body->len = cl == NULL ? 0 : (size_t) ctx->body_len;
+        return NGX_OK;
+    }
+
+    if (cl->next == NULL && ngx_buf_in_memory(cl->buf)) {
+        body->data = cl->buf->pos;
+        body->len = cl->buf->last - cl->buf->pos;
+        return NGX_OK;
+    }
+
+    p = ngx_alloc(ngx_max(ctx->body_len, 1), ctx->request->connection->log);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_idem_request_copy(ctx, p) == NULL) {
+        ngx_free(p);
+        return NGX_ERROR;
+    }
+
+    *memory = p;
+    body->data = p;
+    body->len = (size_t) ctx->body_len;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_idem_select_watch(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_connection_t  *c;
+
+    c = ngx_get_connection(idem_selection_fd(ctx->selection), ngx_cycle->log);
+    if (c == NULL) {
+        return NGX_ERROR;
+    }
+
+    c->data = ctx;
+    c->read->handler = ngx_http_idem_select_read_handler;
+    c->read->log = ngx_cycle->log;
+    c->write->log = ngx_cycle->log;
+    ctx->select_connection = c;
+
+    ngx_add_timer(&ctx->select_timer,
+                  (ngx_msec_t) idem_selection_left_ms(ctx->selection));
+
+    return ngx_add_event(c->read, NGX_READ_EVENT,
+                         (ngx_event_flags & NGX_USE_CLEAR_EVENT)
+                         ? NGX_CLEAR_EVENT : 0);
+}
+
+
+/* At any time: what runs is ended, what waits is forgotten. */
+
+void
+ngx_http_idem_select_stop(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_connection_t  *c = ctx->select_connection;
+
+    if (ctx->select_timer.timer_set) {
+        ngx_del_timer(&ctx->select_timer);
+    }
+
+    if (ctx->select_waits) {
+        ctx->select_waits = 0;
+        ngx_queue_remove(&ctx->selecting);
+        ngx_http_idem_select_waiting--;
+    }
+
+    if (c != NULL) {
+        ctx->select_connection = NULL;
+
+        if (c->read->posted) {
+            ngx_delete_posted_event(c->read);
+        }
+
+        if (c->read->active) {
+            (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
+        }
+
+        ngx_free_connection(c);
+        c->fd = (ngx_socket_t) -1;
+    }
+
+    if (ctx->selection != NULL) {
+        idem_selection_destroy(ctx->selection);
+        ctx->selection = NULL;
+        ngx_http_idem_select_running--;
+
+        if (!ngx_queue_empty(&ngx_http_idem_select_queue)
+            && !ngx_http_idem_select_next.posted)
+        {
+            ngx_post_event(&ngx_http_idem_select_next, &ngx_posted_events);
+        }
+    }
+}
+
+
+/* ---- The answer ---- */
+
+
+static void
+ngx_http_idem_select_read_handler(ngx_event_t *ev)
+{
+    ngx_connection_t     *c = ev->data;
+    ngx_http_idem_ctx_t  *ctx = c->data;
+
+    if (idem_selection_ready(ctx->selection)) {
+        ngx_http_idem_select_end(ctx);
+    }
+}
+
+
+static void
+ngx_http_idem_select_timer_handler(ngx_event_t *ev)
+{
+    ngx_http_idem_ctx_t  *ctx = ev->data;
+
+    if (ctx->selection != NULL && !idem_selection_ready(ctx->selection)) {
+        ngx_add_timer(ev, (ngx_msec_t)
+                          idem_selection_left_ms(ctx->selection) + 1);
+        return;
+    }
+
+    ngx_http_idem_select_end(ctx);
+}
+
+
+/* Takes the answer, and goes on with what is to be done next. */
+
+static void
+ngx_http_idem_select_end(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r = ctx->request;
+    ngx_connection_t    *c = r->connection;
+
+    if (ctx->selection == NULL) {
+        ngx_http_idem_select_stop(ctx);
+        rc = ngx_http_idem_select_refuse(ctx, "others took all of its time");
+
+    } else {
+        rc = ngx_http_idem_select_take(ctx);
+    }
+
+    /* NGX_DONE: there may be no request and no context any more. */
+
+    if (rc == NGX_OK) {
+        r->read_event_handler = ngx_http_block_reading;
+        rc = ngx_http_idem_prepare(ctx);
+    }
+
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* NGX_OK: the key or fingerprint is there.  NGX_DONE: the request is answered. */
+
+static ngx_int_t
+ngx_http_idem_select_take(ngx_http_idem_ctx_t *ctx)
+{
+    int                 rc;
+    u_char             *p;
+    ngx_uint_t          cut_off;
+    struct idem_error   error;
+    struct idem_slice   output;
+
+    rc = idem_selection_output(ctx->selection, &output, &error);
+    cut_off = idem_selection_cut_off(ctx->selection) || rc == IDEM_ENOMEM;
+
+    if (rc == 0 && !ctx->select->several) {
+        output = idem_selection_text(ctx->selection);
+
+        if (output.len == 0 || output.len > IDEM_KEY_MAX) {
+            rc = IDEM_EINVALID;
+            (void) ngx_snprintf((u_char *) error.text, sizeof(error.text),
+                                "a key has 1 to %d bytes, and what the "
+                                "program selects has %uz%Z", IDEM_KEY_MAX,
+                                output.len);
+        }
+    }
+
+    p = NULL;
+
+    if (rc == 0) {
+        p = ngx_pnalloc(ctx->request->pool, output.len);
+
+        if (p != NULL) {
+            ngx_memcpy(p, output.base, output.len);
+        }
+    }
+
+    ngx_http_idem_select_stop(ctx);
+
+    if (rc != 0) {
+        return ngx_http_idem_select_failed(ctx, &error, cut_off);
+    }
+
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (ctx->select->several) {
+        ctx->selected.data = p;
+        ctx->selected.len = output.len;
+
+    } else {
+        ctx->key.data = p;
+        ctx->key.len = output.len;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Either the request lacks something, or this was not the time. */
+
+static ngx_int_t
+ngx_http_idem_select_failed(ngx_http_idem_ctx_t *ctx, struct idem_error *error,
+    ngx_uint_t cut_off)
+{
+    if (cut_off) {
+        return ngx_http_idem_select_refuse(ctx, error->text);
+    }
+
+    ngx_log_error(NGX_LOG_INFO, ctx->request->connection->log, 0,
+                  "%s: %s", ctx->select->name, error->text);
+
+    ngx_http_idem_count(invalid);
+
+    return ngx_http_idem_reply_problem(ctx->request,
+                                       ctx->select->several
+                                       ? IDEM_HTTP_FINGERPRINT_UNSELECTED
+                                       : IDEM_HTTP_KEY_UNSELECTED, -1);
+}
+
+
+static ngx_int_t
+ngx_http_idem_select_refuse(ngx_http_idem_ctx_t *ctx, const char *why)
+{
+    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                  "%s: %s; the request was not executed", ctx->select->name,
+                  why);
+
+    ngx_http_idem_count(unselected);
+
+    return ngx_http_idem_reply_problem(ctx->request, IDEM_HTTP_UNSELECTED, 1);
+}
+
+
+static void
+ngx_http_idem_select_next_handler(ngx_event_t *ev)
+{
+    ngx_int_t                   rc;
+    ngx_queue_t                *q;
+    ngx_connection_t           *c;
+    ngx_http_idem_ctx_t        *ctx;
+    ngx_http_request_t         *r;
+    ngx_http_idem_main_conf_t  *imcf;
+
+    while (!ngx_queue_empty(&ngx_http_idem_select_queue)) {
+        q = ngx_queue_head(&ngx_http_idem_select_queue);
+        ctx = ngx_queue_data(q, ngx_http_idem_ctx_t, selecting);
+        r = ctx->request;
+        c = r->connection;
+
+        imcf = ngx_http_get_module_main_conf(r, ngx_http_idempotency_module);
+
+        if (ngx_http_idem_select_running >= imcf->select_processes) {
+            return;
+        }
+
+        /* Out of the queue, without its timer. */
+
+        ngx_http_idem_select_stop(ctx);
+        rc = ngx_http_idem_select_start(ctx);
+
+        if (rc != NGX_DONE) {
+            ngx_http_finalize_request(r, rc);
+        }
+
+        ngx_http_run_posted_requests(c);
+    }
+}
