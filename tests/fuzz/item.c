@@ -7,10 +7,13 @@
  *   is read back with all of its members; and where one byte of it is changed, it
  *   is refused, or still stands for that very record.
  * - a text that may be UTF-8: this reader of it and the program's agree.
+ * - an answer that may hold an item of another library's layout. One that is read
+ *   stands for a record without a fault, and that record written as an item of ours
+ *   is read as the same.
  */
 #include "core/record.h"
 #include "fuzz.h"
-#include "store/dynamodb/item.h"
+#include "store/dynamodb/layout.h"
 #include "text.h"
 
 #include <stdlib.h>
@@ -138,17 +141,85 @@ static void make_item(struct tape *tape)
     idem__buffer_free(&out);
 }
 
+/* The item that is written for @item, or NULL: it is deleted. The caller puts it
+ * back. */
+static json_object *written(const struct idem__table_conf *table,
+                            const struct idem__item *item)
+{
+    static uint8_t head[IDEM_HEAD_MAX];
+    struct idem__buffer out = {.base = NULL};
+    json_object *object = NULL;
+    json_object *request;
+    size_t len;
+    int rc;
+
+    must(idem_record_encode(&item->record, head, sizeof(head), &len) == 0);
+    idem__buffer_str(&out, "{\"TableName\":\"t\"");
+    idem__layout_put(&out, table, item, idem_bytes(head, len), NULL);
+    idem__buffer_str(&out, "}");
+    must(!out.failed);
+    request = idem__json_parse(idem__buffer_slice(&out), &rc);
+    must(request != NULL);
+    if (json_object_object_get_ex(request, "Item", &object)) {
+        (void)json_object_get(object);
+    }
+    (void)json_object_put(request);
+    idem__buffer_free(&out);
+    return object;
+}
+
+static void read_foreign(struct tape *tape)
+{
+    struct idem__table_conf table = {.layout = IDEM__LAYOUT_OWN};
+    struct idem__buffer memory[2] = {{.base = NULL}, {.base = NULL}};
+    struct idem__scratch scratch = {.text = {.base = NULL}};
+    struct idem_error error = {0};
+    struct idem__item item, back;
+    json_object *object, *again;
+    int rc;
+
+    table.layout = (enum idem__layout)(
+        1 + take_up_to(tape, IDEM__LAYOUT_HTTP_IDEMPOTENCY - 1));
+    must(idem__layout_settle(&table, &error) == 0);
+    object = idem__json_parse(take_rest(tape), &rc);
+    if (object == NULL) {
+        return;
+    }
+    rc = idem__layout_read(&table, object, NULL, &memory[0], &scratch, &item,
+                           &error);
+    must(rc == 0 || rc == IDEM_ECORRUPT);
+    must(rc == error.code);
+    if (rc == 0) {
+        must(idem__record_fault(&item.record) == NULL);
+        again = written(&table, &item);
+        must(again != NULL);
+        must(idem__layout_read(&table, again, item.record.id, &memory[1],
+                               &scratch, &back, &error) == 0);
+        must(memcmp(back.record.nonce, item.record.nonce, 16) == 0);
+        must(same_bytes(back.result.stored, item.result.stored));
+        must(same_bytes(back.input.stored, item.input.stored));
+        (void)json_object_put(again);
+    }
+    (void)json_object_put(object);
+    idem__scratch_free(&scratch);
+    idem__buffer_free(&memory[0]);
+    idem__buffer_free(&memory[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     struct tape tape = tape_of(data, len);
     struct idem_slice rest;
 
-    switch (take_up_to(&tape, 2)) {
+    switch (take_up_to(&tape, 3)) {
     case 0:
         read_answer(take_rest(&tape));
         break;
     case 1:
         make_item(&tape);
+        break;
+    case 3:
+        read_foreign(&tape);
         break;
     default:
         rest = take_rest(&tape);

@@ -194,6 +194,60 @@ def story():
         yield start + u64(5) + u64(NOW) + u64(1) + b"\x01" + error
 
 
+# Items of other libraries, by the number of their layout less one.
+FOREIGN = [
+    (
+        0,
+        {
+            "id": {"S": "k"},
+            "status": {"S": "COMPLETED"},
+            "expiration": {"N": "1700003600"},
+            "in_progress_expiration": {"N": "1700000060123"},
+            "data": {"S": "[1, 2]"},
+        },
+    ),
+    (
+        1,
+        {
+            "id": {"S": "k"},
+            "status": {"S": "COMPLETED"},
+            "data": {"M": {"a": {"L": [{"N": "1.5"}, {"BOOL": True}, {"NULL": True}]}}},
+        },
+    ),
+    (
+        5,
+        {
+            "lockToken": {"S": "k"},
+            "lockedBy": {"S": "host"},
+            "created": {"S": "2024-04-27T14:02:40.123Z"},
+            "actualCompletion": {"NULL": True},
+            "status": {"S": "error"},
+            "result": {"S": '"oh no"'},
+            "ttl": {"N": "1714230160123"},
+        },
+    ),
+    (
+        6,
+        {
+            "idempotencyKey": {"S": "k"},
+            "status": {"S": "IN_PROGRESS"},
+            "expiryTimestamp": {"N": "1700003600"},
+            "eventData": {"M": {"order": {"S": "o"}}},
+        },
+    ),
+    (
+        7,
+        {
+            "idempotencyKey": {"S": "k"},
+            "status": {"S": "FAILED"},
+            "expiry": {"N": "1700003600"},
+            "lockExpiry": {"N": "1700000010"},
+            "responsePayload": {"S": '{"statusCode": 500}'},
+        },
+    ),
+]
+
+
 def item():
     identity = hashlib.sha256(b"idem1" + u64(0) + u64(1) + b"k").digest()
     for body in HEADS:
@@ -208,6 +262,8 @@ def item():
     yield b"\1" + bytes(100)
     yield b"\0{}"
     yield b"\2\xc3\xa9\xed\xa0\x80"
+    for number, text in FOREIGN:
+        yield bytes([3, number]) + json.dumps(text).encode()
 
 
 def journal():

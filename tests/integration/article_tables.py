@@ -65,11 +65,14 @@ class Side:
         return self("store", "copy", "--from", self.store, "--to", to.store, *options)
 
     def warnings(self):
-        """What a check says of the layout."""
-        done = self("store", "check", "--json")
-        equal(done.status, 0)
-        found = json.loads(done.stdout)
-        return [f["text"] for f in found["findings"] if f["about"] == "layout"]
+        """What a check says of the layout, and so doctor."""
+        found = []
+        for command in ("store", "check"), ("doctor",):
+            answer = json.loads(self(*command, "--json").stdout)
+            texts = [f["text"] for f in answer["findings"] if f["about"] == "layout"]
+            found.append(texts)
+        equal(found[0], found[1])
+        return found[0]
 
 
 def lines(side, *options):

@@ -218,6 +218,22 @@ def missing_rights_are_named():
 
 
 @test
+def a_layout_says_what_it_gives_up():
+    """What a layout does not keep is a warning for each; where a release deletes, the
+    right to delete is everybody's."""
+    denied = {"DeleteItem": refuse("AccessDeniedException")}
+    for layout, status, grade in (("locker", 78, "bad"), ("powertools-java", 0, "warn")):
+        more = f"&layout={layout}&key-attr=id&expiry-attr=ttl"
+        healthy = checked({}, more)
+        equal((layout, healthy[0], list(grades(healthy[1]))), (layout, 0, ["layout"]))
+        assert len(healthy[1]["layout"]) >= 3, healthy
+        for _, text, mend in healthy[1]["layout"]:
+            assert text.startswith(layout + ": ") and "docs/layouts.md" in mend, (text, mend)
+        got, findings = checked(denied, more)
+        equal((layout, got, grades(findings)["right"]), (layout, status, [grade]))
+
+
+@test
 def a_table_that_may_not_be_described():
     """Without the rights to describe, what is left is checked, and the rest is told."""
     denied = refuse("AccessDeniedException")

@@ -405,7 +405,7 @@ void idem__judge_table(const struct idem__judge *judge, json_object *table)
     judge_key(judge, table);
     if (idem__layout_has_status_index(judge->place->table.layout)) {
         judge_status_index(judge, table);
-    } else {
+    } else if (judge->place->table.layout == IDEM__LAYOUT_OWN) {
         judge_index(judge, table);
     }
     judge_layout(judge);
