@@ -7,7 +7,7 @@ Usage: fuzz.py FOLDER                       run every target (TAP)
 
 FOLDER is where the targets are built, and where their inputs grow from run to run
 and findings stay. Each target first runs every input that is kept, then goes on
-for 6 seconds (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
+for 4 seconds (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
 short run starts from one seed and ends after 150,000 executions, so that what
 it does changes with the code and not with the day.
 
@@ -43,7 +43,7 @@ import seeds  # noqa: E402
 import tap  # noqa: E402
 
 FOLDER = Path(sys.argv.pop(1)).absolute() if len(sys.argv) > 1 else None
-SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 6))
+SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 4))
 BOUNDS = [f"-max_total_time={SECONDS}"]
 if SECONDS <= 20:
     BOUNDS += ["-seed=1", "-runs=150000"]
