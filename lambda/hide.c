@@ -10,6 +10,7 @@
  * never shown earlier than the queue itself would show it. */
 #include "lambda/hide.h"
 
+#include "aws/env.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -19,7 +20,6 @@
 #include <idem/http.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 
 /* SQS hides a message for 12 hours in all, since it was received. */
 #define HIDE_MAX_MS ((int64_t)11 * 3600 * 1000)
@@ -44,11 +44,13 @@ bool idem__lambda_hides(const struct idem_lambda *lambda,
 {
     /* Lambda hands a function its credentials in one of these. Others, of a person who
      * tries a handler, are not used on a queue that an event names. */
+    static const char *const credentials[] = {
+        "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", NULL};
+
     return (rule->shape == IDEM__LAMBDA_QUEUE ||
             rule->shape == IDEM__LAMBDA_FIFO) &&
            !lambda->options->keep_visibility &&
-           (getenv("AWS_ACCESS_KEY_ID") != NULL ||
-            getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI") != NULL);
+           idem__aws_env_first(&idem__aws_env_process, credentials) != NULL;
 }
 
 int64_t idem__lambda_hide_until_ms(const struct idem_attempt *busy)
