@@ -13,7 +13,7 @@
 
 struct idem_selection {
     struct idem_select *select;
-    struct idem__child *child;
+    struct idem__child *child; /* NULL: it was given back. */
     pid_t owner;
     int64_t until_ms; /* idem__mono_ms() */
 
@@ -295,11 +295,9 @@ bool idem_selection_cut_off(const struct idem_selection *selection)
     return selection->cut_off;
 }
 
-void idem_selection_destroy(struct idem_selection *selection)
+static void let_go(struct idem_selection *s)
 {
-    struct idem_selection *s = selection;
-
-    if (s == NULL) {
+    if (s->child == NULL) {
         return;
     }
     if (s->owner != getpid()) {
@@ -309,6 +307,17 @@ void idem_selection_destroy(struct idem_selection *selection)
         give_back(s->select, s->child,
                   s->ready && !s->cut_off && !s->bytes.failed);
     }
+    s->child = NULL;
+}
+
+void idem_selection_destroy(struct idem_selection *selection)
+{
+    struct idem_selection *s = selection;
+
+    if (s == NULL) {
+        return;
+    }
+    let_go(s);
     idem__tree_free(&s->tree);
     idem__buffer_free(&s->bytes);
     idem__free(s);
@@ -334,6 +343,10 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
 
         (void)poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
     }
+    /* Who waits for an answer expects nothing to be left of the run: a runtime on
+     * Lambda is frozen before its next one, with all the children that it has. */
+    let_go(s);
+    collect(select, /* wait= */ true);
     select->last = s;
     return idem_selection_output(s, ret_output, ret_error);
 }

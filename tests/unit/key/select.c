@@ -192,6 +192,25 @@ TEST(select, hasItsTime)
     assert_int_equal(errno, ECHILD);
 }
 
+/* A run that was waited for has left no process when it returns, whatever it said. */
+TEST(select, leavesNoProcess)
+{
+    struct idem_select *select;
+    struct idem_slice output;
+    int i;
+
+    assert_ok(idem_select_create(".a", &options, &select, &why));
+    for (i = 0; i < 20; i++) {
+        const char *json = i % 3 == 0 ? "{\"a\": 1}" : i % 3 == 1 ? "{}" : "[";
+
+        assert_code(i % 3 == 0 ? 0 : IDEM_EINVALID,
+                    idem_select_run(select, idem_str(json), &output, &why));
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+    }
+    idem_select_destroy(select);
+}
+
 /* Nor does it take the memory of its caller. */
 TEST(select, hasItsMemory)
 {
