@@ -26,7 +26,8 @@
  * mid-window: what was counted stays counted. A smaller one refuses until there is
  * room below it, a larger one admits the difference; what was decided before is
  * answered as it was. (In a DynamoDB table a max of up to 256 and a greater one are
- * stored apart: a change from the one to the other counts from nothing.)
+ * stored in two ways: for a second after a change across 256 the greater one may
+ * admit once more what the other has just counted.)
  *
  * What was decided is remembered until late_ms after the end of the window, and
  * deleted soon after that, by the calls that come later. A request whose window

@@ -32,11 +32,11 @@ static struct idem_limited answer(struct idem_store *store,
     return limited;
 }
 
-static void expect_limited(struct fixture *f,
-                           const struct idem_limit_request *limit,
-                           bool admitted, uint64_t remaining, bool repeated)
+static void expect_limited_by(struct idem_store *store,
+                              const struct idem_limit_request *limit,
+                              bool admitted, uint64_t remaining, bool repeated)
 {
-    struct idem_limited limited = answer(f->store, limit);
+    struct idem_limited limited = answer(store, limit);
 
     if (limited.admitted != admitted || limited.remaining != remaining ||
         limited.repeated != repeated) {
@@ -45,6 +45,13 @@ static void expect_limited(struct fixture *f,
                   limited.admitted, (unsigned long long)limited.remaining,
                   limited.repeated);
     }
+}
+
+static void expect_limited(struct fixture *f,
+                           const struct idem_limit_request *limit,
+                           bool admitted, uint64_t remaining, bool repeated)
+{
+    expect_limited_by(f->store, limit, admitted, remaining, repeated);
 }
 
 static struct idem_slice numbered(char buf[16], unsigned n)
@@ -316,6 +323,60 @@ TEST(limit, goesOnWithAnotherLargeMax)
 {
     change_max(300, 5000, 6000);
     change_max(300, 3000, 100000);
+}
+
+/* And across the border at which a table stores them in another way, either way. */
+TEST(limit, goesOnAcrossTheBorder)
+{
+    change_max(5, 200, 1000);
+    change_max(5, 1000, 2000);
+    change_max(100, 256, 257);
+    change_max(256, 300, 9000);
+}
+
+/* Callers with different numbers, in turns, each with its own handle. */
+static void share(uint64_t one, uint64_t other)
+{
+    struct idem_limit_request limit;
+    struct idem_store *stores[2];
+    struct fixture f;
+    unsigned i;
+
+    open_virtual(&f);
+    stores[0] = f.store;
+    stores[1] = handle_open(&f, &f.options);
+    for (i = 0; i < 100; i++) {
+        char name[8];
+        uint64_t max = i % 2 == 0 ? one : other;
+
+        (void)snprintf(name, sizeof(name), "r%u", i);
+        limit = ask(&f, name, max);
+        expect_limited_by(stores[i % 2], &limit, true, max - i - 1, false);
+        limit.max = i % 2 == 0 ? other : one;
+        expect_limited_by(stores[(i + 1) % 2], &limit, true, max - i - 1, true);
+        host_pass(&f.host, 1000); /* So old may be what a table has told. */
+    }
+    limit = ask(&f, "small", 100);
+    expect_limited(&f, &limit, false, 0, false);
+    limit = ask(&f, "large", 300);
+    limit.cost = 201;
+    expect_limited(&f, &limit, false, 200, false);
+    limit.max = 100;
+    limit.cost = 1;
+    expect_limited(&f, &limit, false, 200, true);
+    limit = ask(&f, "rest", 300);
+    limit.cost = 200;
+    expect_limited(&f, &limit, true, 0, false);
+    handle_close(&f, stores[1]);
+    finish(&f);
+}
+
+/* One number below that border and one above share the count, and each request hears
+ * what it was told first, from either. */
+TEST(limit, isSharedAcrossTheBorder)
+{
+    share(100, 300);
+    share(300, 100);
 }
 
 /* Records and what limits count do not meet: neither is listed, read or purged as

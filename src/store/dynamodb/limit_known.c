@@ -21,19 +21,46 @@ void idem__limit_known_destroy(struct idem__limit_known *known)
     idem__free(known);
 }
 
+static bool is_of(const struct idem__limit_bounds *bounds,
+                  const struct idem_op *op)
+{
+    return bounds->is_used &&
+           memcmp(bounds->window, op->u.limit.window, IDEM_ID_LEN) == 0;
+}
+
+bool idem__limit_known_is_marked(const struct idem__limit_known *known,
+                                 const struct idem_op *op)
+{
+    const struct idem__limit_bounds *bounds =
+        &known->places[op->u.limit.window[0] % PLACES];
+
+    return is_of(bounds, op) && bounds->is_marked;
+}
+
 struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
                                                 const struct idem_op *op)
 {
     const uint8_t *window = op->u.limit.window;
     struct idem__limit_bounds *bounds = &known->places[window[0] % PLACES];
 
-    if (bounds->is_used && memcmp(bounds->window, window, IDEM_ID_LEN) == 0) {
+    if (is_of(bounds, op)) {
         return bounds;
     }
     memset(bounds, 0, sizeof(*bounds));
     memcpy(bounds->window, window, IDEM_ID_LEN);
     bounds->is_used = true;
     return bounds;
+}
+
+void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
+                            const struct idem__limit_state *small, bool big)
+{
+    bounds->is_marked = bounds->is_marked || big;
+    bounds->has_small =
+        bounds->has_small || small->used > 0 || small->refusals > 0;
+    if (small->used > bounds->small_used) {
+        bounds->small_used = small->used;
+    }
 }
 
 void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,
@@ -72,7 +99,9 @@ void idem__limit_bounds_shares(const struct idem__limit_bounds *bounds,
                                uint64_t ret_shares[IDEM__LIMIT_SHARDS_MAX])
 {
     bool in[IDEM__LIMIT_SHARDS_MAX] = {false};
-    uint64_t budget = limit->max;
+    uint64_t budget =
+        limit->max -
+        (bounds->small_used < limit->max ? bounds->small_used : limit->max);
     bool excess;
     unsigned i;
 

@@ -4,7 +4,8 @@
  * Each shard has its share of the limit. Where a larger limit of before took more
  * from a shard than that, the excess is taken off the shares of the others: all
  * shares together are the limit. Taking within the shares changes none of them, so
- * that all handles know the same ones. Nothing that is decided relies on how new a
+ * that all handles know the same ones. What a small limit of before or beside it took
+ * is taken off all shares likewise. Nothing that is decided relies on how new a
  * bound is but this: a handle that has not read an excess yet, for BOUNDS_MS, may
  * admit so much more. */
 #ifndef IDEM_STORE_DYNAMODB_LIMIT_KNOWN_H
@@ -19,6 +20,9 @@ struct idem__limit_bounds {
     int64_t read_boot_ms; /* When the shards were read last. */
     uint64_t used[IDEM__LIMIT_SHARDS_MAX];
     uint64_t refusals;
+    bool is_marked;      /* Small limits know that there are shards. */
+    bool has_small;      /* A small limit counted in this window, */
+    uint64_t small_used; /* and took this. */
 };
 
 struct idem__limit_known;
@@ -31,6 +35,14 @@ void idem__limit_known_destroy(struct idem__limit_known *known);
  * next call. */
 struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
                                                 const struct idem_op *op);
+
+/* True if @op's window is known to have shards; nothing gives way. */
+bool idem__limit_known_is_marked(const struct idem__limit_known *known,
+                                 const struct idem_op *op);
+
+/* What the item of small limits says of the window. */
+void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
+                            const struct idem__limit_state *small, bool big);
 
 /* From shard @shard @used was taken. */
 void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,

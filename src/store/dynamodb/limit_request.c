@@ -2,6 +2,7 @@
 #include "store/dynamodb/limit_request.h"
 
 #include "base/base64.h"
+#include "core/slice.h"
 
 #include <stdio.h>
 
@@ -128,6 +129,7 @@ void idem__limit_request_admit(struct idem__buffer *out,
         out, ",\"UpdateExpression\":\"SET #r = :m - if_not_exists(lim, :z), "
              "lim = if_not_exists(lim, :z) + :c, #t = :t\","
              "\"ConditionExpression\":\"attribute_not_exists(#r) AND "
+             "attribute_not_exists(big) AND "
              "(attribute_not_exists(lim) OR lim <= :m)\"");
     add_entry_names(out, op);
     idem__buffer_str(out, "\":z\":{\"N\":\"0\"},\":m\":");
@@ -170,9 +172,9 @@ void idem__limit_request_get(struct idem__buffer *out,
     idem__buffer_str(out, ",\"ConsistentRead\":true}");
 }
 
-void idem__limit_request_shards(struct idem__buffer *out,
-                                const struct idem__table_conf *table,
-                                const struct idem_op *op, unsigned shards)
+static void begin_shards(struct idem__buffer *out,
+                         const struct idem__table_conf *table,
+                         const struct idem_op *op, unsigned shards)
 {
     unsigned i;
 
@@ -183,7 +185,30 @@ void idem__limit_request_shards(struct idem__buffer *out,
         idem__buffer_str(out, i == 0 ? "" : ",");
         add_key(out, op->u.limit.window, (int)i);
     }
+}
+
+void idem__limit_request_shards(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op, unsigned shards)
+{
+    begin_shards(out, table, op, shards);
+    if (!is_approximate(&op->u.limit.limit)) {
+        idem__buffer_str(out, ",");
+        add_key(out, op->u.limit.window, -1);
+    }
     idem__buffer_str(out, "]}}}");
+}
+
+void idem__limit_request_all(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem_op *op)
+{
+    begin_shards(out, table, op, IDEM__LIMIT_SHARDS_MAX);
+    idem__buffer_str(out, ",");
+    add_key(out, op->u.limit.window, -1);
+    idem__buffer_str(out, ",");
+    add_key(out, op->u.limit.request, -1);
+    idem__buffer_str(out, "],\"ConsistentRead\":true}}}");
 }
 
 static void add_take(struct idem__buffer *out,
@@ -224,6 +249,31 @@ static void add_refusal(struct idem__buffer *out,
              "\"ExpressionAttributeValues\":{\":z\":{\"N\":\"0\"},"
              "\":o\":{\"N\":\"1\"},\":n\":");
     idem__json_n(out, IDEM_LIMIT_REFUSALS);
+    add_ttl(out, op, ",\":t\":");
+    idem__buffer_str(out,
+                     "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
+}
+
+static void add_mark(struct idem__buffer *out,
+                     const struct idem__table_conf *table,
+                     const struct idem_op *op)
+{
+    char name[NAME_MAX_LEN];
+
+    entry_name(op, name);
+    idem__buffer_str(out, ",{\"Update\":{");
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Key\":");
+    add_key(out, op->u.limit.window, -1);
+    idem__buffer_str(out,
+                     ",\"UpdateExpression\":\"SET big = :o, "
+                     "lim = if_not_exists(lim, :z), #t = :t\","
+                     "\"ConditionExpression\":\"attribute_not_exists(#r)\","
+                     "\"ExpressionAttributeNames\":{\"#t\":\"ttl\",\"#r\":");
+    idem__json_string(out, idem_str(name));
+    idem__buffer_str(out,
+                     "},\"ExpressionAttributeValues\":{\":o\":{\"N\":\"1\"},"
+                     "\":z\":{\"N\":\"0\"}");
     add_ttl(out, op, ",\":t\":");
     idem__buffer_str(out,
                      "},\"ReturnValuesOnConditionCheckFailure\":\"ALL_OLD\"}}");
@@ -271,7 +321,8 @@ void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem_op *op,
                                   const struct idem__limit_decision *decision,
                                   const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
-                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX])
+                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
+                                  bool marks)
 {
     unsigned i;
 
@@ -286,6 +337,51 @@ void idem__limit_request_transact(struct idem__buffer *out,
             add_take(out, table, op, i, shares[i], takes[i]);
         }
     }
+    if (marks) {
+        add_mark(out, table, op);
+    }
+    idem__buffer_str(out, "]}");
+}
+
+/* The count of a small limit, if it is still @own. */
+static void add_count(struct idem__buffer *out,
+                      const struct idem__table_conf *table,
+                      const struct idem_op *op,
+                      const struct idem__limit_state *own,
+                      const struct idem__limit_decision *decision)
+{
+    uint64_t cost =
+        decision->limited.admitted ? op->u.limit.limit.cost : (uint64_t)0;
+
+    idem__buffer_str(out, ",{\"Update\":{");
+    add_table(out, table);
+    idem__buffer_str(out, ",\"Key\":");
+    add_key(out, op->u.limit.window, -1);
+    idem__buffer_str(
+        out, ",\"UpdateExpression\":\"SET lim = :n, refs = :f, #t = :t\","
+             "\"ConditionExpression\":\"lim = :l AND "
+             "(attribute_not_exists(refs) OR refs <= :f)\","
+             "\"ExpressionAttributeNames\":{\"#t\":\"ttl\"},"
+             "\"ExpressionAttributeValues\":{\":l\":");
+    idem__json_n(out, own->used);
+    idem__buffer_str(out, ",\":n\":");
+    idem__json_n(out, own->used + cost);
+    idem__buffer_str(out, ",\":f\":");
+    idem__json_n(out, decision->refusals);
+    add_ttl(out, op, ",\":t\":");
+    idem__buffer_str(out, "}}}");
+}
+
+void idem__limit_request_beside(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op,
+                                const struct idem__limit_state *own,
+                                const struct idem__limit_decision *decision)
+{
+    idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
+    add_request(out, table, op, decision->entry);
+    idem__buffer_str(out, "}");
+    add_count(out, table, op, own, decision);
     idem__buffer_str(out, "]}");
 }
 
@@ -344,12 +440,14 @@ int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
 }
 
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
-                            struct idem__limit_state *ret_state)
+                            struct idem__limit_state *ret_state, bool *ret_big)
 {
     char name[NAME_MAX_LEN];
+    int64_t big = 0;
     int rc;
 
     memset(ret_state, 0, sizeof(*ret_state));
+    *ret_big = false;
     if (item == NULL) {
         return 0;
     }
@@ -358,6 +456,10 @@ int idem__limit_read_window(json_object *item, const struct idem_op *op,
     if (rc != 0) {
         return rc;
     }
+    if (read_number(item, "big", &big) < 0) {
+        return IDEM_ECORRUPT;
+    }
+    *ret_big = big != 0;
     entry_name(op, name);
     rc = read_number(item, name, &ret_state->entry);
     ret_state->has_entry = rc == 1;
@@ -373,6 +475,16 @@ int idem__limit_read_entry(json_object *item,
     }
     ret_state->has_entry = true;
     return read_number(item, "lim", &ret_state->entry) == 1 ? 0 : IDEM_ECORRUPT;
+}
+
+bool idem__limit_is_item(json_object *item, const uint8_t id[IDEM_ID_LEN])
+{
+    char wanted[IDEM__LIMIT_ID_MAX];
+    struct idem_slice text;
+
+    idem__limit_item_id(id, -1, wanted);
+    return idem__json_attribute(item, "id", "S", &text) == 1 &&
+           idem__slice_equal(text, idem_str(wanted));
 }
 
 int idem__limit_shard_of(json_object *item)

@@ -4,9 +4,10 @@
  * for each request that it counted:
  *
  *     id   "limit#" and the window in hex
- *     lim  what was taken
+ *     lim  what was taken; by it each item of a limit is told from a record
  *     rNNN the entry of request NNN (16 bytes of its identity, in base64)
  *     refs refusals that are remembered, if there are any
+ *     big  1 if a greater limit counted in this window, too
  *     ttl  in seconds
  *
  * One conditional update decides. Such an item grows to at most 11 KB; from about
@@ -24,8 +25,13 @@
  * costs more than the sum of such bounds is refused for good.
  *
  * No item knows max: it is compared with what was taken, so that a limit whose max
- * is changed goes on with what was counted. Between small and greater limits nothing
- * is carried over, because their items differ.
+ * is changed goes on with what was counted. Between small and greater limits it is
+ * carried over so: the first transaction of a window sets big in the item that small
+ * limits would have, and a small one admits nothing by one update where that is set.
+ * It reads the shards, takes them off, and writes its requests as items, too; a
+ * greater one takes off lim, and looks for requests in that item if any lie there.
+ * So a window in which only one of the two counts, which is all but a few, costs no
+ * request more.
  *
  * An approximate limit has an item for each request, too, which also names win (the
  * window in hex) and cost, and is written alone. It has one shard, whose count
@@ -65,9 +71,23 @@ void idem__limit_request_get(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const uint8_t id[IDEM_ID_LEN]);
 
-/* Large limits: reads the first @shards shards, not strongly; writes the request
- * with its entry and takes takes[i] from each shard where that is more than 0 and
- * stays within shares[i], or, with a refusal, counts that in the first. */
+/* Small limits in a window with big: reads all that may be there of the window and of
+ * the request, strongly; writes what was decided on that, the request as an item, if
+ * what the small limit counted is still @own. */
+void idem__limit_request_all(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             const struct idem_op *op);
+void idem__limit_request_beside(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_op *op,
+                                const struct idem__limit_state *own,
+                                const struct idem__limit_decision *decision);
+
+/* Large limits: reads the first @shards shards and the item of small limits, not
+ * strongly; writes the request with its entry and takes takes[i] from each shard
+ * where that is more than 0 and stays within shares[i], or, with a refusal, counts
+ * that in the first. With @marks it sets big, unless the item of small limits has an
+ * entry of the request: the last part of the transaction. */
 void idem__limit_request_shards(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op, unsigned shards);
@@ -76,7 +96,8 @@ void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem_op *op,
                                   const struct idem__limit_decision *decision,
                                   const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
-                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX]);
+                                  const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
+                                  bool marks);
 
 /* Approximate limits: writes the request with its entry. */
 void idem__limit_request_put(struct idem__buffer *out,
@@ -84,13 +105,17 @@ void idem__limit_request_put(struct idem__buffer *out,
                              const struct idem_op *op,
                              const struct idem__limit_decision *decision);
 
-/* What an item says. 0 or IDEM_ECORRUPT. @item NULL: nothing. */
+/* What an item says. 0 or IDEM_ECORRUPT. @item NULL: nothing. @ret_big: a greater
+ * limit counted in this window. */
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
-                            struct idem__limit_state *ret_state);
+                            struct idem__limit_state *ret_state, bool *ret_big);
 int idem__limit_read_entry(json_object *item,
                            struct idem__limit_state *ret_state);
 int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
                            uint64_t *ret_refusals);
+
+/* True if @item is that of a window or a request with the identity @id. */
+bool idem__limit_is_item(json_object *item, const uint8_t id[IDEM_ID_LEN]);
 
 /* The shard that the id of @item names, or -1. */
 int idem__limit_shard_of(json_object *item);

@@ -25,6 +25,13 @@ struct idem__limiter {
      * raised by a reading that saw it already: to add it twice would be too much. */
     uint64_t used[IDEM__LIMIT_SHARDS_MAX];
     unsigned spread; /* Shards that were in the way of others. */
+    bool marks;      /* The transaction says that there are shards. */
+    bool saw_small;  /* The item of small limits has no entry of the request. */
+
+    /* Of a small limit: what its item says, and what a greater one took. */
+    struct idem__limit_state own;
+    bool is_beside;
+    uint64_t others_used;
 };
 
 void idem__limiter_free(struct idem__limiter *limiter)
@@ -75,33 +82,178 @@ static json_object *item_of(json_object *body)
     return json_object_is_type(item, json_type_object) ? item : NULL;
 }
 
+static bool has_code(json_object *reason, const char *name)
+{
+    json_object *code = NULL;
+
+    return json_object_is_type(reason, json_type_object) &&
+           json_object_object_get_ex(reason, "Code", &code) &&
+           json_object_is_type(code, json_type_string) &&
+           strcmp(json_object_get_string(code), name) == 0;
+}
+
+static json_object *reason_at(json_object *reasons, size_t i)
+{
+    return reasons != NULL ? json_object_array_get_idx(reasons, i) : NULL;
+}
+
+/* Why a transaction was cancelled, or NULL: the answer was another one. */
+static json_object *reasons_of(const struct idem__aws_request *request,
+                               json_object **ret_body)
+{
+    struct idem_slice text = {request->answer, request->answer_len};
+    struct idem__aws_error error;
+    json_object *reasons = NULL;
+    int rc;
+
+    *ret_body = NULL;
+    if (request->outcome != IDEM__AWS_ANSWERED || request->status != 400) {
+        return NULL;
+    }
+    *ret_body = idem__json_parse(text, &rc);
+    if (*ret_body == NULL) {
+        return NULL;
+    }
+    idem__aws_error_read(request->status, request->error_type, *ret_body,
+                         &error);
+    if (!idem__aws_error_is(&error, "TransactionCanceledException") ||
+        !json_object_object_get_ex(*ret_body, "CancellationReasons",
+                                   &reasons) ||
+        !json_object_is_type(reasons, json_type_array)) {
+        return NULL;
+    }
+    return reasons;
+}
+
 /* ---- Small limits ---- */
 
 static void admit(struct idem__task *task, const struct idem_now *now);
 static void refuse(struct idem__task *task, const struct idem_now *now);
 static void look(struct idem__task *task, const struct idem_now *now);
+static void look_at_all(struct idem__task *task, const struct idem_now *now);
+static void write_beside(struct idem__task *task);
 
-/* What a window's item says, and what follows. */
-static void found_window(struct idem__task *task, json_object *item,
-                         const struct idem_now *now)
+static struct idem__limit_bounds *bounds_of(struct idem__task *task)
 {
-    struct idem__limit_state found;
-    const struct idem__limit_decision *decision = &task->limiter->decision;
+    return idem__limit_known_of(task->env->limits, task->op);
+}
 
-    if (idem__limit_read_window(item, task->op, &found) != 0) {
-        corrupt(task);
-        return;
+/* What was counted by a small limit and by others, and what follows. */
+static void decide_small(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem__limiter *limiter = task->limiter;
+    const struct idem__limit_decision *decision = &limiter->decision;
+    struct idem__limit_state found = limiter->own;
+
+    if (limiter->is_beside) {
+        found.has_window = true;
+        found.used += limiter->others_used;
     }
     if (!settle(task, &found, now)) {
         return;
     }
     if (!decision->remember) {
         answer_with(task, /* changed= */ false);
+    } else if (limiter->is_beside) {
+        write_beside(task);
     } else if (decision->limited.admitted) {
         admit(task, now);
     } else {
         refuse(task, now);
     }
+}
+
+/* What a window's item says, and what follows. Where a greater limit counted, too,
+ * its counts and the request's item are looked at. */
+static void found_window(struct idem__task *task, json_object *item,
+                         const struct idem_now *now)
+{
+    struct idem__limiter *limiter = task->limiter;
+    bool big;
+
+    if (idem__limit_read_window(item, task->op, &limiter->own, &big) != 0) {
+        corrupt(task);
+    } else if (big && !limiter->own.has_entry) {
+        look_at_all(task, now);
+    } else {
+        decide_small(task, now);
+    }
+}
+
+/* The items that a reading of several found; NULL: none. */
+static json_object *items_of(const struct idem__task *task, json_object *body)
+{
+    json_object *list = idem__task_under_table(task, body, "Responses");
+
+    return json_object_is_type(list, json_type_array) ? list : NULL;
+}
+
+/* One of all items of a window, or the request's. 0 or IDEM_ECORRUPT. */
+static int add_item(struct idem__task *task, json_object *item,
+                    struct idem__limit_state *ret_entry)
+{
+    struct idem__limiter *limiter = task->limiter;
+    const struct idem_op *op = task->op;
+    uint64_t refusals;
+    uint64_t used;
+    bool big;
+    int rc;
+
+    if (idem__limit_is_item(item, op->u.limit.window)) {
+        return idem__limit_read_window(item, op, &limiter->own, &big);
+    }
+    if (idem__limit_is_item(item, op->u.limit.request)) {
+        return idem__limit_read_entry(item, ret_entry);
+    }
+    if (idem__limit_shard_of(item) < 0) {
+        return IDEM_ECORRUPT;
+    }
+    rc = idem__limit_read_shard(item, &used, &refusals);
+    limiter->others_used += rc == 0 ? used : 0;
+    return rc;
+}
+
+/* A key that was left out counts for nothing: then all are read again. */
+static void looked_at_all(struct idem__task *task, const struct idem_now *now,
+                          struct idem__answer *answer)
+{
+    struct idem__limiter *limiter = task->limiter;
+    struct idem__limit_state entry = {.has_entry = false};
+    json_object *list;
+    size_t n;
+    size_t i;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, look_at_all);
+        return;
+    }
+    if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
+        idem__task_busy(task, false, "read the count", look_at_all);
+        return;
+    }
+    memset(&limiter->own, 0, sizeof(limiter->own));
+    limiter->is_beside = true;
+    limiter->others_used = 0;
+    list = items_of(task, answer->body);
+    n = list == NULL ? 0 : json_object_array_length(list);
+    for (i = 0; i < n; i++) {
+        if (add_item(task, json_object_array_get_idx(list, i), &entry) != 0) {
+            corrupt(task);
+            return;
+        }
+    }
+    bounds_of(task)->is_marked = true; /* The next begins with this. */
+    if (entry.has_entry) {
+        limiter->own = entry;
+    }
+    decide_small(task, now);
+}
+
+static void look_at_all(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_all(idem__task_out(task), &task->env->table, task->op);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), looked_at_all);
 }
 
 static void looked(struct idem__task *task, const struct idem_now *now,
@@ -155,12 +307,13 @@ static void admitted(struct idem__task *task, const struct idem_now *now,
     struct idem_limited *limited = &task->limiter->decision.limited;
     json_object *item = NULL;
     struct idem__limit_state state;
+    bool big;
 
     if (!was_updated(task, answer, admit, now)) {
         return;
     }
     (void)json_object_object_get_ex(answer->body, "Attributes", &item);
-    if (idem__limit_read_window(item, task->op, &state) != 0 ||
+    if (idem__limit_read_window(item, task->op, &state, &big) != 0 ||
         !state.has_entry || state.entry < 0 ||
         (uint64_t)state.entry >= task->op->u.limit.limit.max) {
         /* It was applied, and can be asked for again. */
@@ -200,16 +353,50 @@ static void refuse(struct idem__task *task, const struct idem_now *now)
     idem__task_send(task, IDEM__TARGET("UpdateItem"), refused);
 }
 
+/* ---- Small limits beside greater ones ---- */
+
+static void found_entry(struct idem__task *task, json_object *item,
+                        const struct idem_now *now);
+
+static void wrote_beside(struct idem__task *task, const struct idem_now *now,
+                         struct idem__answer *answer)
+{
+    json_object *body;
+    json_object *reasons = reasons_of(&task->request, &body);
+    json_object *first = reason_at(reasons, 0);
+    json_object *entry = item_of(first);
+
+    if (reasons == NULL && answer->said == IDEM__SAID_OK) {
+        answer_with(task, /* changed= */ true);
+    } else if (reasons == NULL) {
+        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        idem__task_retry(task, answer, look_at_all);
+    } else if (has_code(first, "ConditionalCheckFailed") && entry != NULL) {
+        memset(&task->op->error, 0, sizeof(task->op->error));
+        found_entry(task, entry, now);
+    } else {
+        /* Another request was counted meanwhile, or is being counted. */
+        idem__task_busy(task,
+                        has_code(reason_at(reasons, 1),
+                                 "ConditionalCheckFailed"),
+                        "count the request", look_at_all);
+    }
+    (void)json_object_put(body);
+}
+
+static void write_beside(struct idem__task *task)
+{
+    idem__limit_request_beside(idem__task_out(task), &task->env->table,
+                               task->op, &task->limiter->own,
+                               &task->limiter->decision);
+    idem__task_send(task, IDEM__TARGET("TransactWriteItems"), wrote_beside);
+}
+
 /* ---- Large limits ---- */
 
 static void plan(struct idem__task *task, const struct idem_now *now);
 static void look_for_entry(struct idem__task *task, const struct idem_now *now);
 static void read_shards(struct idem__task *task, const struct idem_now *now);
-
-static struct idem__limit_bounds *bounds_of(struct idem__task *task)
-{
-    return idem__limit_known_of(task->env->limits, task->op);
-}
 
 static bool is_approximate(const struct idem__task *task)
 {
@@ -227,6 +414,61 @@ static void found_entry(struct idem__task *task, json_object *item,
     } else if (settle(task, &found, now)) {
         answer_with(task, /* changed= */ false);
     }
+}
+
+/* What the item of small limits says, with an entry of the request or without. */
+static void found_small(struct idem__task *task, json_object *item,
+                        const struct idem_now *now)
+{
+    struct idem__limit_state small;
+    bool big;
+
+    if (idem__limit_read_window(item, task->op, &small, &big) != 0) {
+        corrupt(task);
+    } else if (small.has_entry) {
+        if (settle(task, &small, now)) {
+            answer_with(task, /* changed= */ false);
+        }
+    } else {
+        idem__limit_bounds_see(bounds_of(task), &small, big);
+        task->limiter->saw_small = true;
+        plan(task, now);
+    }
+}
+
+static void look_at_small(struct idem__task *task, const struct idem_now *now);
+
+static void looked_at_small(struct idem__task *task, const struct idem_now *now,
+                            struct idem__answer *answer)
+{
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, look_at_small);
+    } else {
+        found_small(task, item_of(answer->body), now);
+    }
+}
+
+static void look_at_small(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_get(idem__task_out(task), &task->env->table,
+                            task->op->u.limit.window);
+    idem__task_send(task, IDEM__TARGET("GetItem"), looked_at_small);
+}
+
+/* Why the last part of a transaction failed, which marks the window. NULL: it had
+ * none. */
+static json_object *mark_of(const struct idem__limiter *limiter,
+                            json_object *reasons)
+{
+    size_t at = 1;
+    unsigned i;
+
+    for (i = 0; i < IDEM__LIMIT_SHARDS_MAX; i++) {
+        at += limiter->takes[i] > 0;
+    }
+    at += !limiter->decision.limited.admitted;
+    return limiter->marks ? reason_at(reasons, at) : NULL;
 }
 
 /* Learns from the shards that stood in the way. False: none did. */
@@ -264,44 +506,6 @@ static bool learn(struct idem__task *task, json_object *reasons)
     return learnt;
 }
 
-static bool has_code(json_object *reason, const char *name)
-{
-    json_object *code = NULL;
-
-    return json_object_is_type(reason, json_type_object) &&
-           json_object_object_get_ex(reason, "Code", &code) &&
-           json_object_is_type(code, json_type_string) &&
-           strcmp(json_object_get_string(code), name) == 0;
-}
-
-/* Why a transaction was cancelled, or NULL: the answer was another one. */
-static json_object *reasons_of(const struct idem__aws_request *request,
-                               json_object **ret_body)
-{
-    struct idem_slice text = {request->answer, request->answer_len};
-    struct idem__aws_error error;
-    json_object *reasons = NULL;
-    int rc;
-
-    *ret_body = NULL;
-    if (request->outcome != IDEM__AWS_ANSWERED || request->status != 400) {
-        return NULL;
-    }
-    *ret_body = idem__json_parse(text, &rc);
-    if (*ret_body == NULL) {
-        return NULL;
-    }
-    idem__aws_error_read(request->status, request->error_type, *ret_body,
-                         &error);
-    if (!idem__aws_error_is(&error, "TransactionCanceledException") ||
-        !json_object_object_get_ex(*ret_body, "CancellationReasons",
-                                   &reasons) ||
-        !json_object_is_type(reasons, json_type_array)) {
-        return NULL;
-    }
-    return reasons;
-}
-
 /* Nothing was applied. */
 static void cancelled(struct idem__task *task, json_object *reasons,
                       const struct idem_now *now)
@@ -323,6 +527,11 @@ static void cancelled(struct idem__task *task, json_object *reasons,
         }
         return;
     }
+    if (has_code(mark_of(task->limiter, reasons), "ConditionalCheckFailed")) {
+        task->tries = 0;
+        look_at_small(task, now); /* There is an entry of the request. */
+        return;
+    }
     if (!task->limiter->decision.limited.admitted &&
         has_code(json_object_array_get_idx(reasons, 1),
                  "ConditionalCheckFailed")) {
@@ -334,6 +543,10 @@ static void cancelled(struct idem__task *task, json_object *reasons,
         task->tries = 0;
         plan(task, now);
         return;
+    }
+    if (has_code(mark_of(task->limiter, reasons), "TransactionConflict")) {
+        /* Another one marks the window, which a reading will show. */
+        bounds_of(task)->read_boot_ms = now->boot_ms - BOUNDS_MS;
     }
     /* Another transaction, or too many of them. */
     task->tries = task->vain;
@@ -355,6 +568,7 @@ static void counted(struct idem__task *task)
                                  limiter->used[i] + limiter->takes[i]);
     }
     bounds->refusals += !limiter->decision.limited.admitted;
+    bounds->is_marked = bounds->is_marked || limiter->marks;
     answer_with(task, /* changed= */ true);
 }
 
@@ -402,9 +616,10 @@ static void send_request(struct idem__task *task)
                                 &limiter->decision);
         idem__task_send(task, IDEM__TARGET("PutItem"), put);
     } else {
+        task->limiter->marks = !bounds_of(task)->is_marked;
         idem__limit_request_transact(out, &task->env->table, task->op,
                                      &limiter->decision, limiter->shares,
-                                     limiter->takes);
+                                     limiter->takes, limiter->marks);
         idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
     }
 }
@@ -449,6 +664,9 @@ static void looked_for_entry(struct idem__task *task,
         idem__task_retry(task, answer, look_for_entry);
     } else if (item_of(answer->body) != NULL) {
         found_entry(task, item_of(answer->body), now);
+    } else if (!bounds_of(task)->was_read && !task->limiter->saw_small &&
+               !is_approximate(task)) {
+        look_at_small(task, now); /* A window that is over was never read. */
     } else {
         not_enough(task, now);
     }
@@ -462,14 +680,41 @@ static void look_for_entry(struct idem__task *task, const struct idem_now *now)
     idem__task_send(task, IDEM__TARGET("GetItem"), looked_for_entry);
 }
 
+/* 0 or IDEM_ECORRUPT. */
+static int learn_item(struct idem__task *task, json_object *item)
+{
+    struct idem__limit_bounds *bounds = bounds_of(task);
+    struct idem__limit_state small;
+    int shard = idem__limit_shard_of(item);
+    uint64_t refusals = 0;
+    uint64_t used;
+    bool big;
+    int rc;
+
+    if (idem__limit_is_item(item, task->op->u.limit.window)) {
+        rc = idem__limit_read_window(item, task->op, &small, &big);
+        if (rc == 0) {
+            idem__limit_bounds_see(bounds, &small, big);
+        }
+        return rc;
+    }
+    if (shard < 0 || idem__limit_read_shard(item, &used, &refusals) != 0) {
+        return IDEM_ECORRUPT;
+    }
+    idem__limit_bounds_raise(bounds, (unsigned)shard, used);
+    if (refusals > bounds->refusals) {
+        bounds->refusals = refusals;
+    }
+    return 0;
+}
+
 /* Shards that are not among the answer have not been touched, or could not be
  * read now: the bounds stay as they were. */
 static void shards_came(struct idem__task *task, const struct idem_now *now,
                         struct idem__answer *answer)
 {
     struct idem__limit_bounds *bounds = bounds_of(task);
-    json_object *list = NULL;
-    json_object *tables = NULL;
+    json_object *list;
     size_t n;
     size_t i;
 
@@ -477,25 +722,12 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
         idem__task_retry(task, answer, read_shards);
         return;
     }
-    if (json_object_object_get_ex(answer->body, "Responses", &tables)) {
-        (void)json_object_object_get_ex(tables, task->env->table.name, &list);
-    }
-    n = json_object_is_type(list, json_type_array)
-            ? json_object_array_length(list)
-            : 0;
+    list = items_of(task, answer->body);
+    n = list == NULL ? 0 : json_object_array_length(list);
     for (i = 0; i < n; i++) {
-        json_object *item = json_object_array_get_idx(list, i);
-        int shard = idem__limit_shard_of(item);
-        uint64_t used;
-        uint64_t refusals = 0;
-
-        if (shard < 0 || idem__limit_read_shard(item, &used, &refusals) != 0) {
+        if (learn_item(task, json_object_array_get_idx(list, i)) != 0) {
             corrupt(task);
             return;
-        }
-        idem__limit_bounds_raise(bounds, (unsigned)shard, used);
-        if (refusals > bounds->refusals) {
-            bounds->refusals = refusals;
         }
     }
     bounds->was_read = true;
@@ -524,8 +756,10 @@ static void plan(struct idem__task *task, const struct idem_now *now)
     struct idem__limiter *limiter = task->limiter;
     struct idem__limit_state found = known_state(task);
 
-    if (idem__limit_in_time(limit, now, NULL) != 0 ||
-        limit->max - found.used < limit->cost) {
+    if (bounds->has_small && !limiter->saw_small) {
+        look_at_small(task, now); /* The request may be one of those. */
+    } else if (idem__limit_in_time(limit, now, NULL) != 0 ||
+               limit->max - found.used < limit->cost) {
         look_for_entry(task, now);
     } else if (!bounds->was_read ||
                now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
@@ -559,9 +793,11 @@ void idem__limit_start(struct idem__task *task, const struct idem_now *now)
                        &limited->end_ms);
     if (idem__limit_shards(limit) > 0) {
         plan(task, now);
-    } else if (idem__limit_in_time(limit, now, NULL) == 0) {
-        admit(task, now);
-    } else {
+    } else if (idem__limit_in_time(limit, now, NULL) != 0) {
         look(task, now);
+    } else if (idem__limit_known_is_marked(task->env->limits, task->op)) {
+        look_at_all(task, now);
+    } else {
+        admit(task, now);
     }
 }

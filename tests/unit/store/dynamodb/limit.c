@@ -613,6 +613,85 @@ TEST(known, sharesAllOfIt)
     tear_down();
 }
 
+/* ---- Small and large limits of one window ---- */
+
+static const char both_shards[] = SHARDS(SHARD("0", "90") "," SHARD("9", "5"));
+
+/* A small limit is refused by the mark of a larger one, takes off what that counted,
+ * and writes its request where that one looks; from then on without the first try.
+ * What was left out of a reading, or changed meanwhile, is read again. */
+TEST(border, smallTakesOffTheShards)
+{
+    static const struct step marked = {
+        "UpdateItem", 400,
+        REFUSED("{\"lim\":{\"N\":\"0\"},\"big\":{\"N\":\"1\"}}")};
+    static const struct step part = {
+        "BatchGetItem", 200,
+        "{\"Responses\":{\"orders\":[]},\"UnprocessedKeys\":"
+        "{\"orders\":{\"Keys\":[]}}}"};
+    const struct step all = {"BatchGetItem", 200, both_shards};
+    const struct step first[] = {
+        marked, part, all, {"TransactWriteItems", 200, "{}"}, {NULL, 0, NULL}};
+    const struct step next[] = {
+        all,
+        {"TransactWriteItems", 400,
+         CANCELLED(NONE ",{\"Code\":\"ConditionalCheckFailed\"}")},
+        all,
+        {"TransactWriteItems", 0, ""},
+        all,
+        {"TransactWriteItems", 400,
+         CANCELLED(CHECK("{\"lim\":{\"N\":\"4\"}}") "," NONE)},
+        {NULL, 0, NULL}};
+    const struct step full[] = {{"BatchGetItem", 200,
+                                 SHARDS(SHARD("0", "90") "," SHARD("9", "10"))},
+                                {NULL, 0, NULL}};
+
+    set_up(100, 1);
+    expect_answer(first, true, 4, false);
+    assert_int_equal(pauses, 1);
+    expect_answer(next, true, 4, true);
+    expect_answer(full, false, 0, false);
+    tear_down();
+}
+
+/* What a small limit counted is taken off a larger one, and each request is looked
+ * for among those. The mark stands in the way of one that was counted since. */
+TEST(border, largeTakesOffWhatTheSmallCounted)
+{
+    char window[IDEM__LIMIT_ID_MAX];
+    char counted[512];
+    const struct step again[] = {
+        {"BatchGetItem", 200, SHARDS("")},
+        {"TransactWriteItems", 400,
+         CANCELLED(NONE "," NONE ",{\"Code\":\"ConditionalCheckFailed\"}")},
+        {"GetItem", 200,
+         "{\"Item\":{\"$\":{\"N\":\"7\"},\"lim\":{\"N\":\"1\"}}}"},
+        {NULL, 0, NULL}};
+    const struct step first[] = {{"BatchGetItem", 200, counted},
+                                 {"GetItem", 200,
+                                  "{\"Item\":{\"lim\":{\"N\":\"201\"}}}"},
+                                 {"TransactWriteItems", 200, "{}"},
+                                 {NULL, 0, NULL}};
+    const struct step next[] = {{"GetItem", 200,
+                                 "{\"Item\":{\"$\":{\"N\":\"55\"},"
+                                 "\"lim\":{\"N\":\"201\"}}}"},
+                                {NULL, 0, NULL}};
+
+    set_up(400, 1);
+    expect_answer(again, true, 7, true);
+    tear_down();
+
+    set_up(400, 1);
+    idem__limit_item_id(op.u.limit.window, -1, window);
+    (void)snprintf(counted, sizeof(counted),
+                   SHARDS("{\"id\":{\"S\":\"%s\"},\"lim\":{\"N\":\"200\"},"
+                          "\"big\":{\"N\":\"1\"}}"),
+                   window);
+    expect_answer(first, true, 198, false);
+    expect_answer(next, true, 55, true);
+    tear_down();
+}
+
 /* ---- Approximate limits ---- */
 
 /* A request is one write; what is left may be less than nothing. */
