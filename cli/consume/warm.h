@@ -98,8 +98,10 @@ enum warm_outcome {
 struct warm_answer {
     enum warm_outcome outcome;
     struct idem_slice id;
-    struct idem_slice error;    /* Of the member "error"; may be empty. */
-    struct idem_slice result;   /* JSON text as it was written; empty: none. */
+    struct idem_slice error;  /* Of the member "error"; may be empty. */
+    struct idem_slice result; /* JSON text as it was written; empty: none. */
+    bool has_fence;           /* It says which delivery it answers. */
+    uint64_t fence;
     struct json_object *object; /* What id and error point into. */
 };
 

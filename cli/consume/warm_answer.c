@@ -143,6 +143,7 @@ static bool find_outcome(struct idem_slice word, enum warm_outcome *ret_outcome)
 enum warm_line_kind warm_answer_read(struct idem_slice line,
                                      struct warm_answer *ret_answer)
 {
+    struct json_object *fence;
     struct idem_slice word;
 
     memset(ret_answer, 0, sizeof(*ret_answer));
@@ -159,6 +160,12 @@ enum warm_line_kind warm_answer_read(struct idem_slice line,
         return WARM_BAD;
     }
     (void)text_of(ret_answer->object, "error", &ret_answer->error);
+    if (json_object_object_get_ex(ret_answer->object, "fence", &fence)) {
+        ret_answer->has_fence = true;
+        ret_answer->fence = json_object_is_type(fence, json_type_int)
+                                ? json_object_get_uint64(fence)
+                                : 0; /* None has that. */
+    }
     ret_answer->result = result_of(line.base, line.len);
     return WARM_ANSWER;
 }

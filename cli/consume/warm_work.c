@@ -2,7 +2,6 @@
  * the outcome. */
 #include "consume/warm.h"
 
-#include "crash.h"
 #include "run/io.h"
 #include "run/survived.h"
 #include "verdict.h"
@@ -109,12 +108,21 @@ static bool await_answer(struct warm *warm, struct idem_slice id,
 {
     for (;;) {
         while (warm_next_answer(warm, id, answer)) {
-            if (answer->outcome != WARM_WORKING) {
+            bool early =
+                answer->has_fence && answer->fence != warm->run.attempt->fence;
+
+            if (!early && answer->outcome != WARM_WORKING) {
                 return true;
             }
+            if (early) {
+                cli_say(
+                    "the command answered an earlier delivery of its message "
+                    "again; its first answer counts");
+            } else {
+                lease_renew(&warm->watch.lease);
+                lease_let_go(&warm->watch.lease);
+            }
             warm_answer_finish(answer);
-            lease_renew(&warm->watch.lease);
-            lease_let_go(&warm->watch.lease);
         }
         if (warm_is_over(warm)) {
             return false;
@@ -175,7 +183,6 @@ static int record(struct warm *warm, const struct ending *ending)
     struct idem_error error = {0};
 
     error.code = ending_record(run, ending, &error);
-    CLI_CRASH_POINT("warm/recorded");
     if (error.code != 0) {
         return ending_not_recorded(run, ending, &error);
     }
@@ -187,7 +194,6 @@ static int end_with_answer(struct warm *warm, const struct warm_answer *answer)
 {
     struct ending ending;
 
-    CLI_CRASH_POINT("warm/answered");
     lease_lift(&warm->watch.lease);
     decide(warm, answer, &ending);
     free(warm->ended_id);
@@ -264,7 +270,6 @@ static int attend(struct warm *warm, const struct warm_message *message,
     }
     warm->in.line = line;
     warm->in.written = 0;
-    CLI_CRASH_POINT("warm/given");
     warm_writer_move(&warm->in);
     if (await_answer(warm, message->id, &answer)) {
         news->answered = true;

@@ -63,6 +63,13 @@ for line in sys.stdin:
     elif word == "twice":
         os.write(1, ((json.dumps({"id": m["id"], "outcome": "done", "result": 1}) + "\n")
             + json.dumps({"id": m["id"], "outcome": "fail"}) + "\n").encode())
+    elif word == "late":  # Twice for the first delivery, the second time late.
+        first = json.dumps({"id": m["id"], "outcome": "retry" if once else "fail"}) + "\n"
+        again = json.dumps({"id": m["id"], "fence": m["fence"], "outcome": "done"}) + "\n"
+        os.write(1, first.encode())
+        if once:
+            time.sleep(4)
+            os.write(1, again.encode())
     elif word == "quit":
         say(m["id"])
         sys.exit(3)
@@ -251,6 +258,19 @@ def lines_that_are_no_answers_are_passed_on():
     assert "its first answer counts" in said, said
     equal(len(ledger("starts")), 1)
     equal(p.status("twice")["status"], "completed")
+
+
+@test
+def an_answer_to_an_earlier_delivery_does_not_count():
+    """A message that is delivered again while the command still writes its second answer
+    to the first delivery has the outcome that follows its own line."""
+    p = Lines(receives=3)
+    p.queue.send(["late"])
+    _, lines, said = p.lines("--lease", "20s", "--visibility", "30s", "--retry-after", "1s")
+    equal(set(outcomes(lines)), {"failed"})
+    equal(p.status("late")["status"], "failed")
+    equal(ledger(), ["late 1 0", "late 2 1"])
+    assert "an earlier delivery of its message again" in said, said
 
 
 # ---- Commands that go wrong ----

@@ -26,9 +26,23 @@ sleep %s
 """
 
 
-def write_work(seconds):
+# The same for --lines.
+LINES = """#!/usr/bin/env python3
+import json, sys, time
+for line in sys.stdin:
+    m = json.loads(line)
+    poison = "poison" in m["body"]
+    with open("poison" if poison else "ledger", "a") as f:
+        f.write(m["key"] + ("" if poison else f" {m['fence']} {m['takeover']:d}") + "\\n")
+    if not poison:
+        time.sleep(%s)
+    print(json.dumps({"id": m["id"], "outcome": "retry" if poison else "done"}), flush=True)
+"""
+
+
+def write_work(seconds, text=WORK):
     with open("work", "w", encoding="ascii") as f:
-        f.write(WORK % seconds)
+        f.write(text % seconds)
     os.chmod("work", 0o755)
 
 
@@ -49,6 +63,15 @@ def children(pid):
             return [int(word) for word in f.read().split()]
     except OSError:
         return []
+
+
+def warm(pid):
+    """The workers of a consumer with --lines, their supervisors and commands: all but
+    the process that starts the workers."""
+    below = [p for spawner in children(pid) for p in children(spawner)]
+    for process in below:
+        below += children(process)
+    return below
 
 
 class Checked(Between):
@@ -91,6 +114,7 @@ class Storm:
 
     def __init__(self, place, options, rng, workers, kills, freezes):
         self.place, self.options, self.rng = place, options, rng
+        self.below = warm if "--lines" in options else children
         self.workers = workers
         self.left = {"kill": kills, "freeze": freezes, "consumer": 2}
         self.done = dict.fromkeys(self.left, 0)
@@ -116,7 +140,7 @@ class Storm:
             self.consumers[0].kill()
             self.consumers[0].wait()
             self.consumers = [self.consumers[1], self.begin()]
-        victims = [pid for c in self.consumers for pid in children(c.pid)]
+        victims = [pid for c in self.consumers for pid in self.below(c.pid)]
         if not victims:
             return
         victim = self.rng.choice(victims)
@@ -154,16 +178,16 @@ class Storm:
                 kill_session(consumer)
 
 
-def weather(policy, work, count, poison, kills, freezes, seconds):
+def weather(policy, work, count, poison, kills, freezes, seconds, lines=()):
     rng = random.Random(SEED)
-    write_work(work)
+    write_work(work, LINES if lines else WORK)
     p = Place(visibility=12, receives=3)
     sent = bodies(count, poison, rng)
     with Checked(p, 10 if LONG else 4) as between:
         p.env["AWS_ENDPOINT_URL_SQS"] = between.url
         p.queue.send(sent)
         options = ("--key-from", ".id", "--lease", "2s", "--retry-after", "1s")
-        options += ("--on-expired-lease", policy, "--max-attempts", "0")
+        options += ("--on-expired-lease", policy, "--max-attempts", "0", *lines)
         storm = Storm(p, options, rng, 4, kills, freezes)
         try:
             until(ledger, "work has begun")
@@ -192,10 +216,19 @@ def every_effect_has_one_record():
     on record once, as completed; none is lost; what ran again was told so; nothing
     was deleted before it was on record; only poison is in the dead-letter queue, on
     record as failed."""
-    count, poison, kills, freezes, seconds = sizes(
-        (100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000)
-    )
-    p, records = weather("rerun", 0.05, count, poison, kills, freezes, seconds)
+    check_effects((100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000))
+
+
+@test(rows=[64])
+def every_effect_has_one_record_with_a_command_that_stays():
+    """The same with --lines, where workers, their supervisors and their commands are
+    killed and frozen."""
+    check_effects((100, 3, 12, 4, 100), (10000, 50, 600, 150, 3000), lines=["--lines"])
+
+
+def check_effects(short, long, lines=()):
+    count, poison, kills, freezes, seconds = sizes(short, long)
+    p, records = weather("rerun", 0.05, count, poison, kills, freezes, seconds, lines)
     effects = {}
     for line in ledger():
         key, _, takeover = line.split()
@@ -216,10 +249,18 @@ def every_effect_has_one_record():
 def under_hold_no_effect_comes_twice():
     """The same where a person must look: no effect comes twice; what is not on record
     as completed is unknown, and its message was not acknowledged."""
-    count, poison, kills, freezes, seconds = sizes(
-        (50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500)
-    )
-    p, records = weather("hold", 0.4, count, poison, kills, freezes, seconds)
+    check_hold((50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500))
+
+
+@test
+def under_hold_no_effect_comes_twice_with_a_command_that_stays():
+    """The same with --lines."""
+    check_hold((50, 2, 12, 2, 100), (2000, 20, 150, 40, 1500), lines=["--lines"])
+
+
+def check_hold(short, long, lines=()):
+    count, poison, kills, freezes, seconds = sizes(short, long)
+    p, records = weather("hold", 0.4, count, poison, kills, freezes, seconds, lines)
     keys = [line.split()[0] for line in ledger()]
     equal(len(keys), len(set(keys)))
     by_status = {}

@@ -109,6 +109,33 @@ TEST(answer, keepsTheResultAsItWasWritten)
     }
 }
 
+/* A fence that was given is compared; anything but a number is that of no attempt. */
+TEST(answer, mayNameItsDelivery)
+{
+    static const struct {
+        const char *line;
+        bool has;
+        uint64_t fence;
+    } rows[] = {
+        {"{\"id\":\"a\",\"outcome\":\"done\"}", false, 0},
+        {"{\"id\":\"a\",\"outcome\":\"done\",\"fence\":1795451389821}", true,
+         1795451389821},
+        {"{\"id\":\"a\",\"outcome\":\"done\",\"fence\":\"7\"}", true, 0},
+        {"{\"id\":\"a\",\"outcome\":\"done\",\"fence\":null}", true, 0},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct warm_answer answer;
+
+        assert_int_equal(warm_answer_read(idem_str(rows[i].line), &answer),
+                         WARM_ANSWER);
+        assert_int_equal(answer.has_fence, rows[i].has);
+        assert_int_equal(answer.fence, rows[i].fence);
+        warm_answer_finish(&answer);
+    }
+}
+
 /* ---- Pipes ---- */
 
 static void open_pipe(int ends[2])
