@@ -19,7 +19,8 @@ struct idem__foreign {
     const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
     const char *input;              /* What the work was given; NULL: none. */
     bool sorts;                     /* ATTR_SORT may be set. */
-    bool native; /* ATTR_DATA is a DynamoDB value, and not JSON text. */
+    bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.h. */
+    bool native;  /* ATTR_DATA is a DynamoDB value, and not JSON text. */
     bool
         status_index; /* Its users find open work by an index on ATTR_STATUS. */
     bool drops;       /* What was released is an item that is not there. */

@@ -3,6 +3,7 @@
 
 #include "core/digest.h"
 #include "core/error.h"
+#include "store/dynamodb/envelope.h"
 #include "store/dynamodb/foreign.h"
 #include "store/dynamodb/value.h"
 
@@ -522,6 +523,17 @@ static int read_result(json_object *object,
             name);
     }
     record->result.content_type = idem_str("application/json");
+    if (f->answers) {
+        struct idem_result answer;
+        int rc = idem__envelope_read(bytes, memory, &answer);
+
+        if (rc == 1) {
+            record->result = answer;
+            bytes = answer.bytes;
+        } else if (rc != 0) {
+            return idem__error_plain(error, rc);
+        }
+    }
     record->result_len = bytes.len;
     set_body(&item->result, bytes);
     return idem__body_digest(bytes, record->result_digest);
@@ -604,7 +616,7 @@ int idem__layout_read(const struct idem__table_conf *table, json_object *object,
     memory->len = 0;
     /* Slices point into it: it must not move. */
     if (json_text(object, &len) == NULL ||
-        idem__buffer_room(memory, 4 * len + 4096) == NULL) {
+        idem__buffer_room(memory, 5 * len + 4096) == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     rc = read_identity(object, table, id, memory, &ret_item->record, ret_error);

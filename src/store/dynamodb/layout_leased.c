@@ -30,6 +30,7 @@
  */
 #include "base/host.h"
 #include "core/error.h"
+#include "store/dynamodb/envelope.h"
 #include "store/dynamodb/foreign.h"
 
 /* The year 9999: never. */
@@ -266,8 +267,15 @@ static int read(const struct idem__table_conf *table, json_object *object,
 static bool tells_http(const struct idem__item *item, struct idem__buffer *text)
 {
     const struct idem_record *record = &item->record;
+    struct idem_result result = record->result;
     struct idem__buffer body = {.len = 0};
 
+    result.bytes = item->result.stored;
+    if ((record->status == IDEM_STATUS_COMPLETED ||
+         record->status == IDEM_STATUS_FAILED) &&
+        !result.not_kept && idem__envelope_write(text, &result)) {
+        return true;
+    }
     if (record->status == IDEM_STATUS_COMPLETED && record->result_len > 0) {
         return false;
     }
@@ -409,6 +417,7 @@ const struct idem__foreign idem__foreign_http_idempotency = {
               [IDEM__ATTR_EXPIRY] = "expiry",
               [IDEM__ATTR_LOCK] = "lockExpiry",
               [IDEM__ATTR_DATA] = "responsePayload"},
+    .answers = true,
     .gives_up = http_gives_up,
     .words = &http_words,
     .write = write,

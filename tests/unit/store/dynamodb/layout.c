@@ -525,6 +525,91 @@ TEST(layout, givesUpAnAnswerThatWasReplaced)
     let_go();
 }
 
+/* An answer of HTTP is one for the article's function, and one of its own is an
+ * answer of HTTP for every front end of idem. */
+TEST(layout, knowsAnswersOfHttp)
+{
+    struct idem_record record =
+        plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
+    json_object *object;
+
+    record.result.bytes = idem_str("{\"a\": 1}");
+    record.result_len = record.result.bytes.len;
+    record.result.content_type = idem_str("application/json");
+    record.result.meta =
+        idem_str("HTTP 201\nLocation: /o/1\nVary: a\nvary: b\n");
+    assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
+    object = written(IDEM__LAYOUT_HTTP_IDEMPOTENCY, &record);
+    says(object, "responsePayload", "S",
+         "{\"statusCode\":201,\"headers\":{\"Content-Type\":"
+         "\"application/json\",\"Location\":\"/o/1\",\"Vary\":\"a, b\"},"
+         "\"body\":\"{\\\"a\\\": 1}\"}");
+    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_same_record(&item.record, &record);
+    assert_slice(item.result.stored, record.result.bytes);
+
+    /* Theirs, with a cookie that nobody else may be given. */
+    (void)json_object_object_del(object, "idem");
+    assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+    assert_text(item.record.result.meta,
+                "HTTP 201\nLocation: /o/1\nVary: a, b\n");
+    assert_text(item.record.result.content_type, "application/json");
+    assert_text(item.result.stored, "{\"a\": 1}");
+    (void)json_object_put(object);
+
+    assert_ok(read_text(
+        IDEM__LAYOUT_HTTP_IDEMPOTENCY,
+        "{'idempotencyKey':{'S':'x'},'status':{'S':'COMPLETED'},"
+        "'responsePayload':{'S':'{\\'statusCode\\':200,\\'headers\\':"
+        "{\\'Set-Cookie\\':\\'s=1\\'},\\'multiValueHeaders\\':{\\'Link\\':"
+        "[\\'a\\',\\'b\\']},\\'body\\':\\'/wE=\\',"
+        "\\'isBase64Encoded\\':true}'}}"));
+    assert_text(item.record.result.meta, "HTTP 200\nLink: a\nLink: b\n");
+    assert_text(item.result.stored, "\xff\x01");
+    assert_null(idem__record_fault(&item.record));
+    let_go();
+}
+
+/* What is no answer of HTTP is given as it is. */
+TEST(layout, leavesOtherPayloadsAlone)
+{
+    static const char *const payloads[] = {
+        "7",
+        "{'statusCode':99}",
+        "{'statusCode':'200'}",
+        "{'statusCode':200,'body':7}",
+        "{'statusCode':200,'body':'*','isBase64Encoded':true}",
+        "{'statusCode':200,'headers':[]}",
+        "{'statusCode':200,'headers':{'a b':'c'}}",
+        "{'statusCode':200,'headers':{'a':7}}",
+        "{'statusCode':200,'headers':{'Content-Type':'a\\nb'}}",
+        "{'statusCode':200",
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(payloads); i++) {
+        json_object *object =
+            parse("{'idempotencyKey':{'S':'x'},'status':{'S':'COMPLETED'}}");
+        json_object *payload = json_object_new_object();
+        char text[128];
+        size_t k;
+
+        for (k = 0; payloads[i][k] != '\0'; k++) {
+            text[k] = payloads[i][k] == '\'' ? '"' : payloads[i][k];
+        }
+        text[k] = '\0';
+        (void)json_object_object_add(payload, "S",
+                                     json_object_new_string(text));
+        (void)json_object_object_add(object, "responsePayload", payload);
+        assert_ok(read_object(IDEM__LAYOUT_HTTP_IDEMPOTENCY, object));
+        assert_text(item.result.stored, text);
+        assert_text(item.record.result.content_type, "application/json");
+        assert_int_equal(item.record.result.meta.len, 0);
+        (void)json_object_put(object);
+    }
+    let_go();
+}
+
 /* Locker's words: what is held stays, what is unknown is an error. */
 TEST(layout, speaksAsLockerDoes)
 {
