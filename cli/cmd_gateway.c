@@ -1,5 +1,6 @@
 /* idem gateway: nginx with our module in front of an HTTP service. */
 #include "cli.h"
+#include "extract.h"
 #include "gateway/address.h"
 #include "gateway/config.h"
 #include "gateway/directory.h"
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <idem/journal.h>
+#include <idem/key.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -81,6 +83,9 @@ static int check_words(const struct cli_command *command)
         {"scope-header", args.config.scope_header, gateway_header_check},
         {"methods", args.config.methods, check_methods},
         {"outcome", args.config.outcomes, gateway_outcomes_check},
+        {"key-from", args.config.key_from, gateway_program_check},
+        {"fingerprint-from", args.config.fingerprint_from,
+         gateway_program_check},
         {"cors-origin", args.config.cors_origin, gateway_origins_check},
         {"routes", args.config.routes, gateway_routes_check},
         {"access-log", args.config.access_log, gateway_path_check},
@@ -102,10 +107,39 @@ static int check_words(const struct cli_command *command)
     return 0;
 }
 
+/* A mistake in a program is reported in the words of every command, before there is
+ * a configuration. */
+static int check_program(const char *option, const char *program, bool several)
+{
+    struct idem_select *select;
+    int status;
+
+    if (program == NULL) {
+        return 0;
+    }
+    status = cli_extract_open(option, program, several, &select);
+    if (status == 0) {
+        idem_select_destroy(select);
+    }
+    return status;
+}
+
+static int check_programs(void)
+{
+    int status = check_program("key-from", args.config.key_from,
+                               /* several= */ false);
+
+    return status != 0
+               ? status
+               : check_program("fingerprint-from", args.config.fingerprint_from,
+                               /* several= */ true);
+}
+
 static int check(const struct cli_command *command, int argc, char **argv,
                  struct gateway_address *ret_address)
 {
     const char *why;
+    int status;
 
     if (argc > 0) {
         return refuse(command, "upstream", argv[0],
@@ -131,7 +165,8 @@ static int check(const struct cli_command *command, int argc, char **argv,
     if (why != NULL) {
         return refuse(command, "listen", args.listen, why);
     }
-    return check_words(command);
+    status = check_words(command);
+    return status != 0 ? status : check_programs();
 }
 
 /* ---- What nginx is told ------------------------------------------------ */
@@ -424,12 +459,22 @@ static struct cli_option options[] = {
     {.name = "required",
      .kind = CLI_FLAG,
      .target = &args.config.required,
-     .help = "refuse a request that should have a key and has none"},
+     .help = "refuse a request that has no key"},
     {.name = "methods",
      .kind = CLI_TEXT,
      .target = &args.config.methods,
      .arg = "LIST",
      .help = "which requests have keys (default: POST,PATCH)"},
+    {.name = "key-from",
+     .kind = CLI_TEXT,
+     .target = &args.config.key_from,
+     .arg = "JQ",
+     .help = "take the key from the request, as .body.order_id"},
+    {.name = "fingerprint-from",
+     .kind = CLI_TEXT,
+     .target = &args.config.fingerprint_from,
+     .arg = "JQ",
+     .help = "compare what this selects, and not the body"},
     {.name = "outcome",
      .kind = CLI_TEXT,
      .target = &args.config.outcomes,
@@ -444,12 +489,12 @@ static struct cli_option options[] = {
      .kind = CLI_TEXT,
      .target = &args.config.cors_origin,
      .arg = "LIST",
-     .help = "origins whose scripts may read replays and our own answers"},
+     .help = "origins whose scripts may read our answers"},
     {.name = "max-request",
      .kind = CLI_SIZE,
      .target = &args.config.max_request,
      .arg = "SIZE",
-     .help = "refuse a larger request with a key (default: 16M)",
+     .help = "refuse larger requests with keys (default: 16M)",
      .min = 1,
      .max = INT64_C(1) << 40},
     {.name = "max-response",

@@ -7,6 +7,7 @@
 #include <idem/http.h>
 
 #define HEADER_MAX 64
+#define PROGRAM_MAX 4000 /* nginx reads a word into a buffer of 4096 bytes. */
 
 /* What the stores and their libraries read from the environment, of which nginx
  * hands its workers only what is named. */
@@ -72,6 +73,18 @@ const char *gateway_path_check(const char *path)
         }
     }
     return NULL;
+}
+
+const char *gateway_program_check(const char *program)
+{
+    size_t len = 0;
+
+    for (; *program != '\0'; program++) {
+        len += *program == '"' || *program == '\\' ? 2 : 1;
+    }
+    return len > PROGRAM_MAX
+               ? "a program in a configuration of nginx has at most 4000 bytes"
+               : NULL;
 }
 
 /* The next of @text, up to a comma or its end; false at the end. */
@@ -191,10 +204,10 @@ static void print_quoted(FILE *f, const char *text)
     print_quoted_as(f, "", text);
 }
 
-static void print_path(FILE *f, const char *directive, const char *path)
+static void print_word(FILE *f, const char *directive, const char *word)
 {
     (void)fprintf(f, "%s ", directive);
-    print_quoted(f, path);
+    print_quoted(f, word);
     (void)fputs(";\n", f);
 }
 
@@ -219,7 +232,7 @@ static void print_main(FILE *f, const struct gateway_config *config)
 {
     size_t i;
 
-    print_path(f, "load_module", config->module);
+    print_word(f, "load_module", config->module);
     (void)fputs("daemon off;\n"
                 "pid nginx.pid;\n"
                 "error_log stderr warn;\n",
@@ -321,6 +334,13 @@ static void print_idempotency(FILE *f, const struct gateway_config *config)
             (void)fputc(*p == ',' ? ' ' : *p, f);
         }
         (void)fputs(";\n", f);
+    }
+    if (config->key_from != NULL) {
+        print_word(f, "    idempotency_key_from", config->key_from);
+    }
+    if (config->fingerprint_from != NULL) {
+        print_word(f, "    idempotency_fingerprint_from",
+                   config->fingerprint_from);
     }
     print_outcomes(f, config->outcomes);
     print_time(f, "    idempotency_lease", config->lease_ms);
@@ -485,8 +505,8 @@ static void print_server(FILE *f, const struct gateway_config *config)
                   "        proxy_busy_buffers_size 32k;\n",
                   config->listen, tls ? " ssl http2" : "");
     if (tls) {
-        print_path(f, "        ssl_certificate", config->tls_cert);
-        print_path(f, "        ssl_certificate_key", config->tls_key);
+        print_word(f, "        ssl_certificate", config->tls_cert);
+        print_word(f, "        ssl_certificate_key", config->tls_key);
         (void)fputs("        ssl_protocols TLSv1.2 TLSv1.3;\n", f);
     }
     print_problems(f);

@@ -19,9 +19,11 @@ struct gateway_config {
     const char *routes;       /* "/pay,/orders": whose requests have keys. */
     const char *access_log;   /* An absolute path. */
     const char *methods;      /* "POST,PATCH" */
-    const char *outcomes;     /* "500=retry,5xx=unknown" */
-    const char *user;         /* Whom the workers run as; of root only. */
-    const char *tls_cert;     /* Both files, or neither. */
+    const char *key_from;     /* Programs of jq, checked. */
+    const char *fingerprint_from;
+    const char *outcomes; /* "500=retry,5xx=unknown" */
+    const char *user;     /* Whom the workers run as; of root only. */
+    const char *tls_cert; /* Both files, or neither. */
     const char *tls_key;
     const char *on_expired_lease; /* "hold", "rerun" */
     bool required;                /* A request without a key is refused. */
@@ -50,6 +52,9 @@ const char *gateway_origins_check(const char *origins);
 
 /* NULL, or why @routes are not paths with commas between them. */
 const char *gateway_routes_check(const char *routes);
+
+/* NULL, or why @program cannot stand in a configuration. */
+const char *gateway_program_check(const char *program);
 
 /* NULL, or why @path cannot stand in a configuration. */
 const char *gateway_path_check(const char *path);

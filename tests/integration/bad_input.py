@@ -69,6 +69,7 @@ ROWS = [
     # Files and services.
     ["gateway"], ["gateway", "--upstream", "ftp://x", "--global-scope"],
     ["gateway", "--upstream", "http://localhost:1/path", "--global-scope"],
+    ["gateway", "--upstream", "http://localhost:1", "--global-scope", "--key-from", ".["],
     ["consume", "--queue", "jobs", "--", "true"],
     ["run", "-k", "a", "--input", "@none", "--", "true"],
     ["run", "--key-from", ".id", "--", "true"],

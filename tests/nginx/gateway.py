@@ -262,6 +262,24 @@ def methods_can_be_chosen():
 
 
 @test
+def key_and_fingerprint_come_from_the_body():
+    """--key-from and --fingerprint-from, with all that a configuration might take for
+    its own: quotes, backslashes, braces, dollars, a comment."""
+    program = r'''.body.order | select(.) as $o | "\\\"$host '{;}' # \($o)" # end'''
+    options = ["--key-from", program, "--fingerprint-from", ".body | del(.sent_at)"]
+    with Service() as service, Gateway(service, *options) as gateway:
+        for i in range(3):
+            got = gateway(body=b'{"order":"o-1","sent_at":%d}' % i)
+            equal((got.status, got.replayed), (201, "true" if i > 0 else None))
+        equal(gateway(body=b'{"order":"o-1","more":1}').status, 422)
+        got = gateway(body=b"{}")
+        equal((got.status, json.loads(got.body)["type"]), (400, "urn:idem:problem:key-not-selected"))
+        equal(len(service.effects), 1)
+    shown = Idem()("show", "--json", r"""\"$host '{;}' # o-1""")
+    equal(json.loads(shown.stdout)["status"], "completed")
+
+
+@test
 def outcomes_can_be_chosen():
     """--outcome says what a status means for the work: here a 500 is run again, and the
     service is told that it takes over."""
