@@ -1,44 +1,9 @@
 /* Writing JSON text. */
 #include "lambda/text.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
-
-static bool continues(const uint8_t *p, size_t n)
-{
-    size_t i;
-
-    for (i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return false;
-        }
-    }
-    return true;
-}
-
-size_t idem__lambda_utf8(struct idem_slice text)
-{
-    const uint8_t *p = text.base;
-
-    if (text.len == 0 || p[0] < 0x80) {
-        return text.len == 0 ? 0 : 1;
-    }
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        return text.len >= 2 && continues(p, 2) ? 2 : 0;
-    }
-    if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        /* Neither a longer spelling than needed nor half a surrogate pair. */
-        return text.len >= 3 && continues(p, 3) &&
-                       !(p[0] == 0xe0 && p[1] < 0xa0) &&
-                       !(p[0] == 0xed && p[1] > 0x9f)
-                   ? 3
-                   : 0;
-    }
-    return p[0] >= 0xf0 && p[0] <= 0xf4 && text.len >= 4 && continues(p, 4) &&
-                   !(p[0] == 0xf0 && p[1] < 0x90) &&
-                   !(p[0] == 0xf4 && p[1] > 0x8f)
-               ? 4
-               : 0;
-}
 
 static void add_control(struct idem__buffer *to, uint8_t c)
 {
@@ -51,7 +16,7 @@ static void add_control(struct idem__buffer *to, uint8_t c)
 static size_t add_one(struct idem__buffer *to, struct idem_slice rest)
 {
     const uint8_t *p = rest.base;
-    size_t n = idem__lambda_utf8(rest);
+    size_t n = p[0] < 0x80 ? 1 : idem__utf8_len(p, rest.len);
 
     if (n == 0) {
         idem__buffer_str(to, "\\ufffd");

@@ -14,7 +14,4 @@ void idem__lambda_member_name(struct idem__buffer *to, const char *name);
 void idem__lambda_member(struct idem__buffer *to, const char *name,
                          struct idem_slice text);
 
-/* How many bytes the UTF-8 sequence at the start of @text has; 0: it is none. */
-size_t idem__lambda_utf8(struct idem_slice text);
-
 #endif

@@ -1,9 +1,9 @@
 /* An HTTP request as a JSON text. */
 #include "key/request.h"
 
+#include "base/utf8.h"
 #include "core/error.h"
 #include "key/tree.h"
-#include "key/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

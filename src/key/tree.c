@@ -2,8 +2,8 @@
 #include "key/tree.h"
 
 #include "base/heap.h"
+#include "base/utf8.h"
 #include "core/error.h"
-#include "key/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>

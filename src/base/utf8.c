@@ -1,5 +1,5 @@
 /* Well-formed UTF-8. */
-#include "key/utf8.h"
+#include "base/utf8.h"
 
 size_t idem__utf8_len(const uint8_t *p, size_t left)
 {

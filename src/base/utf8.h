@@ -1,6 +1,6 @@
 /* Well-formed UTF-8, as RFC 3629 has it. */
-#ifndef IDEM_KEY_UTF8_H
-#define IDEM_KEY_UTF8_H
+#ifndef IDEM_BASE_UTF8_H
+#define IDEM_BASE_UTF8_H
 
 #include <idem.h>
 
