@@ -3,6 +3,7 @@
 #define IDEM_CLI_H
 
 #include <idem.h>
+#include <idem/form.h>
 #include <stdio.h>
 
 /* Exit statuses; docs/man: "EXIT STATUS" of idem(1). */
@@ -263,15 +264,11 @@ void cli_open_std_fds(void);
 
 /* ---- What `idem run` records (cli/run/frames.c) ------------------------ */
 
-/* Content type of a result that holds output frames: u8 stream (1 stdout, 2
- * stderr), u32 length (most significant byte first), bytes; repeated. */
-#define CLI_OUTPUT_TYPE "application/vnd.idem.output"
-
-/* Writes the recorded output to @out and @err (descriptors; negative: left
- * out). Stops writing to one that fails. 0, or -1 if the frames are malformed.
- * *@ret_out_error: errno of the write to @out that failed; 0: none did. */
-int cli_frames_write(struct idem_slice bytes, int out, int err,
-                     int *ret_out_error);
+/* Writes each stream of @form to its own: @out and @err (descriptors; negative: left
+ * out). Stops writing to one that fails. *@ret_out_error: errno of the write to @out that
+ * failed; 0: none did. */
+void cli_form_write(const struct idem_form *form, int out, int err,
+                    int *ret_out_error);
 
 /* The exit status that @meta ("exit 3\n" or "signal 9\n") stands for, as a
  * shell would give it; -1 if it says none. */

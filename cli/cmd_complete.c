@@ -35,6 +35,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return cli_unexpected(command, argv[0]);
     }
     status = cli_journal_choose(command, &args.journal);
+    if (status == 0) {
+        status = cli_result_check(command, &args.spec);
+    }
     if (status != 0) {
         return status;
     }

@@ -38,6 +38,9 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     status = cli_journal_choose(command, &args.journal);
     if (status == 0) {
+        status = cli_result_check(command, &args.spec);
+    }
+    if (status == 0) {
         status = cli_result_init(&result, "result", args.result, &args.spec);
     }
     if (status != 0) {

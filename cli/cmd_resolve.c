@@ -71,11 +71,12 @@ static int check_args(const struct cli_command *command)
         return cli_usage(command, "--force is for one key: look at it first");
     }
     if (args.complete == NULL &&
-        (args.spec.exit_given || args.spec.content_type != NULL)) {
-        return cli_usage(command,
-                         "--exit and --content-type belong to --complete");
+        (args.spec.exit_given || args.spec.http_given ||
+         args.spec.content_type != NULL)) {
+        return cli_usage(command, "--exit, --http-status and --content-type "
+                                  "belong to --complete");
     }
-    return 0;
+    return cli_result_check(command, &args.spec);
 }
 
 /* A second owner would work beside this one until its next renewal. */
@@ -175,13 +176,14 @@ static int print_change(const struct idem_record *r)
 }
 
 static int decide(struct idem_store *store, const struct idem_record *r,
-                  const struct idem_result *result)
+                  struct cli_result *result)
 {
     uint64_t fence = args.fence_given ? args.fence : r->fence;
     int status;
 
-    status =
-        args.dry_run ? check_record(r, fence) : change(store, r, fence, result);
+    cli_result_adopt(result, &args.spec, &r->result);
+    status = args.dry_run ? check_record(r, fence)
+                          : change(store, r, fence, &result->result);
     if (status != 0) {
         return status;
     }
@@ -190,7 +192,7 @@ static int decide(struct idem_store *store, const struct idem_record *r,
 }
 
 static int resolve(struct idem_slice scope, struct idem_slice key,
-                   const struct idem_result *result)
+                   struct cli_result *result)
 {
     unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
                                   : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
@@ -276,7 +278,7 @@ static int resolve_all(const struct cli_command *command,
 }
 
 static int resolve_key(const struct cli_command *command, int argc, char **argv,
-                       const struct idem_result *result)
+                       struct cli_result *result)
 {
     struct idem_slice scope;
     struct cli_key_text key;
@@ -309,7 +311,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
 
     status = is_selection() ? resolve_all(command, &result.result)
-                            : resolve_key(command, argc, argv, &result.result);
+                            : resolve_key(command, argc, argv, &result);
 
     cli_result_finish(&result);
     return status;

@@ -2,7 +2,7 @@
 #include "json.h"
 
 #include "fields.h"
-#include "run/frames.h"
+#include "record.h"
 
 #include <stdlib.h>
 
@@ -181,16 +181,18 @@ static void add_past(struct cli_json *json, const struct idem_past *past)
 
 /* What a command printed to one of its streams. */
 static void add_stream(struct cli_json *json, const char *name,
-                       struct idem_slice frames, enum frame_stream stream)
+                       const struct idem_form *form, enum idem_stream wanted)
 {
+    struct idem_slice rest = form->bytes;
+    struct idem_slice piece;
+    enum idem_stream stream;
     char *text = NULL;
     size_t len = 0;
-    struct frame frame;
     FILE *f = open_memstream(&text, &len);
 
-    while (f != NULL && frame_next(&frames, &frame) == 1) {
-        if (frame.stream == stream) {
-            (void)fwrite(frame.bytes.base, 1, frame.bytes.len, f);
+    while (f != NULL && idem_form_next(form, &rest, &stream, &piece)) {
+        if (stream == wanted) {
+            (void)fwrite(piece.base, 1, piece.len, f);
         }
     }
     if (f == NULL || fclose(f) != 0) {
@@ -204,12 +206,17 @@ static void add_stream(struct cli_json *json, const char *name,
 static void add_result_bytes(struct cli_json *json,
                              const struct idem_result *result)
 {
-    if (!cli_is_output(result)) {
+    struct idem_form form;
+
+    idem_form_read(result, &form);
+    if (form.kind == IDEM_FORM_DAMAGED) {
+        cli_json_bool(json, "damaged", true);
+    } else if (cli_is_output(&form)) {
+        add_stream(json, "stdout", &form, IDEM_STREAM_STDOUT);
+        add_stream(json, "stderr", &form, IDEM_STREAM_STDERR);
+    } else {
         cli_json_bytes(json, "result", result->bytes);
-        return;
     }
-    add_stream(json, "stdout", result->bytes, FRAME_STDOUT);
-    add_stream(json, "stderr", result->bytes, FRAME_STDERR);
 }
 
 static void add_result(struct cli_json *json, const struct idem_record *r,

@@ -4,7 +4,6 @@
 #include "cli.h"
 #include "clock.h"
 #include "color.h"
-#include "run/frames.h"
 
 #include <stdlib.h>
 
@@ -123,59 +122,76 @@ const char *cli_past_end_name(enum idem_past_end end)
     return "unknown";
 }
 
-bool cli_is_output(const struct idem_result *result)
+bool cli_is_output(const struct idem_form *form)
 {
-    struct idem_slice type = idem_str(CLI_OUTPUT_TYPE);
+    struct idem_slice type = idem_str(IDEM_FORM_BYTES_TYPE);
 
-    return result->content_type.len == type.len &&
-           memcmp(result->content_type.base, type.base, type.len) == 0;
+    return form->framed ||
+           (form->has_exit && form->content_type.len == type.len &&
+            memcmp(form->content_type.base, type.base, type.len) == 0);
 }
 
-static int write_frames(struct idem_slice frames)
+int cli_replay_status(const struct idem_record *record,
+                      const struct idem_form *form)
 {
-    struct frame frame;
-    int rc;
+    /* A failure must not look like a success because nobody said a status. */
+    if (record->status == IDEM_STATUS_FAILED && !form->has_exit &&
+        form->exit_status == 0) {
+        return CLI_FAILED;
+    }
+    return form->exit_status;
+}
 
-    while ((rc = frame_next(&frames, &frame)) == 1) {
-        FILE *f = frame.stream == FRAME_STDOUT ? stdout : stderr;
+static void write_streams(const struct idem_form *form)
+{
+    struct idem_slice rest = form->bytes;
+    struct idem_slice piece;
+    enum idem_stream stream;
 
-        (void)fwrite(frame.bytes.base, 1, frame.bytes.len, f);
+    while (idem_form_next(form, &rest, &stream, &piece)) {
+        FILE *f = stream == IDEM_STREAM_STDOUT ? stdout : stderr;
+
+        (void)fwrite(piece.base, 1, piece.len, f);
         (void)fflush(f); /* Both may go to one place: keep the order. */
     }
-    if (rc != 0) {
-        cli_say("the recorded output is malformed");
-        return CLI_CORRUPT;
-    }
-    return 0;
 }
 
 void cli_outcome_text(const struct idem_record *record, char buf[64])
 {
-    int status = cli_meta_status(record->result.meta);
+    struct idem_form form;
 
-    if (status > 0) {
-        (void)snprintf(buf, 64, "it failed with status %d", status);
+    idem_form_read(&record->result, &form);
+    if (form.has_exit && form.exit_status > 0) {
+        (void)snprintf(buf, 64, "it failed with status %d", form.exit_status);
+    } else if (form.http_status >= 400) {
+        (void)snprintf(buf, 64, "it was answered with HTTP status %d",
+                       form.http_status);
     } else {
-        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ? "it failed"
-                                                               : "it was done");
+        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ||
+                                  form.kind == IDEM_FORM_ERROR
+                              ? "it failed"
+                              : "it was done");
     }
 }
 
 int cli_write_result(const struct idem_record *record)
 {
-    const struct idem_result *result = &record->result;
+    struct idem_form form;
     char outcome[64];
     char ended[48];
 
-    if (result->not_kept) {
+    idem_form_read(&record->result, &form);
+    if (form.kind == IDEM_FORM_NOT_KEPT) {
         cli_outcome_text(record, outcome);
         cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
         cli_say("%s at %s; its result was too long to be kept", outcome, ended);
         return 0;
     }
-    if (cli_is_output(result)) {
-        return write_frames(result->bytes);
+    /* Half of a damaged recording must not pass for the whole of it. */
+    if (form.kind == IDEM_FORM_DAMAGED) {
+        cli_say("the recorded result is damaged; nothing of it was written");
+        return CLI_CORRUPT;
     }
-    (void)fwrite(result->bytes.base, 1, result->bytes.len, stdout);
+    write_streams(&form);
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_RECORD_H
 #define IDEM_CLI_RECORD_H
 
-#include <idem.h>
+#include <idem/form.h>
 #include <stdio.h>
 
 /* Reads one record. 0 or an exit status, after saying why. */
@@ -33,8 +33,12 @@ void cli_print_status(FILE *f, const struct idem_record *record, int width);
 /* "released", "taken_over" or "resolved". */
 const char *cli_past_end_name(enum idem_past_end end);
 
-/* Whether @result holds the output frames of a command. */
-bool cli_is_output(const struct idem_result *result);
+/* True if @form is what a command wrote to its streams. */
+bool cli_is_output(const struct idem_form *form);
+
+/* The exit status that `idem run` replays @record with, whose result is @form. */
+int cli_replay_status(const struct idem_record *record,
+                      const struct idem_form *form);
 
 /* "it was done", or how it failed, by the status and the result of @record. */
 void cli_outcome_text(const struct idem_record *record, char buf[64]);

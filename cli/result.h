@@ -8,6 +8,8 @@ struct cli_result_spec {
     const char *content_type;
     uint64_t exit;
     bool exit_given;
+    uint64_t http_status;
+    bool http_given;
 };
 
 #define CLI_RESULT_OPTIONS(r)                                                  \
@@ -17,11 +19,22 @@ struct cli_result_spec {
      .arg = "TYPE",                                                            \
      .max = 255,                                                               \
      .help = "what the result is, such as application/json"},                  \
+        {.name = "exit",                                                       \
+         .kind = CLI_COUNT,                                                    \
+         .target = &(r)->exit,                                                 \
+         .arg = "N",                                                           \
+         .max = 255,                                                           \
+         .given = &(r)->exit_given,                                            \
+         .help = "the exit status that idem run replays"},                     \
     {                                                                          \
-        .name = "exit", .kind = CLI_COUNT, .target = &(r)->exit, .arg = "N",   \
-        .max = 255, .given = &(r)->exit_given,                                 \
-        .help = "the exit status that idem run replays"                        \
+        .name = "http-status", .kind = CLI_COUNT, .target = &(r)->http_status, \
+        .arg = "N", .min = 200, .max = 599, .given = &(r)->http_given,         \
+        .help = "the result is an answer of HTTP with this status"             \
     }
+
+/* 0, or an exit status after saying which of @spec exclude each other. */
+int cli_result_check(const struct cli_command *command,
+                     const struct cli_result_spec *spec);
 
 /* A result that owns what it points to. */
 struct cli_result {
@@ -37,5 +50,11 @@ struct cli_result {
 int cli_result_init(struct cli_result *ret_result, const char *option,
                     const char *text, const struct cli_result_spec *spec);
 void cli_result_finish(struct cli_result *result);
+
+/* Where @spec does not say what @result is, it is what @before, the result on record,
+ * was: an answer of HTTP, with status 200, or of a command, with exit status 0. */
+void cli_result_adopt(struct cli_result *result,
+                      const struct cli_result_spec *spec,
+                      const struct idem_result *before);
 
 #endif

@@ -219,7 +219,8 @@ enum idem_on_expired_lease {
 struct idem_result {
     struct idem_slice bytes;        /* At most IDEM_RESULT_MAX. */
     struct idem_slice content_type; /* At most 255 bytes; may be empty. */
-    struct idem_slice meta;         /* At most IDEM_META_MAX; yours to shape. */
+    struct idem_slice meta;         /* At most IDEM_META_MAX; yours to shape.
+                                       <idem/form.h> has what front ends write. */
     bool not_kept; /* A tombstone: done, but the bytes were not kept. */
 };
 

@@ -1,7 +1,7 @@
 /* What Lambda is told. */
 #include "lambda/answer.h"
 
-#include "core/slice.h"
+#include "lambda/form.h"
 #include "lambda/http.h"
 #include "lambda/outcome.h"
 #include "lambda/serve.h"
@@ -35,7 +35,7 @@ const struct idem__lambda_refusal idem__lambda_too_late = {
     "Idem.TooLate", "There is too little time left to start",
     IDEM_HTTP_UNAVAILABLE, true};
 const struct idem__lambda_refusal idem__lambda_not_kept = {
-    "Idem.ResultNotKept", "It was done; its response was not kept",
+    "Idem.ResultNotKept", "It was done; its response was too long to be kept",
     IDEM_HTTP_NOT_KEPT, false};
 
 static const struct idem__lambda_refusal busy = {"Idem.InProgress",
@@ -128,21 +128,99 @@ void idem__lambda_answer_refusal(struct idem_lambda *lambda,
     }
 }
 
-/* An error that is the outcome is the same error again. */
-static void answer_kept_error(struct idem_lambda *lambda,
+/* ---- Replays ----------------------------------------------------------- */
+
+/* An error that is the outcome is the same error again. False: it is not one. */
+static bool answer_kept_error(struct idem_lambda *lambda,
                               struct idem_slice bytes)
 {
     struct json_object *body = idem__lambda_parse(bytes);
+    bool is_error = json_object_is_type(body, json_type_object);
     struct idem_slice type = idem__lambda_text(body, "errorType");
 
-    idem__lambda_answer_json(lambda, bytes);
-    (void)snprintf(lambda->error_type, sizeof(lambda->error_type), "%.*s",
-                   (int)type.len, type.len == 0 ? "" : (const char *)type.base);
-    if (lambda->error_type[0] == '\0') {
+    if (is_error) {
+        idem__lambda_answer_json(lambda, bytes);
+        (void)snprintf(lambda->error_type, sizeof(lambda->error_type), "%.*s",
+                       (int)type.len,
+                       type.len == 0 ? "" : (const char *)type.base);
+    }
+    if (is_error && lambda->error_type[0] == '\0') {
         (void)snprintf(lambda->error_type, sizeof(lambda->error_type),
                        "Handler.Error");
     }
     (void)json_object_put(body);
+    return is_error;
+}
+
+/* A command that failed is the error that a handler would be that ends so. */
+static bool answer_error(struct idem_lambda *lambda,
+                         const struct idem_form *form)
+{
+    char type[32];
+    char text[64];
+
+    if (form->kind == IDEM_FORM_ERROR) {
+        return answer_kept_error(lambda, form->bytes);
+    }
+    (void)snprintf(type, sizeof(type), "Exit.%d", form->exit_status);
+    (void)snprintf(text, sizeof(text), "the command ended with exit status %d",
+                   form->exit_status);
+    idem__lambda_answer_error(lambda, type, text);
+    return true;
+}
+
+/* Bytes of which nobody says that they are something else than a response. What a
+ * command printed may be anybody's. */
+static bool is_response(const struct idem_form *form)
+{
+    struct json_object *value;
+    bool is;
+
+    if (form->has_exit ||
+        (form->kind != IDEM_FORM_JSON && form->content_type.len > 0)) {
+        return false;
+    }
+    value = idem__lambda_parse(form->bytes);
+    is = idem__lambda_is_response(value);
+    (void)json_object_put(value);
+    return is;
+}
+
+static const struct idem__lambda_refusal *replay(struct idem_lambda *lambda,
+                                                 struct json_object *event,
+                                                 const struct idem_form *form,
+                                                 enum idem_front front)
+{
+    bool is_http = front == IDEM_FRONT_LAMBDA_HTTP;
+    struct idem__buffer *to = &lambda->response;
+
+    lambda->error_type[0] = '\0';
+    switch (idem_form_way(form->kind, front)) {
+    case IDEM_WAY_VALUE:
+        idem__lambda_form_value(to, form);
+        return NULL;
+    case IDEM_WAY_RESPONSE:
+        if (is_http && is_response(form)) {
+            idem__lambda_replay_response(to, form->bytes);
+            return NULL;
+        }
+        idem__lambda_form_answer(to, event, form, is_http);
+        return NULL;
+    case IDEM_WAY_ANSWER:
+        idem__lambda_form_answer(to, event, form, is_http);
+        return NULL;
+    case IDEM_WAY_ERROR:
+        return answer_error(lambda, form) ? NULL : &idem__lambda_corrupt;
+    case IDEM_WAY_FAILED:
+        return &failed;
+    case IDEM_WAY_NOT_KEPT:
+        return &idem__lambda_not_kept;
+    case IDEM_WAY_CORRUPT:
+    case IDEM_WAY_PRINT:
+    case IDEM_WAY_COMPLAIN:
+        break;
+    }
+    return &idem__lambda_corrupt;
 }
 
 void idem__lambda_answer_replay(struct idem_lambda *lambda,
@@ -150,18 +228,19 @@ void idem__lambda_answer_replay(struct idem_lambda *lambda,
                                 struct json_object *event,
                                 const struct idem_record *record)
 {
-    const struct idem_result *result = &record->result;
+    const struct idem__lambda_refusal *refusal;
+    struct idem_form form;
 
-    if (result->not_kept) {
-        idem__lambda_answer_refusal(lambda, rule, event, &idem__lambda_not_kept,
-                                    "the response was too long to be kept");
-    } else if (idem__slice_equal(result->content_type,
-                                 idem_str(IDEM__LAMBDA_ERROR_TYPE))) {
-        answer_kept_error(lambda, result->bytes);
-    } else if (rule->shape == IDEM__LAMBDA_HTTP) {
-        lambda->error_type[0] = '\0';
-        idem__lambda_replay_response(&lambda->response, result->bytes);
-    } else {
-        idem__lambda_answer_json(lambda, result->bytes);
+    idem_form_read(&record->result, &form);
+    refusal = replay(lambda, event, &form,
+                     rule->shape == IDEM__LAMBDA_HTTP ? IDEM_FRONT_LAMBDA_HTTP
+                                                      : IDEM_FRONT_EVENT);
+    /* Another front end keeps more than Lambda takes. */
+    if (refusal == NULL && lambda->response.len > IDEM_LAMBDA_RESPONSE_MAX) {
+        refusal = &idem__lambda_not_kept;
+    }
+    if (refusal != NULL) {
+        idem__lambda_answer_refusal(lambda, rule, event, refusal,
+                                    refusal->title);
     }
 }

@@ -178,8 +178,7 @@ static void add_header(struct idem__buffer *to, bool many, const char *name,
     idem__buffer_str(to, many ? "]" : "");
 }
 
-/* A balancer that sends many values takes no others. */
-static bool wants_many(struct json_object *event)
+bool idem__lambda_wants_many(struct json_object *event)
 {
     return idem__lambda_object(event, "multiValueHeaders") != NULL &&
            idem__lambda_object(event, "headers") == NULL;
@@ -188,7 +187,7 @@ static bool wants_many(struct json_object *event)
 void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
                           enum idem_http_problem_kind kind, int retry_s)
 {
-    bool many = wants_many(event);
+    bool many = idem__lambda_wants_many(event);
     char body[IDEM_HTTP_PROBLEM_MAX];
     char seconds[16];
     char start[32];

@@ -28,6 +28,21 @@ struct idem_slice idem__lambda_path_2(struct json_object *event);
 const char *idem__lambda_parts_2(struct json_object *event,
                                  struct idem__lambda_parts *parts);
 
+/* True if @event, which may be NULL, is of a balancer that sends many values for each
+ * header, and takes no others. */
+bool idem__lambda_wants_many(struct json_object *event);
+
+/* True if a replay may have the header @name, of a response that is put on record: the
+ * content type, what idem_http_header_kept() names, and @replay_headers (may be NULL). */
+bool idem__lambda_keeps_header(struct idem_slice name,
+                               const char *replay_headers);
+
+/* True if @map has a member @name, in whatever case. */
+bool idem__lambda_has_name(struct json_object *map, const char *name);
+
+/* True if @value is an object with a status: without, all of it is a body. */
+bool idem__lambda_is_response(struct json_object *value);
+
 /* Writes the emptied @to as a response of ours. @event says which form the headers
  * must have; it may be NULL. @retry_s: in so many seconds another try is worth it;
  * 0: in none. */

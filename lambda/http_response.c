@@ -7,7 +7,8 @@
 /* True if a replay may have the header @name. */
 typedef bool keeps_fn(struct idem_slice name, const char *replay_headers);
 
-static bool is_kept(struct idem_slice name, const char *replay_headers)
+bool idem__lambda_keeps_header(struct idem_slice name,
+                               const char *replay_headers)
 {
     if (idem_http_header_never(name)) {
         return false;
@@ -71,8 +72,7 @@ static bool strip(struct json_object *response, keeps_fn *keeps,
     return stripped;
 }
 
-/* Without a status all of it is a body to the gateway: its members are data. */
-static bool is_response(struct json_object *value)
+bool idem__lambda_is_response(struct json_object *value)
 {
     return json_object_is_type(value, json_type_object) &&
            json_object_object_get_ex(value, "statusCode", NULL);
@@ -96,7 +96,8 @@ bool idem__lambda_keep_response(struct idem__buffer *to,
                                 const char *replay_headers)
 {
     struct json_object *value = idem__lambda_parse(response);
-    bool stripped = is_response(value) && strip(value, is_kept, replay_headers);
+    bool stripped = idem__lambda_is_response(value) &&
+                    strip(value, idem__lambda_keeps_header, replay_headers);
 
     idem__buffer_reset(to, to->cap);
     if (stripped) {
@@ -108,7 +109,7 @@ bool idem__lambda_keep_response(struct idem__buffer *to,
 
 /* ---- Marks ------------------------------------------------------------- */
 
-static bool has_name(struct json_object *map, const char *name)
+bool idem__lambda_has_name(struct json_object *map, const char *name)
 {
     struct json_object_iterator at = json_object_iter_begin(map);
     struct json_object_iterator end = json_object_iter_end(map);
@@ -163,7 +164,7 @@ static bool mark_replay(struct json_object *response)
     struct json_object *map = map_of(response, &many);
 
     return map != NULL && add(map, many, "Idempotent-Replayed", "true") &&
-           (has_name(map, "Cache-Control") ||
+           (idem__lambda_has_name(map, "Cache-Control") ||
             add(map, many, "Cache-Control", "no-store"));
 }
 
@@ -181,7 +182,7 @@ static void rewrite(struct idem__buffer *to, struct idem_slice response,
     struct json_object *value = idem__lambda_parse(response);
 
     idem__buffer_reset(to, to->cap);
-    if (!is_response(value)) {
+    if (!idem__lambda_is_response(value)) {
         idem__buffer_add(to, response.base, response.len);
     } else if (change(value)) {
         write_value(to, value);

@@ -4,6 +4,7 @@
 #include "base/base64_padded.h"
 #include "base/heap.h"
 #include "journal/entry.h"
+#include "lambda/form.h"
 #include "lambda/http.h"
 #include "lambda/log.h"
 #include "lambda/serve.h"
@@ -40,7 +41,7 @@ static void set_error(const struct idem__lambda_run *run,
 {
     idem__lambda_error_body(scratch, run->type, run->text);
     out->result.bytes = idem__buffer_slice(scratch);
-    out->result.content_type = idem_str(IDEM__LAMBDA_ERROR_TYPE);
+    out->result.content_type = idem_str(IDEM_FORM_ERROR_TYPE);
     out->text = idem_str(run->text);
 }
 
@@ -99,6 +100,37 @@ static enum idem_http_outcome said_by(struct idem_slice answer)
     return idem_http_outcome(&outcomes, idem__lambda_status_of(answer));
 }
 
+/* Such a table is another library's too, which replays the JSON that it finds. */
+static bool has_layout(const struct idem_lambda *lambda)
+{
+    const char *url = idem_store_url(lambda->store);
+
+    return url != NULL &&
+           (strstr(url, "?layout=") != NULL || strstr(url, "&layout=") != NULL);
+}
+
+/* A response of HTTP is on record as every server records one, so that each front end
+ * can replay it. One that is none, or that no head can hold, stays JSON. */
+static void keep_answer(const struct idem_lambda *lambda,
+                        enum idem__lambda_shape shape,
+                        struct idem__buffer *scratch, struct idem_slice answer,
+                        struct idem_result *result)
+{
+    const char *replay_headers = lambda->options->replay_headers;
+    bool http = shape == IDEM__LAMBDA_HTTP;
+
+    if (http && !has_layout(lambda) &&
+        idem__lambda_form_record(scratch, answer, replay_headers, result)) {
+        return;
+    }
+    result->bytes = answer;
+    if (http && idem__lambda_keep_response(scratch, answer, replay_headers)) {
+        result->bytes = idem__buffer_slice(scratch);
+        result->not_kept = scratch->failed;
+    }
+    result->content_type = idem_str("application/json");
+}
+
 static void judge_answer(const struct idem_lambda *lambda,
                          enum idem__lambda_shape shape,
                          struct idem__buffer *scratch, struct idem_outcome *out)
@@ -121,14 +153,7 @@ static void judge_answer(const struct idem_lambda *lambda,
         break;
     }
     out->status = IDEM_STATUS_COMPLETED;
-    out->result.bytes = answer;
-    if (shape == IDEM__LAMBDA_HTTP &&
-        idem__lambda_keep_response(scratch, answer,
-                                   lambda->options->replay_headers)) {
-        out->result.bytes = idem__buffer_slice(scratch);
-        out->result.not_kept = scratch->failed;
-    }
-    out->result.content_type = idem_str("application/json");
+    keep_answer(lambda, shape, scratch, answer, &out->result);
 }
 
 /* However late the store hears of it. */

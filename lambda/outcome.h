@@ -5,9 +5,6 @@
 #include "lambda/lambda.h"
 #include "lambda/source.h"
 
-/* Content type of an error that is the outcome: {"errorType", "errorMessage"}. */
-#define IDEM__LAMBDA_ERROR_TYPE "application/vnd.idem.lambda-error+json"
-
 /* The outcome of lambda->work, which it points into, and into @scratch. False:
  * it has none, because the handler was stopped: idem_expire(). */
 bool idem__lambda_outcome(const struct idem_lambda *lambda,

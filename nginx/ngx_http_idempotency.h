@@ -29,6 +29,7 @@
 #include <ngx_http.h>
 
 #include <idem/dynamodb.h>
+#include <idem/form.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>
@@ -481,7 +482,7 @@ ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
 
 /* NGX_DECLINED: what is on record is no head. */
 ngx_int_t ngx_http_idem_replay_head(ngx_http_request_t *r,
-    const struct idem_result *result);
+    const struct idem_form *form);
 
 /* Whether the client takes the encoding of a replay that has its head. */
 ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);

@@ -162,41 +162,32 @@ ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx)
 
 
 ngx_int_t
-ngx_http_idem_replay_head(ngx_http_request_t *r,
-    const struct idem_result *result)
+ngx_http_idem_replay_head(ngx_http_request_t *r, const struct idem_form *form)
 {
-    int                rc, status;
+    int                rc;
     u_char            *p;
     ngx_uint_t         cache_control;
-    struct idem_slice  rest, name, value;
+    struct idem_slice  rest, name, value, type;
 
-    if (idem_http_head_read(result->meta, &status, &rest) != 0) {
-        return NGX_DECLINED;
-    }
-
-    r->headers_out.status = status;
+    r->headers_out.status = form->http_status;
+    rest = form->headers;
+    type = idem_form_content_type(form);
     cache_control = 0;
 
-    if (result->content_type.len > 0) {
-        if (!idem_http_header_valid(idem_str("Content-Type"),
-                                    result->content_type))
-        {
-            return NGX_DECLINED;
-        }
-
-        p = ngx_pnalloc(r->pool, result->content_type.len);
+    if (type.len > 0) {
+        p = ngx_pnalloc(r->pool, type.len);
         if (p == NULL) {
             return NGX_ERROR;
         }
 
-        ngx_memcpy(p, result->content_type.base, result->content_type.len);
+        ngx_memcpy(p, type.base, type.len);
 
         r->headers_out.content_type.data = p;
-        r->headers_out.content_type.len = result->content_type.len;
-        r->headers_out.content_type_len = result->content_type.len;
+        r->headers_out.content_type.len = type.len;
+        r->headers_out.content_type_len = type.len;
         r->headers_out.content_type_lowcase = NULL;
 
-        p = ngx_strlchr(p, p + result->content_type.len, ';');
+        p = ngx_strlchr(p, p + type.len, ';');
 
         if (p != NULL) {
             while (p > r->headers_out.content_type.data && p[-1] == ' ') {
@@ -220,8 +211,14 @@ ngx_http_idem_replay_head(ngx_http_request_t *r,
                              == 0);
     }
 
-    if (rc != 0) {
-        return NGX_DECLINED;
+    /* Nobody said what the body is, and no browser is to guess. */
+
+    if (type.len > 0 && idem_form_is_plain(form)
+        && ngx_http_idem_add_header(r, "X-Content-Type-Options", "nosniff",
+                                    sizeof("nosniff") - 1)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (!cache_control) {

@@ -10,6 +10,10 @@
 static ngx_int_t ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx,
+    enum idem_way way);
+static ngx_int_t ngx_http_idem_replay_body(ngx_http_request_t *r,
+    const struct idem_form *form, struct idem_slice *body);
 static void ngx_http_idem_fetch(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_fetch_failed(ngx_event_t *ev);
 static void ngx_http_idem_fetch_done(ngx_http_idem_flight_t *flight);
@@ -119,6 +123,9 @@ static ngx_int_t
 ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
 {
     ngx_int_t                  rc;
+    enum idem_way              way;
+    struct idem_form           form;
+    struct idem_slice          body;
     ngx_http_request_t        *r = ctx->request;
     const struct idem_record  *record;
     const struct idem_result  *result;
@@ -126,13 +133,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
     record = idem_op_record(ctx->begun);
     result = &record->result;
 
-    if (result->not_kept) {
-        ngx_http_idem_count(not_kept);
-        ctx->verdict_name = "not-kept";
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_KEPT, -1);
-    }
-
-    if (result->bytes.len < record->result_len) {
+    if (!result->not_kept && result->bytes.len < record->result_len) {
         ctx->state = NGX_HTTP_IDEM_FETCH;
         ngx_http_idem_hold(ctx);
         ngx_http_idem_large_acquire(ctx,
@@ -141,18 +142,14 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         return NGX_DONE;
     }
 
-    rc = ngx_http_idem_replay_head(r, result);
+    idem_form_read(result, &form);
+    way = idem_form_way(form.kind, IDEM_FRONT_GATEWAY);
 
-    if (rc == NGX_DECLINED) {
-        ngx_http_clean_header(r);
-        ngx_http_idem_count(corrupt);
-        ctx->verdict_name = "corrupt";
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "the record of an idempotency key is no HTTP response");
-        return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
+    if (way != IDEM_WAY_ANSWER) {
+        return ngx_http_idem_replay_refuse(ctx, way);
     }
 
-    if (rc != NGX_OK
+    if (ngx_http_idem_replay_head(r, &form) != NGX_OK
         || ngx_http_idem_add_header(r, "Idempotent-Replayed", "true", 4)
            != NGX_OK
         || ngx_http_idem_add_expires(r, record->expires_ms) != NGX_OK)
@@ -166,22 +163,25 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
         return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_ACCEPTABLE, -1);
     }
 
+    if (ngx_http_idem_replay_body(r, &form, &body) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     ngx_http_idem_count(replayed);
     ctx->verdict_name = "replayed";
 
-    if (result->bytes.len <= NGX_HTTP_IDEM_MEMORY) {
+    if (body.len <= NGX_HTTP_IDEM_MEMORY) {
 
         /* It is sent from the op, which lives as long as the request. */
 
-        rc = ngx_http_idem_body_borrow(r, &ctx->body, result->bytes);
+        rc = ngx_http_idem_body_borrow(r, &ctx->body, body);
 
     } else {
 
         /* A large one goes into a file, so that many of them fit. */
 
         rc = ngx_http_idem_body_add(r, &ctx->body,
-                                    (u_char *) result->bytes.base,
-                                    result->bytes.len, result->bytes.len);
+                                    (u_char *) body.base, body.len, body.len);
 
         if (rc == NGX_OK) {
             idem_op_destroy(ctx->begun);
@@ -192,7 +192,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
             /* The disk is full: it stays in memory. */
 
             ngx_memzero(&ctx->body, sizeof(ctx->body));
-            rc = ngx_http_idem_body_borrow(r, &ctx->body, result->bytes);
+            rc = ngx_http_idem_body_borrow(r, &ctx->body, body);
         }
     }
 
@@ -224,6 +224,82 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
     r->buffered |= NGX_HTTP_IDEM_BUFFERED;
     ngx_http_finalize_request(r, ngx_http_output_filter(r, NULL));
     return NGX_DONE;
+}
+
+
+/* What is on record, and is no answer that a client may see. */
+
+static ngx_int_t
+ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
+{
+    ngx_http_request_t  *r = ctx->request;
+
+    switch (way) {
+
+    case IDEM_WAY_NOT_KEPT:
+        ngx_http_idem_count(not_kept);
+        ctx->verdict_name = "not-kept";
+        return ngx_http_idem_reply_problem(r, IDEM_HTTP_NOT_KEPT, -1);
+
+    case IDEM_WAY_FAILED:
+        ngx_http_idem_count(found_failed);
+        ctx->verdict_name = "failed";
+        return ngx_http_idem_reply_problem(r, IDEM_HTTP_FAILED, -1);
+
+    default: /* IDEM_WAY_CORRUPT */
+        ngx_http_idem_count(corrupt);
+        ctx->verdict_name = "corrupt";
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "the result of an idempotency key does not keep to the "
+                      "form that it states");
+        return ngx_http_idem_reply_problem(r, IDEM_HTTP_CORRUPT, -1);
+    }
+}
+
+
+/* What is on standard output, in one piece: of frames with more than one such piece
+ * it is a copy. */
+
+static ngx_int_t
+ngx_http_idem_replay_body(ngx_http_request_t *r, const struct idem_form *form,
+    struct idem_slice *body)
+{
+    size_t             pieces = 0, size = 0;
+    u_char            *p, *copy;
+    enum idem_stream   stream;
+    struct idem_slice  rest, piece;
+
+    *body = idem_bytes(NULL, 0);
+    rest = form->bytes;
+
+    while (idem_form_next(form, &rest, &stream, &piece)) {
+        if (stream == IDEM_STREAM_STDOUT) {
+            *body = piece;
+            size += piece.len;
+            pieces++;
+        }
+    }
+
+    if (pieces <= 1) {
+        return NGX_OK;
+    }
+
+    copy = ngx_pnalloc(r->pool, size);
+    if (copy == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = copy;
+    rest = form->bytes;
+
+    while (idem_form_next(form, &rest, &stream, &piece)) {
+        if (stream == IDEM_STREAM_STDOUT) {
+            p = ngx_cpymem(p, piece.base, piece.len);
+        }
+    }
+
+    *body = idem_bytes(copy, size);
+    return NGX_OK;
 }
 
 

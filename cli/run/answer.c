@@ -40,69 +40,71 @@ static void remark_replay(const struct run *run)
     free(reopen);
 }
 
-/* Bytes that somebody recorded by hand are one stream. 0 with the errno of the
- * write to stdout that failed (0: none did), or an exit status. */
-static int write_result(struct run *run, const struct idem_result *result,
+/* 0 with the errno of the write to stdout that failed (0: none did), or an exit
+ * status. */
+static int write_result(struct run *run, const struct idem_form *form,
                         int *ret_write_error)
 {
     static const char damaged[] = "the recorded output is damaged";
+    int ignored;
 
-    if (!cli_is_output(result)) {
-        run->story.replayed_bytes = result->bytes.len;
-        *ret_write_error = io_write_all(STDOUT_FILENO, result->bytes.base,
-                                        result->bytes.len) != 0
-                               ? errno
-                               : 0;
-        return 0;
-    }
-    if (cli_frames_write(result->bytes, STDOUT_FILENO, STDERR_FILENO,
-                         ret_write_error) != 0) {
+    *ret_write_error = 0;
+    switch (idem_form_way(form->kind, IDEM_FRONT_RUN)) {
+    case IDEM_WAY_CORRUPT:
         story_set_error(&run->story, damaged);
         run_say(run, RUN_ERROR, "%s; nothing of it was printed", damaged);
         return CLI_CORRUPT;
+    case IDEM_WAY_COMPLAIN:
+        cli_form_write(form, STDERR_FILENO, STDERR_FILENO, &ignored);
+        (void)io_write_all(STDERR_FILENO, "\n", 1);
+        break;
+    default:
+        cli_form_write(form, STDOUT_FILENO, STDERR_FILENO, ret_write_error);
+        break;
     }
-    run->story.replayed_bytes = frames_payload(result->bytes);
+    run->story.replayed_bytes = frames_payload(form);
     return 0;
 }
 
 /* True if there never was any output to keep, or it became too long for it. */
-static bool has_no_output(const struct idem_result *result)
+static bool has_no_output(const struct idem_form *form)
 {
-    return result->not_kept ||
-           (result->bytes.len == 0 && result->content_type.len == 0);
+    return form->kind == IDEM_FORM_NOT_KEPT ||
+           (form->kind != IDEM_FORM_HTTP && form->bytes.len == 0 &&
+            form->content_type.len == 0);
 }
 
-/* @otherwise: the status where none is on record. */
-static int replay(struct run *run, int otherwise)
+static int replay(struct run *run)
 {
-    const struct idem_result *result = &run->attempt->record->result;
-    int recorded = cli_meta_status(result->meta);
+    const struct idem_record *record = run->attempt->record;
+    struct idem_form form;
     char outcome[64];
     char ended[48];
     int write_error;
+    int recorded;
     int status;
 
-    if (recorded >= 0) {
-        run->story.exit_status = recorded;
+    idem_form_read(&record->result, &form);
+    recorded = cli_replay_status(record, &form);
+    if (form.has_exit) {
+        run->story.exit_status = form.exit_status;
     }
-    run->story.not_kept = result->not_kept;
-    if (has_no_output(result)) {
-        cli_outcome_text(run->attempt->record, outcome);
-        cli_time_for(cli_stderr_is_tty(), run->attempt->record->ended_ms,
-                     ended);
+    run->story.not_kept = form.kind == IDEM_FORM_NOT_KEPT;
+    if (has_no_output(&form)) {
+        cli_outcome_text(record, outcome);
+        cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
         run_say(run, RUN_NOTICE, "%s at %s; its output was not kept", outcome,
                 ended);
-        return recorded >= 0 ? recorded : otherwise;
+        return recorded;
     }
     CLI_CRASH_POINT("run/answer/replays");
-    status = write_result(run, result, &write_error);
+    status = write_result(run, &form, &write_error);
     CLI_CRASH_POINT("run/answer/replayed");
     if (status != 0) {
         return status;
     }
     remark_replay(run);
-    return run_passed_on(run, write_error,
-                         recorded >= 0 ? recorded : otherwise);
+    return run_passed_on(run, write_error, recorded);
 }
 
 /* That somebody is at work is no news for a quiet job. */
@@ -120,10 +122,10 @@ int run_answer(struct run *run)
 
     switch (attempt->verdict) {
     case IDEM_REPLAY:
-        return replay(run, CLI_OK);
+        return replay(run);
     case IDEM_FAILED:
         if (attempt->record->result.meta.len > 0) {
-            return replay(run, CLI_FAILED);
+            return replay(run);
         }
         break;
     case IDEM_BUSY:

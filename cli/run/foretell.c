@@ -30,14 +30,15 @@ static void print_in_progress(const struct run *run,
 
 static void print_outcome(const struct idem_record *record, const char *verb)
 {
-    int status = cli_meta_status(record->result.meta);
+    struct idem_form form;
     char ended[48];
 
     cli_time_for(cli_stdout_is_tty(), record->ended_ms, ended);
     (void)printf("would %s: it is %s since %s", verb,
                  idem_status_name(record->status), ended);
-    if (status >= 0) {
-        (void)printf(" with exit status %d", status);
+    idem_form_read(&record->result, &form);
+    if (form.has_exit || form.exit_status > 0) {
+        (void)printf(" with exit status %d", form.exit_status);
     }
     (void)printf("\n");
 }

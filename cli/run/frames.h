@@ -1,36 +1,23 @@
-/* frames.h: what a command printed, as it is recorded and replayed.
- *
- *     +--------+-------------------------+-----------+
- *     | stream | length                  | bytes     |   repeated
- *     | u8     | u32, most significant   | length of |
- *     | 1 or 2 | byte first; not 0       | them      |
- *     +--------+-------------------------+-----------+
- *
- * 1 is stdout, 2 is stderr. Frames stand in the order in which the bytes
- * arrived; two neighbours are never of one stream.
+/* frames.h: what a command printed, as it is recorded and replayed. <idem/form.h> has
+ * the drawing of a frame. Two neighbours are never of one stream. What went to standard
+ * output alone is recorded without frames: every front end can replay that.
  */
 #ifndef IDEM_CLI_RUN_FRAMES_H
 #define IDEM_CLI_RUN_FRAMES_H
 
 #include "run/spool.h"
 
+#include <idem/form.h>
+
 enum frame_stream {
-    FRAME_STDOUT = 1,
-    FRAME_STDERR = 2,
+    FRAME_STDOUT = IDEM_STREAM_STDOUT,
+    FRAME_STDERR = IDEM_STREAM_STDERR,
 };
 
 #define FRAME_HEADER 5 /* Bytes before the bytes. */
 
-struct frame {
-    enum frame_stream stream;
-    struct idem_slice bytes;
-};
-
-/* Takes the first frame off *@frames. 1; 0: the end; -1: it is malformed. */
-int frame_next(struct idem_slice *frames, struct frame *ret_frame);
-
-/* Bytes of output in @frames, without the headers. */
-uint64_t frames_payload(struct idem_slice frames);
+/* Bytes of output in @form, without the headers of frames. */
+uint64_t frames_payload(const struct idem_form *form);
 
 /* Collects frames while a command runs. */
 struct recorder {
@@ -54,7 +41,8 @@ void recorder_add(struct recorder *recorder, enum frame_stream stream,
 void recorder_drop(struct recorder *recorder);
 
 /* Ends the recording: sets bytes, content_type and not_kept of @result. The
- * bytes are valid until recorder_finish(). */
+ * bytes are valid until recorder_finish(). They are frames if there was anything
+ * on standard error. */
 void recorder_result(struct recorder *recorder, struct idem_result *result);
 
 void recorder_finish(struct recorder *recorder);

@@ -65,12 +65,21 @@ void recorder_add(struct recorder *recorder, enum frame_stream stream,
 
 void recorder_result(struct recorder *recorder, struct idem_result *result)
 {
+    /* One frame of standard output is better kept as what it is. */
+    bool framed = recorder->stream == FRAME_STDERR || recorder->frame_at > 0;
+
     if (!recorder->not_kept &&
         (close_frame(recorder) != 0 ||
          spool_bytes(&recorder->spool, &result->bytes) != 0)) {
         recorder_drop(recorder);
     }
-    result->content_type = idem_str(CLI_OUTPUT_TYPE);
+    result->content_type =
+        idem_str(framed ? IDEM_FORM_FRAMES_TYPE : IDEM_FORM_BYTES_TYPE);
+    if (!framed && result->bytes.len > 0) {
+        result->bytes =
+            idem_bytes((const uint8_t *)result->bytes.base + FRAME_HEADER,
+                       result->bytes.len - FRAME_HEADER);
+    }
     result->not_kept = recorder->not_kept;
 }
 

@@ -3,7 +3,8 @@
  * - a recording that may be damaged. It is written out whole or not at all, and
  *   what is written is the bytes of its frames, each stream's in its place.
  * - a command's output in pieces. What was recorded gives each stream back byte
- *   for byte, in as few frames as there may be, and never takes more than it may;
+ *   for byte, in as few frames as there may be (none for one
+ *   stream alone), and never takes more than it may;
  *   or it was dropped, and says so.
  * - the line that says how it ended: no other number than the one in it.
  */
@@ -45,29 +46,34 @@ static void must_hold(int fd, const struct pile *want)
     free(got);
 }
 
-/* @rc: what the writer answered; @want: what each stream must hold then. */
-static void write_out(struct idem_slice bytes, int want_rc,
+/* @want_rc: whether it is damaged; @want: what each stream must hold then. */
+static void write_out(const struct idem_result *result, int want_rc,
                       const struct pile want[STREAMS])
 {
     static const struct pile nothing;
     static int fds[STREAMS] = {-1, -1};
+    struct idem_form form;
     int out_error = 0;
     int i;
 
+    idem_form_read(result, &form);
+    must((form.kind == IDEM_FORM_DAMAGED) == (want_rc != 0));
     for (i = 0; i < STREAMS; i++) {
         if (fds[i] < 0) {
             fds[i] = memfd_create("stream", MFD_CLOEXEC);
         }
         must(ftruncate(fds[i], 0) == 0 && lseek(fds[i], 0, SEEK_SET) == 0);
     }
-    must(cli_frames_write(bytes, fds[0], fds[1], &out_error) == want_rc);
+    cli_form_write(&form, fds[0], fds[1], &out_error);
     for (i = 0; i < STREAMS; i++) {
         must_hold(fds[i], want_rc == 0 ? &want[i] : &nothing);
     }
-    must(cli_frames_write(bytes, -1, -1, &out_error) == want_rc);
+    must(frames_payload(&form) ==
+         (want_rc == 0 ? want[0].len + want[1].len : 0));
+    cli_form_write(&form, -1, -1, &out_error);
 }
 
-/* 0 with what each stream holds, or -1; reads the drawing of frames.h. */
+/* 0 with what each stream holds, or -1; reads the drawing of <idem/form.h>. */
 static int take_apart(struct idem_slice bytes, struct pile piles[STREAMS],
                       size_t *ret_frames)
 {
@@ -94,13 +100,14 @@ static int take_apart(struct idem_slice bytes, struct pile piles[STREAMS],
 
 static void read_recording(struct idem_slice bytes)
 {
+    struct idem_result result = {.bytes = bytes,
+                                 .content_type =
+                                     idem_str(IDEM_FORM_FRAMES_TYPE)};
     struct pile piles[STREAMS] = {{NULL, 0}};
     size_t frames;
     int rc = take_apart(bytes, piles, &frames);
-    uint64_t payload = frames_payload(bytes);
 
-    must(payload == piles[0].len + piles[1].len);
-    write_out(bytes, rc, piles);
+    write_out(&result, rc, piles);
     free(piles[0].bytes);
     free(piles[1].bytes);
 }
@@ -132,13 +139,21 @@ static void record(struct tape *tape)
         }
     }
     recorder_result(&recorder, &result);
-    must(same_bytes(result.content_type, idem_str(CLI_OUTPUT_TYPE)));
+    must(same_bytes(result.content_type,
+                    idem_str(printed[1].len > 0 ? IDEM_FORM_FRAMES_TYPE
+                                                : IDEM_FORM_BYTES_TYPE)) ||
+         result.not_kept);
     must(result.not_kept == (printed[0].len + printed[1].len > max));
     if (result.not_kept) {
         must(result.bytes.len == 0);
     } else {
-        must(take_apart(result.bytes, kept, &read) == 0 && read == frames);
-        write_out(result.bytes, 0, printed);
+        if (printed[1].len > 0) {
+            must(take_apart(result.bytes, kept, &read) == 0 && read == frames);
+        } else {
+            pile_add(&kept[0], result.bytes);
+        }
+        result.meta = idem_str("exit 0\n");
+        write_out(&result, 0, printed);
     }
     for (i = 0; i < STREAMS; i++) {
         must(result.not_kept ||

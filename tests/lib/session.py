@@ -140,6 +140,7 @@ def compile_complaints(source, flags=()):
 HEADERS = """#include <idem.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>
+#include <idem/form.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>

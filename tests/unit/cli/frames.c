@@ -23,15 +23,26 @@ static const char *text_in(int fd)
     return to;
 }
 
-/* Writes frames out, and compares what each stream got. */
-static void check_written(struct idem_slice frames, int want, const char *out,
+/* What a result with these frames is. */
+static struct idem_form form_of(struct idem_slice frames)
+{
+    struct idem_result result = {.bytes = frames,
+                                 .content_type =
+                                     idem_str(IDEM_FORM_FRAMES_TYPE)};
+    struct idem_form form;
+
+    idem_form_read(&result, &form);
+    return form;
+}
+
+/* Writes @form out, and compares what each stream got. */
+static void check_written(const struct idem_form *form, const char *out,
                           const char *err)
 {
     int fds[2] = {memfd_create("out", 0), memfd_create("err", 0)};
     int out_error = 0;
 
-    assert_int_equal(cli_frames_write(frames, fds[0], fds[1], &out_error),
-                     want);
+    cli_form_write(form, fds[0], fds[1], &out_error);
     assert_int_equal(out_error, 0);
     assert_string_equal(text_in(fds[0]), out);
     assert_string_equal(text_in(fds[1]), err);
@@ -44,6 +55,7 @@ TEST(recorder, givesBackWhatWasPrinted)
 {
     static const char want[] = "\1\0\0\0\5hello\2\0\0\0\1!\1\0\0\0\3 ok";
     struct idem_result result = {.not_kept = true};
+    struct idem_form form;
     struct recorder recorder;
 
     recorder_init(&recorder, 1000);
@@ -54,11 +66,45 @@ TEST(recorder, givesBackWhatWasPrinted)
     recorder_add(&recorder, FRAME_STDOUT, " ok", 3);
     recorder_result(&recorder, &result);
     assert_false(result.not_kept);
-    assert_text(result.content_type, CLI_OUTPUT_TYPE);
+    assert_text(result.content_type, IDEM_FORM_FRAMES_TYPE);
     assert_slice(result.bytes, idem_bytes(want, sizeof(want) - 1));
-    assert_int_equal(frames_payload(result.bytes), 9);
-    check_written(result.bytes, 0, "hello ok", "!");
+    idem_form_read(&result, &form);
+    assert_int_equal(frames_payload(&form), 9);
+    check_written(&form, "hello ok", "!");
     recorder_finish(&recorder);
+}
+
+/* What went to standard output alone is on record as it is; so is nothing. */
+TEST(recorder, framesOnlyWhereThereAreTwoStreams)
+{
+    static const struct {
+        enum frame_stream streams[3];
+        const char *type;
+        struct idem_slice want;
+    } rows[] = {
+        {{FRAME_STDOUT, FRAME_STDOUT, 0}, IDEM_FORM_BYTES_TYPE, {"abab", 4}},
+        {{0}, IDEM_FORM_BYTES_TYPE, {"", 0}},
+        {{FRAME_STDERR, 0, 0}, IDEM_FORM_FRAMES_TYPE, {"\2\0\0\0\2ab", 7}},
+        {{FRAME_STDOUT, FRAME_STDERR, 0},
+         IDEM_FORM_FRAMES_TYPE,
+         {"\1\0\0\0\2ab\2\0\0\0\2ab", 14}},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_result result = {.not_kept = true};
+        struct recorder recorder;
+        size_t at;
+
+        recorder_init(&recorder, 1000);
+        for (at = 0; at < 3 && rows[i].streams[at] != 0; at++) {
+            recorder_add(&recorder, rows[i].streams[at], "ab", 2);
+        }
+        recorder_result(&recorder, &result);
+        assert_text(result.content_type, rows[i].type);
+        assert_slice(result.bytes, rows[i].want);
+        recorder_finish(&recorder);
+    }
 }
 
 /* Nothing was printed: nothing is recorded, and that is kept. */
@@ -89,7 +135,7 @@ TEST(recorder, dropsWhatIsTooLong)
         recorder_add(&recorder, FRAME_STDOUT, "", 0);
         recorder_result(&recorder, &result);
         assert_int_equal(result.not_kept, max < 7);
-        assert_int_equal(result.bytes.len, max < 7 ? 0 : 12);
+        assert_int_equal(result.bytes.len, max < 7 ? 0 : 7);
         recorder_finish(&recorder);
     }
 }
@@ -98,16 +144,18 @@ TEST(recorder, dropsWhatIsTooLong)
  * where there is none, it is not kept, and the command goes on. */
 TEST(recorder, spoolsWhatIsMuch)
 {
-    static char piece[100000];
+    static char chunk[100000];
     char *dir = getenv("TMPDIR");
     int round;
 
     dir = dir == NULL ? NULL : strdup(dir);
-    memset(piece, 'p', sizeof(piece));
+    memset(chunk, 'p', sizeof(chunk));
     for (round = 0; round < 2; round++) {
         struct idem_result result = {.not_kept = false};
         struct recorder recorder;
-        struct frame frame;
+        struct idem_form form;
+        struct idem_slice piece;
+        enum idem_stream stream;
         int i;
 
         if (round == 1) {
@@ -115,15 +163,17 @@ TEST(recorder, spoolsWhatIsMuch)
         }
         recorder_init(&recorder, 16 << 20);
         for (i = 0; i < 30; i++) {
-            recorder_add(&recorder, i < 15 ? FRAME_STDOUT : FRAME_STDERR, piece,
-                         sizeof(piece));
+            recorder_add(&recorder, i < 15 ? FRAME_STDOUT : FRAME_STDERR, chunk,
+                         sizeof(chunk));
         }
         recorder_result(&recorder, &result);
         assert_int_equal(result.not_kept, round);
         if (round == 0) {
-            assert_int_equal(frames_payload(result.bytes), 30 * sizeof(piece));
-            assert_int_equal(frame_next(&result.bytes, &frame), 1);
-            assert_int_equal(frame.bytes.len, 15 * sizeof(piece));
+            idem_form_read(&result, &form);
+            assert_int_equal(frames_payload(&form), 30 * sizeof(chunk));
+            assert_int_equal(idem_form_frame(&result.bytes, &stream, &piece),
+                             1);
+            assert_int_equal(piece.len, 15 * sizeof(chunk));
         }
         recorder_finish(&recorder);
     }
@@ -137,45 +187,45 @@ TEST(frames, arePrintedWholeOrNot)
     static const struct {
         const char *bytes;
         size_t len;
-        int want;
+        bool whole;
     } rows[] = {
-        {"", 0, 0},
-        {"\1\0\0\0\1a", 6, 0},
-        {"\1\0\0\0\1a\1", 7, -1},
-        {"\1\0\0\0\1a\1\0\0\0", 10, -1},
-        {"\1\0\0\0\1a\1\0\0\0\1", 11, -1},
-        {"\1\0\0\0\1a\0\0\0\0\1b", 12, -1},
-        {"\1\0\0\0\1a\3\0\0\0\1b", 12, -1},
-        {"\1\0\0\0\1a\2\0\0\0\0", 11, -1},
+        {"", 0, true},
+        {"\1\0\0\0\1a", 6, true},
+        {"\1\0\0\0\1a\1", 7, false},
+        {"\1\0\0\0\1a\1\0\0\0", 10, false},
+        {"\1\0\0\0\1a\1\0\0\0\1", 11, false},
+        {"\1\0\0\0\1a\0\0\0\0\1b", 12, false},
+        {"\1\0\0\0\1a\3\0\0\0\1b", 12, false},
+        {"\1\0\0\0\1a\2\0\0\0\0", 11, false},
         {"\1\0\0\0\1a\2\xff\xff\xff\xff"
          "b",
-         12, -1},
+         12, false},
     };
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem_slice frames = idem_bytes(rows[i].bytes, rows[i].len);
+        struct idem_form form = form_of(idem_bytes(rows[i].bytes, rows[i].len));
 
-        check_written(frames, rows[i].want,
-                      rows[i].want == 0 && rows[i].len > 0 ? "a" : "", "");
+        assert_int_equal(form.kind != IDEM_FORM_DAMAGED, rows[i].whole);
+        check_written(&form, rows[i].whole && rows[i].len > 0 ? "a" : "", "");
     }
 }
 
 /* A stream that fails, or is not wanted, does not keep the other from its part. */
 TEST(frames, goOnWhereAStreamFails)
 {
-    struct idem_slice frames =
-        idem_bytes("\1\0\0\0\1a\2\0\0\0\1b\1\0\0\0\1c\2\0\0\0\1d", 24);
+    struct idem_form form =
+        form_of(idem_bytes("\1\0\0\0\1a\2\0\0\0\1b\1\0\0\0\1c\2\0\0\0\1d", 24));
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     int fd = memfd_create("err", 0);
     int out_error = 0;
 
-    assert_int_equal(cli_frames_write(frames, full, fd, &out_error), 0);
+    cli_form_write(&form, full, fd, &out_error);
     assert_int_equal(out_error, ENOSPC);
     assert_string_equal(text_in(fd), "bd");
-    assert_int_equal(cli_frames_write(frames, fd, full, &out_error), 0);
+    cli_form_write(&form, fd, full, &out_error);
     assert_int_equal(out_error, 0);
-    assert_int_equal(cli_frames_write(frames, -1, -1, &out_error), 0);
+    cli_form_write(&form, -1, -1, &out_error);
     assert_int_equal(out_error, 0);
     (void)close(full);
     (void)close(fd);
