@@ -11,6 +11,11 @@
 #include "lambda/outcome.h"
 #include "lambda/unit.h"
 
+/* A wait is no shorter, but for the last one. */
+enum {
+    SLICE_MIN_MS = 50,
+};
+
 /* ---- Ends -------------------------------------------------------------- */
 
 void idem__lambda_stopped(const struct idem_lambda *lambda,
@@ -118,11 +123,23 @@ static int64_t wait_bound_ms(const struct idem_lambda *lambda)
     return left_ms < options->wait_ms ? left_ms : options->wait_ms;
 }
 
-/* The attempt that was waited for is over, and the work may be begun again. */
-static bool is_free(const struct idem_attempt *attempt)
+/* Half of the time until the margin, as the store is allowed the other half: one that
+ * stands still at the end of a wait does not use up the time for an answer. */
+static int64_t slice_ms(const struct idem_lambda *lambda, int64_t wait_ms)
 {
-    return attempt->verdict == IDEM_RELEASED ||
-           (attempt->verdict == IDEM_BUSY && attempt->lease_left_ms == 0);
+    int64_t half_ms =
+        (idem__lambda_left_ms(lambda->now) - lambda->options->stop_margin_ms) /
+        2;
+
+    half_ms = half_ms < SLICE_MIN_MS ? SLICE_MIN_MS : half_ms;
+    wait_ms = wait_ms < 0 ? 0 : wait_ms;
+    return wait_ms < half_ms ? wait_ms : half_ms;
+}
+
+/* Another is at work still, or has given up, and the work may be begun. */
+static bool is_worth_asking(const struct idem_attempt *attempt)
+{
+    return attempt->verdict == IDEM_RELEASED || attempt->verdict == IDEM_BUSY;
 }
 
 /* Each try is a request of its own, whose lease is counted from then on. */
@@ -141,10 +158,10 @@ static int ask(struct idem_lambda *lambda, const struct idem__lambda_unit *unit,
         if (rc != 0) {
             return idem__error_plain(error, rc);
         }
-        request.wait_ms = wait_ms < 0 ? 0 : wait_ms;
+        request.wait_ms = slice_ms(lambda, wait_ms);
         idem__lambda_allow(lambda, idem__lambda_ends_bound_ms(lambda));
         rc = idem_begin(lambda->store, &request, ret_attempt, error);
-        if (rc != 0 || request.wait_ms == 0 || !is_free(*ret_attempt)) {
+        if (rc != 0 || request.wait_ms == 0 || !is_worth_asking(*ret_attempt)) {
             return rc;
         }
         idem_attempt_destroy(*ret_attempt);

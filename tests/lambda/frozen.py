@@ -348,9 +348,27 @@ def close_to_the_deadline(scene):
     equal(scene.runs(), ["a"])
 
 
+def during_a_wait(scene):
+    """It stands still at the end of a wait for another's attempt: the function is not
+    killed, and the answer goes out."""
+    scene.env["IDEM_LAMBDA_STORE_TIMEOUT"] = "10s"
+    scene.env["IDEM_LAMBDA_START_MIN"] = "100ms"
+    scene.env["IDEM_LAMBDA_WAIT"] = "10m"
+    held = ("begin", "-s", "pay", "-k", "held", "--lease", "1h")
+    equal(Idem(scene.store.url)(*held, env=scene.store.env).status, 0)
+    with scene.box() as box:
+        equal(box.invoke(request("")).json()["statusCode"], 400)  # It is ready.
+        answer = scene.pool.submit(box.invoke, request("held"), 4)
+        time.sleep(3.1)
+        with scene.store.frozen():
+            answer = answer.result(PATIENCE)
+        equal((answer.kind, answer.json()["statusCode"] in (409, 503)), ("response", True))
+    equal(scene.runs(), [])
+
+
 PHASES = (before_the_claim, between_claim_and_work, during_the_work, when_the_end_is_told,
           when_the_end_is_told_again, between_two_invocations, while_a_batch_is_at_work,
-          past_the_deadline_of_a_batch, close_to_the_deadline)
+          past_the_deadline_of_a_batch, close_to_the_deadline, during_a_wait)
 
 
 def play(phase, kind, work):
