@@ -122,7 +122,7 @@ struct idem__task {
 
     struct idem__buffer out;
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
-    struct idem__limiter *limiter; /* Of limit_task.c; likewise. */
+    struct idem__limiter *limiter; /* See limiter.h; likewise. */
     struct idem__scratch scratch;
 
     struct idem__task *link;      /* The store's. */
