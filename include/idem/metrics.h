@@ -53,8 +53,10 @@ enum idem_call {
 #define IDEM_METRICS_BUCKETS 16 /* The last one has no upper bound. */
 
 struct idem_metrics {
-    size_t size;       /* sizeof, set by IDEM_METRICS_INIT. */
-    const char *store; /* The label of all of them; NULL: none. */
+    size_t size; /* sizeof, set by IDEM_METRICS_INIT. */
+    const char
+        *store; /* The URL of the label of all of them, which has its path or
+                          table, and region; NULL: no label. */
 
     bool has_counters;
     struct idem_counters counters;

@@ -108,9 +108,8 @@ int idem_metrics_emf(const struct idem_metrics *metrics,
     put_all(&pass, metrics, before);
     idem__out(&out, "]}]}");
     if (metrics->store != NULL) {
-        idem__out(&out, ",\"store\":\"");
-        idem__out_quoted(&out, metrics->store);
-        idem__out(&out, "\"");
+        idem__out(&out, ",\"store\":");
+        idem__out_store(&out, metrics->store);
     }
     pass.values = true;
     put_all(&pass, metrics, before);

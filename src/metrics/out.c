@@ -22,15 +22,44 @@ void idem__out(struct idem__out *out, const char *format, ...)
     out->len += (size_t)n;
 }
 
-void idem__out_quoted(struct idem__out *out, const char *text)
+static void quote(struct idem__out *out, const char *text, size_t len)
 {
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            idem__out(out, "\\%c", *text);
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (text[i] == '"' || text[i] == '\\') {
+            idem__out(out, "\\%c", text[i]);
         } else {
-            idem__out(out, "%c", *text >= ' ' && *text <= '~' ? *text : '?');
+            idem__out(out, "%c",
+                      text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
         }
     }
+}
+
+void idem__out_quoted(struct idem__out *out, const char *text)
+{
+    quote(out, text, strlen(text));
+}
+
+void idem__out_store(struct idem__out *out, const char *url)
+{
+    static const char region[] = "region=";
+    const char *option = url + strcspn(url, "?");
+    size_t name = (size_t)(option - url);
+
+    idem__out(out, "\"");
+    quote(out, url, name);
+    while (*option != '\0') {
+        size_t len = strcspn(option + 1, "&");
+
+        if (strncmp(option + 1, region, strlen(region)) == 0) {
+            idem__out(out, "?");
+            quote(out, option + 1, len);
+            break;
+        }
+        option += 1 + len;
+    }
+    idem__out(out, "\"");
 }
 
 int idem__out_end(struct idem__out *out, size_t *ret_len)

@@ -18,6 +18,11 @@ void idem__out(struct idem__out *out, const char *format, ...)
  * way that both read. What is not printable ASCII becomes "?". */
 void idem__out_quoted(struct idem__out *out, const char *text);
 
+/* The label of the store at @url, in quotes and escaped: what tells it from others on
+ * a screen, and nothing of how it is reached, which may be long or name what is not
+ * for everybody. "sqlite:/var/lib/idem.db", "dynamodb://idem?region=eu-central-1" */
+void idem__out_store(struct idem__out *out, const char *url);
+
 /* Ends it with a NUL. 0 or IDEM_EINVALID. */
 int idem__out_end(struct idem__out *out, size_t *ret_len);
 

@@ -29,9 +29,9 @@ static void labels(struct idem__out *out, const char *store, const char *name,
     }
     idem__out(out, "{");
     if (store != NULL) {
-        idem__out(out, "store=\"");
-        idem__out_quoted(out, store);
-        idem__out(out, "\"%s", name != NULL ? "," : "");
+        idem__out(out, "store=");
+        idem__out_store(out, store);
+        idem__out(out, "%s", name != NULL ? "," : "");
     }
     if (name != NULL) {
         idem__out(out, "%s=\"%s\"", name, value);
@@ -81,9 +81,9 @@ static void bucket(struct idem__out *out, const struct idem_metrics *m,
 {
     idem__out(out, "idem_store_call_seconds_bucket{");
     if (m->store != NULL) {
-        idem__out(out, "store=\"");
-        idem__out_quoted(out, m->store);
-        idem__out(out, "\",");
+        idem__out(out, "store=");
+        idem__out_store(out, m->store);
+        idem__out(out, ",");
     }
     idem__out(out, "call=\"%s\",le=\"%s\"} %llu\n", idem__call_names[call], le,
               (unsigned long long)count);

@@ -28,6 +28,45 @@ static struct idem_metrics full(void)
     return m;
 }
 
+/* A label has nothing of how its store is reached. */
+TEST(prometheus, namesStoresBriefly)
+{
+    static const struct {
+        const char *url;
+        const char *label;
+    } rows[] = {
+        {"sqlite:/var/idem.db?group=ops&network=yes", "sqlite:/var/idem.db"},
+        {"dynamodb://idem?region=eu-central-1&endpoint=https%3A%2F%2Fu%3Ap%40h"
+         "&layout=locker",
+         "dynamodb://idem?region=eu-central-1"},
+        {"dynamodb://idem?endpoint=http%3A%2F%2Fh&region=x",
+         "dynamodb://idem?region=x"},
+        {"dynamodb://idem?endpoint=http%3A%2F%2Fh&noregion=x",
+         "dynamodb://idem"},
+        {"sqlite:/var/idem.db?", "sqlite:/var/idem.db"},
+    };
+    static char text[IDEM_METRICS_TEXT_MAX];
+    struct idem_metrics m = full();
+    char line[128];
+    size_t len, i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        m.store = rows[i].url;
+        assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
+        (void)snprintf(line, sizeof(line),
+                       "\nidem_started_total{store=\"%s\"} ", rows[i].label);
+        assert_non_null(strstr(text, line));
+        (void)snprintf(line, sizeof(line),
+                       "\nidem_store_errors_total{store=\"%s\",kind=\"",
+                       rows[i].label);
+        assert_non_null(strstr(text, line));
+        assert_null(strstr(text, "endpoint"));
+        assert_ok(idem_metrics_emf(&m, NULL, "Idem", text, sizeof(text), &len));
+        (void)snprintf(line, sizeof(line), "\"store\":\"%s\",", rows[i].label);
+        assert_non_null(strstr(text, line));
+    }
+}
+
 /* Everything is in the text, the label escaped, buckets added up. */
 TEST(prometheus, writesEverything)
 {
