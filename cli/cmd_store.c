@@ -21,6 +21,7 @@ static struct {
     int open;
     const char *from;
     const char *to;
+    const char *to_scope;
     const char *store;
 } args;
 
@@ -222,12 +223,17 @@ static enum cli_template_format format_wanted(void)
 
 static int copy(const struct cli_command *command)
 {
+    struct cli_copy_options options = {
+        .open = (enum cli_copy_open)args.open,
+        .scope = args.to_scope == NULL ? idem_bytes(NULL, 0)
+                                       : idem_str(args.to_scope),
+    };
+
     if (args.store != NULL) {
         return cli_usage(command,
                          "copy takes --from URL and --to URL, not --store");
     }
-    return cli_copy(command, args.from, args.to, (enum cli_copy_open)args.open,
-                    args.json);
+    return cli_copy(command, args.from, args.to, &options, args.json);
 }
 
 /* ---- create ---- */
@@ -361,6 +367,11 @@ static struct cli_option options[] = {
      .target = &args.to,
      .arg = "URL",
      .help = "copy: the target; nothing in it is written over"},
+    {.name = "to-scope",
+     .kind = CLI_TEXT,
+     .target = &args.to_scope,
+     .arg = "SCOPE",
+     .help = "copy: the scope at the target of records that have none"},
     {.name = "open",
      .kind = CLI_CHOICE,
      .target = &args.open,

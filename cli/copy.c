@@ -84,7 +84,8 @@ static int check_urls(const struct cli_command *command,
 }
 
 int cli_copy(const struct cli_command *command, const char *from_url,
-             const char *to_url, enum cli_copy_open open, bool json)
+             const char *to_url, const struct cli_copy_options *options,
+             bool json)
 {
     struct idem_store *from = NULL;
     struct idem_store *to = NULL;
@@ -93,6 +94,9 @@ int cli_copy(const struct cli_command *command, const char *from_url,
 
     if (from_url == NULL || to_url == NULL) {
         return cli_usage(command, "copy needs both --from URL and --to URL");
+    }
+    if (options->scope.len > IDEM_SCOPE_MAX) {
+        return cli_usage(command, "--to-scope: a scope has at most 255 bytes");
     }
     status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
     if (status == 0) {
@@ -105,7 +109,7 @@ int cli_copy(const struct cli_command *command, const char *from_url,
         status = cli_store_ask(to);
     }
     if (status == 0) {
-        status = cli_copying(from, to, open, &copied);
+        status = cli_copying(from, to, options, &copied);
         status = conclude(&copied, json, status);
     }
     idem_close(to);

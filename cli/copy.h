@@ -11,6 +11,7 @@ struct cli_command;
 
 /* Copies what is in one store and not in the other. Returns an exit status. */
 int cli_copy(const struct cli_command *command, const char *from_url,
-             const char *to_url, enum cli_copy_open open, bool json);
+             const char *to_url, const struct cli_copy_options *options,
+             bool json);
 
 #endif

@@ -34,7 +34,7 @@ struct copying {
     struct idem_store *to;
     struct idem_queue *reads;
     struct idem_queue *writes;
-    enum cli_copy_open open;
+    const struct cli_copy_options *options;
     struct cli_names names;
     struct item items[BATCH_LEN];
     size_t items_len;
@@ -140,6 +140,21 @@ static const struct idem_record *source_of(const struct item *item)
     return idem_op_record(item->read);
 }
 
+/* The record of @item as it is to be at the target. */
+static int placed(const struct copying *c, const struct item *item,
+                  struct idem_record *ret_record)
+{
+    struct idem_error error = {0};
+
+    *ret_record = *source_of(item);
+    if (ret_record->scope.len > 0 || c->options->scope.len == 0) {
+        return 0;
+    }
+    ret_record->scope = c->options->scope;
+    error.code = idem_id(ret_record->scope, ret_record->key, ret_record->id);
+    return error.code != 0 ? cli_fail_with(&error) : 0;
+}
+
 /* ---- Reading ---- */
 
 static int was_read(struct copying *c, struct item *item, struct idem_op *op)
@@ -213,13 +228,15 @@ static bool counts(const struct idem_record *there,
     return there->status != IDEM_STATUS_RELEASED || there->fence >= ours->fence;
 }
 
-static void compare(struct copying *c, struct item *item,
-                    const struct idem_record *there)
+static int compare(struct copying *c, struct item *item,
+                   const struct idem_record *there)
 {
-    const struct idem_record *ours = source_of(item);
+    struct idem_record record;
+    const struct idem_record *ours = &record;
+    int status = placed(c, item, &record);
 
-    if (!counts(there, ours)) {
-        return;
+    if (status != 0 || !counts(there, ours)) {
+        return status;
     }
     if (is_same(there, ours)) {
         c->told->same++;
@@ -233,6 +250,7 @@ static void compare(struct copying *c, struct item *item,
             "left alone; see both: idem show");
     }
     drop(item);
+    return 0;
 }
 
 static int was_looked_up(struct copying *c, struct item *item,
@@ -242,7 +260,7 @@ static int was_looked_up(struct copying *c, struct item *item,
     int status = 0;
 
     if (error->code == 0) {
-        compare(c, item, idem_op_record(op));
+        status = compare(c, item, idem_op_record(op));
     } else if (error->code == IDEM_ECORRUPT) {
         c->told->differ++;
         say_of(c, op->key, "the record at the target cannot be trusted");
@@ -284,14 +302,18 @@ static int turn_unknown(const struct copying *c,
 
 static int add(struct copying *c, struct item *item)
 {
-    const struct idem_record *record = source_of(item);
+    struct idem_record there;
+    const struct idem_record *record = &there;
     struct idem_decision unknown;
     struct idem_error error = {0};
     struct idem_op *op;
-    int status;
+    int status = placed(c, item, &there);
 
+    if (status != 0) {
+        return status;
+    }
     if (record->status == IDEM_STATUS_IN_PROGRESS) {
-        if (c->open == CLI_COPY_OPEN_LEAVE) {
+        if (c->options->open == CLI_COPY_OPEN_LEAVE) {
             c->told->in_progress++;
             say_of(c, record->key, "it is in progress, and is left out");
             return 0;
@@ -344,9 +366,13 @@ static int look_up_batch(struct copying *c)
     for (i = 0; i < c->items_len && status == 0; i++) {
         struct item *item = &c->items[i];
 
+        struct idem_record there;
+
         if (item->read != NULL) {
-            status = submit_get(c->writes, source_of(item)->scope,
-                                source_of(item)->key, item);
+            status = placed(c, item, &there);
+        }
+        if (item->read != NULL && status == 0) {
+            status = submit_get(c->writes, there.scope, there.key, item);
         }
     }
     return settle(c, c->writes, was_looked_up, status);
@@ -452,7 +478,8 @@ static int with_queues(struct copying *c)
 }
 
 int cli_copying(struct idem_store *from, struct idem_store *to,
-                enum cli_copy_open open, struct cli_copied *ret_copied)
+                const struct cli_copy_options *options,
+                struct cli_copied *ret_copied)
 {
     bool remote = idem_store_is_remote(from) || idem_store_is_remote(to);
     struct copying *c = calloc(1, sizeof(*c));
@@ -465,7 +492,7 @@ int cli_copying(struct idem_store *from, struct idem_store *to,
     }
     c->from = from;
     c->to = to;
-    c->open = open;
+    c->options = options;
     c->told = ret_copied;
     c->items_max = remote ? BATCH_LEN_REMOTE : BATCH_LEN;
     status = with_queues(c);

@@ -10,6 +10,13 @@ enum cli_copy_open {
     CLI_COPY_OPEN_UNKNOWN, /* It is unknown at the target. */
 };
 
+/* How a copy is made. */
+struct cli_copy_options {
+    enum cli_copy_open open;
+    struct idem_slice scope; /* At the target, of records that have none; empty:
+                                none there either. */
+};
+
 /* How many records ... */
 struct cli_copied {
     uint64_t copied;
@@ -28,6 +35,7 @@ struct cli_copied {
  * left out or differs, and shows progress. 0, or an exit status after saying why
  * it went no further. */
 int cli_copying(struct idem_store *from, struct idem_store *to,
-                enum cli_copy_open open, struct cli_copied *ret_copied);
+                const struct cli_copy_options *options,
+                struct cli_copied *ret_copied);
 
 #endif

@@ -358,6 +358,14 @@ def requests_are_moved(url):
         there = own.show(f"a{number}")
         equal(there["status"], ("completed", "failed")[number % 2])
         equal(answer_of(own, f"a{number}"), (201 + number, f"n{number}"))
+    # A function on Lambda looks for them in a scope of its own.
+    scoped = idem.own("answers-scoped")
+    for again in ("copied 20;", "already 20,"):
+        done = idem.copied(scoped, "--to-scope", "charge")
+        equal(done.status, 75)
+        assert again.encode() in done.stdout, done.stdout
+    equal({row["scope"] for row in lines(scoped).values()}, {"charge"})
+    equal(scoped("begin", "-k", "a2", "-s", "charge", "--on-expired-lease", "hold").status, 10)
     idem.copied(own, "--open", "unknown")
     equal(own.show("open")["status"], "unknown")
 
