@@ -59,6 +59,9 @@ const ends = {
 POISON = ("kill", "exit", "hang", "fail")
 
 
+STOP_MARGIN = 0.3  # Seconds before the deadline at which a program is stopped.
+
+
 class Handler:
     """What an event is given to, and how long it may take for it."""
 
@@ -67,8 +70,11 @@ class Handler:
         self.text = text  # Of a program.
         self.seconds = seconds  # For a batch.
         self.batch = batch  # Messages at most.
-        # One that was started is not to be stopped because the machine is busy.
-        self.start_min = "100ms" if text is None else f"{seconds * 500}ms"
+        # Seconds that must be left to start a program: one that was started is not to
+        # be stopped because the machine is busy.
+        self.start_min = 0.1 if text is None else seconds / 3
+        # After so many seconds no more of a batch are started.
+        self.cut_off = seconds - self.start_min - STOP_MARGIN
 
     def write(self):
         if "node" in (self.text or "").partition("\n")[0] and not shutil.which("node"):
@@ -80,7 +86,7 @@ class Handler:
 
 
 FUNCTION = Handler(os.environ["IDEM_TEST_LAMBDA_STORM"] + ":handle")
-PROGRAM = Handler("./handler", SCRIPT)
+PROGRAM = Handler("./handler", SCRIPT, seconds=2 if LONG else 1.5)
 NODE_PROGRAM = Handler("./handler.js", NODE, seconds=3, batch=3)
 
 
@@ -254,7 +260,8 @@ class Storm:
         until it was stopped are told of as well: no time is left to ask for them."""
         hung = [m.key.startswith("hang") for m in batch]
         end = hung.index(True) + 1 if any(hung) else len(batch)
-        if end == len(batch) and took > self.handler.seconds / 3:
+        ran_out = any(hung) and took >= self.handler.seconds - STOP_MARGIN
+        if took >= self.handler.cut_off and not ran_out:
             return  # The machine is so busy that the deadline may have cut some off.
         late = {m.name for m in batch[end:]}
         equal([n for n in told if n not in late],
@@ -380,7 +387,8 @@ def blow(handler, make, url=None, count=36, groups=4, kills=0, every=9, compare=
     """One storm of @count messages on SQLite, or on DynamoDB at @url."""
     rng = random.Random(SEED)
     env = {"IDEM_LAMBDA_FAIL": "Never", "IDEM_LAMBDA_LEASE_MARGIN": "100ms",
-           "IDEM_LAMBDA_STOP_MARGIN": "300ms", "IDEM_LAMBDA_START_MIN": handler.start_min,
+           "IDEM_LAMBDA_STOP_MARGIN": f"{STOP_MARGIN * 1000:.0f}ms",
+           "IDEM_LAMBDA_START_MIN": f"{handler.start_min * 1000:.0f}ms",
            "IDEM_LAMBDA_KEY": ".kinesis.data | @base64d" if make is kinesis else ".body"}
     store = Idem()
     if url is not None:
