@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* What is on standard output, in one piece. Nothing of standard error is for a
- * caller. @joined is for what is in several; the caller frees it. */
+/* The bytes of standard output, in one piece. Nothing of standard error is for a
+ * caller. @joined is for those in several; the caller frees it. */
 static struct idem_slice output_of(const struct idem_form *form,
                                    struct idem__buffer *joined)
 {

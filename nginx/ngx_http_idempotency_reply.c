@@ -227,7 +227,7 @@ ngx_http_idem_replay(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* What is on record, and is no answer that a client may see. */
+/* The record is not an answer that a client may see. */
 
 static ngx_int_t
 ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
@@ -257,8 +257,7 @@ ngx_http_idem_replay_refuse(ngx_http_idem_ctx_t *ctx, enum idem_way way)
 }
 
 
-/* What is on standard output, in one piece: of frames with more than one such piece
- * it is a copy. */
+/* The bytes of standard output, in one piece: a copy, if they are in several frames. */
 
 static ngx_int_t
 ngx_http_idem_replay_body(ngx_http_request_t *r, const struct idem_form *form,

@@ -74,7 +74,7 @@ enum idem_form_kind {
     IDEM_FORM_DAMAGED,     /* It does not keep to the form that it states. */
 };
 
-/* Who replays. A consumer of a queue replays as the command does that it runs; that
+/* A front end that replays. A consumer of a queue replays as the command does that it runs; that
  * an outcome is on record is all that its message needs. */
 enum idem_front {
     IDEM_FRONT_RUN = 1,     /* `idem run`, `idem consume`. */
@@ -89,8 +89,8 @@ enum idem_way {
     IDEM_WAY_PRINT = 1,
     /* The bytes go to standard error. The exit status is form.exit_status. */
     IDEM_WAY_COMPLAIN,
-    /* What is on standard output, as JSON: the value that it is; text as a string;
-     * other bytes as {"body": BASE64, "isBase64Encoded": true}; none as null. Bytes
+    /* The bytes of standard output as JSON: the value that they are; text as a string;
+     * others as {"body": BASE64, "isBase64Encoded": true}; none as null. Bytes
      * are a value only if no content type says otherwise. */
     IDEM_WAY_VALUE,
     /* Status, content type, headers, and what is on standard output as the body. */

@@ -82,17 +82,24 @@ class World:
                          "sh", "-c", "echo run >>ledger; " + command)
 
     def consume(self, keys, command, *options):
-        """What became of the message of each key: {key: line}."""
+        """Have a message for each of @keys consumed: {key: the line about it}."""
         self.queue.queue.send([json.dumps({"key": key}) for key in keys])
         args = ("--until-empty", "--json", "--key-from", ".key", "--fingerprint", "none")
         args = self.queue.args(*args, *options, work="echo consume >>ledger; " + command)
         done = self.idem(*args, env=self.queue.env)
-        # What the commands print is between the lines.
+        # The output of the commands is between the lines.
         lines = [line[line.find(b'{"message_id"'):] for line in done.stdout.splitlines()
                  if b'{"message_id"' in line]
         found = {line["run"]["key"]: line for line in map(json.loads, lines)}
         equal(set(found), set(keys))
         return found
+
+    def lines(self, keys, result):
+        """Have them consumed by a command that stays, with @result."""
+        loop = "while read -r line; do id=${line#*'\"id\":\"'}; id=${id%%'\"'*}; "
+        loop += f"""printf '{{"id":"%s","outcome":"done","result":{result}}}\\n' "$id"; done"""
+        found = self.consume(keys, loop, "--lines")
+        equal([line["outcome"] for line in found.values()], ["done"] * len(keys))
 
     def event(self, key, do):
         return self.box.invoke({"idempotencyKey": key, "do": do})
@@ -150,6 +157,7 @@ ROWS = [
         lambda w, k: w.consume([k], "echo receipt 7", "--capture", "both")),
     Row("", "exit status 3 under `--on-failure keep`",
         lambda w, k: w.consume([k], "echo half; exit 3", "--on-failure", "keep")),
+    Row("`idem consume --lines`", "JSON", lambda w, k: w.lines([k], RESPONSE)),
     Row("Lambda, an event", "JSON", lambda w, k: w.event(k, "value")),
     Row("", "an error of `IDEM_LAMBDA_KEEP`", lambda w, k: w.event(k, "Declined")),
     Row("", "an error of `IDEM_LAMBDA_FAIL`", lambda w, k: w.event(k, "Broken")),
@@ -306,9 +314,9 @@ def each_front_end_replays_what_each_has_recorded():
         raise AssertionError("\n".join(lines))
 
 
-# ---- What is no outcome ----
+# ---- Work to be run again ----
 
-# Who leaves work that is to be run again, and how.
+# Each leaves work that is to be run again.
 OPEN = [
     ("run that failed", lambda w, k: w.run(k, "exit 3", "--on-failure", "retry")),
     ("run that released", lambda w, k: w.run(k, "exit 75")),
@@ -321,8 +329,8 @@ OPEN = [
 
 @test
 def each_front_end_runs_again_what_another_left_to_be_run():
-    """What one front end released, or ended with retry, is run again by each of the
-    others; what is unknown by none."""
+    """Work that one front end released, or ended with retry, is run again by each of the
+    others; none runs again an attempt whose end is unknown."""
     with world() as w:
         for who, leave in OPEN:
             for by in ("run", "event", "http", "gateway"):

@@ -23,7 +23,7 @@ static const char *text_in(int fd)
     return to;
 }
 
-/* What a result with these frames is. */
+/* The form of a result with these frames. */
 static struct idem_form form_of(struct idem_slice frames)
 {
     struct idem_result result = {.bytes = frames,
@@ -74,7 +74,7 @@ TEST(recorder, givesBackWhatWasPrinted)
     recorder_finish(&recorder);
 }
 
-/* What went to standard output alone is on record as it is; so is nothing. */
+/* Output to standard output alone is on record as it is; so is none. */
 TEST(recorder, framesOnlyWhereThereAreTwoStreams)
 {
     static const struct {

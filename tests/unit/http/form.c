@@ -135,6 +135,12 @@ TEST(form, givesPiecesOfWhatIsWhole)
     assert_true(idem_form_next(&form, &rest, &stream, &piece));
     assert_text(piece, "receipt 7");
     assert_false(idem_form_next(&form, &rest, &stream, &piece));
+
+    /* A body is one piece, whatever its server called it. */
+    form = read_form(FRAMES, "HTTP 200\n", idem_bytes(OUT, 7), false);
+    rest = form.bytes;
+    assert_true(idem_form_next(&form, &rest, &stream, &piece));
+    assert_int_equal(piece.len, 7);
 }
 
 /* Each row: content type, metadata, bytes; what a body is sent as, and whether nobody
