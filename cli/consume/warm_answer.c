@@ -1,4 +1,4 @@
-/* What a line of a command that is kept running says. Pure. */
+/* Reads the lines of a command that is kept running. Pure. */
 #include "consume/warm.h"
 
 static const char *const names[] = {
@@ -28,7 +28,7 @@ static bool text_of(struct json_object *object, const char *name,
 
 /* ---- The text of a member ---- */
 
-/* Behind the string that starts at @at. The text is known to be whole JSON. */
+/* The offset after the string that starts at @at. The text is known to be whole JSON. */
 static size_t skip_string(const char *text, size_t len, size_t at)
 {
     for (at++; at < len && text[at] != '"'; at++) {
@@ -37,8 +37,8 @@ static size_t skip_string(const char *text, size_t len, size_t at)
     return at + 1;
 }
 
-/* Behind the value that starts at or after @at: where a comma or the end of the
- * object follows. */
+/* The offset after the value that starts at or after @at: where a comma or the end of
+ * the object follows. */
 static size_t skip_value(const char *text, size_t len, size_t at)
 {
     size_t depth = 0;

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a terminal or a service manager sends to all is for the consumer to obey: it
- * lets the message at work end. */
+/* Signals that a terminal or a service manager sends to all are for the consumer to
+ * obey: it lets the message at work end. */
 static void take_signals(void)
 {
     sigset_t set;

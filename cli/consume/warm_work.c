@@ -133,7 +133,7 @@ static bool await_answer(struct warm *warm, struct idem_slice id,
 
 /* ---- The outcome ---- */
 
-/* What comes back no more is to be found as failed. */
+/* A message that the queue gives up after this receive is to be found as failed. */
 static enum idem_status status_of(const struct warm *warm,
                                   enum warm_outcome outcome)
 {

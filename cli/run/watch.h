@@ -33,8 +33,8 @@ struct watch {
 /* What the keeper says about the command. */
 void watch_take_news(struct watch *watch, const struct keeper_news *news);
 
-/* The same for all that is there to be heard; where the keeper was killed, what it left is
- * ended. */
+/* The same for all that is there to be heard. Where the keeper was killed, ends the
+ * processes that it left. */
 void watch_listen(struct watch *watch);
 
 /* Carries output, forwards signals and keeps the lease until the command and
