@@ -102,8 +102,10 @@ def lock_tokens_keep_each_other_out(url):
     equal(idem.end("complete", ours, "--result", '{"n":2}'), 0)
     there = locks.begin("order_2")
     equal((there.get("status"), json.loads(there["result"])), (None, {"n": 2}))
-    equal(idem.end("complete", idem.started("order_3"), "--result", "hello"), 0)
-    equal(json.loads(locks.begin("order_3")["result"]), "hello")
+    words = "echo hello; echo a note >&2"
+    done = idem("run", "-k", "order_3", "--on-expired-lease", "hold", "--", "sh", "-c", words)
+    equal((done.status, done.stdout, done.stderr), (0, b"hello\n", b"a note\n"))
+    equal(json.loads(locks.begin("order_3")["result"]), "hello\n")
 
     equal(idem.end("fail", idem.started("order_4"), "--error", "card refused"), 0)
     there = locks.begin("order_4")
@@ -194,6 +196,9 @@ def events_keep_each_other_out(url):
     with EventHandler(table, "m4"):
         pass
     equal(idem.begin("m4")[0], 10)
+    done = idem("run", "-k", "m5", "--on-expired-lease", "rerun", "--", "echo", '{"x": "y"}')
+    equal(done.status, 0)
+    equal(refusal(table, "m5"), ("DuplicateCompletedException", {"x": "y"}))
 
 
 def refusal(table, key):

@@ -7,6 +7,7 @@
 #include "store/dynamodb/foreign.h"
 #include "store/dynamodb/value.h"
 
+#include <idem/form.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -175,22 +176,48 @@ static void add_bytes(struct idem__buffer *out, const char *name,
     }
 }
 
-/* What the library's own attribute says of @item: its result, or what tells() says,
- * which is in @words. *@ret_result: it is the result. False: it is not there. */
+/* Frames of a command are for idem alone: @words gets what it wrote to its standard
+ * output. False: the result has none. */
+static bool unframe(const struct idem__item *item, struct idem__buffer *words)
+{
+    struct idem_result result = item->record.result;
+    struct idem_slice rest, bytes;
+    enum idem_stream stream;
+    struct idem_form form;
+
+    result.bytes = item->result.stored;
+    idem_form_read(&result, &form);
+    if (!form.framed || form.kind == IDEM_FORM_DAMAGED) {
+        return false;
+    }
+    rest = form.bytes;
+    while (idem_form_next(&form, &rest, &stream, &bytes)) {
+        if (stream == IDEM_STREAM_STDOUT) {
+            idem__buffer_add(words, bytes.base, bytes.len);
+        }
+    }
+    return true;
+}
+
+/* What the library's own attribute says of @item: its result, or what @words has.
+ * *@ret_result: it is the result. False: it is not there. */
 static bool data_of(const struct idem__foreign *f,
                     const struct idem__item *item, struct idem__buffer *words,
                     struct idem_slice *ret_data, bool *ret_result)
 {
+    bool done = item->record.status == IDEM_STATUS_COMPLETED &&
+                item->record.result_len > 0;
+
     words->len = 0;
     *ret_result = false;
-    if (f->tells != NULL && f->tells(item, words)) {
+    if ((f->tells != NULL && f->tells(item, words)) ||
+        (done && unframe(item, words))) {
         *ret_data = idem__buffer_slice(words);
         return true;
     }
     *ret_data = item->result.stored;
-    *ret_result = item->record.status == IDEM_STATUS_COMPLETED &&
-                  item->record.result_len > 0;
-    return *ret_result;
+    *ret_result = done;
+    return done;
 }
 
 static void add_result(struct idem__buffer *out,

@@ -9,6 +9,8 @@
 #include "sample.h"
 #include "test.h"
 
+#include <idem/form.h>
+
 static struct idem__buffer memory;
 static struct idem__scratch scratch;
 static struct idem__item item;
@@ -567,6 +569,37 @@ TEST(layout, knowsAnswersOfHttp)
     assert_text(item.record.result.meta, "HTTP 200\nLink: a\nLink: b\n");
     assert_text(item.result.stored, "\xff\x01");
     assert_null(idem__record_fault(&item.record));
+    let_go();
+}
+
+/* Of a command that wrote to both streams, others see its standard output. */
+TEST(layout, showsStandardOutput)
+{
+    static const char frames[] = "\1\0\0\0\3[1,\2\0\0\0\4note\1\0\0\0\2"
+                                 "2]";
+    struct idem_record record =
+        plain(sample_ended(IDEM_STATUS_COMPLETED, 3600000));
+    size_t i;
+
+    record.result.bytes = idem_bytes(frames, sizeof(frames) - 1);
+    record.result_len = record.result.bytes.len;
+    record.result.content_type = idem_str(IDEM_FORM_FRAMES_TYPE);
+    record.result.meta = idem_str("exit 0\n");
+    assert_ok(idem__body_digest(record.result.bytes, record.result_digest));
+    for (i = 0; i < COUNT(every_layout); i++) {
+        const struct idem__table_conf *table = table_of(every_layout[i]);
+        bool native = every_layout[i] == IDEM__LAYOUT_TYPESCRIPT ||
+                      every_layout[i] == IDEM__LAYOUT_IDEMPOTENCY_STORE;
+        json_object *object = written(every_layout[i], &record);
+
+        if (!native) {
+            says(object, table->attrs[IDEM__ATTR_DATA], "S", "[1,2]");
+        }
+        assert_ok(read_object(every_layout[i], object));
+        assert_same_record(&item.record, &record);
+        assert_slice(item.result.stored, record.result.bytes);
+        (void)json_object_put(object);
+    }
     let_go();
 }
 
