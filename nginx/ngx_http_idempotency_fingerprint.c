@@ -128,7 +128,7 @@ ngx_http_idem_body_whole(ngx_http_idem_ctx_t *ctx, struct idem_slice *body)
 
     *body = idem_bytes(NULL, 0);
 
-    /* What a program selected is in the place of the body. */
+    /* The selected value is in the place of the body. */
 
     if (cl == NULL || ctx->selected.data != NULL
         || !(ctx->conf->fingerprint & NGX_HTTP_IDEM_FP_BODY))

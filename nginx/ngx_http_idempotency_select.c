@@ -11,10 +11,10 @@
 #include "ngx_http_idempotency.h"
 
 
-/* What is left out of a key is long enough for no other: see IDEM_KEY_MAX. */
+/* A key of IDEM_KEY_MAX bytes as JSON, in which a byte may take six. */
 #define NGX_HTTP_IDEM_SELECT_KEY   4096
 
-/* Names and values of headers, besides a body of 16 MB at most. */
+/* No body is larger that fits the text for a program. */
 #define NGX_HTTP_IDEM_SELECT_MAX   (16 * 1024 * 1024)
 
 #define NGX_HTTP_IDEM_SELECT_KEEP  64
@@ -237,7 +237,7 @@ ngx_http_idem_select_contradicts(ngx_http_idem_loc_conf_t *conf)
 }
 
 
-/* What an inner level sets takes the place of the other of the pair outside. */
+/* A setting of an inner level takes the place of the other of its pair outside. */
 
 void
 ngx_http_idem_merge_select(ngx_http_idem_loc_conf_t *prev,

@@ -124,7 +124,7 @@ static bool says_nothing(const struct idem__tree *tree)
     return true;
 }
 
-/* What the first run gave, with the digits of its numbers as they were. */
+/* The value of the first run, with the digits of its numbers as they were. */
 static int merge(struct idem__evaluation *e, bool has_marks,
                  struct idem_error *error)
 {

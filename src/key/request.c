@@ -39,7 +39,7 @@ static void add_text(struct idem__buffer *to, struct idem_slice text)
     idem__buffer_str(to, "\"");
 }
 
-/* What is not UTF-8 is null: another text in its place could be that of another
+/* Null where it is not UTF-8: another text in its place could be that of another
  * request. */
 static void add_value(struct idem__buffer *to, struct idem_slice text)
 {

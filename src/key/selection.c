@@ -17,7 +17,7 @@ struct idem_selection {
     pid_t owner;
     int64_t until_ms; /* idem__mono_ms() */
 
-    struct idem__buffer bytes; /* What the child answers. */
+    struct idem__buffer bytes; /* Of the answer. */
     bool ready;
     bool cut_off;
     int code; /* When it is ready: 0, the output; else why there is none. */
@@ -343,7 +343,7 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
 
         (void)poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
     }
-    /* Who waits for an answer expects nothing to be left of the run: a runtime on
+    /* A caller that waits expects nothing to be left of the run: a runtime on
      * Lambda is frozen before its next one, with all the children that it has. */
     let_go(s);
     collect(select, /* wait= */ true);
