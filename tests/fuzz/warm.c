@@ -41,7 +41,9 @@ static void check_result(struct idem_slice line,
         return; /* Another member may have that name, too. */
     }
     got = parse(answer->result);
-    must(has && json_object_equal(got, meant));
+    /* As texts: the parser takes NaN, which is equal to nothing. */
+    must(has && strcmp(json_object_to_json_string(got),
+                       json_object_to_json_string(meant)) == 0);
     (void)json_object_put(got);
 }
 
