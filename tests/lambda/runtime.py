@@ -735,6 +735,34 @@ def a_runtime_that_is_quicker_than_its_sandbox():
 
 
 @test
+def the_last_request_of_a_runtime_that_was_killed():
+    """A request that is read when the runtime that sent it is gone is not the next one's."""
+    busy, go_on = threading.Event(), threading.Event()
+
+    class Slow(Sandbox):
+        """One whose machine keeps it from reading requests."""
+
+        def next(self, gone):
+            if busy.is_set():
+                busy.clear()
+                go_on.wait(PATIENCE)
+            return super().next(gone)
+
+    with Slow(script(EFFECT + "echo 1\n")) as box:
+        equal(box.invoke(event("a")).kind, "response")
+        until(box.idle.is_set)
+        busy.set()
+        equal(box.invoke(event("b")).kind, "response")
+        until(lambda: not busy.is_set())
+        box.end()
+        box.start()
+        go_on.set()
+        time.sleep(0.2)
+        equal((box.invoke(event("c")).kind, box.breaches), ("response", []))
+    equal(effects(), 3)
+
+
+@test
 def an_event_runs_here_too():
     """idem lambda invoke runs a handler on an event, and replays it the second time."""
     idem = Idem()

@@ -17,6 +17,7 @@ import json
 import os
 import queue
 import signal
+import socket
 import threading
 import time
 import uuid
@@ -70,13 +71,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def gone(self):
+        """Whether the runtime that asks has ended. On a busy machine its last request is
+        read when another runtime is there already, which it would be taken for."""
+        try:
+            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
     def do_GET(self):
         box = self.server.box
         if self.path != PREFIX + "invocation/next":
             box.breach(f"GET {self.path}")
             self.say(404)
             return
-        delivery = box.next()
+        delivery = box.next(self.gone)
         if delivery is None or delivery.headers.get("cut"):
             self.close_connection = True
             return
@@ -113,7 +124,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         box = self.server.box
         body = self.body()
         status = box.posted(
-            self.path, body, self.headers.get("Lambda-Runtime-Function-Error-Type")
+            self.path,
+            body,
+            self.headers.get("Lambda-Runtime-Function-Error-Type"),
+            self.gone,
         )
         if status is None:
             self.close_connection = True
@@ -252,8 +266,10 @@ class Sandbox:
     def breach(self, what):
         self.breaches.append(what)
 
-    def next(self):
+    def next(self, gone):
         with self.lock:
+            if gone():
+                return None
             self.asked += 1
             if self.idle.is_set():
                 self.breach("a second next while one waits")
@@ -275,13 +291,15 @@ class Sandbox:
             self.current = delivery
         return delivery
 
-    def posted(self, path, body, error_type):
+    def posted(self, path, body, error_type, gone):
         if path == PREFIX + "init/error":
             self.init_error = (error_type, json.loads(body))
             return 202
         parts = path[len(PREFIX) :].split("/")
         with self.lock:
             delivery = self.current
+            if gone() and (delivery is None or delivery.request_id not in parts):
+                return None
             if len(parts) != 3 or delivery is None or parts[0] != "invocation":
                 self.breach(f"POST {path} out of the blue")
                 return 400
