@@ -90,14 +90,18 @@ def a_file_that_is_forgotten_is_seen():
 
 @test
 def versions_agree():
-    """The version of the packages is that of the program, and what they are built
-    with is what tools/deps installs."""
+    """The version of the packages is that of the program, and they are built with
+    what tools/deps installs to build."""
     version = re.search(r"^  version: '(.*)',$", read(TOP, "meson.build"), re.M)[1]
     assert read(DEBIAN, "changelog").startswith(f"idem ({version}-"), version
     source = fields(read(DEBIAN, "control").split("\n\n")[0])
     needed = set(re.findall(r"[\w.+-]+-dev\b", source["Build-Depends"]))
     here = read(TOP, "tools", "deps")
     equal(sorted(name for name in needed if not re.search(rf"\b{name}\b", here)), [])
+    # Without the headers of a library a build leaves out what needs it.
+    to_build = re.search(r"^packages=\((.*?)\)", here, re.M | re.S)[1].split()
+    libraries = {name for name in to_build if name.endswith("-dev")} - {"libc6-dev"}
+    equal(sorted(libraries - needed), [])
 
 
 # ---- Built and installed ----
