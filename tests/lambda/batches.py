@@ -219,7 +219,7 @@ class Storm:
         self.wait = 0.5 if killer.left else 0.2  # Seconds until a failure comes again.
         self.limit = 20 if killer.left else 3  # Receives, then a dead-letter queue.
         self.waiting = killer.messages
-        self.deaths = self.answers = self.compared = 0
+        self.deaths = self.answers = self.compared = self.behind = 0
         self.dead = []
 
     def records(self):
@@ -278,8 +278,14 @@ class Storm:
         if took >= self.handler.cut_off and not ran_out:
             return  # The machine is so busy that the deadline may have cut some off.
         late = {m.name for m in batch[end:]}
-        equal([n for n in told if n not in late],
-              [n for n in self.expected(batch) if n not in late])
+        told = [n for n in told if n not in late]
+        wanted = [n for n in self.expected(batch) if n not in late]
+        if self.killer.kills > 0 and not set(told) <= set(wanted):
+            # A busy server does what a function asked for that is killed by now: since
+            # the answer the record is completed.
+            self.behind += 1
+            return
+        equal(told, wanted)
         self.compared += 1
 
     def deliver(self, batch):
@@ -382,6 +388,7 @@ class Storm:
                 doubled += 1
                 told += takeover
         assert doubled == told <= kills, (doubled, told, kills)
+        assert self.behind <= kills, (self.behind, kills)
         # A program that only says that it failed is tried for as long as it comes.
         counted = ("kill", "hang") if self.handler.text else ("kill", "hang", "exit")
         poison = {k: n for k, n in runs.items() if k.startswith(counted)}
