@@ -11,9 +11,7 @@ from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
 EXAMPLES = os.path.join(TOP, "examples", "lambda")
 # What follows a table's name in the label of its metrics; lock-token/try compares.
-WHERE = (
-    "?region=${AWS::Region}&endpoint=https://dynamodb.${AWS::Region}.${AWS::URLSuffix}/"
-)
+WHERE = "?region=${AWS::Region}"
 LEASE_MARGIN = 2  # Seconds; IDEM_LAMBDA_LEASE_MARGIN.
 
 
