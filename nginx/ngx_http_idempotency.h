@@ -399,7 +399,7 @@ char *ngx_http_idem_conf_headers(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* select.c: key and fingerprint by programs of jq. */
+/* select_conf.c, select.c: key and fingerprint by programs of jq. */
 char *ngx_http_idem_conf_select(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_idem_conf_processes(ngx_conf_t *cf, ngx_command_t *cmd,
