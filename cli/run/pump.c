@@ -149,6 +149,14 @@ void pump_drain(struct pump *pump)
     }
 }
 
+bool pump_try(struct pump *pump)
+{
+    if (pump->len > 0 && io_is_writable(pump->to)) {
+        push(pump);
+    }
+    return pump->len == 0;
+}
+
 void pump_flush(struct pump *pump)
 {
     if (pump->len > 0 &&

@@ -45,6 +45,9 @@ bool pump_is_done(const struct pump *pump);
  * waiting for the sink. */
 void pump_drain(struct pump *pump);
 
+/* Writes what the sink takes at once. True: nothing is held any more. */
+bool pump_try(struct pump *pump);
+
 /* Writes what is held, however long the sink takes. */
 void pump_flush(struct pump *pump);
 

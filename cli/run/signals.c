@@ -43,10 +43,17 @@ int signals_take(struct signals *signals)
     return 0;
 }
 
-void signals_drop(struct signals *signals)
+int signals_drop(struct signals *signals)
 {
-    while (signals_next(signals) != 0) {
+    int fatal = 0;
+    int signo;
+
+    while ((signo = signals_next(signals)) != 0) {
+        if (signals_is_fatal(signo)) {
+            fatal = signo;
+        }
     }
+    return fatal;
 }
 
 void signals_give_back(struct signals *signals)

@@ -15,8 +15,9 @@ struct signals {
 /* Blocks them. 0, or -1 with errno. */
 int signals_take(struct signals *signals);
 
-/* Forgets those that wait: they were meant for a command that has ended. */
-void signals_drop(struct signals *signals);
+/* Takes those that wait, which were meant for a command that has ended. Returns the
+ * last of them that wants us to end; 0: none does. */
+int signals_drop(struct signals *signals);
 
 /* From here on a signal has its effect at once again. */
 void signals_give_back(struct signals *signals);

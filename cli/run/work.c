@@ -100,9 +100,17 @@ static int record(struct run *run, const struct watch *watch,
 }
 
 /* What a slow reader has not taken yet. The outcome is on record: a signal that
- * ends us now takes away no more than the rest of this copy. */
-static void flush(struct run *run, struct watch *watch)
+ * ends us now takes away no more than the rest of this copy. So does one that came
+ * while the outcome was recorded (@told; 0: none came), unless nobody is slow: who
+ * sent it sends no second one, and the reader may never come. */
+static void flush(struct run *run, struct watch *watch, int told)
 {
+    bool all = pump_try(&watch->out);
+
+    all = pump_try(&watch->err) && all;
+    if (!all && told != 0) {
+        (void)raise(told);
+    }
     pump_flush(&watch->out);
     pump_flush(&watch->err);
     if (watch->err.sink_error != 0) {
@@ -131,6 +139,7 @@ static int see_through(struct run *run, struct watch *watch,
 {
     struct idem_error error = {0};
     struct ending ending;
+    int told;
 
     watch_until_end(watch);
     CLI_CRASH_POINT("run/finish/ended");
@@ -138,10 +147,10 @@ static int see_through(struct run *run, struct watch *watch,
     CLI_CRASH_POINT("run/finish/recorded");
     keeper_dismiss(run->keeper);
     CLI_CRASH_POINT("run/finish/dismissed");
-    signals_drop(&run->signals);
+    told = signals_drop(&run->signals);
     signals_give_back(&run->signals);
 
-    flush(run, watch);
+    flush(run, watch, told);
     CLI_CRASH_POINT("run/finish/flushed");
     say_stopped(run, watch);
     return run_passed_on(run, watch->out.sink_error,

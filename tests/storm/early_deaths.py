@@ -1,11 +1,15 @@
-"""A runner that dies before its command: nothing was run by it, and where it had taken
+"""A runner that dies before its command, or is told to end after it.
+
+One that dies before: nothing was run by it, and where it had taken
 over from another, the next one is told that too."""
 
 import json
 import os
+import signal
 
 import points
-from patience import until
+import processes
+from patience import PATIENCE, until
 from tap import PROGRAM, Idem, environment, equal, main, run, start, test
 
 STORM_IDEM = os.path.join(os.path.dirname(PROGRAM), "tests", "storm", "storm-idem")
@@ -64,6 +68,40 @@ def a_first_claim_is_released():
         equal((point, died_at(idem, "k", point, *command)["status"]), (point, "released"))
         got = idem("run", "-k", "k", *RERUN, "--", "sh", "-c", "echo $IDEM_TAKEOVER")
         equal((got.status, got.stdout), (0, b"0\n"))
+
+
+# ---- Told to end while the outcome is recorded ----
+
+
+def told_to_end(key, size):
+    """A runner that gets SIGTERM between its outcome and its output of @size bytes."""
+    counters = points.Counters("hits", points.names_in("src", "cli"))
+    stop = points.environment(counters, [], "run/finish/recorded")
+    env = {**environment(stop), "IDEM_STORE": "sqlite:" + os.path.abspath("idem.db")}
+    command = ("sh", "-c", f"head -c {size} /dev/zero")
+    runner = start([STORM_IDEM, "run", "-k", key, "--", *command], env)
+    until(lambda: processes.is_stopped(runner.pid), "it stands at its outcome")
+    runner.send_signal(signal.SIGTERM)
+    runner.send_signal(signal.SIGCONT)
+    return runner
+
+
+@test
+def a_signal_at_the_outcome_ends_a_runner_whose_reader_is_slow():
+    """The outcome is on record, and nobody reads: the runner ends by the signal."""
+    runner = told_to_end("k", 100_000)
+    equal(runner.wait(PATIENCE), -signal.SIGTERM)
+    runner.communicate()
+    idem = Idem("sqlite:" + os.path.abspath("idem.db"))
+    equal(record(idem, "k")["status"], "completed")
+
+
+@test
+def a_signal_at_the_outcome_takes_nothing_from_a_reader():
+    """Where all output can be written at once, it is, and the exit status is the command's."""
+    runner = told_to_end("k", 1000)
+    equal(runner.communicate(timeout=PATIENCE), (bytes(1000), b""))
+    equal(runner.returncode, 0)
 
 
 if __name__ == "__main__":
