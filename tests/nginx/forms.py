@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import rig  # noqa: E402
 from lambda_api import Sandbox  # noqa: E402
 from nginx import Nginx, Upstream  # noqa: E402
+from patience import until  # noqa: E402
 from tap import PROGRAM, TOP, equal, main, run, test  # noqa: E402
 
 PAGE = os.path.join(TOP, "docs", "forms.md")
@@ -82,16 +83,26 @@ class World:
                          "sh", "-c", "echo run >>ledger; " + command)
 
     def consume(self, keys, command, *options):
-        """Have a message for each of @keys consumed: {key: the line about it}."""
+        """Have a message for each of @keys consumed: {key: the line about it}.
+
+        A receive that nobody waits for any more may take a message with it, which
+        comes again once it is visible.
+        """
+        found = {}
         self.queue.queue.send([json.dumps({"key": key}) for key in keys])
         args = ("--until-empty", "--json", "--key-from", ".key", "--fingerprint", "none")
         args = self.queue.args(*args, *options, work="echo consume >>ledger; " + command)
-        done = self.idem(*args, env=self.queue.env)
-        # The output of the commands is between the lines.
-        lines = [line[line.find(b'{"message_id"'):] for line in done.stdout.splitlines()
-                 if b'{"message_id"' in line]
-        found = {line["run"]["key"]: line for line in map(json.loads, lines)}
-        equal(set(found), set(keys))
+
+        def all_found():
+            done = self.idem(*args, env=self.queue.env)
+            # The output of the commands is between the lines.
+            lines = [line[line.find(b'{"message_id"'):] for line in done.stdout.splitlines()
+                     if b'{"message_id"' in line]
+            for line in map(json.loads, lines):
+                found.setdefault(line["run"]["key"], line)
+            return set(found) == set(keys)
+
+        until(all_found, "each message is consumed")
         return found
 
     def lines(self, keys, result):
