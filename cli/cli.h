@@ -90,7 +90,8 @@ extern const struct cli_command cli_run, cli_begin, cli_complete, cli_fail,
     cli_release, cli_retry, cli_unknown, cli_renew, cli_show, cli_list,
     cli_resolve, cli_reopen, cli_stats, cli_watch, cli_doctor, cli_top, cli_ui,
     cli_reconcile, cli_store, cli_export, cli_import, cli_purge, cli_limit,
-    cli_key, cli_gateway, cli_lambda, cli_consume, cli_completion;
+    cli_key, cli_gateway, cli_lambda, cli_consume, cli_stepfunctions,
+    cli_completion;
 
 /* Parses the options of @command. @argv[0] is the command's name; on success
  * its operands are @argv[*@ret_first] to the end, moved behind the options

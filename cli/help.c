@@ -137,10 +137,10 @@ void cli_print_overview(FILE *f)
                 f);
     for (i = 0; cli_commands[i] != NULL; i++) {
         print_title(f, cli_commands[i]);
-        (void)fprintf(f, "  %-12s%s\n", cli_commands[i]->name,
+        (void)fprintf(f, "  %-15s%s\n", cli_commands[i]->name,
                       cli_commands[i]->summary);
     }
-    (void)fputs("  help        show this, or the help of a command\n"
+    (void)fputs("  help           show this, or the help of a command\n"
                 "\n"
                 "The records are in --store URL, else $IDEM_STORE, else in\n"
                 "~/.local/state/idem/idem.db (root: /var/lib/idem/idem.db).\n"

@@ -414,6 +414,7 @@ const char *idem__aws_service_title(const struct idem__aws_endpoint *endpoint)
     static const char *const titles[][2] = {
         {"dynamodb", "DynamoDB"},
         {"sqs", "SQS"},
+        {"states", "Step Functions"},
         {"sts", "STS"},
     };
     size_t i;

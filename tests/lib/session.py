@@ -147,6 +147,7 @@ HEADERS = """#include <idem.h>
 #include <idem/memory.h>
 #include <idem/metrics.h>
 #include <idem/sqlite.h>
+#include <idem/stepfunctions.h>
 #include <idem/store.h>
 #include <poll.h>
 #include <stdio.h>

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Start the state machine once for each order in a directory, however often this is run
+# and whatever it was cut off by:
+#
+#     STATE_MACHINE_ARN=arn:aws:states:... ./start.sh orders
+#
+# The key is made of the order, and the name of its execution of the key. A lost answer
+# is asked for again under that name, which starts no second execution.
+set -u
+
+orders=${1:?usage: start.sh DIRECTORY}
+: "${STATE_MACHINE_ARN:?the ARN of a STANDARD state machine}"
+
+for order in "$orders"/*.json; do
+    idem stepfunctions start --state-machine "$STATE_MACHINE_ARN" \
+        --key-from '"order-\(.order)"' --input "@$order" || exit
+done
