@@ -184,6 +184,7 @@ static void lead_to_table(const char *text)
     struct idem__aws_endpoint again;
     struct idem__place_conf conf;
     struct idem__place_conf read;
+    struct idem_error error;
     char url[IDEM_STORE_URL_MAX + 1];
 
     if (find_table(text, &conf, &endpoint) != 0) {
@@ -192,7 +193,10 @@ static void lead_to_table(const char *text)
     must(endpoint.tls || endpoint.local || conf.insecure);
     must(strpbrk(endpoint.host, " \t\r\n@?#") == NULL);
     must(strpbrk(endpoint.path, " \t\r\n?#") == NULL);
-    idem__place_write(&conf, &endpoint, url);
+    if (idem__place_write(&conf, &endpoint, url, &error) != 0) {
+        must(error.code == IDEM_EINVALID && error.text[0] != '\0');
+        return;
+    }
     must(strncmp(url, "dynamodb:", 9) == 0);
     must(find_table(url + 9, &read, &again) == 0);
     must(strcmp(conf.table.name, read.table.name) == 0);

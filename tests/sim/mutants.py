@@ -51,7 +51,7 @@ TASKS += "lifetime limit_known limit_large limit_request limit_small limit_task"
 TASKS += "pack parts purge request task".split()
 TASKS += "value walk".split()
 HELPERS = [f"src/store/dynamodb/{name}.c" for name in TASKS]
-HELPERS += ["src/http/head.c", "src/http/header.c"]
+HELPERS += [f"src/http/{name}.c" for name in "form head header".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
