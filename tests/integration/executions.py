@@ -214,6 +214,27 @@ def no_answer_at_all():
         equal(service.names(), ["order-42"])
 
 
+@test
+def a_store_that_is_gone_loses_no_start():
+    """Where the store is away when the execution has begun, its ARN is printed all the same,
+    and kept in the journal until it is recorded."""
+    with Service() as service:
+        shop = Shop(service)
+        service.faults = ["hold"]
+        with shop.spawn() as process:
+            assert service.began.wait(PATIENCE)
+            os.rename("idem.db", "away")
+            service.gate.set()
+            out, told = process.communicate(timeout=PATIENCE)
+        equal(process.returncode, 80)
+        equal(json.loads(out)["executionArn"], service.executions[0]["arn"])
+        assert b"idem reconcile" in told, told
+        os.rename("away", "idem.db")
+        equal(shop.idem("reconcile").status, 0)
+        equal(shop.start().stdout, out)
+        equal(service.requests, ["StartExecution"])
+
+
 # ---- Refusals ------------------------------------------------------------------------
 
 
@@ -323,6 +344,24 @@ def express_in_doubt_is_left_to_a_person():
         equal(shop.record()["status"], "unknown")
         equal(service.requests, ["StartExecution", "DescribeStateMachine"])
         equal(len(service.executions), 1)
+
+
+@test
+def express_killed_is_left_to_a_person():
+    """Killed after an EXPRESS execution began: the next caller asks for the type, starts no
+    second one, and the record is unknown."""
+    with Service() as service:
+        shop = Shop(service)
+        service.faults = ["hold"]
+        lease = ["--lease", "2s"]
+        with shop.spawn(machine=FAST, more=lease) as process:
+            assert service.began.wait(PATIENCE)
+            kill_session(process)
+        got = shop.start_when_free(machine=FAST, more=lease)
+        equal((got.status, got.stdout), (76, b""))
+        assert b"the state machine is EXPRESS" in got.stderr, got
+        equal(service.requests, ["StartExecution", "DescribeStateMachine"])
+        equal(shop.record()["status"], "unknown")
 
 
 @test
