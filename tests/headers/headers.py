@@ -1,9 +1,10 @@
-"""Compile each public header alone, and twice, as C and as C++.
+"""Compile each public header alone, and twice, as C and as C++; each is installed.
 
 Usage: headers.py COMPILER [ARGUMENT ...]
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +48,15 @@ def add_case(header, language, standard):
         compile_alone(header, command)
 
     tap.add(f"<{header}> compiles alone and twice as {standard}", case)
+
+
+@tap.test
+def each_is_installed():
+    """Each public header is in the list of those that are installed."""
+    text = (INCLUDE / "meson.build").read_text(encoding="utf-8")
+    listed = set(re.findall(r"'([\w/]+\.h)'", text))
+    found = {os.fspath(p.relative_to(INCLUDE)) for p in INCLUDE.rglob("*.h")}
+    tap.equal(listed, found)
 
 
 for path in sorted(INCLUDE.rglob("*.h")):
