@@ -35,7 +35,7 @@ static const char *verdict_of(const struct idem_execution *execution)
     return execution->state == IDEM_EXECUTION_FOUND ? "found" : "started";
 }
 
-/* What is recorded, as a line. NULL: no memory. The caller frees it. */
+/* The result to record, as a line. NULL: no memory. The caller frees it. */
 static char *make_result(const struct idem_execution *execution)
 {
     struct cli_json json;

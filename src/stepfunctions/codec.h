@@ -1,4 +1,4 @@
-/* What is asked of Step Functions and what it answers, as JSON. Pure.
+/* The requests to Step Functions and its answers, as JSON. Pure.
  *
  * An answer that is not of the shape that Step Functions promises is IDEM_ECORRUPT as
  * a whole; nothing of it is believed.

@@ -1,4 +1,4 @@
-/* What Step Functions means when it refuses. Pure. */
+/* The meaning of a refusal by Step Functions. Pure. */
 #ifndef IDEM_STEPFUNCTIONS_REFUSAL_H
 #define IDEM_STEPFUNCTIONS_REFUSAL_H
 
@@ -13,8 +13,8 @@ enum idem__sfn_result {
     IDEM__SFN_REFUSED, /* Not done, and no try will do it. */
 };
 
-/* What became of @request, which is done, with a sentence in @ret_error where it is
- * not OK. */
+/* Classifies @request, which is done, with a sentence in @ret_error where it is not
+ * OK. */
 enum idem__sfn_result idem__sfn_classify(
     const struct idem__aws_request *request, struct idem_error *ret_error);
 
