@@ -179,7 +179,8 @@ def storm(policy, idem=True):
     found = effects.read("ledger")
     note(f"seed {seed}, {policy}: {KEYS} messages, {weather.sent} deliveries; killed "
          f"{dict(weather.kills)}; {dict(weather.ends)}; {time.monotonic() - begun:.0f} s")
-    assert sum(weather.kills.values()) >= KILLS // 2, weather.kills
+    # How many there are is chance: some work ends before its killer comes.
+    assert sum(weather.kills.values()) >= KILLS // 4, weather.kills
     return weather, found
 
 
