@@ -81,7 +81,8 @@ static enum idem_verdict lease_ended(struct model *m, const struct claim *claim,
         m->by_lease = true;
         return IDEM_UNKNOWN;
     }
-    if (claim->attempts_max != 0 && m->attempts >= claim->attempts_max) {
+    if (claim->attempts_max != 0 &&
+        m->attempts - m->uncounted >= claim->attempts_max) {
         set_status(m, IDEM_STATUS_FAILED, -1, now_ms);
         m->by_lease = true;
         return IDEM_FAILED;
@@ -93,6 +94,17 @@ static enum idem_verdict lease_ended(struct model *m, const struct claim *claim,
     return IDEM_STARTED;
 }
 
+/* The attempt that was released did nothing, and nor did any before it unless one may
+ * have: a cap is for those that ended without a word. */
+static void uncount(struct model *m)
+{
+    if (!m->doubtful) {
+        m->uncounted = m->attempts;
+    } else if (m->uncounted < m->attempts) {
+        m->uncounted++;
+    }
+}
+
 enum idem_verdict model_begin(struct model *m, const struct claim *claim,
                               int owner, int64_t now_ms, bool *ret_takeover)
 {
@@ -100,7 +112,13 @@ enum idem_verdict model_begin(struct model *m, const struct claim *claim,
 
     if (!counts || m->status == IDEM_STATUS_RELEASED) {
         /* What was released a moment ago is the same operation. */
-        m->attempts = counts ? m->attempts + 1 : 1;
+        if (counts) {
+            uncount(m);
+            m->attempts++;
+        } else {
+            m->attempts = 1;
+            m->uncounted = 0;
+        }
         m->doubtful = counts && m->doubtful;
         m->fingerprint = claim->fingerprint;
         start(m, claim, owner, now_ms);

@@ -17,8 +17,9 @@ struct model {
     uint64_t fence;
     uint64_t fence_max; /* Of any attempt, ever. */
     uint32_t attempts;
-    int owner;       /* Which attempt; NOBODY after a person's decision. */
-    bool by_lease;   /* Its lease made the status, not its owner. */
+    uint32_t uncounted; /* Of them, for a cap: released ones. */
+    int owner;          /* Which attempt; NOBODY after a person's decision. */
+    bool by_lease;      /* Its lease made the status, not its owner. */
     bool doubtful;   /* An attempt stopped without a word, and nobody looked. */
     bool decided;    /* The status is a person's. */
     int fingerprint; /* 0: none. */
