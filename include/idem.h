@@ -753,10 +753,16 @@ struct idem_filter {
     bool failed_outcomes; /* true: beside @statuses (0: none), what is completed
                              and idem_outcome_failed(). A store with an index
                              reads nothing else for it. */
+    bool newest_first; /* true: the record that came into the store last comes
+                          first. Holds where the store has such an order (SQLite
+                          and memory, not DynamoDB) and no index serves the
+                          list: @statuses is 0 or has COMPLETED, without
+                          @overdue. Elsewhere it changes nothing. */
 };
 #define IDEM_FILTER_INIT                                                       \
     {                                                                          \
-        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0, false, false \
+        sizeof(struct idem_filter), 0, false, true, {NULL, 0}, 0, false,       \
+            false, false                                                       \
     }
 
 /* True if @record is completed, and its result tells of a failure: an exit status
@@ -779,6 +785,39 @@ typedef int idem_list_fn(void *ctx, int code, const struct idem_record *record);
 int idem_list(struct idem_store *store, const struct idem_filter *filter,
               idem_list_fn *each, void *ctx, int64_t *ret_now_ms,
               struct idem_error *ret_error);
+
+/* With its zero byte. */
+#define IDEM_PLACE_MAX 512
+
+/* How far a list has come. Begin with IDEM_PAGE_INIT, and pass it on from page to
+ * page; @place alone goes on with a list in another process. */
+struct idem_page {
+    size_t size;       /* sizeof, set by IDEM_PAGE_INIT. */
+    uint64_t look_max; /* A page ends after about so many records that were
+                          looked at, shown or not; 0: at the end of the list. */
+    char place[IDEM_PLACE_MAX]; /* Where the list goes on: letters, digits, "-"
+                                   and "_"; "" before the first page. */
+    bool done;                  /* The end was reached. */
+    uint64_t looked;            /* Records looked at, on all pages so far. */
+    int64_t now_ms;             /* The store's time. */
+};
+#define IDEM_PAGE_INIT                                                         \
+    {                                                                          \
+        sizeof(struct idem_page), 0, {0}, false, 0, 0                          \
+    }
+
+/* The next page of a list: as idem_list(), from @page->place on, until
+ * @filter->max records were shown, @each stops it, or page->look_max or the end is
+ * reached. The place is that after the last record that was shown; it holds while
+ * records come and go, also if that record goes. A record that is there from the
+ * first page to the last, and keeps its status, is shown once.
+ *
+ * IDEM_EINVALID  Likewise; or @page->place is not that of a list with this filter.
+ * IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_list_page(struct idem_store *store, const struct idem_filter *filter,
+                   idem_list_fn *each, void *ctx, struct idem_page *page,
+                   struct idem_error *ret_error);
 
 enum idem_resolve_flag {
     /* Although the lease of an owner still runs: it may be at work, also after

@@ -152,10 +152,12 @@ struct idem_op {
             void *ctx;
             uint64_t cursor[IDEM_CURSOR_LEN]; /* The store's own; 0: from
                                                  the start. */
-            uint64_t limit; /* Records looked at in this page. */
+            uint64_t limit; /* Records looked at in this page, about. */
             int64_t now_ms;
             bool done;
-            bool stopped; /* each() asked for it. */
+            bool stopped; /* each() asked for it. The cursor is that after the
+                             record for which it did. */
+            uint64_t looked; /* Records looked at, in all pages. */
         } list;
         struct {
             uint64_t max;

@@ -1,6 +1,7 @@
 /* The verbs of an operator, blocking: get, list, resolve, reopen, import,
  * count, purge. */
 #include "api/call.h"
+#include "api/list_place.h"
 #include "core/error.h"
 #include "queue/op.h"
 
@@ -102,6 +103,51 @@ int idem_list(struct idem_store *store, const struct idem_filter *filter,
         if (ret_now_ms != NULL) {
             *ret_now_ms = op->u.list.now_ms;
         }
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+static int read_pages(struct idem_store *store, struct idem_op **op,
+                      struct idem_page *page, struct idem_error *error)
+{
+    int rc = 0;
+
+    do {
+        rc = idem__call(store, op, error);
+    } while (rc == 0 && !(*op)->u.list.done &&
+             (page->look_max == 0 || (*op)->u.list.looked < page->look_max));
+    return rc;
+}
+
+int idem_list_page(struct idem_store *store, const struct idem_filter *filter,
+                   idem_list_fn *each, void *ctx, struct idem_page *page,
+                   struct idem_error *ret_error)
+{
+    struct counter counter = {each, ctx, filter->max};
+    struct idem_op *op;
+    int rc;
+
+    if (page->size != sizeof(*page)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "page: begin with IDEM_PAGE_INIT");
+    }
+    rc = make_list(filter, &counter, &op, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem__list_place_read(store, page->place, op) != 0) {
+        idem_op_destroy(op);
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "place: not written for this list: its store and "
+                           "filter must be the same");
+    }
+    rc = read_pages(store, &op, page, ret_error);
+    if (rc == 0) {
+        idem__list_place_write(store, op, page->place);
+        page->done = op->u.list.done && !op->u.list.stopped;
+        page->looked += op->u.list.looked;
+        page->now_ms = op->u.list.now_ms;
         idem_op_destroy(op);
     }
     return rc;

@@ -285,6 +285,17 @@ static int list(struct fixture *f)
     return disarm(idem_list(f->store, &filter, see, NULL, NULL, &why));
 }
 
+static int list_page(struct fixture *f)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+
+    filter.newest_first = true;
+    filter.max = 1;
+    arm();
+    return disarm(idem_list_page(f->store, &filter, see, NULL, &page, &why));
+}
+
 static int resolve(struct fixture *f)
 {
     const char *key = fresh_key();
@@ -473,6 +484,7 @@ static const struct scenario scenarios[] = {
     {"token", token},
     {"get", get_one},
     {"list", list},
+    {"list_page", list_page},
     {"resolve", resolve},
     {"import", import},
     {"purge", purge},

@@ -294,6 +294,247 @@ TEST(list, pages)
     finish(&f);
 }
 
+/* Which records, by the first bytes of their ids, in the order of the list. */
+struct shown {
+    size_t len;
+    size_t looked;
+    uint64_t ids[64];
+};
+
+static int note_id(void *ctx, int code, const struct idem_record *record)
+{
+    struct shown *shown = ctx;
+
+    assert_ok(code);
+    assert_true(shown->len < COUNT(shown->ids));
+    memcpy(&shown->ids[shown->len++], record->id, sizeof(uint64_t));
+    return 0;
+}
+
+/* The list, in pages of @max records; each goes on in a struct that knows nothing
+ * but the place. */
+static void in_pages(struct fixture *f, struct idem_filter filter, uint64_t max,
+                     struct shown *shown)
+{
+    struct idem_page page = IDEM_PAGE_INIT;
+    size_t pages = 0;
+
+    memset(shown, 0, sizeof(*shown));
+    filter.max = max;
+    while (!page.done) {
+        struct idem_page next = IDEM_PAGE_INIT;
+        size_t before = shown->len;
+
+        memcpy(next.place, page.place, sizeof(next.place));
+        assert_ok(
+            idem_list_page(f->store, &filter, note_id, shown, &next, &why));
+        assert_true(shown->len - before <= max);
+        assert_true(next.done || shown->len - before == max);
+        assert_true(pages++ < COUNT(shown->ids));
+        shown->looked += next.looked;
+        page = next;
+    }
+}
+
+/* Pages of any length show what the list shows, each record once and in the same
+ * order; with newest_first backwards where the store has an order. */
+TEST(list, goesOnAtItsPlace)
+{
+    static const struct {
+        unsigned statuses;
+        bool overdue;
+        bool failed_outcomes;
+        const char *scope; /* NULL: any. */
+        size_t want;
+        bool ordered; /* No index serves it. */
+    } rows[] = {
+        {0, false, false, NULL, 12, true},
+        {0, false, false, "tenant", 6, true},
+        {1u << IDEM_STATUS_IN_PROGRESS, false, false, NULL, 4, false},
+        {1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN, false, false,
+         NULL, 4, false},
+        {1u << IDEM_STATUS_COMPLETED | 1u << IDEM_STATUS_RELEASED, false, false,
+         "tenant", 2, false},
+        {1u << IDEM_STATUS_FAILED, false, true, NULL, 2, false},
+        {0, true, false, NULL, 2, false},
+        {0, false, false, "none", 0, false},
+    };
+    struct fixture f;
+    size_t row;
+
+    open_virtual(&f);
+    fill(&f);
+    for (row = 0; row < COUNT(rows); row++) {
+        struct idem_filter filter = IDEM_FILTER_INIT;
+        static struct shown up;
+        static struct shown whole;
+        static struct shown paged;
+        size_t i;
+
+        filter.statuses = rows[row].statuses;
+        filter.overdue = rows[row].overdue;
+        filter.failed_outcomes = rows[row].failed_outcomes;
+        filter.any_scope = rows[row].scope == NULL;
+        filter.scope = idem_str(rows[row].scope);
+        in_pages(&f, filter, 100, &up);
+        filter.newest_first = true;
+        in_pages(&f, filter, 100, &whole);
+        assert_int_equal(whole.len, rows[row].want);
+        assert_true(whole.looked >= whole.len);
+        for (i = 0; i < whole.len && rows[row].ordered &&
+                    !idem_store_is_remote(f.store);
+             i++) {
+            assert_int_equal(whole.ids[i], up.ids[up.len - 1 - i]);
+        }
+        for (i = 1; i < 6; i += 2) {
+            in_pages(&f, filter, i, &paged);
+            assert_int_equal(paged.len, whole.len);
+            assert_memory_equal(paged.ids, whole.ids, sizeof(whole.ids));
+        }
+    }
+    finish(&f);
+}
+
+/* While records come, and that at the place is purged, what stays is shown once. */
+TEST(list, keepsItsPlace)
+{
+    enum {
+        RECORDS = 9
+    };
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct shown shown = {.len = 0};
+    uint64_t kept[RECORDS];
+    size_t kept_len = 0;
+    size_t i;
+    size_t n;
+
+    open_virtual(&f);
+    for (i = 0; i < RECORDS; i++) {
+        char key[16];
+        struct idem_request request;
+        uint8_t id[IDEM_ID_LEN];
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        request.retention_ms = i % 3 == 0 ? DAY_MS : 90 * DAY_MS;
+        run(f.store, &request, "done");
+        if (i % 3 != 0) {
+            assert_ok(idem_id(request.scope, request.key, id));
+            memcpy(&kept[kept_len++], id, sizeof(uint64_t));
+        }
+    }
+    filter.newest_first = true;
+    filter.max = 3;
+    for (n = 0; !page.done; n++) {
+        char key[16];
+        struct idem_request request;
+
+        assert_true(n < 20);
+        assert_ok(
+            idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+        (void)snprintf(key, sizeof(key), "new%zu", n);
+        request = claim(key);
+        expect(f.store, &request, IDEM_STARTED);
+        if (n == 0) {
+            host_pass(&f.host, 2 * DAY_MS + traits()->purge_lag_ms);
+            assert_ok(idem_purge(f.store, 0, NULL, &why));
+        }
+    }
+    for (i = 0; i < kept_len; i++) {
+        size_t times = 0;
+
+        for (n = 0; n < shown.len; n++) {
+            times += shown.ids[n] == kept[i];
+        }
+        assert_int_equal(times, 1);
+    }
+    finish(&f);
+}
+
+/* A page ends after what it may look at, though it has shown nothing. */
+TEST(list, looksAtNoMoreThanItMay)
+{
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct shown shown = {.len = 0};
+    struct idem_queue *queue;
+    struct idem_op *op;
+    size_t pages = 0;
+    size_t n;
+
+    open_virtual(&f);
+    assert_ok(idem_queue_create(f.store, &queue, &why));
+    for (n = 0; n < 600; n++) {
+        char key[16];
+        struct idem_request request;
+
+        (void)snprintf(key, sizeof(key), "k%zu", n);
+        request = claim(key);
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    while ((op = idem_queue_reap(queue, 10000)) != NULL) {
+        assert_ok(idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    idem_queue_destroy(queue);
+    filter.newest_first = true;
+    filter.statuses = 1u << IDEM_STATUS_COMPLETED;
+    page.look_max = 100;
+    for (; !page.done; pages++) {
+        assert_true(pages < 20);
+        assert_ok(
+            idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    }
+    assert_int_equal(shown.len, 0);
+    assert_true(pages >= 2);
+    assert_true(page.looked >= 600);
+    finish(&f);
+}
+
+/* A place is for a list of its own store and filter. */
+TEST(list, refusesTheWrongPlace)
+{
+    static const char *const wrong[] = {"p",  "x",         "pAAAA",
+                                        "p!", "pAAAAAAAB", "order-42"};
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct shown shown = {.len = 0};
+    size_t i;
+
+    open_virtual(&f);
+    fill(&f);
+    filter.max = 3;
+    assert_ok(idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_false(page.done);
+    filter.newest_first = true;
+    assert_code(IDEM_EINVALID,
+                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    filter.newest_first = false;
+    filter.any_scope = false;
+    assert_code(IDEM_EINVALID,
+                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    filter.any_scope = true;
+    assert_ok(idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    for (i = 0; i < COUNT(wrong); i++) {
+        (void)strcpy(page.place, wrong[i]);
+        assert_code(IDEM_EINVALID, idem_list_page(f.store, &filter, note_id,
+                                                  &shown, &page, &why));
+    }
+    memset(page.place, 'p', sizeof(page.place));
+    assert_code(IDEM_EINVALID,
+                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    page = (struct idem_page){.size = 1};
+    assert_code(IDEM_EINVALID,
+                idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
+    assert_int_equal(shown.len, 6);
+    finish(&f);
+}
+
 /* A list is told the store's time. */
 TEST(list, tellsTheTime)
 {

@@ -46,13 +46,52 @@ struct idem_slice idem__walk_cursor(const uint64_t *cursor)
                       (size_t)cursor[IDEM__CURSOR_LEN]);
 }
 
+/* The number in the attribute "since" of @item; 0: it has none. */
+static uint64_t since_of(json_object *item)
+{
+    struct idem_slice text;
+    uint64_t since = 0;
+    const char *p;
+    size_t i;
+
+    if (idem__json_attribute(item, "since", "N", &text) != 1) {
+        return 0;
+    }
+    p = text.base;
+    for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
+        since = since * 10 + (uint64_t)(p[i] - '0');
+    }
+    return since;
+}
+
+/* Puts the item called @name into @cursor. */
+static bool set_name(uint64_t *cursor, struct idem_slice name)
+{
+    const size_t cap = (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
+
+    if (name.len == 0 || name.len > cap) {
+        return false;
+    }
+    memset(cursor + IDEM__CURSOR_NAME, 0, cap);
+    memcpy(cursor + IDEM__CURSOR_NAME, name.base, name.len);
+    cursor[IDEM__CURSOR_LEN] = name.len;
+    return true;
+}
+
+/* A place that came as text can be anything. */
+static bool is_cursor(const uint64_t *cursor)
+{
+    return cursor[IDEM__CURSOR_SHARD] < SHARDS &&
+           cursor[IDEM__CURSOR_LEN] <=
+               (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
+}
+
 /* Remembers the LastEvaluatedKey of @body. 1: there is more; 0: that was all; or
  * a code. */
 static int set_cursor(const struct idem__task *task, uint64_t *cursor,
                       json_object *body)
 {
     const char *key = idem__layout_key(&task->env->table);
-    const size_t cap = (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
     json_object *last;
     struct idem_slice text;
 
@@ -61,21 +100,11 @@ static int set_cursor(const struct idem__task *task, uint64_t *cursor,
     if (!json_object_object_get_ex(body, "LastEvaluatedKey", &last)) {
         return 0;
     }
-    if (idem__json_attribute(last, key, "S", &text) != 1 || text.len == 0 ||
-        text.len > cap) {
+    if (idem__json_attribute(last, key, "S", &text) != 1 ||
+        !set_name(cursor, text)) {
         return IDEM_ECORRUPT;
     }
-    memcpy(cursor + IDEM__CURSOR_NAME, text.base, text.len);
-    cursor[IDEM__CURSOR_LEN] = text.len;
-    if (idem__json_attribute(last, "since", "N", &text) == 1) {
-        const char *p = text.base;
-        size_t i;
-
-        for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
-            cursor[IDEM__CURSOR_SINCE] =
-                cursor[IDEM__CURSOR_SINCE] * 10 + (uint64_t)(p[i] - '0');
-        }
-    }
+    cursor[IDEM__CURSOR_SINCE] = since_of(last);
     return 1;
 }
 
@@ -121,24 +150,40 @@ bool idem__walk_page(struct idem__task *task, const struct idem__answer *answer,
 
 /* ---- Lists ---- */
 
+/* False: the list has stopped, or failed. */
+static bool show_item(struct idem__task *task, json_object *item,
+                      const struct idem_now *now)
+{
+    struct idem_error error;
+    int rc = idem__task_read(task, item, NULL, &error);
+
+    if (rc == IDEM_ENOMEM) {
+        idem__task_fail(task, &error);
+        return false;
+    }
+    return idem__verb_list_row(task->op, rc, &task->found.record, now);
+}
+
+/* Where the list stops within the page, it goes on after that item. */
 static void show_items(struct idem__task *task, json_object *list,
                        const struct idem_now *now)
 {
+    const char *key = idem__layout_key(&task->env->table);
     struct idem_op *op = task->op;
     size_t n = list == NULL ? 0 : json_object_array_length(list);
+    struct idem_slice name;
     size_t i;
 
     op->u.list.now_ms = now->store_ms;
-    for (i = 0; i < n && !op->u.list.stopped; i++) {
-        struct idem_error error;
-        int rc = idem__task_read(task, json_object_array_get_idx(list, i), NULL,
-                                 &error);
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
 
-        if (rc == IDEM_ENOMEM) {
-            idem__task_fail(task, &error);
+        if (!show_item(task, item, now)) {
+            if (idem__json_attribute(item, key, "S", &name) == 1) {
+                (void)set_name(op->u.list.cursor, name);
+            }
             return;
         }
-        (void)idem__verb_list_row(op, rc, &task->found.record, now);
     }
 }
 
@@ -176,6 +221,50 @@ static void next_shard(struct idem__task *task)
     idem__task_done(task);
 }
 
+/* The head of @id among @list, which is in no order; NULL: it is gone. */
+static json_object *head_of(json_object *list, const uint8_t id[IDEM_ID_LEN])
+{
+    size_t n = list == NULL ? 0 : json_object_array_length(list);
+    uint8_t other[IDEM_ID_LEN];
+    struct idem_slice text;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
+
+        if (idem__json_attribute(item, "id", "S", &text) == 1 &&
+            idem__item_id_read(text, other) &&
+            memcmp(other, id, IDEM_ID_LEN) == 0) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+/* In the order of the index, so that the list can go on where it stops. */
+static void show_heads(struct idem__task *task, json_object *list,
+                       const struct idem_now *now, uint64_t shard)
+{
+    const struct idem__walk *walk = task->walk;
+    uint64_t *cursor = task->op->u.list.cursor;
+    struct idem_slice name;
+    size_t i;
+
+    task->op->u.list.now_ms = now->store_ms;
+    for (i = 0; i < walk->ids_len; i++) {
+        json_object *item = head_of(list, walk->ids[i]);
+
+        if (item != NULL && !show_item(task, item, now)) {
+            if (idem__json_attribute(item, "id", "S", &name) == 1 &&
+                set_name(cursor, name)) {
+                cursor[IDEM__CURSOR_SHARD] = shard;
+                cursor[IDEM__CURSOR_SINCE] = walk->since[i];
+            }
+            return;
+        }
+    }
+}
+
 /* What is in the index may be gone from the table, and the other way round. */
 static void heads_came(struct idem__task *task, const struct idem_now *now,
                        struct idem__answer *answer)
@@ -183,6 +272,7 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
     json_object *responses = NULL;
     json_object *list = NULL;
     json_object *unread = NULL;
+    uint64_t shard = task->op->u.list.cursor[IDEM__CURSOR_SHARD];
 
     if (answer->said != IDEM__SAID_OK) {
         idem__task_retry(task, answer, read_heads);
@@ -197,7 +287,7 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
         list = array_of(responses, task->env->table.name);
     }
     next_shard(task);
-    show_items(task, list, now);
+    show_heads(task, list, now, shard);
     task->op->u.list.done |= task->op->u.list.stopped;
 }
 
@@ -224,11 +314,12 @@ static void queried(struct idem__task *task, const struct idem_now *now,
         return;
     }
     for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
         struct idem_slice text;
 
-        if (idem__json_attribute(json_object_array_get_idx(list, i), "id", "S",
-                                 &text) == 1 &&
+        if (idem__json_attribute(item, "id", "S", &text) == 1 &&
             idem__item_id_read(text, walk->ids[walk->ids_len])) {
+            walk->since[walk->ids_len] = since_of(item);
             walk->ids_len++;
         }
     }
@@ -259,6 +350,11 @@ void idem__walk_list(struct idem__task *task, const struct idem_now *now)
     uint64_t limit = task->op->u.list.limit;
 
     (void)now;
+    if (!is_cursor(cursor)) {
+        idem__task_fail_with(task, IDEM_EINVALID,
+                             "place: not one of a list of this table");
+        return;
+    }
     if (!idem__walk_prepare(task)) {
         return;
     }

@@ -35,6 +35,7 @@ struct idem__orphan {
 
 struct idem__walk {
     uint8_t ids[IDEM__HEADS_GET][IDEM_ID_LEN]; /* Whose heads are read. */
+    uint64_t since[IDEM__HEADS_GET];           /* The index's keys of these. */
     size_t ids_len;
     struct idem__victim victims[IDEM__HEADS_GET];
     size_t victims_len;

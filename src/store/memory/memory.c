@@ -270,7 +270,7 @@ static struct idem__table table_of(struct memory_store *m)
 
 /* ---- Lists and purges ---- */
 
-/* The first row after @seq. */
+/* How many rows have no greater @seq. */
 static size_t row_after(const struct memory_store *m, uint64_t seq)
 {
     size_t low = 0;
@@ -288,27 +288,42 @@ static size_t row_after(const struct memory_store *m, uint64_t seq)
     return low;
 }
 
+/* The row after the place of the list, in its direction; NULL: there is none. */
+static const struct row *next_row(const struct memory_store *m,
+                                  const struct idem_op *op)
+{
+    uint64_t seq = op->u.list.cursor[0];
+    size_t i;
+
+    if (!idem__verb_list_down(op)) {
+        i = row_after(m, seq);
+        return i < m->rows_len ? m->rows[i] : NULL;
+    }
+    i = seq == 0 ? m->rows_len : row_after(m, seq - 1);
+    return i > 0 ? m->rows[i - 1] : NULL;
+}
+
 static void list(struct memory_store *m, struct idem_op *op,
                  const struct idem_now *now)
 {
-    size_t i = row_after(m, op->u.list.cursor[0]);
+    const struct row *row = next_row(m, op);
     uint64_t n;
 
     op->u.list.now_ms = now->store_ms;
-    for (n = 0; n < op->u.list.limit && i < m->rows_len; n++, i++) {
+    for (n = 0; n < op->u.list.limit && row != NULL && !op->u.list.stopped;
+         n++) {
         struct idem_record record;
-        int rc = decode(m->rows[i], &record, NULL);
+        int rc = decode(row, &record, NULL);
 
         if (rc != 0) {
             memset(&record, 0, sizeof(record));
-            decode_names(m->rows[i], &record);
+            decode_names(row, &record);
         }
-        op->u.list.cursor[0] = m->rows[i]->seq;
-        if (!idem__verb_list_row(op, rc, &record, now)) {
-            break;
-        }
+        op->u.list.cursor[0] = row->seq;
+        (void)idem__verb_list_row(op, rc, &record, now);
+        row = next_row(m, op);
     }
-    op->u.list.done = i == m->rows_len || op->u.list.stopped;
+    op->u.list.done = row == NULL || op->u.list.stopped;
 }
 
 static void purge(struct memory_store *m, struct idem_op *op,

@@ -184,12 +184,22 @@ static bool passes(const struct idem_filter *filter, int code,
     return !filter->overdue || idem_decide_overdue(record, now);
 }
 
+bool idem__verb_list_down(const struct idem_op *op)
+{
+    const struct idem_filter *filter = &op->u.list.filter;
+
+    return filter->newest_first && !filter->overdue &&
+           (filter->statuses & 1u << IDEM_STATUS_COMPLETED ||
+            (filter->statuses == 0 && !filter->failed_outcomes));
+}
+
 bool idem__verb_list_row(struct idem_op *op, int code,
                          const struct idem_record *record,
                          const struct idem_now *now)
 {
     struct idem_record shown;
 
+    op->u.list.looked++;
     if (!passes(&op->u.list.filter, code, record, now)) {
         return true;
     }

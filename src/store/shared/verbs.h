@@ -29,6 +29,10 @@ void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
 int idem__verb_check_bodies(const struct idem_record *record,
                             struct idem_error *error);
 
+/* True if the list @op goes down from the newest record, in a store that has an
+ * order and no index that serves the list. */
+bool idem__verb_list_down(const struct idem_op *op);
+
 /* Shows one record of a list to its caller if the filter lets it through.
  * @record has no bodies; with @code other than 0 only scope, key and id. False:
  * the list is to stop here. */

@@ -39,6 +39,20 @@ static const char *const texts[IDEM__SQL_COUNT] = {
     [IDEM__SQL_DELETE] = "DELETE FROM idem_record WHERE seq = ?1",
     [IDEM__SQL_WALK_ALL] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                            "WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [IDEM__SQL_WALK_DOWN] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                            "WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2",
+    /* No index has the scope: the rows of a page are gone through. SQLite reads
+     * of those of other scopes nothing but the first columns. */
+    [IDEM__SQL_SCOPE] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                        "WHERE seq > ?1 AND seq <= ?2 AND scope = ?3 "
+                        "ORDER BY seq",
+    [IDEM__SQL_SCOPE_END] = "SELECT seq FROM idem_record WHERE seq > ?1 "
+                            "ORDER BY seq LIMIT 1 OFFSET ?2 - 1",
+    [IDEM__SQL_SCOPE_DOWN] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
+                             "WHERE seq < ?1 AND seq >= ?2 AND scope = ?3 "
+                             "ORDER BY seq DESC",
+    [IDEM__SQL_SCOPE_DOWN_END] = "SELECT seq FROM idem_record WHERE seq < ?1 "
+                                 "ORDER BY seq DESC LIMIT 1 OFFSET ?2 - 1",
     [IDEM__SQL_WALK_SAME] = "SELECT " ROW_COLUMNS ", id FROM idem_record "
                             "WHERE status = ?1 AND deadline = ?2 AND seq > ?3 "
                             "ORDER BY seq LIMIT ?4",

@@ -18,11 +18,16 @@ enum idem__sql {
     IDEM__SQL_UPDATE_RESULT,
     IDEM__SQL_UPDATE_ALL,
     IDEM__SQL_DELETE,
-    IDEM__SQL_WALK_ALL,    /* seq -> rows after it */
-    IDEM__SQL_WALK_SAME,   /* status, deadline, seq -> rows after it */
-    IDEM__SQL_WALK_LATER,  /* status, deadline, to -> rows after it */
-    IDEM__SQL_WALK_FAILED, /* seq -> rows after it that were noted so */
-    IDEM__SQL_NOTE_FAILED, /* seq */
+    IDEM__SQL_WALK_ALL,   /* seq -> rows after it */
+    IDEM__SQL_WALK_DOWN,  /* seq -> rows before it, backwards */
+    IDEM__SQL_SCOPE,      /* from, to, scope -> rows after from, up to to */
+    IDEM__SQL_SCOPE_END,  /* seq, n -> seq of the n-th row after it */
+    IDEM__SQL_SCOPE_DOWN, /* from, to, scope -> rows before from, down to to */
+    IDEM__SQL_SCOPE_DOWN_END, /* seq, n -> seq of the n-th row before it */
+    IDEM__SQL_WALK_SAME,      /* status, deadline, seq -> rows after it */
+    IDEM__SQL_WALK_LATER,     /* status, deadline, to -> rows after it */
+    IDEM__SQL_WALK_FAILED,    /* seq -> rows after it that were noted so */
+    IDEM__SQL_NOTE_FAILED,    /* seq */
     IDEM__SQL_CLOCK_LOAD,
     IDEM__SQL_CLOCK_SAVE,
     IDEM__SQL_COUNTER_ADD, /* name, value */

@@ -10,6 +10,10 @@ enum {
     PURGE_ROWS = 100,
     PURGE_MS = 40
 };
+enum {
+    SCOPE_ROWS =
+        2000 /* What the cache of a reader holds: they are read twice. */
+};
 
 /* Where a walk over one status stands: rows in the order of deadline and seq. */
 struct position {
@@ -82,22 +86,73 @@ static int walk_status(struct idem__conn *conn, int status, int64_t to_ms,
         (void)sqlite3_bind_int64(stmt, 4, (sqlite3_int64)rest);
         rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
     }
-    *done = count < limit;
+    *done = count < limit && !*stopped;
     return rc;
 }
 
-static int walk_all(struct idem__conn *conn, uint64_t limit,
+static int walk_all(struct idem__conn *conn, bool down, uint64_t limit,
                     struct position *at, row_fn *each, void *ctx, bool *done,
                     bool *stopped)
 {
-    sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_WALK_ALL);
+    sqlite3_stmt *stmt =
+        idem__conn_stmt(conn, down ? IDEM__SQL_WALK_DOWN : IDEM__SQL_WALK_ALL);
     uint64_t count = 0;
     int rc;
 
     (void)sqlite3_bind_int64(stmt, 1, at->seq);
     (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
     rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
-    *done = count < limit;
+    *done = count < limit && !*stopped;
+    return rc;
+}
+
+/* The seq of the last of the next SCOPE_ROWS rows; *ret_last: there are not so
+ * many. */
+static int scope_end(struct idem__conn *conn, bool down, int64_t seq,
+                     int64_t *ret_end, bool *ret_last)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(conn, down ? IDEM__SQL_SCOPE_DOWN_END
+                                                    : IDEM__SQL_SCOPE_END);
+    int rc;
+
+    (void)sqlite3_bind_int64(stmt, 1, seq);
+    (void)sqlite3_bind_int64(stmt, 2, SCOPE_ROWS);
+    rc = idem__conn_step(conn, stmt);
+    *ret_last = rc == SQLITE_DONE;
+    *ret_end = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0)
+               : down           ? INT64_MIN
+                                : INT64_MAX;
+    (void)sqlite3_reset(stmt);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* The rows of one scope among the next SCOPE_ROWS. A page that shows nothing moves
+ * on, too, and no reader keeps the log from being checkpointed for long. */
+static int walk_scope(struct idem__conn *conn, bool down,
+                      struct idem_slice scope, struct position *at,
+                      row_fn *each, void *ctx, bool *done, bool *stopped)
+{
+    uint64_t count = 0;
+    bool last = false;
+    int64_t end = 0;
+    int rc = scope_end(conn, down, at->seq, &end, &last);
+    sqlite3_stmt *stmt;
+
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    stmt = idem__conn_stmt(conn, down ? IDEM__SQL_SCOPE_DOWN : IDEM__SQL_SCOPE);
+    (void)sqlite3_bind_int64(stmt, 1, at->seq);
+    (void)sqlite3_bind_int64(stmt, 2, end);
+    /* Without bytes it would be bound as NULL, which is equal to nothing. */
+    (void)sqlite3_bind_blob(stmt, 3, scope.len > 0 ? scope.base : "",
+                            (int)scope.len, SQLITE_STATIC);
+    rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
+    (void)sqlite3_clear_bindings(stmt);
+    if (rc == SQLITE_OK && !*stopped) {
+        at->seq = end;
+        *done = last;
+    }
     return rc;
 }
 
@@ -119,7 +174,7 @@ static int walk_failed(struct idem__conn *conn, uint64_t limit,
     (void)sqlite3_bind_int64(stmt, 1, at->seq);
     (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)limit);
     rc = step_rows(conn, stmt, at, each, ctx, &count, stopped);
-    *done = count < limit;
+    *done = count < limit && !*stopped;
     return rc;
 }
 
@@ -141,14 +196,15 @@ static bool list_row(void *ctx, int code, const struct idem_record *record,
 
 enum {
     /* After the statuses in a list: what is completed with a failure. */
-    FAILED_OUTCOMES = IDEM_STATUS_RELEASED + 1
+    FAILED_OUTCOMES = IDEM_STATUS_RELEASED + 1,
+    ALL_STATUSES = 0x3e
 };
 
 /* The statuses that the filter can let through. */
 static unsigned wanted(const struct idem_filter *filter)
 {
     unsigned overdue = 1u << IDEM_STATUS_IN_PROGRESS;
-    unsigned all = 0x3e;
+    unsigned all = ALL_STATUSES;
     unsigned asked = filter->statuses & all;
 
     if (filter->failed_outcomes && (asked & 1u << IDEM_STATUS_COMPLETED) == 0) {
@@ -175,8 +231,53 @@ static int next_status(unsigned statuses, int after)
     return 0;
 }
 
-/* The cursor is status, deadline, seq; a list of all has the seq alone, as has one of
- * outcomes that failed behind its status. */
+/* A page of a list that no index serves. */
+static int list_unsorted(struct idem__conn *conn, struct lister *lister,
+                         bool down, struct position *at, bool *done)
+{
+    struct idem_op *op = lister->op;
+    const struct idem_filter *filter = &op->u.list.filter;
+    uint64_t shown = op->u.list.looked;
+    int rc;
+
+    if (filter->any_scope) {
+        return walk_all(conn, down, op->u.list.limit, at, list_row, lister,
+                        done, &op->u.list.stopped);
+    }
+    rc = walk_scope(conn, down, filter->scope, at, list_row, lister, done,
+                    &op->u.list.stopped);
+    if (!op->u.list.stopped) {
+        op->u.list.looked = shown + SCOPE_ROWS;
+    }
+    return rc;
+}
+
+/* A page of those that an index serves: status after status. */
+static int list_indexed(struct idem__conn *conn, struct lister *lister,
+                        unsigned statuses, int *status, struct position *at,
+                        bool *done)
+{
+    struct idem_op *op = lister->op;
+    bool *stopped = &op->u.list.stopped;
+    int rc;
+
+    *status = *status == 0 ? next_status(statuses, 0) : *status;
+    rc = *status == FAILED_OUTCOMES
+             ? walk_failed(conn, op->u.list.limit, at, list_row, lister, done,
+                           stopped)
+             : walk_status(conn, *status, INT64_MAX, op->u.list.limit, at,
+                           list_row, lister, done, stopped);
+    if (*done && next_status(statuses, *status) != 0) {
+        *status = next_status(statuses, *status);
+        *at = (struct position){0, 0};
+        *done = false;
+    }
+    return rc;
+}
+
+/* The cursor is status, deadline, seq, as has one of outcomes that failed behind
+ * its status; a list that no index serves has the seq alone, with a 1 before it
+ * where it goes down and has begun. */
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
 {
@@ -184,26 +285,18 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
     uint64_t *cursor = op->u.list.cursor;
     unsigned statuses = wanted(&op->u.list.filter);
     struct position at = {(int64_t)cursor[1], (int64_t)cursor[2]};
+    bool down = idem__verb_list_down(op);
     int status = (int)cursor[0];
     bool done = true;
     int rc = SQLITE_OK;
 
     op->u.list.now_ms = now->store_ms;
-    if (statuses == 0x3e) {
-        rc = walk_all(conn, op->u.list.limit, &at, list_row, &lister, &done,
-                      &op->u.list.stopped);
+    if (down || statuses == ALL_STATUSES) {
+        at.seq = down && status == 0 ? INT64_MAX : at.seq;
+        status = down;
+        rc = list_unsorted(conn, &lister, down, &at, &done);
     } else if (statuses != 0) {
-        status = status == 0 ? next_status(statuses, 0) : status;
-        rc = status == FAILED_OUTCOMES
-                 ? walk_failed(conn, op->u.list.limit, &at, list_row, &lister,
-                               &done, &op->u.list.stopped)
-                 : walk_status(conn, status, INT64_MAX, op->u.list.limit, &at,
-                               list_row, &lister, &done, &op->u.list.stopped);
-        if (done && next_status(statuses, status) != 0) {
-            status = next_status(statuses, status);
-            at = (struct position){0, 0};
-            done = false;
-        }
+        rc = list_indexed(conn, &lister, statuses, &status, &at, &done);
     }
     cursor[0] = (uint64_t)status;
     cursor[1] = (uint64_t)at.deadline_ms;
