@@ -73,6 +73,33 @@ void idem__group_finish(struct idem__group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
+/* What an owner must not be kept from: its lease runs meanwhile. */
+static bool is_end(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
+/* Called with the mutex held. */
+static void append(struct idem__group *group, struct idem_op *op)
+{
+    idem__pending_append(&group->pending, op);
+    if (is_end(op)) {
+        __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
+    }
+}
+
+/* Called with the mutex held, when some were taken off. */
+static void look_for_ends(struct idem__group *group)
+{
+    const struct idem_op *op = group->pending.first;
+
+    while (op != NULL && !is_end(op)) {
+        op = op->next;
+    }
+    __atomic_store_n(&group->ends, op != NULL, __ATOMIC_RELAXED);
+}
+
 /* The leader hears of them when all are there, so that it takes all. */
 size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
                           size_t n)
@@ -82,7 +109,7 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
 
     (void)pthread_mutex_lock(&group->mutex);
     while (taken < n && group->pending.len < group->store->options.queue_max) {
-        idem__pending_append(&group->pending, ops[taken++]);
+        append(group, ops[taken++]);
     }
     idem__gather_came(&group->gather, group->pending.len);
     (void)pthread_mutex_unlock(&group->mutex);
@@ -144,7 +171,7 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
     op->deadline_ms =
         idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
     (void)pthread_mutex_lock(&group->mutex);
-    idem__pending_append(&group->pending, op);
+    append(group, op);
     idem__gather_came(&group->gather, group->pending.len);
     (void)pthread_mutex_unlock(&group->mutex);
     return true;
@@ -245,11 +272,12 @@ static struct idem_op *run_batch(struct idem__group *group)
     int rc;
 
     (void)pthread_mutex_unlock(&group->mutex);
-    rc = group->ops->enter(group->store, deadline_ms, &error);
+    rc = group->ops->enter(group->store, deadline_ms, &group->ends, &error);
     (void)pthread_mutex_lock(&group->mutex);
     batch = rc == 0 ? take_batch(group)
                     : take_refused(group, rc == IDEM_EUNAVAILABLE &&
                                               idem__mono_ms() >= deadline_ms);
+    look_for_ends(group);
     (void)pthread_mutex_unlock(&group->mutex);
     if (rc != 0) {
         refuse_all(group, batch, &error);

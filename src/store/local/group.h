@@ -11,9 +11,11 @@
 struct idem__group_ops {
     /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
      * @deadline_ms at most. 0; IDEM_EUNAVAILABLE at the deadline, for those
-     * whose deadline it is; or earlier, or another code, for all. */
+     * whose deadline it is; or earlier, or another code, for all. *@ends is true
+     * (atomic) while what is queued ends or renews something: that goes before the
+     * claims of other processes. */
     int (*enter)(struct idem_store *store, int64_t deadline_ms,
-                 struct idem_error *ret_error);
+                 const bool *ends, struct idem_error *ret_error);
     /* Runs the ops linked by next, sets their answers, leaves. Durable changes
      * are durable when it returns. */
     void (*run)(struct idem_store *store, struct idem_op *batch);
@@ -30,6 +32,7 @@ struct idem__group {
     pthread_mutex_t mutex;
     struct idem__pending pending;
     bool led;
+    bool ends; /* Something pending ends or renews an attempt; atomic. */
     struct idem__gather gather;
     bool threaded; /* A thread of its own leads, and nobody else. */
     bool stopping;

@@ -172,8 +172,8 @@ void idem__lock_close(struct idem__lock *lock)
     (void)pthread_mutex_unlock(&registry_mutex);
 }
 
-int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
-                       struct idem_error *error)
+int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
+                           const bool *ends, struct idem_error *error)
 {
     struct timespec until = {
         .tv_sec = (time_t)(deadline_ms / 1000),
@@ -182,7 +182,7 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
     int rc = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
 
     if (rc == 0) {
-        rc = idem__turns_take(&lock->turns, deadline_ms);
+        rc = idem__turns_take(&lock->turns, deadline_ms, ends);
         if (rc != 0) {
             (void)pthread_mutex_unlock(&lock->mutex);
         }
@@ -198,6 +198,12 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
                            strerror(rc));
     }
     return 0;
+}
+
+int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
+                       struct idem_error *error)
+{
+    return idem__lock_acquire_for(lock, deadline_ms, /* ends= */ NULL, error);
 }
 
 void idem__lock_release(struct idem__lock *lock)

@@ -22,6 +22,11 @@ void idem__lock_close(struct idem__lock *lock);
  * @deadline_ms. */
 int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
                        struct idem_error *error);
+
+/* Likewise. Once *@ends is true (atomic) the caller ends or renews something, which
+ * a long line does not keep waiting. */
+int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
+                           const bool *ends, struct idem_error *error);
 void idem__lock_release(struct idem__lock *lock);
 
 /* True, once, if the lock file had been truncated by somebody; for whoever holds

@@ -207,11 +207,11 @@ static void sqlite_drive(struct idem_store *base, struct idem_queue *queue,
     idem__group_drive(&sqlite_from_base(base)->group, queue, deadline_ms);
 }
 
-static int enter(struct idem_store *base, int64_t deadline_ms,
+static int enter(struct idem_store *base, int64_t deadline_ms, const bool *ends,
                  struct idem_error *ret_error)
 {
-    int rc = idem__lock_acquire(sqlite_from_base(base)->lock, deadline_ms,
-                                ret_error);
+    int rc = idem__lock_acquire_for(sqlite_from_base(base)->lock, deadline_ms,
+                                    ends, ret_error);
 
     IDEM__CRASH_POINT("sqlite/lock/taken");
     return rc;

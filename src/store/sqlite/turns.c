@@ -16,6 +16,14 @@
  * every now and then, and takes the lock when it is free and nobody comes for it.
  * Whoever was passed over, or stands impossibly far behind, takes another ticket.
  * Whatever the words are, the next holder that lets go puts them right.
+ *
+ * An end must not wait for a crowd: while the line is long, a process that ends or
+ * renews something takes no ticket. It counts itself in at the head of the line, and
+ * a holder that lets go wakes those there instead of the next ticket, which finds
+ * the lock by itself a moment later. They are few, and where the line is short
+ * nobody goes to its head: so turns stay even. A count that a killed process left
+ * behind costs each turn that moment; the holder that came by its ticket in spite of
+ * the count lowers it.
  */
 #include "store/sqlite/turns.h"
 
@@ -38,11 +46,13 @@ enum {
 };
 
 /* How long a waiter sleeps before it looks for itself: the next in line soon,
- * because the holder may have been killed; the others only when the next does
- * not come either. */
+ * because the holder may have been killed; the others only when those before them
+ * do not come either, and so the later the farther back. A thousand that looked
+ * every 5 ms would take the processors from the one whose turn it is. */
 enum {
     NEXT_LOOKS_MS = 1,
-    OTHERS_LOOK_MS = 5
+    OTHERS_LOOK_MS = 5, /* For each place in line, */
+    LAST_LOOKS_MS = 250 /* and at most. */
 };
 
 /* So many never wait. */
@@ -50,11 +60,20 @@ enum {
     WAITERS_MAX = 4096
 };
 
+/* A line is long from here on; and so many go to its head at the same time. */
+enum {
+    LONG_LINE = 16,
+    AT_HEAD_MAX = 4,
+    AT_HEAD_MOST = 64 /* More are nonsense. */
+};
+
 struct idem__turns_page {
     uint8_t before[WORDS_AT];
     uint32_t next;         /* Ticket. */
     uint32_t served;       /* The ticket whose turn it is, or was last. */
     uint32_t bells[BELLS]; /* Of the tickets: changes to wake the owner. */
+    uint32_t at_head;      /* How many wait there, without a ticket. */
+    uint32_t head_bell;    /* Theirs. */
 };
 
 _Static_assert(sizeof(struct idem__turns_page) <= FILE_LEN,
@@ -163,14 +182,23 @@ static void give_up(struct idem__turns_page *page, uint32_t ticket)
     }
 }
 
+static int64_t look_ms(int32_t ahead)
+{
+    int64_t ms;
+
+    if (ahead <= 1) {
+        return NEXT_LOOKS_MS;
+    }
+    ms = (int64_t)OTHERS_LOOK_MS * (ahead - 1);
+    return ms < LAST_LOOKS_MS ? ms : LAST_LOOKS_MS;
+}
+
 /* Sleeps until @bell rings. True: it did not, and the line did not move. */
 static bool nobody_came(struct idem__turns *turns, const uint32_t *bell,
                         uint32_t heard, uint32_t served, int32_t ahead,
                         int64_t deadline_ms)
 {
-    int64_t look_ns =
-        idem__mono_ns() +
-        idem__time_ns(ahead <= 1 ? NEXT_LOOKS_MS : OTHERS_LOOK_MS);
+    int64_t look_ns = idem__mono_ns() + idem__time_ns(look_ms(ahead));
     int64_t deadline_ns = idem__time_ns(deadline_ms);
 
     return !idem__futex_wait(bell, heard,
@@ -193,7 +221,69 @@ static int wait_outside(struct idem__turns *turns, int64_t deadline_ms)
     return rc;
 }
 
-static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
+/* Counts one less at the head, if there is one. */
+static void leave_head(struct idem__turns_page *page)
+{
+    uint32_t n = get(&page->at_head);
+
+    while (n > 0 &&
+           !__atomic_compare_exchange_n(&page->at_head, &n,
+                                        n > AT_HEAD_MOST ? 0 : n - 1, false,
+                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
+}
+
+/* Words that no line can have left there are not believed. */
+static bool is_long(const struct idem__turns_page *page)
+{
+    uint32_t len = get(&page->next) - get(&page->served);
+
+    return len >= LONG_LINE && len <= WAITERS_MAX &&
+           get(&page->at_head) < AT_HEAD_MAX;
+}
+
+/* Waits at the head of the line. */
+static int wait_at_head(struct idem__turns *turns, int64_t deadline_ms)
+{
+    struct idem__turns_page *page = turns->page;
+    int64_t deadline_ns = idem__time_ns(deadline_ms);
+    int rc;
+
+    (void)__atomic_fetch_add(&page->at_head, 1, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint32_t heard = get(&page->head_bell);
+        int64_t look_ns = idem__mono_ns() + idem__time_ns(NEXT_LOOKS_MS);
+
+        rc = set_lock(turns, F_WRLCK);
+        if (!is_held(rc)) {
+            break;
+        }
+        if (idem__mono_ms() >= deadline_ms) {
+            rc = ETIMEDOUT;
+            break;
+        }
+        (void)idem__futex_wait(&page->head_bell, heard,
+                               look_ns < deadline_ns ? look_ns : deadline_ns,
+                               IDEM__FUTEX_HOST);
+        if (!has_line(turns)) {
+            return wait_outside(turns, deadline_ms);
+        }
+        if (get(&page->at_head) == 0) { /* Others take it for dead. */
+            (void)__atomic_fetch_add(&page->at_head, 1, __ATOMIC_SEQ_CST);
+        }
+    }
+    leave_head(page);
+    turns->has_ticket = false;
+    return rc;
+}
+
+static bool has_end(const bool *ends)
+{
+    return ends != NULL && __atomic_load_n(ends, __ATOMIC_RELAXED);
+}
+
+static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
+                        const bool *ends)
 {
     struct idem__turns_page *page = turns->page;
     uint32_t ticket = take_ticket(page);
@@ -210,6 +300,10 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
 
         if (!has_line(turns)) {
             return wait_outside(turns, deadline_ms);
+        }
+        if (has_end(ends) && is_long(page)) {
+            give_up(page, ticket);
+            return wait_at_head(turns, deadline_ms);
         }
         heard = get(bell);
         served = get(&page->served);
@@ -234,8 +328,11 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms)
     }
     if (rc != 0) {
         give_up(page, ticket);
+    } else {
+        leave_head(page); /* Of those alive one would have come before. */
     }
     turns->ticket = ticket;
+    turns->has_ticket = true;
     return rc;
 }
 
@@ -257,16 +354,33 @@ static int take_if_free(struct idem__turns *turns)
         give_up(page, ticket);
     }
     turns->ticket = ticket;
+    turns->has_ticket = true;
     return is_held(rc) ? ETIMEDOUT : rc;
 }
 
-int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms)
+int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms,
+                     const bool *ends)
 {
     if (!has_line(turns)) {
         return wait_outside(turns, deadline_ms);
     }
-    return idem__mono_ms() >= deadline_ms ? take_if_free(turns)
-                                          : wait_in_line(turns, deadline_ms);
+    if (idem__mono_ms() >= deadline_ms) {
+        return take_if_free(turns);
+    }
+    return has_end(ends) && is_long(turns->page)
+               ? wait_at_head(turns, deadline_ms)
+               : wait_in_line(turns, deadline_ms, ends);
+}
+
+/* Wakes those at the head of the line, or else the owner of @ticket. */
+static void call_next(struct idem__turns_page *page, uint32_t ticket)
+{
+    if (get(&page->at_head) > 0) {
+        (void)__atomic_fetch_add(&page->head_bell, 1, __ATOMIC_SEQ_CST);
+        idem__futex_wake(&page->head_bell, IDEM__FUTEX_HOST);
+    } else {
+        ring(page, ticket);
+    }
 }
 
 /* The word before the lock: who comes in between finds its turn, and a lock that
@@ -276,13 +390,15 @@ void idem__turns_pass(struct idem__turns *turns)
     uint32_t next = turns->ticket + 1;
     bool called = has_line(turns);
 
-    if (called) {
+    if (called && !turns->has_ticket) {
+        next = get(&turns->page->served); /* It was passed by. */
+    } else if (called) {
         __atomic_store_n(&turns->page->served, next, __ATOMIC_SEQ_CST);
         IDEM__CRASH_POINT("sqlite/turns/next-called");
     }
     (void)set_lock(turns, F_UNLCK);
     IDEM__CRASH_POINT("sqlite/turns/free");
     if (called) {
-        ring(turns->page, next);
+        call_next(turns->page, next);
     }
 }

@@ -11,8 +11,9 @@ struct idem__turns_page;
 struct idem__turns {
     int fd;                        /* Of the lock file; its owner's. */
     struct idem__turns_page *page; /* Mapped from it. */
-    uint32_t ticket;               /* Of the holder. */
-    bool emptied; /* The file had lost its room; for the holder to clear. */
+    uint32_t ticket;               /* Of the holder, */
+    bool has_ticket; /* unless it came from the head of the line. */
+    bool emptied;    /* The file had lost its room; for the holder to clear. */
 };
 
 /* Gives the lock file its room, if it has none yet, and maps it. 0, or an
@@ -22,8 +23,11 @@ void idem__turns_close(struct idem__turns *turns);
 
 /* Takes the lock in turn. 0, ETIMEDOUT when CLOCK_MONOTONIC has reached
  * @deadline_ms, or another errno. With a deadline that has come already it takes
- * the lock only if nobody has it or waits for it. */
-int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms);
+ * the lock only if nobody has it or waits for it. Where the line is long, one for
+ * which *@ends is true (atomic; it may become so meanwhile; NULL: it never is) goes
+ * to its head. */
+int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms,
+                     const bool *ends);
 
 /* Lets it go, and calls the next. */
 void idem__turns_pass(struct idem__turns *turns);

@@ -26,6 +26,7 @@ struct store {
     bool can_refuse; /* refuse() has an answer. */
     void (*entering)(void *ctx); /* Called in enter(), if it is set. */
     void *ctx;
+    bool saw_ends; /* What the last enter() was told of ends. */
     unsigned entered;
     unsigned left;
     unsigned runs;
@@ -39,11 +40,12 @@ static struct store *store_of(struct idem_store *base)
     return (struct store *)base;
 }
 
-static int enter(struct idem_store *base, int64_t deadline_ms,
+static int enter(struct idem_store *base, int64_t deadline_ms, const bool *ends,
                  struct idem_error *ret_error)
 {
     struct store *store = store_of(base);
 
+    store->saw_ends = __atomic_load_n(ends, __ATOMIC_RELAXED);
     store->entered++;
     if (store->entering != NULL) {
         store->entering(store->ctx);
@@ -431,6 +433,39 @@ TEST(group, leavesWhenAllWereTakenBack)
     assert_int_equal(store.entered, 1);
     assert_int_equal(store.left, 1);
     assert_int_equal(store.runs, 0);
+    finish(&store, queue);
+}
+
+/* ---- Ends ---- */
+
+static struct idem_op *make_end(void)
+{
+    static const struct idem_outcome done = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_op *op = make_op(0);
+
+    op->verb = IDEM_OP_END;
+    op->fence = 1;
+    op->u.end = done;
+    return op;
+}
+
+/* A store is told while it is entered that something of its queue ends an attempt,
+ * and no longer once that was run. */
+TEST(group, tellsOfEnds)
+{
+    struct store store;
+    struct idem_queue *queue = open_store(&store, false, 4096);
+
+    submit(queue, 0);
+    reap_all(queue, 1);
+    assert_false(store.saw_ends);
+    submit(queue, 0);
+    assert_ok(idem_queue_submit(queue, make_end(), &why));
+    reap_all(queue, 2);
+    assert_true(store.saw_ends);
+    submit(queue, 0);
+    reap_all(queue, 1);
+    assert_false(store.saw_ends);
     finish(&store, queue);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,9 @@ enum {
     PROCESSES = 4,
     HOLD_US = 300,
     NEXT_AT = 512, /* Where the file has the next ticket. */
-    WORDS_LEN = 264,
+    WORDS_LEN = 272,
+    AT_HEAD_AT = 264, /* In the words: how many wait at the head of the line. */
+    LONG = 24,        /* A line of so many is long. */
     PATIENCE_MS = 60000,
     AT_ONCE_MS = 25000 /* On a machine that may stand still. */
 };
@@ -33,7 +36,12 @@ struct shared {
     unsigned failed;
     unsigned ready; /* That take turns from now on. */
     int stop;
-    long long at_ms[16]; /* When each had it first. */
+    long long at_ms[LONG + 2]; /* When each had it first. */
+    unsigned order[LONG + 2];  /* The how manieth it was. */
+    unsigned taken;            /* By so many until now. */
+    bool ends;                 /* Somebody in line has something to end. */
+    long looks;                /* Of the last in line, */
+    long long looked_ms;       /* and how long it waited. */
 };
 
 static const struct idem__share plain = {0600, (uid_t)-1, (gid_t)-1};
@@ -88,16 +96,22 @@ static struct idem__lock *open_lock(void)
     return lock;
 }
 
-/* Takes the lock within a minute, and looks for others that have it. */
+/* Looks for others that have the lock. */
+static void note_double(int witness)
+{
+    if (!set_byte(witness, F_WRLCK)) {
+        (void)__atomic_add_fetch(&shared->doubled, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Takes the lock within a minute, alone. */
 static void take(struct idem__lock *lock, int witness)
 {
     if (idem__lock_acquire(lock, now_ms() + PATIENCE_MS, NULL) != 0) {
         (void)__atomic_add_fetch(&shared->failed, 1, __ATOMIC_RELAXED);
         _exit(8);
     }
-    if (!set_byte(witness, F_WRLCK)) {
-        (void)__atomic_add_fetch(&shared->doubled, 1, __ATOMIC_RELAXED);
-    }
+    note_double(witness);
 }
 
 static void give(struct idem__lock *lock, int witness)
@@ -150,6 +164,14 @@ static uint32_t tickets(void)
 
     words(buf);
     return buf[0];
+}
+
+static uint32_t at_head(void)
+{
+    uint32_t buf[WORDS_LEN / 4];
+
+    words(buf);
+    return buf[AT_HEAD_AT / 4];
 }
 
 static void wait_for_ticket(uint32_t n)
@@ -454,6 +476,205 @@ TEST(death, doesNotLeaveTheLockToAChild)
         sleep_ms(1);
     }
     assert_int_equal(kill((pid_t)shared->turns[0], SIGKILL), 0);
+    tear_down();
+}
+
+/* ---- Crowds ---- */
+
+static void note_order(unsigned i)
+{
+    shared->order[i] = __atomic_add_fetch(&shared->taken, 1, __ATOMIC_RELAXED);
+    shared->at_ms[i] = now_ms();
+}
+
+static void take_in_order(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    take(lock, witness);
+    note_order(i);
+    give(lock, witness);
+}
+
+/* An owner that has something to end. */
+static void take_to_end(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+    bool ends = true;
+
+    if (idem__lock_acquire_for(lock, now_ms() + PATIENCE_MS, &ends, NULL) !=
+        0) {
+        _exit(8);
+    }
+    note_double(witness);
+    note_order(i);
+    give(lock, witness);
+}
+
+/* One that comes to end something while it waits already. */
+static void take_and_then_end(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+
+    if (idem__lock_acquire_for(lock, now_ms() + PATIENCE_MS, &shared->ends,
+                               NULL) != 0) {
+        _exit(8);
+    }
+    note_double(witness);
+    note_order(i);
+    give(lock, witness);
+}
+
+/* A holder, pids[0], and @n in line; shared->stop ends the hold. */
+static void form_crowd(pid_t *pids, unsigned n)
+{
+    unsigned i;
+
+    pids[0] = start(hold, 0);
+    wait_until_held(0);
+    for (i = 1; i <= n; i++) {
+        uint32_t before = tickets();
+
+        pids[i] = start(take_in_order, i);
+        wait_for_ticket(before + 1);
+    }
+}
+
+static void end_crowd(pid_t *pids, unsigned n)
+{
+    unsigned i;
+
+    __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+    for (i = 0; i <= n; i++) {
+        end(pids[i], 0);
+    }
+}
+
+static void wait_until_at_head(void)
+{
+    long long end_ms = now_ms() + AT_ONCE_MS;
+
+    while (at_head() == 0) {
+        assert_true(now_ms() < end_ms);
+        sleep_ms(1);
+    }
+}
+
+/* The end of an owner does not stand behind a crowd: it came last, and few have
+ * the lock before it. (Who looks in the very moment in which the holder lets go may
+ * have it first.) Nobody is left out for that. */
+TEST(crowd, doesNotDelayAnEnd)
+{
+    pid_t pids[LONG + 2];
+    unsigned i;
+
+    set_up();
+    form_crowd(pids, LONG);
+    pids[LONG + 1] = start(take_to_end, LONG + 1);
+    wait_until_at_head();
+    end_crowd(pids, LONG + 1);
+    print_message("# the end was number %u of %u\n", shared->order[LONG + 1],
+                  LONG + 1);
+    assert_in_range(shared->order[LONG + 1], 1, LONG * 3 / 4);
+    for (i = 1; i <= LONG; i++) {
+        assert_true(shared->order[i] != 0);
+    }
+    assert_int_equal(at_head(), 0);
+    tear_down();
+}
+
+/* So does one that has to end something only once it stands in line. */
+TEST(crowd, letsAnEndThroughThatComesLater)
+{
+    pid_t pids[LONG + 2];
+    uint32_t before;
+
+    set_up();
+    form_crowd(pids, LONG);
+    before = tickets();
+    pids[LONG + 1] = start(take_and_then_end, LONG + 1);
+    wait_for_ticket(before + 1);
+    __atomic_store_n(&shared->ends, true, __ATOMIC_RELAXED);
+    wait_until_at_head();
+    end_crowd(pids, LONG + 1);
+    assert_in_range(shared->order[LONG + 1], 1, LONG * 3 / 4);
+    assert_int_equal(at_head(), 0);
+    tear_down();
+}
+
+/* The control: in a short line an end waits for its turn. */
+TEST(crowd, isNotPassedWhereItIsSmall)
+{
+    pid_t pids[8];
+    uint32_t before;
+
+    set_up();
+    form_crowd(pids, 6);
+    before = tickets();
+    pids[7] = start(take_to_end, 7);
+    while (at_head() == 0 && tickets() == before) {
+        sleep_ms(1);
+    }
+    assert_int_equal(at_head(), 0);
+    end_crowd(pids, 7);
+    tear_down();
+}
+
+/* One that is killed at the head of the line is counted there no longer once others
+ * have had their turn. */
+TEST(crowd, forgetsTheDeadAtItsHead)
+{
+    pid_t pids[LONG + 2];
+    pid_t ender;
+
+    set_up();
+    form_crowd(pids, LONG);
+    ender = start(take_to_end, LONG + 1);
+    wait_until_at_head();
+    end(ender, SIGKILL);
+    assert_int_equal(at_head(), 1);
+    end_crowd(pids, LONG);
+    assert_int_equal(at_head(), 0);
+    tear_down();
+}
+
+static void count_looks(unsigned i)
+{
+    int witness = open_witness();
+    struct idem__lock *lock = open_lock();
+    long long since_ms = now_ms();
+    struct rusage before;
+    struct rusage after;
+
+    (void)getrusage(RUSAGE_SELF, &before);
+    take(lock, witness);
+    (void)getrusage(RUSAGE_SELF, &after);
+    note_order(i);
+    shared->looks = after.ru_nvcsw - before.ru_nvcsw;
+    shared->looked_ms = now_ms() - since_ms;
+    give(lock, witness);
+}
+
+/* Whoever stands far back looks seldom: a thousand that looked every few
+ * milliseconds would take the processors from the holder. */
+TEST(crowd, sleeps)
+{
+    pid_t pids[LONG + 2];
+    uint32_t before;
+
+    set_up();
+    form_crowd(pids, LONG);
+    before = tickets();
+    pids[LONG + 1] = start(count_looks, LONG + 1);
+    wait_for_ticket(before + 1);
+    sleep_ms(1000);
+    end_crowd(pids, LONG + 1);
+    print_message("# the last in line woke %ld times in %lld ms\n",
+                  shared->looks, shared->looked_ms);
+    assert_true(shared->looks < LONG + 10 + shared->looked_ms / 20);
     tear_down();
 }
 
