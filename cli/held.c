@@ -172,21 +172,3 @@ int cli_held_finish(struct cli_held *held, const struct idem_error *error)
     memset(held, 0, sizeof(*held));
     return status;
 }
-
-int cli_held_say(const struct cli_command *command, struct cli_word *word,
-                 enum idem_status status, int argc, char **argv)
-{
-    struct idem_outcome outcome = {.status = status,
-                                   .text = idem_str(word->text)};
-    struct cli_held held;
-    int rc;
-
-    if (argc > 0) {
-        return cli_unexpected(command, argv[0]);
-    }
-    rc = cli_journal_choose(command, &word->journal);
-    if (rc == 0) {
-        rc = cli_hold(command, word->token, word->store, word->json, &held);
-    }
-    return rc != 0 ? rc : cli_held_end(&held, &outcome, &word->journal);
-}

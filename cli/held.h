@@ -35,21 +35,6 @@ int cli_hold(const struct cli_command *command, const char *token,
 int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
                  const struct cli_journal_choice *journal);
 
-/* How an attempt ended, in the words of a command line. */
-struct cli_word {
-    const char *token;
-    const char *text; /* The note or the error. */
-    struct cli_journal_choice journal;
-    bool json;
-    const char *store;
-};
-
-/* Ends the attempt of @word with @status, its text beside it. @argv
- * has @argc arguments, of which there are to be none.
- * The exit status, after saying what is wrong. */
-int cli_held_say(const struct cli_command *command, struct cli_word *word,
-                 enum idem_status status, int argc, char **argv);
-
 /* Says what became of the attempt if @error has a code, else prints the record
  * where JSON is wanted; closes, and returns the exit status. */
 int cli_held_finish(struct cli_held *held, const struct idem_error *error);
