@@ -1,7 +1,7 @@
 /* Outcomes from the files of other hosts, and from logs. */
 #include "harvest.h"
 
-#include "base64.h"
+#include "base/base64.h"
 #include "cli.h"
 #include "lines.h"
 
@@ -71,7 +71,7 @@ static int take_text(struct cli_harvest *harvest, struct idem_slice text)
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
-    if (cli_base64_decode(text, bytes, &len)) {
+    if (idem__base64_read(IDEM__BASE64, text, bytes, &len) == 0) {
         status = take(harvest, idem_bytes(bytes, len));
     } else {
         harvest->damaged++;

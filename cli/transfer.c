@@ -1,7 +1,7 @@
 /* Records as lines of JSON, and back. */
 #include "transfer.h"
 
-#include "base64.h"
+#include "base/base64.h"
 #include "clock.h"
 #include "json.h"
 
@@ -13,13 +13,15 @@
 static void add_base64(struct cli_json *json, const char *name,
                        struct idem_slice bytes)
 {
-    char *text = malloc(cli_base64_len(bytes.len) + 1);
+    size_t len = idem__base64_len(IDEM__BASE64, bytes.len);
+    char *text = len == SIZE_MAX ? NULL : malloc(len + 1);
 
     if (text == NULL) {
         json->failed = true;
         return;
     }
-    cli_base64(bytes, text);
+    idem__base64_write(IDEM__BASE64, bytes, text);
+    text[len] = '\0';
     cli_json_text(json, name, text);
     free(text);
 }
@@ -201,8 +203,8 @@ static enum cli_transfer_kind read_head(struct json_object *object,
         idem_id(scope, key, id) != 0) {
         return bad(t, "it has no scope and key");
     }
-    if (text.base == NULL || text.len / 4 * 3 > sizeof(t->head) ||
-        !cli_base64_decode(text, t->head, &len)) {
+    if (text.base == NULL || idem__base64_max(text.len) > sizeof(t->head) ||
+        idem__base64_read(IDEM__BASE64, text, t->head, &len) != 0) {
         return bad(t, "it has no head in base64");
     }
     if (idem_record_decode(id, idem_bytes(t->head, len), record, &error) != 0) {
@@ -224,11 +226,11 @@ static enum cli_transfer_kind read_body(struct json_object *object,
     struct idem_slice text = text_of(object, name);
     size_t got = 0;
 
-    *to = malloc(text.len / 4 * 3 + 1);
+    *to = malloc(idem__base64_max(text.len) + 1);
     if (*to == NULL) {
         return CLI_TRANSFER_NOMEM;
     }
-    if (!cli_base64_decode(text, *to, &got)) {
+    if (idem__base64_read(IDEM__BASE64, text, *to, &got) != 0) {
         return bad(t, "its %s is not in base64", name);
     }
     *ret_bytes = idem_bytes(*to, got);

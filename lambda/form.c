@@ -1,7 +1,7 @@
 /* Results on record as what Lambda is told. */
 #include "lambda/form.h"
 
-#include "base/base64_padded.h"
+#include "base/buffer.h"
 #include "base/utf8.h"
 #include "lambda/http.h"
 #include "lambda/text.h"
@@ -34,7 +34,7 @@ static struct idem_slice output_of(const struct idem_form *form,
 static void add_base64(struct idem__buffer *to, struct idem_slice bytes)
 {
     idem__buffer_str(to, "\"");
-    idem__base64_padded_add(to, bytes);
+    idem__buffer_base64(to, bytes);
     idem__buffer_str(to, "\"");
 }
 

@@ -1,7 +1,7 @@
 /* Responses of HTTP handlers as answers of HTTP. */
 #include "lambda/form.h"
 
-#include "base/base64_padded.h"
+#include "base/base64.h"
 #include "lambda/http.h"
 #include "lambda/list.h"
 
@@ -124,8 +124,9 @@ static bool add_body(struct idem__buffer *to, struct json_object *response)
         idem__buffer_add(to, body.base, body.len);
         return !to->failed;
     }
-    room = idem__buffer_room(to, idem__base64_padded_max(body.len) + 1);
-    if (room == NULL || idem__base64_padded_read(body, room, &len) != 0) {
+    room = idem__buffer_room(to, idem__base64_max(body.len) + 1);
+    if (room == NULL ||
+        idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
         return false;
     }
     to->len += len;

@@ -1,7 +1,7 @@
 /* What the sources that speak HTTP share. */
 #include "lambda/http.h"
 
-#include "base/base64_padded.h"
+#include "base/base64.h"
 #include "lambda/text.h"
 
 #include <stdio.h>
@@ -110,12 +110,11 @@ const char *idem__lambda_body_part(struct json_object *event,
         idem__lambda_part(parts, body);
         return NULL;
     }
-    room = idem__buffer_room(&parts->decoded,
-                             idem__base64_padded_max(body.len) + 1);
+    room = idem__buffer_room(&parts->decoded, idem__base64_max(body.len) + 1);
     if (room == NULL) {
         return "there is no memory";
     }
-    if (idem__base64_padded_read(body, room, &len) != 0) {
+    if (idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
         return "the body is not base64";
     }
     idem__lambda_part(parts, idem_bytes(room, len));

@@ -1,7 +1,7 @@
 /* How a run is put on record, and what the log says of it before. */
 #include "lambda/outcome.h"
 
-#include "base/base64_padded.h"
+#include "base/buffer.h"
 #include "base/heap.h"
 #include "journal/entry.h"
 #include "lambda/form.h"
@@ -235,7 +235,7 @@ static void encode(const struct idem__entry *entry, struct idem__buffer *text)
     if (bytes.failed) {
         text->failed = true;
     } else {
-        idem__base64_padded_add(text, idem__buffer_slice(&bytes));
+        idem__buffer_base64(text, idem__buffer_slice(&bytes));
     }
     explicit_bzero(file, sizeof(*file));
     idem__free(file);

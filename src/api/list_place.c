@@ -4,6 +4,7 @@
 #include "base/base64.h"
 #include "base/crc32.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* "p" and in base64: a checksum of the list and the cursor, then each word of the
@@ -91,11 +92,15 @@ void idem__list_place_write(const struct idem_store *store,
 {
     uint8_t bytes[BYTES_MAX];
     size_t len = put_words(bytes + SUM_LEN, op->u.list.cursor);
+    size_t text_len;
 
     put_sum(store, op, idem_bytes(bytes + SUM_LEN, len), bytes);
     place[0] = 'p';
-    (void)idem__base64_encode(idem_bytes(bytes, SUM_LEN + len), place + 1,
-                              IDEM_PLACE_MAX - 1);
+    len += SUM_LEN;
+    text_len = 1 + idem__base64_len(IDEM__BASE64_URL, len);
+    assert(text_len < IDEM_PLACE_MAX);
+    idem__base64_write(IDEM__BASE64_URL, idem_bytes(bytes, len), place + 1);
+    place[text_len] = '\0';
 }
 
 int idem__list_place_read(const struct idem_store *store,
@@ -111,8 +116,9 @@ int idem__list_place_read(const struct idem_store *store,
         return 0;
     }
     if (text_len == IDEM_PLACE_MAX || place[0] != 'p' ||
-        idem__base64_decode(idem_bytes(place + 1, text_len - 1), bytes,
-                            sizeof(bytes), &len) != 0 ||
+        idem__base64_max(text_len - 1) > sizeof(bytes) ||
+        idem__base64_read(IDEM__BASE64_URL, idem_bytes(place + 1, text_len - 1),
+                          bytes, &len) != 0 ||
         len < SUM_LEN || !get_words(bytes + SUM_LEN, len - SUM_LEN, words)) {
         return IDEM_EINVALID;
     }

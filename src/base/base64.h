@@ -1,16 +1,28 @@
-/* URL-safe base64 without padding (RFC 4648 section 5). */
+/* Base64 in the two spellings of RFC 4648 that idem uses. Each byte string has one
+ * text, and no other text is read: no spaces, no stray bits, no other padding. */
 #ifndef IDEM_BASE_BASE64_H
 #define IDEM_BASE_BASE64_H
 
 #include <idem.h>
 
-/* Writes the text of @bytes with a NUL; @cap counts the NUL. 0, or IDEM_EINVALID
- * when it does not fit. */
-int idem__base64_encode(struct idem_slice bytes, char *buf, size_t cap);
+enum idem__base64 {
+    IDEM__BASE64 = 0x80,     /* Section 4: "+" and "/", padded with "=". */
+    IDEM__BASE64_URL = 0x40, /* Section 5: "-" and "_", without padding. */
+};
 
-/* Reads @text, which must be what the encoder writes: no padding, no spaces, no
- * stray bits. 0, or IDEM_EINVALID for that and when it does not fit. */
-int idem__base64_decode(struct idem_slice text, uint8_t *buf, size_t cap,
-                        size_t *ret_len);
+/* The length of the text of @len bytes; SIZE_MAX if it cannot be counted. */
+size_t idem__base64_len(enum idem__base64 spelling, size_t len);
+
+/* Writes the text of @bytes, idem__base64_len() characters without a NUL. */
+void idem__base64_write(enum idem__base64 spelling, struct idem_slice bytes,
+                        char *to);
+
+/* The most bytes that @text_len characters can represent. */
+size_t idem__base64_max(size_t text_len);
+
+/* Reads @text to @to, which has room for idem__base64_max() bytes. 0, or
+ * IDEM_EINVALID: it is not the text of any bytes; @to may have changed. */
+int idem__base64_read(enum idem__base64 spelling, struct idem_slice text,
+                      uint8_t *to, size_t *ret_len);
 
 #endif

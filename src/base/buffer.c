@@ -1,6 +1,7 @@
 /* A growing run of bytes. */
 #include "base/buffer.h"
 
+#include "base/base64.h"
 #include "base/heap.h"
 
 enum {
@@ -58,6 +59,17 @@ void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number)
         number /= 10;
     } while (number > 0);
     idem__buffer_add(buffer, digits + at, sizeof(digits) - at);
+}
+
+void idem__buffer_base64(struct idem__buffer *buffer, struct idem_slice bytes)
+{
+    size_t len = idem__base64_len(IDEM__BASE64, bytes.len);
+    uint8_t *to = idem__buffer_room(buffer, len);
+
+    if (to != NULL) {
+        idem__base64_write(IDEM__BASE64, bytes, (char *)to);
+        buffer->len += len;
+    }
 }
 
 void idem__buffer_reset(struct idem__buffer *buffer, size_t keep)

@@ -20,6 +20,9 @@ void idem__buffer_add(struct idem__buffer *buffer, const void *bytes,
 void idem__buffer_str(struct idem__buffer *buffer, const char *text);
 void idem__buffer_u64(struct idem__buffer *buffer, uint64_t number);
 
+/* The padded base64 of @bytes. */
+void idem__buffer_base64(struct idem__buffer *buffer, struct idem_slice bytes);
+
 /* Empties it; its memory stays for the next use unless it is more than @keep. */
 void idem__buffer_reset(struct idem__buffer *buffer, size_t keep);
 

@@ -41,6 +41,7 @@ static size_t put_short(uint8_t *p, struct idem_slice s)
 int idem__token_write(const struct idem__token *token, char buf[IDEM_TOKEN_MAX])
 {
     uint8_t bytes[sizeof(token->bytes)];
+    size_t len;
     size_t n;
     int rc;
 
@@ -53,9 +54,14 @@ int idem__token_write(const struct idem__token *token, char buf[IDEM_TOKEN_MAX])
     if (rc != 0) {
         return rc;
     }
+    n += SUM_LEN;
+    len = PREFIX_LEN + idem__base64_len(IDEM__BASE64_URL, n);
+    assert(len < IDEM_TOKEN_MAX);
     memcpy(buf, PREFIX, PREFIX_LEN);
-    return idem__base64_encode(idem_bytes(bytes, n + SUM_LEN), buf + PREFIX_LEN,
-                               IDEM_TOKEN_MAX - PREFIX_LEN);
+    idem__base64_write(IDEM__BASE64_URL, idem_bytes(bytes, n),
+                       buf + PREFIX_LEN);
+    buf[len] = '\0';
+    return 0;
 }
 
 static int bad(struct idem_error *error, const char *why)
@@ -84,6 +90,7 @@ int idem__token_read(const char *text, struct idem__token *ret_token,
 {
     struct idem__token *token = ret_token;
     size_t text_len = text == NULL ? 0 : strnlen(text, IDEM_TOKEN_MAX);
+    struct idem_slice coded;
     struct idem_slice rest;
     uint8_t sum[SUM_LEN];
     size_t n;
@@ -92,10 +99,10 @@ int idem__token_read(const char *text, struct idem__token *ret_token,
     if (text_len < PREFIX_LEN || memcmp(text, PREFIX, PREFIX_LEN) != 0) {
         return bad(ret_error, "it does not begin with \"" PREFIX "\"");
     }
-    rc = idem__base64_decode(idem_bytes(text + PREFIX_LEN,
-                                        text_len - PREFIX_LEN),
-                             token->bytes, sizeof(token->bytes), &n);
-    if (rc != 0 || n < 2 + TAIL_LEN + SUM_LEN) {
+    coded = idem_bytes(text + PREFIX_LEN, text_len - PREFIX_LEN);
+    if (idem__base64_max(coded.len) > sizeof(token->bytes) ||
+        idem__base64_read(IDEM__BASE64_URL, coded, token->bytes, &n) != 0 ||
+        n < 2 + TAIL_LEN + SUM_LEN) {
         return bad(ret_error, "it is cut short or mistyped");
     }
     n -= SUM_LEN;

@@ -1,7 +1,7 @@
 /* Keys as other libraries make them. */
 #include <idem/key.h>
 
-#include "base/base64_padded.h"
+#include "base/buffer.h"
 #include "base/md5.h"
 #include "core/error.h"
 #include "key/canonical.h"
@@ -93,7 +93,7 @@ static void add_digest(enum idem_flavour flavour,
     size_t i;
 
     if (flavour == IDEM_FLAVOUR_TYPESCRIPT) {
-        idem__base64_padded_add(out, idem_bytes(digest, IDEM__MD5_LEN));
+        idem__buffer_base64(out, idem_bytes(digest, IDEM__MD5_LEN));
         return;
     }
     for (i = 0; i < IDEM__MD5_LEN; i++) {

@@ -1,7 +1,7 @@
 /* Tables of a DynamoDB server: making them, and looking behind the store's back. */
 #include "table.h"
 
-#include "base/base64_padded.h"
+#include "base/base64.h"
 #include "store/dynamodb/admin.h"
 #include "store/dynamodb/layout.h"
 
@@ -155,7 +155,7 @@ size_t table_part_read(const char *place, const char *key, enum part part,
     } else {
         uint8_t *bytes = malloc(text.len + 1);
 
-        assert_ok(idem__base64_padded_read(text, bytes, &len));
+        assert_ok(idem__base64_read(IDEM__BASE64, text, bytes, &len));
         assert_true(len <= cap);
         memcpy(buf, bytes, len);
         free(bytes);

@@ -78,8 +78,8 @@ static void read_bytes(struct tape *tape)
     }
     must(idem__sha256(&body, 1, digest) == 0);
     memcpy(bytes + body.len, digest, SUM_LEN);
-    must(idem__base64_encode(idem_bytes(bytes, body.len + SUM_LEN), text + 6,
-                             sizeof(text) - 6) == 0);
+    idem__base64_write(IDEM__BASE64_URL, idem_bytes(bytes, body.len + SUM_LEN),
+                       text + 6);
     read_text(idem_str(text));
 }
 
@@ -91,8 +91,8 @@ static bool sum_holds(const char *text)
     uint8_t digest[IDEM__SHA256_LEN];
     struct idem_slice body = {bytes, 0};
 
-    if (idem__base64_decode(idem_str(text + 6), bytes, sizeof(bytes),
-                            &body.len) != 0 ||
+    if (idem__base64_read(IDEM__BASE64_URL, idem_str(text + 6), bytes,
+                          &body.len) != 0 ||
         body.len < SUM_LEN) {
         return false;
     }

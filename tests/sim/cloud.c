@@ -2,7 +2,7 @@
 #include "cloud.h"
 
 #include "../lib/table.h"
-#include "base/base64_padded.h"
+#include "base/base64.h"
 #include "flight.h"
 #include "history.h"
 #include "table.h"
@@ -115,10 +115,11 @@ static size_t bytes_of(json_object *attribute, uint8_t bytes[ROW_MAX])
         json_object_get_string_len(text) > ROW_MAX) {
         return 0;
     }
-    (void)idem__base64_padded_read(
-        idem_bytes(json_object_get_string(text),
-                   (size_t)json_object_get_string_len(text)),
-        bytes, &len);
+    (void)idem__base64_read(IDEM__BASE64,
+                            idem_bytes(json_object_get_string(text),
+                                       (size_t)json_object_get_string_len(
+                                           text)),
+                            bytes, &len);
     return len;
 }
 

@@ -1,6 +1,6 @@
 /* The bodies of an op on their way through the table: inside its item, or in parts
  * of their own. */
-#include "base/base64_padded.h"
+#include "base/base64.h"
 #include "base/bytes.h"
 #include "core/error.h"
 #include "store/dynamodb/pack.h"
@@ -101,8 +101,8 @@ static bool take_part(struct idem__task *task, json_object *item)
     }
     last = i + 1 == t->body.parts;
     to += (size_t)i * IDEM__PART_LEN;
-    if (idem__base64_padded_read(text, to, &len) != 0 || len > IDEM__PART_LEN ||
-        (!last && len != IDEM__PART_LEN)) {
+    if (idem__base64_read(IDEM__BASE64, text, to, &len) != 0 ||
+        len > IDEM__PART_LEN || (!last && len != IDEM__PART_LEN)) {
         return false;
     }
     if (last) {

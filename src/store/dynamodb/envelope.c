@@ -1,8 +1,6 @@
 /* An answer of HTTP as the object that a function on Lambda responds with. */
 #include "store/dynamodb/envelope.h"
 
-#include "base/base64_padded.h"
-
 #include <idem/http.h>
 #include <strings.h>
 
@@ -94,7 +92,7 @@ bool idem__envelope_write(struct idem__buffer *out,
         idem__json_string(out, result->bytes);
     } else {
         idem__buffer_str(out, "\"");
-        idem__base64_padded_add(out, result->bytes);
+        idem__buffer_base64(out, result->bytes);
         idem__buffer_str(out, "\",\"isBase64Encoded\":true");
     }
     idem__buffer_str(out, "}");

@@ -1,7 +1,6 @@
 /* A record as an item of the table, and back. */
 #include "store/dynamodb/item.h"
 
-#include "base/base64_padded.h"
 #include "base/host.h"
 #include "core/error.h"
 

@@ -1,7 +1,7 @@
 /* Writing and reading the JSON of DynamoDB: attribute values. */
 #include "store/dynamodb/json.h"
 
-#include "base/base64_padded.h"
+#include "base/base64.h"
 
 enum {
     DEPTH_MAX = 80, /* Items are 32 deep, twice that in JSON. */
@@ -101,7 +101,7 @@ void idem__json_s(struct idem__buffer *out, const char *text)
 void idem__json_b(struct idem__buffer *out, struct idem_slice bytes)
 {
     idem__buffer_str(out, "{\"B\":\"");
-    idem__base64_padded_add(out, bytes);
+    idem__buffer_base64(out, bytes);
     idem__buffer_str(out, "\"}");
 }
 
@@ -188,8 +188,8 @@ int idem__json_bytes(struct idem_slice text, struct idem__buffer *out,
     uint8_t *to = out->base + out->len;
     size_t len;
 
-    if (out->cap - out->len < idem__base64_padded_max(text.len) ||
-        idem__base64_padded_read(text, to, &len) != 0) {
+    if (out->cap - out->len < idem__base64_max(text.len) ||
+        idem__base64_read(IDEM__BASE64, text, to, &len) != 0) {
         return IDEM_ECORRUPT;
     }
     out->len += len;

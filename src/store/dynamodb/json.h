@@ -31,7 +31,7 @@ int idem__json_attribute(json_object *item, const char *name, const char *type,
                          struct idem_slice *ret_text);
 
 /* The bytes of a "B", appended to @out, which must have room for them (see
- * idem__base64_padded_max). 0 or IDEM_ECORRUPT. */
+ * idem__base64_max). 0 or IDEM_ECORRUPT. */
 int idem__json_bytes(struct idem_slice text, struct idem__buffer *out,
                      struct idem_slice *ret_bytes);
 

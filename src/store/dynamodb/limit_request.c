@@ -50,8 +50,9 @@ void idem__limit_item_id(const uint8_t id[IDEM_ID_LEN], int shard,
 static void entry_name(const struct idem_op *op, char ret_name[NAME_MAX_LEN])
 {
     ret_name[0] = 'r';
-    (void)idem__base64_encode(idem_bytes(op->u.limit.request, NAME_LEN),
-                              ret_name + 1, NAME_MAX_LEN - 1);
+    idem__base64_write(IDEM__BASE64_URL,
+                       idem_bytes(op->u.limit.request, NAME_LEN), ret_name + 1);
+    ret_name[1 + idem__base64_len(IDEM__BASE64_URL, NAME_LEN)] = '\0';
 }
 
 static void add_entry(struct idem__buffer *out, int64_t entry)

@@ -1,8 +1,6 @@
 /* Results as values of DynamoDB, and back. */
 #include "store/dynamodb/value.h"
 
-#include "base/base64_padded.h"
-
 enum {
     LEVELS_MAX = 30,      /* DynamoDB has 32. */
     DIGITS_MAX = 38,      /* Of a number ... */
@@ -211,7 +209,7 @@ static void write_text(struct idem__buffer *out, struct idem_slice bytes,
 
     scratch->len = 0;
     if (!text) {
-        idem__base64_padded_add(scratch, bytes);
+        idem__buffer_base64(scratch, bytes);
     } else if (!native) {
         idem__json_string(scratch, bytes);
     }

@@ -108,3 +108,34 @@ TEST(lines, failWithTheirFile)
         (void)fclose(lines.f);
     }
 }
+
+static void check_line(struct cli_lines *lines, enum cli_lines_got want,
+                       const char *text)
+{
+    assert_int_equal(cli_lines_next(lines), want);
+    if (text != NULL) {
+        assert_string_equal(lines->line, text);
+        assert_int_equal(lines->len, strlen(text));
+    }
+}
+
+/* A line that is too long is read past; those after it keep their numbers. */
+TEST(lines, areBounded)
+{
+    char text[] = "one\n\n12345\n123456\ntwo\0x\nlast";
+    FILE *f = fmemopen(text, sizeof(text) - 1, "r");
+    struct cli_lines lines = {.f = f, .max = 5};
+
+    assert_non_null(f);
+    check_line(&lines, CLI_LINES_ONE, "one");
+    check_line(&lines, CLI_LINES_ONE, "");
+    check_line(&lines, CLI_LINES_ONE, "12345");
+    check_line(&lines, CLI_LINES_TOO_LONG, NULL);
+    check_line(&lines, CLI_LINES_ONE, NULL);
+    assert_int_equal(lines.len, 5);
+    check_line(&lines, CLI_LINES_ONE, "last");
+    assert_int_equal(lines.number, 6);
+    check_line(&lines, CLI_LINES_END, NULL);
+    cli_lines_finish(&lines);
+    (void)fclose(f);
+}

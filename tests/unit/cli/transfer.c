@@ -1,7 +1,6 @@
 /* Records as lines of JSON: what was written is read, and nothing else is. */
 #include "transfer.h"
 
-#include "base64.h"
 #include "core/digest.h"
 #include "sample.h"
 #include "test.h"

@@ -176,8 +176,8 @@ static void seal(const uint8_t *bytes, size_t len, char *text)
     memcpy(sealed, bytes, len);
     memcpy(sealed + len, digest, 4);
     memcpy(text, "idem1.", 6);
-    assert_ok(idem__base64_encode(idem_bytes(sealed, len + 4), text + 6,
-                                  IDEM_TOKEN_MAX - 6));
+    idem__base64_write(IDEM__BASE64_URL, idem_bytes(sealed, len + 4), text + 6);
+    text[6 + idem__base64_len(IDEM__BASE64_URL, len + 4)] = '\0';
 }
 
 /* Lengths inside that lie are found, though the checksum is right: an empty key,
