@@ -31,6 +31,9 @@ const struct idem__lambda_refusal idem__lambda_corrupt = {
     "Idem.Corrupt", "The record cannot be trusted", IDEM_HTTP_CORRUPT, false};
 const struct idem__lambda_refusal idem__lambda_no_store = {
     "Idem.StoreUnavailable", "The store is away", IDEM_HTTP_UNAVAILABLE, true};
+const struct idem__lambda_refusal idem__lambda_unselected = {
+    "Idem.SelectionUnavailable", "A jq program was cut off",
+    IDEM_HTTP_UNSELECTED, true};
 const struct idem__lambda_refusal idem__lambda_too_late = {
     "Idem.TooLate", "There is too little time left to start",
     IDEM_HTTP_UNAVAILABLE, true};

@@ -48,6 +48,7 @@ static const char *read_item(struct batch *b, struct item *item,
                              struct json_object *record, uint32_t *at)
 {
     struct idem_error error = {0};
+    int rc;
 
     if (!json_object_is_type(record, json_type_object)) {
         return "a record is not an object";
@@ -64,9 +65,10 @@ static const char *read_item(struct batch *b, struct item *item,
     if (b->rule->group != NULL) {
         item->group = b->rule->group(record);
     }
-    if (idem__lambda_unit_init(b->lambda, &item->unit, &error) != 0) {
+    rc = idem__lambda_unit_init(b->lambda, &item->unit, &error);
+    if (rc != 0) {
         say(b, item, "ERROR", error.text);
-        item->state = ITEM_INVALID;
+        item->state = rc == IDEM_EINVALID ? ITEM_INVALID : ITEM_FAILED;
     } else if (idem_id(idem__buffer_slice(&item->unit.scope),
                        idem__buffer_slice(&item->unit.key), item->id) != 0) {
         item->state = ITEM_FAILED;
@@ -410,7 +412,7 @@ static void work_on(struct batch *b, struct item *item)
     if (item->state != ITEM_OPEN) {
         answer_refusal(b, item,
                        item->state == ITEM_INVALID ? &idem__lambda_invalid
-                                                   : &idem__lambda_no_store);
+                                                   : &idem__lambda_unselected);
     } else if (b->failures > 0 && has_to_wait(b, item)) {
         item->state = ITEM_WAITS;
     } else if (item->first != NULL) {

@@ -102,6 +102,9 @@ int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
     struct idem_slice output;
     int rc = idem_select_run(program, json, &output, ret_error);
 
+    if (rc == IDEM_EINVALID && idem_select_cut_off(program)) {
+        return IDEM_EUNAVAILABLE; /* It says nothing of the event. */
+    }
     if (rc == 0 && what == IDEM__LAMBDA_KEY && says_nothing(output)) {
         return idem__error(ret_error, IDEM_ENOTFOUND,
                            "IDEM_LAMBDA_KEY selects %.*s: the key is not there",

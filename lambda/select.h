@@ -23,7 +23,8 @@ bool idem__lambda_selects_has(const struct idem_lambda *lambda,
 
 /* Appends what the program for @what selects of @json: text as it is, anything
  * else as JSON. The errors of idem_select_run(); IDEM_ENOTFOUND: the key is not
- * there, but null. */
+ * there, but null; IDEM_EUNAVAILABLE: the program was cut off, which says nothing of
+ * @json. */
 int idem__lambda_select(struct idem_lambda *lambda, enum idem__lambda_what what,
                         struct idem_slice json, struct idem__buffer *to,
                         struct idem_error *ret_error);

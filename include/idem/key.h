@@ -66,7 +66,9 @@ int idem_select_create(const char *program,
                        struct idem_error *ret_error);
 
 /* Runs the program over @json. Just one value must come of it, unless several is
- * set: compact JSON, which is valid until the next run or the end of @select.
+ * set: compact JSON, which is valid until the next run or the end of @select. Where
+ * its process ends without an answer, because somebody killed it or because of the
+ * program, a second one runs it once more, within the same time.
  *
  * Nothing, null, and an array or object with nothing but nulls in it come of an
  * input that lacks what was to be selected, and would give all such inputs one
@@ -83,6 +85,11 @@ int idem_select_create(const char *program,
 int idem_select_run(struct idem_select *select, struct idem_slice json,
                     struct idem_slice *ret_output,
                     struct idem_error *ret_error);
+
+/* True if the last run failed because the program took too long or too much memory,
+ * or because its processes crashed or were killed: the same text may be answered at
+ * another time. */
+bool idem_select_cut_off(const struct idem_select *select);
 
 /* The text of an output that is a string: without quotation marks and escapes, and
  * valid as long as the output. Any other output is returned as it is.
@@ -184,8 +191,9 @@ int idem_selection_output(const struct idem_selection *selection,
 /* As idem_select_text(), of the output. */
 struct idem_slice idem_selection_text(const struct idem_selection *selection);
 
-/* True if the error is that the program took too long or too much memory, or crashed:
- * the same input may be answered at another time. */
+/* True if the error is that the program took too long or too much memory, or that its
+ * process crashed or was killed: the same input may be answered at another time, and
+ * nothing here asks again. */
 bool idem_selection_cut_off(const struct idem_selection *selection);
 
 /* At any time: a run that is not ready is ended. NULL is allowed. */

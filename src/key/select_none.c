@@ -25,6 +25,12 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
     return idem__error_plain(ret_error, IDEM_EINVALID);
 }
 
+bool idem_select_cut_off(const struct idem_select *select)
+{
+    (void)select;
+    return false;
+}
+
 int idem_select_start(struct idem_select *select, struct idem_slice json,
                       struct idem_selection **ret_selection,
                       struct idem_error *ret_error)

@@ -20,7 +20,8 @@ struct idem_selection {
     struct idem__buffer bytes; /* Of the answer. */
     bool ready;
     bool cut_off;
-    int code; /* When it is ready: 0, the output; else why there is none. */
+    bool died; /* Cut off because the child ended without an answer. */
+    int code;  /* When it is ready: 0, the output; else why there is none. */
     struct idem_slice output;
     struct idem_error error;
     struct idem__tree tree; /* Of an output that is a string. */
@@ -211,10 +212,11 @@ static void cut_off(struct idem_selection *s, bool late)
                               "the program takes longer than %s", span);
     } else {
         /* No memory is a crash, too: libjq aborts. */
+        s->died = true;
         s->code = idem__error(
             &s->error, IDEM_EINVALID,
             "the program asks for more than %llu bytes of memory, or crashes "
-            "jq",
+            "jq, or its process was killed",
             (unsigned long long)s->select->options.memory_max);
     }
 }
@@ -325,6 +327,20 @@ void idem_selection_destroy(struct idem_selection *selection)
 
 /* ---- The blocking form ---- */
 
+static void wait_for(struct idem_selection *s)
+{
+    while (!idem_selection_ready(s)) {
+        struct pollfd p = {.fd = idem_selection_fd(s), .events = POLLIN};
+        int64_t left_ms = idem_selection_left_ms(s);
+
+        (void)poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+    }
+}
+
+/* A child that ended without an answer may have been killed by somebody else, such as
+ * the kernel for want of memory, who knows nothing of the text: another child is asked
+ * once, within the same time. Where that one ends too, the text or the program is the
+ * cause. */
 int idem_select_run(struct idem_select *select, struct idem_slice json,
                     struct idem_slice *ret_output, struct idem_error *ret_error)
 {
@@ -337,11 +353,18 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
     if (rc != 0) {
         return rc;
     }
-    while (!idem_selection_ready(s)) {
-        struct pollfd p = {.fd = idem_selection_fd(s), .events = POLLIN};
-        int64_t left_ms = idem_selection_left_ms(s);
+    wait_for(s);
+    if (s->died) {
+        int64_t until_ms = s->until_ms;
 
-        (void)poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms);
+        idem_selection_destroy(s);
+        collect(select, /* wait= */ true);
+        rc = idem_select_start(select, json, &s, ret_error);
+        if (rc != 0) {
+            return rc;
+        }
+        s->until_ms = until_ms;
+        wait_for(s);
     }
     /* A caller that waits expects nothing to be left of the run: a runtime on
      * Lambda is frozen before its next one, with all the children that it has. */
@@ -349,6 +372,11 @@ int idem_select_run(struct idem_select *select, struct idem_slice json,
     collect(select, /* wait= */ true);
     select->last = s;
     return idem_selection_output(s, ret_output, ret_error);
+}
+
+bool idem_select_cut_off(const struct idem_select *select)
+{
+    return select->last != NULL && select->last->cut_off;
 }
 
 struct idem_slice idem_select_text(struct idem_select *select,

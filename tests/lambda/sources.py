@@ -911,6 +911,29 @@ def keys_and_scopes_by_jq():
 
 
 @test
+def a_program_that_is_cut_off():
+    """A program that is cut off says nothing of the event: it is to come again, over HTTP
+    as from a queue, and what comes with it runs."""
+    endless = "def f: f; if . == \"endless\" then f else . end"
+    env = {"IDEM_LAMBDA_KEY": f".body | {endless}"}
+    url = {"version": "2.0", "requestContext": {"http": {"method": "POST", "path": "/"}},
+           "headers": {"Idempotency-Key": "a"}, "body": "endless"}
+    with Sandbox(OBJECT, env) as box:
+        answer = box.invoke(url).json()
+        problem = json.loads(answer["body"])
+        equal((answer["statusCode"], problem["type"]),
+              (503, "urn:idem:problem:selection-unavailable"))
+        assert int(answer["headers"]["Retry-After"]) > 0, answer
+        records = [{"messageId": m, "eventSource": "aws:sqs", "body": m} for m in
+                   ("endless", "fine")]
+        equal(box.invoke({"Records": records}).json(),
+              {"batchItemFailures": [{"itemIdentifier": "endless"}]})
+        equal(box.invoke({"body": "endless", "eventSource": "x"}).type,
+              "Idem.SelectionUnavailable")
+    equal(effects(), 1)
+
+
+@test
 def two_functions_share_no_record():
     """The same event in two functions runs in both, unless they are told to share."""
     event = {"idempotencyKey": "a"}

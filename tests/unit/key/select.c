@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <idem/key.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -518,6 +519,76 @@ TEST(selection, survivesAKill)
     expect(begin(select, "3"), "3");
     idem_select_destroy(select);
     expect_no_children();
+    options = (struct idem_select_options)IDEM_SELECT_OPTIONS_INIT;
+}
+
+struct killer {
+    int left;   /* To be killed. */
+    int killed; /* So many were. */
+    bool over;
+};
+
+/* Kills a run each time that one is there; what is started after the last kill finds
+ * the variable. */
+static void *kill_runs(void *arg)
+{
+    struct killer *killer = arg;
+
+    while (killer->killed < killer->left &&
+           !__atomic_load_n(&killer->over, __ATOMIC_ACQUIRE)) {
+        pid_t pid = only_child();
+
+        if (pid == 0) {
+            (void)usleep(1000);
+            continue;
+        }
+        if (killer->killed + 1 == killer->left) {
+            (void)setenv("TEST_LAST", "yes", 1);
+        }
+        (void)kill(pid, SIGKILL);
+        killer->killed++;
+        while (only_child() == pid &&
+               !__atomic_load_n(&killer->over, __ATOMIC_ACQUIRE)) {
+            (void)usleep(1000);
+        }
+    }
+    return NULL;
+}
+
+/* The caller learns nothing of one process that is killed under its run; of two it
+ * does, and that this says nothing of the text. */
+TEST(select, runsAgainWhatWasKilled)
+{
+    struct idem_select *select;
+    struct idem_slice output;
+    struct killer killer;
+    pthread_t thread;
+    int kills, rc;
+
+    options.timeout_ms = PATIENCE_MS;
+    assert_ok(idem_select_create(
+        "if env.TEST_LAST == null then def f: f; f else . end", &options,
+        &select, &why));
+    for (kills = 1; kills <= 2; kills++) {
+        (void)unsetenv("TEST_LAST");
+        killer = (struct killer){.left = kills};
+        assert_int_equal(pthread_create(&thread, NULL, kill_runs, &killer), 0);
+        rc = idem_select_run(select, idem_str("7"), &output, &why);
+        __atomic_store_n(&killer.over, true, __ATOMIC_RELEASE);
+        (void)pthread_join(thread, NULL);
+        assert_int_equal(killer.killed, kills);
+        assert_int_equal(idem_select_cut_off(select), kills == 2);
+        if (kills == 1) {
+            assert_int_equal(rc, 0);
+            assert_text(output, "7");
+        } else {
+            assert_code(IDEM_EINVALID, rc);
+            assert_why("was killed");
+        }
+        expect_no_children();
+    }
+    (void)unsetenv("TEST_LAST");
+    idem_select_destroy(select);
     options = (struct idem_select_options)IDEM_SELECT_OPTIONS_INIT;
 }
 
