@@ -507,7 +507,14 @@ TEST(list, refusesTheWrongPlace)
     size_t i;
 
     open_virtual(&f);
-    fill(&f);
+    for (i = 0; i < 7; i++) {
+        char key[16];
+        struct idem_request request;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        expect(f.store, &request, IDEM_STARTED);
+    }
     filter.max = 3;
     assert_ok(idem_list_page(f.store, &filter, note_id, &shown, &page, &why));
     assert_false(page.done);
