@@ -6,7 +6,9 @@
 #include "fields.h"
 #include "journal.h"
 #include "json.h"
-#include "rows.h"
+#include "list_order.h"
+#include "progress.h"
+#include "repeat.h"
 #include "screen.h"
 
 #include <fnmatch.h>
@@ -22,21 +24,25 @@ static struct {
     int64_t since_ms;
     const char *fields;
     const char *sort;
+    bool reverse;
     uint64_t limit;
+    const char *after;
     bool json;
     const char *store;
 } args;
 
 struct listing {
     struct cli_fields fields;
-    bool is_tty;                  /* For eyes: headings, ages, local time. */
-    bool tabs;                    /* --fields in a pipe: nothing is padded. */
-    const struct cli_field *sort; /* NULL: in the order of the store. */
-    bool sorts;
-    struct cli_rows rows;
+    bool is_tty; /* For eyes: headings, ages, local time. */
+    bool tabs;   /* --fields in a pipe: nothing is padded. */
+    struct cli_list_order order;
+    const char *looking; /* What progress says. */
+    uint64_t shown;      /* As they came, not sorted. */
+    bool more;           /* Than --limit shows; for certain. */
+    bool maybe_more;
     int status; /* Of the whole command, so far. */
     uint64_t corrupt;
-    bool headed; /* The headings are printed. */
+    bool begun; /* The first row, or the headings, are printed. */
 };
 
 /* ---- Which columns ------------------------------------------------------- */
@@ -96,34 +102,6 @@ static int choose_fields(const struct cli_command *command,
     return listing->is_tty ? choose_for_terminal(command, &listing->fields)
                            : cli_fields_parse(command, "fields", all_columns,
                                               &listing->fields);
-}
-
-/* "-started": the newest first. Without a field the newest come last, where the
- * reader of a terminal looks. */
-static int choose_order(const struct cli_command *command,
-                        struct listing *listing)
-{
-    struct cli_fields by = {.len = 0};
-    const char *name = args.sort;
-    int status;
-
-    listing->sorts = args.sort != NULL || args.limit != 0;
-    listing->rows.limit = (size_t)args.limit;
-    listing->rows.keeps_last = args.sort == NULL;
-    if (!listing->sorts) {
-        return 0;
-    }
-    if (name != NULL && name[0] == '-') {
-        listing->rows.descending = true;
-        name++;
-    }
-    status =
-        cli_fields_parse(command, "sort", name != NULL ? name : "started", &by);
-    if (status == 0 && by.len > 1) {
-        return cli_usage(command, "--sort: sort by one field");
-    }
-    listing->sort = status == 0 ? by.list[0] : NULL;
-    return status;
 }
 
 /* ---- One row ------------------------------------------------------------- */
@@ -239,29 +217,29 @@ static int print_to(FILE *f, const struct listing *listing, int code,
 static int keep_row(struct listing *listing, int code,
                     const struct idem_record *r)
 {
-    const struct cli_field *by = listing->sort;
-    char *text = NULL;
+    struct cli_list_order *order = &listing->order;
+    struct cli_list_value value;
     char *line = NULL;
     size_t len;
     int status;
-    FILE *f = open_memstream(&line, &len);
+    FILE *f;
 
-    if (f == NULL) {
-        return CLI_INTERNAL;
-    }
-    status = print_to(f, listing, code, r);
-    (void)fclose(f);
-    if (by->number == NULL) {
-        text = field_text(by, r, /* is_tty= */ false);
-    }
-    if (status == 0 && line != NULL &&
-        cli_rows_add(&listing->rows, line, text,
-                     code == 0 && by->number != NULL ? by->number(r) : 0) ==
-            0) {
+    if (!cli_list_value(order, code, r, &value)) {
         return 0;
     }
-    cli_say("out of memory");
-    return CLI_INTERNAL;
+    f = open_memstream(&line, &len);
+    status = f != NULL ? print_to(f, listing, code, r) : CLI_INTERNAL;
+    if (f == NULL || fclose(f) != 0 || line == NULL) {
+        cli_say("out of memory");
+        status = CLI_INTERNAL;
+    }
+    if (status != 0) {
+        free(line);
+        free(value.text);
+        return status;
+    }
+    return cli_rows_add(&order->rows, line, value.text, value.number,
+                        value.tie);
 }
 
 /* ---- Which records -------------------------------------------------------- */
@@ -297,15 +275,21 @@ static bool is_wanted(int code, const struct idem_record *r)
             (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
 }
 
-/* With the first row: a store that cannot be read has no heading. */
-static void print_header(struct listing *listing)
+/* With the first row: a store that cannot be read has no heading, and while it is
+ * looked through the terminal shows how far it is. */
+static void begin_output(struct listing *listing)
 {
     size_t i;
 
-    if (args.json || !listing->is_tty || listing->headed) {
+    if (listing->begun) {
         return;
     }
-    listing->headed = true;
+    listing->begun = true;
+    cli_progress_end();
+    cli_page_begin();
+    if (args.json || !listing->is_tty) {
+        return;
+    }
     for (i = 0; i < listing->fields.len; i++) {
         print_cell(stdout, listing, i, listing->fields.list[i]->heading);
     }
@@ -319,43 +303,136 @@ static int list_one(void *ctx, int code, const struct idem_record *r)
     if (!is_wanted(code, r)) {
         return 0;
     }
-    if (code != 0) {
-        listing->corrupt++;
+    listing->corrupt += code != 0;
+    if (listing->order.sorts) {
+        listing->status = keep_row(listing, code, r);
+        return listing->status != 0 ||
+               cli_list_is_full(&listing->order, ++listing->shown);
     }
-    if (!listing->sorts) {
-        print_header(listing);
-    }
-    listing->status = listing->sorts ? keep_row(listing, code, r)
-                                     : print_to(stdout, listing, code, r);
+    begin_output(listing);
+    listing->status = print_to(stdout, listing, code, r);
     /* Nobody reads on: there is no use in going on either. */
-    return listing->status != 0 || ferror(stdout);
+    return listing->status != 0 || ferror(stdout) ||
+           cli_list_is_full(&listing->order, ++listing->shown);
 }
 
-static int list(struct listing *listing, const struct idem_filter *filter)
+static int note_more(void *ctx, int code, const struct idem_record *r)
 {
-    struct idem_error error = {0};
-    struct idem_store *store;
+    struct listing *listing = ctx;
+
+    listing->more = is_wanted(code, r);
+    return listing->more;
+}
+
+/* Steps that are short enough for progress to be seen. */
+enum {
+    LOOK_STEP = 4096,
+    LOOK_FOR_MORE = 2000
+};
+
+/* Looks whether more comes after the last row, but not for long. */
+static int look_for_more(struct idem_store *store,
+                         const struct idem_filter *filter,
+                         struct listing *listing, const struct idem_page *page,
+                         struct idem_error *error)
+{
+    struct idem_page next = *page;
+
+    next.look_max = LOOK_FOR_MORE;
+    error->code =
+        idem_list_page(store, filter, note_more, listing, &next, error);
+    listing->maybe_more = !listing->more && !next.done;
+    return error->code;
+}
+
+static int walk(struct idem_store *store, const struct idem_filter *filter,
+                struct listing *listing, struct idem_page *page,
+                struct idem_error *error)
+{
+    bool full = false;
+
+    page->look_max = LOOK_STEP;
+    while (error->code == 0 && listing->status == 0 && !full && !page->done &&
+           !ferror(stdout)) {
+        if (!listing->begun) {
+            cli_progress(listing->looking, page->looked, /* all= */ 0);
+        }
+        error->code =
+            idem_list_page(store, filter, list_one, listing, page, error);
+        full = cli_list_is_full(&listing->order, listing->shown);
+    }
+    cli_progress_end();
+    return full && !page->done && error->code == 0
+               ? look_for_more(store, filter, listing, page, error)
+               : error->code;
+}
+
+/* The command for the next page: the last line on a terminal, else on standard
+ * error, where it is in nobody's way. */
+static void print_next(const struct listing *listing, bool certain,
+                       const char *place)
+{
+    static const char *const but[] = {"after", "color", "no-pager", "quiet",
+                                      NULL};
+    FILE *f = listing->is_tty && !args.json ? stdout : stderr;
+
+    (void)fflush(stdout);
+    (void)fprintf(f, "%sthere %s more; the next: idem list",
+                  f == stderr ? "idem: " : "", certain ? "are" : "may be");
+    cli_print_options(f, cli_list.options, but);
+    (void)fprintf(f, " --after %s\n", place);
+}
+
+static void print_left_out(const struct listing *listing, uint64_t n)
+{
+    FILE *f = listing->is_tty && !args.json ? stdout : stderr;
+
+    (void)fflush(stdout);
+    (void)fprintf(f, "%s%llu more %s not shown; a higher --limit shows them\n",
+                  f == stderr ? "idem: " : "", (unsigned long long)n,
+                  n == 1 ? "is" : "are");
+}
+
+static void say_more(const struct listing *listing,
+                     const struct idem_page *page)
+{
+    const struct cli_rows *rows = &listing->order.rows;
+    char place[CLI_LIST_PLACE_MAX];
+
+    if (cli_list_next(&listing->order, place)) {
+        print_next(listing, /* certain= */ true, place);
+    } else if (listing->more || listing->maybe_more) {
+        print_next(listing, listing->more, page->place);
+    } else if (rows->limit != 0 && rows->added > rows->limit) {
+        print_left_out(listing, rows->added - rows->limit);
+    }
+}
+
+/* People expect the newest first where they see no order. */
+static void say_unordered(const struct listing *listing,
+                          const struct idem_store *store)
+{
+    if (listing->is_tty && !args.json && listing->order.unordered &&
+        listing->shown > 1) {
+        (void)printf("%s keeps no order: %s; --sort=-created reads all of it "
+                     "first\n",
+                     idem_store_url(store),
+                     args.limit != 0 ? "the newest of this page are first"
+                                     : "the records came as it gave them");
+    }
+}
+
+static int conclude(struct listing *listing, struct idem_store *store,
+                    const struct idem_page *page)
+{
     int status;
 
-    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
-    if (status != 0) {
-        return status;
-    }
-    cli_page_begin();
-    error.code = idem_list(store, filter, list_one, listing,
-                           /* ret_now_ms= */ NULL, &error);
-    if (error.code == 0 || listing->rows.len > 0) {
-        print_header(listing);
-    }
-    cli_rows_print(&listing->rows, stdout);
-    if (error.code == 0) {
-        cli_journal_note(store);
-    }
-    idem_close(store);
-
-    if (error.code != 0) {
-        return cli_fail_with(&error);
-    }
+    begin_output(listing);
+    status = cli_rows_print(&listing->order.rows, stdout);
+    listing->status = listing->status != 0 ? listing->status : status;
+    say_unordered(listing, store);
+    say_more(listing, page);
+    cli_journal_note(store);
     if (listing->corrupt > 0 && listing->status == 0) {
         cli_say("%llu record%s cannot be trusted; restore the store, or take "
                 "other keys",
@@ -366,10 +443,56 @@ static int list(struct listing *listing, const struct idem_filter *filter)
     return listing->status;
 }
 
+/* What was found before the store went away is shown all the same. */
+static int give_up(const struct cli_command *command, struct listing *listing,
+                   const struct idem_error *error)
+{
+    if (error->code == IDEM_EINVALID && args.after != NULL) {
+        return cli_list_bad_place(command);
+    }
+    if (listing->order.rows.added > 0) {
+        begin_output(listing);
+        (void)cli_rows_print(&listing->order.rows, stdout);
+    }
+    return cli_fail_with(error);
+}
+
+static int list(const struct cli_command *command, struct listing *listing,
+                const struct idem_filter *filter)
+{
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    int status;
+
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    status = cli_list_order(command, &listing->order, filter,
+                            idem_store_is_remote(store), page.place);
+    if (status == 0) {
+        error.code = walk(store, filter, listing, &page, &error);
+        status = error.code != 0 ? give_up(command, listing, &error)
+                                 : conclude(listing, store, &page);
+    }
+    idem_close(store);
+    return status;
+}
+
+/* What a scan says of itself while it goes on. */
+static const char *looking(void)
+{
+    return args.scope != NULL ? "no index has the scope, looking at all records"
+                              : "looking at all records";
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct listing listing = {.is_tty = cli_stdout_is_tty()};
+    struct listing listing = {.is_tty = cli_stdout_is_tty(),
+                              .looking = looking()};
+    struct cli_list_order *order = &listing.order;
     int status;
 
     (void)argv;
@@ -380,8 +503,11 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status == 0) {
         status = choose_fields(command, &listing);
     }
+    order->limit = args.limit;
+    order->after = args.after;
+    order->reverse = args.reverse;
     if (status == 0) {
-        status = choose_order(command, &listing);
+        status = cli_list_sort(command, order, args.sort);
     }
     if (status != 0) {
         return status;
@@ -391,11 +517,12 @@ static int run(const struct cli_command *command, int argc, char **argv)
         filter.statuses = 1u << IDEM_STATUS_FAILED;
         filter.failed_outcomes = true;
     }
+    filter.newest_first = !args.reverse;
     filter.overdue = args.overdue;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);
-    status = list(&listing, &filter);
-    cli_rows_finish(&listing.rows);
+    status = list(command, &listing, &filter);
+    cli_rows_finish(&order->rows);
     return status;
 }
 
@@ -443,7 +570,18 @@ static struct cli_option options[] = {
      .arg = "N",
      .min = 1,
      .max = INT64_MAX,
-     .help = "at most so many: the newest, or the first of --sort"},
+     .help = "at most so many, and the command for the next ones"},
+    {.name = "after",
+     .kind = CLI_TEXT,
+     .target = &args.after,
+     .arg = "PLACE",
+     .max = IDEM_PLACE_MAX - 1,
+     .help = "go on where a list with --limit ended"},
+    {.name = "reverse",
+     .letter = 'r',
+     .kind = CLI_FLAG,
+     .target = &args.reverse,
+     .help = "the oldest first, or --sort the other way round"},
     {.name = "sort",
      .kind = CLI_TEXT,
      .target = &args.sort,
@@ -460,12 +598,14 @@ static struct cli_option options[] = {
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_COLOR,
     CLI_OPTION_NO_PAGER,
+    CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "idem list --status failed,unknown # what waits for a person",
+    "idem list --limit 20              # the newest",
     "idem list --overdue               # what should have ended by now",
     "idem list --failed --since 24h    # what went wrong since yesterday",
     "idem list --match 'order-*' --sort -started --fields key,status,exit",

@@ -17,7 +17,7 @@ from tap import PROGRAM, Idem, equal, main, note, run, start, test
 
 MANY = 1500
 LINE = re.compile(
-    r"(?P<doing>[a-zA-Z ]+?)(?P<bar> \[=*>? *\])?"
+    r"(?P<doing>[a-zA-Z, ]+?)(?P<bar> \[=*>? *\])?"
     r"(?: +(?P<share>\d+)% (?P<of>\d+)/(?P<all>\d+)| (?P<done>\d+))"
     r"(?:  (?P<rate>\d+)/s)?(?:  (?P<time>\d\S*)(?P<left> left)?)? *"
 )
@@ -174,6 +174,15 @@ def a_copy_a_check_and_doctor_show_it():
     equal(screen.run(store, "doctor")[0], 0)
     assert [line for line in screen.lines() if line["doing"] == "checking"], screen.text
     equal(run([PROGRAM, "doctor"], {"IDEM_STORE": store.store}).stderr, b"")
+
+
+@test
+def a_list_that_looks_at_everything_says_so():
+    """Where no index helps, list says so and counts, until its first row."""
+    store = filled(8000)
+    shown(store, "list", "-s", "none", doing="no index has the scope, looking at all records", all_known=False)
+    shown(store, "list", "--match", "none", doing="looking at all records", all_known=False)
+    silent(store, "list", "-s", "none")
 
 
 @test

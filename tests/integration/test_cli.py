@@ -1060,7 +1060,13 @@ def a_list_is_chosen_and_sorted():
 
     equal(sorted(listed(idem, "--failed")), ["bad", "order-0", "order-2"])
     equal(sorted(listed(idem, "--match", "order-[01]")), ["order-0", "order-1"])
-    equal(listed(idem, "--limit", "2"), ["bad", "open"])
+    equal(listed(idem), ["open", "bad", "order-3", "order-2", "order-1", "order-0"])
+    equal(listed(idem, "-r"), listed(idem)[::-1])
+    equal(listed(idem, "--failed"), ["bad", "order-2", "order-0"])
+    equal(listed(idem, "--failed", "--reverse"), ["order-0", "order-2", "bad"])
+    equal(listed(idem, "--limit", "2"), ["open", "bad"])
+    equal(listed(idem, "-r", "--limit", "2"), ["order-0", "order-1"])
+    equal(listed(idem, "--sort", "key", "--reverse", "--limit", "1"), ["order-3"])
     equal(listed(idem, "--sort", "key", "--limit", "2"), ["bad", "open"])
     equal(listed(idem, "--sort=-key", "--match", "o*", "--limit", "2"), ["order-3", "order-2"])
     equal(listed(idem, "--sort", "-exit", "--limit", "1"), ["order-0"])
@@ -1072,6 +1078,71 @@ def a_list_is_chosen_and_sorted():
     equal(rows, b"order-0\tcompleted\t3\n")
     rows = idem("list", "--match", "order-0", "--json", "-f", "exit,key").stdout
     equal(json.loads(rows), {"key": "order-0", "exit_status": 3})
+
+
+def next_page(result):
+    """The command that a page ends with; None: there is no other page."""
+    found = re.search(rb"^idem: there (?:are|may be) more; the next: (.*)$", result.stderr, re.M)
+    return found and shlex.split(found[1].decode())[1:]
+
+
+@test
+def a_list_goes_on_page_by_page():
+    """A page ends with the command for the next one, which holds while records come."""
+    idem = Idem()
+    for n in range(9):
+        idem("run", "-k", f"order-{n}", "-s", f"it's {n % 2}", "--", "sh", "-c", f"exit {n % 3}")
+    for n in range(3):
+        equal(idem("fail", "--token", begin(idem, "-k", f"bad-{n}", "-s", "it's 1")).status, 0)
+    new = 0
+    for options in [
+        [], ["--reverse"], ["-s", "it's 1"], ["--failed"], ["--failed", "-r"],
+        ["--status", "failed"], ["--status", "completed,failed"], ["--match", "*-[12]"],
+        ["--since", "1h", "--match", "order-*", "-s", "it's 0"], ["--json"],
+    ]:  # fmt: skip
+        for limit in [2, 5]:
+            whole = idem("list", *options).stdout
+            command = ["list", *options, "--limit", str(limit)]
+            seen, pages = b"", 0
+            while command:
+                page = idem(*command)
+                equal(page.status, 0)
+                assert len(page.stdout.splitlines()) <= limit, page.stdout
+                seen, pages, command = seen + page.stdout, pages + 1, next_page(page)
+                # It comes before the first page; going up it is after the last.
+                if "-r" not in options and "--reverse" not in options:
+                    begin(idem, "-k", f"new-{new}", "-s", "new")
+                    new += 1
+            equal(seen.splitlines(), whole.splitlines())
+            equal(pages, max(1, -(-len(whole.splitlines()) // limit)))
+    seen = on_terminal(idem, "list", "-s", "it's 1", "--limit", "2").replace("\r", "")
+    last = seen.splitlines()[-1]
+    assert last.startswith("there are more; the next: idem list --scope="), seen
+    result = idem("list", "--sort", "key", "--limit", "2", "-s", "it's 0")
+    equal(result.stderr, b"idem: 3 more are not shown; a higher --limit shows them\n")
+
+
+@test
+def a_place_belongs_to_its_list():
+    """--after takes the place of the same list, and says so of any other."""
+    idem = Idem()
+    for n in range(3):
+        idem("run", "-k", f"a-{n}", "--", "false")
+    place = {}
+    for name, options in [("all", []), ("scope", ["-s", ""]), ("failed", ["--failed"])]:
+        place[name] = next_page(idem("list", *options, "--limit", "1"))[-1]
+    for options in [
+        ["--after", place["scope"]], ["--after", place["failed"]], ["--after", "order-42"],
+        ["--after", "p"], ["-r", "--after", place["all"]], ["-s", "b", "--after", place["scope"]],
+        ["--failed", "--after", place["all"]], ["--failed", "--after", place["failed"] + "0"],
+        ["--failed", "--after", "s1"],
+    ]:  # fmt: skip
+        result = idem("list", *options)
+        equal(result.status, 64)
+        assert b"--after: not a place of this list" in result.stderr, result.stderr
+    result = idem("list", "--sort", "key", "--after", place["all"])
+    equal(result.status, 64)
+    assert b"--sort has another" in result.stderr, result.stderr
 
 
 @test

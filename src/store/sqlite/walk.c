@@ -295,6 +295,7 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
         at.seq = down && status == 0 ? INT64_MAX : at.seq;
         status = down;
         rc = list_unsorted(conn, &lister, down, &at, &done);
+        at.deadline_ms = 0;
     } else if (statuses != 0) {
         rc = list_indexed(conn, &lister, statuses, &status, &at, &done);
     }
