@@ -50,6 +50,33 @@ int64_t own_cpu_us(void)
            r.ru_utime.tv_usec + r.ru_stime.tv_usec;
 }
 
+struct calls own_calls(void)
+{
+    struct calls calls = {0, 0};
+    FILE *f = fopen("/proc/self/io", "r");
+    char line[128];
+
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, "syscr: ", 7) == 0) {
+            calls.reads = strtoll(line + 7, NULL, 10);
+        } else if (strncmp(line, "syscw: ", 7) == 0) {
+            calls.writes = strtoll(line + 7, NULL, 10);
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return calls;
+}
+
+long own_peak_kib(void)
+{
+    struct rusage r;
+
+    (void)getrusage(RUSAGE_SELF, &r);
+    return r.ru_maxrss;
+}
+
 /* Ticks of process @pid with the children that it has seen off, if it, or its
  * parent, is @server. */
 static int64_t ticks_of(const char *pid, long server)

@@ -25,6 +25,8 @@ struct options {
     double start_at;
 };
 
+size_t recorded_len = RESULT_LEN;
+
 /* What callers do, one after the other. */
 struct kind {
     void *(*connect)(void *shared);
@@ -117,17 +119,41 @@ static void *call(void *arg)
     return NULL;
 }
 
-static void report(double seconds, struct times *times, int64_t own_us,
-                   int64_t server_us)
+/* Of what this process and the server did until @since and after. */
+struct use {
+    int64_t own_us;
+    int64_t server_us;
+    struct calls calls;
+};
+
+static struct use use_of(long pid, const struct use *since)
 {
-    double ops = times->len > 0 ? (double)times->len : 1;
+    struct use use = {own_cpu_us(), server_cpu_us(pid), own_calls()};
+
+    if (since != NULL) {
+        use.own_us -= since->own_us;
+        use.server_us -= since->server_us;
+        use.calls.reads -= since->calls.reads;
+        use.calls.writes -= since->calls.writes;
+    }
+    return use;
+}
+
+/* @part of what was used was used by those in @times. */
+static void report(double seconds, struct times *times, const struct use *use,
+                   double part)
+{
+    double each = part / (times->len > 0 ? (double)times->len : 1);
 
     times_sort(times);
     printf("{\"per_s\": %.1f, \"p50_us\": %u, \"p99_us\": %u, \"max_us\": %u, "
-           "\"cpu_us\": %.1f, \"server_cpu_us\": %.1f}\n",
+           "\"cpu_us\": %.2f, \"server_cpu_us\": %.1f, \"reads\": %.2f, "
+           "\"writes\": %.2f, \"peak_kib\": %ld}\n",
            (double)times->len / seconds, times_at(times, 0.5),
-           times_at(times, 0.99), times_at(times, 1), (double)own_us / ops,
-           (double)server_us / ops);
+           times_at(times, 0.99), times_at(times, 1),
+           (double)use->own_us * each, (double)use->server_us * each,
+           (double)use->calls.reads * each, (double)use->calls.writes * each,
+           own_peak_kib());
 }
 
 static void load(const struct options *options, const struct kind *kind)
@@ -135,8 +161,8 @@ static void load(const struct options *options, const struct kind *kind)
     struct run run = {.options = options, .kind = kind};
     struct caller *callers = calloc(options->callers, sizeof(*callers));
     struct times all = {NULL, 0, 0};
-    int64_t own_us;
-    int64_t server_us;
+    struct use before;
+    struct use use;
     double seconds;
     sigset_t term;
     unsigned i;
@@ -171,12 +197,10 @@ static void load(const struct options *options, const struct kind *kind)
     (void)pthread_barrier_wait(&run.ready);
 
     sleep_until(run.from_ns);
-    own_us = own_cpu_us();
-    server_us = server_cpu_us(options->pid);
+    before = use_of(options->pid, NULL);
     sleep_until(run.until_ns);
     seconds = (double)(now_ns() - run.from_ns) / 1e9;
-    own_us = own_cpu_us() - own_us;
-    server_us = server_cpu_us(options->pid) - server_us;
+    use = use_of(options->pid, &before);
 
     for (i = 0; i < options->callers; i++) {
         (void)pthread_join(callers[i].thread, NULL);
@@ -184,7 +208,7 @@ static void load(const struct options *options, const struct kind *kind)
         times_free(&callers[i].times);
     }
     target.close(run.shared);
-    report(seconds, &all, own_us, server_us);
+    report(seconds, &all, &use, 1);
     times_free(&all);
     free(callers);
     (void)pthread_barrier_destroy(&run.ready);
@@ -197,16 +221,14 @@ static void fly(const struct options *options)
     struct times times = {NULL, 0, 0};
     int64_t from_ns = now_ns() + (int64_t)(options->warm * 1e9);
     int64_t until_ns = from_ns + (int64_t)(options->seconds * 1e9);
-    int64_t own_us = own_cpu_us();
-    int64_t server_us = server_cpu_us(options->pid);
-    double part = options->seconds / (options->seconds + options->warm);
+    struct use before = use_of(options->pid, NULL);
+    struct use use;
 
     target.fly(shared, options->callers, from_ns, until_ns, &times);
-    own_us = own_cpu_us() - own_us;
-    server_us = server_cpu_us(options->pid) - server_us;
+    use = use_of(options->pid, &before);
     target.close(shared);
-    report(options->seconds, &times, (int64_t)((double)own_us * part),
-           (int64_t)((double)server_us * part));
+    report(options->seconds, &times, &use,
+           options->seconds / (options->seconds + options->warm));
     times_free(&times);
 }
 
@@ -302,6 +324,7 @@ int main(int argc, char **argv)
                                      target.disconnect, true};
     const char *what = argv[optind];
 
+    recorded_len = options.bytes;
     if (strcmp(what, "new") == 0) {
         load(&options, &kind_new);
     } else if (strcmp(what, "next") == 0 && target.run_next != NULL) {

@@ -68,6 +68,9 @@ void key_of(uint64_t stream, uint64_t n, char ret_key[KEY_LEN + 1]);
 /* The result that everybody records. */
 extern const char result[RESULT_LEN];
 
+/* How much of it the recorded outcomes have. */
+extern size_t recorded_len;
+
 /* CLOCK_MONOTONIC. */
 int64_t now_ns(void);
 
@@ -75,5 +78,15 @@ int64_t now_ns(void);
  * of the processors. */
 int64_t own_cpu_us(void);
 int64_t server_cpu_us(long pid);
+
+/* How often this process has read from a file and written to one. */
+struct calls {
+    int64_t reads;
+    int64_t writes;
+};
+struct calls own_calls(void);
+
+/* The most memory that this process has had, in KiB. */
+long own_peak_kib(void);
 
 #endif
