@@ -252,6 +252,25 @@ static void call_next_leader(struct idem__group *group)
     }
 }
 
+/* Whether another thread sleeps until its ops are answered. The leader does not
+ * sleep. */
+static bool has_company(const struct idem_op *op)
+{
+    while (op != NULL &&
+           (op->queue == NULL || !idem__queue_has_sleeper(op->queue))) {
+        op = op->next;
+    }
+    return op != NULL;
+}
+
+/* Called with the mutex held. */
+static bool take_chore(struct idem__group *group, const struct idem_op *batch)
+{
+    return group->ops->take_chore != NULL && !group->threaded &&
+           (has_company(batch) || has_company(group->pending.first)) &&
+           group->ops->take_chore(group->store);
+}
+
 static size_t count(const struct idem_op *op)
 {
     size_t n = 0;
@@ -295,6 +314,7 @@ static void lead(struct idem__group *group)
 {
     struct idem_op *batch = NULL;
     int64_t start_ns;
+    bool chore;
 
     group->led = true;
     IDEM__CRASH_POINT("local/group/leads");
@@ -307,10 +327,14 @@ static void lead(struct idem__group *group)
                          idem__mono_ns() - start_ns);
     }
     group->led = false;
+    chore = take_chore(group, batch);
     call_next_leader(group);
     (void)pthread_mutex_unlock(&group->mutex);
     IDEM__CRASH_POINT("local/group/handed-over");
     answer_all(group, batch);
+    if (chore) {
+        group->ops->do_chore(group->store);
+    }
     (void)pthread_mutex_lock(&group->mutex);
 }
 

@@ -24,6 +24,12 @@ struct idem__group_ops {
     /* The store could not be entered: sets the answer of @op if it is to be had
      * without. False: it is the error of enter(). */
     bool (*refuse)(struct idem_store *store, struct idem_op *op);
+    /* A chore that nobody waits for; NULL: there is never one. A leader takes it,
+     * true if there is one, while other threads wait for an answer, and does it
+     * beside the next leader when its batch is answered. A store without callers
+     * in other threads has to do it in run(). */
+    bool (*take_chore)(struct idem_store *store);
+    void (*do_chore)(struct idem_store *store);
 };
 
 struct idem__group {

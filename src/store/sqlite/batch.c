@@ -15,6 +15,11 @@
 #include "store/sqlite/seen.h"
 
 #include <errno.h>
+#include <poll.h>
+
+enum {
+    COPY_WAIT_MS = 2000
+};
 
 static void clear_answer(struct idem_op *op)
 {
@@ -221,7 +226,23 @@ static int reconnect(struct idem__sqlite_store *store, struct idem_error *error)
                                 error);
 }
 
-/* Carries the whole log over into the file, flushed, by a new connection. */
+/* Carries the whole log over into the file, flushed. Another thread or process may
+ * be copying it, which SQLite does not wait for. */
+static int carry_all(struct idem__conn *conn)
+{
+    int64_t until_ms = idem__mono_ms() + COPY_WAIT_MS;
+    int rc;
+
+    while ((rc = sqlite3_wal_checkpoint_v2(conn->db, NULL,
+                                           SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                                           NULL)) == SQLITE_BUSY &&
+           idem__mono_ms() < until_ms) {
+        (void)poll(NULL, 0, 1);
+    }
+    return rc;
+}
+
+/* By a new connection. */
 static int settle(struct idem__sqlite_store *store, struct idem_error *error)
 {
     struct idem__conn *conn;
@@ -231,8 +252,7 @@ static int settle(struct idem__sqlite_store *store, struct idem_error *error)
         return rc;
     }
     conn = store->table.conn;
-    rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-                                   NULL, NULL);
+    rc = carry_all(conn);
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "settle the store", error);
     }

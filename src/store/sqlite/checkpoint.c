@@ -20,6 +20,24 @@
  * meanwhile: so it is done every RESTART_PAUSE_MS at most, and twice as seldom
  * after each time that was in vain. A process that lives for less never waits.
  *
+ * The pages of a large store lie far apart: to copy and flush them takes tens of
+ * milliseconds, and the lock is held. So a long log is first offered (struct
+ * idem__group_ops: a chore) to a leader that hands leadership on, which
+ * copies it beside the next batches; then what they have written meanwhile is all
+ * that is copied under the lock. SQLite allows one copy at a time, and writers beside
+ * it.
+ *
+ *     NONE -> OFFERED -> RUNNING -> DONE -> NONE
+ *                 \---------------------------^   nobody came: copied under the lock
+ *
+ * A lone caller has nobody to leave it to. Nor is a log offered in which a reader
+ * was in the way.
+ *
+ * A copy that does not reach the end of the log is not flushed by SQLite, which goes
+ * on from there. If the flush fails that comes in the end, the kernel may have
+ * dropped any page that was copied since the last one, and the next flush would
+ * succeed: so the log is copied from its beginning again (copy_again()).
+ *
  * The length at which a checkpoint was refused is noted in the lock file, at 256,
  * most significant byte first, for all processes: each `idem run` would try it once
  * more otherwise. It is a hint. What is longer than the log is of a log before.
@@ -34,13 +52,19 @@
 
 enum {
     CHECKPOINT_PAGES = 2000,
+    COPY_PAGES_MAX = 8000, /* A copy that takes longer is not waited for. */
     CLOSE_CHECKPOINT_PAGES = 100,
     CLOSE_WAIT_MS = 100,
     RESTART_WAIT_MS = 40,
     RESTART_PAUSE_MS = 400,
     RESTART_PAUSE_MAX_MS = 32000,
     NOTE_AT = 256,
-    NOTE_LEN = 4
+    NOTE_LEN = 4,
+
+    /* Of SQLite's index of the log, https://sqlite.org/walformat.html. */
+    SHM_REGION = 32768,
+    SHM_BACKFILL_AT = 96, /* How many frames were copied: 32 bits. */
+    SHM_CHECKPOINT_LOCK = 1
 };
 
 static int refused_at(const struct idem__lock *lock, int pages)
@@ -83,6 +107,37 @@ static bool is_due(const struct idem__sqlite_store *store, int step)
     return pages - refused >= (refused / 8 > step ? refused / 8 : step);
 }
 
+static sqlite3_file *file_of(const struct idem__conn *conn)
+{
+    sqlite3_file *file = NULL;
+
+    (void)sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_FILE_POINTER,
+                               &file);
+    return file != NULL && file->pMethods != NULL ? file : NULL;
+}
+
+/* Makes the next checkpoint copy all of the log. */
+static void copy_again(const struct idem__conn *conn)
+{
+    sqlite3_file *file = file_of(conn);
+    void volatile *index = NULL;
+
+    if (file == NULL || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmLock(file, SHM_CHECKPOINT_LOCK, 1,
+                                 SQLITE_SHM_LOCK | SQLITE_SHM_EXCLUSIVE) !=
+            SQLITE_OK) {
+        return;
+    }
+    if (file->pMethods->xShmMap(file, 0, SHM_REGION, 0, &index) == SQLITE_OK &&
+        index != NULL) {
+        __atomic_store_n((uint32_t volatile *)index +
+                             SHM_BACKFILL_AT / sizeof(uint32_t),
+                         0, __ATOMIC_SEQ_CST);
+    }
+    (void)file->pMethods->xShmLock(file, SHM_CHECKPOINT_LOCK, 1,
+                                   SQLITE_SHM_UNLOCK | SQLITE_SHM_EXCLUSIVE);
+}
+
 /* A page that cannot be carried over now stays in the log, where it is as
  * durable. */
 static void carry(struct idem__sqlite_store *store, int how)
@@ -96,6 +151,9 @@ static void carry(struct idem__sqlite_store *store, int how)
         }
         conn->wal_pages = 0;
     } else {
+        if (idem__sqlite_is_io(rc)) {
+            copy_again(conn);
+        }
         note_refused(store->lock, conn->wal_pages);
     }
 }
@@ -126,6 +184,72 @@ static void note_wait(struct idem__restart *restart, bool was_in_vain)
     restart->next_ms = idem__mono_ms() + restart->pause_ms;
 }
 
+static bool move_copy(struct idem__sqlite_store *store, enum idem__copy from,
+                      enum idem__copy to)
+{
+    int expected = (int)from;
+
+    return __atomic_compare_exchange_n(&store->copy, &expected, (int)to, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Whether somebody copies the log beside the writers, or may. */
+static bool is_left_to_others(struct idem__sqlite_store *store)
+{
+    int pages = store->table.conn->wal_pages;
+
+    switch (__atomic_load_n(&store->copy, __ATOMIC_ACQUIRE)) {
+    case IDEM__COPY_NONE:
+        return refused_at(store->lock, pages) == 0 &&
+               move_copy(store, IDEM__COPY_NONE, IDEM__COPY_OFFERED);
+    case IDEM__COPY_OFFERED:
+        return !move_copy(store, IDEM__COPY_OFFERED, IDEM__COPY_NONE);
+    case IDEM__COPY_RUNNING:
+        return pages < COPY_PAGES_MAX;
+    default:
+        (void)move_copy(store, IDEM__COPY_DONE, IDEM__COPY_NONE);
+        return false;
+    }
+}
+
+bool idem__sqlite_take_copy(struct idem_store *base)
+{
+    return move_copy((struct idem__sqlite_store *)base, IDEM__COPY_OFFERED,
+                     IDEM__COPY_RUNNING);
+}
+
+/* SQLite flushes the file only with the last page of the log, and finds most of it
+ * flushed then. */
+static int flush_file(struct idem__conn *conn)
+{
+    sqlite3_file *file = file_of(conn);
+
+    return file == NULL ? SQLITE_OK
+                        : file->pMethods->xSync(file, SQLITE_SYNC_NORMAL |
+                                                          SQLITE_SYNC_DATAONLY);
+}
+
+void idem__sqlite_copy(struct idem_store *base)
+{
+    struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
+    struct idem_error error;
+    struct idem__conn *conn =
+        idem__readers_take(store, /* wait= */ false, &error);
+
+    if (conn != NULL) {
+        int rc =
+            sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE,
+                                      NULL, NULL);
+
+        rc = rc == SQLITE_OK ? flush_file(conn) : rc;
+        if (idem__sqlite_is_io(rc)) {
+            copy_again(conn);
+        }
+        idem__readers_give(store, conn);
+    }
+    (void)move_copy(store, IDEM__COPY_RUNNING, IDEM__COPY_DONE);
+}
+
 void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
 {
     struct idem__conn *conn = store->table.conn;
@@ -136,6 +260,9 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
     }
     wait = may_wait(store);
     if (!wait && !is_due(store, CHECKPOINT_PAGES)) {
+        return;
+    }
+    if (is_left_to_others(store)) {
         return;
     }
     IDEM__CRASH_POINT("sqlite/checkpoint/before");

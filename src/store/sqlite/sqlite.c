@@ -239,6 +239,8 @@ static const struct idem__group_ops group_ops = {
     .run = idem__sqlite_run,
     .refuse = refuse,
     .leave = leave,
+    .take_chore = idem__sqlite_take_copy,
+    .do_chore = idem__sqlite_copy,
 };
 
 static void finish(struct idem__sqlite_store *store)

@@ -46,6 +46,14 @@ struct idem__restart {
     int64_t pause_ms; /* 0: no log was long yet. */
 };
 
+/* A long log that is copied into the file beside the writers: checkpoint.c. */
+enum idem__copy {
+    IDEM__COPY_NONE,
+    IDEM__COPY_OFFERED, /* To a leader that hands over. */
+    IDEM__COPY_RUNNING,
+    IDEM__COPY_DONE, /* But for what was written meanwhile. */
+};
+
 struct idem__sqlite_store {
     struct idem_store base;
     char path[IDEM__PATH_MAX + 1];
@@ -71,6 +79,7 @@ struct idem__sqlite_store {
     struct idem__reserve reserve;
     struct idem__restart restart;
 
+    int copy;              /* An idem__copy; atomic. */
     unsigned new_in_a_row; /* Claims, up to IDEM__NEW_IN_A_ROW; atomic. */
 
     struct idem__sqlite_clock clock;
@@ -167,6 +176,10 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch);
 /* Carries the log over into the file if it has become long, and was not refused
  * lately; the lock is held. */
 void idem__sqlite_checkpoint(struct idem__sqlite_store *store);
+
+/* The group's chore: copies the log into the file while others write on. */
+bool idem__sqlite_take_copy(struct idem_store *base);
+void idem__sqlite_copy(struct idem_store *base);
 
 /* Before the store is closed: what was counted is written, and a long log is
  * carried over, because the next process that opens it has to read all of it.
