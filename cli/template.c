@@ -2,7 +2,7 @@
 #include "template.h"
 
 #include "cli.h"
-#include "template_parts.h"
+#include "template_text.h"
 
 #include <stdlib.h>
 
@@ -10,37 +10,25 @@ const char *const cli_template_formats[] = {
     "cloudformation", "sam", "json", "terraform", "cli", NULL,
 };
 
-const char *const cli_template_use[] = {
-    "dynamodb:GetItem",
-    "dynamodb:BatchGetItem",
-    "dynamodb:PutItem",
-    "dynamodb:BatchWriteItem",
-    NULL,
+/* In the order of the formats. */
+static const char *const *const texts[] = {
+    [CLI_TEMPLATE_CLOUDFORMATION] = cli_template_cloudformation_yaml,
+    [CLI_TEMPLATE_SAM] = cli_template_sam_yaml,
+    [CLI_TEMPLATE_JSON] = cli_template_cloudformation_json,
+    [CLI_TEMPLATE_TERRAFORM] = cli_template_terraform_tf,
+    [CLI_TEMPLATE_CLI] = cli_template_commands_sh,
 };
 
-const char *const cli_template_limit[] = {"dynamodb:UpdateItem", NULL};
-
-const char *const cli_template_operate[] = {
-    "dynamodb:Scan",
-    "dynamodb:DeleteItem",
-    "dynamodb:DescribeTable",
-    "dynamodb:DescribeTimeToLive",
-    "dynamodb:DescribeContinuousBackups",
-    NULL,
+enum {
+    TABLE_MAX = 255
 };
 
-const char *const cli_template_operate_index[] = {"dynamodb:Query", NULL};
-
-const char cli_template_index[] =
-    "[{\"IndexName\":\"open\",\"KeySchema\":["
-    "{\"AttributeName\":\"open\",\"KeyType\":\"HASH\"},"
-    "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"
-    "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]";
-
-const char *const *cli_template_more(const struct cli_template *t)
-{
-    return t->limits ? cli_template_limit : NULL;
-}
+struct table {
+    char name[TABLE_MAX + 1];
+    char region[64]; /* "": not known. */
+    bool index;
+    bool limits; /* Its users count requests in it. */
+};
 
 static bool is_table_char(char c)
 {
@@ -48,8 +36,8 @@ static bool is_table_char(char c)
            (c >= '0' && c <= '9') || (c != '\0' && strchr("_-.", c) != NULL);
 }
 
-/* A region that is none is left to the tool that reads the template. */
-static void read_region(const char *settings, struct cli_template *t)
+/* A region that is not known is left to the tool that reads the template. */
+static void read_region(const char *settings, struct table *t)
 {
     const char *region = strstr(settings, "region=");
     size_t len;
@@ -66,7 +54,7 @@ static void read_region(const char *settings, struct cli_template *t)
 
 /* What @url, "dynamodb://TABLE?...", says of the table. False: it is no such
  * name. */
-static bool read_url(const char *url, struct cli_template *t)
+static bool read_url(const char *url, struct table *t)
 {
     const char *name = url + strlen("dynamodb://");
     size_t len = 0;
@@ -74,27 +62,26 @@ static bool read_url(const char *url, struct cli_template *t)
     while (is_table_char(name[len])) {
         len++;
     }
-    if (len < 3 || len > CLI_TEMPLATE_TABLE_MAX ||
-        (name[len] != '\0' && name[len] != '?') ||
+    if (len < 3 || len > TABLE_MAX || (name[len] != '\0' && name[len] != '?') ||
         strstr(name + len, "layout=") != NULL) {
         return false;
     }
-    memcpy(t->table, name, len);
-    t->table[len] = '\0';
+    memcpy(t->name, name, len);
+    t->name[len] = '\0';
     t->index = t->index && strstr(name + len, "index=off") == NULL;
     read_region(name + len, t);
     return true;
 }
 
 static int find_table(const struct cli_command *command, const char *store_url,
-                      struct cli_template *t)
+                      struct table *t)
 {
     const char *url =
         store_url != NULL ? store_url : secure_getenv("IDEM_STORE");
     bool is_table =
         url != NULL && strncmp(url, "dynamodb:", strlen("dynamodb:")) == 0;
 
-    (void)strcpy(t->table, "idem");
+    (void)strcpy(t->name, "idem");
     if (is_table ? strncmp(url, "dynamodb://", strlen("dynamodb://")) == 0 &&
                        read_url(url, t)
                  : store_url == NULL) {
@@ -104,29 +91,68 @@ static int find_table(const struct cli_command *command, const char *store_url,
                               "own: dynamodb://TABLE");
 }
 
+/* True if the line at *@line is for a table like @t; moves past its condition. */
+static bool is_wanted(const struct table *t, const char **line)
+{
+    const struct {
+        const char *mark;
+        bool holds;
+    } rows[] = {
+        {"@index|", t->index},
+        {"@no-index|", !t->index},
+        {"@limits|", t->limits},
+        {"@no-limits|", !t->limits},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t len = strlen(rows[i].mark);
+
+        if (strncmp(*line, rows[i].mark, len) == 0) {
+            *line += len;
+            return rows[i].holds;
+        }
+    }
+    return true;
+}
+
+/* Prints @text with the names that its marks ask for. */
+static void print_line(const struct table *t, const char *text)
+{
+    while (*text != '\0') {
+        if (strncmp(text, "@TABLE@", 7) == 0) {
+            (void)fputs(t->name, stdout);
+            text += 7;
+        } else if (strncmp(text, "@REGION@", 8) == 0) {
+            (void)printf("%s%s", t->region[0] != '\0' ? " --region " : "",
+                         t->region);
+            text += 8;
+        } else {
+            (void)putchar(*text++);
+        }
+    }
+    (void)putchar('\n');
+}
+
+static void print_lines(const struct table *t, const char *const *lines)
+{
+    for (; *lines != NULL; lines++) {
+        const char *line = *lines;
+
+        if (is_wanted(t, &line)) {
+            print_line(t, line);
+        }
+    }
+}
+
 int cli_template(const struct cli_command *command, const char *store_url,
                  enum cli_template_format format, bool no_index, bool limits)
 {
-    struct cli_template t = {.index = !no_index, .limits = limits};
+    struct table t = {.index = !no_index, .limits = limits};
     int status = find_table(command, store_url, &t);
 
-    if (status != 0) {
-        return status;
+    if (status == 0) {
+        print_lines(&t, texts[format]);
     }
-    switch (format) {
-    case CLI_TEMPLATE_CLOUDFORMATION:
-    case CLI_TEMPLATE_JSON:
-        cli_template_stack(&t, /* sam= */ false, format == CLI_TEMPLATE_JSON);
-        break;
-    case CLI_TEMPLATE_SAM:
-        cli_template_stack(&t, /* sam= */ true, /* json= */ false);
-        break;
-    case CLI_TEMPLATE_TERRAFORM:
-        cli_template_terraform(&t);
-        break;
-    case CLI_TEMPLATE_CLI:
-        cli_template_commands(&t);
-        break;
-    }
-    return 0;
+    return status;
 }
