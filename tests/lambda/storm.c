@@ -36,6 +36,7 @@ static bool is(const struct idem_lambda_call *call, const char *word)
 int handle(struct idem_lambda_call *call)
 {
     effect(call->attempt);
+    (void)usleep(2000); /* So that a kill may come before this is on record. */
     if (is(call, "kill")) {
         (void)raise(SIGKILL);
     }
