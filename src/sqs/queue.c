@@ -277,17 +277,19 @@ int idem__sqs_ask(struct idem__sqs_queue *queue, const char *target,
         enum idem__sqs_result result =
             ask_once(queue, target, call, deadline_ms, &error);
         int64_t now_ms = idem__mono_ms();
-        int64_t until_ms;
+        int64_t until_ms =
+            now_ms +
+            idem__aws_backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
+                              (uint64_t)idem__mono_ns() * 0x9e3779b97f4a7c15u);
 
         if (result == IDEM__SQS_OK) {
             return 0;
         }
-        if (result != IDEM__SQS_LATER || now_ms >= deadline_ms) {
+        /* No pause that outlasts the caller's time: a function on Lambda would be
+         * killed in it, with the answer that it has. */
+        if (result != IDEM__SQS_LATER || until_ms >= deadline_ms) {
             return idem__error(ret_error, error.code, "%s", error.text);
         }
-        until_ms = now_ms + idem__aws_backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
-                                              (uint64_t)idem__mono_ns() *
-                                                  0x9e3779b97f4a7c15u);
         while ((now_ms = idem__mono_ms()) < until_ms) {
             idem__aws_wait(queue->client, until_ms);
             idem__aws_work(queue->client);

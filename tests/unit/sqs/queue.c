@@ -119,6 +119,33 @@ TEST(queue, isNamedWithItsAccount)
     idem__sqs_queue_close(&queue);
 }
 
+/* One that is not there: the error is what stood in the way, and no pause goes on past
+ * the deadline, after which only that could be said. */
+TEST(queue, isNotWaitedForPastTheDeadline)
+{
+    struct idem__sqs_queue queue;
+    struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
+    int i;
+
+    set_up();
+    (void)setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:1", 1);
+    assert_ok(open_at("http://sqs.eu-west-1.localhost:1/1/q", false, &queue));
+    (void)unsetenv("AWS_ENDPOINT_URL_SQS");
+    idem__sqs_attributes(&call.body, queue.url);
+    for (i = 0; i < 20; i++) { /* This machine may stand still for as long. */
+        assert_code(IDEM_EUNAVAILABLE,
+                    idem__sqs_ask(&queue,
+                                  IDEM__SQS_TARGET("GetQueueAttributes"), &call,
+                                  idem__mono_ms() + 200, &why));
+        if (strstr(why.text, "was over") == NULL) {
+            break;
+        }
+    }
+    assert_true(i < 20);
+    idem__sqs_call_finish(&call);
+    idem__sqs_queue_close(&queue);
+}
+
 /* Plain HTTP leads to no other machine, unless that was asked for. */
 TEST(queue, isNotAskedInTheClear)
 {
