@@ -301,7 +301,7 @@ def tables_have_names():
     env = {"IDEM_STORE": "dynamodb://elsewhere"}
     assert b"elsewhere" in run([PROGRAM, "store", "template"], env).stdout
     env = {"IDEM_STORE": "sqlite:/x"}
-    assert b"Default: idem" in run([PROGRAM, "store", "template"], env).stdout
+    assert b'Default: "idem"' in run([PROGRAM, "store", "template"], env).stdout
     for url in ("sqlite:/x", "dynamodb:x", "dynamodb://", "dynamodb://ab", "dynamodb://a b c",
                 'dynamodb://x"x', "dynamodb://" + 256 * "x"):
         equal((url, run([PROGRAM, "store", "template", "--store", url]).status), (url, 64))
