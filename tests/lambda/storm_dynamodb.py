@@ -110,7 +110,7 @@ def kills_at_any_moment():
     """What kills the function may hit it anywhere: nothing is lost, and what runs again
     is told that it takes over."""
     if LONG:
-        on_a_table(FUNCTION, sqs, count=10_000, kills=300, every=500, compare=50)
+        on_a_table(FUNCTION, sqs, count=10_000, kills=300, every=500, compare=20)
     else:
         on_a_table(FUNCTION, sqs, count=40, kills=2, every=30)
 
@@ -119,7 +119,9 @@ def kills_at_any_moment():
 def kills_of_a_program():
     """So where either the runtime or the program is killed."""
     if LONG:
-        on_a_table(PROGRAM, sqs, count=2000, kills=200, every=500, compare=20)
+        on_a_table(PROGRAM, sqs, count=10_000, kills=300, every=500, compare=20)
+        again()
+        on_a_table(NODE_PROGRAM, sqs, count=2000, kills=200, every=200, compare=20)
     else:
         on_a_table(PROGRAM, sqs, count=40, kills=2, every=30)
 

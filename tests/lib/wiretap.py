@@ -127,6 +127,12 @@ class Proxy:
         self.log = log
         self.wanted = None  # The bytes of the request that is to be held.
         self.released = asyncio.Event()
+        self.clients = set()  # asyncio itself would let a task go that only waits.
+
+    def accept(self, reader, writer):
+        task = asyncio.ensure_future(self.serve(reader, writer))
+        self.clients.add(task)
+        task.add_done_callback(self.clients.discard)
 
     async def serve(self, reader, writer):
         """One connection of a client, with one to the server."""
@@ -179,7 +185,7 @@ class Proxy:
 
     async def run(self):
         server = await asyncio.start_server(
-            self.serve, "127.0.0.1", 0, limit=LONGEST_ANSWER, backlog=512)
+            self.accept, "127.0.0.1", 0, limit=LONGEST_ANSWER, backlog=512)
         print("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], flush=True)
         ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(sys.stdin, self.hear, ended)
