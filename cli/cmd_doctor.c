@@ -203,6 +203,25 @@ static int count_entry(void *ctx, const struct idem_journal_info *info,
     return 0;
 }
 
+/* What is full keeps nothing more: told while there is room. */
+static void judge_room(struct cli_check *check, struct idem_journal *journal)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (idem_journal_usage(journal, &usage, NULL) == 0 && usage.near) {
+        found(check,
+              cli_journal_percent(&usage) < 100 ? IDEM_GRADE_WARN
+                                                : IDEM_GRADE_BAD,
+              "journal", "idem reconcile",
+              "it is %u %% full: it holds %llu of %llu outcomes and %llu of "
+              "%llu bytes, and keeps nothing more when it is full",
+              cli_journal_percent(&usage), (unsigned long long)usage.entries,
+              (unsigned long long)usage.entries_max,
+              (unsigned long long)usage.bytes,
+              (unsigned long long)usage.bytes_max);
+    }
+}
+
 static void judge_entries(struct cli_check *check, const struct entries *n)
 {
     if (n->waiting > 0) {
@@ -251,6 +270,7 @@ static void check_journal(struct cli_check *check)
         error.code =
             idem_journal_list(journal, NULL, count_entry, &entries, &error);
         if (error.code == 0) {
+            judge_room(check, journal);
             judge_entries(check, &entries);
         } else {
             found(check, IDEM_GRADE_BAD, "journal", NULL, "%s", error.text);

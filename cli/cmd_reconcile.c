@@ -5,8 +5,8 @@
 #include "progress.h"
 #include "reconcile.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -160,18 +160,19 @@ static int act_here(void)
 
 /* ---- Journals and logs that are named ---- */
 
-static void empty(const char *directory)
+static int remove_one(const char *path, const struct stat *st, int kind,
+                      struct FTW *at)
 {
-    DIR *dir = opendir(directory);
-    const struct dirent *entry;
+    (void)st;
+    (void)kind;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        (void)unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-    (void)rmdir(directory);
+static void remove_all(const char *directory)
+{
+    (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static bool is_directory(const char *path)
@@ -259,7 +260,7 @@ static int act_on(int argc, char **argv)
         return CLI_DENIED;
     }
     status = act_on_files(argc, argv, temp);
-    empty(temp);
+    remove_all(temp);
     free(temp);
     for (i = 0; i < argc; i++) {
         if (is_directory(argv[i])) {

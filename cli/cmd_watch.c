@@ -1,11 +1,14 @@
 /* idem watch: tells an operator of work that needs one. */
 #include "alert.h"
 #include "cli.h"
+#include "clock.h"
+#include "journal.h"
 #include "log.h"
 #include "metrics.h"
 #include "screen.h"
 #include "stop.h"
 
+#include <idem/journal.h>
 #include <idem/sqlite.h>
 #include <stdlib.h>
 
@@ -39,6 +42,8 @@ struct watch {
     struct cli_look last; /* Of the look before it; empty at first. */
     bool many;            /* in_progress was over its limit then. */
     bool jumped;          /* The store's time had jumped then. */
+    enum cli_level room;  /* In the journal then. */
+    struct idem_journal_usage usage; /* Of the journal now. */
     int64_t jump_ms;
     int64_t doubt_ms;
     struct idem_metrics metrics; /* Likewise. */
@@ -78,7 +83,7 @@ static void tell(struct watch *watch, const char *name, const char *text,
                               args.hook_timeout_ms, args.again_ms};
     enum cli_raised raised = CLI_RAISED_BEFORE;
 
-    if (args.hook != NULL) {
+    if (args.hook != NULL && watch->store != NULL) {
         raised = cli_alert_raise(&raise, name, line);
         cli_json_text(line, "raised", cli_raised_names[raised]);
     }
@@ -174,6 +179,53 @@ static void tell_clock(struct watch *watch, bool jumped)
              !watch->jumped);
     }
     watch->jumped = jumped;
+}
+
+/* A journal that is full keeps nothing more. */
+static enum cli_level judge_journal(struct watch *watch)
+{
+    const struct idem_journal_usage none = IDEM_JOURNAL_USAGE_INIT;
+    struct idem_journal *journal;
+    struct idem_error error;
+    char *directory;
+
+    watch->usage = none;
+    if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
+                         &directory, &error) == 0) {
+        (void)idem_journal_usage(journal, &watch->usage, &error);
+        idem_journal_close(journal);
+    }
+    free(directory);
+    if (!watch->usage.near) {
+        return CLI_LEVEL_OK;
+    }
+    return cli_journal_percent(&watch->usage) < 100 ? CLI_LEVEL_WARNING
+                                                    : CLI_LEVEL_CRITICAL;
+}
+
+/* About no record, and told above all while the store is away. */
+static void tell_journal(struct watch *watch, enum cli_level level)
+{
+    const struct idem_journal_usage *usage = &watch->usage;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[96];
+
+    if (level != CLI_LEVEL_OK) {
+        cli_log_begin(&line, cli_levels[level], "journal");
+        cli_json_count(&line, "entries", usage->entries);
+        cli_json_count(&line, "entries_max", usage->entries_max);
+        cli_json_count(&line, "bytes", usage->bytes);
+        cli_json_count(&line, "bytes_max", usage->bytes_max);
+        (void)snprintf(name, sizeof(name), "journal/%s/%lld", cli_levels[level],
+                       (long long)(cli_now_ms() / 3600000));
+        (void)snprintf(text, sizeof(text),
+                       "the journal of this host is %u %% full; record what "
+                       "is in it: idem reconcile",
+                       cli_journal_percent(usage));
+        tell(watch, name, text, &line, watch->room != level);
+    }
+    watch->room = level;
 }
 
 /* What was up at the last look and is not any more. */
@@ -290,6 +342,7 @@ static enum cli_level cannot_look(struct watch *watch)
     }
     idem_close(watch->store);
     watch->store = NULL;
+    tell_journal(watch, judge_journal(watch));
     measure(watch, /* look= */ NULL);
     return CLI_LEVEL_UNKNOWN;
 }
@@ -335,6 +388,7 @@ static int read_store(struct watch *watch)
 static enum cli_level look(struct watch *watch)
 {
     enum cli_level level;
+    enum cli_level room;
     bool jumped;
     size_t i;
 
@@ -344,6 +398,8 @@ static enum cli_level look(struct watch *watch)
     level = cli_alert_worst(&watch->limits, &watch->look);
     jumped = has_jumped(watch);
     level = jumped && level == CLI_LEVEL_OK ? CLI_LEVEL_WARNING : level;
+    room = judge_journal(watch);
+    level = room > level ? room : level;
     if (args.once && !args.json) {
         print_plugin_line(watch, level);
     } else {
@@ -355,6 +411,7 @@ static enum cli_level look(struct watch *watch)
     }
     tell_many(watch);
     tell_clock(watch, jumped);
+    tell_journal(watch, room);
     tell_cleared(watch);
     measure(watch, &watch->look);
     cli_look_finish(&watch->last);

@@ -13,7 +13,12 @@
 
 #define IN_USE_MS 1000 /* Whoever tells a store is done by then, or stuck. */
 #define IN_USE_PAUSE_MS 20
-#define CATCH_UP_MS 1000
+
+/* What one command takes over of what others left: enough that a short outage is
+ * made good by the next one, and never so much that a long one is felt. */
+#define CATCH_UP_ENTRIES 16
+#define CATCH_UP_MS 100
+#define CATCH_UP_LONGEST_MS 1000
 
 const char *const cli_journal_rules[] = {
     [CLI_JOURNAL_AUTO] = "auto",
@@ -100,7 +105,8 @@ int cli_journal_open(const char *given, bool make,
 /* One look around, and what it found. */
 struct look {
     bool remarks;
-    int64_t until_ms;
+    int64_t began_ms;
+    unsigned told;
     unsigned waiting;
     unsigned in_use;
     enum idem_status status; /* Of one that waits. */
@@ -270,25 +276,28 @@ static int look_while_it_lasts(void *ctx, const struct idem_journal_info *info,
                                const struct idem_error *error)
 {
     struct look *look = ctx;
+    int64_t took_ms = cli_mono_ms() - look->began_ms;
 
     (void)look_at(look, info, error);
+    look->told++;
     return idem_error_kind(error->code) == IDEM_KIND_RETRY ||
-           cli_mono_ms() >= look->until_ms;
+           took_ms >= CATCH_UP_LONGEST_MS ||
+           (took_ms >= CATCH_UP_MS && look->told >= CATCH_UP_ENTRIES);
 }
 
 void cli_journal_catch_up(struct idem_store *store, bool remarks)
 {
     struct look look = {
         .remarks = remarks,
-        .until_ms = cli_mono_ms() + CATCH_UP_MS,
+        .began_ms = cli_mono_ms(),
     };
     struct idem_journal *journal;
     struct idem_error error;
 
     if (open_existing(store, /* say= */ false, &journal, &error) == 0 &&
         journal != NULL) {
-        (void)idem_journal_replay(journal, store, NULL, look_while_it_lasts,
-                                  &look, NULL);
+        (void)idem_journal_catch_up(journal, store, look_while_it_lasts, &look,
+                                    NULL);
         idem_journal_close(journal);
     }
 }
@@ -354,6 +363,30 @@ static void name_path(struct cli_net *net, const char *directory)
     }
 }
 
+unsigned cli_journal_percent(const struct idem_journal_usage *usage)
+{
+    double entries = (double)usage->entries / (double)usage->entries_max;
+    double bytes = (double)usage->bytes / (double)usage->bytes_max;
+
+    return (unsigned)((entries > bytes ? entries : bytes) * 100);
+}
+
+/* A journal that is full keeps nothing more, so a person is told before. */
+static void say_near(struct idem_journal *journal, const char *directory)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (idem_journal_usage(journal, &usage, NULL) == 0 && usage.near) {
+        cli_say("the journal %s is %u %% full: it holds %llu of %llu outcomes "
+                "and %llu of %llu bytes; record them: idem reconcile",
+                directory, cli_journal_percent(&usage),
+                (unsigned long long)usage.entries,
+                (unsigned long long)usage.entries_max,
+                (unsigned long long)usage.bytes,
+                (unsigned long long)usage.bytes_max);
+    }
+}
+
 static void keep(struct cli_net *net)
 {
     struct idem_journal *journal;
@@ -367,6 +400,7 @@ static void keep(struct cli_net *net)
                               &net->entry, &net->error);
         if (rc == 0) {
             name_path(net, directory);
+            say_near(journal, directory);
         }
         idem_journal_close(journal);
     }

@@ -8,6 +8,7 @@
 struct cli_command;
 struct idem_journal;
 struct idem_journal_entry;
+struct idem_journal_usage;
 
 /* --journal: which outcomes are kept. */
 enum cli_journal_rule {
@@ -63,8 +64,8 @@ enum cli_journal_settled cli_journal_settle(struct idem_store *store,
  */
 int cli_journal_refuse(const struct idem_error *error);
 
-/* Records what else waits for @store, which has just answered, as far as it goes
- * in a second. */
+/* Records what else waits for @store, which has just answered: some of it, so that
+ * it takes about as long however much there is. The next command goes on. */
 void cli_journal_catch_up(struct idem_store *store, bool remarks);
 
 /* The status of an outcome that waits for the record of @scope and @key; 0 if
@@ -75,6 +76,9 @@ enum idem_status cli_journal_peek(struct idem_store *store,
 
 /* Says so, if outcomes wait for @store, which was only read. */
 void cli_journal_note(struct idem_store *store);
+
+/* How full a journal is. */
+unsigned cli_journal_percent(const struct idem_journal_usage *usage);
 
 /* ---- An outcome on its way to the store -------------------------------- */
 

@@ -28,7 +28,8 @@
  * The files
  * ---------
  *
- * Each entry is a file of mode 0600 in a directory of mode 0700, named
+ * Each entry is a file of mode 0600 in a directory of mode 0700: in by-record/XX
+ * below it, where XX are the first two digits of ID, named
  *
  *     STORE-ID-STATUS-DIGEST.idj      waits for its replay
  *     STORE-ID-STATUS-DIGEST.N.new    is being written
@@ -38,7 +39,12 @@
  * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
  * STATUS: the number of the outcome's status; that of a retry is the one of
  * unknown, as programs that know no retry would not look at the file otherwise.
- * DIGEST: 16 of that of the content.
+ * DIGEST: 16 of that of the content. Versions that know no by-record have them
+ * in the directory itself; these are replayed too.
+ *
+ * The file "usage" says how many there are and where a catch-up stopped. It holds
+ * nothing that cannot be found out again, and may be deleted.
+ *
  * Whoever works on an entry holds a flock() on it. The content, all numbers with
  * the most significant byte first:
  *
@@ -83,12 +89,13 @@ struct idem_journal_options {
     unsigned flags;     /* enum idem_journal_flag, or-ed. */
     uint64_t bytes_max; /* Of all entries together; 1 GiB. One entry may have
                            IDEM_RESULT_MAX and 64 KiB more. */
-    size_t entries_max; /* 10,000. */
+    size_t entries_max; /* 250,000: about as many as take 1 GiB of a disk whose
+                           blocks have 4 KiB. */
 };
 
 #define IDEM_JOURNAL_OPTIONS_INIT                                              \
     {                                                                          \
-        sizeof(struct idem_journal_options), 0, (uint64_t)1 << 30, 10000       \
+        sizeof(struct idem_journal_options), 0, (uint64_t)1 << 30, 250000      \
     }
 
 /* Opens the journal in @directory. @options may be NULL.
@@ -104,6 +111,36 @@ int idem_journal_open(const char *directory,
                       const struct idem_journal_options *options,
                       struct idem_journal **ret_journal,
                       struct idem_error *ret_error);
+
+/* From this much of what it may hold a journal is near its end, and a person is to
+ * be told. */
+enum {
+    IDEM_JOURNAL_TOLD_PERCENT = 80
+};
+
+struct idem_journal_usage {
+    size_t size;          /* sizeof, set by IDEM_JOURNAL_USAGE_INIT. */
+    uint64_t entries;     /* Files of any kind. */
+    uint64_t bytes;       /* Of them all. */
+    uint64_t entries_max; /* As it was opened. */
+    uint64_t bytes_max;
+    bool near; /* It holds 80 percent of either, or more. */
+};
+#define IDEM_JOURNAL_USAGE_INIT                                                \
+    {                                                                          \
+        sizeof(struct idem_journal_usage), 0, 0, 0, 0, false                   \
+    }
+
+/* How much is in the journal. The numbers are kept beside the entries, so this
+ * takes the same time however many there are. They may be too high by entries
+ * whose processes died; where the journal seems to be near its end, and when none
+ * are kept yet, the files are counted.
+ *
+ * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
+ */
+int idem_journal_usage(struct idem_journal *journal,
+                       struct idem_journal_usage *ret_usage,
+                       struct idem_error *ret_error);
 
 /* Its entries stay, and must have been removed or left. NULL is allowed. */
 void idem_journal_close(struct idem_journal *journal);
@@ -129,7 +166,8 @@ int idem_journal_put(struct idem_journal *journal,
                      struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
-/* The name of its file; valid as long as the entry. */
+/* The path of its file, below the directory of the journal; valid as long as the
+ * entry. */
 const char *idem_journal_entry_name(const struct idem_journal_entry *entry);
 
 /* The store knows: the entry goes. NULL is allowed. (After a power cut within
@@ -159,7 +197,7 @@ enum idem_journal_state {
  * state is DAMAGED or NEWER, only name and len are sure; scope and key are what
  * seems to stand there, or empty. */
 struct idem_journal_info {
-    const char *name; /* Of its file, in the directory. */
+    const char *name; /* The path of its file, below the directory. */
     enum idem_journal_state state;
     uint64_t len;       /* Bytes of the file. */
     int64_t written_ms; /* When the work ended, by the clock of that host. */
@@ -179,7 +217,8 @@ typedef int idem_journal_fn(void *ctx, const struct idem_journal_info *info,
 
 struct idem_journal_filter {
     size_t size;           /* sizeof, set by IDEM_JOURNAL_FILTER_INIT. */
-    const char *name;      /* Only the entry in this file; NULL: all. */
+    const char *name;      /* Only the entry in this file, with or without the
+                              directories before it; NULL: all. */
     const char *store_url; /* Only those for this store; NULL: all, and in a
                               replay those for the store that is told. */
     const uint8_t *id;     /* Only those about this record; NULL: all. */
@@ -191,7 +230,8 @@ struct idem_journal_filter {
 
 /* Tells @store the outcomes that wait for it: of several for one record first
  * what was completed, then failed, unknown, released. @each may be NULL, and
- * @filter too. Where there is nothing to do it costs reading a directory.
+ * @filter too. With an id in @filter it takes the same time whatever else is
+ * there.
  *
  * With a store_url in @filter outcomes for that store are told to @store instead:
  * it has moved.
@@ -203,6 +243,18 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         const struct idem_journal_filter *filter,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error);
+
+/* Tells @store some of what waits for it: from where the last catch-up stopped, and
+ * until @each stops it, which is where the next one goes on, in whatever process.
+ * One process does so at a time; for another there is nothing to do. Entries for
+ * other stores are passed over, a few thousand in one call at most.
+ *
+ * 0: whatever became of each.
+ * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
+ */
+int idem_journal_catch_up(struct idem_journal *journal,
+                          struct idem_store *store, idem_journal_fn *each,
+                          void *ctx, struct idem_error *ret_error);
 
 /* Shows what is in the journal, for all stores, and changes nothing. Files that
  * are no entries at all are shown as DAMAGED; a filter for a store or a record

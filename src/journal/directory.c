@@ -78,12 +78,20 @@ static bool is_of_form(const char *name)
     return true;
 }
 
+const char *idem__journal_base(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+
+    return slash != NULL ? slash + 1 : name;
+}
+
 enum idem__journal_kind idem__journal_kind_of(const char *name)
 {
-    const char *end = name + IDEM__ENTRY_NAME_LEN;
+    const char *base = idem__journal_base(name);
+    const char *end = base + IDEM__ENTRY_NAME_LEN;
     const char *dot;
 
-    if (!is_of_form(name)) {
+    if (!is_of_form(base)) {
         return IDEM__JOURNAL_FOREIGN;
     }
     if (strcmp(end, ".idj") == 0) {
@@ -100,10 +108,58 @@ enum idem__journal_kind idem__journal_kind_of(const char *name)
                                                    : IDEM__JOURNAL_FOREIGN;
 }
 
-/* A stream of its own: that of one reader has one position. */
-static DIR *open_stream(const struct idem_journal *journal)
+/* ---- Parts ---- */
+
+void idem__journal_part_path(unsigned part, char ret_path[16])
 {
-    int fd = openat(journal->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (part == IDEM__JOURNAL_FLAT) {
+        (void)strcpy(ret_path, ".");
+    } else {
+        (void)snprintf(ret_path, 16, IDEM__JOURNAL_BY_RECORD "/%02x",
+                       part & 0xff);
+    }
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The number that two hex digits are, or FLAT if they are none. */
+static unsigned hex_part(const char *digits)
+{
+    int high = hex(digits[0]);
+    int low = high < 0 ? -1 : hex(digits[1]);
+
+    return low < 0 ? IDEM__JOURNAL_FLAT : (unsigned)(high << 4 | low);
+}
+
+unsigned idem__journal_part_of(const char *base)
+{
+    return is_of_form(base) ? hex_part(base + IDEM__ENTRY_STORE_LEN + 1)
+                            : IDEM__JOURNAL_FLAT;
+}
+
+void idem__journal_file_path(unsigned part, const char *base,
+                             char ret_name[IDEM__JOURNAL_NAME_MAX + 1])
+{
+    char path[16] = "";
+
+    if (part != IDEM__JOURNAL_FLAT) {
+        idem__journal_part_path(part, path);
+    }
+    (void)snprintf(ret_name, IDEM__JOURNAL_NAME_MAX + 1, "%s%s%.63s", path,
+                   path[0] != '\0' ? "/" : "", base);
+}
+
+/* A stream of its own: that of one reader has one position. */
+static DIR *open_stream(const struct idem_journal *journal, const char *path)
+{
+    int fd = openat(journal->fd, path,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *stream;
 
     if (fd < 0) {
@@ -119,24 +175,35 @@ static DIR *open_stream(const struct idem_journal *journal)
     return stream;
 }
 
-int idem__journal_walk(const struct idem_journal *journal,
-                       idem__journal_name_fn *each, void *ctx,
-                       struct idem_error *error)
+static bool is_ours(const char *name)
 {
-    DIR *stream = open_stream(journal);
+    return strcmp(name, IDEM__JOURNAL_BY_RECORD) == 0 ||
+           strcmp(name, IDEM__JOURNAL_USAGE) == 0;
+}
+
+/* Calls @each for what is in @path, as idem__journal_walk() has it. */
+static int walk(const struct idem_journal *journal, const char *path,
+                idem__journal_name_fn *each, void *ctx,
+                struct idem_error *error)
+{
+    bool flat = strcmp(path, ".") == 0;
+    DIR *stream = open_stream(journal, path);
     char name[IDEM__JOURNAL_NAME_MAX + 1];
     struct dirent *found;
     int rc = 0;
 
     if (stream == NULL) {
-        return idem__journal_errno(error, "read", "its directory");
+        return errno == ENOENT
+                   ? 0
+                   : idem__journal_errno(error, "read", "its directory");
     }
     errno = 0;
     while (rc == 0 && (found = readdir(stream)) != NULL) {
         if (strcmp(found->d_name, ".") != 0 &&
-            strcmp(found->d_name, "..") != 0) {
-            (void)snprintf(name, sizeof(name), "%.*s", IDEM__JOURNAL_NAME_MAX,
-                           found->d_name);
+            strcmp(found->d_name, "..") != 0 &&
+            !(flat && is_ours(found->d_name))) {
+            (void)snprintf(name, sizeof(name), "%s%s%.63s", flat ? "" : path,
+                           flat ? "" : "/", found->d_name);
             rc = each(ctx, name, error);
         }
         errno = 0;
@@ -148,10 +215,43 @@ int idem__journal_walk(const struct idem_journal *journal,
     return rc;
 }
 
+int idem__journal_walk(const struct idem_journal *journal, unsigned part,
+                       idem__journal_name_fn *each, void *ctx,
+                       struct idem_error *error)
+{
+    char path[16];
+
+    idem__journal_part_path(part, path);
+    return walk(journal, path, each, ctx, error);
+}
+
+static int note_part(void *ctx, const char *name, struct idem_error *error)
+{
+    const char *base = idem__journal_base(name);
+    bool *there = ctx;
+
+    (void)error;
+    if (strlen(base) == 2) {
+        there[hex_part(base)] = true;
+    }
+    return 0;
+}
+
+int idem__journal_parts(const struct idem_journal *journal,
+                        bool ret_there[IDEM__JOURNAL_PARTS],
+                        struct idem_error *error)
+{
+    memset(ret_there, 0, IDEM__JOURNAL_PARTS * sizeof(ret_there[0]));
+    ret_there[IDEM__JOURNAL_FLAT] = true;
+    return walk(journal, IDEM__JOURNAL_BY_RECORD, note_part, ret_there, error);
+}
+
+/* ---- Lists of names ---- */
+
 struct choice {
     struct idem__journal_names *names;
     const char *prefix;
-    const char *name;
+    size_t seen;
 };
 
 static int grow(struct idem__journal_names *names)
@@ -169,11 +269,12 @@ static int grow(struct idem__journal_names *names)
 
 static int choose(void *ctx, const char *name, struct idem_error *error)
 {
-    const struct choice *choice = ctx;
+    struct choice *choice = ctx;
     struct idem__journal_names *names = choice->names;
 
-    if (strncmp(name, choice->prefix, strlen(choice->prefix)) != 0 ||
-        (choice->name != NULL && strcmp(name, choice->name) != 0)) {
+    choice->seen++;
+    if (strncmp(idem__journal_base(name), choice->prefix,
+                strlen(choice->prefix)) != 0) {
         return 0;
     }
     if (names->len == names->room && grow(names) != 0) {
@@ -183,27 +284,29 @@ static int choose(void *ctx, const char *name, struct idem_error *error)
     return 0;
 }
 
-static int compare(const void *a, const void *b)
+int idem__journal_names(const struct idem_journal *journal, unsigned part,
+                        const char *prefix, struct idem__journal_names *names,
+                        size_t *ret_seen, struct idem_error *error)
 {
-    return strcmp(a, b);
-}
+    struct choice choice = {.names = names, .prefix = prefix};
+    int rc = idem__journal_walk(journal, part, choose, &choice, error);
 
-int idem__journal_names(const struct idem_journal *journal, const char *prefix,
-                        const char *name, struct idem__journal_names *ret_names,
-                        struct idem_error *error)
-{
-    struct choice choice = {ret_names, prefix, name};
-    int rc;
-
-    memset(ret_names, 0, sizeof(*ret_names));
-    rc = idem__journal_walk(journal, choose, &choice, error);
-    if (rc != 0) {
-        idem__journal_names_finish(ret_names);
-    } else if (ret_names->len > 0) {
-        qsort(ret_names->names, ret_names->len, sizeof(ret_names->names[0]),
-              compare);
+    if (ret_seen != NULL) {
+        *ret_seen = choice.seen;
     }
     return rc;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(idem__journal_base(a), idem__journal_base(b));
+}
+
+void idem__journal_names_sort(struct idem__journal_names *names)
+{
+    if (names->len > 0) {
+        qsort(names->names, names->len, sizeof(names->names[0]), compare);
+    }
 }
 
 void idem__journal_names_finish(struct idem__journal_names *names)

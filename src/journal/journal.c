@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/outcome.h"
 #include "core/token.h"
-#include "journal/directory.h"
+#include "journal/usage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,8 @@ struct idem_journal_entry {
     int fd;
     bool named;    /* By its last name. */
     bool replaces; /* One that was there, with the same content. */
+    unsigned part;
+    uint64_t len;
     char name[IDEM__JOURNAL_NAME_MAX + 1];
 };
 
@@ -130,11 +132,12 @@ int idem_journal_open(const char *directory,
     if (rc != 0) {
         return rc;
     }
-    journal = idem__zalloc(sizeof(*journal));
+    journal = idem__zalloc(sizeof(*journal) + strlen(directory) + 1);
     if (journal == NULL) {
         (void)close(fd);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
+    (void)strcpy(journal->directory, directory);
     journal->fd = fd;
     journal->pid = idem__process();
     journal->bytes_max = options->bytes_max;
@@ -149,49 +152,6 @@ void idem_journal_close(struct idem_journal *journal)
         (void)close(journal->fd);
         idem__free(journal);
     }
-}
-
-/* ---- Is there room? ---- */
-
-struct usage {
-    const struct idem_journal *journal;
-    size_t entries;
-    uint64_t bytes;
-};
-
-static int add_usage(void *ctx, const char *name, struct idem_error *error)
-{
-    struct usage *usage = ctx;
-    struct stat st;
-
-    (void)error;
-    if (fstatat(usage->journal->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        usage->entries++;
-        usage->bytes += (uint64_t)st.st_size;
-    }
-    return 0;
-}
-
-static int check_room(const struct idem_journal *journal, uint64_t more,
-                      struct idem_error *error)
-{
-    struct usage usage = {.journal = journal};
-    int rc = idem__journal_walk(journal, add_usage, &usage, error);
-
-    if (rc != 0) {
-        return rc;
-    }
-    if (usage.entries >= journal->entries_max ||
-        usage.bytes + more > journal->bytes_max) {
-        return idem__error(error, IDEM_EFULL,
-                           "the journal is full: it has %llu entries of %llu, "
-                           "and %llu bytes of %llu",
-                           (unsigned long long)usage.entries,
-                           (unsigned long long)journal->entries_max,
-                           (unsigned long long)usage.bytes,
-                           (unsigned long long)journal->bytes_max);
-    }
-    return 0;
 }
 
 /* ---- Putting ---- */
@@ -284,6 +244,31 @@ static int encode(const struct idem_store *store,
     return rc == 0 ? 0 : idem__error_plain(error, rc);
 }
 
+/* ---- The file of an entry ---- */
+
+/* The directory of @part, and the one above it: durable once the put is, which
+ * flushes both. */
+static int make_part(const struct idem_journal *journal, unsigned part,
+                     struct idem_error *error)
+{
+    char path[16];
+
+    idem__journal_part_path(part, path);
+    if ((mkdirat(journal->fd, IDEM__JOURNAL_BY_RECORD, 0700) != 0 &&
+         errno != EEXIST) ||
+        (mkdirat(journal->fd, path, 0700) != 0 && errno != EEXIST)) {
+        return idem__journal_errno(error, "make", path);
+    }
+    return 0;
+}
+
+static int open_new(const struct idem_journal *journal,
+                    const struct idem_journal_entry *entry)
+{
+    return openat(journal->fd, entry->name,
+                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 /* A new file, and locked. Who looks around in between may take it for one whose
  * writer died, and set it aside: then the next. */
 static int create_one(const struct idem_journal *journal,
@@ -292,9 +277,16 @@ static int create_one(const struct idem_journal *journal,
 {
     int named;
 
-    entry->fd =
-        openat(journal->fd, entry->name,
-               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    entry->fd = open_new(journal, entry);
+    if (entry->fd < 0 && errno == ENOENT) {
+        int rc = make_part(journal, entry->part, error);
+
+        if (rc != 0) {
+            *ret_ours = false;
+            return rc;
+        }
+        entry->fd = open_new(journal, entry);
+    }
     if (entry->fd < 0) {
         *ret_ours = false;
         return errno == EEXIST
@@ -328,13 +320,15 @@ static int create(const struct idem_journal *journal, const char *name,
 {
     static unsigned counter;
     bool ours = false;
+    char path[16];
 
+    idem__journal_part_path(entry->part, path);
     while (!ours) {
         unsigned n = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
         int rc;
 
-        (void)snprintf(entry->name, sizeof(entry->name), "%s.%x%04x.new", name,
-                       (unsigned)getpid(), n & 0xffff);
+        (void)snprintf(entry->name, sizeof(entry->name), "%s/%s.%x%04x.new",
+                       path, name, (unsigned)getpid(), n & 0xffff);
         rc = create_one(journal, entry, &ours, error);
         if (rc != 0) {
             give_up(journal, entry);
@@ -387,16 +381,56 @@ static int flush(int fd, const char *name, struct idem_error *error)
     return fsync(fd) == 0 ? 0 : idem__journal_errno(error, "flush", name);
 }
 
+/* The entries of the directory @path. */
+static int flush_directory(const struct idem_journal *journal, const char *path,
+                           struct idem_error *error)
+{
+    int fd = openat(journal->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc;
+
+    if (fd < 0) {
+        return idem__journal_errno(error, "open", path);
+    }
+    rc = flush(fd, path, error);
+    (void)close(fd);
+    return rc;
+}
+
+/* What leads to the file. @durable: its own directory is there after a power cut
+ * already, so only what is in it is flushed. */
+static int flush_path(const struct idem_journal *journal, unsigned part,
+                      bool durable, struct idem_error *error)
+{
+    char path[16];
+    int rc;
+
+    idem__journal_part_path(part, path);
+    rc = flush_directory(journal, path, error);
+    if (rc == 0 && !durable) {
+        rc = flush_directory(journal, IDEM__JOURNAL_BY_RECORD, error);
+    }
+    if (rc == 0 && !durable) {
+        rc = flush(journal->fd, "its directory", error);
+    }
+    if (rc == 0 && !durable) {
+        idem__usage_set_durable(journal->fd, part);
+    }
+    return rc;
+}
+
 /* The name comes before the flush: so one commit of the file system holds both,
  * at two thirds of the price. What a power cut leaves of it fails its checksum;
  * an entry that is there already is not put at risk. */
 static int settle(const struct idem_journal *journal, const char *name,
-                  struct idem_journal_entry *entry, struct idem_error *error)
+                  bool durable, struct idem_journal_entry *entry,
+                  struct idem_error *error)
 {
     char to[IDEM__JOURNAL_NAME_MAX + 1];
+    char path[16];
     int rc = 0;
 
-    (void)snprintf(to, sizeof(to), "%s.idj", name);
+    idem__journal_part_path(entry->part, path);
+    (void)snprintf(to, sizeof(to), "%s/%s.idj", path, name);
     entry->replaces = faccessat(journal->fd, to, F_OK, 0) == 0;
     if (entry->replaces) {
         rc = flush(entry->fd, entry->name, error);
@@ -412,14 +446,14 @@ static int settle(const struct idem_journal *journal, const char *name,
     IDEM__CRASH_POINT("journal/put/named");
     rc = flush(entry->fd, to, error);
     if (rc == 0) {
-        rc = flush(journal->fd, "its directory", error);
+        rc = flush_path(journal, entry->part, durable, error);
     }
     IDEM__CRASH_POINT("journal/put/flushed");
     return rc;
 }
 
 static int store_file(const struct idem_journal *journal,
-                      const struct idem__entry_file *file,
+                      const struct idem__entry_file *file, bool durable,
                       struct idem_journal_entry *entry,
                       struct idem_error *error)
 {
@@ -432,7 +466,7 @@ static int store_file(const struct idem_journal *journal,
     rc = write_all(entry->fd, file, entry->name, error);
     if (rc == 0) {
         IDEM__CRASH_POINT("journal/put/written");
-        rc = settle(journal, file->name, entry, error);
+        rc = settle(journal, file->name, durable, entry, error);
     }
     if (rc != 0) {
         if (entry->named && entry->replaces) {
@@ -448,20 +482,26 @@ static int put(const struct idem_journal *journal,
                const struct idem__entry_file *file,
                struct idem_journal_entry *entry, struct idem_error *error)
 {
-    int rc = check_room(journal,
-                        file->head_len + file->result.len + sizeof(file->tail),
-                        error);
+    bool durable;
+    int rc;
 
+    entry->part = idem__journal_part_of(file->name);
+    entry->len = file->head_len + file->result.len + sizeof(file->tail);
+    rc = idem__usage_add(journal, entry->part, entry->len, &durable, error);
     if (rc != 0) {
         return rc;
     }
     entry->directory = fcntl(journal->fd, F_DUPFD_CLOEXEC, 3);
     if (entry->directory < 0) {
-        return idem__journal_errno(error, "hold", "its directory");
+        rc = idem__journal_errno(error, "hold", "its directory");
+    } else {
+        rc = store_file(journal, file, durable, entry, error);
+        if (rc != 0) {
+            (void)close(entry->directory);
+        }
     }
-    rc = store_file(journal, file, entry, error);
-    if (rc != 0) {
-        (void)close(entry->directory);
+    if (rc != 0 || entry->replaces) {
+        idem__usage_take_off(journal->fd, entry->part, entry->len);
     }
     return rc;
 }
@@ -551,8 +591,10 @@ const char *idem_journal_entry_name(const struct idem_journal_entry *entry)
 void idem_journal_remove(struct idem_journal_entry *entry)
 {
     if (entry != NULL) {
-        (void)unlinkat(entry->directory, entry->name, 0);
-        IDEM__CRASH_POINT("journal/removed");
+        if (unlinkat(entry->directory, entry->name, 0) == 0) {
+            IDEM__CRASH_POINT("journal/removed");
+            idem__usage_take_off(entry->directory, entry->part, entry->len);
+        }
         idem_journal_leave(entry);
     }
 }

@@ -4,21 +4,14 @@
 #include "base/host.h"
 #include "core/error.h"
 #include "core/token.h"
-#include "journal/directory.h"
+#include "journal/replay.h"
+#include "journal/usage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-/* One look around: a replay where there is a store, else a list. */
-struct round {
-    struct idem_journal *journal;
-    struct idem_store *store;
-    struct idem_slice store_url; /* Only for it; empty: for all. */
-    const uint8_t *id;           /* Likewise; NULL. */
-    idem_journal_fn *each;
-    void *ctx;
-};
 
 /* A file that is held. */
 struct held {
@@ -32,7 +25,8 @@ struct held {
 
 /* ---- One entry ---- */
 
-static int report(const struct round *round, struct idem_journal_info *info,
+static int report(const struct idem__round *round,
+                  struct idem_journal_info *info,
                   const struct idem__entry *entry,
                   const struct idem_error *error)
 {
@@ -58,7 +52,8 @@ static int decode(struct held *held, uint64_t len, struct idem_error *error)
     int rc = idem__entry_decode(idem_bytes(held->bytes, (size_t)len),
                                 &held->entry, held->base, error);
 
-    if (rc == 0 && memcmp(held->base, held->name, IDEM__ENTRY_NAME_LEN) != 0) {
+    if (rc == 0 && memcmp(held->base, idem__journal_base(held->name),
+                          IDEM__ENTRY_NAME_LEN) != 0) {
         rc =
             idem__error(error, IDEM_ECORRUPT,
                         "the entry cannot be trusted: its name is not its own");
@@ -121,19 +116,28 @@ static int tell(struct idem_store *store, const struct idem__entry *entry,
     return rc;
 }
 
+/* The part of the journal that @name is in. */
+static unsigned part_of(const char *name)
+{
+    const char *base = idem__journal_base(name);
+
+    return base == name ? IDEM__JOURNAL_FLAT : idem__journal_part_of(base);
+}
+
 /* Keeps a file out of every later replay, for a person to see. */
-static void set_aside(const struct round *round, const struct held *held,
+static void set_aside(const struct idem__round *round, const struct held *held,
                       const char *ending)
 {
+    int len = (int)(idem__journal_base(held->name) - held->name) +
+              IDEM__ENTRY_NAME_LEN;
     char to[IDEM__JOURNAL_NAME_MAX + 1];
 
-    (void)snprintf(to, sizeof(to), "%.*s%s", IDEM__ENTRY_NAME_LEN, held->name,
-                   ending);
+    (void)snprintf(to, sizeof(to), "%.*s%s", len, held->name, ending);
     (void)renameat(round->journal->fd, held->name, round->journal->fd, to);
 }
 
-static enum idem_journal_state replay(const struct round *round,
-                                      const struct held *held,
+static enum idem_journal_state replay(const struct idem__round *round,
+                                      const struct held *held, uint64_t len,
                                       struct idem_error *error)
 {
     int rc;
@@ -143,7 +147,9 @@ static enum idem_journal_state replay(const struct round *round,
     switch (rc) {
     case IDEM_OK:
         IDEM__CRASH_POINT("journal/replay/told");
-        (void)unlinkat(round->journal->fd, held->name, 0);
+        if (unlinkat(round->journal->fd, held->name, 0) == 0) {
+            idem__usage_take_off(round->journal->fd, part_of(held->name), len);
+        }
         IDEM__CRASH_POINT("journal/replay/removed");
         return IDEM_JOURNAL_RECORDED;
     case IDEM_ELOST:
@@ -155,8 +161,8 @@ static enum idem_journal_state replay(const struct round *round,
 }
 
 /* What @rc of load() says. False: the entry is good. */
-static bool is_bad(const struct round *round, const struct held *held, int rc,
-                   enum idem_journal_state *ret_state)
+static bool is_bad(const struct idem__round *round, const struct held *held,
+                   int rc, enum idem_journal_state *ret_state)
 {
     switch (rc) {
     case IDEM_OK:
@@ -177,7 +183,7 @@ static bool is_bad(const struct round *round, const struct held *held, int rc,
 }
 
 /* The hex digits of the name say so too, but they are only some. */
-static bool is_wanted(const struct round *round,
+static bool is_wanted(const struct idem__round *round,
                       const struct idem__entry *entry)
 {
     const struct idem_slice *url = &round->store_url;
@@ -204,7 +210,7 @@ static enum idem_journal_state state_of(enum idem__journal_kind kind)
     return IDEM_JOURNAL_WAITING;
 }
 
-static int look_into(const struct round *round, struct held *held,
+static int look_into(const struct idem__round *round, struct held *held,
                      struct idem_journal_info *info)
 {
     struct idem_error error = {0};
@@ -218,13 +224,13 @@ static int look_into(const struct round *round, struct held *held,
     }
     info->state = state_of(held->kind);
     if (round->store != NULL) {
-        info->state = replay(round, held, &error);
+        info->state = replay(round, held, info->len, &error);
     }
     return report(round, info, &held->entry, &error);
 }
 
 /* What cannot be held is shown, but for what is gone. */
-static int report_unheld(const struct round *round,
+static int report_unheld(const struct idem__round *round,
                          enum idem__journal_hold hold,
                          struct idem_journal_info *info,
                          struct idem_error *error)
@@ -247,7 +253,7 @@ static int report_unheld(const struct round *round,
     return report(round, info, NULL, error);
 }
 
-static int look_at(const struct round *round, const char *name)
+int idem__round_look_at(const struct idem__round *round, const char *name)
 {
     struct held held = {.name = name, .kind = idem__journal_kind_of(name)};
     struct idem_journal_info info = {.name = name};
@@ -272,7 +278,7 @@ static int look_at(const struct round *round, const char *name)
 /* ---- All of them ---- */
 
 /* A replay leaves alone what was set aside, and what is none of ours. */
-static bool is_due(const struct round *round, const char *name)
+bool idem__round_is_due(const struct idem__round *round, const char *name)
 {
     enum idem__journal_kind kind = idem__journal_kind_of(name);
 
@@ -286,12 +292,13 @@ static bool is_due(const struct round *round, const char *name)
 /* Entries of one record have names that begin alike. */
 static bool is_about(const char *name, const char *id)
 {
-    return id[0] == '\0' || strncmp(name + IDEM__ENTRY_STORE_LEN + 1, id,
-                                    IDEM__ENTRY_ID_LEN) == 0;
+    return id[0] == '\0' ||
+           strncmp(idem__journal_base(name) + IDEM__ENTRY_STORE_LEN + 1, id,
+                   IDEM__ENTRY_ID_LEN) == 0;
 }
 
-static void look_around(const struct round *round,
-                        const struct idem__journal_names *names)
+static int look_around(const struct idem__round *round,
+                       const struct idem__journal_names *names)
 {
     char id[IDEM__ENTRY_ID_LEN + 1] = "";
     int rc = 0;
@@ -301,35 +308,114 @@ static void look_around(const struct round *round,
         idem__entry_id_name(round->id, id);
     }
     for (i = 0; rc == 0 && i < names->len; i++) {
-        if (is_due(round, names->names[i]) && is_about(names->names[i], id)) {
-            rc = look_at(round, names->names[i]);
+        if (idem__round_is_due(round, names->names[i]) &&
+            is_about(names->names[i], id)) {
+            rc = idem__round_look_at(round, names->names[i]);
+        }
+    }
+    return rc;
+}
+
+int idem__round_prefix(const struct idem__round *round,
+                       char ret_prefix[IDEM__ENTRY_STORE_LEN + 1])
+{
+    ret_prefix[0] = '\0';
+    return round->store_url.len > 0
+               ? idem__entry_store_name(round->store_url, ret_prefix)
+               : 0;
+}
+
+/* The entries of one record: in its part, and where older versions keep them. */
+static int go_to_record(const struct idem__round *round, const char *prefix,
+                        struct idem_error *error)
+{
+    struct idem__journal_names names = {.len = 0};
+    int rc = idem__journal_names(round->journal, round->id[0], prefix, &names,
+                                 NULL, error);
+
+    if (rc == 0) {
+        rc = idem__journal_names(round->journal, IDEM__JOURNAL_FLAT, prefix,
+                                 &names, NULL, error);
+    }
+    if (rc == 0) {
+        idem__journal_names_sort(&names);
+        (void)look_around(round, &names);
+    }
+    idem__journal_names_finish(&names);
+    return rc;
+}
+
+/* One part after the other, so that no more names are in memory than one has. */
+static int go_through(const struct idem__round *round, const char *prefix,
+                      struct idem_error *error)
+{
+    bool there[IDEM__JOURNAL_PARTS];
+    int rc = idem__journal_parts(round->journal, there, error);
+    bool stop = false;
+    unsigned part;
+
+    for (part = 0; rc == 0 && !stop && part < IDEM__JOURNAL_PARTS; part++) {
+        struct idem__journal_names names = {.len = 0};
+
+        if (there[part]) {
+            rc = idem__journal_names(round->journal, part, prefix, &names, NULL,
+                                     error);
+        }
+        if (rc == 0) {
+            idem__journal_names_sort(&names);
+            stop = look_around(round, &names) != 0;
+        }
+        idem__journal_names_finish(&names);
+    }
+    return rc;
+}
+
+/* The file called @name, if it is there: the directory before it may be left
+ * out. */
+static void go_to_name(const struct idem__round *round, const char *prefix,
+                       const char *name)
+{
+    const char *base = idem__journal_base(name);
+    char path[IDEM__JOURNAL_NAME_MAX + 1];
+    unsigned parts[] = {idem__journal_part_of(base), IDEM__JOURNAL_FLAT};
+    struct stat st;
+    size_t i;
+
+    if (strncmp(base, prefix, strlen(prefix)) != 0 ||
+        !idem__round_is_due(round, base)) {
+        return;
+    }
+    for (i = parts[0] == IDEM__JOURNAL_FLAT; i < 2; i++) {
+        idem__journal_file_path(parts[i], base, path);
+        if (fstatat(round->journal->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            (void)idem__round_look_at(round, path);
         }
     }
 }
 
-static int go_round(struct round *round, const char *name,
+static int go_round(struct idem__round *round, const char *name,
                     struct idem_error *error)
 {
-    char prefix[IDEM__ENTRY_STORE_LEN + 1] = "";
-    struct idem__journal_names names;
+    char prefix[IDEM__ENTRY_STORE_LEN + 1];
     int rc = idem__journal_check(round->journal, error);
 
-    if (rc == 0 && round->store_url.len > 0) {
-        rc = idem__entry_store_name(round->store_url, prefix);
-    }
     if (rc == 0) {
-        rc = idem__journal_names(round->journal, prefix, name, &names, error);
+        rc = idem__round_prefix(round, prefix);
     }
     if (rc != 0) {
         return rc;
     }
-    look_around(round, &names);
-    idem__journal_names_finish(&names);
-    return 0;
+    if (name != NULL) {
+        go_to_name(round, prefix, name);
+        return 0;
+    }
+    return round->id != NULL ? go_to_record(round, prefix, error)
+                             : go_through(round, prefix, error);
 }
 
 /* What @filter, which may be NULL, asks for; @store_url where it names no store. */
-static int choose(struct round *round, const struct idem_journal_filter *filter,
+static int choose(struct idem__round *round,
+                  const struct idem_journal_filter *filter,
                   const char *store_url, const char **ret_name,
                   struct idem_error *error)
 {
@@ -354,7 +440,7 @@ int idem_journal_replay(struct idem_journal *journal, struct idem_store *store,
                         idem_journal_fn *each, void *ctx,
                         struct idem_error *ret_error)
 {
-    struct round round = {
+    struct idem__round round = {
         .journal = journal,
         .store = store,
         .each = each,
@@ -374,7 +460,7 @@ int idem_journal_list(struct idem_journal *journal,
                       idem_journal_fn *each, void *ctx,
                       struct idem_error *ret_error)
 {
-    struct round round = {
+    struct idem__round round = {
         .journal = journal,
         .each = each,
         .ctx = ctx,
@@ -385,38 +471,58 @@ int idem_journal_list(struct idem_journal *journal,
     return rc != 0 ? rc : go_round(&round, name, ret_error);
 }
 
-int idem_journal_drop(struct idem_journal *journal, const char *name,
-                      struct idem_error *ret_error)
+/* 0, IDEM_ENOTFOUND, IDEM_EUNAVAILABLE, or another code. */
+static int drop(struct idem_journal *journal, const char *path,
+                struct idem_error *ret_error)
 {
-    enum idem__journal_hold hold = IDEM__JOURNAL_GONE;
     struct idem_error error = {0};
-    uint64_t len;
+    uint64_t len = 0;
     int fd = -1;
-    int rc = idem__journal_check(journal, ret_error);
+    int rc = 0;
 
-    if (rc != 0) {
-        return rc;
-    }
-    if (idem__journal_kind_of(name) != IDEM__JOURNAL_FOREIGN) {
-        hold = idem__journal_hold(journal, name, /* alone= */ true, &fd, &len,
-                                  &error);
-    }
-    switch (hold) {
+    switch (idem__journal_hold(journal, path, /* alone= */ true, &fd, &len,
+                               &error)) {
     case IDEM__JOURNAL_HELD:
         break;
     case IDEM__JOURNAL_BUSY:
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
-                           "another process is at the entry %.80s", name);
+                           "another process is at the entry %.80s", path);
     case IDEM__JOURNAL_ERROR:
         return idem__error(ret_error, error.code, "%s", error.text);
     case IDEM__JOURNAL_GONE:
     case IDEM__JOURNAL_ODD:
         return idem__error(ret_error, IDEM_ENOTFOUND,
-                           "there is no entry %.80s in the journal", name);
+                           "there is no entry %.80s in the journal",
+                           idem__journal_base(path));
     }
-    if (unlinkat(journal->fd, name, 0) != 0) {
-        rc = idem__journal_errno(ret_error, "delete", name);
+    if (unlinkat(journal->fd, path, 0) != 0) {
+        rc = idem__journal_errno(ret_error, "delete", path);
+    } else {
+        idem__usage_take_off(journal->fd, part_of(path), len);
     }
     (void)close(fd);
+    return rc;
+}
+
+int idem_journal_drop(struct idem_journal *journal, const char *name,
+                      struct idem_error *ret_error)
+{
+    const char *base = idem__journal_base(name);
+    char path[IDEM__JOURNAL_NAME_MAX + 1];
+    int rc = idem__journal_check(journal, ret_error);
+
+    if (rc == 0 && idem__journal_kind_of(base) == IDEM__JOURNAL_FOREIGN) {
+        rc = idem__error(ret_error, IDEM_ENOTFOUND,
+                         "there is no entry %.80s in the journal", name);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    idem__journal_file_path(idem__journal_part_of(base), base, path);
+    rc = drop(journal, path, ret_error);
+    if (rc == IDEM_ENOTFOUND) {
+        idem__journal_file_path(IDEM__JOURNAL_FLAT, base, path);
+        rc = drop(journal, path, ret_error);
+    }
     return rc;
 }

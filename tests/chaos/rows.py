@@ -15,6 +15,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE)]
 import dynamo  # noqa: E402
 import faults  # noqa: E402
 import proxy  # noqa: E402
+from kept import kept
 from tap import PROGRAM, equal, main, skip, test  # noqa: E402
 
 TABLE = "orders"
@@ -187,7 +188,7 @@ def credentials_that_expire_meanwhile_cost_no_outcome():
         equal((status, out, p.effects()), (80, "done\n", 1))
         print(f"# {err.strip().splitlines()[0]}")
         equal(p.record("a")["status"], "in_progress")
-        waiting = len(os.listdir("journal"))
+        waiting = len(kept("journal"))
         assert waiting > 0
         # The journal is about this store's URL: the proxy's.
         p.between.follow((None,))

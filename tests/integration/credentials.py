@@ -16,6 +16,7 @@ from email.utils import formatdate
 
 import dynamo
 import sigv4
+from kept import kept
 from patience import PATIENCE
 import tap
 from aws_server import SECRETS, Server
@@ -685,11 +686,6 @@ def idem(env, *args):
 WORK = ("run", "-k", "pay-1", "--lease", "5s", "--", "sh", "-c", "echo x >> ran; touch over; echo paid")
 
 
-def kept():
-    """What waits in the journal."""
-    return os.listdir("journal") if os.path.isdir("journal") else []
-
-
 def ran():
     return pathlib.Path("ran").read_text(encoding="ascii").count("x")
 
@@ -703,7 +699,7 @@ def credentials_that_expire_in_mid_work_are_renewed():
         done = idem(env, *WORK)
         equal((done.status, done.stdout, done.stderr), (0, b"paid\n", b""))
         equal(len(source.seen), 2)
-        equal(kept(), [])
+        equal(kept("journal"), [])
         again = idem(env, *WORK)
         equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
 
@@ -727,12 +723,12 @@ def an_outcome_that_nobody_may_record_is_kept():
             done = idem(env, *WORK)
             equal((done.status, done.stdout, ran()), (80, b"paid\n", 1))
             assert len(source.seen) >= 2
-            equal(len(kept()), 1)
+            equal(len(kept("journal")), 1)
             assert re.search(says, done.stderr), done.stderr
             print("#", len(source.seen), "fetches:", done.stderr.decode().strip())
             source.answer = lambda request: (200, document("AKIDNEW"))
             equal(idem(env, "reconcile").status, 0)
-            equal(kept(), [])
+            equal(kept("journal"), [])
             again = idem(env, *WORK)
             equal((again.status, again.stdout, ran()), (0, b"paid\n", 1))
             os.unlink("ran")

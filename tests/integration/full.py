@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from box import case, contains, finish
+from kept import kept
 from tap import equal, main, skip
 
 INSIDE = "IDEM_TEST_OWN_MOUNTS"
@@ -120,7 +121,7 @@ def what_does_not_fit_is_kept_elsewhere(b):
         got = run_into_full(b, d, env=env)
         equal((got.status, len(got.stdout)), (80, LEN))
         contains(got.stderr, b"full", b.file("journal").encode(), b"idem reconcile")
-        equal(len(os.listdir(b.file("journal"))), 1)
+        equal(len(kept(b.file("journal"))), 1)
         still = b("reconcile", "--json", env=env)
         equal((still.status, json.loads(still.stdout)["problem"]), (73, "FULL"))
         refused = b.run("k", LONG, env=env)
@@ -128,7 +129,7 @@ def what_does_not_fit_is_kept_elsewhere(b):
         d.free()
         mended = b("reconcile", "--json", env=env)
         equal((mended.status, json.loads(mended.stdout)["state"]), (0, "recorded"))
-        equal(os.listdir(b.file("journal")), [])
+        equal(kept(b.file("journal")), [])
         again = b.run("k", LONG, env=env)
         equal((again.status, again.stdout == got.stdout, b.effects()), (0, True, 1))
 

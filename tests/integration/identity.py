@@ -6,6 +6,7 @@ import os
 import subprocess
 
 from box import case, contains, finish
+from kept import kept
 from tap import equal, main, skip
 
 PAY = "echo effect >> ledger"
@@ -147,7 +148,7 @@ def what_is_taken_away_at_work_is_noticed(b):
         got = b.run("k", f"echo done; cd {n} && {accident}", *store)
         equal((got.status, got.stdout), (80, b"done\n"))
         contains(got.stderr, word, b"it is kept in", b".idj")
-    waiting = [e for e in os.listdir(b.file("journal")) if e.endswith(".idj")]
+    waiting = kept(b.file("journal"), ".idj")
     equal(len(waiting), len(ACCIDENTS))
 
 

@@ -14,6 +14,7 @@ import time
 
 import dynamo
 from box import case, contains, finish, locked
+from kept import kept
 from patience import until
 from tap import PROGRAM, equal, main, run, skip, traced
 
@@ -24,8 +25,7 @@ WORK = f"{EFFECT}; echo receipt $$; echo $$ > pid; read x < gate"
 
 def journal(b, *endings):
     """The files in the journal of @b, or those with one of @endings."""
-    names = sorted(os.listdir(b.file("journal"))) if has_journal(b) else []
-    return [n for n in names if not endings or n.endswith(endings)]
+    return kept(b.file("journal"), *endings)
 
 
 def has_journal(b):
@@ -313,8 +313,71 @@ def it_is_flushed_before_the_store_is_told(b):
     between = lines[named + 1 : gone]
     flushes = [i for i, line in enumerate(between) if "fsync(" in line and "journal" in line]
     writes = [i for i, line in enumerate(between) if "pwrite64" in line and "-wal>" in line]
-    equal(len(flushes), 2)
+    equal(len(flushes), 4)  # The entry, its name, and the new directories.
     assert writes and flushes[-1] < writes[0], "\n".join(between)
+
+
+# ---- How much there is --------------------------------------------------------
+
+
+def weigh(b, mib):
+    """The journal has outcomes of so many MiB, which were set aside."""
+    part = b.file("journal/by-record/00")
+    os.makedirs(part, exist_ok=True)
+    for directory in (b.file("journal"), b.file("journal/by-record"), part):
+        os.chmod(directory, 0o700)
+    with open(f"{part}/00000000-0000000000000000-2-0000000000000000.lost", "wb") as f:
+        f.truncate(mib << 20)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(b.file("journal/usage"))
+
+
+def told_by_doctor(b):
+    """Grade and mend of what doctor says of the room in the journal."""
+    findings = json.loads(b("doctor", "--json", env=own(b)).stdout)["findings"]
+    found, = [f for f in findings if f["about"] == "journal" and "full" in f["text"]]
+    return found["grade"], found["mend"]
+
+
+def told_by_watch(b):
+    """Exit status of watch, and level of its line about the journal."""
+    got = b("watch", "--once", "--json", env=own(b))
+    lines = [json.loads(line) for line in got.stdout.splitlines()]
+    found, = [line for line in lines if line["event"] == "journal"]
+    equal((found["entries"], found["entries_max"]), (1, 250000))
+    return got.status, found["level"]
+
+
+@case
+def a_journal_that_is_nearly_full_says_so(b):
+    """From 80 percent on whatever keeps an outcome says how full the journal is, and
+    so do doctor and watch."""
+    weigh(b, 900)
+    equal(b.run("seen", "true", env=own(b)), (0, b"", b""))
+    got = b.run("k", "true", "--journal", "always", env=own(b))
+    equal(got.status, 0)
+    contains(got.stderr, b.file("journal").encode(), b"87 % full", b"2 of 250000 outcomes",
+             b"idem reconcile")
+    equal(told_by_doctor(b), ("warn", "idem reconcile"))
+    equal(told_by_watch(b), (1, "warning"))
+    weigh(b, 800)
+    equal(b.run("l", "true", "--journal", "always", env=own(b)), (0, b"", b""))
+
+
+@case
+def a_journal_that_is_full_keeps_no_more(b):
+    """A full journal keeps what it has. Outcomes go to a store that takes them all the
+    same; of one that it does not take, the command says that it is nowhere."""
+    weigh(b, 1024)
+    got = b.run("k", "echo receipt", "--journal", "always", env=own(b))
+    equal(got.status, 0)
+    equal(told_by_doctor(b), ("bad", "idem reconcile"))
+    equal(told_by_watch(b), (2, "critical"))
+    got = refused(b, "l", WORK)
+    equal(got.status, 80)
+    contains(got.stderr, b"nor could it be kept in the journal", b"the journal is full",
+             b"idem reconcile")
+    equal(len(journal(b)), 1)
 
 
 # ---- What cannot be trusted, or does not belong --------------------------------
@@ -381,7 +444,7 @@ def a_journal_belongs_to_its_user(b):
         os.chmod(b.file("journal"), 0o700)
         os.chown(b.file("journal"), 65534, -1)
         contains(b.run("m", "true", env=own(b)).stderr, b"belongs to another user (65534)")
-    equal(os.listdir(b.file("journal")), [])
+    equal(kept(b.file("journal")), [])
     equal(b.run("k", "true", env=own(b, IDEM_JOURNAL="sometimes")).status, 64)
 
 
@@ -394,9 +457,9 @@ def it_is_beside_the_default_store(b):
     with locked(b):
         b.open_gate()
         equal(finish(worker).status, 80)
-    equal(len(os.listdir(b.file("state/idem/journal"))), 1)
+    equal(len(kept(b.file("state/idem/journal"))), 1)
     equal(b.run("k", WORK, env=env).status, 0)
-    equal(os.listdir(b.file("state/idem/journal")), [])
+    equal(kept(b.file("state/idem/journal")), [])
 
 
 @case(slow=True)

@@ -12,6 +12,7 @@ import time
 
 import dynamo
 from checks import server
+from kept import kept
 from tap import Idem, equal, main, note, test
 
 AWS = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -194,7 +195,8 @@ def outcomes(store, results):
     db.execute("ROLLBACK")
     db.close()
     found = {}
-    for path in glob.glob("journal/*.idj"):
+    for name in kept("journal", ".idj"):
+        path = os.path.join("journal", name)
         with open(path, "rb") as f:
             entry = f.read()
         found[next(key for key in results if key.encode() in entry)] = entry
@@ -253,8 +255,7 @@ def outcomes_are_read_from_logs_and_journals():
     equal([(e["key"], e["state"]) for e in told], [("order-3", "recorded")])
 
     # A journal's directory from another host: what was recorded leaves it.
-    name = glob.glob("journal/*")
-    equal(name, [])
+    equal(kept("journal"), [])
     with open("other/x.idj", "wb") as f:
         f.write(entries["order-5"])
     told, _ = reconcile("other", status=74)
@@ -267,7 +268,7 @@ def outcomes_are_read_from_logs_and_journals():
         f.write("nothing of ours\n")
     _, said = reconcile("empty.log")
     assert b"there is no outcome in empty.log" in said, said
-    equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/*.idj"), [])
+    equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/by-record"), [])
     note("6 outcomes in 5 forms, 6 recorded once; 1 cut, refused")
 
 
@@ -284,8 +285,8 @@ def a_decision_beats_a_log():
     db.execute("ROLLBACK")
     db.close()
     equal(done.status, 80)
-    (path,) = glob.glob("journal/*.idj")
-    os.rename(path, "entry")
+    (name,) = kept("journal", ".idj")
+    os.rename(os.path.join("journal", name), "entry")
     done = store("resolve", "order-9", "--force", "--complete", "by hand", "--reason", "seen")
     equal(done.status, 0)
     assert b"is overridden" in done.stderr, done

@@ -3,13 +3,13 @@ long, and the record says when the work ended."""
 
 import contextlib
 import json
-import os
 import subprocess
 import threading
 import time
 
 import dynamo
 from box import case, contains, finish
+from kept import kept
 from patience import until
 from tap import equal, main, skip
 
@@ -81,10 +81,10 @@ def an_end_does_not_wait_for_long(b):
             assert b"left processes" not in got.stderr, got.stderr
             story = json.loads(got.stdout.splitlines()[-1])
             equal((story["recorded"], story["idem_status"]), (False, 80))
-            equal(len(os.listdir(b.file("journal"))), 1)
+            equal(len(kept(b.file("journal"))), 1)
             time.sleep(max(0, FROZEN - took))
         equal(b("reconcile", env=env).status, 0)
-        equal(os.listdir(b.file("journal")), [])
+        equal(kept(b.file("journal")), [])
         record = shown(b, env)
         equal((record["status"], b.effects()), ("completed", 1))
         the_end_is_that_of_the_work(b, record)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-    PATHS_MAX = 1024
+    PATHS_MAX = 16384
 };
 
 static char directory[256];

@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 
+from kept import kept
 from nginx import (
     ON,
     STATUS,
@@ -342,11 +343,11 @@ def a_store_that_is_away_at_the_end_costs_no_answer():
             with held(nginx.home + "/idem.db"):
                 up.let_go("h")
                 got = read_answer(stream)
-                equal(len(os.listdir(nginx.home + "/idem.db.journal")), 1)
+                equal(len(kept(nginx.home + "/idem.db.journal")), 1)
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
             assert b"order" in got.body
         equal(nginx.status()["journaled"], 1)
-        until(lambda: not os.listdir(nginx.home + "/idem.db.journal"))
+        until(lambda: not kept(nginx.home + "/idem.db.journal"))
         again = nginx.post("/pay?hold=h", "k", b"x")
         equal((again.replayed, again.body), (True, got.body))
         equal(up.executions("k"), 1)

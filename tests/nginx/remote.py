@@ -10,6 +10,7 @@ import sys
 import threading
 
 import dynamo
+from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
 from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip
@@ -89,7 +90,7 @@ def a_table_that_goes_away(kind):
                 up.let_go("h")
                 got = read_answer(stream)
             equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
-            equal(len(os.listdir(nginx.home + "/journal")), 1)
+            equal(len(kept(nginx.home + "/journal")), 1)
             late = nginx.post("/pay", "other", b"x")
             equal((late.status, late.problem), (503, "store-unavailable"))
             equal(up.executions("other"), 0)
@@ -110,8 +111,8 @@ def a_table_that_stands_still(kind):
                     up.let_go("h")
                     got = read_answer(stream)
                     equal((got.status, got.headers["idempotency-recorded"]), (201, "false"))
-                    equal(len(os.listdir(journal)), 1)
-            until(lambda: not os.listdir(journal))
+                    equal(len(kept(journal)), 1)
+            until(lambda: not kept(journal))
             again = nginx.post("/pay?hold=h", "k", b"x")
             equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
 
@@ -137,14 +138,14 @@ def a_worker_that_dies_while_it_tells(kind):
         with gateway(up, url, timeout="30s end_timeout=30s") as (nginx, _, _):
             equal(nginx.post("/pay", "warm", b"x").status, 201)
             journal = nginx.home + "/journal"
-            equal(os.listdir(journal), [])
+            equal(kept(journal), [])
             with nginx.connect() as s:
                 s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
                 up.wait_for(1, "k")
                 os.kill(table, signal.SIGSTOP)
                 try:
                     up.let_go("h")
-                    until(lambda: any(f.endswith(".idj") for f in os.listdir(journal)))
+                    until(lambda: kept(journal, ".idj"))
                     equal(select.select([s], [], [], 0.2)[0], [])
                     os.kill(nginx.workers()[0], signal.SIGKILL)
                 finally:
@@ -157,7 +158,7 @@ def a_worker_that_dies_while_it_tells(kind):
 
             got = until(told)
             equal((got.status, got.replayed), (201, True))
-            until(lambda: not os.listdir(journal))
+            until(lambda: not kept(journal))
             equal(up.executions("k"), 1)
 
 

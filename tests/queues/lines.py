@@ -8,6 +8,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+from kept import kept
 from rig import Between, Place, dynamo, ledger, outcomes
 from tap import equal, main, skip, test
 from patience import until
@@ -509,7 +510,7 @@ def while_the_store_is_away_the_command_sees_nothing():
             until(lambda: ledger("waits"))
             between.open = False
             Path("go").touch()
-            until(lambda: any(Path("journal").glob("*")), "the outcome is kept")
+            until(lambda: kept("journal"), "the outcome is kept")
             time.sleep(3)  # The store is told for two seconds.
             equal(p.effects().get("wait"), 1)
             between.open = True

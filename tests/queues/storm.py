@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import rig
+from kept import kept
 from rig import Between, Place, ledger, outcomes
 from tap import LONG, equal, kill_session, main, note, skip, test
 from patience import PATIENCE, until
@@ -359,7 +360,7 @@ def cut_off(p, queue):
             time.sleep(2)
             during, took = deletions(queue), time.monotonic() - since
             effects = len(ledger())
-            waiting = sum(name.endswith(".idj") for name in os.listdir("journal"))
+            waiting = len(kept("journal", ".idj"))
             os.unlink("cut")
             equal(consumer.wait(100), 0)
     lines = [json.loads(line) for line in ledger("lines")]

@@ -20,12 +20,24 @@ static struct {
     int why;
 } fault = {.left = -1};
 
+static long made;
+static long names;
 static unsigned flushes;
 static unsigned flushes_before_rename;
 
 unsigned calls_flushes_before_rename(void)
 {
     return flushes_before_rename;
+}
+
+long calls_made(void)
+{
+    return made;
+}
+
+long calls_names(void)
+{
+    return names;
 }
 
 unsigned calls_flushes(void)
@@ -40,6 +52,8 @@ void calls_fail(enum calls_do what, long n, bool on, int why)
     fault.on = on;
     fault.hit = false;
     fault.why = why;
+    made = 0;
+    names = 0;
     flushes = 0;
     flushes_before_rename = 0;
 }
@@ -70,6 +84,7 @@ static bool is_due(void)
 static bool before(bool *ret_kill)
 {
     *ret_kill = false;
+    made++;
     if (!is_due()) {
         return false;
     }
@@ -117,6 +132,8 @@ WRAP(int, open64, -1, (const char *path, int flags, mode_t mode),
 WRAP(int, openat64, -1, (int fd, const char *path, int flags, mode_t mode),
      (fd, path, flags, mode))
 WRAP(int, mkdir, -1, (const char *path, mode_t mode), (path, mode))
+WRAP(int, mkdirat, -1, (int fd, const char *path, mode_t mode),
+     (fd, path, mode))
 WRAP(int, fstat64, -1, (int fd, struct stat64 *st), (fd, st))
 WRAP(int, fstatat64, -1,
      (int fd, const char *path, struct stat64 *st, int flags),
@@ -140,8 +157,16 @@ WRAP(int, renameat, -1, (int a, const char *from, int b, const char *to),
      (a, from, b, to) + note_rename())
 WRAP(ssize_t, pread64, -1, (int fd, void *buf, size_t len, off64_t at),
      (fd, buf, len, at))
+WRAP(ssize_t, pwrite64, -1, (int fd, const void *buf, size_t len, off64_t at),
+     (fd, buf, len, at))
 WRAP(DIR *, fdopendir, NULL, (int fd), (fd))
-WRAP(struct dirent64 *, readdir64, NULL, (DIR * stream), (stream))
+static DIR *note_name(DIR *stream)
+{
+    names++;
+    return stream;
+}
+
+WRAP(struct dirent64 *, readdir64, NULL, (DIR * stream), (note_name(stream)))
 
 int __real_unlinkat(int fd, const char *path, int flags);
 int __wrap_unlinkat(int fd, const char *path, int flags);

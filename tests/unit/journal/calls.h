@@ -22,6 +22,11 @@ unsigned calls_flushes_before_rename(void);
 /* How many there were since calls_fail(). */
 unsigned calls_flushes(void);
 
+/* How many calls were made since calls_fail(), and how many of them read a name of
+ * a directory. */
+long calls_made(void);
+long calls_names(void);
+
 /* All is well again. True if something was done since calls_fail(). */
 bool calls_fail_never(void);
 

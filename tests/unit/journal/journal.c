@@ -90,7 +90,7 @@ TEST(adopt, takesWhatCanBeTrusted)
     struct idem_journal *other;
     struct idem_attempt *attempt;
     char bytes[2048];
-    char name[64];
+    char name[80];
     struct place p;
     size_t len;
     size_t i;
@@ -354,7 +354,7 @@ TEST(add, takesWhatWasPutElsewhere)
     struct idem_attempt *attempt;
     uint8_t bytes[1024];
     char path[800];
-    char name[64];
+    char name[80];
     struct place p;
     ssize_t len;
     bool hit = true;
@@ -605,7 +605,7 @@ TEST(replay, choosesOne)
     struct idem_outcome outcome = completed("x");
     const char *const keys[] = {"a", "b", "c"};
     uint8_t id[IDEM_ID_LEN];
-    char name[64] = "";
+    char name[80] = "";
     struct told told;
     struct place p;
     size_t i;

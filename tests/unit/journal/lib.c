@@ -49,7 +49,7 @@ struct idem_outcome completed(const char *text)
 const char *put(struct place *p, const struct idem_attempt *attempt,
                 const struct idem_outcome *outcome)
 {
-    static char name[64];
+    static char name[80];
     struct idem_journal_entry *entry;
 
     assert_ok(
@@ -90,7 +90,8 @@ static int note(void *ctx, const struct idem_journal_info *info,
         told->of[told->len].state = info->state;
         told->of[told->len].code = error->code;
         told->of[told->len].status = info->outcome.status;
-        copy(told->of[told->len].name, idem_str(info->name));
+        (void)snprintf(told->of[told->len].name,
+                       sizeof(told->of[told->len].name), "%s", info->name);
         copy(told->of[told->len].key, info->key);
         copy(told->of[told->len].result, info->outcome.result.bytes);
     }
@@ -115,21 +116,37 @@ struct told list(struct place *p, const struct idem_journal_filter *filter)
     return told;
 }
 
-unsigned files(const char *directory, const char *ending)
+static unsigned count_files(const char *directory, const char *ending,
+                            bool below)
 {
     DIR *stream = opendir(directory);
     struct dirent *entry;
+    char path[1024];
     unsigned n = 0;
 
     assert_non_null(stream);
     while ((entry = readdir(stream)) != NULL) {
-        size_t len = strlen(entry->d_name);
+        const char *name = entry->d_name;
+        size_t len = strlen(name);
 
-        n += entry->d_name[0] != '.' && len >= strlen(ending) &&
-             strcmp(entry->d_name + len - strlen(ending), ending) == 0;
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        if (name[0] == '.' || strcmp(name, "usage") == 0) {
+            continue;
+        }
+        if (entry->d_type == DT_DIR && below) {
+            n += count_files(path, ending, below);
+        } else {
+            n += len >= strlen(ending) &&
+                 strcmp(name + len - strlen(ending), ending) == 0;
+        }
     }
     (void)closedir(stream);
     return n;
+}
+
+unsigned files(const char *directory, const char *ending)
+{
+    return count_files(directory, ending, /* below= */ true);
 }
 
 void damage(struct place *p, const char *name, long len, long at)

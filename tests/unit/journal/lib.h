@@ -39,7 +39,7 @@ struct told {
         enum idem_journal_state state;
         int code;
         enum idem_status status;
-        char name[64];
+        char name[80];
         char key[64];
         char result[64];
     } of[32];
@@ -47,7 +47,8 @@ struct told {
 struct told replay(struct place *p, const struct idem_journal_filter *filter);
 struct told list(struct place *p, const struct idem_journal_filter *filter);
 
-/* How many files are in @directory whose names end in @ending. */
+/* How many files of entries are in @directory and below whose names end in
+ * @ending. */
 unsigned files(const char *directory, const char *ending);
 
 /* Changes the file @name of the journal: cut to @len bytes (negative: not), then
