@@ -10,7 +10,16 @@
 struct cli_check {
     int code; /* Of that, an enum idem_code; or 0. */
     bool json;
+    bool part; /* Something was not looked at. */
     struct cli_json object;
+
+    bool quick;
+    const char *state; /* A file to go on from, and to stop with; NULL: none. */
+    const char *again; /* The command that goes on, before its options. */
+    int stop;          /* A descriptor; see stop.h. */
+    bool stopped;      /* By a signal. */
+    bool not_kept;     /* The file could not be written, which was said. */
+    unsigned percent;  /* Done by then. */
 };
 
 void cli_check_init(struct cli_check *check, bool json);
@@ -24,8 +33,20 @@ int cli_check_url(struct cli_check *check, const char *url);
 /* The end. Returns an exit status: 0 if nothing is bad. */
 int cli_check_finish(struct cli_check *check, const char *url);
 
-/* Checks the store that @store_url (NULL: the default) names, and prints what was
- * found. Returns an exit status: 0 if nothing is bad. */
-int cli_check(const char *store_url, bool json);
+struct cli_check_args {
+    bool json;
+    bool quick;
+    const char *state; /* NULL: none. */
+    const char *store; /* NULL: the default. */
+};
+
+/* idem store check. Returns an exit status: 0 if nothing is bad. */
+int cli_check(const struct cli_check_args *args);
+
+#define CLI_OPTION_CHECK_STATE(TARGET, WITH)                                   \
+    {                                                                          \
+        .name = "state", .kind = CLI_TEXT, .target = (TARGET), .arg = "FILE",  \
+        .help = WITH "keep there where it stops, and go on from there"         \
+    }
 
 #endif

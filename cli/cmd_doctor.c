@@ -23,6 +23,8 @@ extern char **environ;
 
 static struct {
     bool json;
+    bool full;
+    const char *state;
     const char *store;
 } args;
 
@@ -421,6 +423,9 @@ static int check_all(const char *url)
     int status;
 
     cli_check_init(&check, args.json);
+    check.quick = !args.full;
+    check.state = args.state;
+    check.again = "idem doctor --full";
     check_version(&check);
     check_clock(&check);
     check_limits(&check);
@@ -429,7 +434,7 @@ static int check_all(const char *url)
     check_audit(&check);
     check_meter(&check);
     status = cli_check_url(&check, url);
-    if (status == 0 && check.code == 0) {
+    if (status == 0 && check.code == 0 && !check.stopped) {
         check_work(&check);
     }
     if (status == 0) {
@@ -448,6 +453,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc > 0) {
         return cli_usage(command, "doctor takes no key; see idem show");
     }
+    if (args.state != NULL && !args.full) {
+        return cli_usage(command, "a quick check has nothing to go on with: "
+                                  "add --full to --state FILE");
+    }
     status = cli_store_url(args.store, /* make= */ false, &url);
     if (status == 0) {
         status = check_all(url);
@@ -457,14 +466,20 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
+    {.name = "full",
+     .kind = CLI_FLAG,
+     .target = &args.full,
+     .help = "read all of the store; it may take minutes"},
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_CHECK_STATE(&args.state, "--full: "),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };
 
 static const char *const examples[] = {
     "idem doctor                       # what is wrong, and what to do about it",
+    "idem doctor --full                # the same, and all of the store is read",
     "idem doctor --json | jq '.findings[] | select(.grade != \"ok\")'",
     NULL,
 };

@@ -17,6 +17,8 @@ static struct {
     bool no_index;
     bool limits;
     bool accept_loss;
+    bool quick;
+    const char *state;
     int format;
     int open;
     const char *from;
@@ -236,6 +238,22 @@ static int copy(const struct cli_command *command)
     return cli_copy(command, args.from, args.to, &options, args.json);
 }
 
+/* ---- check ---- */
+
+static int check(const struct cli_command *command)
+{
+    const struct cli_check_args check = {.json = args.json,
+                                         .quick = args.quick,
+                                         .state = args.state,
+                                         .store = args.store};
+
+    if (args.quick && args.state != NULL) {
+        return cli_usage(command, "a quick check has nothing to go on with: "
+                                  "--quick or --state FILE");
+    }
+    return cli_check(&check);
+}
+
 /* ---- create ---- */
 
 static int create(const struct cli_command *command)
@@ -324,7 +342,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return create(command);
     }
     if (argc == 1 && strcmp(argv[0], "check") == 0) {
-        return cli_check(args.store, args.json);
+        return check(command);
     }
     if (argc == 1 && strcmp(argv[0], "template") == 0) {
         return cli_template(command, args.store, format_wanted(), args.no_index,
@@ -386,6 +404,11 @@ static struct cli_option options[] = {
      .kind = CLI_FLAG,
      .target = &args.no_index,
      .help = "template: a table without its index"},
+    {.name = "quick",
+     .kind = CLI_FLAG,
+     .target = &args.quick,
+     .help = "check: for seconds, and say what was not looked at"},
+    CLI_OPTION_CHECK_STATE(&args.state, "check: "),
     {.name = "yes",
      .letter = 'y',
      .kind = CLI_FLAG,
@@ -400,6 +423,7 @@ static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
     "idem store check                  # what is wrong with it, and how to mend it",
+    "idem store check --state here     # the same; after a ^C it goes on there",
     "idem store copy --from sqlite:idem.db --to dynamodb://idem",
     "idem store template >table.yaml   # what CloudFormation makes it with",
     "idem store upgrade                # after an update of idem that asks for it",

@@ -20,6 +20,7 @@ enum idem_grade {
     IDEM_GRADE_OK = 1,
     IDEM_GRADE_WARN, /* It works, and a person should know. */
     IDEM_GRADE_BAD,  /* It does not work, or not as it is promised. */
+    IDEM_GRADE_SKIP, /* It was not looked at, or not at all of it. */
 };
 
 /* What was found; valid during the call only. */
@@ -35,24 +36,57 @@ struct idem_finding {
 /* Must not call the library. */
 typedef void idem_finding_fn(void *ctx, const struct idem_finding *finding);
 
-/* @done of @all pages were read; for what may take long. Must not call the
+/* @done of @all was read; for what may take long, many times a second. All that is
+ * returned but 0 stops the check: what was not looked at by then is told as such.
+ * Must not call the library. */
+typedef int idem_check_progress_fn(void *ctx, uint64_t done, uint64_t all);
+
+/* Where a check stands: @state, of @len bytes, takes the place of the one before. It
+ * is told every few seconds, and when the check is stopped. Must not call the
  * library. */
-typedef void idem_check_progress_fn(void *ctx, uint64_t done, uint64_t all);
+typedef void idem_check_keep_fn(void *ctx, const void *state, size_t len);
+
+#define IDEM_CHECK_STATE_MAX (2 << 20) /* Bytes. */
+
+struct idem_check_options {
+    size_t size; /* sizeof, set by IDEM_CHECK_OPTIONS_INIT. */
+    bool quick; /* Seconds, however large the store is: a part of it is read. */
+    struct idem_slice
+        state; /* Go on where a check of this store stopped that was
+                                not quick: what keep() was given. Empty: begin. */
+    idem_check_progress_fn *progress; /* May be NULL. */
+    idem_check_keep_fn *keep;         /* May be NULL. */
+    void *ctx;                        /* Of these two. */
+};
+#define IDEM_CHECK_OPTIONS_INIT                                                \
+    {                                                                          \
+        sizeof(struct idem_check_options), false, {NULL, 0}, NULL, NULL, NULL  \
+    }
 
 /* Checks the store in the file @path (its options may stand behind it): that it
  * is there, its file system, who may read and write it, the room on its disk; that
- * it opens, its schema; that the file is whole, and every record in it. Tells
- * @each of what it finds.
+ * it opens, its schema; that every record can be trusted, with its result and its
+ * input; that its indexes hold each record once, and nothing else; that the file is
+ * whole. Tells @each of what it finds. @options may be NULL.
  *
- * Nothing is changed. All of the file is read, which may take a while: others work
- * on meanwhile, and @progress (may be NULL) is told now and then.
+ * Nothing is changed. All of the file is read, in slices of a few milliseconds:
+ * others write meanwhile, and their log can shrink. What slices cannot see, how the
+ * pages of the file hang together, is read at last and at once, which keeps the log
+ * from shrinking: that is given up when others have written 32 MiB meanwhile, and
+ * told as IDEM_GRADE_SKIP.
  *
- * IDEM_EINVALID  @path is no place for a store.
+ * A quick check reads the newest records and some at random, for three seconds at
+ * most, with their entries in the indexes, and tells as IDEM_GRADE_SKIP what it did
+ * not look at. A file that is small is read as a whole.
+ *
+ * IDEM_EINVALID  @path is not a place for a store; the size of @options is not set;
+ *                their state is damaged, of another store, or @options are quick.
  * IDEM_ENOMEM
  * All else is a finding.
  */
-int idem_sqlite_check(const char *path, idem_finding_fn *each,
-                      idem_check_progress_fn *progress, void *ctx,
+int idem_sqlite_check(const char *path,
+                      const struct idem_check_options *options,
+                      idem_finding_fn *each, void *ctx,
                       struct idem_error *ret_error);
 
 /* Checks the table that @place names: that it is there, its key, its index, how
@@ -62,12 +96,16 @@ int idem_sqlite_check(const char *path, idem_finding_fn *each,
  *
  * Nothing is written: what asks for a right to write has a condition that cannot
  * hold, or deletes what is not there. It takes about a dozen requests, and then
- * reads the table, for five seconds at most.
+ * reads the table, in pages that can be stopped between, and are counted in items
+ * against the number that the service last told. A quick check does not read it.
+ * @options may be NULL.
  *
- * The errors of idem_dynamodb_open(). All else, also that the service is away, is
- * a finding.
+ * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
+ * idem_sqlite_check(). All else, also that the service is away, is a finding.
  */
-int idem_dynamodb_check(const char *place, idem_finding_fn *each, void *ctx,
+int idem_dynamodb_check(const char *place,
+                        const struct idem_check_options *options,
+                        idem_finding_fn *each, void *ctx,
                         struct idem_error *ret_error);
 
 #pragma GCC visibility pop

@@ -1,6 +1,8 @@
 /* Telling the findings of a check, one by one. */
 #include "core/finding.h"
 
+#include "core/error.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -35,4 +37,27 @@ void idem__found_error(const struct idem__findings *to, const char *about,
     };
 
     to->each(to->ctx, &finding);
+}
+
+int idem__check_options(const struct idem_check_options *given,
+                        struct idem_check_options *ret_options,
+                        struct idem_error *error)
+{
+    static const struct idem_check_options usual = IDEM_CHECK_OPTIONS_INIT;
+
+    *ret_options = usual;
+    if (given == NULL) {
+        return 0;
+    }
+    if (given->size != sizeof(*given)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "options: begin with IDEM_CHECK_OPTIONS_INIT");
+    }
+    if (given->quick && given->state.len > 0) {
+        return idem__error(error, IDEM_EINVALID,
+                           "a quick check does not go on where another one "
+                           "stopped");
+    }
+    *ret_options = *given;
+    return 0;
 }

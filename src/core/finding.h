@@ -19,4 +19,10 @@ void idem__found(const struct idem__findings *to, enum idem_grade grade,
 void idem__found_error(const struct idem__findings *to, const char *about,
                        const char *mend, const struct idem_error *error);
 
+/* Copies @given (NULL: the usual ones) to @ret_options. IDEM_EINVALID: they are not
+ * valid. */
+int idem__check_options(const struct idem_check_options *given,
+                        struct idem_check_options *ret_options,
+                        struct idem_error *error);
+
 #endif

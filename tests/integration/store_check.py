@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sqlite3
 import subprocess
 import time
@@ -14,7 +15,7 @@ import urllib.error
 import dynamo
 from aws_server import ENV, Server
 from checks import REGION, TABLE, aws_line, check, grades, mend_of, pairs, server
-from tap import PROGRAM, Idem, equal, main, run, test
+from tap import PROGRAM, Idem, environment, equal, main, run, test
 
 
 # ---- A real server ----
@@ -462,6 +463,106 @@ def a_copy_that_was_put_back():
     equal((status, grades(findings)), (78, {"copy": ["bad"]}))
     run_line(mend_of(findings, "copy") + " --yes", None)
     equal((check(store)[0], grades(check(store)[1])), (0, {}))
+
+
+def a_large_file():
+    """Likewise, with more pages than a quick check reads all of."""
+    path = a_file()
+    big = ["run", "-k", "big", "--max-output", "32M", "--", "head", "-c", "20000000", "/dev/zero"]
+    equal(Idem("sqlite:" + path)(*big).status, 0)
+    return path
+
+
+@test
+def a_quick_check_says_what_it_left_out():
+    """--quick says what it did not read, and which command reads it; doctor is quick, and
+    with --full it is not. Neither calls a part whole."""
+    store = "sqlite:" + a_large_file()
+    quick = {"records": ["skip"], "file": ["skip"]}
+    status, findings = check(store, more=["--quick"])
+    equal((status, grades(findings)), (0, quick))
+    assert "index" not in findings, findings
+    for about in quick:
+        line = [mend for grade, _, mend in findings[about] if grade == "skip"]
+        equal(line, [f"idem store check --store '{store}'"])
+    run_line(line[0], None)
+    equal((check(store)[0], grades(check(store)[1])), (0, {}))
+    idem = Idem(store)
+    for more, whole in (([], False), (["--full"], True)):
+        answer = json.loads(idem("doctor", "--json", *more).stdout)
+        equal((more, answer["whole"], answer["usable"]), (more, whole, True))
+        said = idem("doctor", *more).stdout.decode()
+        equal((more, "skip  records: only " in said, "ok    file: it is whole" in said),
+              (more, not whole, whole))
+
+
+@test
+def a_signal_stops_a_check_that_goes_on_later():
+    """SIGINT ends a check with 75, what was found by then, and a file from which the next
+    one goes on; at its end the file is deleted."""
+    store = "sqlite:" + a_file()
+
+    def interrupted():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)  # Waits for the check to take it.
+
+    def stopped(*args):
+        return subprocess.run([PROGRAM, *args, "--store", store], capture_output=True,
+                              preexec_fn=interrupted, env=environment({}))
+
+    for verb in (["store", "check"], ["doctor", "--full"]):
+        done = stopped(*verb, "--json", "--state", "here")
+        equal((verb, done.returncode), (verb, 75))
+        name = " ".join(["idem", *verb])
+        assert f"to go on there: {name} --state here".encode() in done.stderr, done.stderr
+        answer = json.loads(done.stdout)
+        equal((answer["whole"], answer["usable"]), (False, True))
+        equal(os.stat("here").st_mode & 0o777, 0o600)
+        on = Idem(store)(*verb, "--json", "--state", "here")
+        equal((on.status, json.loads(on.stdout)["whole"], os.path.exists("here")), (0, True, False))
+    assert b"with --state FILE the next one" in stopped("store", "check").stderr
+    for text in (b"", b"no state at all"):
+        with open("here", "wb") as f:
+            f.write(text)
+        on = Idem(store)("store", "check", "--state", "here")
+        equal((text, on.status), (text, 64 if text else 0))
+        if text:
+            assert b"--state here: the state of the check is damaged" in on.stderr, on.stderr
+    os.mkdir("folder")
+    for state in ("folder", "none/here"):
+        done = stopped("store", "check", "--state", state)
+        assert b"--state " + state.encode() in done.stderr, done.stderr
+
+
+@test
+def a_table_is_read_from_where_a_check_stopped():
+    """A quick check does not read the table; one that a signal stops after a page goes on
+    with the next."""
+    asked = []
+    pid = []
+
+    def page(connection, request):
+        body = json.loads(request.body)
+        answer = {"Items": [], "Count": 0}
+        if body["Limit"] > 1:  # Not that of the right to scan.
+            asked.append(body.get("ExclusiveStartKey"))
+            if len(asked) == 1:
+                os.kill(pid[0], signal.SIGINT)
+                answer["LastEvaluatedKey"] = {"id": {"S": "ff" * 32}}
+        connection.crc_answer(json.dumps(answer).encode())
+
+    with Server({**HEALTHY, "Scan": page}) as server_:
+        store = f"dynamodb://{TABLE}?region={REGION}&endpoint={server_.url}"
+        status, findings = check(store, ENV, ["--quick"])
+        equal((status, grades(findings), asked), (0, {"bodies": ["skip"]}, []))
+        line = [PROGRAM, "store", "check", "--json", "--state", "here", "--store", store]
+        with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(ENV)) as first:
+            pid.append(first.pid)
+            answer = json.loads(first.communicate()[0])
+            equal((first.returncode, answer["whole"], asked), (75, False, [None]))
+        done = run(line, ENV)
+        equal((done.status, json.loads(done.stdout)["whole"]), (0, True))
+        equal((asked[1:], os.path.exists("here")), ([{"id": {"S": "ff" * 32}}], False))
 
 
 @test

@@ -80,7 +80,7 @@ static void live_check(const char *path, struct told *told)
     story_arm();
     told->end = STORY_ASKED;
     told->end =
-        idem_sqlite_check(path, note_finding, NULL, &checked, &story_why);
+        idem_sqlite_check(path, NULL, note_finding, &checked, &story_why);
     story_disarm();
     told->wrong = checked.wrong || (told->end == 0 && checked.findings == 0);
     told->after = story_once(store, "after");

@@ -10,6 +10,9 @@
 
 struct check {
     struct idem__findings to;
+    struct idem_check_options options;
+    const char *text; /* What is after "dynamodb:" in the URL. */
+    uint64_t items;   /* In the table, as the service last counted; or 0. */
     struct idem__admin admin;
     struct idem__judge judge;
 };
@@ -89,6 +92,19 @@ static enum described explain(struct check *check,
     return NO_USE;
 }
 
+/* It is counted every six hours or so. */
+static uint64_t count_of(json_object *table)
+{
+    json_object *count;
+    int64_t items = 0;
+
+    if (json_object_object_get_ex(table, "ItemCount", &count) &&
+        json_object_is_type(count, json_type_int)) {
+        items = json_object_get_int64(count);
+    }
+    return items > 0 ? (uint64_t)items : 0;
+}
+
 static enum described describe_table(struct check *check)
 {
     struct idem__answer answer;
@@ -99,6 +115,7 @@ static enum described describe_table(struct check *check)
     if (answer.said == IDEM__SAID_OK &&
         json_object_object_get_ex(answer.body, "Table", &table)) {
         idem__judge_table(&check->judge, table);
+        check->items = count_of(table);
         told = DESCRIBED;
     } else {
         if (answer.said == IDEM__SAID_OK) {
@@ -341,33 +358,42 @@ static void check_clock(struct check *check)
     }
 }
 
-static void check_all(struct check *check)
+static int check_all(struct check *check, struct idem_error *ret_error)
 {
     enum described told = describe_table(check);
 
     if (told == NO_USE) {
-        return;
+        return 0;
     }
     describe_rest(check);
     check_clock(check);
     check_rights(check);
-    if (check->judge.place->table.layout == IDEM__LAYOUT_OWN) {
-        idem__check_bodies(&check->judge, check->admin.store);
-    }
+    return check->judge.place->table.layout == IDEM__LAYOUT_OWN
+               ? idem__check_bodies(&check->judge, check->admin.store,
+                                    &check->options, check->text, check->items,
+                                    ret_error)
+               : 0;
 }
 
-int idem_dynamodb_check(const char *place, idem_finding_fn *each, void *ctx,
+int idem_dynamodb_check(const char *place,
+                        const struct idem_check_options *options,
+                        idem_finding_fn *each, void *ctx,
                         struct idem_error *ret_error)
 {
-    struct check check = {.to = {each, ctx}};
-    int rc = idem__admin_open_readonly(place, &check.admin, ret_error);
+    struct check check = {.to = {each, ctx},
+                          .options = IDEM_CHECK_OPTIONS_INIT,
+                          .text = place};
+    int rc = idem__check_options(options, &check.options, ret_error);
 
+    if (rc == 0) {
+        rc = idem__admin_open_readonly(place, &check.admin, ret_error);
+    }
     if (rc != 0) {
         return rc;
     }
     idem__judge_init(&check.judge, &check.to, place, &check.admin.store->place,
                      &check.admin.store->endpoint);
-    check_all(&check);
+    rc = check_all(&check, ret_error);
     idem__admin_close(&check.admin);
-    return 0;
+    return rc;
 }

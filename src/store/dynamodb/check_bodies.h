@@ -5,8 +5,13 @@
 #include "store/dynamodb/judge.h"
 #include "store/dynamodb/store.h"
 
-/* Tells what it finds. It reads the table, for a few seconds at most. */
-void idem__check_bodies(const struct idem__judge *judge,
-                        struct idem__dynamodb_store *store);
+/* Tells what it finds. It reads the table, unless @options are quick; @items is how
+ * many are in it, as the service last counted, or 0. A code where the state of
+ * @options is not one of this table. */
+int idem__check_bodies(const struct idem__judge *judge,
+                       struct idem__dynamodb_store *store,
+                       const struct idem_check_options *options,
+                       const char *place, uint64_t items,
+                       struct idem_error *ret_error);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/finding.h"
 #include "store/sqlite/filesystem.h"
 #include "store/sqlite/log_readers.h"
+#include "store/sqlite/scan.h"
 #include "store/sqlite/store.h"
 
 #include <idem/sqlite.h>
@@ -13,27 +14,22 @@
 #include <unistd.h>
 
 enum {
-    PROGRESS_STEPS = 100000, /* Of SQLite's machine, between two calls. */
-    ROOM_LOW = 64 << 20,     /* Bytes on the disk. */
-    LOG_LONG = 32 << 20,     /* Bytes; four times what starts a checkpoint. */
-    DAMAGES_MAX = 3,         /* That are told one by one. */
+    ROOM_LOW = 64 << 20, /* Bytes on the disk. */
+    LOG_LONG = 32 << 20, /* Bytes; four times what starts a checkpoint. */
+    SMALL_PAGES = 4096,  /* A quick check reads all of such a file. */
     MEND_MAX = 2 * IDEM__PATH_MAX + 64,
     NAME_MAX_LEN = IDEM__PATH_MAX + 16,
 };
 
 struct check {
     struct idem__findings to;
-    idem_check_progress_fn *progress;
-    void *ctx;
+    struct idem_check_options options;
     const char *text; /* What stands behind "sqlite:" in the URL. */
     struct idem__place place;
     char directory[IDEM__PATH_MAX + 1];
     struct idem_store *store;
     struct idem_sqlite_info info;
     bool of_application;
-    sqlite3 *db; /* While it is read. */
-    uint64_t records;
-    uint64_t corrupt;
 };
 
 /* ---- Where it is ---- */
@@ -320,9 +316,6 @@ static void check_reserve(struct check *check)
 
 /* ---- What is in it ---- */
 
-static const char put_back[] =
-    "Stop all users and put back a copy; see idem-store(7), Back-up.";
-
 /* Opening says itself what to do, where anything can be done. */
 static bool open_store(struct check *check)
 {
@@ -332,11 +325,13 @@ static bool open_store(struct check *check)
     options.flags = IDEM_OPEN_READONLY;
     error.code = idem_sqlite_open(check->text, &options, &check->store, &error);
     if (error.code == 0) {
-        error.code = idem_sqlite_inspect(check->store, &check->info, &error);
+        error.code = idem__sqlite_inspect(check->store, /* count= */ false,
+                                          &check->info, &error);
     }
     if (error.code != 0) {
         idem__found_error(&check->to, "open",
-                          error.code == IDEM_ECORRUPT ? put_back : NULL,
+                          error.code == IDEM_ECORRUPT ? IDEM__SCAN_PUT_BACK
+                                                      : NULL,
                           &error);
         return false;
     }
@@ -417,144 +412,115 @@ static void check_log(struct check *check)
                 name);
 }
 
-/* Each page that is read counts once, unless it was let go in between. */
-static int report(void *ctx)
+void idem__scan_failed(const struct idem__scan *scan, int sqlite_rc,
+                       const char *doing)
 {
-    struct check *check = ctx;
-    int pages = 0;
-    int high;
+    struct idem_error error;
 
-    (void)sqlite3_db_status(check->db, SQLITE_DBSTATUS_CACHE_MISS, &pages,
-                            &high, /* resetFlg= */ 0);
-    check->progress(check->ctx,
-                    (uint64_t)pages < check->info.pages ? (uint64_t)pages
-                                                        : check->info.pages,
-                    check->info.pages);
-    return 0;
+    (void)idem__conn_fail(scan->conn, sqlite_rc, doing, &error);
+    idem__found_error(&scan->to, "file",
+                      error.code == IDEM_ECORRUPT ? IDEM__SCAN_PUT_BACK : NULL,
+                      &error);
 }
 
-/* Tells of each row but "ok". An SQLite result. */
-static int read_damages(struct check *check, sqlite3_stmt *stmt,
-                        uint64_t *ret_damages)
+void idem__scan_tell_index(const struct idem__scan *scan, int index,
+                           uint64_t wrong, int64_t seq, uint64_t disorder)
 {
-    int rc;
+    const char *name = scan->indexes.at[index].name;
+    char mend[MEND_MAX];
+    struct idem_error error;
 
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(stmt, 0);
-
-        if (text != NULL && strcmp(text, "ok") != 0) {
-            struct idem_error error;
-
-            (*ret_damages)++;
-            (void)idem__error(&error, IDEM_ECORRUPT, "the file is damaged: %s",
-                              text);
-            idem__found_error(&check->to, "file", put_back, &error);
-        }
+    (void)snprintf(mend, sizeof(mend),
+                   "Stop all users, then: sqlite3 '%s' REINDEX",
+                   scan->info->path);
+    if (wrong > 0) {
+        (void)idem__error(&error, IDEM_ECORRUPT,
+                          "the index %s does not fit the records in %llu "
+                          "entr%s, such as that of row %lld",
+                          name, (unsigned long long)wrong,
+                          wrong == 1 ? "y" : "ies", (long long)seq);
+        idem__found_error(&scan->to, "index", mend, &error);
     }
+    if (disorder > 0) {
+        (void)idem__error(&error, IDEM_ECORRUPT,
+                          "the index %s has %llu entr%s in the wrong order: "
+                          "look-ups miss records",
+                          name, (unsigned long long)disorder,
+                          disorder == 1 ? "y" : "ies");
+        idem__found_error(&scan->to, "index", mend, &error);
+    }
+}
+
+static void identify(struct idem__scan *scan)
+{
+    struct stat st;
+
+    memcpy(scan->file.id, scan->info->id, sizeof(scan->file.id));
+    if (stat(scan->store->path, &st) == 0) {
+        scan->file.device = (uint64_t)st.st_dev;
+        scan->file.inode = (uint64_t)st.st_ino;
+    }
+}
+
+static int scan(struct check *check, struct idem__scan *scan,
+                struct idem_error *ret_error)
+{
+    int sqlite_rc = idem__scan_indexes_read(scan->conn, &scan->indexes);
+    int rc = 0;
+
+    identify(scan);
+    if (sqlite_rc != SQLITE_OK) {
+        idem__scan_failed(scan, sqlite_rc, "read its indexes");
+    } else if (check->options.quick && check->info.pages > SMALL_PAGES) {
+        idem__scan_sample(scan);
+    } else {
+        rc = idem__scan_whole(scan, ret_error);
+    }
+    idem__scan_indexes_finish(&scan->indexes);
     return rc;
 }
 
-static void check_pages(struct check *check, struct idem__conn *conn)
+static int check_inside(struct check *check, struct idem_error *ret_error)
 {
-    char sql[64];
-    sqlite3_stmt *stmt = NULL;
-    uint64_t damages = 0;
+    struct idem__scan inside = {
+        .to = check->to,
+        .options = &check->options,
+        .store = (struct idem__sqlite_store *)check->store,
+        .info = &check->info,
+        .url = check->text,
+    };
     struct idem_error error;
     int rc;
-
-    check->db = conn->db;
-    if (check->progress != NULL) {
-        (void)report(check);
-        sqlite3_progress_handler(conn->db, PROGRESS_STEPS, report, check);
-    }
-    (void)snprintf(sql, sizeof(sql), "PRAGMA quick_check(%d)", DAMAGES_MAX);
-    rc = sqlite3_prepare_v2(conn->db, sql, -1, &stmt, NULL);
-    if (rc == SQLITE_OK) {
-        rc = read_damages(check, stmt, &damages);
-    }
-    (void)sqlite3_finalize(stmt);
-    sqlite3_progress_handler(conn->db, 0, NULL, NULL);
-    if (rc != SQLITE_DONE) {
-        (void)idem__conn_fail(conn, rc, "check the file", &error);
-        idem__found_error(&check->to, "file", put_back, &error);
-    } else if (damages == 0) {
-        idem__found(&check->to, IDEM_GRADE_OK, "file", /* mend= */ NULL,
-                    "it is whole: %llu pages, %llu bytes, and %llu in the log",
-                    (unsigned long long)check->info.pages,
-                    (unsigned long long)check->info.file_len,
-                    (unsigned long long)check->info.wal_len);
-    }
-}
-
-static int count_record(void *ctx, int code, const struct idem_record *record)
-{
-    struct check *check = ctx;
-
-    (void)record;
-    check->records++;
-    check->corrupt += code != 0 ? 1 : 0;
-    return 0;
-}
-
-/* SQLite has no checksums; the records have. */
-static void check_records(struct check *check)
-{
-    struct idem_filter filter = IDEM_FILTER_INIT;
-    struct idem_error error;
-
-    error.code = idem_list(check->store, &filter, count_record, check,
-                           /* ret_now_ms= */ NULL, &error);
-    if (error.code == 0 && check->corrupt > 0) {
-        (void)idem__error(&error, IDEM_ECORRUPT,
-                          "%llu of %llu records cannot be trusted",
-                          (unsigned long long)check->corrupt,
-                          (unsigned long long)check->records);
-    }
-    if (error.code != 0) {
-        idem__found_error(&check->to, "records",
-                          "idem list shows them; what they ask for does not "
-                          "run again by itself.",
-                          &error);
-        return;
-    }
-    idem__found(&check->to, IDEM_GRADE_OK, "records", /* mend= */ NULL,
-                "%llu, and all of them can be trusted",
-                (unsigned long long)check->records);
-}
-
-static void check_inside(struct check *check)
-{
-    struct idem__sqlite_store *store;
-    struct idem__conn *conn;
-    struct idem_error error;
 
     check_copy(check);
     check_clock(check);
     check_log(check);
-    store = (struct idem__sqlite_store *)check->store;
-    conn = idem__readers_take(store, /* wait= */ true, &error);
-    if (conn == NULL) {
+    inside.conn = idem__readers_take(inside.store, /* wait= */ true, &error);
+    if (inside.conn == NULL) {
         idem__found_error(&check->to, "file", /* mend= */ NULL, &error);
-        return;
+        return 0;
     }
-    check_pages(check, conn);
-    idem__readers_give(store, conn);
-    check_records(check);
+    rc = scan(check, &inside, ret_error);
+    idem__readers_give(inside.store, inside.conn);
+    return rc;
 }
 
-int idem_sqlite_check(const char *path, idem_finding_fn *each,
-                      idem_check_progress_fn *progress, void *ctx,
+int idem_sqlite_check(const char *path,
+                      const struct idem_check_options *options,
+                      idem_finding_fn *each, void *ctx,
                       struct idem_error *ret_error)
 {
     struct check check = {
         .to = {each, ctx},
-        .progress = progress,
-        .ctx = ctx,
+        .options = IDEM_CHECK_OPTIONS_INIT,
         .text = path,
         .info = IDEM_SQLITE_INFO_INIT,
     };
-    int rc = idem__path_split(path, &check.place, ret_error);
+    int rc = idem__check_options(options, &check.options, ret_error);
 
+    if (rc == 0) {
+        rc = idem__path_split(path, &check.place, ret_error);
+    }
     if (rc == 0 && check.place.path[0] == '\0') {
         rc = idem__error(ret_error, IDEM_EINVALID, "the store's path is empty");
     }
@@ -579,8 +545,8 @@ int idem_sqlite_check(const char *path, idem_finding_fn *each,
         check_reserve(&check);
     }
     if (open_store(&check)) {
-        check_inside(&check);
+        rc = check_inside(&check, ret_error);
     }
     idem_close(check.store);
-    return 0;
+    return rc;
 }

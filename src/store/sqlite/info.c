@@ -73,14 +73,14 @@ static const char restores_sql[] =
     "SELECT 0, count(*) FROM idem_restore UNION ALL "
     "SELECT 1, max(marked_ms) FROM idem_restore";
 
-static int read_info(struct idem__conn *conn, struct idem_sqlite_info *info,
-                     struct idem_error *error)
+static int read_info(struct idem__conn *conn, bool count,
+                     struct idem_sqlite_info *info, struct idem_error *error)
 {
     uint64_t numbers[NUMBERS] = {0};
     uint64_t restores[RESTORE_NUMBERS] = {0};
     int rc = read_numbers(conn, numbers_sql, numbers, NUMBERS);
 
-    if (rc == SQLITE_OK) {
+    if (rc == SQLITE_OK && count) {
         rc = read_numbers(conn,
                           "SELECT status, count(*) FROM idem_record "
                           "GROUP BY status",
@@ -121,9 +121,9 @@ static int read_identity(const struct idem__sqlite_store *store,
     return rc;
 }
 
-int idem_sqlite_inspect(struct idem_store *store,
-                        struct idem_sqlite_info *ret_info,
-                        struct idem_error *ret_error)
+int idem__sqlite_inspect(struct idem_store *store, bool count,
+                         struct idem_sqlite_info *ret_info,
+                         struct idem_error *ret_error)
 {
     struct idem__sqlite_store *s = (struct idem__sqlite_store *)store;
     struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
@@ -147,7 +147,7 @@ int idem_sqlite_inspect(struct idem_store *store,
     /* Before others commit more. */
     seen_ms = s->of_application ? INT64_MIN : idem__seen_ms(s->lock);
     info.of_application = s->of_application;
-    rc = read_info(conn, &info, ret_error);
+    rc = read_info(conn, count, &info, ret_error);
     if (rc == 0) {
         rc = read_identity(s, conn, &info, ret_error);
     }
@@ -161,6 +161,13 @@ int idem_sqlite_inspect(struct idem_store *store,
     info.wal_len = file_len(s->path, "-wal");
     *ret_info = info;
     return 0;
+}
+
+int idem_sqlite_inspect(struct idem_store *store,
+                        struct idem_sqlite_info *ret_info,
+                        struct idem_error *ret_error)
+{
+    return idem__sqlite_inspect(store, /* count= */ true, ret_info, ret_error);
 }
 
 static int read_clock(struct idem__sqlite_store *store, struct idem__conn *conn,

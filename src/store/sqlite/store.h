@@ -141,6 +141,16 @@ void idem__readers_give(struct idem__sqlite_store *store,
 /* Closes those that nobody uses; the next reader opens one anew. */
 void idem__readers_drop_idle(struct idem__sqlite_readers *readers);
 
+/* ---- info.c ---- */
+
+struct idem_sqlite_info;
+
+/* idem_sqlite_inspect(); without @count no record is counted, which would read an
+ * index from end to end. */
+int idem__sqlite_inspect(struct idem_store *store, bool count,
+                         struct idem_sqlite_info *ret_info,
+                         struct idem_error *ret_error);
+
 /* ---- walk.c ---- */
 
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,

@@ -78,9 +78,8 @@ int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
     return rc;
 }
 
-/* Adds the bodies to a record that was read from the row. */
-static int read_bodies(sqlite3_stmt *stmt, struct idem_record *record,
-                       struct idem_error *error)
+int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
+                     struct idem_error *error)
 {
     record->result.bytes = blob(stmt, COLUMN_RESULT);
     record->input = blob(stmt, COLUMN_INPUT);
@@ -107,7 +106,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
 
     if (with_bodies && is_at_hand(table, id)) {
         *ret_record = table->record;
-        rc = read_bodies(table->row, ret_record, ret_error);
+        rc = idem__row_bodies(table->row, ret_record, ret_error);
         return rc == 0 ? 1 : rc;
     }
     table->row = NULL;
@@ -125,7 +124,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     table->seq = sqlite3_column_int64(stmt, COLUMN_SEQ);
     rc = decode(stmt, id, ret_record, ret_error);
     if (rc == 0 && with_bodies) {
-        rc = read_bodies(stmt, ret_record, ret_error);
+        rc = idem__row_bodies(stmt, ret_record, ret_error);
     } else if (rc == 0) {
         table->row = stmt;
         table->record = *ret_record;

@@ -28,4 +28,9 @@ void idem__sqlite_table_reset(struct idem__sqlite_table *table);
 int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
                      struct idem_record *ret_record, struct idem_error *error);
 
+/* Adds result and input, the columns after those, to a record that was read from
+ * the row, and verifies them. 0 or a code. */
+int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
+                     struct idem_error *error);
+
 #endif

@@ -309,14 +309,14 @@ TEST(log, isToldWithItsReader)
     change(store);
     reader = start_reader();
     change_often(store, TO_A_LONG_LOG);
-    assert_ok(idem_sqlite_check(path, take_finding, NULL, &told, &why));
+    assert_ok(idem_sqlite_check(path, NULL, take_finding, &told, &why));
     (void)snprintf(wanted, sizeof(wanted), "process %ld (", (long)reader);
     assert_non_null(strstr(told.text, wanted));
     (void)snprintf(wanted, sizeof(wanted), "ps -fp %ld", (long)reader);
     assert_non_null(strstr(told.mend, wanted));
     kill_reader(reader);
     told.text[0] = '\0';
-    assert_ok(idem_sqlite_check(path, take_finding, NULL, &told, &why));
+    assert_ok(idem_sqlite_check(path, NULL, take_finding, &told, &why));
     assert_string_equal(told.text, "");
     idem_close(store);
     temp_remove();
