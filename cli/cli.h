@@ -145,6 +145,13 @@ int cli_open_store_as(const char *store_url, unsigned flags,
                       const struct idem_host *host,
                       struct idem_store **ret_store);
 
+/* The same for a caller that waits up to *@wait_ms for another's attempt: it waits as
+ * long where others keep the store busy, in place of the usual time, if that is
+ * shorter. *@wait_ms is what is left of it then; 0 stays 0. */
+int cli_open_store_to_wait(const char *store_url, unsigned flags,
+                           const struct idem_host *host, int64_t *wait_ms,
+                           struct idem_store **ret_store);
+
 /* Whether @store, which is to be written in bulk, is there: asked for as long as a
  * person waits, where each record may then take its time. 0 or an exit status,
  * after saying why. */

@@ -102,14 +102,16 @@ static int answer(struct idem_attempt *attempt)
     return cli_refuse(attempt, args.store);
 }
 
-static int begin(const struct idem_request *request)
+static int begin(struct idem_request *request)
 {
     struct idem_attempt *attempt;
     struct idem_error error = {0};
     struct idem_store *store;
     int status;
 
-    status = cli_open_store(args.store, /* flags= */ 0, &store);
+    status =
+        cli_open_store_to_wait(args.store, /* flags= */ 0,
+                               /* host= */ NULL, &request->wait_ms, &store);
     if (status != 0) {
         return status;
     }

@@ -251,15 +251,16 @@ static int set_options(const struct cli_command *command,
 }
 
 static int start_prepared(const struct cli_command *command,
-                          const struct idem_request *request,
-                          struct cli_held *held)
+                          struct idem_request *request, struct cli_held *held)
 {
     char name[IDEM_EXECUTION_NAME_MAX + 1];
     struct idem_execution_options options;
     int status = set_options(command, request, name, &options);
 
     if (status == 0) {
-        status = cli_open_store(args.store, /* flags= */ 0, &held->store);
+        status = cli_open_store_to_wait(args.store, /* flags= */ 0,
+                                        /* host= */ NULL, &request->wait_ms,
+                                        &held->store);
     }
     return status != 0 ? status : start_once(held, request, &options);
 }

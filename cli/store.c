@@ -1,5 +1,6 @@
 /* The store of a command: which one, and opening it. */
 #include "cli.h"
+#include "clock.h"
 #include "descriptors.h"
 #include "metrics.h"
 #include "state.h"
@@ -12,6 +13,8 @@ bool cli_no_create;
 /* A person who looks, or decides, is told soon that the store is away. Where work
  * depends on the answer it is waited for. */
 #define PERSON_TIMEOUT_MS 3200
+
+#define LONGEST_MS 3600000 /* That a store may be given for anything. */
 
 /* The URL of the default store; its directory is made if @make. */
 static int default_url(bool make, char **ret_url)
@@ -102,15 +105,19 @@ int cli_store_url(const char *store_url, bool make, char **ret_url)
 }
 
 static int open_url(const char *url, unsigned flags,
-                    const struct idem_host *host, struct idem_store **ret_store)
+                    const struct idem_host *host, int64_t wait_ms,
+                    struct idem_store **ret_store)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     bool is_file = strncmp(url, "sqlite:", 7) == 0;
     struct cli_descriptors noted;
     struct idem_error error = {0};
+    int64_t usual_ms = options.timeout_ms;
 
     if (!is_file) {
         cli_descriptors_note(&noted);
+    } else if (wait_ms > usual_ms) {
+        options.timeout_ms = wait_ms < LONGEST_MS ? wait_ms : LONGEST_MS;
     }
     options.flags = flags & ~CLI_OPEN_FOR_PERSON;
     if (!is_file && (flags & (CLI_OPEN_FOR_PERSON | IDEM_OPEN_READONLY)) != 0) {
@@ -129,11 +136,17 @@ static int open_url(const char *url, unsigned flags,
         cli_say("%s", error.text);
         return CLI_CONFIG;
     }
-    return error.code == 0 ? 0 : cli_fail_with(&error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    if (options.timeout_ms > usual_ms) {
+        (void)idem_store_set_timeout(*ret_store, usual_ms, NULL);
+    }
+    return 0;
 }
 
-int cli_open_store_as(const char *store_url, unsigned flags,
-                      const struct idem_host *host,
+static int open_store(const char *store_url, unsigned flags,
+                      const struct idem_host *host, int64_t wait_ms,
                       struct idem_store **ret_store)
 {
     bool may_create = (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) == 0;
@@ -142,8 +155,29 @@ int cli_open_store_as(const char *store_url, unsigned flags,
 
     status = cli_store_url(store_url, may_create, &url);
     if (status == 0) {
-        status = open_url(url, flags, host, ret_store);
+        status = open_url(url, flags, host, wait_ms, ret_store);
         free(url);
+    }
+    return status;
+}
+
+int cli_open_store_as(const char *store_url, unsigned flags,
+                      const struct idem_host *host,
+                      struct idem_store **ret_store)
+{
+    return open_store(store_url, flags, host, /* wait_ms= */ 0, ret_store);
+}
+
+int cli_open_store_to_wait(const char *store_url, unsigned flags,
+                           const struct idem_host *host, int64_t *wait_ms,
+                           struct idem_store **ret_store)
+{
+    int64_t before_ms = cli_mono_ms();
+    int status = open_store(store_url, flags, host, *wait_ms, ret_store);
+
+    if (*wait_ms > 0) {
+        *wait_ms -= cli_mono_ms() - before_ms;
+        *wait_ms = *wait_ms < 1 ? 1 : *wait_ms;
     }
     return status;
 }

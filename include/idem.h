@@ -544,7 +544,9 @@ struct idem_attempt {
  * IDEM_EINVALID      A member of @request is missing or out of range (the error
  *                    names it and its range), or the handle crossed a fork().
  * IDEM_EUNAVAILABLE  The store, the clock or the random source did not answer,
- *                    or too many operations are queued. Nothing was started.
+ *                    or too many operations are queued. Nothing was started. With
+ *                    wait_ms that is waited for until the wait is over: on this
+ *                    host, and once another's attempt was seen, anywhere.
  * IDEM_EUNKNOWN      The claim may have been made. A second idem_begin() is
  *                    another claimant and may find it: IDEM_BUSY, and after the
  *                    lease what the policy says. (To ask again as the same

@@ -7,7 +7,9 @@
 #include <sys/random.h>
 
 #define PAUSE_FIRST_MS 10
-#define PAUSE_LONGEST_MS 250
+#define PAUSE_LONG_MS 250     /* For the first five seconds; */
+#define PAUSE_SHARE 20        /* then a twentieth of the time waited, */
+#define PAUSE_LONGEST_MS 1000 /* and at most. */
 
 static int draw(void *ctx, void *buf, size_t len)
 {
@@ -28,10 +30,11 @@ struct idem_host run_nonce_host(struct run_nonce *nonce)
     return host;
 }
 
-static int ask(struct run *run)
+/* 0 with run->attempt, or an error. */
+static int ask(struct run *run, struct idem_error *error)
 {
-    struct idem_error error = {0};
     struct idem_attempt *attempt;
+    int rc;
 
     if (!run->asks) {
         keeper_ask(run->keeper, run);
@@ -39,16 +42,26 @@ static int ask(struct run *run)
         run->asks = true;
     }
     run->nonce.is_due = true;
-    error.code = idem_begin(run->store, &run->asked.request, &attempt, &error);
-    if (error.code != 0) {
-        story_set_error(&run->story, error.text);
-        return cli_fail_before("nothing was run", &error);
+    rc = idem_begin(run->store, &run->asked.request, &attempt, error);
+    if (rc != 0) {
+        return rc;
     }
     CLI_CRASH_POINT("run/claim/answered");
     idem_attempt_destroy(run->attempt);
     run->attempt = attempt;
     story_set_attempt(&run->story, attempt);
     return 0;
+}
+
+/* 0, or the exit status for @rc after saying why nothing was run. */
+static int refused(struct run *run, int rc, struct idem_error *error)
+{
+    if (rc == 0) {
+        return 0;
+    }
+    error->code = rc;
+    story_set_error(&run->story, error->text);
+    return cli_fail_before("nothing was run", error);
 }
 
 static bool is_env(const char *name, struct idem_slice value)
@@ -107,35 +120,74 @@ static bool is_at_work(const struct idem_attempt *attempt)
     return attempt->verdict == IDEM_BUSY && !attempt->record->retry;
 }
 
+/* A wait for another's attempt, or, where others keep the store busy, for our turn. */
+struct patience {
+    int64_t since_ms;
+    int64_t until_ms;
+    int64_t pause_ms;
+    bool was_busy; /* The attempt of another was seen. */
+};
+
+/* A store across a network that does not answer at the first look may be away for
+ * good, and is not waited for. */
+static bool goes_on(const struct run *run, const struct patience *patience,
+                    int rc)
+{
+    if (rc != 0) {
+        return rc == IDEM_EUNAVAILABLE &&
+               (patience->was_busy || !idem_store_is_remote(run->store));
+    }
+    return is_at_work(run->attempt);
+}
+
+/* The next pause, the last one before the wait is over at most. */
+static int64_t next_pause(struct patience *patience, int64_t now_ms)
+{
+    int64_t longest_ms = (now_ms - patience->since_ms) / PAUSE_SHARE;
+    int64_t left_ms = patience->until_ms - now_ms;
+    int64_t ms = patience->pause_ms;
+
+    if (longest_ms < PAUSE_LONG_MS) {
+        longest_ms = PAUSE_LONG_MS;
+    } else if (longest_ms > PAUSE_LONGEST_MS) {
+        longest_ms = PAUSE_LONGEST_MS;
+    }
+    patience->pause_ms = ms * 2 < longest_ms ? ms * 2 : longest_ms;
+    return with_jitter(ms < left_ms ? ms : left_ms);
+}
+
 /* The library could wait for us, but not for a signal too. A waiter is tied to
  * the attempt that it saw: it starts nothing, unless that was asked for. */
-static int wait_for_end(struct run *run)
+static int wait_for_end(struct run *run, int64_t wait_ms, int rc,
+                        struct idem_error *error)
 {
-    const struct cli_claim *claim = &run->options->claim;
-    int64_t deadline_ms = io_now_ms() + claim->wait_ms;
-    int64_t pause_ms = PAUSE_FIRST_MS;
+    struct patience patience = {
+        .since_ms = io_now_ms(),
+        .pause_ms = PAUSE_FIRST_MS,
+    };
     int status = 0;
 
-    while (status == 0 && is_at_work(run->attempt)) {
-        int64_t left_ms = deadline_ms - io_now_ms();
+    patience.until_ms = patience.since_ms + wait_ms;
+    while (status == 0 && goes_on(run, &patience, rc)) {
+        int64_t now_ms = io_now_ms();
 
-        if (left_ms <= 0) {
-            return 0;
+        if (now_ms >= patience.until_ms) {
+            break;
         }
-        if (claim->wait_then_run) {
-            run->asked.request.flags = IDEM_WAIT_THEN_RUN;
-        } else {
-            run->asked.request.join_fence = run->attempt->record->fence;
+        if (rc == 0) {
+            patience.was_busy = true;
+            if (run->options->claim.wait_then_run) {
+                run->asked.request.flags = IDEM_WAIT_THEN_RUN;
+            } else {
+                run->asked.request.join_fence = run->attempt->record->fence;
+            }
         }
-        status = sleep_for(run, with_jitter(pause_ms < left_ms ? pause_ms
-                                                               : left_ms));
+        status = sleep_for(run, next_pause(&patience, now_ms));
         if (status == 0) {
-            status = ask(run);
+            rc = ask(run, error);
         }
-        pause_ms =
-            pause_ms * 2 < PAUSE_LONGEST_MS ? pause_ms * 2 : PAUSE_LONGEST_MS;
     }
-    return status;
+    return status != 0 ? status : refused(run, rc, error);
 }
 
 /* What waits on this host for the record comes first: who claimed the key over
@@ -156,24 +208,28 @@ static int settle_journal(struct run *run)
 
 int run_claim(struct run *run)
 {
-    int64_t wait_ms = run->options->claim.wait_ms;
+    int64_t wait_ms = run->asked.request.wait_ms;
     int status = settle_journal(run);
+    struct idem_error error = {0};
+    int rc;
 
     if (status != 0) {
         return status;
     }
     run->asked.request.wait_ms = 0;
     run->asked.request.flags = 0;
-    status = ask(run);
-    if (status != 0 || run->attempt->verdict != IDEM_BUSY || wait_ms == 0) {
-        return status;
+    rc = ask(run, &error);
+    if (wait_ms == 0 || (rc == 0 && run->attempt->verdict != IDEM_BUSY)) {
+        return refused(run, rc, &error);
     }
-    if (is_own_work(run)) {
+    if (rc == 0 && is_own_work(run)) {
         run_say(
             run, RUN_NOTICE,
             "this command runs inside the attempt that it would wait for: leave out --wait");
         return 0;
     }
-    run_say(run, RUN_REMARK, "waiting for the attempt in flight");
-    return wait_for_end(run);
+    if (rc == 0) {
+        run_say(run, RUN_REMARK, "waiting for the attempt in flight");
+    }
+    return wait_for_end(run, wait_ms, rc, &error);
 }

@@ -222,9 +222,10 @@ static int open_and_act(struct run *run)
     struct idem_host host = run_nonce_host(&run->nonce);
     int status;
 
-    status = cli_open_store_as(options.store,
+    status =
+        cli_open_store_to_wait(options.store,
                                options.dry_run ? IDEM_OPEN_READONLY : 0, &host,
-                               &run->store);
+                               &run->asked.request.wait_ms, &run->store);
     if (status != 0) {
         story_set_error(&run->story, "the store cannot be opened");
         return status;

@@ -10,38 +10,43 @@
 
 enum {
     POLL_FIRST_MS = 2,
-    POLL_MAX_MS = 250
+    POLL_MAX_MS = 250,  /* For the first five seconds; */
+    POLL_SHARE = 20,    /* then a twentieth of the time waited, */
+    POLL_LAST_MS = 1000 /* and at most. */
 };
 
 /* A waiter polls, because the owner may live in another process; a change in
  * this process wakes it early. */
 struct wait {
     struct idem_store *store;
-    uint64_t fence;   /* Of the attempt that it saw first. */
-    int64_t until_ms; /* Boot clock. */
+    const struct idem_request *request;
+    uint8_t id[IDEM_ID_LEN];
+    uint64_t fence;   /* Of the attempt that it saw first; 0: of none yet. */
+    int64_t since_ms; /* Boot clock, as the next. */
+    int64_t until_ms;
     int64_t pause_ms;
-    bool then_run;
 };
 
 /* Between half and all of @ms, so that many waiters do not come at once. */
 static int64_t jitter(const struct idem_host *host, const struct idem_op *op,
                       int64_t ms)
 {
-    uint8_t bytes[2] = {op->nonce[0], op->nonce[1]};
+    uint8_t bytes[2] = {0, 0};
 
-    if (!op->has_nonce) {
+    if (op != NULL && op->has_nonce) {
+        memcpy(bytes, op->nonce, sizeof(bytes));
+    } else {
         (void)host->random(host->ctx, bytes, sizeof(bytes));
     }
     return ms - ms * ((unsigned)bytes[0] << 8 | bytes[1]) / 131072;
 }
 
-static void pause_for(const struct wait *wait, const struct idem_op *op,
-                      uint64_t mark, int64_t ms)
+static void pause_for(const struct wait *wait, uint64_t mark, int64_t ms)
 {
     const struct idem_host *host = &wait->store->options.host;
 
     if (wait->store->waiters != NULL) {
-        idem__waiters_sleep(wait->store->waiters, op->id, mark, ms);
+        idem__waiters_sleep(wait->store->waiters, wait->id, mark, ms);
     } else {
         host->sleep(host->ctx, ms);
     }
@@ -52,75 +57,112 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Asks again as a waiter: a fresh request, so that a late start counts its lease
- * from now. */
-static void ask_anew(const struct wait *wait, struct idem_op *op)
+/* Whoever has waited for long may hear of the end a little later: a thousand
+ * waiters are a thousand looks. */
+static int64_t longest_pause(const struct wait *wait, int64_t now_ms)
 {
-    op->has_nonce = false;
-    op->asked_boot_ms = 0;
-    if (wait->then_run) {
-        op->u.begin.flags = IDEM_WAIT_THEN_RUN;
-    } else {
-        op->u.begin.join_fence = wait->fence;
+    int64_t ms = (now_ms - wait->since_ms) / POLL_SHARE;
+
+    if (ms < POLL_MAX_MS) {
+        return POLL_MAX_MS;
     }
+    return shorter(ms, POLL_LAST_MS);
 }
 
-static int wait_on(struct wait *wait, struct idem_op **op,
+/* The op of the next look: a fresh request, so that a late start counts its lease
+ * from now. One that was refused is gone. */
+static int ask_anew(const struct wait *wait, struct idem_op **op,
+                    struct idem_error *error)
+{
+    int rc = 0;
+
+    if (*op == NULL) {
+        rc = idem__begin_op(wait->request, op, error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    (*op)->has_nonce = false;
+    (*op)->asked_boot_ms = 0;
+    if (wait->fence == 0) {
+        return 0;
+    }
+    if ((wait->request->flags & IDEM_WAIT_THEN_RUN) != 0) {
+        (*op)->u.begin.flags = IDEM_WAIT_THEN_RUN;
+    } else {
+        (*op)->u.begin.join_fence = wait->fence;
+    }
+    return 0;
+}
+
+/* A waiter waits for the attempt of another; and for its turn, where others keep
+ * the store busy. A store across a network that does not answer at the first look
+ * may be away for good, and is not waited for. */
+static bool goes_on(const struct wait *wait, const struct idem_op *op, int rc)
+{
+    if (rc != 0) {
+        return rc == IDEM_EUNAVAILABLE &&
+               (wait->fence != 0 || !wait->store->remote);
+    }
+    return op->verdict == IDEM_BUSY && op->lease_left_ms > 0;
+}
+
+static int wait_on(struct wait *wait, struct idem_op **op, int rc,
                    struct idem_error *error)
 {
     struct idem_waiters *waiters = wait->store->waiters;
     uint64_t mark = 0;
-    int rc = 0;
 
-    while (rc == 0 && (*op)->verdict == IDEM_BUSY && (*op)->lease_left_ms > 0) {
-        int64_t left_ms = wait->until_ms - idem__boot_ms(wait->store);
+    while (goes_on(wait, *op, rc)) {
+        int64_t now_ms = idem__boot_ms(wait->store);
+        int64_t left_ms = wait->until_ms - now_ms;
 
         if (left_ms <= 0) {
             break;
         }
-        pause_for(wait, *op, mark,
+        if (rc == 0 && wait->fence == 0) {
+            wait->fence = (*op)->record->fence;
+        }
+        pause_for(wait, mark,
                   shorter(left_ms, jitter(&wait->store->options.host, *op,
                                           wait->pause_ms) +
                                        1));
         IDEM__CRASH_POINT("api/begin/waited");
-        wait->pause_ms = shorter(wait->pause_ms * 2, POLL_MAX_MS);
+        wait->pause_ms =
+            shorter(wait->pause_ms * 2, longest_pause(wait, now_ms));
         if (waiters != NULL) {
-            mark = idem__waiters_mark(waiters, (*op)->id);
+            mark = idem__waiters_mark(waiters, wait->id);
         }
-        ask_anew(wait, *op);
-        rc = idem__call(wait->store, op, error);
+        rc = ask_anew(wait, op, error);
+        if (rc == 0) {
+            rc = idem__call(wait->store, op, error);
+        }
     }
     return rc;
 }
 
+/* @rc: what became of the first look, whose op is gone if it failed. */
 static int wait_for_other(struct idem_store *store,
                           const struct idem_request *request,
-                          struct idem_op **op, struct idem_error *error)
+                          struct idem_op **op, int rc, struct idem_error *error)
 {
     struct wait wait = {
         .store = store,
-        .fence = (*op)->record->fence,
+        .request = request,
         .pause_ms = POLL_FIRST_MS,
-        .then_run = (request->flags & IDEM_WAIT_THEN_RUN) != 0,
+        .since_ms = idem__boot_ms(store),
     };
-    int64_t now_ms = idem__boot_ms(store);
-    int rc;
 
     /* Without a clock nobody waits: no wait would come to its end. */
-    if (now_ms != IDEM_NEVER) {
-        wait.until_ms = idem__time_add(now_ms, request->wait_ms);
+    if (wait.since_ms != IDEM_NEVER) {
+        wait.until_ms = idem__time_add(wait.since_ms, request->wait_ms);
     }
-    if (store->waiters != NULL && idem__waiters_enter(store->waiters) != 0) {
+    if (idem_id(request->scope, request->key, wait.id) != 0) {
         idem_op_destroy(*op);
         *op = NULL;
-        return idem__error(error, IDEM_EUNAVAILABLE,
-                           "too many callers of this process wait already");
+        return idem__error_plain(error, IDEM_ENOMEM);
     }
-    rc = wait_on(&wait, op, error);
-    if (store->waiters != NULL) {
-        idem__waiters_leave(store->waiters);
-    }
-    return rc;
+    return wait_on(&wait, op, rc, error);
 }
 
 int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
@@ -140,16 +182,16 @@ int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
     return idem_op_begin(&now, ret_op, error);
 }
 
-int idem__begin_answered(struct idem_store *store,
-                         const struct idem_request *request, struct idem_op *op,
-                         struct idem_attempt **ret_attempt,
-                         struct idem_error *error)
+/* What follows the first look at the key of @request, which failed (@rc, and no
+ * @op) or was answered. */
+static int go_on(struct idem_store *store, const struct idem_request *request,
+                 struct idem_op *op, int rc, struct idem_attempt **ret_attempt,
+                 struct idem_error *error)
 {
     struct idem_attempt *attempt;
-    int rc = 0;
 
-    if (op->verdict == IDEM_BUSY && request->wait_ms > 0) {
-        rc = wait_for_other(store, request, &op, error);
+    if (request->wait_ms > 0 && (rc != 0 || op->verdict == IDEM_BUSY)) {
+        rc = wait_for_other(store, request, &op, rc, error);
     }
     if (rc != 0) {
         return rc;
@@ -164,17 +206,30 @@ int idem__begin_answered(struct idem_store *store,
     return 0;
 }
 
+int idem__begin_answered(struct idem_store *store,
+                         const struct idem_request *request, struct idem_op *op,
+                         struct idem_attempt **ret_attempt,
+                         struct idem_error *error)
+{
+    return go_on(store, request, op, /* rc= */ 0, ret_attempt, error);
+}
+
 int idem_begin(struct idem_store *store, const struct idem_request *request,
                struct idem_attempt **ret_attempt, struct idem_error *ret_error)
 {
-    struct idem_op *op;
+    struct idem_error
+        error; /* A look that failed may be followed by another. */
+    struct idem_op *op = NULL;
     int rc = idem__begin_op(request, &op, ret_error);
 
-    if (rc == 0) {
-        IDEM__CRASH_POINT("api/begin/asks");
-        rc = idem__call(store, &op, ret_error);
+    if (rc != 0) {
+        return rc;
     }
-    return rc != 0 ? rc
-                   : idem__begin_answered(store, request, op, ret_attempt,
-                                          ret_error);
+    IDEM__CRASH_POINT("api/begin/asks");
+    rc = idem__call(store, &op, &error);
+    rc = go_on(store, request, op, rc, ret_attempt, &error);
+    if (rc != 0 && ret_error != NULL) {
+        *ret_error = error;
+    }
+    return rc;
 }

@@ -9,8 +9,7 @@
 #include <time.h>
 
 enum {
-    BUCKETS = 64,
-    WAITERS_MAX = 4096
+    BUCKETS = 64
 };
 
 struct bucket {
@@ -21,7 +20,6 @@ struct bucket {
 
 struct idem_waiters {
     pthread_mutex_t mutex;
-    size_t entered;
     struct bucket buckets[BUCKETS];
 };
 
@@ -60,27 +58,6 @@ void idem__waiters_destroy(struct idem_waiters *waiters)
     }
     (void)pthread_mutex_destroy(&waiters->mutex);
     idem__free(waiters);
-}
-
-int idem__waiters_enter(struct idem_waiters *waiters)
-{
-    int rc = 0;
-
-    (void)pthread_mutex_lock(&waiters->mutex);
-    if (waiters->entered == WAITERS_MAX) {
-        rc = IDEM_EUNAVAILABLE;
-    } else {
-        waiters->entered++;
-    }
-    (void)pthread_mutex_unlock(&waiters->mutex);
-    return rc;
-}
-
-void idem__waiters_leave(struct idem_waiters *waiters)
-{
-    (void)pthread_mutex_lock(&waiters->mutex);
-    waiters->entered--;
-    (void)pthread_mutex_unlock(&waiters->mutex);
 }
 
 static struct bucket *bucket_of(struct idem_waiters *waiters, const uint8_t *id)

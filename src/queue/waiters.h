@@ -8,10 +8,6 @@
 struct idem_waiters *idem__waiters_create(void);
 void idem__waiters_destroy(struct idem_waiters *waiters);
 
-/* Enters a waiter for @id: 0, or IDEM_EUNAVAILABLE when too many wait. */
-int idem__waiters_enter(struct idem_waiters *waiters);
-void idem__waiters_leave(struct idem_waiters *waiters);
-
 /* A mark: take it, look at the record, then sleep until idem_store_changed()
  * was called for @id after the mark, or @ms have gone. */
 uint64_t idem__waiters_mark(struct idem_waiters *waiters, const uint8_t *id);

@@ -86,6 +86,23 @@ struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
     return may_open ? open_reader(store, wait, error) : conn;
 }
 
+struct idem__conn *idem__readers_await(struct idem__sqlite_store *store)
+{
+    struct idem__sqlite_readers *readers = &store->readers;
+    struct idem__conn *conn;
+
+    (void)pthread_mutex_lock(&readers->mutex);
+    while (readers->idle == NULL && readers->open > 0) {
+        (void)pthread_cond_wait(&readers->freed, &readers->mutex);
+    }
+    conn = readers->idle;
+    if (conn != NULL) {
+        readers->idle = conn->next;
+    }
+    (void)pthread_mutex_unlock(&readers->mutex);
+    return conn;
+}
+
 void idem__readers_add(struct idem__sqlite_store *store,
                        struct idem__conn *conn)
 {

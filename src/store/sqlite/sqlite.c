@@ -58,12 +58,18 @@ struct view {
     bool moved;
 };
 
-static bool view_open(struct view *view, bool wait, struct idem_error *error)
+/* With @wait a connection is waited for, and opened; with @is_waiter one that
+ * others use is waited for, but not the lock that opening another takes. */
+static bool view_open(struct view *view, bool wait, bool is_waiter,
+                      struct idem_error *error)
 {
     struct idem__conn *conn = view->table.conn;
 
     if (conn == NULL) {
         conn = idem__readers_take(view->store, wait, error);
+        if (conn == NULL && is_waiter) {
+            conn = idem__readers_await(view->store);
+        }
         view->table.conn = conn;
         /* Without it each op takes and gives back SQLite's lock. */
         view->begun = conn != NULL && view->several &&
@@ -97,6 +103,15 @@ static int view_clock(struct view *view)
     return rc;
 }
 
+/* True if @op is the look of a waiter: nearly always it changes nothing, and a
+ * thousand of them must not take turns with those who write. */
+static bool is_waiter(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_BEGIN &&
+           (op->u.begin.join_fence != 0 ||
+            (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
+}
+
 /* What a reader alone can answer it answers at once, on the caller's thread. */
 static bool look(struct view *view, struct idem_op *op)
 {
@@ -111,7 +126,7 @@ static bool look(struct view *view, struct idem_op *op)
     if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
         return false;
     }
-    if (!view_open(view, must, &op->error)) {
+    if (!view_open(view, must, is_waiter(op), &op->error)) {
         /* A claim can still be made under the lock, and will say what is wrong. */
         return must;
     }
@@ -144,7 +159,7 @@ static bool is_worth_a_peek(struct idem__sqlite_store *store,
                             const struct idem_op *op)
 {
     return (op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) ||
-           read_only(store) ||
+           read_only(store) || is_waiter(op) ||
            __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED) <
                IDEM__NEW_IN_A_ROW;
 }

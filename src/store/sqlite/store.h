@@ -133,6 +133,8 @@ void idem__readers_finish(struct idem__sqlite_readers *readers);
  * @wait, none is to be had without waiting. */
 struct idem__conn *idem__readers_take(struct idem__sqlite_store *store,
                                       bool wait, struct idem_error *error);
+/* One that others give back, without the lock of the store; NULL: there are none. */
+struct idem__conn *idem__readers_await(struct idem__sqlite_store *store);
 /* Adds a new connection to the pool. */
 void idem__readers_add(struct idem__sqlite_store *store,
                        struct idem__conn *conn);

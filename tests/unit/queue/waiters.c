@@ -1,5 +1,4 @@
-/* Callers that wait for a record: woken by its change, and only counted in as
- * many as there is room for. */
+/* Callers that wait for a record: woken by its change. */
 #include "queue/waiters.h"
 
 #include "script.h"
@@ -78,21 +77,4 @@ TEST(waiters, sleepTheirTime)
     assert_true(now_ms() - before_ms >= 39);
     idem__waiters_sleep(store->waiters, id, mark, 0);
     idem_close(store);
-}
-
-/* They are bounded: 4,096 may wait, and another when one of them has gone. */
-TEST(waiters, areBounded)
-{
-    struct idem_waiters *waiters = idem__waiters_create();
-    int i;
-
-    assert_non_null(waiters);
-    for (i = 0; i < 4096; i++) {
-        assert_ok(idem__waiters_enter(waiters));
-    }
-    assert_code(IDEM_EUNAVAILABLE, idem__waiters_enter(waiters));
-    idem__waiters_leave(waiters);
-    assert_ok(idem__waiters_enter(waiters));
-    idem__waiters_destroy(waiters);
-    idem__waiters_destroy(NULL);
 }

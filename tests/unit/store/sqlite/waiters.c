@@ -1,0 +1,207 @@
+/* Waiters of one process: none of them is refused for the lock, and none takes it
+ * only to look. */
+#include "store/sqlite/store.h"
+
+#include "temp.h"
+#include "test.h"
+#include "threads.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TIMEOUT_MS = 100, /* Of a store: whoever does not wait is refused then. */
+    PATIENCE_MS = 60000,
+    NEXT_AT = 512 /* Where the lock file has the next ticket. */
+};
+
+static char lock_path[400];
+
+static struct idem_store *open_new(const char *name)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    const char *path = temp_path(name);
+    struct idem_store *store;
+    char url[400];
+
+    options.timeout_ms = TIMEOUT_MS;
+    (void)snprintf(url, sizeof(url), "sqlite:%s", path);
+    (void)snprintf(lock_path, sizeof(lock_path), "%s-lock", path);
+    assert_ok(idem_open(url, &options, &store, &why));
+    return store;
+}
+
+static struct idem_request request_for(const char *key)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    return request;
+}
+
+static struct idem_attempt *begin(struct idem_store *store,
+                                  const struct idem_request *request,
+                                  enum idem_verdict want)
+{
+    struct idem_attempt *attempt;
+
+    assert_ok(idem_begin(store, request, &attempt, &why));
+    assert_int_equal(attempt->verdict, want);
+    return attempt;
+}
+
+/* A process that has the lock for @ms. To close a descriptor of the lock file in
+ * this one would let the store's own go. */
+static pid_t hog(long ms)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int ends[2];
+    pid_t pid;
+    char byte;
+
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = open(lock_path, O_RDWR);
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (fcntl(fd, F_SETLKW, &range) != 0 || write(ends[1], "h", 1) != 1) {
+            _exit(1);
+        }
+        sleep_ms(ms);
+        _exit(0);
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return pid;
+}
+
+static void end(pid_t pid, int signal_number)
+{
+    int status;
+
+    if (signal_number != 0) {
+        (void)kill(pid, signal_number);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+/* Others hold the lock for longer than the store's timeout: who waits comes to its
+ * turn, and who does not is refused. */
+TEST(waiters, waitForTheLockToo)
+{
+    struct idem_store *store = open_new("lock.db");
+    struct idem_request request = request_for("new");
+    struct idem_attempt *attempt;
+    pid_t pid = hog(10L * TIMEOUT_MS);
+
+    assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
+    request.wait_ms = PATIENCE_MS;
+    idem_attempt_destroy(begin(store, &request, IDEM_STARTED));
+    end(pid, 0);
+    idem_close(store);
+}
+
+/* A wait that ends before the lock was to be had says so. */
+TEST(waiters, areToldWhyTheyWaitedInVain)
+{
+    struct idem_store *store = open_new("vain.db");
+    struct idem_request request = request_for("new");
+    struct idem_attempt *attempt;
+    pid_t pid = hog(PATIENCE_MS);
+    long long since_ms = now_ms();
+
+    request.wait_ms = 5L * TIMEOUT_MS;
+    assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
+    assert_true(now_ms() - since_ms >= request.wait_ms);
+    assert_non_null(strstr(why.text, "its lock was held by others"));
+    end(pid, SIGKILL);
+    idem_close(store);
+}
+
+/* A wait for an attempt in flight needs no lock: with that held by another all the
+ * time, its looks are answered. */
+TEST(waiters, lookWithoutTheLock)
+{
+    struct idem_store *store = open_new("look.db");
+    struct idem_request request = request_for("k");
+    struct idem_attempt *owner = begin(store, &request, IDEM_STARTED);
+    pid_t pid = hog(PATIENCE_MS);
+
+    request.wait_ms = 5L * TIMEOUT_MS;
+    idem_attempt_destroy(begin(store, &request, IDEM_BUSY));
+    end(pid, SIGKILL);
+    idem_attempt_destroy(owner);
+    idem_close(store);
+}
+
+static uint32_t tickets(const struct idem__sqlite_store *store)
+{
+    uint32_t next = 0;
+
+    assert_int_equal(pread(idem__lock_fd(store->lock), &next, sizeof(next),
+                           NEXT_AT),
+                     sizeof(next));
+    return next;
+}
+
+struct look {
+    struct idem_store *store;
+    struct idem_request request;
+    bool answered; /* Atomic. */
+};
+
+static void look(void *ctx)
+{
+    struct look *look = ctx;
+    struct idem_queue *queue;
+    struct idem_op *op;
+
+    assert_ok(idem_queue_create(look->store, &queue, &why));
+    assert_ok(idem_op_begin(&look->request, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    op = idem_queue_reap(queue, PATIENCE_MS);
+    assert_ok(idem_op_code(op));
+    assert_int_equal(idem_op_verdict(op), IDEM_BUSY);
+    __atomic_store_n(&look->answered, true, __ATOMIC_RELEASE);
+    idem_op_destroy(op);
+    idem_queue_destroy(queue);
+}
+
+/* While all connections that read are in use a waiter waits for one of them, and
+ * does not go to those who write. */
+TEST(waiters, waitForAReader)
+{
+    struct look looks = {.store = open_new("readers.db"),
+                         .request = request_for("k")};
+    struct idem__sqlite_store *store = (struct idem__sqlite_store *)looks.store;
+    struct idem__conn *taken[IDEM__READERS_MAX];
+    struct idem_attempt *owner =
+        begin(looks.store, &looks.request, IDEM_STARTED);
+    struct thread *thread;
+    uint32_t before;
+    size_t i;
+
+    looks.request.join_fence = owner->fence;
+    for (i = 0; i < COUNT(taken); i++) {
+        taken[i] = idem__readers_take(store, /* wait= */ true, &why);
+        assert_non_null(taken[i]);
+    }
+    before = tickets(store);
+    thread = thread_start(look, &looks);
+    sleep_ms(100);
+    assert_false(__atomic_load_n(&looks.answered, __ATOMIC_ACQUIRE));
+    for (i = 0; i < COUNT(taken); i++) {
+        idem__readers_give(store, taken[i]);
+    }
+    thread_join(thread);
+    assert_int_equal(tickets(store), before);
+    idem_attempt_destroy(owner);
+    idem_close(looks.store);
+}
