@@ -1,8 +1,7 @@
 /* Telling the refusals of AWS services apart. */
 #include "aws/error.h"
 
-#include <json-c/json_object.h>
-#include <json-c/json_tokener.h>
+#include "aws/json.h"
 
 #define BODY_MAX ((size_t)16 << 20)
 #define DEPTH_MAX 32
@@ -183,30 +182,16 @@ void idem__aws_error_read(int status, const char *header,
     *ret_error = error;
 }
 
-static struct json_object *parse(struct idem_slice body)
-{
-    struct json_tokener *tokener;
-    struct json_object *value;
-
-    if (body.len == 0 || body.len > BODY_MAX) {
-        return NULL;
-    }
-    tokener = json_tokener_new_ex(DEPTH_MAX);
-    if (tokener == NULL) {
-        return NULL;
-    }
-    json_tokener_set_flags(tokener,
-                           JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-    value = json_tokener_parse_ex(tokener, body.base, (int)body.len);
-    json_tokener_free(tokener);
-    return value;
-}
-
 void idem__aws_error_parse(int status, const char *header,
                            struct idem_slice body,
                            struct idem__aws_error *ret_error)
 {
-    struct json_object *value = status == 200 ? NULL : parse(body);
+    struct json_object *value = NULL;
+
+    if (status != 200) {
+        value = idem__aws_json(body, json_type_object, DEPTH_MAX, BODY_MAX,
+                               /* ret_code= */ NULL);
+    }
 
     idem__aws_error_read(status, header, value, ret_error);
     (void)json_object_put(value);

@@ -1,9 +1,14 @@
 /* Reading credentials as endpoints and programs say them. */
+#include "aws/json.h"
 #include "aws/source.h"
 #include "core/error.h"
 
 #include <json-c/json.h>
 #include <time.h>
+
+enum {
+    DEPTH_MAX = 8
+};
 
 /* ---- Values ------------------------------------------------------------ */
 
@@ -190,24 +195,19 @@ int idem__aws_read_keys(struct idem_slice json, const char *token,
                         const char *who, struct idem__aws_credentials *ret,
                         struct idem_error *error)
 {
-    json_tokener *tokener = json_tokener_new_ex(8);
-    json_object *object = NULL;
     int rc;
+    json_object *object = idem__aws_json(json, json_type_object, DEPTH_MAX,
+                                         IDEM__AWS_FETCH_MAX, &rc);
 
-    if (tokener == NULL) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    if (json.len > 0 && json.len <= IDEM__AWS_FETCH_MAX) {
-        object = json_tokener_parse_ex(tokener, json.base, (int)json.len);
-    }
-    if (json_object_get_type(object) != json_type_object) {
-        rc = idem__error(error, IDEM_ECONFIG, "%s gave no JSON object", who);
+    if (object == NULL) {
+        rc = rc == IDEM_ENOMEM ? idem__error_plain(error, rc)
+                               : idem__error(error, IDEM_ECONFIG,
+                                             "%s gave no JSON object", who);
     } else {
         rc = read_object(object, token, who, ret, error);
         wipe(member(object, "SecretAccessKey"));
         wipe(member(object, token));
     }
     (void)json_object_put(object);
-    json_tokener_free(tokener);
     return rc;
 }

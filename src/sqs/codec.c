@@ -1,6 +1,7 @@
 /* The requests and answers of SQS, as JSON. */
 #include "sqs/codec.h"
 
+#include "aws/json.h"
 #include "base/md5.h"
 
 #include <json-c/json.h>
@@ -133,42 +134,10 @@ void idem__sqs_queue_url(struct idem__buffer *out, const char *name,
 
 /* ---- Reading ---------------------------------------------------------------- */
 
-/* True if nothing but white space stands at @from and behind. */
-static bool is_blank(struct idem_slice text, size_t from)
-{
-    const char *p = text.base;
-
-    while (from < text.len &&
-           (p[from] == ' ' || (p[from] >= '\t' && p[from] <= '\r'))) {
-        from++;
-    }
-    return from == text.len;
-}
-
-/* An object, and nothing behind it. NULL with *@ret_code. */
 static struct json_object *parse(struct idem_slice text, int *ret_code)
 {
-    struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    struct json_object *object = NULL;
-
-    *ret_code = IDEM_ENOMEM;
-    if (tokener == NULL) {
-        return NULL;
-    }
-    *ret_code = IDEM_ECORRUPT;
-    if (text.len > 0 && text.len <= IDEM__SQS_ANSWER_MAX) {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
-                                            JSON_TOKENER_VALIDATE_UTF8);
-        object = json_tokener_parse_ex(tokener, text.base, (int)text.len);
-        if (json_tokener_get_error(tokener) != json_tokener_success ||
-            !is_blank(text, json_tokener_get_parse_end(tokener)) ||
-            !json_object_is_type(object, json_type_object)) {
-            (void)json_object_put(object);
-            object = NULL;
-        }
-    }
-    json_tokener_free(tokener);
-    return object;
+    return idem__aws_json(text, json_type_object, DEPTH_MAX,
+                          IDEM__SQS_ANSWER_MAX, ret_code);
 }
 
 /* A string of at most @max bytes: 1; none: 0; something else: IDEM_ECORRUPT. */

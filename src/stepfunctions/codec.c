@@ -1,6 +1,8 @@
 /* The requests and answers of Step Functions, as JSON. */
 #include "stepfunctions/codec.h"
 
+#include "aws/json.h"
+
 #include <json-c/json.h>
 
 #include <stdio.h>
@@ -121,30 +123,10 @@ void idem__sfn_describe_machine(struct idem__buffer *out, const char *arn)
 
 /* ---- Reading ---------------------------------------------------------------- */
 
-/* NULL with *@ret_code. */
 static struct json_object *parse(struct idem_slice text, int *ret_code)
 {
-    struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
-    struct json_object *object = NULL;
-
-    *ret_code = IDEM_ENOMEM;
-    if (tokener == NULL) {
-        return NULL;
-    }
-    *ret_code = IDEM_ECORRUPT;
-    if (text.len > 0 && text.len <= IDEM__SFN_ANSWER_MAX) {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
-                                            JSON_TOKENER_VALIDATE_UTF8);
-        object = json_tokener_parse_ex(tokener, text.base, (int)text.len);
-        if (json_tokener_get_error(tokener) != json_tokener_success ||
-            json_tokener_get_parse_end(tokener) != text.len ||
-            !json_object_is_type(object, json_type_object)) {
-            (void)json_object_put(object);
-            object = NULL;
-        }
-    }
-    json_tokener_free(tokener);
-    return object;
+    return idem__aws_json(text, json_type_object, DEPTH_MAX,
+                          IDEM__SFN_ANSWER_MAX, ret_code);
 }
 
 static const char *get_text(struct json_object *object, const char *name)

@@ -1,6 +1,7 @@
 /* Writing and reading the JSON of DynamoDB: attribute values. */
 #include "store/dynamodb/json.h"
 
+#include "aws/json.h"
 #include "base/base64.h"
 
 enum {
@@ -114,52 +115,15 @@ void idem__json_n(struct idem__buffer *out, uint64_t number)
 
 /* ---- Reading ---- */
 
-/* True if nothing but white space stands at @from and behind. */
-static bool is_blank(struct idem_slice text, size_t from)
-{
-    const char *p = text.base;
-
-    while (from < text.len && strchr(" \t\r\n", p[from]) != NULL &&
-           p[from] != '\0') {
-        from++;
-    }
-    return from == text.len;
-}
-
-static json_object *parse(struct idem_slice text, json_type type, int depth_max,
-                          int *ret_code)
-{
-    json_tokener *tokener = json_tokener_new_ex(depth_max);
-    json_object *object = NULL;
-
-    *ret_code = IDEM_ENOMEM;
-    if (tokener == NULL) {
-        return NULL;
-    }
-    *ret_code = IDEM_ECORRUPT;
-    if (text.len > 0 && text.len <= INT32_MAX) {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
-                                            JSON_TOKENER_VALIDATE_UTF8);
-        object = json_tokener_parse_ex(tokener, text.base, (int)text.len);
-        if (json_tokener_get_error(tokener) != json_tokener_success ||
-            !is_blank(text, json_tokener_get_parse_end(tokener)) ||
-            !json_object_is_type(object, type)) {
-            (void)json_object_put(object);
-            object = NULL;
-        }
-    }
-    json_tokener_free(tokener);
-    return object;
-}
-
 json_object *idem__json_parse(struct idem_slice text, int *ret_code)
 {
-    return parse(text, json_type_object, DEPTH_MAX, ret_code);
+    return idem__aws_json(text, json_type_object, DEPTH_MAX, SIZE_MAX,
+                          ret_code);
 }
 
 json_object *idem__json_parse_list(struct idem_slice text, int *ret_code)
 {
-    return parse(text, json_type_array, DEPTH_MAX, ret_code);
+    return idem__aws_json(text, json_type_array, DEPTH_MAX, SIZE_MAX, ret_code);
 }
 
 int idem__json_attribute(json_object *item, const char *name, const char *type,
