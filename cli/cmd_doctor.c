@@ -404,7 +404,8 @@ static void check_work(struct cli_check *check)
     if (cli_open_store(args.store, IDEM_OPEN_READONLY, &store) != 0) {
         return; /* The store was found bad already. */
     }
-    error.code = cli_look(store, /* scope= */ NULL, &look, &error);
+    error.code =
+        cli_look(store, /* scope= */ NULL, /* keep= */ NULL, &look, &error);
     if (error.code == 0) {
         judge_time(check, &look);
         judge_look(check, &look);

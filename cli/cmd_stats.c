@@ -165,8 +165,9 @@ static int stats(struct idem_store *store)
     struct cli_look look;
     int status;
 
-    error.code = cli_look_outcomes(store, /* scope= */ NULL,
-                                   CLI_OUTCOMES_SINCE_MS, &look, &error);
+    error.code =
+        cli_look_outcomes(store, /* scope= */ NULL, CLI_OUTCOMES_SINCE_MS,
+                          /* keep= */ NULL, &look, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }

@@ -66,11 +66,10 @@ static int look_now(struct top *top)
     top->error = (struct idem_error){0};
     top->error.code =
         cli_look_outcomes(top->store, args.scope != NULL ? &scope : NULL,
-                          CLI_OUTCOMES_SINCE_MS, &look, &top->error);
+                          CLI_OUTCOMES_SINCE_MS, &top_keep, &look, &top->error);
     if (top->error.code == 0) {
         cli_look_finish(&top->look);
         top->look = look;
-        cli_look_sort(&top->look, cli_open_compare);
         count_rates(top);
     }
     return top->error.code;

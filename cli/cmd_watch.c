@@ -24,6 +24,7 @@ static struct {
     int64_t hook_timeout_ms;
     int64_t again_ms;
     int64_t since_ms;
+    uint64_t alerts;
     const char *scope;
     const char *metrics;
     bool emf;
@@ -33,16 +34,19 @@ static struct {
     .hook_timeout_ms = 60000,
     .again_ms = 30LL * 86400000,
     .since_ms = CLI_OUTCOMES_SINCE_MS,
+    .alerts = 1000,
 };
 
 struct watch {
     struct cli_limits limits;
     struct idem_store *store; /* NULL: it could not be opened yet. */
     struct cli_look look;
-    struct cli_look last; /* Of the look before it; empty at first. */
-    bool many;            /* in_progress was over its limit then. */
-    bool jumped;          /* The store's time had jumped then. */
-    enum cli_level room;  /* In the journal then. */
+    struct cli_open *last; /* What was up at the look before it, by id. */
+    size_t last_len;
+    bool more[CLI_ALERT_KINDS];      /* More was up then than is named. */
+    bool many;                       /* in_progress was over its limit then. */
+    bool jumped;                     /* The store's time had jumped then. */
+    enum cli_level room;             /* In the journal then. */
     struct idem_journal_usage usage; /* Of the journal now. */
     int64_t jump_ms;
     int64_t doubt_ms;
@@ -53,25 +57,53 @@ struct watch {
 
 /* ---- One alert ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     return memcmp(((const struct cli_open *)a)->record.id,
                   ((const struct cli_open *)b)->record.id, IDEM_ID_LEN);
 }
 
-/* The same alert was up at the last look. @last is in the order of ids. */
-static bool is_in(const struct cli_look *look, const struct cli_open *open)
+/* True if the alert about @open is among @list, which is in the order of ids. */
+static bool is_in(const struct cli_open *list, size_t len,
+                  const struct cli_open *open)
 {
     enum cli_alert_kind kind;
     enum cli_alert_kind was;
     const struct cli_open *found =
-        look->len == 0 ? NULL
-                       : bsearch(open, look->open, look->len,
-                                 sizeof(look->open[0]), compare);
+        len == 0 ? NULL : bsearch(open, list, len, sizeof(*list), compare_ids);
 
     return found != NULL && found->record.fence == open->record.fence &&
            cli_alert_of(found, &was) && cli_alert_of(open, &kind) &&
            was == kind;
+}
+
+/* What was named stays so for as long as it is up, or nobody could be told that it
+ * is over; then what has waited for longest comes. */
+static int compare_alerts(const void *a, const void *b)
+{
+    const struct cli_open *x = a;
+    const struct cli_open *y = b;
+    const struct idem_record *r = &x->record;
+    const struct idem_record *s = &y->record;
+    int64_t from = r->ended_ms != 0 ? r->ended_ms : r->started_ms;
+    int64_t other = s->ended_ms != 0 ? s->ended_ms : s->started_ms;
+
+    if (x->told != y->told) {
+        return x->told ? -1 : 1;
+    }
+    return from != other ? (from > other) - (from < other) : compare_ids(a, b);
+}
+
+static int class_of(void *ctx, struct cli_open *open)
+{
+    const struct watch *watch = ctx;
+    enum cli_alert_kind kind;
+
+    if (!cli_alert_of(open, &kind)) {
+        return -1;
+    }
+    open->told = is_in(watch->last, watch->last_len, open);
+    return (int)kind;
 }
 
 /* Raises it where there is a hook, and prints it where it is news: for programs, or
@@ -125,8 +157,51 @@ static void tell_record(struct watch *watch, const struct cli_open *open)
     }
     cli_alert_name(&open->record, kind, name);
     text = cli_alert_text(open, kind, args.store, args.hook != NULL);
-    tell(watch, name, text, &line, !is_in(&watch->last, open));
+    tell(watch, name, text, &line, !open->told);
     free(text);
+}
+
+/* More of a kind than is named: raised once an hour for as long as it lasts. */
+static void tell_more(struct watch *watch, enum cli_alert_kind kind)
+{
+    static const char *const commands[CLI_ALERT_KINDS] = {
+        [CLI_ALERT_OVERDUE] = "idem list --overdue",
+        [CLI_ALERT_FAILED] = "idem list --status failed",
+        [CLI_ALERT_UNKNOWN] = "idem list --status unknown",
+        [CLI_ALERT_UNREADABLE] = "idem store check",
+        [CLI_ALERT_OUTCOME] = "idem list --failed",
+    };
+    const struct cli_look_class *class = &watch->look.classes[kind];
+    enum cli_level level = cli_alert_level(&watch->limits, &watch->look, kind);
+    uint64_t n = class->found - class->len;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[128];
+
+    if (n > 0 && level != CLI_LEVEL_OK) {
+        cli_log_begin(&line, cli_levels[level], "more");
+        cli_json_text(&line, "kind", cli_alert_kinds[kind]);
+        cli_json_count(&line, "more", n);
+        (void)snprintf(name, sizeof(name), "more/%s/%s/%lld",
+                       cli_alert_kinds[kind], cli_levels[level],
+                       (long long)(watch->look.now_ms / 3600000));
+        (void)snprintf(text, sizeof(text), "and %llu more: %s; see: %s",
+                       (unsigned long long)n, cli_alert_kinds[kind],
+                       commands[kind]);
+        tell(watch, name, text, &line, !watch->more[kind]);
+    }
+    watch->more[kind] = n > 0 && level != CLI_LEVEL_OK;
+}
+
+static void tell_kind(struct watch *watch, enum cli_alert_kind kind)
+{
+    const struct cli_look_class *class = &watch->look.classes[kind];
+    size_t i;
+
+    for (i = 0; i < class->len; i++) {
+        tell_record(watch, &class->open[i]);
+    }
+    tell_more(watch, kind);
 }
 
 /* About no record: raised once an hour for as long as it lasts. */
@@ -228,17 +303,18 @@ static void tell_journal(struct watch *watch, enum cli_level level)
     watch->room = level;
 }
 
-/* What was up at the last look and is not any more. */
-static void tell_cleared(struct watch *watch)
+/* What was up at the last look and is not among @now any more. */
+static void tell_cleared(struct watch *watch, const struct cli_open *now,
+                         size_t len)
 {
     enum cli_alert_kind kind;
     struct cli_json line;
     size_t i;
 
-    for (i = 0; i < watch->last.len; i++) {
-        const struct cli_open *open = &watch->last.open[i];
+    for (i = 0; i < watch->last_len; i++) {
+        const struct cli_open *open = &watch->last[i];
 
-        if (cli_alert_of(open, &kind) && !is_in(&watch->look, open)) {
+        if (cli_alert_of(open, &kind) && !is_in(now, len, open)) {
             cli_log_begin(&line, "ok", "cleared");
             cli_json_text(&line, "kind", cli_alert_kinds[kind]);
             cli_log_identity(&line, &open->record);
@@ -246,6 +322,51 @@ static void tell_cleared(struct watch *watch)
             watch->status |= cli_log_end(&line, stdout);
         }
     }
+}
+
+static void forget(struct watch *watch)
+{
+    size_t i;
+
+    for (i = 0; i < watch->last_len; i++) {
+        cli_open_finish(&watch->last[i]);
+    }
+    free(watch->last);
+    watch->last = NULL;
+    watch->last_len = 0;
+}
+
+/* Takes what was named over, to know at the next look what is new and what is
+ * over. */
+static int remember(struct watch *watch)
+{
+    struct cli_open *now;
+    size_t len = 0;
+    int kind;
+
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        len += watch->look.classes[kind].len;
+    }
+    now = reallocarray(NULL, len + 1, sizeof(*now));
+    if (now == NULL) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    for (len = 0, kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        struct cli_look_class *class = &watch->look.classes[kind];
+
+        if (class->len > 0) {
+            memcpy(now + len, class->open, class->len * sizeof(*now));
+        }
+        len += class->len;
+        class->len = 0;
+    }
+    qsort(now, len, sizeof(*now), compare_ids);
+    tell_cleared(watch, now, len);
+    forget(watch);
+    watch->last = now;
+    watch->last_len = len;
+    return 0;
 }
 
 /* ---- The sum ---- */
@@ -359,11 +480,15 @@ static int read_records(struct watch *watch, struct idem_error *error)
 {
     struct idem_slice scope = idem_str(args.scope);
     const struct idem_slice *only = args.scope != NULL ? &scope : NULL;
+    const struct cli_look_keep keep = {.max = (size_t)args.alerts,
+                                       .compare = compare_alerts,
+                                       .class_of = class_of,
+                                       .ctx = watch};
 
     return wants_outcomes(watch)
-               ? cli_look_outcomes(watch->store, only, args.since_ms,
+               ? cli_look_outcomes(watch->store, only, args.since_ms, &keep,
                                    &watch->look, error)
-               : cli_look(watch->store, only, &watch->look, error);
+               : cli_look(watch->store, only, &keep, &watch->look, error);
 }
 
 /* A hook is run under a claim, so it takes a store that can be written. */
@@ -390,7 +515,7 @@ static enum cli_level look(struct watch *watch)
     enum cli_level level;
     enum cli_level room;
     bool jumped;
-    size_t i;
+    int kind;
 
     if (read_store(watch) != 0) {
         return cannot_look(watch);
@@ -405,18 +530,15 @@ static enum cli_level look(struct watch *watch)
     } else {
         print_look_line(watch, level);
     }
-    cli_look_sort(&watch->look, compare);
-    for (i = 0; i < watch->look.len; i++) {
-        tell_record(watch, &watch->look.open[i]);
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        tell_kind(watch, (enum cli_alert_kind)kind);
     }
     tell_many(watch);
     tell_clock(watch, jumped);
     tell_journal(watch, room);
-    tell_cleared(watch);
+    watch->status |= remember(watch);
     measure(watch, &watch->look);
-    cli_look_finish(&watch->last);
-    watch->last = watch->look;
-    memset(&watch->look, 0, sizeof(watch->look));
+    cli_look_finish(&watch->look);
     return level;
 }
 
@@ -435,7 +557,7 @@ static int watch(struct watch *w)
         }
         level = CLI_LEVEL_OK;
     }
-    cli_look_finish(&w->last);
+    forget(w);
     idem_close(w->store);
     return w->status != 0 ? w->status : (int)level;
 }
@@ -512,6 +634,13 @@ static struct cli_option options[] = {
      .min = 1000,
      .max = IDEM_DURATION_MAX_MS,
      .help = "tell of outcomes that failed this long ago or less (24h)"},
+    {.name = "alerts",
+     .kind = CLI_COUNT,
+     .target = &args.alerts,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "name at most so many of a kind, and count the rest (1000)"},
     {.name = "scope",
      .letter = 's',
      .kind = CLI_ANY_TEXT,

@@ -66,21 +66,20 @@ static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
     copy->overdue = r->overdue;
 }
 
-static struct cli_open *make_room(struct cli_look *look)
+/* All but the texts. */
+static void describe(struct cli_open *open, int code,
+                     const struct idem_record *r)
 {
-    size_t room = look->room == 0 ? 64 : 2 * look->room;
-    struct cli_open *more;
-
-    if (look->len < look->room) {
-        return &look->open[look->len];
+    memcpy(open->record.id, r->id, sizeof(open->record.id));
+    open->unreadable = code != 0;
+    open->exit_status = -1;
+    open->http_status = -1;
+    open->told = false;
+    if (code == 0) {
+        copy_numbers(&open->record, r);
+        open->exit_status = cli_outcome_exit(r);
+        open->http_status = cli_outcome_http(r);
     }
-    more = realloc(look->open, room * sizeof(*more));
-    if (more == NULL) {
-        return NULL;
-    }
-    look->open = more;
-    look->room = room;
-    return &look->open[look->len];
 }
 
 bool cli_open_init(struct cli_open *open, int code, const struct idem_record *r)
@@ -89,15 +88,7 @@ bool cli_open_init(struct cli_open *open, int code, const struct idem_record *r)
         memset(open, 0, sizeof(*open));
         return false;
     }
-    memcpy(open->record.id, r->id, sizeof(open->record.id));
-    open->unreadable = code != 0;
-    open->exit_status = -1;
-    open->http_status = -1;
-    if (code == 0) {
-        copy_numbers(&open->record, r);
-        open->exit_status = cli_outcome_exit(r);
-        open->http_status = cli_outcome_http(r);
-    }
+    describe(open, code, r);
     return true;
 }
 
@@ -145,17 +136,73 @@ int cli_open_compare(const void *a, const void *b)
            (x->record.started_ms < y->record.started_ms);
 }
 
-static bool add(struct cli_look *look, int code, const struct idem_record *r)
-{
-    struct cli_open *open = make_room(look);
+/* ---- What is kept ---- */
 
-    if (open == NULL || !cli_open_init(open, code, r)) {
-        look->failed = true;
+static void sort(struct cli_look_class *class, const struct cli_look_keep *keep)
+{
+    if (class->len > 0) {
+        qsort(class->open, class->len, sizeof(class->open[0]), keep->compare);
+    }
+    while (class->len > keep->max) {
+        cli_open_finish(&class->open[--class->len]);
+    }
+    class->is_cut = class->len == keep->max;
+}
+
+/* Room for twice as many as are kept: to sort is rare. */
+static bool make_room(struct cli_look_class *class,
+                      const struct cli_look_keep *keep)
+{
+    size_t room = class->room == 0 ? 64 : 2 * class->room;
+    struct cli_open *more;
+
+    if (class->len >= 2 * keep->max) {
+        sort(class, keep);
+    }
+    if (class->len < class->room) {
+        return true;
+    }
+    more = reallocarray(class->open, room, sizeof(*more));
+    if (more == NULL) {
         return false;
     }
-    look->len++;
+    class->open = more;
+    class->room = room;
     return true;
 }
+
+/* What is not wanted is not copied. */
+static bool add(struct cli_look *look, const struct cli_look_keep *keep,
+                int code, const struct idem_record *r)
+{
+    struct cli_open seen = {.unreadable = false};
+    struct cli_look_class *class;
+    int which;
+
+    describe(&seen, code, r);
+    seen.record.scope = r->scope;
+    seen.record.key = r->key;
+    which = keep->class_of(keep->ctx, &seen);
+    if (which < 0) {
+        return true;
+    }
+    class = &look->classes[which];
+    class->found++;
+    if (keep->max == 0 ||
+        (class->is_cut &&
+         keep->compare(&seen, &class->open[keep->max - 1]) >= 0)) {
+        return true;
+    }
+    if (!make_room(class, keep) ||
+        !cli_open_init(&class->open[class->len], code, r)) {
+        return false;
+    }
+    class->open[class->len].told = seen.told;
+    class->len++;
+    return true;
+}
+
+/* ---- What is counted ---- */
 
 static void count(struct cli_look *look, int code, const struct idem_record *r)
 {
@@ -181,7 +228,8 @@ static void count(struct cli_look *look, int code, const struct idem_record *r)
 
 struct looking {
     struct cli_look *look;
-    int64_t from_ms; /* What failed earlier is left out. */
+    const struct cli_look_keep *keep; /* NULL: nothing is kept. */
+    int64_t from_ms;                  /* What failed earlier is left out. */
 };
 
 static int see(void *ctx, int code, const struct idem_record *record)
@@ -194,14 +242,20 @@ static int see(void *ctx, int code, const struct idem_record *record)
         return 0;
     }
     count(looking->look, code, record);
-    return !add(looking->look, code, record);
+    if (looking->keep != NULL &&
+        !add(looking->look, looking->keep, code, record)) {
+        looking->look->failed = true;
+        return 1;
+    }
+    return 0;
 }
 
 static int look(struct idem_store *store, const struct idem_slice *scope,
-                struct idem_filter *filter, int64_t from_ms,
-                struct cli_look *ret_look, struct idem_error *ret_error)
+                struct idem_filter *filter, struct looking *looking,
+                struct idem_error *ret_error)
 {
-    struct looking looking = {ret_look, from_ms};
+    struct cli_look *ret_look = looking->look;
+    size_t i;
     int rc;
 
     memset(ret_look, 0, sizeof(*ret_look));
@@ -211,12 +265,15 @@ static int look(struct idem_store *store, const struct idem_slice *scope,
         filter->any_scope = false;
         filter->scope = *scope;
     }
-    rc = idem_list(store, filter, see, &looking, &ret_look->now_ms, ret_error);
+    rc = idem_list(store, filter, see, looking, &ret_look->now_ms, ret_error);
     if (rc == 0 && ret_look->failed) {
         rc = IDEM_ENOMEM;
         ret_error->code = rc;
         (void)snprintf(ret_error->text, sizeof(ret_error->text), "%s",
                        idem_error_text(rc));
+    }
+    for (i = 0; rc == 0 && looking->keep != NULL && i < CLI_LOOK_CLASSES; i++) {
+        sort(&ret_look->classes[i], looking->keep);
     }
     if (rc != 0) {
         cli_look_finish(ret_look);
@@ -225,39 +282,44 @@ static int look(struct idem_store *store, const struct idem_slice *scope,
 }
 
 int cli_look(struct idem_store *store, const struct idem_slice *scope,
-             struct cli_look *ret_look, struct idem_error *ret_error)
+             const struct cli_look_keep *keep, struct cli_look *ret_look,
+             struct idem_error *ret_error)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
+    struct looking looking = {ret_look, keep, /* from_ms= */ 0};
 
-    return look(store, scope, &filter, /* from_ms= */ 0, ret_look, ret_error);
+    return look(store, scope, &filter, &looking, ret_error);
 }
 
 int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
-                      int64_t within_ms, struct cli_look *ret_look,
-                      struct idem_error *ret_error)
+                      int64_t within_ms, const struct cli_look_keep *keep,
+                      struct cli_look *ret_look, struct idem_error *ret_error)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
+    struct looking looking = {ret_look, keep, cli_now_ms() - within_ms};
 
     filter.failed_outcomes = true;
-    return look(store, scope, &filter, cli_now_ms() - within_ms, ret_look,
-                ret_error);
+    return look(store, scope, &filter, &looking, ret_error);
 }
 
-void cli_look_sort(struct cli_look *look,
-                   int (*compare)(const void *a, const void *b))
+uint64_t cli_look_open(const struct cli_look *look)
 {
-    if (look->len > 0) {
-        qsort(look->open, look->len, sizeof(look->open[0]), compare);
-    }
+    return look->in_progress + look->failed_len + look->unknown +
+           look->unreadable;
 }
 
 void cli_look_finish(struct cli_look *look)
 {
     size_t i;
+    size_t n;
 
-    for (i = 0; i < look->len; i++) {
-        cli_open_finish(&look->open[i]);
+    for (i = 0; i < CLI_LOOK_CLASSES; i++) {
+        struct cli_look_class *class = &look->classes[i];
+
+        for (n = 0; n < class->len; n++) {
+            cli_open_finish(&class->open[n]);
+        }
+        free(class->open);
     }
-    free(look->open);
     memset(look, 0, sizeof(*look));
 }

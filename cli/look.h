@@ -1,4 +1,8 @@
-/* look.h: what is open in a store, read once. */
+/* look.h: what is open in a store, read once.
+ *
+ * A look counts all that is open, and keeps a bounded part of it: of each class the
+ * first ones in an order. So it takes the same memory however much is open.
+ */
 #ifndef IDEM_CLI_LOOK_H
 #define IDEM_CLI_LOOK_H
 
@@ -11,6 +15,7 @@ struct cli_open {
     bool unreadable;           /* Only id, scope and key are set. */
     int exit_status;           /* On record; -1: none. */
     int http_status;           /* Likewise. */
+    bool told;                 /* By idem watch, at the look before. */
 };
 
 /* Copies @record, which could be read if @code is 0. False: out of memory. */
@@ -18,14 +23,32 @@ bool cli_open_init(struct cli_open *open, int code,
                    const struct idem_record *record);
 void cli_open_finish(struct cli_open *open);
 
-/* For cli_look_sort(): what needs a person comes first, then what has gone on for
- * longest; then what was completed with a failure, the newest first. */
+/* What needs a person comes first, then what has gone on for longest; then what was
+ * completed with a failure, the newest first. */
 int cli_open_compare(const void *a, const void *b);
 
-struct cli_look {
-    struct cli_open *open; /* In the order in which the store told them. */
+#define CLI_LOOK_CLASSES 6
+
+/* What a look keeps. */
+struct cli_look_keep {
+    size_t max; /* So many of each class: the first by @compare. */
+    int (*compare)(const void *a, const void *b); /* Of struct cli_open. */
+    /* The class of @open, from 0 on, or -1: it is counted, and not kept. May set
+     * @open->told. */
+    int (*class_of)(void *ctx, struct cli_open *open);
+    void *ctx;
+};
+
+struct cli_look_class {
+    struct cli_open *open; /* In order. */
     size_t len;
     size_t room;
+    bool is_cut; /* The first @max are in order, and later ones not wanted. */
+    uint64_t found; /* Of this class, also those that were not kept. */
+};
+
+struct cli_look {
+    struct cli_look_class classes[CLI_LOOK_CLASSES];
     bool failed; /* Out of memory. */
 
     int64_t now_ms; /* By the store's clock. */
@@ -46,21 +69,22 @@ struct cli_look {
 #define CLI_OUTCOMES_SINCE_MS (INT64_C(24) * 3600 * 1000)
 
 /* Reads what is open in @scope (NULL: in every scope) and not in the scope of
- * alerts (CLI_ALERT_SCOPE). A store with an index reads nothing else. The caller
- * calls cli_look_finish(). An enum idem_code. */
+ * alerts (CLI_ALERT_SCOPE), and keeps what @keep (NULL: nothing) says. A store with
+ * an index reads nothing else. The caller calls cli_look_finish(). An enum
+ * idem_code. */
 int cli_look(struct idem_store *store, const struct idem_slice *scope,
-             struct cli_look *ret_look, struct idem_error *ret_error);
+             const struct cli_look_keep *keep, struct cli_look *ret_look,
+             struct idem_error *ret_error);
 
 /* The same, with what was completed with a failure within the last @within_ms, by
  * this host's clock (see idem_outcome_failed()). */
 int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
-                      int64_t within_ms, struct cli_look *ret_look,
-                      struct idem_error *ret_error);
+                      int64_t within_ms, const struct cli_look_keep *keep,
+                      struct cli_look *ret_look, struct idem_error *ret_error);
 
-/* Puts what is open in the order of @compare, as qsort() would; there may be
- * nothing. */
-void cli_look_sort(struct cli_look *look,
-                   int (*compare)(const void *a, const void *b));
+/* How many are open: in progress, failed, unknown or unreadable. */
+uint64_t cli_look_open(const struct cli_look *look);
+
 void cli_look_finish(struct cli_look *look);
 
 #endif

@@ -24,15 +24,34 @@ void cli_names_close(struct cli_names *names)
     }
 }
 
+/* What stands before the texts of each. */
+struct head {
+    uint64_t bytes;
+    uint64_t fence;
+    uint16_t owner_len;
+    uint8_t scope_len;
+    uint8_t key_len;
+    uint8_t status;
+    bool retry;
+};
+
 bool cli_names_add(struct cli_names *names, const struct idem_record *record)
 {
-    uint8_t lens[2] = {(uint8_t)record->scope.len, (uint8_t)record->key.len};
-    uint64_t bytes = record->result_len + record->input_len;
+    struct head head;
 
-    (void)fwrite(lens, 1, sizeof(lens), names->f);
-    (void)fwrite(&bytes, sizeof(bytes), 1, names->f);
+    memset(&head, 0, sizeof(head));
+    head.bytes = record->result_len + record->input_len;
+    head.fence = record->fence;
+    head.owner_len =
+        record->owner.len <= IDEM_OWNER_MAX ? (uint16_t)record->owner.len : 0;
+    head.scope_len = (uint8_t)record->scope.len;
+    head.key_len = (uint8_t)record->key.len;
+    head.status = (uint8_t)record->status;
+    head.retry = record->retry;
+    (void)fwrite(&head, sizeof(head), 1, names->f);
     (void)fwrite(record->scope.base, 1, record->scope.len, names->f);
     (void)fwrite(record->key.base, 1, record->key.len, names->f);
+    (void)fwrite(record->owner.base, 1, head.owner_len, names->f);
     names->len++;
     return ferror(names->f) == 0;
 }
@@ -48,18 +67,27 @@ int cli_names_rewind(struct cli_names *names)
     return 0;
 }
 
+static bool next_text(struct cli_names *names, char *to, size_t len,
+                      struct idem_slice *ret_text)
+{
+    *ret_text = idem_bytes(to, len);
+    return fread(to, 1, len, names->f) == len;
+}
+
 bool cli_names_next(struct cli_names *names, struct cli_name *ret_name)
 {
     char *key = ret_name->text + UINT8_MAX;
-    uint8_t lens[2];
+    struct head head;
 
-    if (fread(lens, 1, sizeof(lens), names->f) != sizeof(lens) ||
-        fread(&ret_name->bytes, sizeof(ret_name->bytes), 1, names->f) != 1 ||
-        fread(ret_name->text, 1, lens[0], names->f) != lens[0] ||
-        fread(key, 1, lens[1], names->f) != lens[1]) {
+    if (fread(&head, sizeof(head), 1, names->f) != 1 ||
+        !next_text(names, ret_name->text, head.scope_len, &ret_name->scope) ||
+        !next_text(names, key, head.key_len, &ret_name->key) ||
+        !next_text(names, key + UINT8_MAX, head.owner_len, &ret_name->owner)) {
         return false;
     }
-    ret_name->scope = idem_bytes(ret_name->text, lens[0]);
-    ret_name->key = idem_bytes(key, lens[1]);
+    ret_name->bytes = head.bytes;
+    ret_name->fence = head.fence;
+    ret_name->status = (enum idem_status)head.status;
+    ret_name->retry = head.retry;
     return true;
 }

@@ -15,10 +15,14 @@ struct cli_names {
 };
 
 struct cli_name {
-    struct idem_slice scope; /* Both until the next is read. */
+    struct idem_slice scope; /* The slices until the next is read. */
     struct idem_slice key;
-    uint64_t bytes; /* Of its result and input, when it was listed. */
-    char text[2 * UINT8_MAX];
+    struct idem_slice owner; /* From here on when it was listed. */
+    uint64_t bytes;          /* Of its result and input. */
+    uint64_t fence;
+    enum idem_status status;
+    bool retry;
+    char text[2 * UINT8_MAX + IDEM_OWNER_MAX];
 };
 
 /* 0 or an exit status, after saying why. */

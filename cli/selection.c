@@ -3,51 +3,38 @@
 
 #include "cli.h"
 #include "decided.h"
+#include "alert.h"
 #include "journal.h"
-#include "look.h"
+#include "names.h"
 
-static bool is_selected(const struct cli_selection *selection,
-                        const struct cli_look *look,
-                        const struct cli_open *open)
+/* What is open is gone through once: what is to be decided is noted in a file, for
+ * it may be much, and exactly that is decided then. */
+struct choosing {
+    const struct cli_selection *selection;
+    const struct cli_decision *decision;
+    struct cli_names *names; /* NULL: what would be decided is printed. */
+    int64_t now_ms;          /* By the store's clock. */
+    uint64_t chosen;
+    uint64_t left_out; /* Late, but the owner may be at it. */
+};
+
+static bool is_selected(const struct choosing *choosing,
+                        const struct idem_record *r)
 {
-    const struct idem_record *r = &open->record;
-    bool wanted;
+    const struct cli_selection *selection = choosing->selection;
+    bool wanted = r->status == IDEM_STATUS_IN_PROGRESS
+                      ? selection->overdue && r->overdue &&
+                            !cli_is_live(r, choosing->now_ms)
+                      : (selection->statuses & 1u << r->status) != 0;
 
-    if (open->unreadable) {
-        return false;
-    }
-    wanted =
-        r->status == IDEM_STATUS_IN_PROGRESS
-            ? selection->overdue && r->overdue && !cli_is_live(r, look->now_ms)
-            : (selection->statuses & 1u << r->status) != 0;
-    return wanted && look->now_ms - r->started_ms >= selection->older_ms;
-}
-
-static uint64_t count(const struct cli_selection *selection,
-                      const struct cli_look *look)
-{
-    uint64_t n = 0;
-    size_t i;
-
-    for (i = 0; i < look->len; i++) {
-        n += is_selected(selection, look, &look->open[i]);
-    }
-    return n;
+    return wanted && choosing->now_ms - r->started_ms >= selection->older_ms;
 }
 
 /* Work that is late and whose owner may be at it is decided one by one. */
-static void say_left_out(const struct cli_selection *selection,
-                         const struct cli_look *look)
+static void say_left_out(const struct choosing *choosing)
 {
-    unsigned long long n = 0;
-    size_t i;
+    unsigned long long n = choosing->left_out;
 
-    for (i = 0; i < look->len; i++) {
-        const struct cli_open *open = &look->open[i];
-
-        n += selection->overdue && !open->unreadable && open->record.overdue &&
-             cli_is_live(&open->record, look->now_ms);
-    }
     if (n > 0) {
         (void)fflush(stdout);
         cli_say("%llu more %s late, but the lease of the owner runs: left out",
@@ -95,40 +82,115 @@ static bool decide_one(struct idem_store *store, const struct cli_audit *audit,
 }
 
 static int decide_all(struct idem_store *store, const struct cli_audit *audit,
-                      const struct cli_selection *selection,
-                      const struct cli_look *look,
-                      const struct cli_decision *decision)
+                      const struct choosing *choosing)
 {
-    int status = 0;
-    size_t i;
+    struct cli_name name;
+    int status = cli_names_rewind(choosing->names);
+    bool going = status == 0;
 
-    for (i = 0; i < look->len; i++) {
-        if (is_selected(selection, look, &look->open[i]) &&
-            !decide_one(store, audit, selection, &look->open[i].record,
-                        decision, &status)) {
-            break;
-        }
+    while (going && cli_names_next(choosing->names, &name)) {
+        struct idem_record r = {.scope = name.scope,
+                                .key = name.key,
+                                .owner = name.owner,
+                                .fence = name.fence,
+                                .status = name.status,
+                                .retry = name.retry};
+
+        going = idem_id(r.scope, r.key, r.id) == 0 &&
+                decide_one(store, audit, choosing->selection, &r,
+                           choosing->decision, &status);
     }
     return status;
 }
 
-static int foretell(const struct cli_selection *selection,
-                    const struct cli_look *look,
-                    const struct cli_decision *decision)
-{
-    uint64_t n = count(selection, look);
-    size_t i;
+/* ---- What it is about ---- */
 
-    for (i = 0; i < look->len; i++) {
-        if (is_selected(selection, look, &look->open[i])) {
-            print_one(selection, &look->open[i].record, decision,
-                      CLI_WOULD_DECIDE);
-        }
+static int choose_one(void *ctx, int code, const struct idem_record *r)
+{
+    struct choosing *choosing = ctx;
+
+    if (code != 0 || cli_is_alert(r)) {
+        return 0;
     }
-    (void)fflush(stdout);
-    cli_say("%llu record%s; to decide, add: --count %llu --yes",
-            (unsigned long long)n, n == 1 ? "" : "s", (unsigned long long)n);
-    return 0;
+    choosing->left_out += choosing->selection->overdue && r->overdue &&
+                          cli_is_live(r, choosing->now_ms);
+    if (!is_selected(choosing, r)) {
+        return 0;
+    }
+    choosing->chosen++;
+    if (choosing->names != NULL) {
+        return !cli_names_add(choosing->names, r);
+    }
+    print_one(choosing->selection, r, choosing->decision, CLI_WOULD_DECIDE);
+    return ferror(stdout);
+}
+
+static int stop_at_once(void *ctx, int code, const struct idem_record *r)
+{
+    (void)ctx;
+    (void)code;
+    (void)r;
+    return 1;
+}
+
+static int choose(struct idem_store *store, struct choosing *choosing)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct idem_error error = {0};
+
+    filter.statuses = 1u << IDEM_STATUS_IN_PROGRESS | 1u << IDEM_STATUS_FAILED |
+                      1u << IDEM_STATUS_UNKNOWN;
+    if (choosing->selection->scope != NULL) {
+        filter.any_scope = false;
+        filter.scope = *choosing->selection->scope;
+    }
+    /* Whose lease runs depends on the store's time. */
+    error.code =
+        idem_list_page(store, &filter, stop_at_once, NULL, &page, &error);
+    choosing->now_ms = page.now_ms;
+    if (error.code == 0) {
+        error.code =
+            idem_list(store, &filter, choose_one, choosing, NULL, &error);
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static int foretell(struct idem_store *store, struct choosing *choosing)
+{
+    int status = choose(store, choosing);
+
+    if (status == 0) {
+        (void)fflush(stdout);
+        cli_say("%llu record%s; to decide, add: --count %llu --yes",
+                (unsigned long long)choosing->chosen,
+                choosing->chosen == 1 ? "" : "s",
+                (unsigned long long)choosing->chosen);
+        say_left_out(choosing);
+    }
+    return status;
+}
+
+static int choose_and_decide(struct idem_store *store,
+                             const struct cli_audit *audit,
+                             struct choosing *choosing)
+{
+    uint64_t count = choosing->selection->count;
+    int status = choose(store, choosing);
+
+    if (status != 0) {
+        return status;
+    }
+    if (count != 0 && count != choosing->chosen) {
+        cli_say("it is about %llu records now, not %llu: look again",
+                (unsigned long long)choosing->chosen,
+                (unsigned long long)count);
+        status = CLI_NOT_RECORDED;
+    } else {
+        status = decide_all(store, audit, choosing);
+    }
+    say_left_out(choosing);
+    return status;
 }
 
 int cli_resolve_selected(struct idem_store *store,
@@ -136,26 +198,18 @@ int cli_resolve_selected(struct idem_store *store,
                          const struct cli_selection *selection,
                          const struct cli_decision *decision, bool yes)
 {
-    struct idem_error error = {0};
-    struct cli_look look;
+    struct choosing choosing = {.selection = selection, .decision = decision};
+    struct cli_names names;
     int status;
 
-    error.code = cli_look(store, selection->scope, &look, &error);
-    if (error.code != 0) {
-        return cli_fail_with(&error);
-    }
     if (!yes) {
-        status = foretell(selection, &look, decision);
-    } else if (selection->count != 0 &&
-               selection->count != count(selection, &look)) {
-        cli_say("it is about %llu records now, not %llu: look again",
-                (unsigned long long)count(selection, &look),
-                (unsigned long long)selection->count);
-        status = CLI_NOT_RECORDED;
-    } else {
-        status = decide_all(store, audit, selection, &look, decision);
+        return foretell(store, &choosing);
     }
-    say_left_out(selection, &look);
-    cli_look_finish(&look);
+    status = cli_names_open(&names);
+    if (status == 0) {
+        choosing.names = &names;
+        status = choose_and_decide(store, audit, &choosing);
+        cli_names_close(&names);
+    }
     return status;
 }

@@ -41,6 +41,10 @@ struct top_view {
     bool outcomes;      /* Only what was completed with a failure. */
 };
 
+/* What a look keeps for the table: of what is open and of what was completed with
+ * a failure more than any window shows, each by itself. */
+extern const struct cli_look_keep top_keep;
+
 /* Draws it on the window of @terminal, or prints all of it once. */
 void top_draw(const struct top_terminal *terminal, const struct top_view *view);
 

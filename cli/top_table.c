@@ -366,21 +366,56 @@ static void window(const struct top_terminal *terminal, int *ret_rows,
     }
 }
 
+enum {
+    OPEN,
+    OUTCOMES,
+    KEEP_MAX = 1000
+};
+
+static int class_of(void *ctx, struct cli_open *open)
+{
+    (void)ctx;
+    return !open->unreadable && open->record.status == IDEM_STATUS_COMPLETED
+               ? OUTCOMES
+               : OPEN;
+}
+
+const struct cli_look_keep top_keep = {.max = KEEP_MAX,
+                                       .compare = cli_open_compare,
+                                       .class_of = class_of};
+
+/* A report says what it leaves out; a window is too short for most anyway. */
+static void put_left_out(const struct top_terminal *terminal,
+                         const struct cli_look_class *class, const char *what,
+                         const char *command)
+{
+    if (!terminal->live && class->found > class->len) {
+        (void)printf("and %llu more %s; see: %s\n",
+                     (unsigned long long)(class->found - class->len), what,
+                     command);
+    }
+}
+
 static void put_rows(const struct top_terminal *terminal,
                      const struct top_view *view, const char *set, int room,
                      int columns)
 {
     const struct cli_look *look = view->look;
+    size_t class = view->outcomes ? OUTCOMES : OPEN;
     size_t i;
 
-    for (i = 0; i < look->len && room > 0; i++) {
-        const struct cli_open *open = &look->open[i];
+    for (; class <= OUTCOMES; class ++) {
+        const struct cli_look_class *rows = &look->classes[class];
 
-        if (!view->outcomes || (!open->unreadable &&
-                                open->record.status == IDEM_STATUS_COMPLETED)) {
-            put_row(begin_line(terminal, columns), set, open, look->now_ms);
+        for (i = 0; i < rows->len && room > 0; i++) {
+            put_row(begin_line(terminal, columns), set, &rows->open[i],
+                    look->now_ms);
             room--;
         }
+        put_left_out(terminal, rows, class == OPEN ? "open" : "failed outcomes",
+                     class == OPEN
+                         ? "idem list --status in_progress,failed,unknown"
+                         : "idem list --failed");
     }
 }
 

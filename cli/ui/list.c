@@ -17,15 +17,15 @@ static enum page_show show_of(const struct ui_request *request)
 }
 
 static enum MHD_Result send_list(const struct ui_request *request,
-                                 struct cli_look *look, enum page_show show,
-                                 const struct page_search *search)
+                                 const struct cli_look *look,
+                                 const struct page_choice *choice)
 {
     struct ui_page page;
 
     if (!ui_page_open(&page)) {
         return MHD_NO;
     }
-    page_list(page.f, look, show, search);
+    page_list(page.f, look, choice);
     return ui_page_send(request, &page, MHD_HTTP_OK);
 }
 
@@ -33,17 +33,19 @@ static enum MHD_Result list(const struct ui_request *request,
                             enum page_show show,
                             const struct page_search *search)
 {
+    struct page_choice choice = {show, search};
+    const struct cli_look_keep keep = page_list_keep(&choice);
     struct idem_error error = {0};
     enum MHD_Result result;
     struct cli_look look;
 
     error.code =
         cli_look_outcomes(request->server->options->store, /* scope= */ NULL,
-                          CLI_OUTCOMES_SINCE_MS, &look, &error);
+                          CLI_OUTCOMES_SINCE_MS, &keep, &look, &error);
     if (error.code != 0) {
         return ui_fail(request, &error);
     }
-    result = send_list(request, &look, show, search);
+    result = send_list(request, &look, &choice);
     cli_look_finish(&look);
     return result;
 }

@@ -28,10 +28,18 @@ struct page_search {
     struct idem_slice key;   /* ... with these bytes in the key. */
 };
 
-/* What is open, and what was completed with a failure, as @show and @search choose.
- * Sorts @look. */
-void page_list(FILE *f, struct cli_look *look, enum page_show show,
-               const struct page_search *search);
+/* What a page of the list shows. */
+struct page_choice {
+    enum page_show show;
+    const struct page_search *search;
+};
+
+/* What a look keeps for page_list() with @choice. */
+struct cli_look_keep page_list_keep(struct page_choice *choice);
+
+/* What is open, and what was completed with a failure, as @choice says. */
+void page_list(FILE *f, const struct cli_look *look,
+               const struct page_choice *choice);
 
 /* What the page of a record needs beside it. */
 struct page_form {

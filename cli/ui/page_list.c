@@ -32,7 +32,7 @@ static uint64_t count(const struct cli_look *look, enum page_show show)
     case PAGE_SHOWS:
         break;
     }
-    return look->len - look->failed_outcomes;
+    return cli_look_open(look);
 }
 
 static bool is_shown(const struct cli_open *open, enum page_show show)
@@ -67,6 +67,23 @@ static bool has(const struct idem_record *r, const struct page_search *search)
              memcmp(scope->base, r->scope.base, scope->len) == 0)) &&
            (key->len == 0 ||
             memmem(r->key.base, r->key.len, key->base, key->len) != NULL);
+}
+
+static int class_of(void *ctx, struct cli_open *open)
+{
+    const struct page_choice *choice = ctx;
+
+    return is_shown(open, choice->show) && has(&open->record, choice->search)
+               ? 0
+               : -1;
+}
+
+struct cli_look_keep page_list_keep(struct page_choice *choice)
+{
+    return (struct cli_look_keep){.max = ROWS_MAX,
+                                  .compare = cli_open_compare,
+                                  .class_of = class_of,
+                                  .ctx = choice};
 }
 
 /* ---- Above the table ---- */
@@ -242,8 +259,8 @@ static void say_more(FILE *f, uint64_t found)
     }
 }
 
-static void table(FILE *f, const struct cli_look *look, enum page_show show,
-                  const struct page_search *search, const char *title)
+static void table(FILE *f, const struct cli_look *look,
+                  const struct page_choice *choice, const char *title)
 {
     static const char *const none[] = {
         "Nothing is overdue.",
@@ -252,24 +269,17 @@ static void table(FILE *f, const struct cli_look *look, enum page_show show,
         "Nothing waits to be run again.",
         "Nothing is open.",
         "Nothing ended with a failure in the last 24 hours."};
-    uint64_t found = 0;
+    const struct cli_look_class *rows = &look->classes[0];
+    const struct page_search *search = choice->search;
     size_t i;
 
-    for (i = 0; i < look->len; i++) {
-        const struct cli_open *open = &look->open[i];
-
-        if (!is_shown(open, show) || !has(&open->record, search)) {
-            continue;
-        }
-        if (found == 0) {
-            begin_table(f, title);
-        }
-        if (found < ROWS_MAX) {
-            row(f, open, look->now_ms);
-        }
-        found++;
+    if (rows->len > 0) {
+        begin_table(f, title);
     }
-    if (found > 0) {
+    for (i = 0; i < rows->len; i++) {
+        row(f, &rows->open[i], look->now_ms);
+    }
+    if (rows->len > 0) {
         (void)fputs("</tbody></table>\n", f);
     } else if (search->key.len + search->scope.len > 0) {
         (void)
@@ -277,13 +287,13 @@ static void table(FILE *f, const struct cli_look *look, enum page_show show,
                   "its whole key and scope.</p>\n",
                   f);
     } else {
-        (void)fprintf(f, "<p class=\"none\">%s</p>\n", none[show]);
+        (void)fprintf(f, "<p class=\"none\">%s</p>\n", none[choice->show]);
     }
-    say_more(f, found);
+    say_more(f, rows->found);
 }
 
-void page_list(FILE *f, struct cli_look *look, enum page_show show,
-               const struct page_search *search)
+void page_list(FILE *f, const struct cli_look *look,
+               const struct page_choice *choice)
 {
     static const char *const titles[] = {"Should have ended by now",
                                          "May have happened",
@@ -291,10 +301,11 @@ void page_list(FILE *f, struct cli_look *look, enum page_show show,
                                          "To be run again",
                                          "All that is open",
                                          "Failed outcomes"};
+    const struct page_search *search = choice->search;
+    enum page_show show = choice->show;
     bool searched = search->key.len + search->scope.len > 0;
     const char *title = searched ? "Found among what is open" : titles[show];
 
-    cli_look_sort(look, cli_open_compare);
     html_begin(f, title);
     cards(f, look, searched ? PAGE_SHOWS : show);
     search_form(f, search);
@@ -306,7 +317,7 @@ void page_list(FILE *f, struct cli_look *look, enum page_show show,
             "ones: <code>idem list --failed</code></p>\n",
             f);
     }
-    table(f, look, show, search, title);
+    table(f, look, choice, title);
     as_of(f, look->now_ms, show);
     html_end(f);
 }

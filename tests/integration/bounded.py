@@ -1,0 +1,95 @@
+"""However many records a store has, and however much is open, commands take the same memory."""
+
+import json
+import os
+
+from records import HEADER, NEVER, NOW, line_of
+from tap import LONG, Idem, equal, main, note, skip, test
+
+# More than watch and top name; and so many that to keep them takes 10 MB.
+FEW = 3300
+MANY = 100000 if LONG else 15000
+MARGIN_KB = 4096  # SQLite's cache of pages fills.
+SANITIZED = os.environ.get("IDEM_TEST_SANITIZER", "none") != "none"
+
+
+def record(n, status):
+    return {
+        "status": status, "policy": 1, "flags": 0, "fence": n + 10, "attempts": 1,
+        "lease_end": NOW - 1000, "expires": NOW + 9**14 if status == 2 else NEVER,
+        "nonce": bytes(16), "owner": b"worker-%d" % n, "fingerprint": b"", "content_type": b"",
+        "meta": b"exit 1\n" if status == 2 else b"", "error": b"account closed" if status == 3 else b"",
+        "note": b"its lease ended" if status == 4 else b"", "history": [], "later": b"",
+        "result": b"", "input": b"",
+    }  # fmt: skip
+
+
+def filled(name, many):
+    """A store with failed and unknown work, and outcomes that failed."""
+    store = Idem("sqlite:" + os.path.abspath(name))
+    with open(name + ".jsonl", "w", encoding="ascii") as f:
+        f.write(HEADER)
+        for n in range(many):
+            f.write(line_of(b"s", b"order-%06d" % n, record(n, (3, 4, 2)[n % 3])) + "\n")
+    equal(store("import", name + ".jsonl").status, 0)
+    return store
+
+
+def peak_kb(store, *args):
+    """What the command took at most, its exit status, and what it said."""
+    done = store(*args, env={"LD_PRELOAD": os.environ["IDEM_PEAK_MODULE"], "IDEM_PEAK": "peak"})
+    with open("peak", encoding="ascii") as f:
+        return int(f.read().split()[0]), done.status, done.stderr.decode()
+
+
+@test
+def memory_does_not_grow_with_the_store():
+    """Each command that goes through the records takes about as much for many as for few."""
+    if SANITIZED:
+        skip("a sanitizer keeps what is freed")
+    few, many = filled("few.db", FEW), filled("many.db", MANY)
+    for args in (
+        ["stats"], ["stats", "--prometheus"], ["watch", "--once"], ["watch", "--once", "--json"],
+        ["top"], ["doctor"], ["list", "--json"], ["list", "--failed", "--limit", "20"],
+        ["list", "--failed", "--json"], ["list", "--sort", "key", "--limit", "20"],
+        ["list", "-s", "none"], ["purge", "--dry-run"], ["export", "-"],
+        ["resolve", "--status", "failed", "--release", "--reason", "x"],
+        ["resolve", "--status", "failed", "--release", "--reason", "x", "--yes", "--count", "1"],
+    ):  # fmt: skip
+        small, status, _ = peak_kb(few, *args)
+        large, other, said = peak_kb(many, *args)
+        equal(status, other)
+        note(f"{' '.join(args)}: {small} KB with {FEW}, {large} KB with {MANY}")
+        # Lines to be sorted go to a file from 8 MB on.
+        room = 16384 if args == ["list", "--failed", "--json"] else MARGIN_KB
+        assert large - small < room, (args, small, large, said[-300:])
+    for verb in ("import", "store copy"):
+        peaks = []
+        for store, name in ((few, "few.db"), (many, "many.db")):
+            into = Idem("sqlite:" + os.path.abspath(verb[:2] + name))
+            args = (["import", name + ".jsonl"] if verb == "import"
+                    else ["store", "copy", "--from", store.store, "--to", into.store])  # fmt: skip
+            kb, status, said = peak_kb(into, *args)
+            equal((status, said if status else ""), (0, ""))
+            peaks.append(kb)
+        note(f"{verb}: {peaks[0]} KB with {FEW}, {peaks[1]} KB with {MANY}")
+        # A batch, and what SQLite writes at a time.
+        assert peaks[1] - peaks[0] < 16384, (verb, peaks)
+
+
+@test
+def what_is_left_out_is_counted():
+    """watch and top name so many, and count the rest."""
+    store = filled("store.db", 3300)
+    seen = [json.loads(line) for line in store("watch", "--once", "--json").stdout.splitlines()]
+    more = {line["kind"]: line["more"] for line in seen if line["event"] == "more"}
+    equal(more, {"failed": 100, "unknown": 100, "failed_outcome": 100})
+    equal(sum(line["event"] == "failed" for line in seen), 1000)
+    seen = store("top").stdout.decode().splitlines()
+    assert "and 1200 more open; see: idem list --status in_progress,failed,unknown" in seen, seen[-3:]
+    equal(seen[-1], "and 100 more failed outcomes; see: idem list --failed")
+    equal(sum("order-" in line for line in seen), 2000)
+
+
+if __name__ == "__main__":
+    main()
