@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+unsigned short_of_ten;
+int64_t short_ms = RETENTION_MS;
+
 struct options {
     const char *where;
     unsigned callers;
@@ -252,7 +255,7 @@ static void usage(void)
     errx(64,
          "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
-         "[--pid SERVER] [--start-at S]",
+         "[--pid SERVER] [--start-at S] [--short OF-TEN] [--short-ms MS]",
          program_invocation_short_name);
 }
 
@@ -267,6 +270,8 @@ static struct options read_options(int argc, char **argv)
         {"bytes", required_argument, NULL, 'b'},
         {"pid", required_argument, NULL, 'p'},
         {"start-at", required_argument, NULL, 'a'},
+        {"short", required_argument, NULL, 'S'},
+        {"short-ms", required_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.callers = 1,
@@ -300,6 +305,12 @@ static struct options read_options(int argc, char **argv)
             break;
         case 'a':
             options.start_at = atof(optarg);
+            break;
+        case 'S':
+            short_of_ten = (unsigned)atoi(optarg);
+            break;
+        case 'm':
+            short_ms = atol(optarg);
             break;
         default:
             usage();

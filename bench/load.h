@@ -58,6 +58,11 @@ struct target {
     void (*purge)(const char *where);
 };
 
+/* Of ten records that are filled in, so many are past their retention after so
+ * long; the others much later. 0: all are alike. Of idem alone. */
+extern unsigned short_of_ten;
+extern int64_t short_ms;
+
 /* Each program has one. */
 extern const struct target target;
 
