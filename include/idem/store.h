@@ -70,8 +70,8 @@ enum idem_verb {
     /* A person's decision, by idem_decide_resolve(). Atomic and durable. */
     IDEM_OP_RESOLVE,
     /* Deletes at most purge.max records that idem_decide_expired(), in one slice
-     * of at most 100 ms; remembers their highest fence. Sets purge.purged, and
-     * purge.done when no more are to be found. */
+     * of at most 100 ms; remembers their highest fence. Sets purge.purged,
+     * purge.done when no more are to be found, and else purge.rest_ms. */
     IDEM_OP_PURGE,
     /* Reads the counters; see struct idem_counters. */
     IDEM_OP_COUNT,
@@ -165,6 +165,8 @@ struct idem_op {
             uint64_t purged;
             bool done;
             uint64_t from[3]; /* The store's own. */
+            int64_t rest_ms; /* Set with the answer: how long to wait before the
+                                 next slice, for the sake of writers. */
         } purge;
         struct idem_counters counters;
         struct {

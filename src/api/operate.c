@@ -243,6 +243,17 @@ int idem_count(struct idem_store *store, struct idem_counters *ret_counters,
     return rc;
 }
 
+/* After each slice, the last one that @max allows included: who wants more calls
+ * again. */
+static void rest(const struct idem_store *store, int64_t ms)
+{
+    const struct idem_host *host = &store->options.host;
+
+    if (ms > 0) {
+        host->sleep(host->ctx, ms);
+    }
+}
+
 int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
                struct idem_error *ret_error)
 {
@@ -259,10 +270,12 @@ int idem_purge(struct idem_store *store, uint64_t max, uint64_t *ret_purged,
 
         op->u.purge.max = left < PURGE_SLICE ? left : PURGE_SLICE;
         op->u.purge.purged = 0;
+        op->u.purge.rest_ms = 0;
         rc = idem__call(store, &op, ret_error);
         if (rc == 0) {
             purged += op->u.purge.purged;
             done = op->u.purge.done;
+            rest(store, done ? 0 : op->u.purge.rest_ms);
         }
     }
     if (rc == 0) {

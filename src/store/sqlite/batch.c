@@ -93,6 +93,15 @@ static void roll_back(struct idem__sqlite_store *store)
     /* SQLite may have rolled back by itself; then this fails, and may. */
     (void)idem__conn_run(store->table.conn, IDEM__SQL_ROLLBACK);
     store->table.conn->has_limits = false;
+    if (!sqlite3_get_autocommit(store->table.conn->db)) {
+        store->broken = true; /* No memory even for that: it is closed then. */
+    }
+    if (store->table.conn->makes_tables) {
+        /* Statements on tables that are gone again: they are prepared, and so
+         * would be taken for a sign of them. */
+        idem__conn_finalize(store->table.conn);
+        store->table.conn->makes_tables = false;
+    }
 }
 
 /* Runs the ops inside the transaction. An SQLite result. */
@@ -206,6 +215,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
     }
     if (rc == SQLITE_OK) {
         IDEM__CRASH_POINT("sqlite/batch/committed");
+        store->table.conn->makes_tables = false;
         idem__counters_committed(&store->counters, batch);
         if (store->saved_ms != 0) {
             idem__seen_note(store->lock, store->saved_ms);
@@ -214,6 +224,7 @@ static int transact(struct idem__sqlite_store *store, struct idem_op *batch)
         rc = full_if_too_big(store, rc);
         roll_back(store);
         go_back(batch);
+        idem__sqlite_purge_undone(store);
     }
     return rc;
 }
@@ -437,6 +448,7 @@ static void note_begin(struct idem__sqlite_store *store,
 void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
 {
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
+    int64_t start_ns = idem__mono_ns();
     struct idem_error error;
     struct idem_op *op;
 
@@ -450,6 +462,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
         fail_all(batch, &error);
     }
     idem__sqlite_checkpoint(store);
+    idem__sqlite_purge_ran(store, batch, idem__mono_ns() - start_ns);
     idem__lock_release(store->lock);
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {

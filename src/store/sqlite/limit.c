@@ -30,7 +30,6 @@ enum {
     REQUEST_LEN = 16, /* Bytes of a request's identity that are stored. */
     CLEAN_ROWS = 4,   /* Deleted for each request that is counted. */
     PURGE_ROWS = 100,
-    PURGE_MS = 40,
 };
 
 /* What was found, and where. */
@@ -276,10 +275,9 @@ bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
 
 bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
                               struct idem_op *op, const struct idem_now *now,
-                              bool *ret_done)
+                              int64_t until_ms, bool *ret_done)
 {
     struct idem__conn *conn = store->table.conn;
-    int64_t until_ms = idem__mono_ms() + PURGE_MS;
     int64_t deleted = 0;
     int64_t all = 0;
     int rc = SQLITE_OK;

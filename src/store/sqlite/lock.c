@@ -212,6 +212,11 @@ void idem__lock_release(struct idem__lock *lock)
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
+uint32_t idem__lock_turn(const struct idem__lock *lock)
+{
+    return lock->turns.ticket;
+}
+
 bool idem__lock_was_emptied(struct idem__lock *lock)
 {
     bool emptied = lock->turns.emptied;

@@ -81,6 +81,23 @@ static const char failed[] =
     "  AFTER DELETE ON idem_record"
     "  BEGIN DELETE FROM idem_failed WHERE seq = OLD.seq; END;";
 
+/* Likewise, made by the first purge. idem_sparse: how many bytes purges have
+ * deleted from each region of idem_record since it was packed, and when it is worth
+ * it to pack it again. idem_purge: before which deadline all that is open is held
+ * and never expires, and when that was found. */
+static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_sparse ("
+                            "  seq INTEGER PRIMARY KEY,"
+                            "  deleted INTEGER NOT NULL,"
+                            "  due INTEGER NOT NULL"
+                            ") STRICT;"
+                            "CREATE INDEX IF NOT EXISTS idem_sparse_due"
+                            "  ON idem_sparse (seq) WHERE deleted >= due;"
+                            "CREATE TABLE IF NOT EXISTS idem_purge ("
+                            "  one INTEGER PRIMARY KEY CHECK (one = 1),"
+                            "  held_ms INTEGER NOT NULL,"
+                            "  looked_ms INTEGER NOT NULL"
+                            ") STRICT;";
+
 static const char mark_file[] = "PRAGMA application_id = " APPLICATION_TEXT ";"
                                 "PRAGMA user_version = " VERSION_TEXT ";";
 
@@ -196,7 +213,14 @@ int idem__schema_complete(struct idem__conn *conn,
 
 int idem__schema_add_failed(struct idem__conn *conn)
 {
+    conn->makes_tables = true;
     return run(conn, failed, SQLITE_OK);
+}
+
+int idem__schema_add_purge(struct idem__conn *conn)
+{
+    conn->makes_tables = true;
+    return run(conn, purge, SQLITE_OK);
 }
 
 /* Looks before it makes: what is there may be of another version, whose tables

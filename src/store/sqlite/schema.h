@@ -39,4 +39,7 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error);
  * transaction. SQLITE_OK or a result code. */
 int idem__schema_add_failed(struct idem__conn *conn);
 
+/* Adds what purges keep, likewise. */
+int idem__schema_add_purge(struct idem__conn *conn);
+
 #endif

@@ -124,6 +124,7 @@ static int save_clock(struct setting *s)
     }
     idem__clock_set(clock, &s->reading, s->now.store_ms);
     rc = idem__clock_save(clock, conn_of(s), &s->now);
+    rc = rc == SQLITE_OK ? idem__sqlite_purge_forget(conn_of(s)) : rc;
     return rc == SQLITE_OK ? 0 : fail(s, rc);
 }
 

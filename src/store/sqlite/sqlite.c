@@ -267,6 +267,7 @@ static void finish(struct idem__sqlite_store *store)
     if (store->lock != NULL) {
         idem__lock_close(store->lock);
     }
+    idem__sqlite_purge_finish(&store->purge);
     idem__clock_finish(&store->clock);
     idem_store_finish(&store->base);
     idem__free(store);

@@ -54,6 +54,18 @@ enum idem__copy {
     IDEM__COPY_DONE, /* But for what was written meanwhile. */
 };
 
+/* What the purges of this process know; see purge.c. */
+struct idem__purge {
+    struct idem__purge_room *room; /* While one goes on. */
+    size_t len; /* Rows that are due; in the room, in the order of the table. */
+    size_t next;      /* The first of them that was not looked at yet. */
+    uint64_t from[3]; /* Cursors: where they were found, */
+    uint64_t to[3];   /* and where to go on afterwards. */
+    int64_t held_ms;  /* Up to it all that is open is held; of this walk. */
+    size_t rows;      /* Of the next slice beside writers. */
+    bool beside;      /* Others wrote since the slice before the last. */
+};
+
 struct idem__sqlite_store {
     struct idem_store base;
     char path[IDEM__PATH_MAX + 1];
@@ -78,6 +90,7 @@ struct idem__sqlite_store {
     int64_t saved_ms; /* The time that the open transaction saves; 0: none. */
     struct idem__reserve reserve;
     struct idem__restart restart;
+    struct idem__purge purge;
 
     int copy;              /* An idem__copy; atomic. */
     unsigned new_in_a_row; /* Claims, up to IDEM__NEW_IN_A_ROW; atomic. */
@@ -158,9 +171,26 @@ int idem__sqlite_inspect(struct idem_store *store, bool count,
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now);
 
-/* One slice of a purge, inside a write transaction. True if rows went. */
+/* ---- purge.c ---- */
+
+/* One slice of a purge, inside a write transaction. True if it wrote. */
 bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now);
+
+/* The batch took @ns of the lock: plans the next slice, and the rest before it, if
+ * there was a slice of a purge in it. */
+void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
+                            struct idem_op *batch, int64_t ns);
+
+/* Frees what is only kept between slices. */
+void idem__sqlite_purge_finish(struct idem__purge *purge);
+
+/* What was deleted is there again. */
+void idem__sqlite_purge_undone(struct idem__sqlite_store *store);
+
+/* The time went back: what is held may have to be looked at again. SQLITE_OK or a
+ * result code. */
+int idem__sqlite_purge_forget(struct idem__conn *conn);
 
 /* ---- limit.c ---- */
 
@@ -176,7 +206,7 @@ bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
 /* One slice of a purge. True if rows went. */
 bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
                               struct idem_op *op, const struct idem_now *now,
-                              bool *ret_done);
+                              int64_t until_ms, bool *ret_done);
 
 /* ---- batch.c ---- */
 

@@ -1,0 +1,508 @@
+/* Purges: what is past its retention is deleted, in slices that writers do not
+ * notice.
+ *
+ * What is due is found in the index on status and deadline alone, a window of it at
+ * a time, and looked at in the order of the table, so that a slice reads and changes
+ * pages that lie together. Each row is judged by what is in it then: a window may be
+ * old, and several purges may share one. After each window the regions that have
+ * become sparse are packed (compact.c).
+ *
+ * A purge alone takes what time it needs for a hundred rows. Beside writers (others
+ * had the lock since its last slice, or were in its batch) a slice takes some
+ * BESIDE_MS of the lock with its commit, and rests REST_TIMES as long afterwards.
+ *
+ * What is open is due by its lease, and if it is held it never expires: up to which
+ * deadline all is held is kept in the file (idem_purge), and not looked at again
+ * before LOOK_AGAIN_MS. It may be wrong where a record was imported, or the time set
+ * back: then a record is deleted later.
+ */
+#include "base/crash.h"
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+#include "store/sqlite/compact.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/store.h"
+
+#include <stdlib.h>
+
+enum {
+    WINDOW_ROWS = 4096,
+    SLICE_ROWS = 100,
+    FIRST_ROWS = 16, /* Beside writers: of the first slice, */
+    LEAST_ROWS = 4,  /* and of any. */
+    SLICE_MS = 20,
+    BESIDE_MS = 4,
+    REST_TIMES = 8,
+    REST_MAX_MS = 400,
+    LOOK_AGAIN_MS = 7 * 24 * 3600 * 1000,
+    COLUMN_ID = 6,
+    COLUMN_BODIES = 7
+};
+
+/* What can expire, in the order it is looked through. */
+static const int expiring[] = {
+    IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED,
+    IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
+};
+
+enum {
+    STATUSES = sizeof(expiring) / sizeof(expiring[0])
+};
+
+/* The cursor: the place in expiring[], or STATUSES for the windows of limits;
+ * deadline; seq. After them the turn of the op's last slice, and one more. */
+enum {
+    CURSOR_TURN = 3
+};
+
+/* What is kept between slices. */
+struct idem__purge_room {
+    int64_t seqs[WINDOW_ROWS];
+    struct idem__region region;
+};
+
+/* One slice. */
+struct slice {
+    struct idem__sqlite_store *store;
+    struct idem__conn *conn;
+    struct idem_op *op;
+    const struct idem_now *now;
+    int64_t until_ns;
+    size_t rows; /* To look at, at most. */
+    struct idem__sparse sparse;
+    bool wrote;
+};
+
+static bool is_time_over(const struct slice *slice)
+{
+    return idem__mono_ns() >= slice->until_ns;
+}
+
+static bool is_open_walk(const struct slice *slice)
+{
+    return expiring[slice->op->u.purge.cursor[0]] == IDEM_STATUS_IN_PROGRESS;
+}
+
+/* ---- What is held ---- */
+
+struct mark {
+    int64_t held_ms; /* The deadline to look from, among what is open. */
+    int64_t looked_ms;
+};
+
+/* Zeroed where there is none, or one that is too old. */
+static int load_mark(const struct slice *slice, struct mark *ret_mark)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_HELD_LOAD);
+    int64_t now_ms = slice->now->store_ms;
+    int rc;
+
+    memset(ret_mark, 0, sizeof(*ret_mark));
+    if (stmt == NULL && slice->conn->prepare_rc == SQLITE_ERROR) {
+        return SQLITE_OK; /* No purge came so far in this file. */
+    }
+    rc = idem__conn_step(slice->conn, stmt);
+    if (rc == SQLITE_ROW) {
+        int64_t looked_ms = sqlite3_column_int64(stmt, 1);
+
+        if (looked_ms <= now_ms && now_ms - looked_ms < LOOK_AGAIN_MS) {
+            ret_mark->held_ms = sqlite3_column_int64(stmt, 0);
+            ret_mark->looked_ms = looked_ms;
+        }
+        rc = SQLITE_DONE;
+    }
+    idem__conn_reset(slice->conn, IDEM__SQL_HELD_LOAD);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* All that is open was looked at up to @to_ms. The time of the first look is kept:
+ * one that goes on from another does not make that newer. */
+static int save_mark(struct slice *slice, int64_t to_ms)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    int64_t held_ms = purge->held_ms < to_ms ? purge->held_ms : to_ms;
+    struct mark mark;
+    sqlite3_stmt *stmt;
+    int rc = load_mark(slice, &mark);
+
+    if (rc != SQLITE_OK || held_ms <= mark.held_ms) {
+        return rc;
+    }
+    stmt = idem__conn_stmt(slice->conn, IDEM__SQL_HELD_SAVE);
+    if (stmt == NULL && slice->conn->prepare_rc == SQLITE_ERROR) {
+        rc = idem__schema_add_purge(slice->conn);
+        stmt = idem__conn_stmt(slice->conn, IDEM__SQL_HELD_SAVE);
+    }
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_bind_int64(stmt, 1, held_ms);
+        (void)sqlite3_bind_int64(stmt, 2,
+                                 mark.held_ms != 0 ? mark.looked_ms
+                                                   : slice->now->store_ms);
+        rc = idem__conn_run(slice->conn, IDEM__SQL_HELD_SAVE);
+        slice->wrote = true;
+    }
+    return rc;
+}
+
+int idem__sqlite_purge_forget(struct idem__conn *conn)
+{
+    return idem__conn_stmt(conn, IDEM__SQL_HELD_FORGET) == NULL
+               ? SQLITE_OK
+               : idem__conn_run(conn, IDEM__SQL_HELD_FORGET);
+}
+
+/* ---- What is due ---- */
+
+static int compare(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a;
+    int64_t right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static int note_rows(struct slice *slice, sqlite3_stmt *stmt)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    int rc;
+
+    while ((rc = idem__conn_step(slice->conn, stmt)) == SQLITE_ROW) {
+        purge->room->seqs[purge->len++] = sqlite3_column_int64(stmt, 0);
+        purge->to[1] = (uint64_t)sqlite3_column_int64(stmt, 1);
+        purge->to[2] = (uint64_t)sqlite3_column_int64(stmt, 0);
+    }
+    (void)sqlite3_reset(stmt);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Notes the next rows of a status after purge->from: first those with the same
+ * deadline, then later ones. */
+static int note_window(struct slice *slice)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    int status = expiring[purge->from[0]];
+    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_SAME);
+    int rc;
+
+    (void)sqlite3_bind_int(stmt, 1, status);
+    (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)purge->from[1]);
+    (void)sqlite3_bind_int64(stmt, 3, (sqlite3_int64)purge->from[2]);
+    (void)sqlite3_bind_int64(stmt, 4, WINDOW_ROWS);
+    rc = note_rows(slice, stmt);
+    if (rc == SQLITE_OK && purge->len < WINDOW_ROWS) {
+        stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_LATER);
+        (void)sqlite3_bind_int(stmt, 1, status);
+        (void)sqlite3_bind_int64(stmt, 2, (sqlite3_int64)purge->from[1]);
+        (void)sqlite3_bind_int64(stmt, 3, idem__clock_sure_ms(slice->now));
+        (void)sqlite3_bind_int64(stmt, 4,
+                                 (sqlite3_int64)(WINDOW_ROWS - purge->len));
+        rc = note_rows(slice, stmt);
+    }
+    if (purge->len > 1) {
+        qsort(purge->room->seqs, purge->len, sizeof(int64_t), compare);
+    }
+    return rc;
+}
+
+/* Fills the window from the place of the op. */
+static int find_rows(struct slice *slice)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    uint64_t *place = slice->op->u.purge.cursor;
+    struct mark mark;
+
+    if (is_open_walk(slice) && place[1] == 0) {
+        int rc = load_mark(slice, &mark);
+
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+        place[1] = (uint64_t)mark.held_ms;
+        purge->held_ms = INT64_MAX;
+    }
+    purge->len = 0;
+    purge->next = 0;
+    memcpy(purge->from, place, sizeof(purge->from));
+    memcpy(purge->to, place, sizeof(purge->to));
+    return note_window(slice);
+}
+
+static bool has_window(const struct slice *slice)
+{
+    const struct idem__purge *purge = &slice->store->purge;
+
+    return purge->next < purge->len &&
+           memcmp(purge->from, slice->op->u.purge.cursor,
+                  sizeof(purge->from)) == 0;
+}
+
+/* ---- Deleting ---- */
+
+/* What is open and not held keeps the mark before it. */
+static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
+                        const struct idem_record *record)
+{
+    int64_t deadline_ms = sqlite3_column_int64(stmt, 2);
+
+    if (record->expires_ms != IDEM_NEVER &&
+        deadline_ms < slice->store->purge.held_ms) {
+        slice->store->purge.held_ms = deadline_ms - 1;
+    }
+}
+
+/* Looks at the row @seq. *@ret_bytes: what it holds if it is to go, else -1. */
+static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
+{
+    struct idem__sqlite_clock *clock = &slice->store->clock;
+    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_PURGE_ROW);
+    struct idem_record record;
+    const void *id;
+    int rc;
+
+    *ret_bytes = -1;
+    (void)sqlite3_bind_int64(stmt, 1, seq);
+    rc = idem__conn_step(slice->conn, stmt);
+    if (rc == SQLITE_ROW) {
+        id = sqlite3_column_blob(stmt, COLUMN_ID);
+        /* What cannot be trusted is left as it is. */
+        if (sqlite3_column_bytes(stmt, COLUMN_ID) == IDEM_ID_LEN &&
+            idem__row_decode(stmt, id, &record, NULL) == 0) {
+            if (!idem_decide_expired(&record, slice->now)) {
+                note_unheld(slice, stmt, &record);
+            } else {
+                if (record.fence > clock->fence_floor) {
+                    clock->fence_floor = record.fence;
+                }
+                *ret_bytes = sqlite3_column_int64(stmt, COLUMN_BODIES) +
+                             sqlite3_column_bytes(stmt, 3) +
+                             sqlite3_column_bytes(stmt, 4) +
+                             sqlite3_column_bytes(stmt, 5);
+            }
+        }
+        rc = SQLITE_DONE;
+    }
+    idem__conn_reset(slice->conn, IDEM__SQL_PURGE_ROW);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int delete_row(struct slice *slice, int64_t seq, int64_t bytes)
+{
+    sqlite3_stmt *stmt = idem__conn_stmt(slice->conn, IDEM__SQL_DELETE);
+    int rc;
+
+    (void)sqlite3_bind_int64(stmt, 1, seq);
+    rc = idem__conn_run(slice->conn, IDEM__SQL_DELETE);
+    if (rc == SQLITE_OK) {
+        slice->wrote = true;
+        slice->op->u.purge.purged++;
+        rc = idem__compact_note(slice->conn, &slice->sparse, seq, bytes);
+    }
+    IDEM__CRASH_POINT("sqlite/purge/row-deleted");
+    return rc;
+}
+
+/* Deletes what is over among the rows of the window, as many as a slice has. */
+static int delete_rows(struct slice *slice)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    int rc = SQLITE_OK;
+
+    while (rc == SQLITE_OK && slice->rows > 0 && purge->next < purge->len &&
+           slice->op->u.purge.purged < slice->op->u.purge.max) {
+        int64_t seq = purge->room->seqs[purge->next++];
+        int64_t bytes;
+
+        rc = look_at(slice, seq, &bytes);
+        if (rc == SQLITE_OK && bytes >= 0) {
+            rc = delete_row(slice, seq, bytes);
+        }
+        slice->rows--;
+        if (is_time_over(slice)) {
+            slice->rows = 0;
+        }
+    }
+    if (rc == SQLITE_OK) {
+        rc = idem__compact_save(slice->conn, &slice->sparse);
+    }
+    IDEM__CRASH_POINT("sqlite/purge/slice-deleted");
+    return rc;
+}
+
+/* ---- The slice ---- */
+
+/* Moves the op on after a window. */
+static int leave_window(struct slice *slice)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    uint64_t *place = slice->op->u.purge.cursor;
+    bool was_last = purge->len < WINDOW_ROWS;
+    int rc = SQLITE_OK;
+
+    memcpy(place, purge->to, sizeof(purge->to));
+    if (is_open_walk(slice)) {
+        rc = save_mark(slice, (int64_t)purge->to[1]);
+    }
+    if (was_last) {
+        place[0]++;
+        place[1] = 0;
+        place[2] = 0;
+    }
+    purge->len = 0;
+    purge->next = 0;
+    return rc;
+}
+
+/* Packs what is sparse, as long as there is time. What it takes on a full disk is
+ * worth more for what ends. */
+static int pack(struct slice *slice, bool *ret_packed)
+{
+    bool did = true;
+    int rc = SQLITE_OK;
+
+    *ret_packed = true;
+    while (rc == SQLITE_OK && did && !slice->store->reserve.lacking) {
+        if (is_time_over(slice)) {
+            *ret_packed = false;
+            break;
+        }
+        rc = idem__compact_region(slice->conn,
+                                  &slice->store->purge.room->region, &did);
+        slice->wrote = slice->wrote || did;
+    }
+    return rc;
+}
+
+void idem__sqlite_purge_finish(struct idem__purge *purge)
+{
+    idem__free(purge->room);
+    purge->room = NULL;
+    purge->len = 0;
+    purge->next = 0;
+}
+
+/* After the records come the windows of limits, which are no records and are not
+ * counted. */
+static bool purge_limits(struct slice *slice)
+{
+    struct idem_op *op = slice->op;
+    bool went =
+        idem__sqlite_limit_purge(slice->store, op, slice->now,
+                                 slice->until_ns / 1000000, &op->u.purge.done);
+
+    if (op->u.purge.done) {
+        op->u.purge.cursor[0] = 0;
+        idem__sqlite_purge_finish(&slice->store->purge);
+    }
+    return went;
+}
+
+static int purge_records(struct slice *slice)
+{
+    struct idem__purge *purge = &slice->store->purge;
+    bool packed;
+    int rc = SQLITE_OK;
+
+    if (!has_window(slice)) {
+        rc = pack(slice, &packed);
+        if (rc != SQLITE_OK || !packed) {
+            return rc;
+        }
+        rc = find_rows(slice);
+    }
+    rc = rc == SQLITE_OK ? delete_rows(slice) : rc;
+    return rc == SQLITE_OK && purge->next == purge->len ? leave_window(slice)
+                                                        : rc;
+}
+
+static void init(struct slice *slice, struct idem__sqlite_store *store,
+                 struct idem_op *op, const struct idem_now *now)
+{
+    struct idem__purge *purge = &store->purge;
+    int64_t ms = purge->beside ? BESIDE_MS : SLICE_MS;
+
+    memset(slice, 0, sizeof(*slice));
+    slice->store = store;
+    slice->conn = store->table.conn;
+    slice->op = op;
+    slice->now = now;
+    slice->until_ns = idem__mono_ns() + idem__time_ns(ms);
+    if (purge->rows == 0) {
+        purge->rows = FIRST_ROWS;
+    }
+    slice->rows = purge->beside ? purge->rows : SLICE_ROWS;
+}
+
+bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
+                        const struct idem_now *now)
+{
+    struct slice slice;
+    int rc;
+
+    init(&slice, store, op, now);
+    op->u.purge.purged = 0;
+    if (op->u.purge.cursor[0] == STATUSES) {
+        return purge_limits(&slice);
+    }
+    if (store->purge.room == NULL) {
+        store->purge.room = idem__alloc(sizeof(*store->purge.room));
+    }
+    if (store->purge.room == NULL) {
+        (void)idem__error_plain(&op->error, IDEM_ENOMEM);
+        return false;
+    }
+    rc = purge_records(&slice);
+    if (rc != SQLITE_OK) {
+        store->table.sqlite_rc = rc;
+        (void)idem__conn_fail(store->table.conn, rc, "delete records",
+                              &op->error);
+        return false;
+    }
+    return slice.wrote;
+}
+
+void idem__sqlite_purge_undone(struct idem__sqlite_store *store)
+{
+    store->purge.len = 0;
+    store->purge.next = 0;
+}
+
+/* ---- Its share of the lock ---- */
+
+static struct idem_op *find_purge(struct idem_op *batch)
+{
+    while (batch != NULL && batch->verb != IDEM_OP_PURGE) {
+        batch = batch->next;
+    }
+    return batch;
+}
+
+void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
+                            struct idem_op *batch, int64_t ns)
+{
+    struct idem__purge *purge = &store->purge;
+    struct idem_op *op = find_purge(batch);
+    uint64_t turn;
+    int64_t rest_ms;
+
+    if (op == NULL) {
+        return;
+    }
+    turn = (uint64_t)idem__lock_turn(store->lock) + 1;
+    purge->beside =
+        batch->next != NULL || (op->u.purge.cursor[CURSOR_TURN] != 0 &&
+                                turn - op->u.purge.cursor[CURSOR_TURN] > 1);
+    op->u.purge.cursor[CURSOR_TURN] = turn;
+    if (!purge->beside) {
+        return;
+    }
+    if (ns > idem__time_ns(2 * BESIDE_MS) && purge->rows > LEAST_ROWS) {
+        purge->rows /= 2;
+    } else if (ns < idem__time_ns(BESIDE_MS) && purge->rows < SLICE_ROWS) {
+        purge->rows *= 2;
+    }
+    rest_ms = ns * REST_TIMES / 1000000;
+    for (; op != NULL; op = find_purge(op->next)) {
+        op->u.purge.rest_ms = rest_ms < REST_MAX_MS ? rest_ms : REST_MAX_MS;
+    }
+}

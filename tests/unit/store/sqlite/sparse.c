@@ -1,0 +1,450 @@
+/* Purges give space back where retentions are mixed, look once at what is held, and
+ * rest beside writers. */
+#include "host.h"
+#include "temp.h"
+#include "test.h"
+
+#include <idem/store.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    ROUNDS = 6,
+    ROUNDS_LONG = 20,
+    RECORDS = 1000,
+    RECORDS_LONG = 20000,
+    SHORT_OF_TEN = 6,
+    SHORT_MS = 60000,
+    RESULT_LEN = 300,
+    BATCH = 250,
+    PATIENCE_S = 60,
+};
+
+/* A store on a clock of its own, and the file beside it by SQLite alone. */
+struct store {
+    struct host host;
+    struct idem_store *idem;
+    const char *path;
+};
+
+static void open_on(struct store *s, bool sleeping)
+{
+    struct idem_open_options options = host_options(&s->host, sleeping);
+    char url[400];
+
+    options.timeout_ms = PATIENCE_S * 1000;
+    (void)snprintf(url, sizeof(url), "sqlite:%s", s->path);
+    assert_ok(idem_open(url, &options, &s->idem, &why));
+}
+
+static void open_new(struct store *s, bool sleeping)
+{
+    host_init(&s->host);
+    s->path = temp_path("sparse.db");
+    open_on(s, sleeping);
+}
+
+static sqlite3 *open_file(const struct store *s)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open_v2(s->path, &db, SQLITE_OPEN_READWRITE, NULL),
+                     SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, PATIENCE_S * 1000);
+    return db;
+}
+
+static int64_t number(const struct store *s, const char *sql)
+{
+    sqlite3 *db = open_file(s);
+    sqlite3_stmt *stmt;
+    int64_t n;
+
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    n = sqlite3_column_int64(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+    return n;
+}
+
+static void change(const struct store *s, const char *sql)
+{
+    sqlite3 *db = open_file(s);
+
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    (void)sqlite3_close(db);
+}
+
+static uint64_t purge(const struct store *s)
+{
+    uint64_t purged;
+
+    assert_ok(idem_purge(s->idem, 0, &purged, &why));
+    return purged;
+}
+
+/* ---- Records ---- */
+
+struct work {
+    struct idem_attempt *attempt;
+    uint8_t result[RESULT_LEN];
+};
+
+static bool is_short(int n)
+{
+    return n % 10 < SHORT_OF_TEN;
+}
+
+/* Different for each record, and the same whenever it is asked. */
+static void result_of(int n, uint8_t result[RESULT_LEN])
+{
+    uint64_t seed = (uint64_t)n + 1;
+
+    random_fill(&seed, result, RESULT_LEN);
+}
+
+static struct idem_request request_for(const char *key, int64_t retention_ms)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    request.lease_ms = 30000;
+    request.retention_ms = retention_ms;
+    return request;
+}
+
+static void submit_begin(struct idem_queue *queue, struct work *work, int n)
+{
+    struct idem_request request;
+    struct idem_op *op;
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "record-%d", n);
+    request = request_for(key, is_short(n) ? SHORT_MS : IDEM_NEVER);
+    assert_ok(idem_op_begin(&request, &op, &why));
+    idem_op_set_user(op, work);
+    assert_ok(idem_queue_submit(queue, op, &why));
+}
+
+static void submit_end(struct idem_queue *queue, struct work *work, int n)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+    struct idem_op *op;
+
+    result_of(n, work->result);
+    outcome.result.bytes = idem_bytes(work->result, RESULT_LEN);
+    assert_ok(idem_op_end(work->attempt, &outcome, &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+}
+
+static void reap(struct idem_queue *queue, bool begun)
+{
+    struct idem_op *op;
+
+    while ((op = idem_queue_reap(queue, -1)) != NULL) {
+        struct work *work = idem_op_user(op);
+
+        assert_int_equal(idem_op_code(op), 0);
+        if (begun) {
+            assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
+            assert_ok(idem_op_take_attempt(op, &work->attempt));
+        }
+        idem_op_destroy(op);
+    }
+}
+
+/* Records the operations from @from to @to, several hundred in a commit. */
+static void record(const struct store *s, int from, int to)
+{
+    static struct work works[BATCH];
+    struct idem_queue *queue;
+    int i;
+
+    assert_ok(idem_queue_create(s->idem, &queue, &why));
+    for (; from < to; from += BATCH) {
+        for (i = 0; i < BATCH; i++) {
+            submit_begin(queue, &works[i], from + i);
+        }
+        reap(queue, /* begun= */ true);
+        for (i = 0; i < BATCH; i++) {
+            submit_end(queue, &works[i], from + i);
+        }
+        reap(queue, /* begun= */ false);
+        for (i = 0; i < BATCH; i++) {
+            idem_attempt_destroy(works[i].attempt);
+        }
+    }
+    idem_queue_destroy(queue);
+}
+
+/* ---- Space ---- */
+
+/* As an older program purged, or DELETE does: rows go, pages stay. */
+static void purge_plainly(const struct store *s)
+{
+    change(s, "DELETE FROM idem_record WHERE deadline < 9000000000000000000");
+}
+
+static void purge_well(const struct store *s)
+{
+    assert_true(purge(s) > 0);
+}
+
+/* Bytes of the file for a record in it. */
+static double bytes_each(const struct store *s)
+{
+    return (double)number(s, "PRAGMA page_count") * 4096 /
+           (double)number(s, "SELECT count(*) FROM idem_record");
+}
+
+/* Rounds of records, of which SHORT_OF_TEN are gone after each. What a record that
+ * is left takes, in those of a new file. */
+static double growth(void (*clean)(const struct store *s))
+{
+    bool is_long = getenv("IDEM_TEST_LONG") != NULL;
+    int rounds = is_long ? ROUNDS_LONG : ROUNDS;
+    int records = is_long ? RECORDS_LONG : RECORDS;
+    struct store s;
+    double fresh = 0;
+    double each;
+    int i;
+
+    open_new(&s, /* sleeping= */ false);
+    for (i = 0; i < rounds; i++) {
+        record(&s, i * records, (i + 1) * records);
+        fresh = i == 0 ? bytes_each(&s) : fresh;
+        host_pass(&s.host, SHORT_MS);
+        clean(&s);
+    }
+    each = bytes_each(&s);
+    print_message("# %.0f bytes for a record, %.0f in a new file\n", each,
+                  fresh);
+    idem_close(s.idem);
+    return each / fresh;
+}
+
+TEST(space, isGivenBack)
+{
+    assert_true(growth(purge_well) <= 1.3);
+}
+
+/* The control. */
+TEST(space, isLostByDeletingAlone)
+{
+    assert_true(growth(purge_plainly) > 1.35);
+}
+
+/* What is left is what was recorded, where it was: in the order of a list, too. */
+TEST(space, isTakenFromNoRecord)
+{
+    uint8_t want[RESULT_LEN];
+    struct store s;
+    int64_t first;
+    char key[32];
+    int n;
+
+    open_new(&s, /* sleeping= */ false);
+    record(&s, 0, RECORDS);
+    first = number(&s, "SELECT sum(seq * (seq % 97)) FROM idem_record "
+                       "WHERE deadline = 9223372036854775807");
+    host_pass(&s.host, SHORT_MS);
+    assert_int_equal(purge(&s), RECORDS / 10 * SHORT_OF_TEN);
+
+    assert_int_equal(first, number(&s, "SELECT sum(seq * (seq % 97)) FROM "
+                                       "idem_record"));
+    assert_int_equal(number(&s, "SELECT count(*) FROM pragma_integrity_check "
+                                "WHERE integrity_check = 'ok'"),
+                     1);
+    for (n = 0; n < RECORDS; n++) {
+        struct idem_answer *answer = NULL;
+        int rc;
+
+        (void)snprintf(key, sizeof(key), "record-%d", n);
+        rc = idem_get(s.idem, idem_str(""), idem_str(key), &answer, &why);
+        if (is_short(n)) {
+            assert_code(IDEM_ENOTFOUND, rc);
+            continue;
+        }
+        assert_ok(rc);
+        result_of(n, want);
+        assert_memory_equal(idem_answer_record(answer)->result.bytes.base, want,
+                            RESULT_LEN);
+        idem_answer_destroy(answer);
+    }
+    idem_close(s.idem);
+}
+
+/* A row with a long body has pages of its own, and stays where it is. */
+TEST(space, isGivenBackBesideLongRows)
+{
+    static uint8_t body[9000];
+    struct idem_result result = {.bytes = idem_bytes(body, sizeof(body))};
+    struct idem_request request;
+    struct idem_attempt *attempt;
+    struct store s;
+    char key[32];
+    int i;
+
+    open_new(&s, /* sleeping= */ false);
+    for (i = 0; i < 4; i++) {
+        record(&s, i * BATCH, (i + 1) * BATCH);
+        (void)snprintf(key, sizeof(key), "long-%d", i);
+        request = request_for(key, IDEM_NEVER);
+        assert_ok(idem_begin(s.idem, &request, &attempt, &why));
+        assert_ok(idem_complete(attempt, &result, &why));
+        idem_attempt_destroy(attempt);
+    }
+    host_pass(&s.host, SHORT_MS);
+    assert_int_equal(purge(&s), 4 * BATCH / 10 * SHORT_OF_TEN);
+    for (i = 0; i < 4; i++) {
+        (void)snprintf(key, sizeof(key), "long-%d", i);
+        request = request_for(key, IDEM_NEVER);
+        assert_ok(idem_begin(s.idem, &request, &attempt, &why));
+        assert_int_equal(attempt->verdict, IDEM_REPLAY);
+        assert_int_equal(attempt->record->result.bytes.len, sizeof(body));
+        idem_attempt_destroy(attempt);
+    }
+    assert_int_equal(number(&s, "SELECT count(*) FROM idem_sparse"), 0);
+    idem_close(s.idem);
+}
+
+/* ---- What is held ---- */
+
+static void leave_open(const struct store *s, const char *key,
+                       enum idem_on_expired_lease how)
+{
+    struct idem_request request = request_for(key, SHORT_MS);
+    struct idem_attempt *attempt;
+
+    request.on_expired_lease = how;
+    assert_ok(idem_begin(s->idem, &request, &attempt, &why));
+    idem_attempt_destroy(attempt);
+}
+
+static int64_t held_ms(const struct store *s)
+{
+    return number(s, "SELECT ifnull(max(held_ms), 0) FROM idem_purge");
+}
+
+/* The mark goes past what is held, and stops at what only has not expired yet. */
+TEST(held, isNotLookedAtAgain)
+{
+    struct store s;
+    int64_t first_ms;
+    char key[32];
+    int i;
+
+    open_new(&s, /* sleeping= */ false);
+    for (i = 0; i < 20; i++) {
+        (void)snprintf(key, sizeof(key), "held-%d", i);
+        leave_open(&s, key, IDEM_HOLD);
+        host_pass(&s.host, 10);
+    }
+    leave_open(&s, "again", IDEM_RERUN);
+    host_pass(&s.host, 31000); /* Past the leases. */
+    assert_int_equal(purge(&s), 0);
+    first_ms = number(&s, "SELECT max(deadline) FROM idem_record");
+    assert_int_equal(held_ms(&s), first_ms - 1);
+
+    host_pass(&s.host, SHORT_MS);
+    assert_int_equal(purge(&s), 1);
+    assert_int_equal(number(&s, "SELECT count(*) FROM idem_record"), 20);
+    assert_true(held_ms(&s) >= number(&s, "SELECT max(deadline) FROM "
+                                          "idem_record"));
+    idem_close(s.idem);
+}
+
+/* What came to lie before the mark, by an import for example, is found a week
+ * later. */
+TEST(held, isLookedAtOnceAWeek)
+{
+    struct store s;
+
+    open_new(&s, /* sleeping= */ false);
+    leave_open(&s, "held", IDEM_HOLD);
+    host_pass(&s.host, 31000);
+    assert_int_equal(purge(&s), 0);
+    assert_true(held_ms(&s) > 0);
+    leave_open(&s, "again", IDEM_RERUN);
+    host_pass(&s.host, 31000 + SHORT_MS);
+    change(&s, "UPDATE idem_purge SET held_ms = 1 + "
+               "(SELECT max(deadline) FROM idem_record)");
+    assert_int_equal(purge(&s), 0);
+    host_pass(&s.host, 7 * 86400000LL);
+    assert_int_equal(purge(&s), 1);
+    idem_close(s.idem);
+}
+
+/* ---- Beside writers ---- */
+
+TEST(rest, isTakenBesideNobody)
+{
+    struct store s;
+
+    open_new(&s, /* sleeping= */ true);
+    record(&s, 0, RECORDS);
+    host_pass(&s.host, SHORT_MS);
+    s.host.sleeps = 0;
+    assert_int_equal(purge(&s), RECORDS / 10 * SHORT_OF_TEN);
+    assert_int_equal(s.host.sleeps, 0);
+    idem_close(s.idem);
+}
+
+struct writer {
+    struct store store;
+    int stop;
+};
+
+static void *write_on(void *arg)
+{
+    struct writer *writer = arg;
+    struct idem_attempt *attempt;
+    char key[32];
+    int n = 0;
+
+    while (!__atomic_load_n(&writer->stop, __ATOMIC_SEQ_CST)) {
+        struct idem_request request = request_for(key, IDEM_NEVER);
+
+        (void)snprintf(key, sizeof(key), "writer-%d", n++);
+        request.key = idem_str(key);
+        if (idem_begin(writer->store.idem, &request, &attempt, NULL) != 0) {
+            abort();
+        }
+        idem_attempt_destroy(attempt);
+    }
+    return NULL;
+}
+
+/* Each slice that others wrote beside is followed by a rest. */
+TEST(rest, isTakenBesideWriters)
+{
+    struct writer writer = {.stop = 0};
+    time_t until = time(NULL) + PATIENCE_S / 2;
+    pthread_t thread;
+    struct store s;
+    int n = 0;
+
+    open_new(&s, /* sleeping= */ true);
+    host_init(&writer.store.host);
+    writer.store.path = s.path;
+    open_on(&writer.store, /* sleeping= */ false);
+    assert_int_equal(pthread_create(&thread, NULL, write_on, &writer), 0);
+    /* The writer may not get a turn between two slices; then once more. */
+    do {
+        record(&s, n, n + RECORDS);
+        n += RECORDS;
+        host_pass(&s.host, SHORT_MS);
+        s.host.sleeps = 0;
+        assert_int_equal(purge(&s), RECORDS / 10 * SHORT_OF_TEN);
+    } while (s.host.sleeps == 0 && time(NULL) < until);
+    __atomic_store_n(&writer.stop, 1, __ATOMIC_SEQ_CST);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(s.host.sleeps > 0);
+    idem_close(writer.store.idem);
+    idem_close(s.idem);
+}
