@@ -10,6 +10,9 @@
 
 #define NEWEST 200 /* More than anybody reads through. */
 
+/* Nobody waits for a Tab: with one scope in a large store all would be read. */
+#define LOOK_MAX 20000
+
 /* What was printed last, so that a scope with many keys is offered once. */
 struct offering {
     bool scopes;
@@ -62,6 +65,7 @@ static int offer_from_store(bool scopes)
 {
     struct offering offering = {.scopes = scopes, .left = NEWEST};
     struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
     struct idem_error error = {0};
     struct idem_store *store;
     char *url;
@@ -80,8 +84,10 @@ static int offer_from_store(bool scopes)
     if (status != 0) {
         return status;
     }
-    error.code = idem_list(store, &filter, offer, &offering,
-                           /* ret_now_ms= */ NULL, &error);
+    filter.newest_first = true;
+    page.look_max = LOOK_MAX;
+    error.code =
+        idem_list_page(store, &filter, offer, &offering, &page, &error);
     idem_close(store);
     return error.code == 0 ? CLI_OK : cli_fail_with(&error);
 }

@@ -91,5 +91,20 @@ def what_is_left_out_is_counted():
     equal(sum("order-" in line for line in seen), 2000)
 
 
+@test
+def a_tab_reads_the_newest():
+    """Completion offers the newest keys, and looks for scopes among the newest alone."""
+    store = Idem("sqlite:" + os.path.abspath("store.db"))
+    with open("first.jsonl", "w", encoding="ascii") as f:
+        f.write(HEADER)
+        f.write(line_of(b"first", b"order", record(0, 3)) + "\n")
+    equal(store("import", "first.jsonl").status, 0)
+    filled("store.db", 22000)
+    keys = store("completion", "keys").stdout.decode().splitlines()
+    equal(keys, [f"order-{n:06d}" for n in range(21999, 21799, -1)])
+    equal(store("list", "-s", "first", "--fields", "key").stdout, b"order\n")
+    equal(store("completion", "scopes").stdout, b"s\n")
+
+
 if __name__ == "__main__":
     main()
