@@ -81,7 +81,8 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_value(conf->retention, prev->retention, 86400);
     ngx_conf_merge_uint_value(conf->on_expired, prev->on_expired, IDEM_HOLD);
     ngx_conf_merge_msec_value(conf->wait, prev->wait, 0);
-    ngx_conf_merge_uint_value(conf->waiters, prev->waiters, 1024);
+    ngx_conf_merge_uint_value(conf->waiters, prev->waiters,
+                              NGX_MAX_INT_T_VALUE);
     ngx_conf_merge_uint_value(conf->fingerprint, prev->fingerprint,
                               NGX_HTTP_IDEM_FP_DEFAULT);
     ngx_conf_merge_ptr_value(conf->fingerprint_values,

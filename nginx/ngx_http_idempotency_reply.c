@@ -76,7 +76,20 @@ ngx_http_idem_reply_verdict(ngx_http_idem_ctx_t *ctx)
 static ngx_int_t
 ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx)
 {
+    ngx_int_t            rc;
     ngx_http_request_t  *r = ctx->request;
+
+    if (ctx->waits
+        && (ctx->code == IDEM_EUNAVAILABLE || ctx->code == IDEM_EUNKNOWN))
+    {
+        /* Only a look was in vain: there is another attempt, and time is left. */
+
+        rc = ngx_http_idem_wait(ctx);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+    }
 
     if (ctx->code == IDEM_ECORRUPT) {
         ngx_http_idem_count(corrupt);

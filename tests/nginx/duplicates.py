@@ -1,6 +1,7 @@
 """Many requests with one key at once: one execution, whatever the others get."""
 
 import collections
+import contextlib
 import os
 import threading
 import time
@@ -67,6 +68,28 @@ def waiters_get_the_same_answer():
                 equal(up.executions(), 1)
                 status = nginx.status()
                 equal((status["started"], status["waiting"]), (1, 0))
+
+
+@test
+def a_crowd_waits():
+    """However many wait for one key, all get what the one execution answered."""
+    crowd = 1900 if LONG else 1100
+    http = on(more="idempotency_wait 300s;")
+    with Upstream() as up, Nginx(up, http=http, server=STATUS) as nginx:
+        wire = request_bytes("/pay?hold=h", "k", b"x")
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(nginx.connect()) for _ in range(crowd)]
+            for client in clients:
+                client.sendall(wire)
+            until(lambda: nginx.status()["waiting"] == crowd - 1)
+            up.let_go("h")
+            answers = []
+            for client in clients:
+                with client.makefile("rb") as stream:
+                    answers.append(read_answer(stream))
+        equal(kinds(answers), {"201": 1, "201 again": crowd - 1})
+        equal({a.body for a in answers}, {b"order 1 x\n"})
+        equal(up.executions(), 1)
 
 
 @test

@@ -117,6 +117,31 @@ def a_table_that_stands_still(kind):
             equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
 
 
+def a_waiter_outlasts_an_outage(kind):
+    """A table that stands still for longer than the store's timeout, while a duplicate
+    waits: it goes on waiting, and gets the answer."""
+    with Upstream() as up, dynamo.server(kind) as url, contextlib.ExitStack() as stack:
+        create(url)
+        more = {"http": "idempotency_wait 300s;"}
+        with gateway(up, url, timeout="2s", **more) as (nginx, _, _):
+            equal(nginx.post("/pay", "warm", b"x").status, 201)
+            first, second = (stack.enter_context(nginx.connect()) for _ in range(2))
+            wire = request_bytes("/pay?hold=h", "k", b"x")
+            first.sendall(wire)
+            up.wait_for(1, "k")
+            second.sendall(wire)
+            until(lambda: nginx.status()["waiting"] == 1)
+            with dynamo.frozen(url):
+                answered = select.select([second], [], [], 8)[0]
+            equal(answered, [])
+            up.let_go("h")
+            with first.makefile("rb") as stream:
+                equal(read_answer(stream).status, 201)
+            with second.makefile("rb") as stream:
+                again = read_answer(stream)
+            equal((again.status, again.replayed, up.executions("k")), (201, True, 1))
+
+
 def child_named(word):
     """The pid of a child of this test with @word in its command."""
     for path in glob.glob("/proc/[0-9]*/cmdline"):
@@ -226,6 +251,8 @@ on("dynoxide", a_table_that_goes_away,
 
 on("dynoxide", a_table_that_stands_still,
    "A finished response goes out, whatever the time of a claim.")  # fmt: skip
+on("dynoxide", a_waiter_outlasts_an_outage,
+   "A duplicate that waits is not refused for it.")  # fmt: skip
 on("dynoxide", a_claim_whose_answer_is_lost,
    "It is given back when the table answers again.")  # fmt: skip
 
