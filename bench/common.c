@@ -71,10 +71,19 @@ struct calls own_calls(void)
 
 long own_peak_kib(void)
 {
-    struct rusage r;
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[128];
+    long kib = 0;
 
-    (void)getrusage(RUSAGE_SELF, &r);
-    return r.ru_maxrss;
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return kib;
 }
 
 /* Ticks of process @pid with the children that it has seen off, if it, or its
@@ -132,6 +141,10 @@ int64_t server_cpu_us(long pid)
 
 /* ---- Times ---- */
 
+enum {
+    TIMES_MAX = 1 << 21 /* 8 MiB: longer than any cell of a table. */
+};
+
 static void grow(struct times *times, size_t cap)
 {
     if (cap > times->cap) {
@@ -143,10 +156,30 @@ static void grow(struct times *times, size_t cap)
     }
 }
 
+/* Of more than TIMES_MAX a part is kept, in the place of others; the longest is
+ * first then. */
+static void replace(struct times *times, uint32_t us)
+{
+    uint32_t longest;
+
+    times->seen++;
+    if (times->us[0] < us) {
+        longest = us;
+        us = times->us[0];
+        times->us[0] = longest;
+    }
+    times->us[1 + times->seen * 2654435761u % (times->len - 1)] = us;
+}
+
 void times_add(struct times *times, int64_t ns)
 {
+    if (times->len >= TIMES_MAX) {
+        replace(times, (uint32_t)(ns / 1000));
+        return;
+    }
     grow(times, times->len + 1);
     times->us[times->len++] = (uint32_t)(ns / 1000);
+    times->seen++;
 }
 
 void times_append(struct times *times, const struct times *more)
@@ -156,6 +189,7 @@ void times_append(struct times *times, const struct times *more)
         memcpy(times->us + times->len, more->us,
                more->len * sizeof(more->us[0]));
         times->len += more->len;
+        times->seen += more->seen;
     }
 }
 

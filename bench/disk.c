@@ -25,7 +25,7 @@ static void write_page(int fd, off_t at)
 int main(int argc, char **argv)
 {
     int over = argc == 4 && strcmp(argv[2], "over") == 0;
-    struct times times = {NULL, 0, 0};
+    struct times times = {NULL, 0, 0, 0};
     double seconds;
     int64_t until_ns;
     off_t n;

@@ -6,25 +6,10 @@
 #include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 const struct target target;
-
-/* While a store is filled its flushes are left out: these take the place of the C
- * library's for SQLite too. */
-static bool flushes = true;
-
-int fdatasync(int fd)
-{
-    return flushes ? (int)syscall(SYS_fdatasync, fd) : 0;
-}
-
-int fsync(int fd)
-{
-    return flushes ? (int)syscall(SYS_fsync, fd) : 0;
-}
 
 static void check(int rc, const struct idem_error *error)
 {
@@ -74,7 +59,7 @@ static struct idem_request request_for(const char *key)
     request.owner = idem_str("bench");
     request.on_expired_lease = IDEM_HOLD;
     request.lease_ms = LEASE_MS;
-    request.retention_ms = RETENTION_MS;
+    request.retention_ms = retention_ms;
     return request;
 }
 
@@ -370,35 +355,40 @@ static void read_boot_id(struct idem_clock_reading *reading)
 }
 
 /* Each call is one slice: it asks for no more records than one has. */
-static void purge(const char *where)
+static void purge(const char *where, uint64_t most, double seconds)
 {
     struct idem_clock_reading reading = {.wall_ms = 0};
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct times slices = {NULL, 0, 0};
+    struct times slices = {NULL, 0, 0, 0};
     struct idem_store *store;
     struct idem_error error;
     uint64_t total = 0;
     uint64_t purged;
     int64_t start_ns;
+    int64_t cpu_us;
 
     read_boot_id(&reading);
     options.host.ctx = &reading;
     options.host.clock = late_clock;
     store = open_store(where, &options);
     start_ns = now_ns();
+    cpu_us = own_cpu_us();
     do {
         int64_t slice_ns = now_ns();
 
         check(idem_purge(store, 100, &purged, &error), &error);
         times_add(&slices, now_ns() - slice_ns);
         total += purged;
-    } while (purged > 0);
+    } while (purged > 0 && total < most &&
+             (double)(now_ns() - start_ns) / 1e9 < seconds);
+    cpu_us = own_cpu_us() - cpu_us;
     times_sort(&slices);
     printf("{\"per_s\": %.1f, \"purged\": %llu, \"p50_us\": %u, \"p99_us\": "
-           "%u, \"max_us\": %u}\n",
+           "%u, \"max_us\": %u, \"cpu_us\": %.2f, \"peak_kib\": %ld}\n",
            (double)total / ((double)(now_ns() - start_ns) / 1e9),
            (unsigned long long)total, times_at(&slices, 0.5),
-           times_at(&slices, 0.99), times_at(&slices, 1));
+           times_at(&slices, 0.99), times_at(&slices, 1),
+           (double)cpu_us / (double)(total > 0 ? total : 1), own_peak_kib());
     times_free(&slices);
     idem_close(store);
 }

@@ -16,6 +16,11 @@
 unsigned short_of_ten;
 int64_t short_ms = RETENTION_MS;
 
+enum {
+    SECONDS = 2,
+    PURGE_SECONDS = 24 * 3600
+};
+
 struct options {
     const char *where;
     unsigned callers;
@@ -29,6 +34,7 @@ struct options {
 };
 
 size_t recorded_len = RESULT_LEN;
+int64_t retention_ms = RETENTION_MS;
 
 /* What callers do, one after the other. */
 struct kind {
@@ -146,13 +152,13 @@ static struct use use_of(long pid, const struct use *since)
 static void report(double seconds, struct times *times, const struct use *use,
                    double part)
 {
-    double each = part / (times->len > 0 ? (double)times->len : 1);
+    double each = part / (times->seen > 0 ? (double)times->seen : 1);
 
     times_sort(times);
     printf("{\"per_s\": %.1f, \"p50_us\": %u, \"p99_us\": %u, \"max_us\": %u, "
            "\"cpu_us\": %.2f, \"server_cpu_us\": %.1f, \"reads\": %.2f, "
            "\"writes\": %.2f, \"peak_kib\": %ld}\n",
-           (double)times->len / seconds, times_at(times, 0.5),
+           (double)times->seen / seconds, times_at(times, 0.5),
            times_at(times, 0.99), times_at(times, 1),
            (double)use->own_us * each, (double)use->server_us * each,
            (double)use->calls.reads * each, (double)use->calls.writes * each,
@@ -163,7 +169,7 @@ static void load(const struct options *options, const struct kind *kind)
 {
     struct run run = {.options = options, .kind = kind};
     struct caller *callers = calloc(options->callers, sizeof(*callers));
-    struct times all = {NULL, 0, 0};
+    struct times all = {NULL, 0, 0, 0};
     struct use before;
     struct use use;
     double seconds;
@@ -221,7 +227,7 @@ static void load(const struct options *options, const struct kind *kind)
 static void fly(const struct options *options)
 {
     void *shared = target.open(options->where);
-    struct times times = {NULL, 0, 0};
+    struct times times = {NULL, 0, 0, 0};
     int64_t from_ns = now_ns() + (int64_t)(options->warm * 1e9);
     int64_t until_ns = from_ns + (int64_t)(options->seconds * 1e9);
     struct use before = use_of(options->pid, NULL);
@@ -255,7 +261,8 @@ static void usage(void)
     errx(64,
          "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
-         "[--pid SERVER] [--start-at S] [--short OF-TEN] [--short-ms MS]",
+         "[--pid SERVER] [--start-at S] [--retention MS] [--short OF-TEN] "
+         "[--short-ms MS]",
          program_invocation_short_name);
 }
 
@@ -272,10 +279,11 @@ static struct options read_options(int argc, char **argv)
         {"start-at", required_argument, NULL, 'a'},
         {"short", required_argument, NULL, 'S'},
         {"short-ms", required_argument, NULL, 'm'},
+        {"retention", required_argument, NULL, 'R'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.callers = 1,
-                              .seconds = 2,
+                              .seconds = 0,
                               .warm = 0.5,
                               .bytes = RESULT_LEN};
     int c;
@@ -303,6 +311,9 @@ static struct options read_options(int argc, char **argv)
         case 'p':
             options.pid = atol(optarg);
             break;
+        case 'R':
+            retention_ms = atoll(optarg);
+            break;
         case 'a':
             options.start_at = atof(optarg);
             break;
@@ -315,6 +326,11 @@ static struct options read_options(int argc, char **argv)
         default:
             usage();
         }
+    }
+    if (options.seconds == 0) {
+        options.seconds = optind < argc && strcmp(argv[optind], "purge") == 0
+                              ? PURGE_SECONDS
+                              : SECONDS;
     }
     if (argc - optind != 2 || options.callers < 1 || options.seconds <= 0 ||
         options.bytes > RESULT_LEN) {
@@ -347,7 +363,9 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "fill") == 0 && options.records > options.from) {
         fill(&options);
     } else if (strcmp(what, "purge") == 0 && target.purge != NULL) {
-        target.purge(options.where);
+        target.purge(options.where,
+                     options.records > 0 ? options.records : UINT64_MAX,
+                     options.seconds);
     } else {
         usage();
     }

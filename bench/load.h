@@ -3,6 +3,7 @@
 #ifndef LOAD_H
 #define LOAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,8 @@ struct times {
     uint32_t *us;
     size_t len;
     size_t cap;
+    uint64_t
+        seen; /* Of which us has no more than a part if they are very many. */
 };
 void times_add(struct times *times, int64_t ns);
 void times_append(struct times *times, const struct times *more);
@@ -54,8 +57,9 @@ struct target {
      * the two points are counted. NULL: it cannot. */
     void (*fly)(void *shared, unsigned in_flight, int64_t from_ns,
                 int64_t until_ns, struct times *times);
-    /* Deletes what is past its retention; NULL: it cannot. */
-    void (*purge)(const char *where);
+    /* Deletes what is past its retention, until @most records are gone or
+     * @seconds are over; NULL: it cannot. */
+    void (*purge)(const char *where, uint64_t most, double seconds);
 };
 
 /* Of ten records that are filled in, so many are past their retention after so
@@ -73,8 +77,12 @@ void key_of(uint64_t stream, uint64_t n, char ret_key[KEY_LEN + 1]);
 /* The result that everybody records. */
 extern const char result[RESULT_LEN];
 
-/* How much of it the recorded outcomes have. */
+/* How much of it the recorded outcomes have, and how long they are kept. */
 extern size_t recorded_len;
+extern int64_t retention_ms;
+
+/* False: nothing is flushed to the disk (flushes.c). */
+extern bool flushes;
 
 /* CLOCK_MONOTONIC. */
 int64_t now_ns(void);
