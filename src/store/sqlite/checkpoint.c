@@ -18,7 +18,7 @@
  * are there (SQLITE_CHECKPOINT_RESTART). RESTART_WAIT_MS outlasts readers that wait
  * for a processor, and not one with an open transaction. All writers wait
  * meanwhile: so it is done every RESTART_PAUSE_MS at most, and twice as seldom
- * after each time that was in vain. A process that lives for less never waits.
+ * after each time that met the same reader. A process that lives for less never waits.
  *
  * The pages of a large store lie far apart: to copy and flush them takes tens of
  * milliseconds, and the lock is held. So a long log is first offered (struct
@@ -38,6 +38,18 @@
  * dropped any page that was copied since the last one, and the next flush would
  * succeed: so the log is copied from its beginning again (copy_again()).
  *
+ * But a reader that begins anew as soon as it has ended is in the log whenever that is
+ * looked at: SQLite polls, with pauses, while the reader holds the same mark all the
+ * time. So a checkpoint that waits asks readers to keep out, for RESTART_WAIT_MS or
+ * until it is over. When that is stands in the lock file at 260, as the low 32 bits of
+ * CLOCK_MONOTONIC in milliseconds, most significant byte first. A reader looks there
+ * before it begins, and waits. A time that is further away is out of date, or of
+ * another boot.
+ *
+ * A wait in vain that copied more of the log than the one before met other readers,
+ * such as those that wait for a processor: it is tried again as soon. Where no more
+ * was copied, the same reader is there still.
+ *
  * The length at which a checkpoint was refused is noted in the lock file, at 256,
  * most significant byte first, for all processes: each `idem run` would try it once
  * more otherwise. It is a hint. What is longer than the log is of a log before.
@@ -48,6 +60,7 @@
 #include "store/sqlite/store.h"
 
 #include <limits.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -58,6 +71,8 @@ enum {
     RESTART_WAIT_MS = 40,
     RESTART_PAUSE_MS = 400,
     RESTART_PAUSE_MAX_MS = 32000,
+    KEEP_OUT_LOOK_US = 500,
+    KEEP_OUT_AT = 260,
     NOTE_AT = 256,
     NOTE_LEN = 4,
 
@@ -107,6 +122,43 @@ static bool is_due(const struct idem__sqlite_store *store, int step)
     return pages - refused >= (refused / 8 > step ? refused / 8 : step);
 }
 
+/* Asks readers to keep out until @until_ms, or 0: not any more. */
+static void ask_readers(const struct idem__lock *lock, int64_t until_ms)
+{
+    uint8_t note[NOTE_LEN];
+
+    idem__put_u32(note, (uint32_t)until_ms);
+    (void)!pwrite(idem__lock_fd(lock), note, NOTE_LEN, KEEP_OUT_AT);
+}
+
+static bool is_to_keep_out(const struct idem__lock *lock)
+{
+    uint8_t note[NOTE_LEN];
+    uint32_t until;
+
+    if (pread(idem__lock_fd(lock), note, NOTE_LEN, KEEP_OUT_AT) !=
+        (ssize_t)NOTE_LEN) {
+        return false;
+    }
+    until = idem__get_u32(note);
+    return until != 0 &&
+           until - (uint32_t)idem__mono_ms() - 1 < RESTART_WAIT_MS;
+}
+
+/* Whatever the note says, and however often it is written anew, a reader waits for
+ * so many looks at most. */
+void idem__sqlite_before_read(const struct idem__sqlite_store *store)
+{
+    const struct timespec look = {.tv_nsec = KEEP_OUT_LOOK_US * 1000L};
+    const int most = RESTART_WAIT_MS * 1000 / KEEP_OUT_LOOK_US;
+    int looks = 0;
+
+    while (store->lock != NULL && looks++ < most &&
+           is_to_keep_out(store->lock)) {
+        (void)nanosleep(&look, NULL);
+    }
+}
+
 static sqlite3_file *file_of(const struct idem__conn *conn)
 {
     sqlite3_file *file = NULL;
@@ -139,11 +191,12 @@ static void copy_again(const struct idem__conn *conn)
 }
 
 /* A page that cannot be carried over now stays in the log, where it is as
- * durable. */
-static void carry(struct idem__sqlite_store *store, int how)
+ * durable. SQLITE_BUSY: a reader is in the way, and *@ret_copied of its frames are
+ * copied. */
+static int carry(struct idem__sqlite_store *store, int how, int *ret_copied)
 {
     struct idem__conn *conn = store->table.conn;
-    int rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, how, NULL, NULL);
+    int rc = sqlite3_wal_checkpoint_v2(conn->db, NULL, how, NULL, ret_copied);
 
     if (rc == SQLITE_OK) {
         if (refused_at(store->lock, INT_MAX) != 0) {
@@ -156,6 +209,7 @@ static void carry(struct idem__sqlite_store *store, int how)
         }
         note_refused(store->lock, conn->wal_pages);
     }
+    return rc;
 }
 
 /* Whether the pause before the next wait for readers is over; the first one begins
@@ -174,13 +228,15 @@ static bool may_wait(struct idem__sqlite_store *store)
     return idem__mono_ms() >= restart->next_ms;
 }
 
-static void note_wait(struct idem__restart *restart, bool was_in_vain)
+static void note_wait(struct idem__restart *restart, bool was_in_vain,
+                      int copied)
 {
-    if (!was_in_vain) {
+    if (!was_in_vain || copied != restart->copied) {
         restart->pause_ms = RESTART_PAUSE_MS;
     } else if (restart->pause_ms < RESTART_PAUSE_MAX_MS) {
         restart->pause_ms *= 2;
     }
+    restart->copied = copied;
     restart->next_ms = idem__mono_ms() + restart->pause_ms;
 }
 
@@ -254,6 +310,8 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
 {
     struct idem__conn *conn = store->table.conn;
     bool wait;
+    int copied;
+    int rc;
 
     if (conn == NULL) {
         return;
@@ -266,12 +324,16 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store)
         return;
     }
     IDEM__CRASH_POINT("sqlite/checkpoint/before");
-    idem__conn_patience(conn, wait ? RESTART_WAIT_MS : 0);
-    carry(store, SQLITE_CHECKPOINT_RESTART);
-    idem__conn_patience(conn, INT64_MAX);
-    if (wait) {
-        note_wait(&store->restart, conn->wal_pages != 0);
+    idem__conn_patience(conn, 0);
+    rc = carry(store, SQLITE_CHECKPOINT_RESTART, &copied);
+    if (wait && (rc & 0xff) == SQLITE_BUSY) {
+        ask_readers(store->lock, idem__mono_ms() + RESTART_WAIT_MS);
+        idem__conn_patience(conn, RESTART_WAIT_MS);
+        rc = carry(store, SQLITE_CHECKPOINT_RESTART, &copied);
+        ask_readers(store->lock, 0);
+        note_wait(&store->restart, rc != SQLITE_OK, copied);
     }
+    idem__conn_patience(conn, INT64_MAX);
     IDEM__CRASH_POINT("sqlite/checkpoint/after");
 }
 
@@ -300,7 +362,7 @@ void idem__sqlite_tidy(struct idem__sqlite_store *store)
         IDEM__CRASH_POINT("sqlite/tidy/counted");
     }
     if (long_log) {
-        carry(store, SQLITE_CHECKPOINT_TRUNCATE);
+        (void)carry(store, SQLITE_CHECKPOINT_TRUNCATE, NULL);
         IDEM__CRASH_POINT("sqlite/tidy/carried");
     }
     idem__lock_release(store->lock);

@@ -112,9 +112,11 @@ static int judge_some(struct sample *sample, int64_t after, int n,
                       int64_t *ret_seq)
 {
     struct idem__conn *conn = sample->scan->conn;
-    int rc = idem__conn_run(conn, IDEM__SQL_READ);
+    int rc;
     int i;
 
+    idem__sqlite_before_read(sample->scan->store);
+    rc = idem__conn_run(conn, IDEM__SQL_READ);
     *ret_seq = INT64_MAX;
     (void)sqlite3_bind_int64(sample->rows, 1, after);
     (void)sqlite3_bind_int64(sample->rows, 2, sample->last_seq);

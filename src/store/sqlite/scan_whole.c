@@ -2,9 +2,8 @@
  *
  *     rows -> entries of index 0 -> suspects -> entries of index 1 -> ... -> pages
  *
- * Each slice is a read transaction of SLICE_MS. A checkpoint that wants to begin the
- * log anew waits for longer than that (checkpoint.c), so the log of others is never
- * longer than without a check. What the state has holds between any two slices. */
+ * Each slice is a read transaction of SLICE_MS, and keeps out while a checkpoint wants
+ * to begin the log anew (checkpoint.c): so the log of others can shrink. What the state has holds between any two slices. */
 #include "store/sqlite/scan.h"
 
 #include "base/crc32.h"
@@ -17,7 +16,7 @@
 #include <time.h>
 
 enum {
-    SLICE_MS = 10,
+    SLICE_MS = 4,
     ROWS_BETWEEN_LOOKS = 16, /* At the clock. */
     KEEP_EVERY_MS = 5000,
     TIME_LEN = 32,
@@ -45,6 +44,7 @@ struct run {
 
 static int begin_slice(struct run *run)
 {
+    idem__sqlite_before_read(run->scan->store);
     run->until_ms = idem__mono_ms() + SLICE_MS;
     run->in_slice = 0;
     return idem__conn_run(run->scan->conn, IDEM__SQL_READ);

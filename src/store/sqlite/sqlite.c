@@ -71,6 +71,7 @@ static bool view_open(struct view *view, bool wait, bool is_waiter,
             conn = idem__readers_await(view->store);
         }
         view->table.conn = conn;
+        idem__sqlite_before_read(view->store);
         /* Without it each op takes and gives back SQLite's lock. */
         view->begun = conn != NULL && view->several &&
                       idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;

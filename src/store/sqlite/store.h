@@ -44,6 +44,7 @@ struct idem__files {
 struct idem__restart {
     int64_t next_ms;  /* CLOCK_MONOTONIC. */
     int64_t pause_ms; /* 0: no log was long yet. */
+    int copied;       /* Frames of the log, when the last wait was over. */
 };
 
 /* A long log that is copied into the file beside the writers: checkpoint.c. */
@@ -222,6 +223,10 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store);
 /* The group's chore: copies the log into the file while others write on. */
 bool idem__sqlite_take_copy(struct idem_store *base);
 void idem__sqlite_copy(struct idem_store *base);
+
+/* To be called before each read transaction: waits for 40 ms at most
+ * while a checkpoint wants readers to be out of the log. */
+void idem__sqlite_before_read(const struct idem__sqlite_store *store);
 
 /* Before the store is closed: what was counted is written, and a long log is
  * carried over, because the next process that opens it has to read all of it.

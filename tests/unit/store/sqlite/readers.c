@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -279,6 +280,118 @@ TEST(log, beginsAnewAfterItsReader)
     change_often(store, 2 * TO_FIRST_TRY);
     assert_int_equal(word_at("-lock", NOTE_AT), 0);
     assert_true(word_at("-wal", SEQUENCE_AT) > sequence);
+    idem_close(store);
+}
+
+/* ---- Readers that keep out --------------------------------------------- */
+
+enum {
+    KEEP_OUT_AT = 260, /* In the lock file. */
+    KEEP_OUT_MS = 40,
+    TIMES = 20,
+    MANY_CHANGES = 4000,
+};
+
+static void note_keep_out(uint32_t until)
+{
+    unsigned char bytes[4] = {(unsigned char)(until >> 24),
+                              (unsigned char)(until >> 16),
+                              (unsigned char)(until >> 8),
+                              (unsigned char)until};
+    char name[320];
+    FILE *file;
+
+    (void)snprintf(name, sizeof(name), "%s-lock", path);
+    file = fopen(name, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, KEEP_OUT_AT, SEEK_SET), 0);
+    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    assert_int_equal(fclose(file), 0);
+}
+
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+
+    assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void read_once(struct idem_store *store)
+{
+    struct idem_answer *answer = NULL;
+
+    assert_ok(idem_get(store, idem_str(""), idem_str("k"), &answer, &why));
+    idem_answer_destroy(answer);
+}
+
+/* Closing any descriptor of the lock file drops its locks: nothing is written
+ * meanwhile. A reader begins no earlier than it is asked to; what no checkpoint can
+ * have asked does not keep it. */
+TEST(readers, keepOutForAMoment)
+{
+    struct idem_store *store = open_new("out.db");
+    struct idem_attempt *attempt;
+    struct idem_request request = IDEM_REQUEST_INIT;
+    int i;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_ok(idem_complete(attempt, NULL, &why));
+    idem_attempt_destroy(attempt);
+    read_once(store);
+    for (i = 0; i < TIMES; i++) {
+        int64_t until = mono_ms() + KEEP_OUT_MS / 2;
+
+        note_keep_out((uint32_t)until);
+        read_once(store);
+        assert_true(mono_ms() >= until);
+    }
+    note_keep_out((uint32_t)(mono_ms() + 3600000)); /* Of another boot. */
+    read_once(store);
+    note_keep_out((uint32_t)(mono_ms() - 3600000));
+    read_once(store);
+    idem_close(store);
+}
+
+/* In the child: until readers are asked to keep out. */
+static void wait_for_note(void)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (word_at("-lock", KEEP_OUT_AT) == 0) {
+        (void)nanosleep(&pause, NULL);
+    }
+    _exit(0);
+}
+
+/* A long log that a reader keeps makes a checkpoint ask all readers to keep out, and
+ * take that back when it is over. */
+TEST(log, asksReadersToKeepOut)
+{
+    struct idem_store *store = open_new("ask.db");
+    int changes = 0;
+    pid_t watcher;
+    pid_t reader;
+    int status;
+
+    change(store);
+    reader = start_reader();
+    (void)fflush(NULL);
+    watcher = fork();
+    if (watcher == 0) {
+        wait_for_note();
+    }
+    while (waitpid(watcher, &status, WNOHANG) == 0 &&
+           changes++ < MANY_CHANGES) {
+        change_often(store, 1);
+    }
+    kill_reader(reader);
+    assert_true(changes < MANY_CHANGES);
+    assert_int_equal(status, 0);
+    assert_int_equal(word_at("-lock", KEEP_OUT_AT), 0);
     idem_close(store);
 }
 
