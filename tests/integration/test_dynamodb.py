@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -112,6 +113,28 @@ def runs_once_and_is_replayed_on_dynamodb_local():
 def runs_once_and_is_replayed_on_dynoxide():
     """On dynoxide likewise."""
     replays("dynoxide")
+
+
+@test
+def a_table_is_listed_page_by_page():
+    """A page reads no more than it shows, is sorted by itself, and leads to the next one."""
+    with table("local") as url, machine(url) as env:
+        for n in range(5):
+            program("run", "-k", f"order-{n}", "-s", "a b", "--", "sh", "-c", f"exit {n % 2}", env=env)
+        for options in ([], ["--failed"], ["-s", "a b"]):
+            whole = program("list", "--json", *options, env=env)[1].splitlines()
+            seen, command = [], ["list", "--json", "--limit", "2", *options]
+            while command:
+                status, out, said = program(*command, env=env)
+                page = [json.loads(line) for line in out.splitlines()]
+                equal((status, len(page) <= 2), (0, True))
+                created = [record["created_ms"] for record in page]
+                equal(created, sorted(created, reverse=True))
+                seen += out.splitlines()
+                found = re.search(rb"more; the next: idem (.*)$", said)
+                command = found and shlex.split(found[1].decode())
+            equal(sorted(seen), sorted(whole))
+            equal(len(seen), 2 if options == ["--failed"] else 5)
 
 
 @test

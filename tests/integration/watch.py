@@ -160,7 +160,7 @@ def many_watchers_raise_an_alert_once():
     equal(listed("--status", "completed"), [])
     equal(sorted(listed("--all")), [""] * 3 + ["idem.watch"] * 3)
     equal(listed("--scope", "idem.watch"), ["idem.watch"] * 3)
-    equal(store("completion", "keys").stdout.split(), [b"k0", b"k1", b"k2"])
+    equal(store("completion", "keys").stdout.split(), [b"k2", b"k1", b"k0"])
     assert b"idem.watch" not in store("completion", "scopes").stdout
 
 
@@ -418,6 +418,33 @@ def so_many_are_named_and_the_rest_is_counted():
     equal([line.get("more") for line in alerts()], [None, 3])
     with open("said", encoding="utf-8") as f:
         equal(f.read().splitlines()[1], "and 3 more: failed; see: idem list --status failed")
+
+
+@test
+def what_is_named_gives_way_to_nothing():
+    """An alert that was named stays, though another that began before it comes up."""
+    store = Store()
+    begin(store, "early", "--expect", "2s", "--lease", "1h")
+    begin(store, "late", "--expect", "1ms", "--lease", "1h")
+    process = store.start("watch", "--every", "100ms", "--alerts", "1", env=AWS)
+    seen, looks = [], 0
+    try:
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] != "look":
+                seen.append((event["event"], event.get("key", event.get("more"))))
+            elif ("more", 1) in seen:
+                looks += 1
+                if looks == 3:
+                    equal(store("resolve", "late", "--force", "--release", "--reason", "x").status, 0)
+            if ("cleared", "late") in seen:
+                process.send_signal(signal.SIGTERM)
+        equal((process.wait(PATIENCE), process.stderr.read()), (0, b""))
+    finally:
+        kill_session(process)
+        process.stdout.close()
+        process.stderr.close()
+    equal(seen, [("overdue", "late"), ("more", 1), ("overdue", "early"), ("cleared", "late")])
 
 
 @test
