@@ -1,6 +1,7 @@
 /* Waiting for another's attempt. On a host with a sleep of its own a waiter polls
  * with it, so that what happens meanwhile is the test's to say. */
 #include "host.h"
+#include "script.h"
 #include "test.h"
 
 #include <idem/store.h>
@@ -210,6 +211,152 @@ TEST(wait, bringsTheOutcome)
     idem_attempt_destroy(waiter);
     idem_attempt_destroy(event.next);
     idem_attempt_destroy(event.owner);
+    idem_close(store);
+}
+
+/* ---- Outages ---- */
+
+/* A store that is away from one sleep of the waiter to another; in that its owner
+ * ends its attempt. */
+struct outage {
+    struct idem_attempt *owner;
+    unsigned from;
+    unsigned until;
+    bool is_away;
+    unsigned refused;
+};
+
+static enum script_does serve(struct script *script, struct idem_op *op)
+{
+    struct outage *outage = script->ctx;
+
+    if (outage->is_away) {
+        outage->refused++;
+        (void)idem_op_fail(op, IDEM_EUNAVAILABLE, "it is away");
+    } else {
+        script_relay(script, op);
+    }
+    return SCRIPT_ANSWERS;
+}
+
+static void come_and_go(void *ctx, struct host *host)
+{
+    struct outage *outage = ctx;
+    struct idem_result result = {.bytes = idem_str("done")};
+
+    if (host->sleeps == outage->from) {
+        outage->is_away = true;
+    } else if (host->sleeps == outage->until) {
+        outage->is_away = false;
+        if (outage->owner != NULL) {
+            assert_ok(idem_complete(outage->owner, &result, &why));
+        }
+    }
+}
+
+static struct idem_store *open_away(struct script *script,
+                                    struct outage *outage, struct host *host,
+                                    bool remote)
+{
+    struct idem_open_options options;
+    struct idem_store *store;
+
+    host_init(host);
+    host->on_sleep = come_and_go;
+    host->ctx = outage;
+    options = host_options(host, true);
+    store = script_open(script, serve, &options);
+    store->remote = remote;
+    script->ctx = outage;
+    return store;
+}
+
+/* Looks that the store does not answer are followed by others, until it does. */
+TEST(wait, outlastsAnOutage)
+{
+    int remote;
+
+    for (remote = 0; remote < 2; remote++) {
+        struct outage outage = {.from = 3, .until = 9};
+        struct idem_request request = request_for(IDEM_HOLD);
+        struct idem_attempt *waiter;
+        struct script script;
+        struct host host;
+        struct idem_store *store =
+            open_away(&script, &outage, &host, remote == 1);
+
+        assert_ok(idem_begin(store, &request, &outage.owner, &why));
+        why.code = 0;
+        request.wait_ms = 60000;
+        assert_ok(idem_begin(store, &request, &waiter, &why));
+        assert_int_equal(waiter->verdict, IDEM_REPLAY);
+        assert_int_equal(outage.refused, 6);
+        assert_int_equal(why.code, 0); /* It was answered after all. */
+        idem_attempt_destroy(waiter);
+        idem_attempt_destroy(outage.owner);
+        idem_close(store);
+    }
+}
+
+/* An outage that lasts longer than the wait is its answer, at its end. */
+TEST(wait, endsInAnOutage)
+{
+    struct outage outage = {.from = 3};
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *waiter;
+    struct script script;
+    struct host host;
+    struct idem_store *store = open_away(&script, &outage, &host, true);
+
+    assert_ok(idem_begin(store, &request, &outage.owner, &why));
+    request.wait_ms = 5000;
+    assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &waiter, &why));
+    assert_string_equal(why.text, "it is away");
+    assert_int_equal(host.slept_ms, 5000);
+    idem_attempt_destroy(outage.owner);
+    idem_close(store);
+}
+
+/* A store that does not answer at the first look: on this host others keep it busy,
+ * and are waited for; across a network it may be away for good. */
+TEST(wait, beginsInAnOutage)
+{
+    struct outage outage = {.until = 4, .is_away = true};
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *attempt;
+    struct script script;
+    struct host host;
+    struct idem_store *store = open_away(&script, &outage, &host, true);
+
+    request.wait_ms = 5000;
+    assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(host.sleeps, 0);
+    store->remote = false;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, IDEM_STARTED);
+    assert_int_equal(host.sleeps, 4);
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
+
+/* Whoever has waited for long looks once a second at most. */
+TEST(wait, growsRare)
+{
+    struct event event = {.sleep = 0};
+    struct host host;
+    struct idem_store *store = open_on(&host, &event);
+    struct idem_request request = request_for(IDEM_HOLD);
+    struct idem_attempt *owner;
+    struct idem_attempt *waiter;
+
+    request.lease_ms = IDEM_NEVER;
+    assert_ok(idem_begin(store, &request, &owner, &why));
+    request.wait_ms = 1000000;
+    assert_ok(idem_begin(store, &request, &waiter, &why));
+    assert_int_equal(waiter->verdict, IDEM_BUSY);
+    assert_true(host.sleeps >= 1000 && host.sleeps < 2000);
+    idem_attempt_destroy(waiter);
+    idem_attempt_destroy(owner);
     idem_close(store);
 }
 
