@@ -18,7 +18,7 @@
 struct slice {
     struct idem__round round;
     struct idem__usage usage;
-    char prefix[IDEM__ENTRY_STORE_LEN + 1];
+    char prefix[IDEM__ROUND_PREFIX_MAX + 1];
     bool there[IDEM__JOURNAL_PARTS];
     size_t seen;
     bool looked; /* At an entry. */

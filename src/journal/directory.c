@@ -190,6 +190,7 @@ static int walk(const struct idem_journal *journal, const char *path,
     DIR *stream = open_stream(journal, path);
     char name[IDEM__JOURNAL_NAME_MAX + 1];
     struct dirent *found;
+    size_t at = 0; /* Where the name of each file begins in @name. */
     int rc = 0;
 
     if (stream == NULL) {
@@ -197,13 +198,18 @@ static int walk(const struct idem_journal *journal, const char *path,
                    ? 0
                    : idem__journal_errno(error, "read", "its directory");
     }
+    if (!flat) {
+        at = (size_t)snprintf(name, sizeof(name), "%s/", path);
+    }
     errno = 0;
     while (rc == 0 && (found = readdir(stream)) != NULL) {
         if (strcmp(found->d_name, ".") != 0 &&
             strcmp(found->d_name, "..") != 0 &&
             !(flat && is_ours(found->d_name))) {
-            (void)snprintf(name, sizeof(name), "%s%s%.63s", flat ? "" : path,
-                           flat ? "" : "/", found->d_name);
+            size_t len = strnlen(found->d_name, sizeof(name) - at - 1);
+
+            memcpy(name + at, found->d_name, len);
+            name[at + len] = '\0';
             rc = each(ctx, name, error);
         }
         errno = 0;

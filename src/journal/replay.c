@@ -317,12 +317,21 @@ static int look_around(const struct idem__round *round,
 }
 
 int idem__round_prefix(const struct idem__round *round,
-                       char ret_prefix[IDEM__ENTRY_STORE_LEN + 1])
+                       char ret_prefix[IDEM__ROUND_PREFIX_MAX + 1])
 {
+    char *end = ret_prefix + IDEM__ENTRY_STORE_LEN;
+    int rc;
+
     ret_prefix[0] = '\0';
-    return round->store_url.len > 0
-               ? idem__entry_store_name(round->store_url, ret_prefix)
-               : 0;
+    if (round->store_url.len == 0) {
+        return 0;
+    }
+    rc = idem__entry_store_name(round->store_url, ret_prefix);
+    if (rc == 0 && round->id != NULL) {
+        *end++ = '-';
+        idem__entry_id_name(round->id, end);
+    }
+    return rc;
 }
 
 /* The entries of one record: in its part, and where older versions keep them. */
@@ -396,7 +405,7 @@ static void go_to_name(const struct idem__round *round, const char *prefix,
 static int go_round(struct idem__round *round, const char *name,
                     struct idem_error *error)
 {
-    char prefix[IDEM__ENTRY_STORE_LEN + 1];
+    char prefix[IDEM__ROUND_PREFIX_MAX + 1];
     int rc = idem__journal_check(round->journal, error);
 
     if (rc == 0) {

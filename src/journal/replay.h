@@ -14,9 +14,14 @@ struct idem__round {
     void *ctx;
 };
 
-/* How the names begin that the round is about. */
+enum {
+    IDEM__ROUND_PREFIX_MAX = IDEM__ENTRY_STORE_LEN + 1 + IDEM__ENTRY_ID_LEN
+};
+
+/* How the bases of names begin that the round is about: of those for a store, and
+ * where it is about a record too, of those about it. */
 int idem__round_prefix(const struct idem__round *round,
-                       char ret_prefix[IDEM__ENTRY_STORE_LEN + 1]);
+                       char ret_prefix[IDEM__ROUND_PREFIX_MAX + 1]);
 
 bool idem__round_is_due(const struct idem__round *round, const char *name);
 
