@@ -453,6 +453,52 @@ TEST(list, keepsItsPlace)
     finish(&f);
 }
 
+/* What a purge would delete is listed before, and in pages; nothing else is. */
+TEST(list, tellsWhatAPurgeWouldDelete)
+{
+    enum {
+        RECORDS = 12
+    };
+    struct fixture f;
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    static struct shown shown;
+    uint64_t purged = 0;
+    size_t i;
+
+    open_virtual(&f);
+    for (i = 0; i < RECORDS; i++) {
+        char key[16];
+        struct idem_request request;
+        struct idem_attempt *attempt;
+
+        (void)snprintf(key, sizeof(key), "k%zu", i);
+        request = claim(key);
+        request.on_expired_lease = IDEM_RERUN;
+        request.retention_ms = i % 2 == 0 ? DAY_MS : 90 * DAY_MS;
+        attempt = begin(f.store, &request, IDEM_STARTED);
+        if (i % 3 == 0) {
+            assert_ok(idem_complete(attempt, NULL, &why));
+        } else if (i % 3 == 1) {
+            assert_ok(idem_release(attempt, idem_str("no"), &why));
+        }
+        idem_attempt_destroy(attempt);
+    }
+    filter.expired = true;
+    in_pages(&f, filter, 100, &shown);
+    assert_int_equal(shown.len, 0);
+    host_pass(&f.host, 3 * DAY_MS + traits()->purge_lag_ms);
+    in_pages(&f, filter, 100, &shown);
+    i = shown.len;
+    assert_true(i >= 2 && i < RECORDS);
+    in_pages(&f, filter, 1, &shown);
+    assert_int_equal(shown.len, i);
+    assert_ok(idem_purge(f.store, 0, &purged, &why));
+    assert_int_equal(purged, i);
+    in_pages(&f, filter, 100, &shown);
+    assert_int_equal(shown.len, 0);
+    finish(&f);
+}
+
 /* A page ends after what it may look at, though it has shown nothing. */
 TEST(list, looksAtNoMoreThanItMay)
 {

@@ -246,7 +246,8 @@ static int list_unsorted(struct idem__conn *conn, struct lister *lister,
     return rc;
 }
 
-/* A page of those that an index serves: status after status. */
+/* A page of those that an index serves: status after status, and of what a purge
+ * would delete only what is due. */
 static int list_indexed(struct idem__conn *conn, struct lister *lister,
                         unsigned statuses, int *status, struct position *at,
                         bool *done)
@@ -259,8 +260,11 @@ static int list_indexed(struct idem__conn *conn, struct lister *lister,
     rc = *status == FAILED_OUTCOMES
              ? walk_failed(conn, op->u.list.limit, at, list_row, lister, done,
                            stopped)
-             : walk_status(conn, *status, INT64_MAX, op->u.list.limit, at,
-                           list_row, lister, done, stopped);
+             : walk_status(conn, *status,
+                           op->u.list.filter.expired ? lister->now->store_ms
+                                                     : INT64_MAX,
+                           op->u.list.limit, at, list_row, lister, done,
+                           stopped);
     if (*done && next_status(statuses, *status) != 0) {
         *status = next_status(statuses, *status);
         *at = (struct position){0, 0};
@@ -285,7 +289,7 @@ void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
     int rc = SQLITE_OK;
 
     op->u.list.now_ms = now->store_ms;
-    if (down || statuses == ALL_STATUSES) {
+    if (!op->u.list.filter.expired && (down || statuses == ALL_STATUSES)) {
         at.seq = down && status == 0 ? INT64_MAX : at.seq;
         status = down;
         rc = list_unsorted(conn, &lister, down, &at, &done);
