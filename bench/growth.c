@@ -61,6 +61,14 @@ static void close_store(void)
     idem_close(store);
 }
 
+/* All that was written without flushes is flushed when the store is closed. */
+static void settle(const char *path)
+{
+    flushes = true;
+    close_store();
+    open_store(path);
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -197,7 +205,7 @@ static void leave_open(uint64_t n)
 
     flushes = false;
     run_many(n, make_claim, take_claim, &claims);
-    flushes = true;
+    flushes = true; /* All is flushed when the store is closed. */
 }
 
 static void claim(uint64_t n, int64_t lease_ms)
@@ -271,7 +279,7 @@ static struct idem_op *make_limit(void *ctx, uint64_t n)
     return op;
 }
 
-static void count_subjects(uint64_t n)
+static void count_subjects(const char *path, uint64_t n)
 {
     struct subjects subjects = {.step = 1};
     uint64_t sample = least(n, SAMPLE);
@@ -282,7 +290,7 @@ static void count_subjects(uint64_t n)
     subjects.at_ms = (int64_t)now.tv_sec * 1000;
     flushes = false;
     run_many(n, make_limit, take_nothing, &subjects);
-    flushes = true;
+    settle(path);
     subjects.step = n / sample;
     subjects.round = (unsigned)getpid();
     span = span_start();
@@ -486,7 +494,7 @@ int main(int argc, char **argv)
     } else if (argc == 5 && strcmp(argv[1], "claims") == 0) {
         claim(n, strtoll(argv[4], NULL, 10));
     } else if (argc == 4 && strcmp(argv[1], "subjects") == 0) {
-        count_subjects(n);
+        count_subjects(argv[2], n);
     } else if (argc == 5 && strcmp(argv[1], "journal") == 0) {
         fill_journal(argv[4], n);
     } else if (argc == 4 && strcmp(argv[1], "waiters") == 0) {

@@ -1,7 +1,8 @@
 """Hours of load: memory, file and log have to level off.
 
 A gateway with 256 connections that is reloaded twice a minute, and then a program
-with 8 callers beside replays, commands and purges. Once a minute the sizes are
+with 8 callers beside replays, commands and purges; each does some RATE operations a
+second. Once a minute the sizes are
 printed; what grew by more than a tenth between the second third and the last one is
 told, and the status is 1.
 """
@@ -16,6 +17,7 @@ import threading
 import time
 
 CONNECTIONS = 256
+RATE = 1000  # A purge beside writers rests; it has to keep pace.
 RETENTION_MS = 60_000
 SLACK = 4 << 20  # Bytes: a log's length, an allocator's mood.
 
@@ -57,10 +59,11 @@ function init()
   head, rest = wrk.format():match("^(.-)@(.*)$")
   n = 0
 end
+function delay() return %d end
 -- Every fourth is a duplicate of a key that is not long ago.
 function request()
   n = n + 1
-  local key = n % 4 == 0 and n - 40 or n
+  local key = n %% 4 == 0 and n - 40 or n
   return head .. "soak-" .. os.getenv("SOAK") .. "-" .. own .. "-" .. key .. rest
 end
 """
@@ -182,7 +185,7 @@ def gateway(build, folder, minutes, progress):
     with open(f"{folder}/nginx.conf", "w", encoding="ascii") as f:
         f.write(CONFIG % words)
     with open(f"{folder}/soak.lua", "w", encoding="ascii") as f:
-        f.write(SCRIPT)
+        f.write(SCRIPT % (1000 * CONNECTIONS // RATE))
     progress(f"the gateway, {minutes:g} minutes")
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(f"{folder}/nginx.log", "w", encoding="utf-8"))
@@ -205,7 +208,7 @@ def gateway(build, folder, minutes, progress):
                 server.send_signal(signal.SIGHUP)
                 next_reload[0] += 30
 
-        watch = Watch(f"Gateway, {CONNECTIONS} connections, a reload each 30 s", store, server.pid, progress)
+        watch = Watch(f"Gateway, {CONNECTIONS} connections, {RATE} requests a second, a reload each 30 s", store, server.pid, progress)
         purger = stack.enter_context(Purger(build, store))
         watch.watch(minutes, reload)
         load.send_signal(signal.SIGINT)
@@ -224,15 +227,15 @@ def mixed(build, folder, minutes, progress):
     with contextlib.ExitStack() as stack:
         loads = []
         for what in (
-            ("new", "--callers", "8", "--retention", str(RETENTION_MS)),
-            ("replay", "--callers", "1", "--records", "1000", "--bytes", "128"),
+            ("new", "--callers", "8", "--retention", str(RETENTION_MS), "--rate", str(RATE)),
+            ("replay", "--callers", "1", "--records", "1000", "--bytes", "128", "--rate", str(RATE)),
         ):
             load = subprocess.Popen(
                 [bench, what[0], store, *what[1:], "--seconds", seconds], stdout=subprocess.PIPE, text=True
             )
             stack.callback(end, load)
             loads.append(load)
-        watch = Watch("8 callers, replays, purges", store, loads[0].pid, progress)
+        watch = Watch(f"8 callers, {RATE} operations a second, replays, purges", store, loads[0].pid, progress)
         purger = stack.enter_context(Purger(build, store))
         watch.watch(minutes)
         for load in loads:

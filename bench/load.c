@@ -31,6 +31,7 @@ struct options {
     size_t bytes;
     long pid;
     double start_at;
+    double rate;
 };
 
 size_t recorded_len = RESULT_LEN;
@@ -48,6 +49,7 @@ struct run {
     const struct options *options;
     const struct kind *kind;
     void *shared;
+    int64_t begun_ns;
     int64_t from_ns;  /* What begins before is not counted, */
     int64_t until_ns; /* nor what ends after. */
     pthread_barrier_t ready;
@@ -98,6 +100,18 @@ static void next_key(const struct caller *caller, uint64_t stream, uint64_t n,
     }
 }
 
+/* With a rate the callers share it, and who is late does not wait. */
+static void wait_for_turn(const struct caller *caller, uint64_t n)
+{
+    const struct options *options = caller->run->options;
+
+    if (options->rate > 0) {
+        sleep_until(caller->run->begun_ns +
+                    (int64_t)((double)(n * options->callers + caller->number) /
+                              options->rate * 1e9));
+    }
+}
+
 static void *call(void *arg)
 {
     struct caller *caller = arg;
@@ -111,9 +125,11 @@ static void *call(void *arg)
     (void)pthread_barrier_wait(&run->ready); /* Connected: times are set. */
     (void)pthread_barrier_wait(&run->ready);
     for (n = 0;; n++) {
-        int64_t start_ns = now_ns();
+        int64_t start_ns;
         int64_t end_ns;
 
+        wait_for_turn(caller, n);
+        start_ns = now_ns();
         next_key(caller, stream, n, key);
         run->kind->run(own, key);
         end_ns = now_ns();
@@ -201,7 +217,8 @@ static void load(const struct options *options, const struct kind *kind)
     if (options->start_at > 0) {
         sleep_until((int64_t)(options->start_at * 1e9));
     }
-    run.from_ns = now_ns() + (int64_t)(options->warm * 1e9);
+    run.begun_ns = now_ns();
+    run.from_ns = run.begun_ns + (int64_t)(options->warm * 1e9);
     run.until_ns = run.from_ns + (int64_t)(options->seconds * 1e9);
     (void)pthread_barrier_wait(&run.ready);
 
@@ -261,8 +278,8 @@ static void usage(void)
     errx(64,
          "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
-         "[--pid SERVER] [--start-at S] [--retention MS] [--short OF-TEN] "
-         "[--short-ms MS]",
+         "[--pid SERVER] [--start-at S] [--retention MS] [--rate PER-S] "
+         "[--short OF-TEN] [--short-ms MS]",
          program_invocation_short_name);
 }
 
@@ -280,6 +297,7 @@ static struct options read_options(int argc, char **argv)
         {"short", required_argument, NULL, 'S'},
         {"short-ms", required_argument, NULL, 'm'},
         {"retention", required_argument, NULL, 'R'},
+        {"rate", required_argument, NULL, 'o'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.callers = 1,
@@ -310,6 +328,9 @@ static struct options read_options(int argc, char **argv)
             break;
         case 'p':
             options.pid = atol(optarg);
+            break;
+        case 'o':
+            options.rate = atof(optarg);
             break;
         case 'R':
             retention_ms = atoll(optarg);
