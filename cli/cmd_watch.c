@@ -50,6 +50,8 @@ struct watch {
     struct idem_journal_usage usage; /* Of the journal now. */
     int64_t jump_ms;
     int64_t doubt_ms;
+    struct idem_sqlite_log_info log;
+    int64_t log_pid;             /* The process that held it then; 0: none. */
     struct idem_metrics metrics; /* Likewise. */
     bool measured;               /* There are such. */
     int status;                  /* Of the output. */
@@ -254,6 +256,41 @@ static void tell_clock(struct watch *watch, bool jumped)
              !watch->jumped);
     }
     watch->jumped = jumped;
+}
+
+/* A log that cannot shrink grows until the disk is full. */
+static bool is_log_held(struct watch *watch)
+{
+    static const struct idem_sqlite_log_info none = IDEM_SQLITE_LOG_INFO_INIT;
+
+    watch->log = none;
+    (void)idem_sqlite_log(watch->store, &watch->log, /* ret_error= */ NULL);
+    return watch->log.pid != 0;
+}
+
+/* About no record. */
+static void tell_log(struct watch *watch)
+{
+    int64_t pid = watch->log.pid;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[160];
+
+    if (pid != 0) {
+        cli_log_begin(&line, cli_levels[CLI_LEVEL_WARNING], "log");
+        cli_json_count(&line, "log_bytes", watch->log.len);
+        cli_json_count(&line, "pid", (uint64_t)pid);
+        cli_json_bytes(&line, "process", idem_str(watch->log.process));
+        (void)snprintf(name, sizeof(name), "log/%lld", (long long)pid);
+        (void)snprintf(text, sizeof(text),
+                       "the store's log is %llu MB long and cannot shrink: "
+                       "process %lld keeps a transaction open; see: idem "
+                       "doctor",
+                       (unsigned long long)(watch->log.len >> 20),
+                       (long long)pid);
+        tell(watch, name, text, &line, pid != watch->log_pid);
+    }
+    watch->log_pid = pid;
 }
 
 /* A journal that is full keeps nothing more. */
@@ -515,6 +552,7 @@ static enum cli_level look(struct watch *watch)
     enum cli_level level;
     enum cli_level room;
     bool jumped;
+    bool held;
     int kind;
 
     if (read_store(watch) != 0) {
@@ -522,7 +560,9 @@ static enum cli_level look(struct watch *watch)
     }
     level = cli_alert_worst(&watch->limits, &watch->look);
     jumped = has_jumped(watch);
-    level = jumped && level == CLI_LEVEL_OK ? CLI_LEVEL_WARNING : level;
+    held = is_log_held(watch);
+    level =
+        (jumped || held) && level == CLI_LEVEL_OK ? CLI_LEVEL_WARNING : level;
     room = judge_journal(watch);
     level = room > level ? room : level;
     if (args.once && !args.json) {
@@ -535,6 +575,7 @@ static enum cli_level look(struct watch *watch)
     }
     tell_many(watch);
     tell_clock(watch, jumped);
+    tell_log(watch);
     tell_journal(watch, room);
     watch->status |= remember(watch);
     measure(watch, &watch->look);

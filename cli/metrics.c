@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/sqlite.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,6 +52,15 @@ static void add_look(struct idem_metrics *m, const struct cli_look *look)
     m->oldest_ms = look->oldest_ms == 0 ? 0 : look->now_ms - look->oldest_ms;
 }
 
+static void add_log(struct idem_metrics *m, struct idem_store *store)
+{
+    struct idem_sqlite_log_info log = IDEM_SQLITE_LOG_INFO_INIT;
+
+    m->has_log = idem_sqlite_log(store, &log, NULL) == 0;
+    m->log_len = log.len;
+    m->log_held = log.pid != 0;
+}
+
 /* What a store in a file has counted is for all who ever used it. One that many
  * machines share keeps no counters: there the meter of this host has its own. */
 int cli_metrics(struct idem_store *store, const struct cli_look *look,
@@ -72,6 +82,9 @@ int cli_metrics(struct idem_store *store, const struct cli_look *look,
     }
     if (look != NULL) {
         add_look(ret_metrics, look);
+        if (store != NULL && !idem_store_is_remote(store)) {
+            add_log(ret_metrics, store);
+        }
     }
     if (meter != NULL) {
         idem_meter_read(meter, ret_metrics);

@@ -79,6 +79,9 @@ struct idem_metrics {
     uint64_t unreadable;
     uint64_t failed_outcomes; /* Completed with a failure of late: see
                                  idem_outcome_failed(). */
+    bool has_log;             /* It is in a file, with a log. */
+    uint64_t log_len;         /* Bytes of that in use. */
+    bool log_held; /* A process is known to keep it from shrinking. */
     int64_t
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
 };

@@ -82,6 +82,31 @@ int idem_sqlite_inspect(struct idem_store *store,
                         struct idem_sqlite_info *ret_info,
                         struct idem_error *ret_error);
 
+struct idem_sqlite_log_info {
+    size_t size; /* sizeof, set by IDEM_SQLITE_LOG_INFO_INIT. */
+    uint64_t
+        len;     /* Bytes of the log that are in use: its file may be longer. */
+    int64_t pid; /* A process that keeps it from shrinking; 0: none is known. */
+    char process[16]; /* Its name. */
+};
+#define IDEM_SQLITE_LOG_INFO_INIT                                              \
+    {                                                                          \
+        sizeof(struct idem_sqlite_log_info), 0, 0, ""                          \
+    }
+
+/* How long the log of @store is, and who keeps it from shrinking: every program that
+ * keeps a transaction open in the file, such as a backup or a shell, does. Start
+ * *@ret_log from IDEM_SQLITE_LOG_INFO_INIT. That process is looked for, for a fifth of a
+ * second, where the log is longer than 32 MiB; one of another PID namespace is not
+ * found.
+ *
+ * IDEM_EINVALID  The store is not an SQLite store, or the size is not set.
+ * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_log(struct idem_store *store,
+                    struct idem_sqlite_log_info *ret_log,
+                    struct idem_error *ret_error);
+
 /* Brings the file @path to the newest schema that this library knows, and says
  * from which version to which. Nothing else does that: opening a store refuses
  * an older schema as well as a newer one. There is only schema 1 so far.

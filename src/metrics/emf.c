@@ -75,6 +75,10 @@ static void put_all(struct pass *pass, const struct idem_metrics *now,
 #undef IDEM__X
         put(pass, "oldestInProgress", "Milliseconds",
             now->oldest_ms > 0 ? (uint64_t)now->oldest_ms : 0);
+        if (now->has_log) {
+            put(pass, "logLength", "Bytes", now->log_len);
+            put(pass, "logHeld", "Count", now->log_held);
+        }
     }
     if (now->has_counters) {
         put_counters(pass, &now->counters, &before->counters);

@@ -145,6 +145,14 @@ static void gauges(struct idem__out *out, const struct idem_metrics *m)
     idem__out(out, "idem_oldest_in_progress_seconds");
     labels(out, m->store, NULL, NULL);
     idem__out(out, " %s\n", text);
+    if (m->has_log) {
+        head(out, "log_bytes", "gauge",
+             "How much of the log of the store's file is in use");
+        number(out, m->store, "log_bytes", m->log_len);
+        head(out, "log_held", "gauge",
+             "Whether a process keeps a long log from shrinking");
+        number(out, m->store, "log_held", m->log_held);
+    }
 }
 
 static void look(struct idem__out *out, const struct idem_metrics *m)

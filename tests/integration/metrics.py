@@ -207,7 +207,7 @@ def check_emf(line):
     names = [metric["Name"] for metric in directive["Metrics"]]
     assert len(set(names)) == len(names) <= 100 and set(names) <= set(line), names
     units = {metric["Unit"] for metric in directive["Metrics"]}
-    assert units <= {"Count", "Milliseconds", "Microseconds"}, units
+    assert units <= {"Bytes", "Count", "Milliseconds", "Microseconds"}, units
     assert all(isinstance(line[name], int) for name in names) and isinstance(line["store"], str)
     equal(set(line) - set(names), {"_aws", "store"})
     return set(names)

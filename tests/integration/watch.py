@@ -491,5 +491,34 @@ def keys_are_hashed_on_request():
     equal(watch(store, env={"IDEM_LOG_KEYS": "rot13"}).status, 64)
 
 
+@test
+def a_log_that_cannot_shrink_is_told():
+    """A process that keeps a long log is told with its number, in metrics too; a log that
+    nobody keeps is not."""
+    store = Store("sqlite:" + os.path.abspath("idem.db"))
+    big = ["--max-output", "32M", "--", "head", "-c", "20000000", "/dev/zero"]
+    equal(store("run", "-k", "a", *big).status, 0)
+    watching = ["watch", "--once", "--metrics", "metrics.prom"]
+
+    def told():
+        done = store(*watching, "--json")
+        found = [line for line in lines(done.stdout) if line["event"] == "log"]
+        return done.status, found, metrics()["idem_log_held"]
+
+    equal(told(), (0, [], 0))
+    with contextlib.closing(sqlite3.connect("idem.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM idem_record").fetchall()
+        for key in ("b", "c"):
+            equal(store("run", "-k", key, *big).status, 0)
+        status, found, held = told()
+        equal((status, held, [line["pid"] for line in found]), (1, 1, [os.getpid()]))
+        assert found[0]["log_bytes"] == metrics()["idem_log_bytes"] > 32 << 20, found
+        equal(store(*watching, "--emf").status, 1)
+        emf = [line for line in lines(store(*watching, "--emf").stdout) if "_aws" in line]
+        equal((emf[0]["logHeld"], emf[0]["logLength"]), (1, found[0]["log_bytes"]))
+    equal(told()[::2], (0, 0))
+
+
 if __name__ == "__main__":
     main()

@@ -2,7 +2,6 @@
 #include "core/error.h"
 #include "core/finding.h"
 #include "store/sqlite/filesystem.h"
-#include "store/sqlite/log_readers.h"
 #include "store/sqlite/scan.h"
 #include "store/sqlite/store.h"
 
@@ -15,7 +14,6 @@
 
 enum {
     ROOM_LOW = 64 << 20, /* Bytes on the disk. */
-    LOG_LONG = 32 << 20, /* Bytes; four times what starts a checkpoint. */
     SMALL_PAGES = 4096,  /* A quick check reads all of such a file. */
     MEND_MAX = 2 * IDEM__PATH_MAX + 64,
     NAME_MAX_LEN = IDEM__PATH_MAX + 16,
@@ -393,23 +391,20 @@ static void check_clock(struct check *check)
  * log. */
 static void check_log(struct check *check)
 {
-    char name[IDEM__PROCESS_NAME_LEN];
+    struct idem_sqlite_log_info log = IDEM_SQLITE_LOG_INFO_INIT;
     char mend[MEND_MAX];
-    pid_t pid;
 
-    if (check->info.wal_len < LOG_LONG ||
-        !idem__log_reader(check->info.path, &pid, name)) {
-        return;
+    if (idem_sqlite_log(check->store, &log, NULL) != 0 || log.pid == 0) {
+        return; /* A file that cannot be read is told soon. */
     }
     (void)snprintf(mend, sizeof(mend),
-                   "End the transaction of process %ld: ps -fp %ld", (long)pid,
-                   (long)pid);
+                   "End the transaction of process %lld: ps -fp %lld",
+                   (long long)log.pid, (long long)log.pid);
     idem__found(&check->to, IDEM_GRADE_WARN, "log", mend,
                 "the log %s-wal has grown to %llu MB and cannot shrink: "
-                "process %ld (%s) keeps a transaction open",
-                check->info.path,
-                (unsigned long long)(check->info.wal_len >> 20), (long)pid,
-                name);
+                "process %lld (%s) keeps a transaction open",
+                check->info.path, (unsigned long long)(log.len >> 20),
+                (long long)log.pid, log.process);
 }
 
 void idem__scan_failed(const struct idem__scan *scan, int sqlite_rc,

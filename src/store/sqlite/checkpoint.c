@@ -78,6 +78,7 @@ enum {
 
     /* Of SQLite's index of the log, https://sqlite.org/walformat.html. */
     SHM_REGION = 32768,
+    SHM_FRAMES_AT = 16,   /* How many frames are in the log: 32 bits. */
     SHM_BACKFILL_AT = 96, /* How many frames were copied: 32 bits. */
     SHM_CHECKPOINT_LOCK = 1
 };
@@ -166,6 +167,21 @@ static sqlite3_file *file_of(const struct idem__conn *conn)
     (void)sqlite3_file_control(conn->db, "main", SQLITE_FCNTL_FILE_POINTER,
                                &file);
     return file != NULL && file->pMethods != NULL ? file : NULL;
+}
+
+uint32_t idem__sqlite_log_frames(const struct idem__conn *conn)
+{
+    sqlite3_file *file = file_of(conn);
+    void volatile *index = NULL;
+
+    if (file == NULL || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, SHM_REGION, 0, &index) != SQLITE_OK ||
+        index == NULL) {
+        return 0;
+    }
+    return __atomic_load_n((uint32_t volatile *)index +
+                               SHM_FRAMES_AT / sizeof(uint32_t),
+                           __ATOMIC_RELAXED);
 }
 
 /* Makes the next checkpoint copy all of the log. */

@@ -1,8 +1,9 @@
 /* Which process keeps the log from shrinking.
  *
- * Each reader of the log holds a shared record lock on one of four bytes of
- * PATH-shm (https://sqlite.org/walformat.html, 2.2.1: WAL_READ_LOCK(1) to (4) at
- * 124). The kernel lists them in /proc/locks. To ask for them with F_GETLK would
+ * Each reader holds a shared record lock on one of five bytes of PATH-shm
+ * (https://sqlite.org/walformat.html, 2.2.1: WAL_READ_LOCK(0) to (4) at 123). One
+ * that began when all of the log had been copied reads the file alone, and holds the
+ * first of them: no page may be copied there then. The kernel lists them in /proc/locks. To ask for them with F_GETLK would
  * take a descriptor of that file, and to close it would drop the locks of every
  * connection of this process.
  */
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    FIRST_BYTE = 124,
+    FIRST_BYTE = 123,
     LAST_BYTE = 127,
     LOOKS = 5,
     BETWEEN_LOOKS_MS = 50,

@@ -224,6 +224,9 @@ void idem__sqlite_checkpoint(struct idem__sqlite_store *store);
 bool idem__sqlite_take_copy(struct idem_store *base);
 void idem__sqlite_copy(struct idem_store *base);
 
+/* How many frames the log has; after a read of @conn has begun. */
+uint32_t idem__sqlite_log_frames(const struct idem__conn *conn);
+
 /* To be called before each read transaction: waits for 40 ms at most
  * while a checkpoint wants readers to be out of the log. */
 void idem__sqlite_before_read(const struct idem__sqlite_store *store);

@@ -97,6 +97,16 @@ TEST(prometheus, writesEverything)
     (void)snprintf(line, sizeof(line),
                    "idem_oldest_in_progress_seconds%s} 61.5\n", label);
     assert_non_null(strstr(text, line));
+    assert_null(strstr(text, "idem_log_"));
+    m.has_log = true;
+    m.log_len = 12345678901;
+    m.log_held = true;
+    assert_ok(idem_metrics_prometheus(&m, text, sizeof(text), &len));
+    (void)snprintf(line, sizeof(line), "\nidem_log_bytes%s} 12345678901\n",
+                   label);
+    assert_non_null(strstr(text, line));
+    (void)snprintf(line, sizeof(line), "\nidem_log_held%s} 1\n", label);
+    assert_non_null(strstr(text, line));
 }
 
 /* A store that is away has no numbers of what is on record, and says so. */
