@@ -57,8 +57,8 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Whoever has waited for long may hear of the end a little later: a thousand
- * waiters are a thousand looks. */
+/* After a long wait the end may be heard of a little later: a thousand waiters are
+ * a thousand looks. */
 static int64_t longest_pause(const struct wait *wait, int64_t now_ms)
 {
     int64_t ms = (now_ms - wait->since_ms) / POLL_SHARE;
@@ -182,7 +182,7 @@ int idem__begin_op(const struct idem_request *request, struct idem_op **ret_op,
     return idem_op_begin(&now, ret_op, error);
 }
 
-/* What follows the first look at the key of @request, which failed (@rc, and no
+/* Goes on after the first look at the key of @request, which failed (@rc, and no
  * @op) or was answered. */
 static int go_on(struct idem_store *store, const struct idem_request *request,
                  struct idem_op *op, int rc, struct idem_attempt **ret_attempt,

@@ -73,7 +73,7 @@ void idem__group_finish(struct idem__group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-/* What an owner must not be kept from: its lease runs meanwhile. */
+/* An owner must not be kept from these: its lease runs meanwhile. */
 static bool is_end(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||

@@ -339,7 +339,7 @@ TEST(wait, beginsInAnOutage)
     idem_close(store);
 }
 
-/* Whoever has waited for long looks once a second at most. */
+/* After a long wait it looks about once a second. */
 TEST(wait, growsRare)
 {
     struct event event = {.sleep = 0};

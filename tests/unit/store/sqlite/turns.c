@@ -564,8 +564,8 @@ static void wait_until_at_head(void)
 }
 
 /* The end of an owner does not stand behind a crowd: it came last, and few have
- * the lock before it. (Who looks in the very moment in which the holder lets go may
- * have it first.) Nobody is left out for that. */
+ * the lock before it. (One that looks in the very moment in which the holder lets go
+ * may have it first.) Nobody is left out for that. */
 TEST(crowd, doesNotDelayAnEnd)
 {
     pid_t pids[LONG + 2];
@@ -658,7 +658,7 @@ static void count_looks(unsigned i)
     give(lock, witness);
 }
 
-/* Whoever stands far back looks seldom: a thousand that looked every few
+/* Those far back look seldom: a thousand that looked every few
  * milliseconds would take the processors from the holder. */
 TEST(crowd, sleeps)
 {
