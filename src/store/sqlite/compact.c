@@ -30,8 +30,15 @@ enum {
     PROBE_EVERY = 4,  /* Rows: no more than a page has. */
     ROW_BYTES = 64,   /* What a row has beside its parts, with its id. */
     COLUMN_LEN = 1,
-    COLUMN_PARTS = 2
+    COLUMN_PARTS = 2,
+    FIRST_BODY = 3 /* Of the parts: these may be absent. */
 };
+
+/* The number that the region of @seq begins with. */
+static int64_t first_of(int64_t seq)
+{
+    return seq - (seq & (IDEM__REGION_ROWS - 1));
+}
 
 /* ---- What was deleted ---- */
 
@@ -61,7 +68,7 @@ int idem__compact_save(struct idem__conn *conn, struct idem__sparse *sparse)
 int idem__compact_note(struct idem__conn *conn, struct idem__sparse *sparse,
                        int64_t seq, int64_t bytes)
 {
-    int64_t region = seq - (seq & (IDEM__REGION_ROWS - 1));
+    int64_t region = first_of(seq);
     int rc = SQLITE_OK;
 
     if (region != sparse->seq) {
@@ -89,11 +96,28 @@ static int find(struct idem__conn *conn, struct idem__region *region)
     }
     rc = idem__conn_step(conn, stmt);
     if (rc == SQLITE_ROW) {
-        region->seq = sqlite3_column_int64(stmt, 0);
+        region->key = sqlite3_column_int64(stmt, 0);
+        region->seq = first_of(region->key); /* Whatever is in the file. */
         region->deleted = sqlite3_column_int64(stmt, 1);
     }
     idem__conn_reset(conn, IDEM__SQL_SPARSE_NEXT);
     return rc;
+}
+
+/* Whether the current row is as we write them: what is put back as a blob must
+ * have been one, and as long as it was counted. */
+static bool is_ours(sqlite3_stmt *stmt)
+{
+    int i;
+
+    for (i = 0; i < IDEM__ROW_PARTS; i++) {
+        int type = sqlite3_column_type(stmt, COLUMN_PARTS + i);
+
+        if (type != SQLITE_BLOB && (type != SQLITE_NULL || i < FIRST_BODY)) {
+            return false;
+        }
+    }
+    return sqlite3_column_int64(stmt, COLUMN_LEN) <= IDEM__LONG_ROW;
 }
 
 static void keep_parts(struct idem__region *region,
@@ -127,8 +151,8 @@ static int read_rows(struct idem__conn *conn, struct idem__region *region)
         struct idem__region_row *row = &region->rows[region->len++];
 
         row->seq = sqlite3_column_int64(stmt, 0);
-        row->is_long = sqlite3_column_int64(stmt, COLUMN_LEN) > IDEM__LONG_ROW;
-        if (!row->is_long) {
+        row->stays = !is_ours(stmt);
+        if (!row->stays) {
             keep_parts(region, row, stmt);
         }
     }
@@ -151,7 +175,7 @@ static int empty_rows(struct idem__conn *conn, struct idem__region *region)
     size_t i;
 
     for (i = 0; i < region->len && rc == SQLITE_OK; i++) {
-        if (!region->rows[i].is_long) {
+        if (!region->rows[i].stays) {
             rc = run_with_seq(conn, IDEM__SQL_COMPACT_EMPTY,
                               region->rows[i].seq);
         }
@@ -211,7 +235,7 @@ static int fill_rows(struct idem__conn *conn, struct idem__region *region)
     size_t i;
 
     for (i = 0; i < region->len && rc == SQLITE_OK; i++) {
-        if (!region->rows[i].is_long) {
+        if (!region->rows[i].stays) {
             rc = fill_row(conn, region, &region->rows[i]);
         }
     }
@@ -224,7 +248,7 @@ static int set_due(struct idem__conn *conn, struct idem__region *region,
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_SPARSE_LATER);
 
-    (void)sqlite3_bind_int64(stmt, 1, region->seq);
+    (void)sqlite3_bind_int64(stmt, 1, region->key);
     (void)sqlite3_bind_int64(stmt, 2, due);
     return idem__conn_run(conn, IDEM__SQL_SPARSE_LATER);
 }
@@ -244,7 +268,7 @@ static int pack(struct idem__conn *conn, struct idem__region *region)
     rc = rc == SQLITE_OK ? merge_pages(conn, region) : rc;
     rc = rc == SQLITE_OK ? fill_rows(conn, region) : rc;
     return rc == SQLITE_OK
-               ? run_with_seq(conn, IDEM__SQL_SPARSE_DONE, region->seq)
+               ? run_with_seq(conn, IDEM__SQL_SPARSE_DONE, region->key)
                : rc;
 }
 

@@ -19,7 +19,7 @@ struct idem__sparse {
 /* A row that is taken out. */
 struct idem__region_row {
     int64_t seq;
-    bool is_long; /* It is left as it is. */
+    bool stays; /* It is left as it is: it is long, or not as we write them. */
     bool has[IDEM__ROW_PARTS];
     size_t at; /* In the bytes of the region. */
     size_t len[IDEM__ROW_PARTS];
@@ -27,6 +27,7 @@ struct idem__region_row {
 
 /* Room to pack one region. */
 struct idem__region {
+    int64_t key; /* In idem_sparse: the seq where it begins. */
     int64_t seq;
     int64_t deleted;
     size_t len;

@@ -33,7 +33,7 @@ enum {
     LEAST_ROWS = 4,  /* and of any. */
     SLICE_MS = 20,
     BESIDE_MS = 4,
-    REST_TIMES = 8,
+    REST_TIMES = 12,
     REST_MAX_MS = 400,
     LOOK_AGAIN_MS = 7 * 24 * 3600 * 1000,
     COLUMN_ID = 6,
@@ -223,6 +223,7 @@ static int find_rows(struct slice *slice)
     }
     purge->len = 0;
     purge->next = 0;
+    purge->packed = 0;
     memcpy(purge->from, place, sizeof(purge->from));
     memcpy(purge->to, place, sizeof(purge->to));
     return note_window(slice);
@@ -353,22 +354,25 @@ static int leave_window(struct slice *slice)
     return rc;
 }
 
-/* Packs what is sparse, as long as there is time. What it takes on a full disk is
- * worth more for what ends. */
+/* Packs what is sparse, as long as there is time; a window makes no more regions
+ * sparse than it has rows. What that takes on a full disk is worth more for what
+ * ends. */
 static int pack(struct slice *slice, bool *ret_packed)
 {
+    struct idem__purge *purge = &slice->store->purge;
     bool did = true;
     int rc = SQLITE_OK;
 
     *ret_packed = true;
-    while (rc == SQLITE_OK && did && !slice->store->reserve.lacking) {
+    while (rc == SQLITE_OK && did && !slice->store->reserve.lacking &&
+           purge->packed < WINDOW_ROWS) {
         if (is_time_over(slice)) {
             *ret_packed = false;
             break;
         }
-        rc = idem__compact_region(slice->conn,
-                                  &slice->store->purge.room->region, &did);
+        rc = idem__compact_region(slice->conn, &purge->room->region, &did);
         slice->wrote = slice->wrote || did;
+        purge->packed++;
     }
     return rc;
 }

@@ -313,6 +313,39 @@ TEST(space, isGivenBackBesideLongRows)
     idem_close(s.idem);
 }
 
+/* What another program wrote into a row is not ours to put back: it could be longer
+ * than it was counted. Nor is a region that begins nowhere. */
+TEST(space, isTakenFromNothingStrange)
+{
+    struct store s;
+
+    open_new(&s, /* sleeping= */ false);
+    record(&s, 0, RECORDS);
+    idem_close(s.idem);
+    change(&s, "PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') "
+               "WHERE name = 'idem_record'");
+    change(&s, "UPDATE idem_record SET result = printf('%.*c', 1500, 'x') || "
+               "char(0x20ac, 0x20ac) WHERE seq % 40 = 9");
+    change(&s, "PRAGMA writable_schema = ON;"
+               "UPDATE sqlite_schema SET sql = sql || ' STRICT' "
+               "WHERE name = 'idem_record'");
+
+    open_on(&s, /* sleeping= */ false);
+    host_pass(&s.host, SHORT_MS);
+    assert_true(purge(&s) > 0);
+    assert_int_equal(number(&s, "SELECT count(*) FROM idem_record WHERE "
+                                "typeof(result) = 'text'"),
+                     RECORDS / 40);
+    change(&s, "INSERT INTO idem_sparse VALUES (9223372036854775807, 2, 1), "
+               "(-9223372036854775808, 2, 1), (-1, 2, 1)");
+    (void)purge(&s);
+    assert_int_equal(number(&s, "SELECT count(*) FROM idem_sparse WHERE "
+                                "deleted >= due"),
+                     0);
+    idem_close(s.idem);
+}
+
 /* ---- What is held ---- */
 
 static void leave_open(const struct store *s, const char *key,
