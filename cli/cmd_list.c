@@ -36,7 +36,7 @@ struct listing {
     bool is_tty; /* For eyes: headings, ages, local time. */
     bool tabs;   /* --fields in a pipe: nothing is padded. */
     struct cli_list_order order;
-    const char *looking; /* What progress says. */
+    const char *looking; /* The text of the progress. */
     uint64_t shown;      /* As they came, not sorted. */
     bool more;           /* Than --limit shows; for certain. */
     bool maybe_more;
@@ -443,7 +443,7 @@ static int conclude(struct listing *listing, struct idem_store *store,
     return listing->status;
 }
 
-/* What was found before the store went away is shown all the same. */
+/* Shows the rows that were found before the store went away. */
 static int give_up(const struct cli_command *command, struct listing *listing,
                    const struct idem_error *error)
 {
@@ -480,7 +480,7 @@ static int list(const struct cli_command *command, struct listing *listing,
     return status;
 }
 
-/* What a scan says of itself while it goes on. */
+/* The progress of a walk says when no index helps. */
 static const char *looking(void)
 {
     return args.scope != NULL ? "no index has the scope, looking at all records"

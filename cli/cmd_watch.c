@@ -41,7 +41,7 @@ struct watch {
     struct cli_limits limits;
     struct idem_store *store; /* NULL: it could not be opened yet. */
     struct cli_look look;
-    struct cli_open *last; /* What was up at the look before it, by id. */
+    struct cli_open *last; /* Named at the look before it, by id. */
     size_t last_len;
     bool more[CLI_ALERT_KINDS];      /* More was up then than is named. */
     bool many;                       /* in_progress was over its limit then. */
@@ -79,8 +79,8 @@ static bool is_in(const struct cli_open *list, size_t len,
            was == kind;
 }
 
-/* What was named stays so for as long as it is up, or nobody could be told that it
- * is over; then what has waited for longest comes. */
+/* An alert that was named stays named while it is up, or nobody could be told that
+ * it is over; then those come that have waited for longest. */
 static int compare_alerts(const void *a, const void *b)
 {
     const struct cli_open *x = a;
@@ -340,7 +340,7 @@ static void tell_journal(struct watch *watch, enum cli_level level)
     watch->room = level;
 }
 
-/* What was up at the last look and is not among @now any more. */
+/* Tells of alerts that were named at the last look and are not among @now. */
 static void tell_cleared(struct watch *watch, const struct cli_open *now,
                          size_t len)
 {

@@ -1,10 +1,10 @@
 /* list_order.h: in which order idem list shows records, and where it goes on.
  *
  * A file keeps records in the order in which they came, and is read from the newest
- * on: a list goes on at the store's place ("p..."). What an index finds
- * (--status without completed, --overdue, --failed) comes in another order; all of it
- * is read and sorted by when its keys were first claimed, and goes on after that time
- * and id ("s..."). A DynamoDB table has no order: a page of it is sorted by itself.
+ * on: a list goes on at the store's place ("p..."). An index finds
+ * --status without completed, --overdue and --failed, in another order: all of these
+ * records are read and sorted by when their keys were first claimed, and the list goes
+ * on after that time and id ("s..."). A DynamoDB table has no order: a page of it is sorted by itself.
  */
 #ifndef IDEM_CLI_LIST_ORDER_H
 #define IDEM_CLI_LIST_ORDER_H

@@ -171,7 +171,7 @@ static bool make_room(struct cli_look_class *class,
     return true;
 }
 
-/* What is not wanted is not copied. */
+/* Copies a record only if it is kept. */
 static bool add(struct cli_look *look, const struct cli_look_keep *keep,
                 int code, const struct idem_record *r)
 {
@@ -229,7 +229,7 @@ static void count(struct cli_look *look, int code, const struct idem_record *r)
 struct looking {
     struct cli_look *look;
     const struct cli_look_keep *keep; /* NULL: nothing is kept. */
-    int64_t from_ms;                  /* What failed earlier is left out. */
+    int64_t from_ms;                  /* Earlier failures are left out. */
 };
 
 static int see(void *ctx, int code, const struct idem_record *record)

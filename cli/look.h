@@ -23,13 +23,13 @@ bool cli_open_init(struct cli_open *open, int code,
                    const struct idem_record *record);
 void cli_open_finish(struct cli_open *open);
 
-/* What needs a person comes first, then what has gone on for longest; then what was
- * completed with a failure, the newest first. */
+/* Records that need a person come first, then those that have gone on for longest,
+ * then those completed with a failure, the newest first. */
 int cli_open_compare(const void *a, const void *b);
 
 #define CLI_LOOK_CLASSES 6
 
-/* What a look keeps. */
+/* The part that a look keeps. */
 struct cli_look_keep {
     size_t max; /* So many of each class: the first by @compare. */
     int (*compare)(const void *a, const void *b); /* Of struct cli_open. */

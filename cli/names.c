@@ -24,7 +24,7 @@ void cli_names_close(struct cli_names *names)
     }
 }
 
-/* What stands before the texts of each. */
+/* Written before the texts of each. */
 struct head {
     uint64_t bytes;
     uint64_t fence;

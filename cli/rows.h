@@ -17,7 +17,7 @@ struct cli_rows {
     bool descending;
     bool is_cut;      /* The first @limit of the list are in order, and no row
                           after the last of them is wanted. */
-    size_t bytes;     /* What the rows of the list take, about. */
+    size_t bytes;     /* Of memory for the rows of the list, about. */
     size_t bytes_max; /* From then on they go to the file; 0: the usual. */
     uint64_t added;   /* Rows, also those that were not wanted. */
     struct cli_runs runs;

@@ -9,9 +9,9 @@
 
 struct cli_row {
     char *line; /* With its newline. */
-    char *text; /* What it is compared by; NULL: @number. */
+    char *text; /* Compared; NULL: @number is. */
     int64_t number;
-    uint64_t tie; /* What decides between rows that are alike. */
+    uint64_t tie; /* Decides between rows that are alike. */
 };
 
 /* Less than 0: @a comes before @b. */

@@ -7,8 +7,8 @@
 #include "journal.h"
 #include "names.h"
 
-/* What is open is gone through once: what is to be decided is noted in a file, for
- * it may be much, and exactly that is decided then. */
+/* One walk over all open records notes in a file those that are to be decided, for
+ * they may be many; exactly those are decided then. */
 struct choosing {
     const struct cli_selection *selection;
     const struct cli_decision *decision;

@@ -41,8 +41,8 @@ struct top_view {
     bool outcomes;      /* Only what was completed with a failure. */
 };
 
-/* What a look keeps for the table: of what is open and of what was completed with
- * a failure more than any window shows, each by itself. */
+/* Keeps for the table more open records, and more that were completed with a
+ * failure, than any window shows. */
 extern const struct cli_look_keep top_keep;
 
 /* Draws it on the window of @terminal, or prints all of it once. */

@@ -28,16 +28,16 @@ struct page_search {
     struct idem_slice key;   /* ... with these bytes in the key. */
 };
 
-/* What a page of the list shows. */
+/* Which records a page of the list shows. */
 struct page_choice {
     enum page_show show;
     const struct page_search *search;
 };
 
-/* What a look keeps for page_list() with @choice. */
+/* Keeps the records of page_list() with @choice. */
 struct cli_look_keep page_list_keep(struct page_choice *choice);
 
-/* What is open, and what was completed with a failure, as @choice says. */
+/* Lists open records, and those completed with a failure, as @choice says. */
 void page_list(FILE *f, const struct cli_look *look,
                const struct page_choice *choice);
 

@@ -453,7 +453,7 @@ TEST(list, keepsItsPlace)
     finish(&f);
 }
 
-/* What a purge would delete is listed before, and in pages; nothing else is. */
+/* A list shows the records that a purge would delete, in pages too, and no others. */
 TEST(list, tellsWhatAPurgeWouldDelete)
 {
     enum {

@@ -36,7 +36,7 @@ def filled(name, many):
 
 
 def peak_kb(store, *args):
-    """What the command took at most, its exit status, and what it said."""
+    """The most memory of the command, its exit status, and its messages."""
     done = store(*args, env={"LD_PRELOAD": os.environ["IDEM_PEAK_MODULE"], "IDEM_PEAK": "peak"})
     with open("peak", encoding="ascii") as f:
         return int(f.read().split()[0]), done.status, done.stderr.decode()

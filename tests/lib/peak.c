@@ -1,6 +1,6 @@
 /* A preloaded library: at the end of a program it writes to the file $IDEM_PEAK how
- * many KB of memory the program had at most. What a parent is told by wait4() counts
- * the memory of whoever forked it, too. */
+ * many KB of memory the program had at most. The figure of wait4()
+ * counts the memory of the process that forked it, too. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
