@@ -297,18 +297,9 @@ static void tell_log(struct watch *watch)
 static enum cli_level judge_journal(struct watch *watch)
 {
     const struct idem_journal_usage none = IDEM_JOURNAL_USAGE_INIT;
-    struct idem_journal *journal;
-    struct idem_error error;
-    char *directory;
 
     watch->usage = none;
-    if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
-                         &directory, &error) == 0) {
-        (void)idem_journal_usage(journal, &watch->usage, &error);
-        idem_journal_close(journal);
-    }
-    free(directory);
-    if (!watch->usage.near) {
+    if (!cli_journal_read_usage(&watch->usage) || !watch->usage.near) {
         return CLI_LEVEL_OK;
     }
     return cli_journal_percent(&watch->usage) < 100 ? CLI_LEVEL_WARNING

@@ -363,6 +363,22 @@ static void name_path(struct cli_net *net, const char *directory)
     }
 }
 
+bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
+{
+    struct idem_journal *journal;
+    struct idem_error error;
+    char *directory;
+    bool known = false;
+
+    if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
+                         &directory, &error) == 0) {
+        known = idem_journal_usage(journal, ret_usage, &error) == 0;
+        idem_journal_close(journal);
+    }
+    free(directory);
+    return known;
+}
+
 unsigned cli_journal_percent(const struct idem_journal_usage *usage)
 {
     double entries = (double)usage->entries / (double)usage->entries_max;

@@ -77,6 +77,10 @@ enum idem_status cli_journal_peek(struct idem_store *store,
 /* Says so, if outcomes wait for @store, which was only read. */
 void cli_journal_note(struct idem_store *store);
 
+/* How much is in the journal of this host. False: there is none, or it cannot be
+ * read. */
+bool cli_journal_read_usage(struct idem_journal_usage *ret_usage);
+
 /* How full a journal is. */
 unsigned cli_journal_percent(const struct idem_journal_usage *usage);
 

@@ -3,9 +3,11 @@
 
 #include "cli.h"
 #include "clock.h"
+#include "journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/journal.h>
 #include <idem/sqlite.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,6 +63,19 @@ static void add_log(struct idem_metrics *m, struct idem_store *store)
     m->log_held = log.pid != 0;
 }
 
+static void add_journal(struct idem_metrics *m)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (cli_journal_read_usage(&usage)) {
+        m->has_journal = true;
+        m->journal_entries = usage.entries;
+        m->journal_entries_max = usage.entries_max;
+        m->journal_bytes = usage.bytes;
+        m->journal_bytes_max = usage.bytes_max;
+    }
+}
+
 /* What a store in a file has counted is for all who ever used it. One that many
  * machines share keeps no counters: there the meter of this host has its own. */
 int cli_metrics(struct idem_store *store, const struct cli_look *look,
@@ -89,6 +104,7 @@ int cli_metrics(struct idem_store *store, const struct cli_look *look,
     if (meter != NULL) {
         idem_meter_read(meter, ret_metrics);
     }
+    add_journal(ret_metrics);
     return rc;
 }
 

@@ -84,6 +84,13 @@ struct idem_metrics {
     bool log_held; /* A process is known to keep it from shrinking. */
     int64_t
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
+
+    bool has_journal; /* Of this host, for all stores; it keeps outcomes up to
+                         one of the bounds: idem_journal_usage(). */
+    uint64_t journal_entries;
+    uint64_t journal_entries_max;
+    uint64_t journal_bytes;
+    uint64_t journal_bytes_max;
 };
 
 #define IDEM_METRICS_INIT                                                      \

@@ -80,6 +80,10 @@ static void put_all(struct pass *pass, const struct idem_metrics *now,
             put(pass, "logHeld", "Count", now->log_held);
         }
     }
+    if (now->has_journal) {
+        put(pass, "journalEntries", "Count", now->journal_entries);
+        put(pass, "journalBytes", "Bytes", now->journal_bytes);
+    }
     if (now->has_counters) {
         put_counters(pass, &now->counters, &before->counters);
     }

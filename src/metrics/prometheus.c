@@ -172,6 +172,19 @@ static void look(struct idem__out *out, const struct idem_metrics *m)
     }
 }
 
+static void journal(struct idem__out *out, const struct idem_metrics *m)
+{
+    head(out, "journal_entries", "gauge",
+         "Outcomes in the journal of this host");
+    number(out, m->store, "journal_entries", m->journal_entries);
+    head(out, "journal_entries_max", "gauge", "As many as it holds");
+    number(out, m->store, "journal_entries_max", m->journal_entries_max);
+    head(out, "journal_bytes", "gauge", "Bytes in the journal of this host");
+    number(out, m->store, "journal_bytes", m->journal_bytes);
+    head(out, "journal_bytes_max", "gauge", "As many as it holds");
+    number(out, m->store, "journal_bytes_max", m->journal_bytes_max);
+}
+
 int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
                             size_t cap, size_t *ret_len)
 {
@@ -182,6 +195,9 @@ int idem_metrics_prometheus(const struct idem_metrics *metrics, char *buf,
     }
     if (!metrics->unseen) {
         look(&out, metrics);
+    }
+    if (metrics->has_journal) {
+        journal(&out, metrics);
     }
     if (metrics->has_counters) {
         counters(&out, metrics);

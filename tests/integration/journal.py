@@ -360,6 +360,11 @@ def a_journal_that_is_nearly_full_says_so(b):
              b"idem reconcile")
     equal(told_by_doctor(b), ("warn", "idem reconcile"))
     equal(told_by_watch(b), (1, "warning"))
+    text = b("stats", "--prometheus", env=own(b)).stdout
+    contains(text, b"idem_journal_entries{", b"idem_journal_entries_max{",
+             f"}} {900 << 20}\n".encode(), f"}} {1 << 30}\n".encode())
+    line = json.loads(b("stats", "--emf", env=own(b)).stdout)
+    equal((line["journalEntries"], line["journalBytes"]), (1, 900 << 20))
     weigh(b, 800)
     equal(b.run("l", "true", "--journal", "always", env=own(b)), (0, b"", b""))
 
