@@ -502,9 +502,9 @@ static void tell_records(const struct run *run)
     }
     if (state->phase == IDEM__SCAN_ROWS) {
         idem__found(to, IDEM_GRADE_SKIP, "records", /* mend= */ NULL,
-                    "%llu were read%s: the rest, and the indexes, were not "
+                    "%llu were read: the rest, and the indexes, were not "
                     "looked at",
-                    (unsigned long long)state->rows, since);
+                    (unsigned long long)state->rows);
     } else if (state->corrupt == 0) {
         idem__found(to, IDEM_GRADE_OK, "records", /* mend= */ NULL,
                     "%llu, and all of them can be trusted%s",
