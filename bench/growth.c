@@ -1,5 +1,5 @@
-/* What bench/growth measures besides the verbs of bench-idem and the commands of
- * idem: many open attempts, many subjects of a limit, many entries of a journal,
+/* Places and measurements of bench/growth that neither bench-idem nor a command of
+ * idem has: many open attempts, many subjects of a limit, many entries of a journal,
  * many waiters of one key.
  *
  *     bench-growth open STORE N         N attempts in progress are left behind

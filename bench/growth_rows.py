@@ -1,4 +1,4 @@
-"""What bench/growth measures: tables of rows, as data.
+"""The rows of bench/growth: tables, as data.
 
 A row is measured on a store by a function of the place and its size; it gives a
 dict: "us" and "cpu_us" for one of what the row counts, and "peak_kib". A row says

@@ -1,4 +1,4 @@
-"""What is measured on: a line for the head of a table."""
+"""The machine: a line for the head of a table."""
 
 import os
 import platform
