@@ -16,16 +16,24 @@
 /* What was printed last, so that a scope with many keys is offered once. */
 struct offering {
     bool scopes;
+    struct idem_slice begun; /* Words begin with it. */
     uint64_t left;
     char last[4 * IDEM_SCOPE_MAX + 1];
 };
+
+static bool begins_with(struct idem_slice text, struct idem_slice begun)
+{
+    return text.len >= begun.len &&
+           (begun.len == 0 || memcmp(text.base, begun.base, begun.len) == 0);
+}
 
 static void offer_scope(struct offering *offering, struct idem_slice scope)
 {
     char text[sizeof(offering->last)];
 
     (void)cli_escape(scope, text, sizeof(text));
-    if (scope.len > 0 && strcmp(text, offering->last) != 0) {
+    if (scope.len > 0 && begins_with(scope, offering->begun) &&
+        strcmp(text, offering->last) != 0) {
         (void)puts(text);
         (void)strcpy(offering->last, text);
         offering->left--;
@@ -38,7 +46,7 @@ static void offer_key(struct offering *offering, struct idem_slice key)
     bool marked = key.len >= strlen(CLI_ESCAPED) &&
                   memcmp(key.base, CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0;
 
-    if (cli_is_seen(key) && !marked) {
+    if (cli_is_seen(key) && !marked && begins_with(key, offering->begun)) {
         (void)fwrite(key.base, 1, key.len, stdout);
         (void)putchar('\n');
         offering->left--;
@@ -61,9 +69,11 @@ static int offer(void *ctx, int code, const struct idem_record *r)
 }
 
 /* Only a local store is asked: each request to a table has its price. */
-static int offer_from_store(bool scopes)
+static int offer_from_store(bool scopes, const char *begun)
 {
-    struct offering offering = {.scopes = scopes, .left = NEWEST};
+    struct offering offering = {.scopes = scopes,
+                                .begun = idem_str(begun),
+                                .left = NEWEST};
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_page page = IDEM_PAGE_INIT;
     struct idem_error error = {0};
@@ -92,27 +102,29 @@ static int offer_from_store(bool scopes)
     return error.code == 0 ? CLI_OK : cli_fail_with(&error);
 }
 
-static int offer_keys(void)
+static int offer_keys(const char *begun)
 {
-    return offer_from_store(/* scopes= */ false);
+    return offer_from_store(/* scopes= */ false, begun);
 }
 
-static int offer_scopes(void)
+static int offer_scopes(const char *begun)
 {
-    return offer_from_store(/* scopes= */ true);
+    return offer_from_store(/* scopes= */ true, begun);
 }
 
 /* ---- Words that are always the same ---------------------------------------- */
 
-static int offer_fields(void)
+static int offer_fields(const char *begun)
 {
+    (void)begun;
     cli_fields_print_names(stdout, "\n");
     (void)putchar('\n');
     return CLI_OK;
 }
 
-static int offer_statuses(void)
+static int offer_statuses(const char *begun)
 {
+    (void)begun;
     (void)puts("in_progress\ncompleted\nfailed\nunknown\nreleased\nretry");
     return CLI_OK;
 }
@@ -135,44 +147,49 @@ const char *cli_complete_asks(const struct cli_option *option)
 
 /* ---- The command ----------------------------------------------------------- */
 
-static int bash(void)
+static int bash(const char *begun)
 {
+    (void)begun;
     cli_complete_bash();
     return CLI_OK;
 }
 
-static int zsh(void)
+static int zsh(const char *begun)
 {
+    (void)begun;
     cli_complete_zsh();
     return CLI_OK;
 }
 
-static int fish(void)
+static int fish(const char *begun)
 {
+    (void)begun;
     cli_complete_fish();
     return CLI_OK;
 }
 
 static const struct {
     const char *name;
-    int (*print)(void);
+    int (*print)(const char *begun);
+    bool asked; /* By a shell, with the start of the word. */
 } rows[] = {
-    {"bash", bash},
-    {"zsh", zsh},
-    {"fish", fish},
-    {"keys", offer_keys},
-    {"scopes", offer_scopes},
-    {"fields", offer_fields},
-    {"statuses", offer_statuses},
+    {"bash", bash, false},
+    {"zsh", zsh, false},
+    {"fish", fish, false},
+    {"keys", offer_keys, true},
+    {"scopes", offer_scopes, true},
+    {"fields", offer_fields, true},
+    {"statuses", offer_statuses, true},
 };
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     size_t i;
 
-    for (i = 0; argc == 1 && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (strcmp(argv[0], rows[i].name) == 0) {
-            return rows[i].print();
+    for (i = 0; argc > 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(argv[0], rows[i].name) == 0 &&
+            argc <= (rows[i].asked ? 2 : 1)) {
+            return rows[i].print(argc == 2 ? argv[1] : "");
         }
     }
     return cli_usage(command, "no shell given: bash, zsh or fish");

@@ -32,7 +32,9 @@ static void print_value(const struct cli_option *option)
         print_words(option->choices);
         (void)putchar('\'');
     } else if (asked != NULL) {
-        (void)printf(" -x -a '(idem completion %s 2>/dev/null)'", asked);
+        (void)printf(
+            " -x -a '(idem completion %s -- (__idem_begun) 2>/dev/null)'",
+            asked);
     } else if (strcmp(option->arg, "FILE") == 0 ||
                strcmp(option->arg, "WHAT") == 0) {
         (void)printf(" -rF");
@@ -65,7 +67,7 @@ static void print_operands(const struct cli_command *command)
         (void)printf("'\n");
     } else if (command->takes_key) {
         (void)printf("complete -c idem -n '__idem_in %s' -a '(idem completion "
-                     "keys 2>/dev/null)'\n",
+                     "keys -- (__idem_begun) 2>/dev/null)'\n",
                      command->name);
     }
 }
@@ -93,6 +95,11 @@ static const char head[] =
     "end\n"
     "function __idem_command\n"
     "    contains -- -- (commandline -opc)\n"
+    "end\n"
+    "# The start of the word, up to the first character that quotes another.\n"
+    "function __idem_begun\n"
+    "    commandline -ct | string replace -r '^--[a-z-]*=' ''"
+    " | string replace -r \"[\\\\\\\\\\\"'].*\" ''\n"
     "end\n"
     "complete -c idem -f\n"
     "complete -c idem -n __idem_command -a '(__fish_complete_subcommand "

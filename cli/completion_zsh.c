@@ -100,7 +100,7 @@ static const char head[] =
     "{\n"
     "    local -a found\n"
     "\n"
-    "    found=(${(f)\"$(idem completion $1 2>/dev/null)\"})\n"
+    "    found=(${(f)\"$(idem completion $1 -- ${PREFIX%%[\\\\\\\"\\']*} 2>/dev/null)\"})\n"
     "    compadd -a found\n"
     "}\n"
     "\n"
