@@ -210,7 +210,7 @@ static void judge_room(struct cli_check *check, struct idem_journal *journal)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
-    if (idem_journal_usage(journal, &usage, NULL) == 0 && usage.near) {
+    if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
         found(check,
               cli_journal_percent(&usage) < 100 ? IDEM_GRADE_WARN
                                                 : IDEM_GRADE_BAD,

@@ -372,7 +372,7 @@ bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
 
     if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
                          &directory, &error) == 0) {
-        known = idem_journal_usage(journal, ret_usage, &error) == 0;
+        known = idem_journal_read_usage(journal, ret_usage, &error) == 0;
         idem_journal_close(journal);
     }
     free(directory);
@@ -392,7 +392,7 @@ static void say_near(struct idem_journal *journal, const char *directory)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
-    if (idem_journal_usage(journal, &usage, NULL) == 0 && usage.near) {
+    if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
         cli_say("the journal %s is %u %% full: it holds %llu of %llu outcomes "
                 "and %llu of %llu bytes; record them: idem reconcile",
                 directory, cli_journal_percent(&usage),

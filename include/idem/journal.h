@@ -138,9 +138,9 @@ struct idem_journal_usage {
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE
  */
-int idem_journal_usage(struct idem_journal *journal,
-                       struct idem_journal_usage *ret_usage,
-                       struct idem_error *ret_error);
+int idem_journal_read_usage(struct idem_journal *journal,
+                            struct idem_journal_usage *ret_usage,
+                            struct idem_error *ret_error);
 
 /* Its entries stay, and must have been removed or left. NULL is allowed. */
 void idem_journal_close(struct idem_journal *journal);

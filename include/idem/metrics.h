@@ -86,7 +86,7 @@ struct idem_metrics {
         oldest_ms; /* How long the oldest attempt in progress has gone on. */
 
     bool has_journal; /* Of this host, for all stores; it keeps outcomes up to
-                         one of the bounds: idem_journal_usage(). */
+                         one of the bounds: idem_journal_read_usage(). */
     uint64_t journal_entries;
     uint64_t journal_entries_max;
     uint64_t journal_bytes;

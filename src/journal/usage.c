@@ -402,9 +402,9 @@ void idem__usage_read(int directory, struct idem__usage *ret_usage)
     }
 }
 
-int idem_journal_usage(struct idem_journal *journal,
-                       struct idem_journal_usage *ret_usage,
-                       struct idem_error *ret_error)
+int idem_journal_read_usage(struct idem_journal *journal,
+                            struct idem_journal_usage *ret_usage,
+                            struct idem_error *ret_error)
 {
     struct idem__usage found = {.bytes = 0};
     struct ledger l = {.fd = -1};

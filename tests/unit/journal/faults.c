@@ -271,7 +271,7 @@ static void assert_counted(struct place *p)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
-    assert_ok(idem_journal_usage(p->journal, &usage, &why));
+    assert_ok(idem_journal_read_usage(p->journal, &usage, &why));
     assert_true(usage.entries >= files(p->directory, ""));
 }
 

@@ -53,7 +53,7 @@ static uint64_t entries(struct place *p)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
 
-    assert_ok(idem_journal_usage(p->journal, &usage, &why));
+    assert_ok(idem_journal_read_usage(p->journal, &usage, &why));
     return usage.entries;
 }
 
@@ -272,7 +272,7 @@ TEST(usage, isNearBeforeItIsFull)
     options.entries_max = 10;
     assert_ok(idem_journal_open(p.directory, &options, &p.journal, &why));
     for (i = 0; rc == 0; i++) {
-        assert_ok(idem_journal_usage(p.journal, &usage, &why));
+        assert_ok(idem_journal_read_usage(p.journal, &usage, &why));
         assert_int_equal(usage.entries, i);
         assert_int_equal(usage.entries_max, 10);
         assert_true(usage.near == (i >= 8));
@@ -291,7 +291,8 @@ TEST(usage, isNearBeforeItIsFull)
     assert_why(p.directory);
     assert_why("idem reconcile");
     usage.size = 0;
-    assert_code(IDEM_EINVALID, idem_journal_usage(p.journal, &usage, &why));
+    assert_code(IDEM_EINVALID,
+                idem_journal_read_usage(p.journal, &usage, &why));
     /* What is recorded makes room. */
     assert_int_equal(replay(&p, NULL).by_state[IDEM_JOURNAL_RECORDED], 10);
     assert_int_equal(entries(&p), 0);
