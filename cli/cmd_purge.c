@@ -4,9 +4,9 @@
 #include "journal.h"
 #include "json.h"
 #include "progress.h"
+#include "purge_table.h"
 
 #include <errno.h>
-#include <idem/dynamodb.h>
 #include <time.h>
 
 #define SLICE 1000            /* Records between two reports of progress. */
@@ -15,6 +15,7 @@
 static struct {
     uint64_t max;
     uint64_t rate;
+    uint64_t units;
     bool dry_run;
     bool json;
     bool verbose;
@@ -109,35 +110,22 @@ static int foretell(struct idem_store *store, uint64_t *ret_found)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-/* Parts of large results and inputs that belonged to no record. */
-static uint64_t parts_purged(struct idem_store *store)
+static void print_text(uint64_t purged)
 {
-    struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
-    struct idem_error error;
-
-    return idem_dynamodb_inspect(store, &info, &error) == 0 ? info.parts_purged
-                                                            : 0;
+    (void)printf("%spurged %llu record%s%s\n",
+                 args.dry_run ? "would have " : "", (unsigned long long)purged,
+                 purged == 1 ? "" : "s",
+                 args.dry_run ? "; nothing was changed" : "");
 }
 
-static void print_text(uint64_t purged, uint64_t parts)
-{
-    (void)printf("%spurged %llu record%s", args.dry_run ? "would have " : "",
-                 (unsigned long long)purged, purged == 1 ? "" : "s");
-    if (parts > 0) {
-        (void)printf(", and %llu part%s of results and inputs that had none",
-                     (unsigned long long)parts, parts == 1 ? "" : "s");
-    }
-    (void)puts(args.dry_run ? "; nothing was changed" : "");
-}
-
-static int print_json(uint64_t purged, uint64_t parts)
+static int print_json(uint64_t purged)
 {
     struct cli_json json;
     int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "purged", purged);
-    cli_json_count(&json, "parts", parts);
+    cli_json_count(&json, "parts", 0); /* Only a table has them. */
     if (args.dry_run) {
         cli_json_bool(&json, "dry_run", true);
     }
@@ -146,11 +134,22 @@ static int print_json(uint64_t purged, uint64_t parts)
     return status;
 }
 
+static int purge_table(struct idem_store *store)
+{
+    struct cli_purge_options table = {.max = args.max,
+                                      .rate = args.rate,
+                                      .units_per_second = args.units,
+                                      .dry_run = args.dry_run,
+                                      .json = args.json,
+                                      .verbose = args.verbose};
+
+    return cli_purge_table(store, &table);
+}
+
 static int run(const struct cli_command *command, int argc, char **argv)
 {
     struct idem_store *store;
     uint64_t purged;
-    uint64_t parts;
     int status;
     int printed;
 
@@ -166,19 +165,28 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (status != 0) {
         return status;
     }
+    if (cli_is_table(store)) {
+        status = purge_table(store);
+        idem_close(store);
+        return status;
+    }
+    if (args.units != 0) {
+        idem_close(store);
+        return cli_usage(command, "--units-per-second: only a DynamoDB table "
+                                  "is paid by units; see --rate");
+    }
     status =
         args.dry_run ? foretell(store, &purged) : purge_slices(store, &purged);
     if (status == 0 && !args.dry_run) {
         cli_journal_catch_up(store, cli_stderr_is_tty());
     }
-    parts = parts_purged(store);
     idem_close(store);
 
     if (args.json) {
-        printed = print_json(purged, parts);
+        printed = print_json(purged);
         return status != 0 ? status : printed;
     }
-    print_text(purged, parts);
+    print_text(purged);
     return status;
 }
 
@@ -197,6 +205,13 @@ static struct cli_option options[] = {
      .min = 1,
      .max = 1000000,
      .help = "at most so many each second (default: no limit)"},
+    {.name = "units-per-second",
+     .kind = CLI_COUNT,
+     .target = &args.units,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "capacity of a DynamoDB table (default: 1000)"},
     {.name = "dry-run",
      .letter = 'n',
      .kind = CLI_FLAG,

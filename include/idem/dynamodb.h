@@ -87,6 +87,95 @@ int idem_dynamodb_inspect(struct idem_store *store,
                           struct idem_dynamodb_info *ret_info,
                           struct idem_error *ret_error);
 
+/* ---- Purges of a table ---- */
+
+/* Nothing but time says which records are past their retention, so a purge reads the
+ * whole table: half a read unit for each 4 KB, and a write unit for each KB that is
+ * deleted. What has a ttl the service deletes by itself, for nothing, within days. */
+
+/* Units in a second where the options say 0: what one partition can write. A table
+ * that is paid by request and has not grown yet takes four times as many writes and
+ * twelve times as many reads. */
+#define IDEM_DYNAMODB_PURGE_UNITS 1000
+
+struct idem_dynamodb_purged;
+
+struct idem_dynamodb_purge {
+    size_t size;                 /* sizeof, set by IDEM_DYNAMODB_PURGE_INIT. */
+    uint64_t max;                /* Records to delete at most; 0: all. */
+    uint64_t records_per_second; /* At most; 0: as many as the units allow. */
+    uint64_t units_per_second;   /* Read and written together, at most, but for
+                                    one page of each segment; 0:
+                                    IDEM_DYNAMODB_PURGE_UNITS. */
+    unsigned segments; /* Of the table that are read side by side, 64 at most;
+                          0: 8. */
+    bool look_only; /* Delete nothing, and count what is past its retention. */
+    uint64_t
+        look_max; /* Stop after so many items, about; 0: at the end. They are
+                          taken from all segments: by their hashed keys a fair
+                          sample. */
+    int (*progress)(void *ctx, const struct idem_dynamodb_purged *purged);
+    void *ctx; /* For progress, which may be NULL: it is called after each page;
+                  not 0: stop. */
+};
+#define IDEM_DYNAMODB_PURGE_INIT                                               \
+    {                                                                          \
+        sizeof(struct idem_dynamodb_purge), 0, 0, 0, 0, false, 0, NULL, NULL   \
+    }
+
+/* What a purge has done. */
+struct idem_dynamodb_purged {
+    size_t size;     /* sizeof, set by IDEM_DYNAMODB_PURGED_INIT. */
+    uint64_t purged; /* Records. */
+    uint64_t parts;  /* Parts of large results and inputs without a record. */
+    uint64_t found;  /* Records past their retention, deleted or not. */
+    uint64_t looked; /* Items that were read. */
+    uint64_t throttled; /* Requests that the service refused for want of
+                           capacity; they were made again. */
+    double read_units;  /* As the service counted them. */
+    double write_units; /* Likewise; a refused delete counts as one. */
+    bool done;          /* The whole table was read. */
+};
+#define IDEM_DYNAMODB_PURGED_INIT                                              \
+    {                                                                          \
+        sizeof(struct idem_dynamodb_purged), 0, 0, 0, 0, 0, 0, 0, false        \
+    }
+
+/* Deletes the records of @store's table that are past their retention, and parts of
+ * bodies without a record, as idem_purge() does, with more pages in flight and
+ * within a budget of units. Each request that the service throttles halves the pace,
+ * once a second at most, for it shares the table with the application; the pace
+ * recovers within ten seconds. A page that is throttled for too long is begun again,
+ * eight times. Deletes are conditional on what was read: a record that has changed
+ * meanwhile is left alone. *@ret_purged is set in any case.
+ *
+ * IDEM_EINVALID  Not a DynamoDB store; a size is not set; too many segments.
+ * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_dynamodb_purge(struct idem_store *store,
+                        const struct idem_dynamodb_purge *options,
+                        struct idem_dynamodb_purged *ret_purged,
+                        struct idem_error *ret_error);
+
+/* How large a table is, by DescribeTable, which costs no units. The service brings
+ * both numbers up to date about every six hours: a new table has none of either. */
+struct idem_dynamodb_size {
+    size_t size;    /* sizeof, set by IDEM_DYNAMODB_SIZE_INIT. */
+    uint64_t items; /* Records, parts of bodies and counts of limits. */
+    uint64_t bytes;
+};
+#define IDEM_DYNAMODB_SIZE_INIT                                                \
+    {                                                                          \
+        sizeof(struct idem_dynamodb_size), 0, 0                                \
+    }
+
+/* The errors of idem_dynamodb_open(), and:
+ * IDEM_EDENIED       These credentials may not describe the table.
+ * IDEM_EUNAVAILABLE  The service is away.
+ */
+int idem_dynamodb_size(const char *place, struct idem_dynamodb_size *ret_size,
+                       struct idem_error *ret_error);
+
 /* Makes the table that @place names: the key "id", the index "open" (unless
  * index=off), TTL on the attribute "ttl", paid by request; and waits until it can
  * be used. A table that is there already keeps its data and its shape (only its

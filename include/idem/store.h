@@ -164,7 +164,7 @@ struct idem_op {
             uint64_t cursor[IDEM_CURSOR_LEN]; /* Likewise. */
             uint64_t purged;
             bool done;
-            uint64_t from[3]; /* The store's own. */
+            uint64_t from[10]; /* The store's own. */
             int64_t rest_ms; /* Set with the answer: how long to wait before the
                                  next slice, for the sake of writers. */
         } purge;

@@ -166,11 +166,12 @@ def orphans_are_found_and_purged():
         assert f"{2 * DAY:064x}#i#" in findings["bodies"][0][1], findings
         line = shlex.split(mend_of(findings, "bodies"))
         equal(line[:2], ["idem", "purge"])
-        equal(run([PROGRAM, *line[1:]], found.env).stdout,
-              b"purged 0 records, and 1 part of results and inputs that had none\n")
+        told = run([PROGRAM, *line[1:]], found.env).stdout.splitlines()[0]
+        equal(told, b"purged 0 records, and 1 part of results and inputs that had none")
         equal(len(found.items()), 4)
         equal(grades(check(found.store, found.env)[1]).get("bodies"), None)
-        equal(json.loads(idem("purge", "--json")), {"purged": 0, "parts": 0})
+        told = json.loads(idem("purge", "--json"))
+        equal((told["purged"], told["parts"]), (0, 0))
 
     on_both(one)
 

@@ -134,6 +134,7 @@ def normal(status, answer):
     answer = dict(answer)
     answer.pop("message", None)
     answer.pop("Message", None)
+    answer.pop("ConsumedCapacity", None)  # The one in memory bills nobody.
     reasons = answer.get("CancellationReasons", [])
     for reason in reasons:
         reason.pop("Message", None)

@@ -3,9 +3,11 @@
     with counting.proxy(url) as counted:
         ... work at counted.url ...
         counted.take()      # [("PutItem", write units, read units), ...]
+        counted.throttles = lambda operation, body: ...  # Which requests it refuses.
 
 It asks the server for the capacity that each request consumed, and takes that
-out of the answer again, so that neither side sees a difference. Units that are
+out of the answer again unless the client has asked too, so that neither side sees a
+difference. Units that are
 half are as the service counts them: a write of a table and of its index is one
 request.
 """
@@ -26,6 +28,8 @@ class Counted:
         self.url = None
         self.seen = []
         self.refused = []  # The items that stood against conditional writes.
+        self.throttles = None  # Of an operation and its body: refuse it as throttled?
+        self.throttled = 0
         self.lock = threading.Lock()
 
     def add(self, operation, write, read):
@@ -63,11 +67,29 @@ def handler(counted, host, port):
                 self.server.local.connection = http.client.HTTPConnection(host, port)
             return self.server.local.connection
 
+        def throttle(self):
+            with counted.lock:
+                counted.throttled += 1
+            text = json.dumps({
+                "__type": "com.amazonaws.dynamodb.v20120810"
+                "#ProvisionedThroughputExceededException",
+                "message": "The level of configured provisioned throughput for the "
+                "table was exceeded.",
+            }).encode()
+            self.send_response(400)
+            self.send_header("Content-Type", "application/x-amz-json-1.0")
+            self.send_header("x-amz-crc32", str(zlib.crc32(text)))
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.wfile.write(text)
+
         def do_POST(self):
             operation = self.headers["X-Amz-Target"].partition(".")[2]
             text = self.rfile.read(int(self.headers["Content-Length"]))
             if operation.endswith(("Item", "Items", "Query", "Scan")):
                 body = json.loads(text)
+                asked = "ReturnConsumedCapacity" in body
                 body["ReturnConsumedCapacity"] = "TOTAL"
                 text = json.dumps(body).encode()
             headers = {
@@ -75,6 +97,9 @@ def handler(counted, host, port):
                 for k, v in self.headers.items()
                 if k.lower() not in ("content-length", "host", "connection")
             }
+            if counted.throttles is not None and counted.throttles(operation, text):
+                self.throttle()
+                return
             connection = self.upstream()
             connection.request("POST", "/", text, headers)
             answer = connection.getresponse()
@@ -82,7 +107,9 @@ def handler(counted, host, port):
             consumed = None
             if operation.endswith(("Item", "Items", "Query", "Scan")):
                 body = json.loads(text)
-                consumed = body.pop("ConsumedCapacity", None)
+                consumed = body.get("ConsumedCapacity")
+                if not asked:
+                    body.pop("ConsumedCapacity", None)
                 if answer.status == 400 and "Item" in body:
                     counted.refused.append(body["Item"])
                 for reason in body.get("CancellationReasons", ()):

@@ -18,6 +18,70 @@ static bool only_looks(const struct idem__task *task)
     return task->op->u.purge.from[IDEM__PURGE_LOOKS] != 0;
 }
 
+/* ---- The bill ---- */
+
+/* Units of a ConsumedCapacity, halved: a batch has one for each table. */
+static uint64_t half_units(json_object *consumed)
+{
+    json_object *units = NULL;
+    uint64_t sum = 0;
+    double number;
+    size_t n;
+    size_t i;
+
+    if (json_object_is_type(consumed, json_type_array)) {
+        n = json_object_array_length(consumed);
+        for (i = 0; i < n; i++) {
+            sum += half_units(json_object_array_get_idx(consumed, i));
+        }
+        return sum;
+    }
+    if (!json_object_is_type(consumed, json_type_object) ||
+        !json_object_object_get_ex(consumed, "CapacityUnits", &units)) {
+        return 0;
+    }
+    number = json_object_get_double(units);
+    return number > 0 && number < 1e9 ? (uint64_t)(2 * number + 0.5) : 0;
+}
+
+static bool writes(const struct idem__aws_request *request)
+{
+    return strcmp(request->target, IDEM__TARGET("DeleteItem")) == 0 ||
+           strcmp(request->target, IDEM__TARGET("BatchWriteItem")) == 0;
+}
+
+/* A batch that was not done to its end. */
+static bool has_undone(json_object *body)
+{
+    json_object *undone = NULL;
+
+    return (json_object_object_get_ex(body, "UnprocessedKeys", &undone) ||
+            json_object_object_get_ex(body, "UnprocessedItems", &undone)) &&
+           json_object_object_length(undone) > 0;
+}
+
+void idem__purge_bill(struct idem__task *task,
+                      const struct idem__answer *answer)
+{
+    uint64_t *from = task->op->u.purge.from;
+    json_object *consumed = NULL;
+
+    if (answer->said == IDEM__SAID_NOT_APPLIED && answer->sent) {
+        from[IDEM__PURGE_THROTTLED]++;
+    } else if (answer->said == IDEM__SAID_REFUSED) {
+        from[IDEM__PURGE_WRITE] +=
+            2; /* The service bills it, and says nothing. */
+    } else if (answer->said == IDEM__SAID_OK && answer->body != NULL) {
+        (void)json_object_object_get_ex(answer->body, "ConsumedCapacity",
+                                        &consumed);
+        from[writes(&task->request) ? IDEM__PURGE_WRITE : IDEM__PURGE_READ] +=
+            half_units(consumed);
+        from[IDEM__PURGE_THROTTLED] += has_undone(answer->body);
+    }
+}
+
+/* ---- The end of a page ---- */
+
 static void page_done(struct idem__task *task)
 {
     task->op->u.purge.done = task->op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
@@ -309,11 +373,36 @@ static bool take_item(struct idem__task *task, json_object *object,
         return true;
     }
     rc = idem__task_read(task, object, NULL, &error);
-    if (rc == 0 && may_go(&task->found.record, now) &&
-        task->walk->victims_len < task->op->u.purge.max) {
+    if (rc == 0 && may_go(&task->found.record, now)) {
+        task->op->u.purge.from[IDEM__PURGE_FOUND]++;
         take_victim(task->walk, &task->found);
     }
     return rc != IDEM_ENOMEM;
+}
+
+/* The next page begins after @object: no more may be deleted in this one. */
+static void cut_page(struct idem__task *task, json_object *object)
+{
+    uint64_t *cursor = task->op->u.purge.cursor;
+    struct idem_slice name;
+
+    if (idem__json_attribute(object, idem__layout_key(&task->env->table), "S",
+                             &name) == 1 &&
+        name.len > 0 &&
+        name.len <= (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor)) {
+        memcpy(cursor + IDEM__CURSOR_NAME, name.base, name.len);
+        cursor[IDEM__CURSOR_LEN] = name.len;
+    }
+}
+
+static void count_looked(struct idem__task *task, json_object *body)
+{
+    json_object *scanned = NULL;
+
+    if (json_object_object_get_ex(body, "ScannedCount", &scanned)) {
+        task->op->u.purge.from[IDEM__PURGE_LOOKED] +=
+            (uint64_t)json_object_get_int(scanned);
+    }
 }
 
 static void scanned(struct idem__task *task, const struct idem_now *now,
@@ -329,8 +418,15 @@ static void scanned(struct idem__task *task, const struct idem_now *now,
                          idem__walk_purge, &list, &n)) {
         return;
     }
+    count_looked(task, answer->body);
     for (i = 0; i < n && fits; i++) {
-        fits = take_item(task, json_object_array_get_idx(list, i), now);
+        json_object *object = json_object_array_get_idx(list, i);
+
+        fits = take_item(task, object, now);
+        if (walk->victims_len == task->op->u.purge.max && i + 1 < n) {
+            cut_page(task, object);
+            break;
+        }
     }
     if (!fits || walk->memory.failed) {
         idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
@@ -345,18 +441,21 @@ static void scanned(struct idem__task *task, const struct idem_now *now,
 
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
 {
-    const struct idem__table_conf *table = &task->env->table;
-    const char *target = IDEM__TARGET("Scan");
-    struct idem_slice after = idem__walk_cursor(task->op->u.purge.cursor);
+    const uint64_t *from = task->op->u.purge.from;
+    uint64_t limit = from[IDEM__PURGE_LIMIT];
+    struct idem__sweep sweep = {
+        .after = idem__walk_cursor(task->op->u.purge.cursor),
+        .limit =
+            limit == 0 || limit > IDEM__HEADS_GET ? IDEM__HEADS_GET : limit,
+        .segment = from[IDEM__PURGE_SEGMENT],
+        .segments = from[IDEM__PURGE_SEGMENTS],
+    };
 
     (void)now;
-    if (!idem__walk_prepare(task)) {
-        return;
+    if (idem__walk_prepare(task)) {
+        idem__task_send(task,
+                        idem__request_sweep(&task->out, &task->env->table,
+                                            &sweep),
+                        scanned);
     }
-    if (table->layout == IDEM__LAYOUT_OWN) {
-        idem__request_sweep(&task->out, table, after, IDEM__HEADS_GET);
-    } else {
-        target = idem__request_scan(&task->out, table, after, IDEM__HEADS_GET);
-    }
-    idem__task_send(task, target, scanned);
 }

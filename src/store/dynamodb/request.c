@@ -6,6 +6,9 @@
 
 #include <stdio.h>
 
+/* Of requests of purges: what did it cost? */
+#define BILLED ",\"ReturnConsumedCapacity\":\"TOTAL\""
+
 static void add_table(struct idem__buffer *out,
                       const struct idem__table_conf *table)
 {
@@ -128,7 +131,7 @@ void idem__request_delete(struct idem__buffer *out,
     } else {
         idem__buffer_add(out, old.base, old.len);
     }
-    idem__buffer_str(out, "}");
+    idem__buffer_str(out, BILLED "}");
 }
 
 /* ---- Parts of bodies ---- */
@@ -206,7 +209,7 @@ void idem__request_parts_delete(struct idem__buffer *out,
         add_key(out, idem_str(name));
         idem__buffer_str(out, "}}");
     }
-    idem__buffer_str(out, "]}}");
+    idem__buffer_str(out, "]}" BILLED "}");
 }
 
 void idem__request_part_delete(struct idem__buffer *out,
@@ -219,7 +222,7 @@ void idem__request_part_delete(struct idem__buffer *out,
     idem__buffer_str(out, ",\"ConditionExpression\":\"made = :m\","
                           "\"ExpressionAttributeValues\":{\":m\":");
     idem__json_n(out, made_ms);
-    idem__buffer_str(out, "}}");
+    idem__buffer_str(out, "}" BILLED "}");
 }
 
 void idem__request_parts_get(struct idem__buffer *out,
@@ -263,7 +266,7 @@ static void add_page(struct idem__buffer *out,
                      const struct idem__table_conf *table, uint64_t limit)
 {
     add_table(out, table);
-    idem__buffer_str(out, ",\"ConsistentRead\":true,\"Limit\":");
+    idem__buffer_str(out, ",\"Limit\":");
     idem__buffer_u64(out, limit);
 }
 
@@ -282,44 +285,70 @@ static void add_after(struct idem__buffer *out,
     idem__buffer_str(out, "}");
 }
 
+/* The records that are one partition of the table. */
+static void add_partition(struct idem__buffer *out,
+                          const struct idem__table_conf *table)
+{
+    idem__buffer_str(out, ",\"KeyConditionExpression\":\"#p = :p\","
+                          "\"ExpressionAttributeNames\":{\"#p\":\"");
+    idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
+    idem__buffer_str(out, "\"},\"ExpressionAttributeValues\":{\":p\":");
+    idem__json_s(out, table->partition);
+    idem__buffer_str(out, "}");
+}
+
+static bool is_sorted(const struct idem__table_conf *table)
+{
+    return table->attrs[IDEM__ATTR_SORT][0] != '\0';
+}
+
 const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit)
 {
-    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
-
     add_page(out, table, limit);
-    if (sorted) {
-        idem__buffer_str(out, ",\"KeyConditionExpression\":\"#p = :p\","
-                              "\"ExpressionAttributeNames\":{\"#p\":\"");
-        idem__buffer_str(out, table->attrs[IDEM__ATTR_KEY]);
-        idem__buffer_str(out, "\"},\"ExpressionAttributeValues\":{\":p\":");
-        idem__json_s(out, table->partition);
-        idem__buffer_str(out, "}");
+    idem__buffer_str(out, ",\"ConsistentRead\":true");
+    if (is_sorted(table)) {
+        add_partition(out, table);
     } else if (table->layout == IDEM__LAYOUT_OWN) {
         idem__buffer_str(
             out, ",\"FilterExpression\":\"attribute_not_exists(body) AND "
                  "attribute_not_exists(lim)\"");
     }
     add_after(out, table, after);
-    return sorted ? IDEM__TARGET("Query") : IDEM__TARGET("Scan");
+    return is_sorted(table) ? IDEM__TARGET("Query") : IDEM__TARGET("Scan");
 }
 
-void idem__request_sweep(struct idem__buffer *out,
-                         const struct idem__table_conf *table,
-                         struct idem_slice after, uint64_t limit)
+const char *idem__request_sweep(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem__sweep *sweep)
 {
-    add_page(out, table, limit);
-    /* All that item.h has but "body"; several are reserved words. */
-    idem__buffer_str(
-        out, ",\"FilterExpression\":\"attribute_not_exists(lim)\","
-             "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,#ri,"
-             "#i,#iz,#ii,#it\",\"ExpressionAttributeNames\":{"
-             "\"#k\":\"key\",\"#s\":\"scope\",\"#r\":\"result\","
-             "\"#rz\":\"result_z\",\"#ri\":\"result_in\","
-             "\"#i\":\"input\",\"#iz\":\"input_z\","
-             "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}");
-    add_after(out, table, after);
+    add_page(out, table, sweep->limit);
+    idem__buffer_str(out, BILLED);
+    if (is_sorted(table)) {
+        add_partition(out, table);
+        add_after(out, table, sweep->after);
+        return IDEM__TARGET("Query");
+    }
+    if (table->layout == IDEM__LAYOUT_OWN) {
+        /* All that item.h has but "body"; several are reserved words. */
+        idem__buffer_str(
+            out, ",\"FilterExpression\":\"attribute_not_exists(lim)\","
+                 "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,"
+                 "#ri,#i,#iz,#ii,#it\",\"ExpressionAttributeNames\":{"
+                 "\"#k\":\"key\",\"#s\":\"scope\",\"#r\":\"result\","
+                 "\"#rz\":\"result_z\",\"#ri\":\"result_in\","
+                 "\"#i\":\"input\",\"#iz\":\"input_z\","
+                 "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}");
+    }
+    if (sweep->segments > 1) {
+        idem__buffer_str(out, ",\"Segment\":");
+        idem__buffer_u64(out, sweep->segment);
+        idem__buffer_str(out, ",\"TotalSegments\":");
+        idem__buffer_u64(out, sweep->segments);
+    }
+    add_after(out, table, sweep->after);
+    return IDEM__TARGET("Scan");
 }
 
 void idem__request_query(struct idem__buffer *out,

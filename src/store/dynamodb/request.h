@@ -108,10 +108,20 @@ const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit);
 
-/* The same page with the parts of bodies, but without their bytes. */
-void idem__request_sweep(struct idem__buffer *out,
-                         const struct idem__table_conf *table,
-                         struct idem_slice after, uint64_t limit);
+/* A page that is read to delete from it, which is conditional on what was read: so
+ * it is not read strongly, at half the price. */
+struct idem__sweep {
+    struct idem_slice after; /* As above. */
+    uint64_t limit;
+    uint64_t segment; /* Of so many, from 0 on; 0 of 0: the whole table. */
+    uint64_t segments;
+};
+
+/* Such a page with the parts of bodies, but without their bytes. Returns its target.
+ * It, and the requests that delete, ask what they cost. */
+const char *idem__request_sweep(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem__sweep *sweep);
 
 /* A page of shard @shard of the index, after (@after, @since). */
 void idem__request_query(struct idem__buffer *out,

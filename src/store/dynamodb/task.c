@@ -164,6 +164,9 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
 
     idem__answer_read(&task->request, task->env->table.name, &answer);
     task->vain = task->tries;
+    if (task->op->verb == IDEM_OP_PURGE) {
+        idem__purge_bill(task, &answer);
+    }
     if (answer.said == IDEM__SAID_OK || answer.said == IDEM__SAID_REFUSED) {
         task->tries = 0;
         memset(&task->op->error, 0, sizeof(task->op->error));

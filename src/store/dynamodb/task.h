@@ -155,10 +155,25 @@ void idem__task_free(struct idem__task *task);
 
 void idem__walk_list(struct idem__task *task, const struct idem_now *now);
 void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
-/* Of purge.from: if it is set, nothing is deleted, and orphans are counted. */
+/* Of purge.from. */
 enum {
-    IDEM__PURGE_LOOKS = 0
+    IDEM__PURGE_LOOKS =
+        0,               /* If it is set, nothing is deleted; records past their
+                              retention (FOUND) and orphans are counted. */
+    IDEM__PURGE_SEGMENT, /* Of SEGMENTS, from 0 on; 0 of 0: the table. */
+    IDEM__PURGE_SEGMENTS,
+    IDEM__PURGE_LIMIT, /* Items of a page; 0: IDEM__HEADS_GET, the most. */
+    /* The op adds to these: what its requests cost, in half units ... */
+    IDEM__PURGE_READ,
+    IDEM__PURGE_WRITE,
+    IDEM__PURGE_THROTTLED, /* ... how many were refused for want of capacity ... */
+    IDEM__PURGE_LOOKED,    /* ... and the items of its pages. */
+    IDEM__PURGE_FOUND,
 };
+
+/* The answer to a request of a purge: adds what it cost to the op's. */
+void idem__purge_bill(struct idem__task *task,
+                      const struct idem__answer *answer);
 void idem__walk_free(struct idem__walk *walk);
 void idem__limit_start(struct idem__task *task, const struct idem_now *now);
 void idem__limiter_free(struct idem__limiter *limiter);

@@ -1,0 +1,233 @@
+"""A purge of a DynamoDB table: what it costs, that it says so, that it keeps to its
+budget, and that a table which is throttled loses nothing by it.
+
+The table has 1,000 records, and 10,000 in the long form; a tenth is past its
+retention.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections import Counter
+
+import counting
+import dynamo
+from tap import LONG, PROGRAM, Skip, equal, main, test
+
+FILL = os.path.join(os.path.dirname(PROGRAM), "tests", "integration", "fill_table")
+TABLE = "orders"
+RECORDS = 10_000 if LONG else 1_000
+SAMPLED = 2_000  # More than a dry run reads.
+EXPIRED = RECORDS // 10
+OPEN = RECORDS // 100
+SEGMENTS = 8
+PAGE = 100
+ITEM = 560  # Bytes of the records that fill_table makes, about.
+
+
+class Table:
+    """A table with records, behind a proxy that counts."""
+
+    def __init__(self, counted, state):
+        self.counted = counted
+        self.env = dict(
+            dynamo.environment(),
+            IDEM_STORE=f"dynamodb://{TABLE}?endpoint={counted.url}",
+            XDG_STATE_HOME=state,
+        )
+
+    def idem(self, *args, status=0):
+        done = subprocess.run(
+            [PROGRAM, *args], env=self.env, stdin=subprocess.DEVNULL, capture_output=True
+        )
+        equal((done.returncode, done.stderr.decode() if status == 0 else ""), (status, ""))
+        return done.stdout.decode()
+
+    def used(self):
+        """Requests by operation, and read and write units, since the last look."""
+        seen = self.counted.take()
+        return Counter(one[0] for one in seen), sum(s[2] for s in seen), sum(s[1] for s in seen)
+
+    def records(self):
+        """How many records there are by status."""
+        lines = self.idem("list", "--json").splitlines()
+        return Counter(json.loads(line)["status"] for line in lines)
+
+
+def fill(url, records):
+    made = subprocess.run([FILL, TABLE, str(records)], capture_output=True, check=True)
+    for line in made.stdout.splitlines():
+        equal(dynamo.call(url, "BatchWriteItem", json.loads(line)).get("UnprocessedItems"), {})
+
+
+servers = contextlib.ExitStack()  # One for all tests: it is slow to start.
+started = []
+
+
+
+@contextlib.contextmanager
+def table(records=RECORDS):
+    """A table with records, which is new in each test."""
+    why = dynamo.missing("local")
+    if why is not None:
+        raise Skip(why)
+    if not started:
+        started.append(servers.enter_context(dynamo.server("local")))
+    with tempfile.TemporaryDirectory() as state, counting.proxy(started[0]) as counted:
+        t = Table(counted, state)
+        t.idem("store", "create")
+        fill(started[0], records)
+        t.used()
+        try:
+            yield t
+        finally:
+            dynamo.call(started[0], "DeleteTable", {"TableName": TABLE})
+
+
+def check_purged(told, deletes):
+    """All that is past its retention was deleted. A delete whose answer came too late
+    for the client, on a machine that stood still, is made again and finds nothing: it
+    counts as nobody's."""
+    assert 2 * EXPIRED - deletes <= told["purged"] <= EXPIRED, (told, deletes)
+
+
+def left():
+    """What a purge leaves of the table."""
+    return {"completed": RECORDS - EXPIRED - OPEN, "in_progress": 8 * RECORDS // 1000,
+            "failed": RECORDS // 1000, "unknown": RECORDS // 1000}
+
+
+@test
+def costs_what_it_says():
+    """A purge reads the table once, not strongly, whatever --max has left out before;
+    each record that goes is one conditional delete; and what it says of units is what
+    the server counted."""
+    with table() as t:
+        t.counted.bodies = Counter()
+
+        def note(operation, body):
+            t.counted.bodies[operation, body] += 1
+            return False
+
+        t.counted.throttles = note
+        told = json.loads(t.idem("purge", "--json", "--max", "37"))
+        requests, read, write = t.used()
+        first = told["purged"]
+        assert first <= 37, told
+        # A page at most for what is left of --max in each segment.
+        assert requests["Scan"] <= 37 + 2 * SEGMENTS, requests
+
+        told = json.loads(t.idem("purge", "--json"))
+        requests, read, write = t.used()
+        equal(set(requests), {"Scan", "DeleteItem"})
+        assert requests["Scan"] <= RECORDS // PAGE + 2 * SEGMENTS, requests
+        assert read <= RECORDS * ITEM / 8192 * 1.2 + requests["Scan"], read
+        equal(told["throttled"], 0)
+        if max(t.counted.bodies.values()) == 1:  # None had to be made again.
+            equal((first, told["purged"]), (37, EXPIRED - 37))
+            equal((told["write_units"], write), (EXPIRED - 37, EXPIRED - 37))
+            assert 0 <= told["read_units"] - read < 1, (told, read)
+        else:
+            print("# slow: the units were not compared")
+        equal(t.records(), left())
+
+
+@test
+def says_before_what_it_would_cost():
+    """A dry run reads a sample and no more, and says from it what a purge takes; of a
+    table that the sample holds whole it says what it is."""
+    past = SAMPLED // 10
+    with table(SAMPLED) as t:
+        told = json.loads(t.idem("purge", "--json", "--dry-run"))
+        requests, _read, write = t.used()
+        equal((set(requests) - {"DescribeTable"}, write), ({"Scan"}, 0))
+        assert requests["Scan"] <= 1000 // PAGE + 2 * SEGMENTS, requests
+        t.idem("purge", "--json")
+        _requests, read, write = t.used()
+        equal(told["estimated"], True)
+        for of, real in ("purged", past), ("read_units", read), ("write_units", write):
+            assert 0.6 * real <= told[of] <= 1.5 * real, (of, told, real)
+        told = t.idem("purge", "--dry-run")
+        assert "would have purged about 0 records" in told, told
+        assert "a purge takes about" in told, told
+
+
+@test
+def keeps_to_its_budget():
+    """No more units are used in the time that it takes than --units-per-second, but
+    for a page of each segment."""
+    budget = 100
+    with table() as t:
+        begun = time.monotonic()
+        told = json.loads(t.idem("purge", "--json", "--max", "75",
+                                 "--units-per-second", str(budget)))
+        took = time.monotonic() - begun
+        assert told["purged"] <= 75, told
+        used = told["read_units"] + told["write_units"]
+        page = 2 * PAGE * ITEM / 8192 + 75 / SEGMENTS
+        assert used <= took * budget + (SEGMENTS + 1) * page, (used, took)
+
+
+@test
+def a_throttled_table_loses_nothing():
+    """Every third request is throttled: a purge deletes what it is to, and nothing
+    else; a list shows all; a command runs once; and the purge says how often it was
+    refused."""
+    with table() as t:
+        turn = Counter()
+
+        def every_third(_operation, _body):
+            turn["n"] += 1
+            return turn["n"] % 3 == 0
+
+        t.counted.throttles = every_third
+        told = json.loads(t.idem("purge", "--json", "--units-per-second", "100000"))
+        check_purged(told, t.used()[0]["DeleteItem"])
+        assert EXPIRED // 3 <= told["throttled"] <= t.counted.throttled, told
+        equal(t.records(), left())
+        for _ in range(3):
+            equal(t.idem("run", "-k", "order", "--", "echo", "charged"), "charged\n")
+        t.counted.throttles = None
+        equal(json.loads(t.idem("show", "order", "--json"))["attempts"], 1)
+
+
+@test
+def a_hot_partition_holds_nobody_up():
+    """Every delete of one segment's records is throttled for a while: the other
+    segments go on meanwhile, and in the end all is deleted."""
+    with table() as t:
+        refused = Counter()
+
+        def hot(operation, body):
+            if operation != "DeleteItem":
+                return False
+            key = json.loads(body)["Key"]["id"]["S"]
+            if key[0] in "01" and refused["n"] < 40:
+                refused["n"] += 1
+                return True
+            return False
+
+        t.counted.throttles = hot
+        told = json.loads(t.idem("purge", "--json", "--units-per-second", "100000"))
+        check_purged(told, t.used()[0]["DeleteItem"])
+        assert 0 < told["throttled"] <= refused["n"], (told, refused)
+        equal(t.records(), left())
+
+
+@test
+def is_refused_elsewhere():
+    """A budget of units says nothing to a store in a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, IDEM_STORE=f"sqlite:{folder}/s.db", XDG_STATE_HOME=folder)
+        subprocess.run([PROGRAM, "run", "-k", "a", "--", "true"], env=env, check=True)
+        done = subprocess.run([PROGRAM, "purge", "--units-per-second", "5"], env=env,
+                              capture_output=True)
+        equal(done.returncode, 64)
+        assert b"only a DynamoDB table is paid by units" in done.stderr, done.stderr
+
+
+with servers:
+    main()
