@@ -5,6 +5,7 @@
 #include "json.h"
 #include "progress.h"
 #include "purge_table.h"
+#include "table_size.h"
 
 #include <errno.h>
 #include <time.h>

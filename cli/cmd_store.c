@@ -18,6 +18,7 @@ static struct {
     bool limits;
     bool accept_loss;
     bool quick;
+    bool dry_run;
     const char *state;
     int format;
     int open;
@@ -235,7 +236,8 @@ static int copy(const struct cli_command *command)
         return cli_usage(command,
                          "copy takes --from URL and --to URL, not --store");
     }
-    return cli_copy(command, args.from, args.to, &options, args.json);
+    return (args.dry_run ? cli_copy_dry : cli_copy)(command, args.from, args.to,
+                                                    &options, args.json);
 }
 
 /* ---- check ---- */
@@ -332,6 +334,9 @@ static int set_clock(const struct cli_command *command)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
+    if (args.dry_run && (argc != 1 || strcmp(argv[0], "copy") != 0)) {
+        return cli_usage(command, "only copy takes --dry-run");
+    }
     if (argc == 1 && strcmp(argv[0], "info") == 0) {
         return info();
     }
@@ -396,6 +401,11 @@ static struct cli_option options[] = {
      .arg = "WHAT",
      .help = "copy: what becomes of attempts in progress",
      .choices = cli_copy_opens},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "copy: only say how many records, and what units they cost"},
     {.name = "limits",
      .kind = CLI_FLAG,
      .target = &args.limits,

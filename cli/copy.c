@@ -2,6 +2,7 @@
 #include "copy.h"
 
 #include "cli.h"
+#include "copy_dry_run.h"
 #include "json.h"
 
 const char *const cli_copy_opens[] = {"leave", "unknown", NULL};
@@ -83,6 +84,62 @@ static int check_urls(const struct cli_command *command,
     return 0;
 }
 
+static int check_args(const struct cli_command *command, const char *from_url,
+                      const char *to_url,
+                      const struct cli_copy_options *options)
+{
+    if (from_url == NULL || to_url == NULL) {
+        return cli_usage(command, "copy needs both --from URL and --to URL");
+    }
+    if (options->scope.len > IDEM_SCOPE_MAX) {
+        return cli_usage(command, "--to-scope: a scope has at most 255 bytes");
+    }
+    return 0;
+}
+
+/* A file is not opened, for it may not be there; only a table says whether its URL is
+ * right. */
+static int check_target(const struct cli_command *command,
+                        const struct idem_store *from, const char *from_url,
+                        const char *to_url)
+{
+    struct idem_store *to = NULL;
+    int status;
+
+    if (strcmp(from_url, to_url) == 0) {
+        return cli_usage(command, "--from and --to are the same store");
+    }
+    if (strncmp(to_url, "sqlite:", 7) == 0) {
+        return 0;
+    }
+    status = cli_open_store(to_url, /* flags= */ 0, &to);
+    if (status == 0) {
+        status = check_urls(command, from, to);
+    }
+    idem_close(to);
+    return status;
+}
+
+int cli_copy_dry(const struct cli_command *command, const char *from_url,
+                 const char *to_url, const struct cli_copy_options *options,
+                 bool json)
+{
+    struct idem_store *from = NULL;
+    int status = check_args(command, from_url, to_url, options);
+
+    if (status == 0) {
+        status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
+    }
+    if (status == 0) {
+        status = check_target(command, from, from_url, to_url);
+    }
+    if (status == 0) {
+        status = cli_copy_dry_run(from, to_url, options, json);
+    }
+    idem_close(from);
+    return status;
+}
+
 int cli_copy(const struct cli_command *command, const char *from_url,
              const char *to_url, const struct cli_copy_options *options,
              bool json)
@@ -90,15 +147,11 @@ int cli_copy(const struct cli_command *command, const char *from_url,
     struct idem_store *from = NULL;
     struct idem_store *to = NULL;
     struct cli_copied copied;
-    int status;
+    int status = check_args(command, from_url, to_url, options);
 
-    if (from_url == NULL || to_url == NULL) {
-        return cli_usage(command, "copy needs both --from URL and --to URL");
+    if (status == 0) {
+        status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
     }
-    if (options->scope.len > IDEM_SCOPE_MAX) {
-        return cli_usage(command, "--to-scope: a scope has at most 255 bytes");
-    }
-    status = cli_open_store(from_url, IDEM_OPEN_READONLY, &from);
     if (status == 0) {
         status = cli_open_store(to_url, /* flags= */ 0, &to);
     }

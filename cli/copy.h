@@ -14,4 +14,9 @@ int cli_copy(const struct cli_command *command, const char *from_url,
              const char *to_url, const struct cli_copy_options *options,
              bool json);
 
+/* Says what that would be, and what it would cost. Changes nothing. */
+int cli_copy_dry(const struct cli_command *command, const char *from_url,
+                 const char *to_url, const struct cli_copy_options *options,
+                 bool json);
+
 #endif

@@ -5,10 +5,7 @@
 #include "journal.h"
 #include "json.h"
 #include "progress.h"
-
-#include <idem/dynamodb.h>
-
-#define SCHEME "dynamodb:"
+#include "table_size.h"
 
 enum {
     /* Items that a dry run reads: about 100 read units for small records. */
@@ -28,22 +25,14 @@ struct bill {
     const struct idem_dynamodb_purged *purged;
 };
 
-bool cli_is_table(const struct idem_store *store)
-{
-    const char *url = idem_store_url(store);
-
-    return url != NULL && strncmp(url, SCHEME, strlen(SCHEME)) == 0;
-}
-
 /* False: the service does not say it to these credentials. */
 static bool table_size(const struct idem_store *store,
                        struct idem_dynamodb_size *ret_size)
 {
     struct idem_error error;
 
-    *ret_size = (struct idem_dynamodb_size)IDEM_DYNAMODB_SIZE_INIT;
-    return idem_dynamodb_size(idem_store_url(store) + strlen(SCHEME), ret_size,
-                              &error) == 0;
+    return cli_table_size(cli_table_place(idem_store_url(store)), ret_size,
+                          &error) == 0;
 }
 
 /* ---- Purging ---- */

@@ -13,9 +13,6 @@ struct cli_purge_options {
     bool verbose;
 };
 
-/* True: @store is a table. */
-bool cli_is_table(const struct idem_store *store);
-
 /* Purges the table of @store, or says from a sample what that would be, and prints
  * what came of it with the units. An exit status. */
 int cli_purge_table(struct idem_store *store,

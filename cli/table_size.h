@@ -1,0 +1,19 @@
+/* table_size.h: how large a DynamoDB table is, for telling a bill before it is run
+ * up. */
+#ifndef CLI_TABLE_SIZE_H
+#define CLI_TABLE_SIZE_H
+
+#include <idem/dynamodb.h>
+
+/* True: @store is a table. */
+bool cli_is_table(const struct idem_store *store);
+
+/* The part of @url after "dynamodb:"; NULL if it is not the URL of a table. */
+const char *cli_table_place(const char *url);
+
+/* By one request that costs no units. The service counts anew about every six hours:
+ * 0 items may be many. An enum idem_code, with @ret_error. */
+int cli_table_size(const char *place, struct idem_dynamodb_size *ret_size,
+                   struct idem_error *ret_error);
+
+#endif
