@@ -21,7 +21,7 @@ int idem__drive_submit(struct idem_store *base, struct idem_op *op)
     bool led;
 
     (void)pthread_mutex_lock(&store->mutex);
-    if (store->pending.len == base->options.queue_max) {
+    if (idem__run_is_full(store)) {
         (void)pthread_mutex_unlock(&store->mutex);
         return IDEM_EUNAVAILABLE;
     }

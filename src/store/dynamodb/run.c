@@ -1,16 +1,28 @@
 /* The work of a store: ops are taken off its queue and become tasks, which send
- * requests, pause, and are answered. Everything that is queued is in flight
- * together, up to a number. */
+ * requests, pause, and are answered.
+ *
+ *     pending ----> sending <----> paused ----> due
+ *       op, queued     |  ^                      |
+ *                      |  +----------------------+
+ *                      v
+ *                   answered
+ *
+ * Up to SENDING_MAX tasks send at once. Free places go alternately to pending ops and
+ * to due tasks, each in their order: a hot key, whose tasks are throttled and pause
+ * most of the time, takes no places from other keys, and a stream of new ops does not
+ * starve paused tasks. These count as queued (idem__run_is_full()). */
 #include "store/dynamodb/run.h"
 
 #include "base/heap.h"
 #include "base/host.h"
+#include "base/list.h"
 #include "base/span.h"
 #include "core/error.h"
 #include "store/shared/verbs.h"
 
 enum {
-    RUNNING_MAX = 64,
+    SENDING_MAX = 64,
+    STARTED_MAX = 4096, /* Paused ones included; some 12 KB each. */
     SPARE_MAX = 16,
     TRY_MIN_MS = 1000,
     FIRST_ANSWER = 4096,
@@ -174,19 +186,40 @@ static void remove_running(struct idem__dynamodb_store *store,
     (void)pthread_mutex_unlock(&store->mutex);
 }
 
+/* Takes @task off the list of due tasks, if it is there. */
+static void leave_turns(struct idem__dynamodb_store *store,
+                        struct idem__task *task)
+{
+    if (task->turn.task != NULL) {
+        IDEM__LIST_REMOVE(&store->turns, &task->turn);
+        task->turn.task = NULL;
+    }
+}
+
+/* Has check_clock() visit @task at @due_ms. */
+static void set_due(struct idem__dynamodb_store *store, struct idem__task *task,
+                    int64_t due_ms)
+{
+    task->due_ms = due_ms;
+    store->due_ms = due_ms < store->due_ms ? due_ms : store->due_ms;
+}
+
 /* Does what the task asks for. */
 static void go_on(struct idem__dynamodb_store *store, struct idem__task *task)
 {
     struct idem_op *op = task->op;
+    int64_t due_ms;
 
     task->due_ms = IDEM_NEVER;
     switch (task->next) {
     case IDEM__TASK_SEND:
+        store->sending_len++;
         task->request.deadline_ms = end_of_try(task);
         idem__aws_submit(store->client, &task->request);
         return;
     case IDEM__TASK_PAUSE:
-        task->due_ms = idem__time_add(idem__mono_ms(), task->pause_ms);
+        due_ms = idem__time_add(idem__mono_ms(), task->pause_ms);
+        set_due(store, task, due_ms < end_of(task) ? due_ms : end_of(task));
         return;
     case IDEM__TASK_DONE:
         remove_running(store, task);
@@ -290,24 +323,52 @@ static void tell_breaker(struct idem__dynamodb_store *store,
     }
 }
 
-/* Takes ops off the queue as long as there is room. */
+/* Starts the op that has been pending longest. False: none can be started. */
+static bool admit_pending(struct idem__dynamodb_store *store)
+{
+    struct idem_op *op;
+
+    (void)pthread_mutex_lock(&store->mutex);
+    op = store->running_len < STARTED_MAX ? store->pending.first : NULL;
+    if (op != NULL) {
+        idem__pending_run(&store->pending, op);
+    }
+    (void)pthread_mutex_unlock(&store->mutex);
+    if (op != NULL && !answer_at_once(store, op)) {
+        start(store, op);
+    }
+    return op != NULL;
+}
+
+/* Goes on with the task that has been due longest. False: none is. */
+static bool admit_due(struct idem__dynamodb_store *store)
+{
+    struct idem__task *task;
+    struct idem_now now;
+
+    if (store->turns.first == NULL) {
+        return false;
+    }
+    task = store->turns.first->task;
+    leave_turns(store, task);
+    if (read_now(store, &now) != 0) {
+        idem__task_no_clock(task);
+    } else {
+        idem__task_resume(task, &now);
+    }
+    go_on(store, task);
+    return true;
+}
+
+/* Fills the free places. */
 static void admit(struct idem__dynamodb_store *store)
 {
-    for (;;) {
-        struct idem_op *op;
+    bool more = true;
 
-        (void)pthread_mutex_lock(&store->mutex);
-        op = store->running_len < RUNNING_MAX ? store->pending.first : NULL;
-        if (op != NULL) {
-            idem__pending_run(&store->pending, op);
-        }
-        (void)pthread_mutex_unlock(&store->mutex);
-        if (op == NULL) {
-            return;
-        }
-        if (!answer_at_once(store, op)) {
-            start(store, op);
-        }
+    while (more && store->sending_len < SENDING_MAX) {
+        store->due_next = !store->due_next;
+        more = store->due_next ? admit_due(store) || admit_pending(store)
+                               : admit_pending(store) || admit_due(store);
     }
 }
 
@@ -320,6 +381,7 @@ static void take_answers(struct idem__dynamodb_store *store)
         struct idem__task *task = request->user;
         struct idem_now now;
 
+        store->sending_len--;
         store->answered =
             store->answered || request->outcome == IDEM__AWS_ANSWERED;
         tell_breaker(store, request);
@@ -335,44 +397,52 @@ static void take_answers(struct idem__dynamodb_store *store)
     }
 }
 
-/* Goes on with those whose pause is over, ends those whose time is; says when the
- * next of them is due. */
-static int64_t look_at_clock(struct idem__dynamodb_store *store)
+/* Ends paused tasks whose time is over, and lists those as due whose pause is. Tasks
+ * are visited once a millisecond at most: there may be thousands of them. */
+static void check_clock(struct idem__dynamodb_store *store)
 {
     int64_t now_ms = idem__mono_ms();
-    int64_t due_ms = IDEM_NEVER;
     struct idem__task *task = store->running;
 
+    if (now_ms < store->due_ms) {
+        return;
+    }
+    store->due_ms = IDEM_NEVER;
     while (task != NULL) {
         struct idem__task *next = task->link;
-        int64_t end_ms = end_of(task);
-        struct idem_now now;
 
-        if (task->next == IDEM__TASK_PAUSE &&
-            (now_ms >= end_ms || now_ms >= task->due_ms)) {
-            if (now_ms >= end_ms) {
-                give_up(store, task);
-            } else if (read_now(store, &now) != 0) {
-                idem__task_no_clock(task);
-            } else {
-                idem__task_resume(task, &now);
-            }
+        if (task->next == IDEM__TASK_PAUSE && now_ms < task->due_ms) {
+            set_due(store, task, task->due_ms);
+        } else if (task->next == IDEM__TASK_PAUSE && now_ms >= end_of(task)) {
+            leave_turns(store, task);
+            give_up(store, task);
             go_on(store, task);
         } else if (task->next == IDEM__TASK_PAUSE) {
-            due_ms = task->due_ms < due_ms ? task->due_ms : due_ms;
-            due_ms = end_ms < due_ms ? end_ms : due_ms;
+            if (task->turn.task == NULL) {
+                task->turn.task = task;
+                IDEM__LIST_APPEND(&store->turns, &task->turn);
+            }
+            set_due(store, task, end_of(task));
         }
         task = next;
     }
-    return due_ms;
 }
 
 int64_t idem__run_round(struct idem__dynamodb_store *store)
 {
     admit(store);
     take_answers(store);
+    check_clock(store);
     admit(store);
-    return look_at_clock(store);
+    return store->due_ms;
+}
+
+bool idem__run_is_full(const struct idem__dynamodb_store *store)
+{
+    size_t started = store->running_len;
+    size_t paused = started > SENDING_MAX ? started - SENDING_MAX : 0;
+
+    return store->pending.len + paused >= store->base.options.queue_max;
 }
 
 /* ---- The end ---- */

@@ -33,8 +33,12 @@ struct idem__dynamodb_store {
     pthread_t thread;
     bool threaded;
 
-    struct idem__task *spare;     /* The leader's; linked by link. */
-    struct idem__breaker breaker; /* The leader's. */
+    size_t sending_len;            /* The leader's: in the client's hands. */
+    struct idem__task_turns turns; /* The leader's: paused, and due. */
+    bool due_next;                 /* The leader's: they got the last place. */
+    int64_t due_ms;                /* The leader's: of the first that pauses. */
+    struct idem__task *spare;      /* The leader's; linked by link. */
+    struct idem__breaker breaker;  /* The leader's. */
 
     int watch; /* epoll of the client's and of timer; -1: nobody asked. */
     int timer; /* timerfd: when there is something to do in any case. */

@@ -60,6 +60,18 @@ struct idem__transfer {
 
 struct idem__task;
 
+/* The place of a paused task among those that wait to send again. */
+struct idem__task_turn {
+    struct idem__task_turn *next; /* See base/list.h. */
+    struct idem__task_turn *prev;
+    struct idem__task *task; /* NULL: it does not wait. */
+};
+
+struct idem__task_turns {
+    struct idem__task_turn *first;
+    struct idem__task_turn *last;
+};
+
 /* What the ttl of an input's parts needs; see lifetime.c. */
 enum idem__keep {
     IDEM__KEEP_AS_IT_IS = 0,
@@ -127,7 +139,8 @@ struct idem__task {
 
     struct idem__task *link;      /* The store's. */
     struct idem__task *link_back; /* Of those that run. */
-    int64_t due_ms;
+    struct idem__task_turn turn;
+    int64_t due_ms; /* Paused: the clock is looked at then. */
 };
 
 /* Sets up a zeroed @task; it may be started again and again. */

@@ -1,5 +1,5 @@
 /* A store whose table cannot be reached: every claim is refused, and after a while
- * without asking. */
+ * without asking. One whose table is late, or throttles some keys and not others. */
 #include "base/host.h"
 #include "store/dynamodb/breaker.h"
 #include "test.h"
@@ -13,6 +13,9 @@
 enum {
     AT_ONCE = 50,
     TRIED_MAX = 200, /* By then it is asked for ever. */
+    QUEUE_MAX = 4096,
+    PLACES = 64,      /* Requests that a store sends at once, ... */
+    CONNECTIONS = 32, /* ... of which so many are on their way. */
 };
 
 /* A port of this host on which nobody listens. */
@@ -30,7 +33,8 @@ static int closed_port(void)
     return ntohs(address.sin_port);
 }
 
-static struct idem_store *open_at(int port, int64_t timeout_ms)
+static struct idem_store *open_at(int port, int64_t timeout_ms,
+                                  size_t queue_max)
 {
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
     struct idem_store *store = NULL;
@@ -44,6 +48,7 @@ static struct idem_store *open_at(int port, int64_t timeout_ms)
                    "http://127.0.0.1:%d&clock=host",
                    port);
     options.timeout_ms = timeout_ms;
+    options.queue_max = queue_max;
     rc = idem_open(url, &options, &store, &why);
     if (rc == IDEM_ECONFIG) {
         test_skip(why.text);
@@ -54,7 +59,7 @@ static struct idem_store *open_at(int port, int64_t timeout_ms)
 
 static struct idem_store *open_away(void)
 {
-    return open_at(closed_port(), 2000);
+    return open_at(closed_port(), 2000, QUEUE_MAX);
 }
 
 /* An attempt of another process, by its token. */
@@ -124,8 +129,8 @@ TEST(away, isNotAskedForEver)
 
 /* ---- A service that is late ---- */
 
-/* Answers every request with an empty object, the first claim only when it is
- * let. */
+/* Answers every request with an empty object, but claims only when it is let;
+ * those of keys that begin with "hot" it may throttle. */
 struct late {
     int listener;
     int port;
@@ -135,6 +140,9 @@ struct late {
     bool claimed;
     bool let;
     bool released;
+    bool throttles;
+    size_t throttled;
+    size_t held; /* Claims that wait for let. */
 };
 
 struct line {
@@ -142,22 +150,30 @@ struct line {
     int fd;
 };
 
-static void take_request(struct late *late, const char *head)
+/* True: it is throttled. */
+static bool take_request(struct late *late, const char *head)
 {
+    bool throttled;
+
     (void)pthread_mutex_lock(&late->mutex);
-    if (strstr(head, "PutItem") != NULL &&
+    throttled = late->throttles && strstr(head, "{\"S\":\"hot") != NULL;
+    late->throttled += throttled ? 1 : 0;
+    if (!throttled && strstr(head, "PutItem") != NULL &&
         strstr(head, "{\"S\":\"in_progress\"}") != NULL) {
         late->claimed = true;
+        late->held++;
         (void)pthread_cond_broadcast(&late->change);
         while (!late->let) {
             (void)pthread_cond_wait(&late->change, &late->mutex);
         }
+        late->held--;
     }
     if (strstr(head, "{\"S\":\"released\"}") != NULL) {
         late->released = true;
         (void)pthread_cond_broadcast(&late->change);
     }
     (void)pthread_mutex_unlock(&late->mutex);
+    return throttled;
 }
 
 /* True once @text holds a head and all of its body. */
@@ -173,9 +189,14 @@ static bool is_whole(const char *text, size_t len)
 
 static void *converse(void *ctx)
 {
-    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
-                                 "Content-Type: application/x-amz-json-1.0"
-                                 "\r\n\r\n{}";
+    static const char done[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
+                               "Content-Type: application/x-amz-json-1.0"
+                               "\r\n\r\n{}";
+    static const char throttled[] =
+        "HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n"
+        "Content-Type: application/x-amz-json-1.0\r\n\r\n"
+        "{\"__type\":\"com.amazonaws.dynamodb.v20120810"
+        "#ProvisionedThroughputExceededException\",\"message\":\"hot\"}";
     struct line *line = ctx;
     char text[16384];
     size_t len = 0;
@@ -185,9 +206,11 @@ static void *converse(void *ctx)
         len += (size_t)n;
         text[len] = '\0';
         if (is_whole(text, len)) {
-            take_request(line->late, text);
+            const char *answer =
+                take_request(line->late, text) ? throttled : done;
+
             len = 0;
-            if (write(line->fd, answer, sizeof(answer) - 1) < 0) {
+            if (write(line->fd, answer, strlen(answer)) < 0) {
                 break;
             }
         }
@@ -233,6 +256,13 @@ static void start_late(struct late *late)
     assert_int_equal(pthread_create(&late->thread, NULL, serve, late), 0);
 }
 
+static void stop_late(struct late *late)
+{
+    (void)shutdown(late->listener, SHUT_RDWR);
+    (void)pthread_join(late->thread, NULL);
+    (void)close(late->listener);
+}
+
 /* A claim whose caller does not wait for it any more, and which is made after all,
  * is given back: nobody would ever end it. */
 TEST(late, claimIsGivenBack)
@@ -245,7 +275,7 @@ TEST(late, claimIsGivenBack)
     unsigned looks;
 
     start_late(&late);
-    store = open_at(late.port, 20000);
+    store = open_at(late.port, 20000, QUEUE_MAX);
     request.key = idem_str("k");
     request.on_expired_lease = IDEM_HOLD;
     assert_ok(idem_queue_create(store, &queue, &why));
@@ -276,7 +306,223 @@ TEST(late, claimIsGivenBack)
     }
     assert_true(__atomic_load_n(&late.released, __ATOMIC_ACQUIRE));
     idem_close(store);
-    (void)shutdown(late.listener, SHUT_RDWR);
-    (void)pthread_join(late.thread, NULL);
-    (void)close(late.listener);
+    stop_late(&late);
+}
+
+/* ---- A hot partition ---- */
+
+static void set(struct late *late, bool throttles, bool let)
+{
+    (void)pthread_mutex_lock(&late->mutex);
+    late->throttles = throttles;
+    late->let = let;
+    (void)pthread_cond_broadcast(&late->change);
+    (void)pthread_mutex_unlock(&late->mutex);
+}
+
+static size_t read_count(struct late *late, const size_t *count)
+{
+    size_t n;
+
+    (void)pthread_mutex_lock(&late->mutex);
+    n = *count;
+    (void)pthread_mutex_unlock(&late->mutex);
+    return n;
+}
+
+static struct idem_queue *open_queue(struct late *late, int64_t timeout_ms,
+                                     size_t queue_max,
+                                     struct idem_store **ret_store)
+{
+    struct idem_queue *queue;
+
+    start_late(late);
+    set(late, true, true);
+    *ret_store = open_at(late->port, timeout_ms, queue_max);
+    assert_ok(idem_queue_create(*ret_store, &queue, &why));
+    return queue;
+}
+
+/* The user of ops of "hot" keys. */
+static char hot_mark;
+
+/* Begins "@kind-N". */
+static int submit(struct idem_queue *queue, const char *kind, size_t n)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_op *op;
+    char key[32];
+    int rc;
+
+    (void)snprintf(key, sizeof(key), "%s-%zu", kind, n);
+    request.key = idem_str(key);
+    request.on_expired_lease = IDEM_HOLD;
+    assert_ok(idem_op_begin(&request, &op, &why));
+    idem_op_set_user(op, strcmp(kind, "hot") == 0 ? &hot_mark : NULL);
+    rc = idem_queue_submit(queue, op, &why);
+    if (rc != 0) {
+        idem_op_destroy(op);
+    }
+    return rc;
+}
+
+static void submit_all(struct idem_queue *queue, const char *kind, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        assert_ok(submit(queue, kind, i));
+    }
+}
+
+/* Takes the next answer, which is that the attempt has started; true: of "hot". */
+static bool reap_started(struct idem_queue *queue)
+{
+    struct idem_op *op = idem_queue_reap(queue, -1);
+    bool hot;
+
+    assert_non_null(op);
+    assert_ok(idem_op_code(op));
+    assert_int_equal(idem_op_verdict(op), IDEM_STARTED);
+    hot = idem_op_user(op) == &hot_mark;
+    idem_op_destroy(op);
+    return hot;
+}
+
+static void close_queue(struct late *late, struct idem_store *store,
+                        struct idem_queue *queue)
+{
+    idem_queue_destroy(queue);
+    idem_close(store);
+    stop_late(late);
+}
+
+/* While all requests for some keys are throttled, other keys that came later are
+ * answered; and then so are these. */
+TEST(hot, otherKeysAreAnswered)
+{
+    enum {
+        HOT = 200,
+        OTHERS = 20
+    };
+    static struct late late;
+    struct idem_store *store;
+    struct idem_queue *queue = open_queue(&late, 60000, QUEUE_MAX, &store);
+    size_t i;
+
+    submit_all(queue, "hot", HOT);
+    submit_all(queue, "other", OTHERS);
+    for (i = 0; i < OTHERS; i++) {
+        assert_false(reap_started(queue));
+    }
+    /* The last of them may still be on their way. */
+    assert_true(read_count(&late, &late.throttled) >= HOT - CONNECTIONS);
+    set(&late, false, true);
+    for (i = 0; i < HOT; i++) {
+        assert_true(reap_started(queue));
+    }
+    assert_null(idem_queue_reap(queue, -1));
+    close_queue(&late, store, queue);
+}
+
+/* Places that become free go in turn to tasks that were paused and to ops that
+ * have not begun. */
+TEST(hot, takesTurnsWithNewOps)
+{
+    enum {
+        HOT = 300,
+        OTHERS = 600,
+        LOOK_AT = 200, /* Answers for hot keys; about as many have come for */
+        FEWEST = 120,  /* others by then, give or take the places. */
+        MOST = 450
+    };
+    static struct late late;
+    struct idem_store *store;
+    struct idem_queue *queue = open_queue(&late, 60000, QUEUE_MAX, &store);
+    int64_t until_ms;
+    size_t answered;
+    size_t hot = 0;
+
+    set(&late, true, false);
+    submit_all(queue, "hot", HOT);
+    while (read_count(&late, &late.throttled) < HOT) {
+        assert_null(idem_queue_reap(queue, 10));
+    }
+    submit_all(queue, "other", OTHERS);
+    while (read_count(&late, &late.held) < CONNECTIONS) {
+        assert_null(idem_queue_reap(queue, 10));
+    }
+    until_ms = idem__mono_ms() + 500; /* All pauses are over by then. */
+    while (idem__mono_ms() < until_ms) {
+        assert_null(idem_queue_reap(queue, 50));
+    }
+    set(&late, false, true);
+    for (answered = 0; hot < LOOK_AT; answered++) {
+        hot += reap_started(queue) ? 1 : 0;
+    }
+    print_message("# %zu others were answered by then\n", answered - hot);
+    assert_in_range(answered - hot, FEWEST, MOST);
+    for (; answered < HOT + OTHERS; answered++) {
+        (void)reap_started(queue);
+    }
+    assert_null(idem_queue_reap(queue, -1));
+    close_queue(&late, store, queue);
+}
+
+/* Ops that are throttled for good fail when their time is over, each of them. */
+TEST(hot, opsEndAtTheirDeadline)
+{
+    enum {
+        HOT = 100
+    };
+    static struct late late;
+    struct idem_store *store;
+    struct idem_queue *queue = open_queue(&late, 1000, QUEUE_MAX, &store);
+    size_t refused = 0;
+    size_t i;
+
+    submit_all(queue, "hot", HOT);
+    for (i = 0; i < HOT; i++) {
+        struct idem_op *op = idem_queue_reap(queue, -1);
+
+        assert_non_null(op);
+        /* On a machine that stood still an answer may be missing. */
+        assert_true(idem_op_code(op) == IDEM_EUNAVAILABLE ||
+                    idem_op_code(op) == IDEM_EUNKNOWN);
+        refused += idem_op_code(op) == IDEM_EUNAVAILABLE ? 1 : 0;
+        idem_op_destroy(op);
+    }
+    print_message("# %zu of %d were certainly not done\n", refused, HOT);
+    assert_null(idem_queue_reap(queue, -1));
+    close_queue(&late, store, queue);
+}
+
+/* Ops that pause count as queued: their number is bounded by queue_max. */
+TEST(hot, pausedOpsAreBounded)
+{
+    enum {
+        QUEUED = 10
+    };
+    static struct late late;
+    struct idem_store *store;
+    struct idem_queue *queue = open_queue(&late, 60000, QUEUED, &store);
+    size_t taken = 0;
+    size_t i;
+
+    while (taken < PLACES + QUEUED) {
+        if (submit(queue, "hot", taken) == 0) {
+            taken++;
+        } else {
+            assert_null(idem_queue_reap(queue, 10));
+        }
+    }
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(submit(queue, "hot", taken), IDEM_EUNAVAILABLE);
+        assert_null(idem_queue_reap(queue, 10));
+    }
+    set(&late, false, true);
+    for (i = 0; i < taken; i++) {
+        assert_true(reap_started(queue));
+    }
+    close_queue(&late, store, queue);
 }
