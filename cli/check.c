@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "progress.h"
 #include "stop.h"
+#include "table_size.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -219,6 +220,9 @@ int cli_check(const struct cli_check_args *args)
     cli_check_init(&check, args->json);
     check.quick = args->quick;
     check.state = args->state;
+    if (!args->quick) {
+        cli_table_say_read(url, CLI_TABLE_CHECK, /* above= */ 0);
+    }
     status = cli_check_url(&check, url);
     if (status == 0) {
         status = cli_check_finish(&check, url);

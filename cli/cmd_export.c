@@ -1,7 +1,9 @@
 /* idem export: the records of a store as lines of JSON. */
 #include "cli.h"
+#include "list_order.h"
 #include "names.h"
 #include "progress.h"
+#include "table_size.h"
 #include "transfer.h"
 
 #include <errno.h>
@@ -18,6 +20,7 @@ static struct {
 
 struct exporting {
     struct idem_store *store;
+    const char *url; /* As it was given. */
     unsigned statuses;
     struct cli_names names;
     FILE *out;
@@ -183,6 +186,9 @@ static int export_all(struct exporting *e)
     filter.statuses = e->statuses;
     filter.any_scope = args.scope == NULL;
     filter.scope = idem_str(args.scope);
+    if (!cli_filter_has_index(&filter, e->url)) {
+        cli_table_say_read(e->url, CLI_TABLE_EXPORT, CLI_TABLE_UNITS_UNSAID);
+    }
     error.code = idem_list(e->store, &filter, note_name, e,
                            /* ret_now_ms= */ NULL, &error);
     return error.code != 0 ? cli_fail_with(&error) : export_named(e);
@@ -248,6 +254,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     status = cli_open_store(url, IDEM_OPEN_READONLY, &e.store);
     if (status == 0) {
+        e.url = url;
         status = export_to(path, &e, url);
         idem_close(e.store);
     }

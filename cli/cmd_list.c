@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "repeat.h"
 #include "screen.h"
+#include "table_size.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -457,6 +458,23 @@ static int give_up(const struct cli_command *command, struct listing *listing,
     return cli_fail_with(error);
 }
 
+/* In a pipe nobody waits to see it. The URL of an open store says nothing of an index
+ * any more. */
+static void say_before(const struct listing *listing,
+                       const struct idem_filter *filter)
+{
+    char *url;
+
+    if (!listing->is_tty ||
+        cli_store_url(args.store, /* make= */ false, &url) != 0) {
+        return;
+    }
+    if (cli_list_reads_all(&listing->order, filter, url)) {
+        cli_table_say_read(url, CLI_TABLE_LIST, CLI_TABLE_UNITS_UNSAID);
+    }
+    free(url);
+}
+
 static int list(const struct cli_command *command, struct listing *listing,
                 const struct idem_filter *filter)
 {
@@ -472,6 +490,7 @@ static int list(const struct cli_command *command, struct listing *listing,
     status = cli_list_order(command, &listing->order, filter,
                             idem_store_is_remote(store), page.place);
     if (status == 0) {
+        say_before(listing, filter);
         error.code = walk(store, filter, listing, &page, &error);
         status = error.code != 0 ? give_up(command, listing, &error)
                                  : conclude(listing, store, &page);

@@ -12,9 +12,7 @@
 #include "table_size.h"
 
 enum {
-    /* One read unit, strongly read, and one write unit: what the service bills. */
-    READ_BYTES = 4096,
-    WRITE_BYTES = 1024,
+    WRITE_BYTES = 1024, /* One write unit: what the service bills. */
     /* An item without its key, scope, texts and bodies, and the item of a part of a
      * body without its bytes: as of src/store/dynamodb/item.c, rounded up. */
     ITEM_BYTES = 300,
@@ -100,7 +98,7 @@ static int count_file(struct idem_store *from, const char *to_url,
 {
     struct counting c = {.options = options,
                          .now_ms = cli_now_ms(),
-                         .index = strstr(to_url, "index=off") == NULL,
+                         .index = cli_table_has_index(to_url),
                          .bill = bill};
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_error error = {0};
@@ -133,7 +131,7 @@ static int count_table(const char *place, struct bill *bill)
     item = size.bytes / size.items;
     bill->records = size.items;
     bill->source_read_units =
-        units(size.bytes, READ_BYTES) + size.items * units(item, READ_BYTES);
+        cli_table_list_units(&size) + cli_table_get_units(&size);
     bill->target_read_units = size.items;
     bill->target_write_units = size.items * units(item, WRITE_BYTES);
     return 0;

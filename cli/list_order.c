@@ -1,6 +1,8 @@
 /* In which order idem list shows records, and where it goes on. */
 #include "list_order.h"
 
+#include "table_size.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -54,6 +56,17 @@ static bool read_place(struct cli_list_order *order)
     (void)snprintf(again, sizeof(again), "s%" PRId64 "-%016" PRIx64,
                    order->after_created_ms, order->after_id);
     return strcmp(again, order->after) == 0;
+}
+
+bool cli_filter_has_index(const struct idem_filter *filter, const char *url)
+{
+    return index_serves(filter) && cli_table_has_index(url);
+}
+
+bool cli_list_reads_all(const struct cli_list_order *order,
+                        const struct idem_filter *filter, const char *url)
+{
+    return !order->stops && !cli_filter_has_index(filter, url);
 }
 
 int cli_list_order(const struct cli_command *command,

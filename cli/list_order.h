@@ -42,6 +42,14 @@ int cli_list_order(const struct cli_command *command,
                    const struct idem_filter *filter, bool remote,
                    char place[IDEM_PLACE_MAX]);
 
+/* False: @filter makes the store at @url, as it was given, read all of its records. */
+bool cli_filter_has_index(const struct idem_filter *filter, const char *url);
+
+/* True if the list cannot end before all of the store at @url, as it was given,
+ * was read. */
+bool cli_list_reads_all(const struct cli_list_order *order,
+                        const struct idem_filter *filter, const char *url);
+
 /* "--after: ...": the place is none of this list. */
 int cli_list_bad_place(const struct cli_command *command);
 

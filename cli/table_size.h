@@ -11,9 +11,32 @@ bool cli_is_table(const struct idem_store *store);
 /* The part of @url after "dynamodb:"; NULL if it is not the URL of a table. */
 const char *cli_table_place(const char *url);
 
+/* False: @url, as it was given, says that its table has no index. */
+bool cli_table_has_index(const char *url);
+
 /* By one request that costs no units. The service counts anew about every six hours:
  * 0 items may be many. An enum idem_code, with @ret_error. */
 int cli_table_size(const char *place, struct idem_dynamodb_size *ret_size,
                    struct idem_error *ret_error);
+
+/* Read units of all items of a table of @size, read strongly ... */
+uint64_t cli_table_list_units(const struct idem_dynamodb_size *size);
+/* ... and each of them once more, by its key. */
+uint64_t cli_table_get_units(const struct idem_dynamodb_size *size);
+
+enum cli_table_read {
+    CLI_TABLE_CHECK,  /* All items, not strongly. */
+    CLI_TABLE_LIST,   /* All items. */
+    CLI_TABLE_EXPORT, /* All items, and each by its key. */
+};
+
+/* Says on the terminal of stderr, unless --quiet was given, what reading all of the
+ * table at @url costs, if that is more than @above units. Says nothing of another
+ * store, nor where the service does not know the size. */
+void cli_table_say_read(const char *url, enum cli_table_read how,
+                        uint64_t above);
+
+/* What a list or export may read without saying so. */
+#define CLI_TABLE_UNITS_UNSAID 1000
 
 #endif
