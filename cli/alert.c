@@ -1,4 +1,4 @@
-/* What an operator is told of, how bad it is, and that once. */
+/* Alerts: findings that an operator is told of, with a severity, and once. */
 #include "alert.h"
 
 #include "hook.h"

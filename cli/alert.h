@@ -40,8 +40,9 @@ struct cli_limits {
     int64_t critical[CLI_ALERT_KINDS];
 };
 
-/* What it is without a word: critical from the first that is overdue, unknown or
- * unreadable, a warning from the first that failed or ended with a failure. */
+/* Its severity unless the options say otherwise: critical from the first that
+ * is overdue, unknown or unreadable, a warning from the first that failed or
+ * ended with a failure. */
 void cli_limits_init(struct cli_limits *limits);
 
 /* Reads "failed=3,in_progress=100" into @limits; a number, or "never". 0, or a
@@ -59,7 +60,7 @@ enum cli_level cli_alert_level(const struct cli_limits *limits,
 enum cli_level cli_alert_worst(const struct cli_limits *limits,
                                const struct cli_look *look);
 
-/* What is wrong with one record; false: nothing. */
+/* Finds the fault of one record; false: nothing. */
 bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind);
 
 enum cli_raised {
@@ -74,9 +75,9 @@ extern const char *const cli_raised_names[]; /* "now" ... */
 struct cli_raise {
     struct idem_store *store;
     const char *command;
-    const char *text;   /* What it is about, for people; may be NULL. */
+    const char *text;   /* Its subject, for people; may be NULL. */
     int64_t timeout_ms; /* Of the command. */
-    int64_t again_ms;   /* When an alert that still stands is raised again. */
+    int64_t again_ms;   /* When an alert that persists is raised again. */
 };
 
 /* Runs the hook for the alert @name once, whoever else raises it too: @name is a
@@ -84,11 +85,12 @@ struct cli_raise {
 enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
                                 const struct cli_json *line);
 
-/* What is wrong with a record, in a sentence for people, and the command that shows
- * more. Where keys are not logged the id stands for the key. @store_url: --store, or
- * NULL if it was not given; @elsewhere: it is read in another shell, such as by a
- * person who gets a mail, and so names the store of IDEM_STORE too. The caller frees
- * it; NULL: no memory. */
+/* Describes the fault of a record in a sentence for people, and gives the
+ * command that shows more. Where keys are not logged the id is shown for the
+ * key. @store_url:
+ * --store, or NULL if it was not given; @elsewhere: it is read in another
+ * shell, such as by a person who gets a mail, and so names the store of
+ * IDEM_STORE too. The caller frees it; NULL: no memory. */
 char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
                      const char *store_url, bool elsewhere);
 

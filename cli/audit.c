@@ -1,4 +1,4 @@
-/* What persons decided, kept apart from the records. */
+/* The decisions of persons, kept apart from the records. */
 #include "audit.h"
 
 #include "log.h"
@@ -28,8 +28,8 @@ static int open_default(int *ret_fd)
     int status;
 
     if (path == NULL) {
-        cli_say("there is no home directory to keep the audit log in; say "
-                "where: IDEM_AUDIT_LOG");
+        cli_say(
+            "no home directory for the audit log; name a file: IDEM_AUDIT_LOG");
         return CLI_CONFIG;
     }
     if (cli_make_directories(path) != 0) {

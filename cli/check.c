@@ -100,8 +100,8 @@ static void keep(void *ctx, const void *state, size_t len)
     }
 }
 
-/* What stands behind @scheme in @url; NULL if it is of another one. */
-static const char *behind(const char *url, const char *scheme)
+/* The part of @url after @scheme; NULL if it is of another one. */
+static const char *after(const char *url, const char *scheme)
 {
     size_t len = strlen(scheme);
 
@@ -113,8 +113,8 @@ static int check_store(struct cli_check *check, const char *url,
                        struct idem_slice state)
 {
     struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;
-    const char *table = behind(url, "dynamodb:");
-    const char *file = behind(url, "sqlite:");
+    const char *table = after(url, "dynamodb:");
+    const char *file = after(url, "sqlite:");
     struct idem_error error = {0};
 
     options.quick = check->quick;

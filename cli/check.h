@@ -6,7 +6,7 @@
 
 #include <idem/check.h>
 
-/* What was found so far; the first thing that is bad says how this ends. */
+/* The findings so far; the first thing that is bad says how this ends. */
 struct cli_check {
     int code; /* Of that, an enum idem_code; or 0. */
     bool json;

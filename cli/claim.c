@@ -41,7 +41,7 @@ static int count_keys(const struct cli_claim *claim)
            (claim->key_from != NULL) + claim->from_args;
 }
 
-/* What can be seen before anything is read. */
+/* Checks that need nothing to be read. */
 static int check_sources(const struct cli_command *command,
                          const struct cli_claim *claim, int argc)
 {
@@ -53,7 +53,7 @@ static int check_sources(const struct cli_command *command,
                          claim->from_args ? ", --key-from-args" : "");
     }
     if (claim->from_args && argc == 0) {
-        return cli_usage(command, "--key-from-args: there is no command line");
+        return cli_usage(command, "--key-from-args needs a command line");
     }
     if (claim->fingerprint != NULL && claim->fingerprint_from != NULL) {
         return cli_usage(command, "give the fingerprint once: --fingerprint or "

@@ -9,7 +9,7 @@
 /* Exit statuses; docs/man: "EXIT STATUS" of idem(1). */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_NO_RECORD = 1,     /* There is no record for the key. */
+    CLI_NO_RECORD = 1,     /* The key has no record. */
     CLI_OUTPUT_FAILED = 2, /* The answer could not be written to stdout. */
     CLI_REPLAY = 10,       /* idem begin only. */
     CLI_USAGE = 64,
@@ -32,7 +32,8 @@ enum cli_exit {
 /* A minimum for a duration that may also be "never". */
 #define CLI_OR_NEVER(min) (-(int64_t)(min))
 
-/* What an option takes, and the type that its target points to. */
+/* The kind of value that an option takes, and the type that its target points
+ * to. */
 enum cli_kind {
     CLI_FLAG,     /* bool */
     CLI_TEXT,     /* const char *; must not be empty */
@@ -74,8 +75,8 @@ struct cli_command {
     struct cli_option *options;  /* Ends with a name of NULL. */
     /* @argc and @argv: what follows the options ("--" removed). */
     int (*run)(const struct cli_command *command, int argc, char **argv);
-    bool takes_command; /* What follows "--" is a command line. */
-    bool takes_event;   /* And @FILE or - may stand before it. */
+    bool takes_command; /* A command line follows "--". */
+    bool takes_event;   /* And @FILE or - may precede it. */
     bool takes_key;     /* An operand names a record. */
     const char *hint;   /* How an attempt is named, for an argument or a -k that
                          is not taken; NULL: nothing to say. */
@@ -94,15 +95,15 @@ extern const struct cli_command cli_run, cli_begin, cli_complete, cli_fail,
     cli_completion;
 
 /* Parses the options of @command. @argv[0] is the command's name; on success
- * its operands are @argv[*@ret_first] to the end, moved behind the options
- * ("--" removed). Where a command line is taken, it must stand behind "--". 0,
- * or CLI_USAGE after saying why on stderr; -h/--help prints the page to stdout
- * and exits 0. */
+ * its operands are @argv[*@ret_first] to the end, moved after the options ("--"
+ * removed). Where a command line is taken, it must follow "--". 0, or CLI_USAGE
+ * after saying why on stderr; -h/--help prints the page to stdout and exits
+ * 0. */
 int cli_parse(const struct cli_command *command, int argc, char **argv,
               int *ret_first);
 
-/* What is said goes to syslog too from here on, a line at a time, as @tag, which
- * must stay. */
+/* Messages go to syslog too from here on, a line at a time, as @tag, which must
+ * stay. */
 void cli_say_to_syslog(const char *tag);
 
 /* "idem: " + the sentence + newline on stderr. */
@@ -179,8 +180,8 @@ void cli_who(const char *given, char buf[IDEM_OWNER_MAX + 1]);
 int cli_read_arg(const char *option, const char *spec, bool text_ok, size_t max,
                  char **ret_data, size_t *ret_len);
 
-/* The same, but more than @max bytes are no error: *@ret_len is more than @max
- * then, and the rest was not read. */
+/* The same, but more than @max bytes are not an error: *@ret_len is more than
+ * @max then, and the rest was not read. */
 int cli_read_some(const char *option, const char *spec, bool text_ok,
                   size_t max, char **ret_data, size_t *ret_len);
 
@@ -195,7 +196,7 @@ int cli_read_some(const char *option, const char *spec, bool text_ok,
      .help = "where the records are (default: $IDEM_STORE)"},                  \
     {                                                                          \
         .name = "no-create", .kind = CLI_FLAG, .target = &cli_no_create,       \
-        .help = "fail where there is no store, and make none"                  \
+        .help = "fail if the store does not exist, and make none"              \
     }
 
 #define CLI_OPTION_SCOPE(to)                                                   \
@@ -229,7 +230,7 @@ int cli_read_some(const char *option, const char *spec, bool text_ok,
         .help = "answer in JSON"                                               \
     }
 
-/* What idem run and idem consume say in the same words. */
+/* Messages that idem run and idem consume share. */
 #define CLI_OPTION_MAX_TIME(to)                                                \
     {                                                                          \
         .name = "max-time", .kind = CLI_DURATION, .target = (to),              \
@@ -278,11 +279,11 @@ void cli_open_std_fds(void);
 void cli_form_write(const struct idem_form *form, int out, int err,
                     int *ret_out_error);
 
-/* The exit status that @meta ("exit 3\n" or "signal 9\n") stands for, as a
- * shell would give it; -1 if it says none. */
+/* The exit status for @meta ("exit 3\n" or "signal 9\n"), as a shell would give
+ * it; -1 if it says none. */
 int cli_meta_status(struct idem_slice meta);
 
-/* What most commands want beside it. */
+/* Options that most commands take beside it. */
 #include "claim.h"
 #include "identity.h"
 #include "mend.h"

@@ -1,4 +1,4 @@
-/* What time it is. */
+/* The clocks that commands read. */
 #include "clock.h"
 
 #include <time.h>

@@ -149,7 +149,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
 
-    /* Whoever reads the token may be gone: that must not end us before the
+    /* The reader of the token may be gone: that must not end us before the
      * claim is given up. */
     (void)signal(SIGPIPE, SIG_IGN);
     status = begin(&request.request);

@@ -13,7 +13,8 @@
 /* Nobody waits for a Tab: with one scope in a large store all would be read. */
 #define LOOK_MAX 20000
 
-/* What was printed last, so that a scope with many keys is offered once. */
+/* The line that was printed last, so that a scope with many keys is offered
+ * once. */
 struct offering {
     bool scopes;
     struct idem_slice begun; /* Words begin with it. */

@@ -1,4 +1,5 @@
-/* idem doctor: is all that idem stands on as it should be, and if not, what now? */
+/* idem doctor: checks everything that idem depends on, and tells how to mend
+ * it. */
 #include "check.h"
 #include "cli.h"
 #include "clock.h"
@@ -66,7 +67,7 @@ static void check_version(struct cli_check *check)
     }
 }
 
-/* What keeps the clock right tells the kernel so. */
+/* The daemon that keeps the clock right tells the kernel so. */
 static void check_clock(struct cli_check *check)
 {
     struct timex state = {.modes = 0};
@@ -205,7 +206,7 @@ static int count_entry(void *ctx, const struct idem_journal_info *info,
     return 0;
 }
 
-/* What is full keeps nothing more: told while there is room. */
+/* A full journal keeps nothing more: told while there is room. */
 static void judge_room(struct cli_check *check, struct idem_journal *journal)
 {
     struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
@@ -317,7 +318,7 @@ static void check_audit(struct cli_check *check)
 
     if (path == NULL) {
         found(check, IDEM_GRADE_WARN, "audit", "Name a file in IDEM_AUDIT_LOG.",
-              "there is no home directory for the audit log: nothing can be "
+              "no home directory for the audit log: nothing can be "
               "resolved");
     } else if (strcmp(path, "off") == 0) {
         found(check, IDEM_GRADE_WARN, "audit", NULL,
@@ -392,7 +393,7 @@ static void judge_time(struct cli_check *check, const struct cli_look *look)
     found(check, IDEM_GRADE_WARN, "time",
           "Set the clock right; the store's own time does not jump.",
           "this host's clock is %s %s the store's time", text,
-          off_ms < 0 ? "behind" : "ahead of");
+          off_ms < 0 ? "earlier than" : "later than");
 }
 
 static void check_work(struct cli_check *check)

@@ -72,7 +72,7 @@ static const char *check_methods(const char *text)
     }
 }
 
-/* What may be said in one word only, and is checked by itself. */
+/* Options with one word only, each checked by itself. */
 static int check_words(const struct cli_command *command)
 {
     const struct {
@@ -241,7 +241,7 @@ static int journal_directory(const char *url, bool make, char **ret_directory)
     return status;
 }
 
-/* What of the configuration is known only by whoever runs nginx. */
+/* A fact of the configuration that is known only by the one who runs nginx. */
 struct places {
     char *url;
     char *journal;
@@ -365,7 +365,7 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
     int status = find_places(/* make= */ true, &places);
 
     if (geteuid() != 0) {
-        args.config.user = NULL; /* Who is not root cannot change it. */
+        args.config.user = NULL; /* A user that is not root cannot change it. */
     }
     args.config.listen = socket->text;
     if (status == 0) {

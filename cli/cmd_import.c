@@ -56,7 +56,7 @@ static void count(struct importing *i, bool added)
     i->kept += added ? 0 : 1;
 }
 
-/* What the store says of one line. A record that it cannot take is that line's
+/* The store's answer to one line. A record that it cannot take is that line's
  * affair; a store that is away is everybody's. */
 static int conclude(struct importing *i, uint64_t line,
                     const struct idem_error *error, bool added)
@@ -113,7 +113,7 @@ static int add(struct importing *i, const struct cli_lines *lines)
                : 0;
 }
 
-/* What adding it would have come to. */
+/* The answer that adding it would have had. */
 static int would_add(struct importing *i, const struct cli_lines *lines)
 {
     const struct idem_record *record = &i->transfer.record;

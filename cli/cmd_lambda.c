@@ -179,7 +179,7 @@ static int invoke(const char *file)
     }
     status = cli_store_url(args.store, /* make= */ true, &store_url);
     if (status == 0) {
-        /* The handler is given a NUL behind it. */
+        /* The handler is given a NUL after it. */
         char *text = realloc(event, len + 1);
 
         if (text == NULL) {

@@ -25,7 +25,7 @@ static struct {
 
 static int64_t per_ms;
 
-/* --per as a time; a word stands for one of its kind. */
+/* --per as a time; a word means one of its kind. */
 static struct cli_option per_time = {
     .name = "per",
     .kind = CLI_DURATION,

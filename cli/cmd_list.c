@@ -312,7 +312,7 @@ static int list_one(void *ctx, int code, const struct idem_record *r)
     }
     begin_output(listing);
     listing->status = print_to(stdout, listing, code, r);
-    /* Nobody reads on: there is no use in going on either. */
+    /* Nobody reads on: going on would be of no use either. */
     return listing->status != 0 || ferror(stdout) ||
            cli_list_is_full(&listing->order, ++listing->shown);
 }
@@ -532,7 +532,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
         return status;
     }
     if (args.failed && filter.statuses == 0) {
-        /* What list_one() would let through, and no other record is read. */
+        /* Reads only the records that list_one() would let through. */
         filter.statuses = 1u << IDEM_STATUS_FAILED;
         filter.failed_outcomes = true;
     }

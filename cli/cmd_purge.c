@@ -223,7 +223,7 @@ static struct cli_option options[] = {
      .letter = 'v',
      .kind = CLI_FLAG,
      .target = &args.verbose,
-     .help = "report progress where stderr is no terminal, too"},
+     .help = "report progress also if stderr is not a terminal"},
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},

@@ -74,7 +74,7 @@ static int write_result(struct idem_journal *journal)
     error.code =
         idem_journal_list(journal, &filter, write_one, &status, &error);
     if (error.code == 0 && status == CLI_NO_RECORD) {
-        cli_say("there is no such entry; see: idem reconcile --list");
+        cli_say("no such entry; see: idem reconcile --list");
     }
     return error.code == 0 ? status : cli_fail_with(&error);
 }
@@ -142,7 +142,8 @@ static int act_here(void)
                                   &directory, &error);
     free(directory);
     if (error.code == IDEM_ENOTFOUND) {
-        /* What was never needed is empty; what was named should be there. */
+        /* A journal that was never needed is empty; what was named should be
+         * there. */
         if (args.directory == NULL && args.output == NULL &&
             args.drop == NULL) {
             return 0;
@@ -182,7 +183,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* What @paths have, but for the directories, is gathered in @journal. */
+/* The entries of @paths, but for the directories, are gathered in @journal. */
 static int gather(struct idem_journal *journal, int argc, char **argv)
 {
     struct cli_harvest harvest = {.journal = journal};
@@ -195,7 +196,7 @@ static int gather(struct idem_journal *journal, int argc, char **argv)
 
             status = cli_harvest_file(&harvest, argv[i]);
             if (status == 0 && harvest.found + harvest.damaged == before) {
-                cli_say("there is no outcome in %s", argv[i]);
+                cli_say("no outcome found in %s", argv[i]);
             }
         }
     }

@@ -19,7 +19,7 @@ static struct {
     const char *store;
 } args;
 
-/* What the store would answer, as far as it can be told without asking. */
+/* The answer of the store, as far as it can be told without asking. */
 static int check_record(const struct idem_record *r, uint64_t fence)
 {
     char live[CLI_LIVE_MAX];

@@ -29,7 +29,7 @@ static struct {
     const char *store;
 } args;
 
-/* What the decision is about: the records that are alike, and not one key. */
+/* The subject of the decision: the records that are alike, and not one key. */
 static bool is_selection(void)
 {
     return args.overdue || args.statuses != NULL;
@@ -89,7 +89,7 @@ static void say_live(const struct idem_record *r)
             live);
 }
 
-/* What the store would answer, as far as it can be told without asking. */
+/* The answer of the store, as far as it can be told without asking. */
 static int check_record(const struct idem_record *r, uint64_t fence)
 {
     if (r->fence != fence) {

@@ -184,8 +184,8 @@ static void print_history(const struct idem_record *r)
     }
 }
 
-/* What a person who reads this can do about it. Nothing as long as its owner may
- * be at work. */
+/* The commands that a person who reads this can use. Nothing as long as its
+ * owner may be at work. */
 static void print_next_step(const struct idem_record *r)
 {
     bool open =
@@ -246,7 +246,7 @@ static int print_json(const struct idem_record *r)
 static int print_output(const struct idem_record *r)
 {
     if (r->status != IDEM_STATUS_COMPLETED && r->result.bytes.len == 0) {
-        cli_say("there is no result: the status is %s",
+        cli_say("no result on record: the status is %s",
                 idem_status_name(idem_record_status(r)));
         return CLI_NO_RECORD;
     }

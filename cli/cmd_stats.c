@@ -13,7 +13,8 @@ static struct {
     const char *store;
 } args;
 
-/* Who has counted: the store, or for want of that the commands of this host. */
+/* The source of the counts: the store, or for want of that the commands of this
+ * host. */
 struct counted {
     const struct idem_counters *counters; /* NULL: nobody. */
     const char *meter;                    /* Its path; NULL: the store. */
@@ -180,7 +181,7 @@ static int stats(struct idem_store *store)
     return status;
 }
 
-/* Whoever collects metrics is told that the store is away, too. */
+/* A collector of metrics is told that the store is away, too. */
 static int away(int status)
 {
     struct idem_error error = {0};

@@ -37,7 +37,7 @@ static const enum idem_status statuses[] = {
 
 /* ---- info ---- */
 
-/* What can be asked of any store: its time. */
+/* A question for any store: its time. */
 static int stop_at_once(void *ctx, int code, const struct idem_record *record)
 {
     (void)ctx;

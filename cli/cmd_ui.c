@@ -122,7 +122,8 @@ static int read_token(const struct cli_command *command,
     if (status != 0) {
         return status;
     }
-    end = memchr(text, '\n', len); /* No NUL stands behind what was read. */
+    end = memchr(text, '\n', len); /* The bytes that were read have no NUL after
+                                      them. */
     (void)snprintf(token, TOKEN_MAX + 1, "%.*s",
                    (int)(end != NULL ? (size_t)(end - text) : len), text);
     explicit_bzero(text, len);

@@ -1,6 +1,7 @@
 /* completion.h: the shells that `idem completion` speaks.
  *
- * Each script is made from the table of commands, and so is never behind it. */
+ * Each script is made from the table of commands, and so is never out of
+ * date. */
 #ifndef IDEM_CLI_COMPLETION_H
 #define IDEM_CLI_COMPLETION_H
 

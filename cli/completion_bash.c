@@ -21,7 +21,7 @@ static void print_command_names(void)
     (void)printf("help");
 }
 
-/* Behind an option with a value stands that value and nothing else. */
+/* After an option with a value comes that value and nothing else. */
 static void print_value(const struct cli_command *command,
                         const struct cli_option *option)
 {
@@ -122,8 +122,8 @@ static const char tail[] =
     "}\n"
     "complete -F _idem idem\n";
 
-/* The first row that fits is taken: those of values stand before those that
- * offer the options. */
+/* The first row that fits is taken: those of values precede those that offer
+ * the options. */
 void cli_complete_bash(void)
 {
     size_t i;

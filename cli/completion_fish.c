@@ -22,7 +22,7 @@ static void print_words(const char *const *words)
     }
 }
 
-/* What may follow an option; files where we do not know better. */
+/* The words that may follow an option; files where we do not know better. */
 static void print_value(const struct cli_option *option)
 {
     const char *asked = cli_complete_asks(option);

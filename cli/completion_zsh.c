@@ -16,7 +16,7 @@ static void print_text(const char *text)
     }
 }
 
-/* What may stand behind an option: ":POLICY:(hold rerun)" */
+/* The words that may follow an option: ":POLICY:(hold rerun)" */
 static void print_value(const struct cli_option *option)
 {
     size_t i;

@@ -17,8 +17,9 @@
 
 static bool enabled;
 
-/* What names an operation, an attempt or a decision, and so is never a default:
- * one operation would have two identities. The input is part of a fingerprint. */
+/* Options that name an operation, an attempt or a decision, and so are never a
+ * default: one operation would have two identities. The input is part of a
+ * fingerprint. */
 static const char *const forbidden[] = {
     "key",
     "key-file",

@@ -24,7 +24,7 @@ void cli_config_enable(void);
  * after saying which line of which file is wrong. */
 int cli_config_apply(const struct cli_command *command, const bool *seen);
 
-/* Reads @text, which is changed, as the file @path, and applies it. What is set
+/* Reads @text, which is changed, as the file @path, and applies it. The values
  * may point into @text. */
 int cli_config_apply_text(const struct cli_command *command, const bool *seen,
                           const char *path, char *text);

@@ -1,9 +1,10 @@
 /* Every record of one store into another.
  *
  * First the names of all records are noted, then they are taken over in batches:
- * read from the source, looked up at the target, and added there if nothing
- * stands in the way. A store never writes over what counts (idem_import()), so
- * that all of it can be killed at any point and run again. */
+ * read from the source, looked up at the target, and added there unless a
+ * record of its own is in the way. A store never writes over what counts
+ * (idem_import()), so that all of it can be killed at any point and run
+ * again. */
 #include "copying.h"
 
 #include "cli.h"
@@ -95,7 +96,7 @@ static int submit_get(struct idem_queue *queue, struct idem_slice scope,
     return error.code != 0 ? cli_fail_with(&error) : submit(queue, op, item);
 }
 
-/* A store that is slow or throttled for a while is no reason to give up. One that
+/* A store that is slow or throttled for a while is given more time. One that
  * never answered is not asked again. */
 static bool ask_again(struct copying *c, struct idem_queue *queue,
                       struct item *item, struct idem_op *op)
@@ -221,7 +222,7 @@ static bool is_same(const struct idem_record *there,
            lens[0] == lens[1] && memcmp(heads[0], heads[1], lens[0]) == 0;
 }
 
-/* It stands in the way of ours; idem_decide_import() says so too. */
+/* It is in the way of ours; idem_decide_import() says so too. */
 static bool counts(const struct idem_record *there,
                    const struct idem_record *ours)
 {
@@ -274,8 +275,8 @@ static int was_looked_up(struct copying *c, struct item *item,
 
 /* ---- Adding ---- */
 
-/* What an attempt in progress is at the target. Its owner does not know of the
- * target, and cannot end it there. */
+/* The status that an attempt in progress gets at the target. Its owner does not
+ * know of the target, and cannot end it there. */
 static int turn_unknown(const struct copying *c,
                         const struct idem_record *record,
                         struct idem_decision *ret_decision)
@@ -285,7 +286,7 @@ static int turn_unknown(const struct copying *c,
     uint8_t nonce[16];
 
     if (getrandom(nonce, sizeof(nonce), 0) != (ssize_t)sizeof(nonce)) {
-        cli_say("there are no random numbers");
+        cli_say("random numbers are not available");
         return CLI_INTERNAL;
     }
     (void)snprintf(note, sizeof(note),
@@ -391,7 +392,7 @@ static int add_batch(struct copying *c)
     return settle(c, c->writes, was_added, status);
 }
 
-/* What was submitted is settled in any case. */
+/* An op that was submitted is settled in any case. */
 static int finish_batch(struct copying *c, int status)
 {
     size_t i;

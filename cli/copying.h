@@ -4,9 +4,10 @@
 
 #include <idem.h>
 
-/* What is done with an attempt that is in progress at the source. */
+/* The treatment of an attempt that is in progress at the source. */
 enum cli_copy_open {
-    CLI_COPY_OPEN_LEAVE,   /* It is left out, and that is no success. */
+    CLI_COPY_OPEN_LEAVE,   /* It is left out, and the copy does not count as a
+                              success. */
     CLI_COPY_OPEN_UNKNOWN, /* It is unknown at the target. */
 };
 

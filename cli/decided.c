@@ -1,4 +1,4 @@
-/* What a person decided about a record, as a line and in words. */
+/* A person's decision about a record, as a line and in words. */
 #include "decided.h"
 
 #include "cli.h"

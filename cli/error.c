@@ -104,7 +104,8 @@ int cli_exit_of(int code)
     return CLI_INTERNAL;
 }
 
-/* What helps wherever it comes from, unless the error says so itself. */
+/* The remedy for a kind of error wherever it comes from, unless the error says
+ * so itself. */
 static const char *help_for(const struct idem_error *error)
 {
     if (error->code == IDEM_ECORRUPT && strstr(error->text, "idem ") == NULL) {

@@ -10,7 +10,7 @@ static const char key_from[] = "key-from";
 static const char fingerprint_from[] = "fingerprint-from";
 
 /* A program that does not fit its input is wrong usage; the rest is of this
- * host: libjq is missing, or there are no processes. */
+ * host: libjq is missing, or a process could not be made. */
 static int refuse(const char *option, const char *program,
                   const struct idem_error *error)
 {

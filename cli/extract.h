@@ -13,13 +13,14 @@ struct idem_select;
 int cli_extract_open(const char *option, const char *program, bool several,
                      struct idem_select **ret_select);
 
-/* What @program of --key-from selects of @input. 0 or an exit status, after
- * saying why. */
+/* The value that @program of --key-from selects of @input. 0 or an exit status,
+ * after saying why. */
 int cli_extract_key(const char *program, struct idem_slice input,
                     struct cli_key_text *ret_key);
 
-/* What @program of --fingerprint-from selects of @input: compact JSON, an array
- * of the values, to be freed. 0 or an exit status, after saying why. */
+/* The values that @program of --fingerprint-from selects of @input: compact
+ * JSON, an array of the values, to be freed. 0 or an exit status, after saying
+ * why. */
 int cli_extract_parts(const char *program, struct idem_slice input,
                       char **ret_bytes, size_t *ret_len);
 

@@ -119,7 +119,7 @@ static void print_age(FILE *f, const struct idem_record *r, bool is_tty)
     print_span(f, age_ms(r));
 }
 
-/* What is left of the lease, "-12s" if it is over; "-" where none runs. */
+/* The rest of the lease, "-12s" if it is over; "-" where none runs. */
 static void print_lease(FILE *f, const struct idem_record *r, bool is_tty)
 {
     (void)is_tty;
@@ -329,7 +329,7 @@ static bool keeps(const struct cli_fields *chosen, const char *member)
 void cli_fields_keep(const struct cli_fields *chosen,
                      struct json_object *object)
 {
-    /* This loop, unlike its kin, stands the removal of where it is. */
+    /* This loop, unlike the others, allows for the removal of its place. */
     json_object_object_foreach(object, member, value)
     {
         (void)value;

@@ -59,7 +59,7 @@ static int print(const struct cli_flavour *flavour, enum idem_flavour which,
     return status;
 }
 
-/* What is wrong with an event is wrong with what was given. */
+/* A fault of an event is a fault of the input. */
 static int fail(const struct idem_error *error)
 {
     if (error->code != IDEM_EINVALID) {

@@ -12,7 +12,7 @@ struct cli_flavour {
     bool json;
 };
 
-/* What the option --flavour takes; ends with NULL. */
+/* The values of the option --flavour; ends with NULL. */
 extern const char *const cli_flavours[];
 
 /* Prints the key of the event that the one operand names: @FILE, or -. Returns an

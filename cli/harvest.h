@@ -11,8 +11,8 @@ struct cli_harvest {
 };
 
 /* Takes up what is in the file @path ("-": stdin): the one outcome, if it is a file
- * of a journal; else all that it has in base64, whatever stands around them, as in
- * the lines that `idem lambda` logs and in what exports them, JSON in JSON too. 0
+ * of a journal; else all that it has in base64, whatever surrounds it, as in
+ * the lines that `idem lambda` logs and in their exports, JSON in JSON too. 0
  * or an exit status, after saying why. */
 int cli_harvest_file(struct cli_harvest *harvest, const char *path);
 

@@ -64,7 +64,8 @@ int cli_hold(const struct cli_command *command, const char *token,
     if (error.code != 0) {
         return cli_held_finish(&held, &error);
     }
-    /* What was said before comes first; if it still cannot be, we shall see. */
+    /* An outcome that was told before comes first; if it still cannot be, we
+     * shall see. */
     (void)cli_journal_settle(held.store, held.attempt->record->scope,
                              held.attempt->record->key, cli_stderr_is_tty(),
                              &error);
@@ -72,7 +73,7 @@ int cli_hold(const struct cli_command *command, const char *token,
     return 0;
 }
 
-/* Who lost the key wants to know who has it. */
+/* A caller that lost the key wants to know which owner has it. */
 static int say_lost(const struct cli_held *held, const struct idem_error *error)
 {
     char *command = NULL;

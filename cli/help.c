@@ -37,7 +37,8 @@ static int help_column(const struct cli_command *command)
     return column;
 }
 
-/* How many bytes of @text stand on a line of @room: whole words only. */
+/* The number of bytes of @text that fit on a line of @room: whole words
+ * only. */
 static int line_len(const char *text, int room)
 {
     int len = (int)strlen(text);

@@ -34,7 +34,7 @@ static ssize_t read_up_to(int fd, char *buf, size_t len)
 static int check_file_key(const char *file, size_t len)
 {
     if (len == 0) {
-        cli_say("--key-file: there is no key in %s", file);
+        cli_say("--key-file: no key in %s", file);
         return CLI_USAGE;
     }
     if (len > IDEM_KEY_MAX) {
@@ -198,7 +198,7 @@ static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
  * two requests of different kinds never have the same list of parts:
  *
  *     "text"        the text, or the bytes of the file
- *     "argv"        the arguments, each with a NUL behind it
+ *     "argv"        the arguments, each with a NUL after it
  *     "argv+input"  the arguments likewise; the bytes of the input
  *     "selected"    what a jq program selects of the input, as a JSON array
  */

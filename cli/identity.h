@@ -7,7 +7,7 @@
 struct cli_command;
 
 struct cli_key_text {
-    char bytes[IDEM_KEY_MAX + 1]; /* With a NUL behind the last one. */
+    char bytes[IDEM_KEY_MAX + 1]; /* With a NUL after the last one. */
     size_t len;
 };
 
@@ -30,10 +30,10 @@ int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key);
  * the process. 0 or an exit status, after saying why. */
 int cli_scope(const char *given, struct idem_slice *ret_scope);
 
-/* --fingerprint: "auto" (or NULL) stands for the command line, with @input if
- * there is one (its base is not NULL); "none" for no fingerprint; "@FILE" for
- * the bytes of a file; anything else for itself. *@ret_has is false where there
- * is nothing to make one from. 0 or an exit status, after saying why. */
+/* --fingerprint: "auto" (or NULL) means the command line, with @input if there
+ * is one (its base is not NULL); "none" for no fingerprint; "@FILE" for the
+ * bytes of a file; anything else for itself. *@ret_has is false where there is
+ * nothing to make one from. 0 or an exit status, after saying why. */
 int cli_fingerprint(const char *spec, int argc, char **argv,
                     struct idem_slice input,
                     uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],

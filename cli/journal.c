@@ -11,11 +11,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define IN_USE_MS 1000 /* Whoever tells a store is done by then, or stuck. */
+#define IN_USE_MS                                                              \
+    1000 /* A process that tells a store is done by then, or
+                          stuck. */
 #define IN_USE_PAUSE_MS 20
 
-/* What one command takes over of what others left: enough that a short outage is
- * made good by the next one, and never so much that a long one is felt. */
+/* The entries of others that one command takes over: enough that a short outage
+ * is made good by the next one, and never so much that a long one is felt. */
 #define CATCH_UP_ENTRIES 16
 #define CATCH_UP_MS 100
 #define CATCH_UP_LONGEST_MS 1000
@@ -64,7 +66,8 @@ static int fail(struct idem_error *error, int code, const char *format, ...)
     return code;
 }
 
-/* What somebody chose, or NULL: it is beside the default store. */
+/* The directory that somebody chose, or NULL: it is beside the default
+ * store. */
 static const char *chosen(const char *given)
 {
     if (given == NULL) {
@@ -85,7 +88,7 @@ int cli_journal_open(const char *given, bool make,
     *ret_directory = directory;
     if (directory == NULL && errno == ENOENT) {
         return fail(ret_error, IDEM_ENOTFOUND,
-                    "there is no home directory for a journal; say where: "
+                    "no home directory for the journal; name a directory: "
                     "IDEM_JOURNAL_DIR");
     }
     if (directory == NULL) {

@@ -18,7 +18,7 @@ void cli_json_finish(struct cli_json *json)
     json->object = NULL;
 }
 
-/* Adds a value that was just made; NULL: there was no memory for it. */
+/* Adds a value that was just made; NULL: memory ran out before it. */
 static void add(struct cli_json *json, const char *name,
                 struct json_object *value)
 {
@@ -92,7 +92,7 @@ void cli_json_bytes(struct cli_json *json, const char *name,
     cli_json_hex(json, name_hex, s);
 }
 
-/* Adds a value that was just made to an array; NULL: there was no memory. */
+/* Adds a value that was just made to an array; NULL: memory ran out. */
 static void append(struct cli_json *json, const char *name,
                    struct json_object *value)
 {
@@ -179,7 +179,7 @@ static void add_past(struct cli_json *json, const struct idem_past *past)
     cli_json_append(json, "history", &entry);
 }
 
-/* What a command printed to one of its streams. */
+/* The bytes that a command printed to one of its streams. */
 static void add_stream(struct cli_json *json, const char *name,
                        const struct idem_form *form, enum idem_stream wanted)
 {

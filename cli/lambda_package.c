@@ -1,4 +1,4 @@
-/* What runs on a system with other libraries brings its own. The package holds
+/* A program for a system with other libraries brings its own. The package holds
  *
  *     bootstrap     starts lib/main, by lib/ld.so
  *     lib/ld.so     the loader of this system
@@ -205,7 +205,7 @@ static void add_libraries_of(struct package *p, const char *path)
     }
 }
 
-/* What is loaded by name, with all that it is linked with. */
+/* The libraries that are loaded by name, with all that they are linked with. */
 static void add_loaded(struct package *p, const char *const *names,
                        const char *symbol, const char *install)
 {

@@ -7,7 +7,8 @@
 
 enum cli_lines_got {
     CLI_LINES_END,
-    CLI_LINES_ONE,      /* line and len are set; no newline, a NUL behind. */
+    CLI_LINES_ONE,      /* line and len are set; no newline, a NUL at the
+                           end. */
     CLI_LINES_TOO_LONG, /* It was read past. */
     CLI_LINES_FAILED,   /* errno says why. */
 };

@@ -5,8 +5,8 @@
  * The other members have the names of json.h. No result, input, error text, note
  * or token is ever among them, but for a record that is reopened in the audit log.
  * With IDEM_LOG_KEYS=hashed scope and key are left
- * out: id, which is a hash of both, stands for them, and `idem list --json` shows
- * it beside the key.
+ * out: id, which is a hash of both, is shown for them, and `idem list --json`
+ * shows it beside the key.
  */
 #ifndef IDEM_CLI_LOG_H
 #define IDEM_CLI_LOG_H

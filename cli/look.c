@@ -1,4 +1,4 @@
-/* What is open in a store, read once. */
+/* The open records of a store, read once. */
 #include "look.h"
 
 #include "alert.h"

@@ -92,8 +92,8 @@ static bool has_mark(struct idem_slice key)
     return key.len >= len && memcmp(key.base, CLI_ESCAPED, len) == 0;
 }
 
-/* No argument can hold a NUL; such a key goes through a file. One that looks
- * like an option stands behind "--". */
+/* No argument can hold a NUL; such a key goes through a file. A key that looks
+ * like an option follows "--". */
 static void print_key(FILE *f, struct idem_slice key)
 {
     const char *bytes = key.base;

@@ -1,4 +1,5 @@
-/* What the commands count, and how an operator's tools get it. */
+/* The counters of the commands, and the form in which an operator's tools get
+ * them. */
 #include "metrics.h"
 
 #include "cli.h"
@@ -76,8 +77,9 @@ static void add_journal(struct idem_metrics *m)
     }
 }
 
-/* What a store in a file has counted is for all who ever used it. One that many
- * machines share keeps no counters: there the meter of this host has its own. */
+/* The counters of a store in a file are for all who ever used it. One that many
+ * machines share keeps no counters: there the meter of this host has its
+ * own. */
 int cli_metrics(struct idem_store *store, const struct cli_look *look,
                 struct idem_metrics *ret_metrics, struct idem_error *ret_error)
 {
@@ -114,8 +116,8 @@ static int cannot_write(const char *path)
     return CLI_OUTPUT_FAILED;
 }
 
-/* Who collects the file reads all of the old one or all of the new one. It is
- * for others to read, too. */
+/* A reader of the file gets all of the old one or all of the new one. It is for
+ * others to read, too. */
 static int replace(const char *path, const char *text, size_t len)
 {
     char *temp = NULL;

@@ -6,15 +6,15 @@
 
 #include <idem/metrics.h>
 
-/* The meter of $IDEM_METER; NULL where there is none, or it cannot be used, which
- * is said once and is no reason not to work. The process keeps it. */
+/* The meter of $IDEM_METER; NULL where none is asked for, or it cannot be used,
+ * which is reported once and does not stop the work. The process keeps it. */
 struct idem_meter *cli_meter(void);
 
 /* Has a store that is about to be opened observed by it. */
 void cli_metered(struct idem_open_options *options);
 
-/* What is known of @store. @look may be NULL, and both where the store cannot be
- * read. An enum idem_code. */
+/* The known facts of @store. @look may be NULL, and both where the store cannot
+ * be read. An enum idem_code. */
 int cli_metrics(struct idem_store *store, const struct cli_look *look,
                 struct idem_metrics *ret_metrics, struct idem_error *ret_error);
 

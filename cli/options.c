@@ -32,7 +32,7 @@ static struct cli_option *find_by_name(const struct cli_command *command,
     return NULL;
 }
 
-/* What every command takes beside its own. */
+/* The options that every command takes beside its own. */
 static const char *const common_names[] = {"help", "version"};
 
 #define COMMON_LEN (sizeof(common_names) / sizeof(common_names[0]))

@@ -10,7 +10,7 @@
 #define LOCAL_MS                                                               \
     10000 /* Away means that others hold its lock: they let it go. */
 #define LONGEST_MS 3600000
-#define MEBIBYTE_MS 1000 /* What a slow line takes for one. */
+#define MEBIBYTE_MS 1000 /* The time that a slow line takes for one. */
 
 int cli_patience_choose(const struct cli_command *command,
                         struct cli_patience *ret_patience)

@@ -9,7 +9,7 @@
 
 enum {
     EVERY_MS = 100,
-    FROM_MS = 250,    /* What is over sooner shows nothing ... */
+    FROM_MS = 250,    /* Work that is over sooner shows nothing ... */
     FROM_DONE = 1000, /* ... or has done less. */
     WIDTH = 80,
     WIDTH_MIN = 20,
@@ -38,7 +38,7 @@ static void rate_text(uint64_t done, int64_t ms, char buf[32])
                    (unsigned long long)((double)done * 1000 / (double)ms));
 }
 
-/* What is left at the rate so far, or, where there is no end, what it took. */
+/* The rest at the rate so far, or, without a known end, the time taken. */
 static void time_text(uint64_t done, uint64_t all, int64_t ms, char buf[40])
 {
     double left_ms = (double)ms;
@@ -63,7 +63,7 @@ static void time_text(uint64_t done, uint64_t all, int64_t ms, char buf[40])
     (void)snprintf(buf, 40, "  %s%s", span, all != 0 ? " left" : "");
 }
 
-/* "[====>     ]" of @columns, or nothing where there is no room for it. */
+/* "[====> ]" of @columns, or nothing if it does not fit. */
 static void bar_text(uint64_t done, uint64_t all, int columns,
                      char buf[BAR_MAX + 2])
 {

@@ -1,4 +1,4 @@
-/* What waits in a journal is told to its stores. */
+/* Tells stores the outcomes that wait in a journal. */
 #include "reconcile.h"
 
 #include "cli.h"
@@ -18,7 +18,7 @@ struct round {
     struct idem_store *store; /* That is told. */
     bool all;     /* Of several stores: what is for none comes at the end. */
     int printed;  /* Exit status of the output. */
-    int status;   /* What the entries stand for, the worst so far. */
+    int status;   /* The states of the entries, the worst so far. */
     uint64_t len; /* Of those that were shown. */
     uint64_t waiting; /* How many there are to be told; 0: not counted. */
     unsigned away;    /* How often in a row the store did not answer. */
@@ -122,7 +122,7 @@ static int told_one(void *ctx, const struct idem_journal_info *info,
     return show(round, info, info->state, error) || round->away >= AWAY_MAX;
 }
 
-/* What the store would answer: LOST, or that it is recorded. */
+/* The store's answer, as foreseen: LOST, or that it is recorded. */
 static int foretell_end(struct idem_store *store,
                         const struct idem_journal_info *info,
                         struct idem_error *error)

@@ -7,7 +7,8 @@
 struct cli_reconcile_how {
     struct cli_waiting_style style;
     const char *store; /* Only that one; NULL: for each outcome its own. */
-    const char *from;  /* What was meant for that store; NULL: for this one. */
+    const char *from;  /* The store that the entries were meant for; NULL: for
+                          this one. */
 };
 
 /* Tells the stores what waits in @journal and shows what became of each outcome;

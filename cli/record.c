@@ -1,4 +1,4 @@
-/* What a record says to somebody who looks at it now. */
+/* The state of a record for somebody who looks at it now. */
 #include "record.h"
 
 #include "cli.h"
@@ -31,7 +31,7 @@ int cli_get(struct idem_store *store, const char *store_url,
 
     error.code = idem_get(store, scope, key, ret_answer, &error);
     if (error.code == IDEM_ENOTFOUND) {
-        cli_say("there is no record for \"%s\"%s; see: idem list",
+        cli_say("no record for \"%s\"%s; see: idem list",
                 cli_escape(key, shown, sizeof(shown)),
                 scope.len > 0 ? " in this scope" : "");
         if (store_url == NULL) {

@@ -26,7 +26,7 @@ struct cli_run {
 };
 
 struct cli_runs {
-    FILE *f; /* NULL: there are no runs yet. */
+    FILE *f; /* NULL: no runs yet. */
     struct cli_run *list;
     size_t len;
 };

@@ -145,7 +145,7 @@ static int choose(struct idem_store *store, struct choosing *choosing)
         filter.any_scope = false;
         filter.scope = *choosing->selection->scope;
     }
-    /* Whose lease runs depends on the store's time. */
+    /* Whether a lease runs depends on the store's time. */
     error.code =
         idem_list_page(store, &filter, stop_at_once, NULL, &page, &error);
     choosing->now_ms = page.now_ms;

@@ -4,11 +4,11 @@
 
 /* The path of @name in the directory of idem's state: $XDG_STATE_HOME/idem,
  * ~/.local/state/idem, or for root /var/lib/idem. The caller frees it. NULL with
- * errno: ENOENT, there is no such place; ENOMEM. */
+ * errno: ENOENT, the place does not exist; ENOMEM. */
 char *cli_state_path(const char *name);
 
 /* Makes what is missing above @path, for this user only. 0, or -1 with errno:
- * @path is cut behind the directory that could not be made. */
+ * @path is cut after the directory that could not be made. */
 int cli_make_directories(char *path);
 
 #endif

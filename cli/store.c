@@ -23,7 +23,7 @@ static int default_url(bool make, char **ret_url)
     char *url;
 
     if (path == NULL && errno == ENOENT) {
-        cli_say("there is no home directory to keep the records in; say where: "
+        cli_say("no home directory for the records; name a store: "
                 "--store sqlite:PATH or IDEM_STORE");
         return CLI_CONFIG;
     }
@@ -64,7 +64,8 @@ static int given_url(const char *url, const char *source, char **ret_url)
     return 0;
 }
 
-/* Whoever else is given the URL, as nginx is, must not make a store either. */
+/* Any other program that is given the URL, as nginx is, must not make a store
+ * either. */
 static int add_no_create(char **url)
 {
     char *more;

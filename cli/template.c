@@ -52,8 +52,8 @@ static void read_region(const char *settings, struct table *t)
     }
 }
 
-/* What @url, "dynamodb://TABLE?...", says of the table. False: it is no such
- * name. */
+/* The facts of the table in @url, "dynamodb://TABLE?...". False: it is not such
+ * a name. */
 static bool read_url(const char *url, struct table *t)
 {
     const char *name = url + strlen("dynamodb://");

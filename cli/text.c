@@ -56,8 +56,8 @@ static uint32_t utf8_decode(const unsigned char *p, size_t len)
     return c;
 }
 
-/* What a terminal obeys or does not draw, and spaces that look like another:
- * two keys that differ in one of these would look the same. */
+/* Characters that a terminal obeys or does not draw, and spaces that look like
+ * another: two keys that differ in one of these would look the same. */
 static bool is_unseen(uint32_t c)
 {
     static const struct {

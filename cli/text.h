@@ -28,7 +28,7 @@ bool cli_is_seen(struct idem_slice s);
 /* Characters of @text, which is UTF-8: as many columns, but for wide ones. */
 size_t cli_columns(const char *text);
 
-/* What stands before a key that is shown escaped, and says so where it is typed
+/* The prefix of a key that is shown escaped, which marks it where it is typed
  * again. */
 #define CLI_ESCAPED "escaped:"
 

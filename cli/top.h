@@ -26,14 +26,14 @@ enum top_event {
     TOP_OUTCOMES, /* Somebody wants to see what failed, or all again. */
 };
 
-/* What happens before @until_ms (cli_mono_ms()). @stop is readable when it is to
- * end. */
+/* Handles the events before @until_ms (cli_mono_ms()). @stop is readable when
+ * it is to end. */
 enum top_event top_wait(struct top_terminal *terminal, int stop,
                         int64_t until_ms);
 
 /* ---- top_table.c ---- */
 
-/* What is drawn. */
+/* The rows that are drawn. */
 struct top_view {
     const struct cli_look *look;
     const char *rates;  /* A line; may be empty. */

@@ -1,4 +1,4 @@
-/* What idem top draws: sums, and a table that fits the window. */
+/* The screen of idem top: sums, and a table that fits the window. */
 #include "top.h"
 
 #include "color.h"
@@ -45,7 +45,7 @@ static int bytes_of(const char *text, int columns)
     return i;
 }
 
-/* @paint may be NULL. Whatever is painted says the same in words. */
+/* @paint may be NULL. Every colour repeats a word. */
 static void put(struct line *line, const char *paint, const char *text)
 {
     int columns = (int)cli_columns(text);
@@ -155,7 +155,7 @@ static void tries_cell(const struct cli_open *open, int64_t now_ms,
     (void)snprintf(buf, CELL_MAX, "%u", (unsigned)open->record.attempts);
 }
 
-/* What is empty is shown as "-", so that it does not look forgotten. */
+/* An empty field is shown as "-", so that it does not look forgotten. */
 static void text_cell(struct idem_slice s, size_t size, char *buf)
 {
     (void)cli_escape(s.len > 0 ? s : idem_str("-"), buf, size);

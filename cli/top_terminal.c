@@ -89,7 +89,7 @@ static enum top_event take_signal(const struct top_terminal *terminal)
     return TOP_DRAW;
 }
 
-/* In the background nothing can be read: then there are no keys. */
+/* In the background nothing can be read: then keys cannot be typed. */
 static enum top_event take_key(struct top_terminal *terminal)
 {
     char key = '\0';

@@ -38,8 +38,8 @@ static void add_head(struct cli_json *json, const struct idem_record *record)
     add_base64(json, "head", idem_bytes(head, len));
 }
 
-/* What can be read without decoding anything. Whether it is overdue is not on
- * record: that depends on who asks, and when. */
+/* The members that can be read without decoding anything. Whether it is overdue
+ * is not on record: that depends on who asks, and when. */
 static void add_readable(struct cli_json *json,
                          const struct idem_record *record)
 {
@@ -98,14 +98,14 @@ static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
     return CLI_TRANSFER_BAD;
 }
 
-/* One object and nothing behind it; NULL after saying why not. */
+/* One object that nothing follows; NULL after saying why not. */
 static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
 {
     struct json_tokener *tokener;
     struct json_object *object;
     enum json_tokener_error error;
 
-    /* For the reader it would be the end, whatever stands behind it. */
+    /* For the reader it would be the end, whatever follows it. */
     if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
         (void)bad(t, "not JSON: there is a NUL in it");
         return NULL;
@@ -154,7 +154,7 @@ static int digit_of(char c)
     return at == NULL ? -1 : (int)(at - digits);
 }
 
-/* The bytes of NAME, or of NAME_hex where they are no text. */
+/* The bytes of NAME, or of NAME_hex where they are not valid text. */
 static bool read_name(struct json_object *object, const char *name, char *buf,
                       size_t max, struct idem_slice *ret_bytes)
 {

@@ -8,7 +8,7 @@
  *     result  its bytes, if there are any
  *     input   likewise
  *
- * The head decides. What else a line says must not contradict it.
+ * The head decides. The other members of a line must not contradict it.
  */
 #ifndef IDEM_CLI_TRANSFER_H
 #define IDEM_CLI_TRANSFER_H

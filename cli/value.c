@@ -25,7 +25,7 @@ static const struct unit no_units[] = {
     {NULL, 0},
 };
 
-/* Digits, at least one, and nothing that does not fit. Moves *@text behind. */
+/* Digits, at least one, and nothing that does not fit. Moves *@text past it. */
 static bool take_digits(const char **text, uint64_t *ret_number)
 {
     const char *p = *text;
@@ -160,7 +160,7 @@ static int set_choice(const struct cli_command *command,
     return refuse(command, option, text, wanted);
 }
 
-/* One "75" or "111-113" of a list. Moves *@text behind. */
+/* One "75" or "111-113" of a list. Moves *@text past it. */
 static bool take_codes(const char **text, struct cli_codes *codes)
 {
     uint64_t from;

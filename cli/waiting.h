@@ -6,7 +6,7 @@
 
 struct cli_waiting_style {
     bool json;
-    bool dry_run; /* What is shown would become of it. */
+    bool dry_run; /* Shows its next state. */
 };
 
 /* True of an entry that could be read. */

@@ -1,4 +1,5 @@
-/* Who asks: the owner of an attempt, and the person who decides. */
+/* The names of the caller: the owner of an attempt, and the person who
+ * decides. */
 #include "cli.h"
 
 #include <pwd.h>
@@ -13,7 +14,7 @@ static void host_name(char buf[128])
     buf[127] = '\0';
 }
 
-/* What was said, cut to what a record holds. False if nothing was. */
+/* The text, cut to the size that a record holds. False if nothing was. */
 static bool said(const char *given, char buf[IDEM_OWNER_MAX + 1])
 {
     const char *text = given != NULL ? given : secure_getenv("IDEM_OWNER");

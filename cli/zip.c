@@ -125,7 +125,7 @@ static void put_32(struct cli_zip *zip, unsigned n)
     put_16(zip, n >> 16);
 }
 
-/* What a local header and the directory have in common. */
+/* The fields that a local header and the directory have in common. */
 static void put_facts(struct cli_zip *zip, const struct entry *entry)
 {
     put_16(zip, VERSION);

@@ -8,7 +8,7 @@
 struct cli_zip;
 
 /* Makes the file @path, in the place of one that is there. NULL, after saying why:
- * it cannot be written, or there is no zlib. */
+ * it cannot be written, or zlib is missing. */
 struct cli_zip *cli_zip_create(const char *path);
 
 /* Adds @len @bytes as @name. The same content gives the same file: no times are in

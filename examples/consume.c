@@ -26,7 +26,7 @@ static bool handle(const struct idem_message *message)
     return message->body.len != 4 || memcmp(message->body.base, "fail", 4) != 0;
 }
 
-/* What could not be asked is asked again later. */
+/* A message that could not be asked about is asked again later. */
 static void submit(struct idem_message *message, struct idem_op *op)
 {
     struct idem_error error;

@@ -46,7 +46,7 @@ struct order {
     struct idem_slice writes[WRITES];
 };
 
-/* Says on stderr why there is no receipt. */
+/* Says on stderr why the receipt is missing. */
 static int say(const char *what, const char *why, int status)
 {
     (void)fprintf(stderr, "order: %s: %s\n", what, why);
@@ -60,7 +60,7 @@ static int say_error(const struct idem_error *error)
                                                                : EXIT_FAILURE);
 }
 
-/* Names stand in the JSON below as they are. */
+/* Names are copied into the JSON below as they are. */
 static int is_plain(const char *name)
 {
     return name[0] != '\0' && strlen(name) <= 200 &&
@@ -118,7 +118,7 @@ static int refused(const struct idem_dynamodb_committed *commit)
                EXIT_FAILURE);
 }
 
-/* What any verdict but STARTED means to whoever ordered. */
+/* The meaning of any verdict but STARTED for the customer. */
 static int look_at_verdict(const struct order *o,
                            const struct idem_attempt *attempt)
 {
@@ -195,7 +195,7 @@ static int take_order(struct idem_store *store, const struct order *o,
     }
     request.key = idem_str(o->key);
     request.fingerprint = idem_bytes(fingerprint, sizeof(fingerprint));
-    /* Whoever died before the transaction has written nothing. */
+    /* A process that died before the transaction has written nothing. */
     request.on_expired_lease = IDEM_RERUN;
     request.attempts_max = 0;
     request.lease_ms = 5000;

@@ -11,7 +11,7 @@ enum {
     TRIES = 3
 };
 
-/* What the program knows of an order; its ops carry a pointer to it. */
+/* The program's data of an order; its ops carry a pointer to it. */
 struct order {
     char name[32];
     unsigned tries;

@@ -39,7 +39,7 @@ struct transfer {
     const char *amount;
 };
 
-/* Says on stderr why there is no receipt. */
+/* Says on stderr why the receipt is missing. */
 static int say(const char *what, const char *why, int status)
 {
     (void)fprintf(stderr, "transaction: %s: %s\n", what, why);

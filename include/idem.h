@@ -60,9 +60,9 @@
  * because its lease ended it may still complete, fail or retry, but no longer
  * release.
  *
- * What it promises and what it cannot: README.md, "What it promises". The one thing to
- * keep in mind: when a process dies between the effect and idem_complete(), no
- * library can know whether the effect happened. IDEM_HOLD then answers
+ * Its promises and their limits: README.md, "What it promises". The one thing
+ * to keep in mind: when a process dies between the effect and idem_complete(),
+ * no library can know whether the effect happened. IDEM_HOLD then answers
  * IDEM_UNKNOWN and waits for a person; IDEM_RERUN runs the work again and tells
  * it so (attempt->takeover).
  *
@@ -123,7 +123,7 @@ extern "C" {
     IDEM__X(DENIED, -7, STORE, "the store may not be used by this user")       \
     IDEM__X(CONFIG, -8, STORE, "the store or its settings cannot be used")     \
     IDEM__X(NOMEM, -9, MEMORY, "out of memory")                                \
-    IDEM__X(NOTFOUND, -10, CALLER, "there is no record for this key")
+    IDEM__X(NOTFOUND, -10, CALLER, "the key has no record")
 
 enum idem_code {
     IDEM_OK = 0,
@@ -132,7 +132,7 @@ enum idem_code {
 #undef IDEM__X
 };
 
-/* What a caller can do about an error. */
+/* The action that a caller can take on an error. */
 enum idem_kind {
     IDEM_KIND_NONE = 0,
     IDEM_KIND_RETRY,  /* Ask again later; the same op again is always safe. */
@@ -208,7 +208,7 @@ enum idem_status {
     IDEM_STATUS_RETRY = 8,
 };
 
-/* What happens to a record whose owner's lease ended without a word. */
+/* The policy for a record whose owner's lease ended without a word. */
 enum idem_on_expired_lease {
     IDEM_ON_EXPIRED_UNSET = 0, /* idem_begin() answers IDEM_EINVALID. */
     IDEM_RERUN = 1,            /* The next caller runs the work again. */
@@ -336,9 +336,10 @@ struct idem_clock_reading {
     bool unsynchronised; /* Nothing is known to keep the wall clock right. */
 };
 
-/* What the library asks of its host. Each member may be NULL: the system's own.
- * clock and random answer 0, or anything else for "cannot say" (the call that
- * needed them then answers IDEM_EUNAVAILABLE and does nothing). */
+/* The functions that the library needs from its host. Each member may be NULL:
+ * the system's own. clock and random answer 0, or anything else for "cannot
+ * say" (the call that needed them then answers IDEM_EUNAVAILABLE and does
+ * nothing). */
 struct idem_host {
     void *ctx; /* Passed to each. */
     int (*clock)(void *ctx, struct idem_clock_reading *ret_reading);
@@ -388,7 +389,7 @@ struct idem_open_options {
  *                     later may say so or not. A PATH has no "?" in it.
  *     dynamodb://TABLE
  *                     a DynamoDB table, for many machines; idem/dynamodb.h says
- *                     what may stand behind it. The one store that reads the
+ *                     what may follow it. The one store that reads the
  *                     environment: AWS's own variables
  *     sqlite:PATH?network=yes
  *                     on a network file system too, which is refused without:
@@ -398,18 +399,19 @@ struct idem_open_options {
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.
  *
- * IDEM_EINVALID      No such kind of store, a "?" with something else behind it,
- *                    or options out of range.
+ * IDEM_EINVALID      The kind of store is unknown, the part after "?" is
+ *                    invalid, or options are out of range.
  * IDEM_ENOTFOUND     It does not exist and may not be created (the flags).
  * IDEM_ECONFIG       The file is a database of another program or of a newer
  *                    idem, lies on a network file system or in no directory;
- *                    or there is no such group, or the file is not shared with it;
- *                    or it is older than what was here before, and has to be
- *                    marked: idem_sqlite_mark_restored() in idem/sqlite.h.
+ *                    or the group does not exist, or the file is not shared
+ *                    with it; or it is older than what was here before, and has
+ *                    to be marked: idem_sqlite_mark_restored() in
+ *                    idem/sqlite.h.
  * IDEM_EDENIED       The file may not be opened, is not a regular file, or may
  *                    be written by anyone; or the caller is not in the group.
  * IDEM_ECORRUPT      The file is damaged, or no database. It is left as it is.
- * IDEM_EFULL         There is no room to create it.
+ * IDEM_EFULL         The disk is too full to create it.
  * IDEM_EUNAVAILABLE  Another process held the store's lock for too long.
  * IDEM_ENOMEM
  */
@@ -465,7 +467,8 @@ struct idem_request {
     enum idem_on_expired_lease on_expired_lease; /* Must be set. A takeover
                                 needs the record's and the caller's to be
                                 IDEM_RERUN. */
-    struct idem_slice owner;       /* Who asks, for people: "host/pid". */
+    struct idem_slice owner;       /* The name of the caller, for people:
+                                      "host/pid". */
     struct idem_slice fingerprint; /* From idem_fingerprint(). Empty here or on
                                       record: not compared. */
     struct idem_slice input;       /* Kept with the record for recovery; may be
@@ -532,7 +535,7 @@ struct idem_attempt {
                           that answers 0 replaces it and frees the old one. */
 };
 
-/* Claims @request's key, or says what stands in the way.
+/* Claims @request's key, or says why it cannot be claimed.
  *
  * Durable when it answers: no STARTED is given before the claim would survive a
  * power cut. Atomic: of callers that race for a key one gets STARTED. A store
@@ -580,8 +583,9 @@ struct idem_outcome {
  * fence, durable when it answers 0, and idempotent: the same content again
  * answers 0 again. @text is for people, may be empty, and is cut after
  * IDEM_TEXT_MAX bytes. After an error of kind RETRY call the same verb with the
- * same content again, for as long as the lease is left. Whoever must give up
- * calls no other verb (above all not idem_release()): the lease decides then.
+ * same content again, for as long as the lease is left. A caller that must give
+ * up calls no other verb (above all not idem_release()): the lease decides
+ * then.
  *
  * IDEM_ELOST         Another attempt, or a person, owns the record now, or it
  *                    was ended before with other content, or it is gone. It is
@@ -680,7 +684,7 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
 int64_t idem_attempt_lease_left_ms(const struct idem_attempt *attempt);
 
 /* The token of a STARTED attempt: its credential as printable text, for another
- * process. Whoever has it can end or renew the attempt, so keep it out of command
+ * process. Its holder can end or renew the attempt, so keep it out of command
  * lines and logs. It is good for as long as the attempt, renewed or not. @buf
  * receives it with a NUL.
  *
@@ -693,7 +697,7 @@ int idem_attempt_token(const struct idem_attempt *attempt,
  * verdict is IDEM_STARTED, and record holds only scope, key, id and fence (its
  * status is 0) until a verb ended it.
  *
- * IDEM_EINVALID  The text is no token (@ret_error says why).
+ * IDEM_EINVALID  The text is not a token (@ret_error says why).
  * IDEM_ENOMEM
  */
 int idem_attempt_from_token(struct idem_store *store, const char *token,
@@ -743,7 +747,7 @@ void idem_answer_destroy(struct idem_answer *answer);
 
 struct idem_filter {
     size_t size;       /* sizeof, set by IDEM_FILTER_INIT. */
-    unsigned statuses; /* 1u << enum idem_status, or-ed; 0: all. What is to be
+    unsigned statuses; /* 1u << enum idem_status, or-ed; 0: all. A record to be
                           run again is IN_PROGRESS, and RETRY. */
     bool overdue;      /* In progress, and past expected_ms or past the end of
                           the lease; with retry set, past expected_ms. */
@@ -835,7 +839,7 @@ enum idem_resolve_flag {
  * by the same person again answers 0 again. The former owner can no longer change
  * the record.
  *
- * IDEM_ENOTFOUND  There is no such record.
+ * IDEM_ENOTFOUND  The record does not exist.
  * IDEM_ELOST      Its fence is another one now: look again.
  * IDEM_EINVALID   It is completed, released, or the lease of its owner runs.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN, IDEM_EFULL, IDEM_ECORRUPT, IDEM_ENOMEM
@@ -854,7 +858,7 @@ int idem_resolve(struct idem_store *store, struct idem_slice scope,
  * begin starts as a takeover and gives the record its fingerprint. @who and @reason
  * are recorded; fence, durability and repetition are as with idem_resolve().
  *
- * IDEM_ENOTFOUND  There is no such record.
+ * IDEM_ENOTFOUND  The record does not exist.
  * IDEM_ELOST      Its fence is another one now: look again.
  * IDEM_EINVALID   It is released or reopened already, or the lease of its owner
  *                 runs.
@@ -982,8 +986,8 @@ struct idem_op *idem_queue_reap(struct idem_queue *queue, int64_t timeout_ms);
  * afterwards, until there is none: what is answered before that does not make the
  * descriptor readable.
  *
- * Returns how many were refused. They stand first in @ops, in any order, and stay
- * the caller's; *@ret_error (NULL is allowed) says why one of them was.
+ * Returns how many were refused. They come first in @ops, in any order, and
+ * stay the caller's; *@ret_error (NULL is allowed) says why one of them was.
  *
  * IDEM_EUNAVAILABLE, IDEM_EINVALID: see idem_queue_submit()
  */
@@ -997,8 +1001,8 @@ size_t idem_queue_len(struct idem_queue *queue);
 /* Makers of ops: the verb's arguments, copied and checked. An attempt may be
  * destroyed before the op that ends it comes back; what is on record then is in
  * idem_op_record(). wait_ms of a request must be 0 here: an op is answered at
- * once. Whoever waits for another's attempt makes an op with join_fence and
- * submits it again after a pause of its own.
+ * once. A caller that waits for another's attempt makes an op with join_fence
+ * and submits it again after a pause of its own.
  *
  * IDEM_EINVALID, IDEM_ENOMEM
  */

@@ -1,4 +1,4 @@
-/* What Lambda is told. */
+/* The answers for Lambda. */
 #include "lambda/answer.h"
 
 #include "lambda/form.h"
@@ -172,8 +172,8 @@ static bool answer_error(struct idem_lambda *lambda,
     return true;
 }
 
-/* Bytes of which nobody says that they are something else than a response. What a
- * command printed may be anybody's. */
+/* Bytes of which nobody says that they are something else than a response.
+ * Output of a command may be anybody's. */
 static bool is_response(const struct idem_form *form)
 {
     struct json_object *value;

@@ -1,4 +1,4 @@
-/* What Lambda is told: from an end, or from a verdict, to a response. */
+/* The answers for Lambda: from an end, or from a verdict, to a response. */
 #ifndef IDEM_LAMBDA_ANSWER_H
 #define IDEM_LAMBDA_ANSWER_H
 
@@ -7,7 +7,8 @@
 
 #include <idem/http.h>
 
-/* Why there is no result: a class of errors, and the answer of HTTP. */
+/* The reason for a missing result: a class of errors, and the answer of
+ * HTTP. */
 struct idem__lambda_refusal {
     const char *type;
     const char *title;

@@ -22,7 +22,7 @@ bool idem__lambda_api_is_local(const char *address);
  * texts of *@ret_now are valid until the next call. *@ret_fault: NULL, or what
  * is wrong with the delivery; its request id is good all the same.
  *
- * IDEM_EUNAVAILABLE  There is no delivery, or none that could be answered.
+ * IDEM_EUNAVAILABLE  No delivery came, or none that could be answered.
  */
 int idem__lambda_api_next(struct idem__lambda_api *api,
                           struct idem_lambda_invocation *ret_now,

@@ -129,7 +129,8 @@ static bool find_twins(struct batch *b)
 /* ---- The ends ---------------------------------------------------------- */
 
 /* Nobody waits for the answer to a batch: while there is time the store is told
- * again. What is in the log alone is acknowledged unless the options say else. */
+ * again. A record that is in the log alone is acknowledged unless the options
+ * say else. */
 static void take_ends(struct batch *b)
 {
     const struct idem_lambda_options *options = b->lambda->options;
@@ -270,8 +271,9 @@ static int make_claim(const struct batch *b, const struct item *item,
     return rc != 0 ? rc : idem_op_begin(&request, ret_op, error);
 }
 
-/* One try. What was sent to the store before, the end of the last record above all,
- * goes along. An op that was not answered in time went with its queue. */
+/* One try. Ends that were sent to the store before, the end of the last record
+ * above all, go along. An op that was not answered in time went with its
+ * queue. */
 static int ask_once(struct batch *b, struct idem_op **op,
                     struct idem_error *error)
 {

@@ -16,7 +16,7 @@ enum item_state {
 struct item {
     struct idem__lambda_unit unit;
     uint8_t id[IDEM_ID_LEN];
-    struct idem_slice name;  /* What Lambda calls it; empty: nothing. */
+    struct idem_slice name;  /* Lambda's name for it; empty: nothing. */
     struct idem_slice group; /* In which it stays in order. */
     struct item *first;      /* The one before it with its key, or NULL. */
     struct idem_attempt *attempt;

@@ -84,7 +84,7 @@ static void die(const char *why, long len)
 
 #define DIE(why) die(why, sizeof(why) - 1)
 
-/* The path of this program, from behind the environment. */
+/* The path of this program, from the bytes after the environment. */
 static const char *find_self(char **environment)
 {
     const unsigned long *pair;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What is left for later is bounded; the log has what is beyond. */
+/* The ends that are left for later are bounded; the log has what is beyond. */
 #define LEFT_BYTES_MAX ((size_t)16 << 20)
 
 enum state {

@@ -5,9 +5,10 @@
  *               |  '--error of kind RETRY--> AGAIN     take() leaves it here
  *               '-----------work(), retell()--'
  *
- * The work is done, so nothing here may cost its answer: work() has a bound. What is
- * not on record when the answer goes out is in the log, for `idem reconcile`, and is
- * told again before the next claims, which would find its key at work otherwise.
+ * The work is done, so nothing here may cost its answer: work() has a bound. An
+ * outcome that is not on record when the answer goes out is in the log, for
+ * `idem reconcile`, and is told again before the next claims, which would find
+ * its key at work otherwise.
  */
 #ifndef IDEM_LAMBDA_ENDS_H
 #define IDEM_LAMBDA_ENDS_H
@@ -34,8 +35,8 @@ static inline int64_t idem__lambda_pause_after(int64_t ms)
 /* Before the store is closed. */
 void idem__lambda_ends_finish(struct idem_lambda *lambda);
 
-/* Sends the end of @attempt, whose @outcome is copied. NULL: there is no memory for
- * it, or @outcome is not valid, which is in the log. */
+/* Sends the end of @attempt, whose @outcome is copied. NULL: memory ran out, or
+ * @outcome is not valid, which is in the log. */
 struct idem__lambda_ending *idem__lambda_ends_send(
     struct idem_lambda *lambda, const struct idem_attempt *attempt,
     const struct idem_outcome *outcome);

@@ -8,7 +8,7 @@
 
 #define OWN_MAX 16
 
-/* What a program has no use for, and must not get by accident. */
+/* Variables that a program does not need, and must not get by accident. */
 static const char *const kept_back[] = {
     "AWS_LAMBDA_RUNTIME_API=",
     "IDEM_EVENT_MS=", /* That of another event. */

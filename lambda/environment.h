@@ -1,4 +1,4 @@
-/* What a handler that is a program finds in its environment. */
+/* The environment of a handler that is a program. */
 #ifndef IDEM_LAMBDA_ENVIRONMENT_H
 #define IDEM_LAMBDA_ENVIRONMENT_H
 

@@ -5,7 +5,8 @@
 
 /* ---- Parsing ----------------------------------------------------------- */
 
-/* What @tree has read is JSON of one meaning; json-c makes objects of it. */
+/* The text that @tree has read is JSON of one meaning; json-c makes objects of
+ * it. */
 static struct json_object *make_value(struct idem_slice text)
 {
     struct json_tokener *tokener =
@@ -17,7 +18,7 @@ static struct json_object *make_value(struct idem_slice text)
     }
     value = json_tokener_parse_ex(tokener, text.base, (int)text.len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
-        /* A number has an end only with the NUL behind it. */
+        /* A number has an end only with the NUL after it. */
         value = json_tokener_parse_ex(tokener, "", 1);
     }
     json_tokener_free(tokener);

@@ -7,8 +7,8 @@
 
 #define TIME_MAX_MS 253402300799999 /* The end of the year 9999. */
 
-/* The fraction behind the seconds, ".123", in ms; what is finer is cut. -1: it is
- * none. @at goes behind it. */
+/* The fraction after the seconds, ".123", in ms; what is finer is cut. -1: it
+ * is none. @at moves past it. */
 static int fraction_ms(const char **at)
 {
     int ms = 0;

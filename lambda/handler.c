@@ -249,7 +249,7 @@ static void useless(struct idem__lambda_run *run, const char *type,
                            idem_str(text));
 }
 
-/* What was done is done: none of these means that nothing happened. */
+/* Effects stay: none of these means that nothing happened. */
 static void check_answer(struct idem__lambda_run *run)
 {
     if (run->no_memory) {

@@ -14,8 +14,8 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
                               struct idem_error *ret_error);
 void idem__lambda_handler_finish(struct idem_lambda *lambda);
 
-/* Runs it on @event (with a NUL behind it) under @attempt, which may be NULL. How
- * it ended is in lambda->work. */
+/* Runs it on @event (with a NUL after it) under @attempt, which may be NULL.
+ * How it ended is in lambda->work. */
 void idem__lambda_handler_run(struct idem_lambda *lambda,
                               struct idem_slice event,
                               const struct idem_attempt *attempt);

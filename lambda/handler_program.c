@@ -27,7 +27,8 @@ struct program {
     pid_t pid;
     int in;  /* Where its event goes; negative: all of it has gone. */
     int out; /* Where its response comes from. */
-    int end; /* Readable once it has ended; negative: there is no such thing. */
+    int end; /* Readable once it has ended; negative: the program does not
+                exist. */
     struct idem_slice rest;
     bool stopped; /* Before the deadline. */
     bool too_long;
@@ -264,8 +265,8 @@ static int end(struct program *program)
 
 /* ---- How it ended ------------------------------------------------------ */
 
-/* What a program wrote before its response, such as a line for somebody who looks
- * for a mistake, is left out: the response is the JSON value at the end. */
+/* Output before the response, such as a line for somebody who looks for a
+ * mistake, is left out: the response is the JSON value at the end. */
 static void skip_noise(struct idem__lambda_run *run)
 {
     const char *base = (const char *)run->answer.base;

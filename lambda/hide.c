@@ -25,7 +25,7 @@
 #define HIDE_MAX_MS ((int64_t)11 * 3600 * 1000)
 /* Of an owner whose lease never ends. */
 #define HIDE_ENDLESS_MS ((int64_t)15 * 60 * 1000)
-/* What could not be asked is asked again after so long. */
+/* A message that could not be asked about is asked again after so long. */
 #define PAUSE_MS 60000
 
 struct idem__lambda_hider {

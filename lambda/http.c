@@ -1,4 +1,4 @@
-/* What the sources that speak HTTP share. */
+/* The parts that the sources of HTTP share. */
 #include "lambda/http.h"
 
 #include "base/base64.h"
@@ -26,7 +26,8 @@ static const char *add_key(struct idem__buffer *key, struct idem_slice value)
     return NULL;
 }
 
-/* What was found of the header so far: one value, as often as it is there. */
+/* The part of the header that was found so far: one value, as often as it is
+ * there. */
 struct search {
     struct idem_slice value;
     size_t found;
@@ -112,7 +113,7 @@ const char *idem__lambda_body_part(struct json_object *event,
     }
     room = idem__buffer_room(&parts->decoded, idem__base64_max(body.len) + 1);
     if (room == NULL) {
-        return "there is no memory";
+        return "memory ran out";
     }
     if (idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
         return "the body is not base64";

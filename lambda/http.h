@@ -1,4 +1,4 @@
-/* What the sources that speak HTTP share: the key's header, the answers. */
+/* The parts that the sources of HTTP share: the key's header, the answers. */
 #ifndef IDEM_LAMBDA_HTTP_H
 #define IDEM_LAMBDA_HTTP_H
 
@@ -57,13 +57,14 @@ bool idem__lambda_keep_response(struct idem__buffer *to,
                                 const char *replay_headers);
 
 /* Writes @response, a handler's, into the emptied @to with the header that says
- * that it is not on record. One that is no response of HTTP stays as it is. */
+ * that it is not on record. One that is not a response of HTTP stays as it
+ * is. */
 void idem__lambda_unrecorded_response(struct idem__buffer *to,
                                       struct idem_slice response);
 
 /* Writes @response, which was on record, into the emptied @to as a replay: marked,
- * and without what must never be given to somebody else, whoever recorded it. One
- * that is no response of HTTP stays as it is. */
+ * and without what must never be given to somebody else, whoever recorded it.
+ * One that is not a response of HTTP stays as it is. */
 void idem__lambda_replay_response(struct idem__buffer *to,
                                   struct idem_slice response);
 

@@ -19,7 +19,7 @@ bool idem__lambda_keeps_header(struct idem_slice name,
             idem__lambda_is_in_list(replay_headers, name));
 }
 
-/* What is on record may be of another front end, or of a release that kept more. */
+/* The record may be of another front end, or of a release that kept more. */
 static bool is_harmless(struct idem_slice name, const char *replay_headers)
 {
     (void)replay_headers;
@@ -138,7 +138,7 @@ static bool add(struct json_object *map, bool many, const char *name,
 }
 
 /* Where @response has its headers, which become an object if it has none; NULL:
- * there is no memory. */
+ * memory ran out. */
 static struct json_object *map_of(struct json_object *response, bool *ret_many)
 {
     struct json_object *map =
@@ -157,7 +157,7 @@ static struct json_object *map_of(struct json_object *response, bool *ret_many)
     return map;
 }
 
-/* As behind a gateway, a replay is kept by no cache unless the response asks. */
+/* As at a gateway, a replay is kept by no cache unless the response asks. */
 static bool mark_replay(struct json_object *response)
 {
     bool many;

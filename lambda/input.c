@@ -1,4 +1,4 @@
-/* What of an event is kept with its record.
+/* The part of an event that is kept with its record.
  *
  * An event of HTTP brings along what its sender is trusted by: Authorization, cookies,
  * API keys, the claims of a token. They have no place in a store that people read, so

@@ -1,4 +1,4 @@
-/* What of an event is kept with its record, for a person. */
+/* The part of an event that is kept with its record, for a person. */
 #ifndef IDEM_LAMBDA_INPUT_H
 #define IDEM_LAMBDA_INPUT_H
 

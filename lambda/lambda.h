@@ -1,4 +1,5 @@
-/* What the files of the runtime share: the function, and one delivery to it. */
+/* The structures that the files of the runtime share: the function, and one
+ * delivery to it. */
 #ifndef IDEM_LAMBDA_LAMBDA_H
 #define IDEM_LAMBDA_LAMBDA_H
 
@@ -60,7 +61,7 @@ struct idem_lambda {
     struct idem__lambda_run work;
     struct idem__tree tree;    /* Of the event. */
     struct idem__buffer event; /* Of one record. */
-    struct idem__buffer input; /* What is kept of it. */
+    struct idem__buffer input; /* The part of it that is kept. */
     struct idem__buffer response;
     char error_type[IDEM__LAMBDA_TYPE_MAX];
     int64_t event_ms; /* When what the handler runs on happened; 0: not said. */

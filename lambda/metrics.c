@@ -1,4 +1,4 @@
-/* What was counted, as a line of the log that CloudWatch makes metrics of. */
+/* The counts, as a line of the log that CloudWatch makes metrics of. */
 #include "lambda/metrics.h"
 
 #include "base/heap.h"
@@ -51,7 +51,7 @@ void idem__lambda_metrics_observe(const struct idem_lambda *lambda,
     }
 }
 
-/* Whatever is counted came with a call. */
+/* Each count came with a call. */
 static bool same(const struct idem_metrics *a, const struct idem_metrics *b)
 {
     return memcmp(a->buckets, b->buckets, sizeof(a->buckets)) == 0;

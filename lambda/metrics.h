@@ -1,4 +1,4 @@
-/* What a function counts, for CloudWatch. */
+/* The counts of a function, for CloudWatch. */
 #ifndef IDEM_LAMBDA_METRICS_H
 #define IDEM_LAMBDA_METRICS_H
 

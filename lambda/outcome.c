@@ -91,7 +91,8 @@ static void judge_useless(const struct idem_lambda *lambda,
     }
 }
 
-/* What the status of an answer says of the work, as in front of any server. */
+/* The outcome of the work that the status of an answer implies, as in front of
+ * any server. */
 static enum idem_http_outcome said_by(struct idem_slice answer)
 {
     struct idem_http_outcomes outcomes;

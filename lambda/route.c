@@ -35,7 +35,7 @@ static bool next_entry(const char **list, struct idem_slice *ret_entry)
     return true;
 }
 
-/* What changes nothing has no key, as at the gateway. */
+/* A request that changes nothing has no key, as at the gateway. */
 static bool is_method(struct idem_slice word)
 {
     return idem__lambda_is_in_list("POST,PATCH,PUT,DELETE", word);
@@ -131,7 +131,7 @@ static int digit(char c)
                                         : -1;
 }
 
-/* The byte at *@at of @path, decoded; *@at goes behind it. */
+/* The byte at *@at of @path, decoded; *@at moves past it. */
 static char next_byte(struct idem_slice path, size_t *at)
 {
     const char *p = path.base;

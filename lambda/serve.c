@@ -32,8 +32,8 @@ static void refuse(struct idem_lambda *lambda,
     response->json = idem__buffer_slice(&lambda->response);
 }
 
-/* Nobody got the response: Lambda is told that it failed. What is on record stays
- * there, so that the next delivery is answered with it. */
+/* Nobody got the response: Lambda is told that it failed. An outcome on record
+ * stays there, so that the next delivery is answered with it. */
 static int not_sent(struct idem_lambda *lambda, struct idem__lambda_api *api,
                     const struct idem_lambda_invocation *now, long status,
                     struct idem_error *ret_error)

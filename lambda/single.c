@@ -11,7 +11,7 @@
 #include "lambda/outcome.h"
 #include "lambda/unit.h"
 
-/* A wait is no shorter, but for the last one. */
+/* No wait is shorter, but for the last one. */
 enum {
     SLICE_MIN_MS = 50,
 };
@@ -123,8 +123,9 @@ static int64_t wait_bound_ms(const struct idem_lambda *lambda)
     return left_ms < options->wait_ms ? left_ms : options->wait_ms;
 }
 
-/* Half of the time until the margin, as the store is allowed the other half: one that
- * stands still at the end of a wait does not use up the time for an answer. */
+/* Half of the time until the margin, as the store is allowed the other half:
+ * one that pauses at the end of a wait does not use up the time for an
+ * answer. */
 static int64_t slice_ms(const struct idem_lambda *lambda, int64_t wait_ms)
 {
     int64_t half_ms =

@@ -6,7 +6,7 @@
 
 #include <idem/lambda.h>
 
-/* What an event of a source is, and how it is answered. */
+/* The form of the events of a source, and of the answers to them. */
 enum idem__lambda_shape {
     IDEM__LAMBDA_EVENT = 1, /* One unit; its response, or an error. */
     IDEM__LAMBDA_HTTP,      /* One unit; a response with a status. */
@@ -20,7 +20,8 @@ enum idem__lambda_shape {
 
 #define IDEM__LAMBDA_PARTS_MAX 8
 
-/* What makes the fingerprint of a unit; slices into its JSON and into decoded. */
+/* The parts of a unit that make its fingerprint; slices into its JSON and into
+ * decoded. */
 struct idem__lambda_parts {
     struct idem_slice part[IDEM__LAMBDA_PARTS_MAX];
     size_t len;
@@ -39,7 +40,8 @@ struct idem__lambda_rule {
                        const struct idem_lambda_invocation *now,
                        struct idem__buffer *key);
 
-    /* What must be the same in every delivery of @unit. NULL, or why not. */
+    /* The part that must be the same in every delivery of @unit. NULL, or why
+     * not. */
     const char *(*parts)(struct json_object *unit,
                          struct idem__lambda_parts *parts);
 
@@ -81,7 +83,7 @@ bool idem__lambda_records_of(struct json_object *event, const char *source);
 /* True if @text is @want. */
 bool idem__lambda_is(struct idem_slice text, const char *want);
 
-/* What follows the last @mark in @text, or all of it. */
+/* The text after the last @mark in @text, or all of it. */
 struct idem_slice idem__lambda_after(struct idem_slice text, char mark);
 
 /* Appends @text as a key. NULL, or @why if it is empty. */

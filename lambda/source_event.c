@@ -313,7 +313,7 @@ static const char *direct_key(struct json_object *event,
                                      "idempotencyKey is not a text, or empty");
     }
     return idem__lambda_key_text(to, idem_str(now->request_id),
-                                 "there is no request id");
+                                 "the request has no id");
 }
 
 static const char *direct_parts(struct json_object *event,

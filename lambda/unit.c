@@ -74,7 +74,7 @@ static void warn_of_weakness(struct idem_lambda *lambda,
     }
 }
 
-/* unit->is_open: there is no key, and none is needed. */
+/* unit->is_open: the unit has no key, and needs none. */
 static int find_key(struct idem_lambda *lambda, struct idem__lambda_unit *unit,
                     struct idem_error *error)
 {

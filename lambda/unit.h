@@ -1,4 +1,4 @@
-/* What one record of idempotency is for: an event, or one record of a batch. */
+/* The unit of one record of idempotency: an event, or one record of a batch. */
 #ifndef IDEM_LAMBDA_UNIT_H
 #define IDEM_LAMBDA_UNIT_H
 

@@ -1,7 +1,7 @@
 
 /*
  * ngx_http_idempotency_module: the Idempotency-Key header in front of any
- * service.  What the parts of the module know of each other.
+ * service.  The interfaces between the parts of the module.
  *
  * A request with a key goes through these states.  Each file holds one part:
  *
@@ -14,9 +14,9 @@
  *     BEGUN --> OWNER                                  owner.c, guard.c
  *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, head.c, body.c
  *
- * What is asked of the store, which store.c opens, goes through queue.c, and what
- * it refused to record, to journal.c.  A remote store is told after the journal:
- * writer.c.
+ * Requests to the store, which store.c opens, go through queue.c, and outcomes
+ * that it refused to record to journal.c. A remote store is told after the
+ * journal: writer.c.
  */
 
 
@@ -278,7 +278,7 @@ struct ngx_http_idem_ctx_s {
     ngx_queue_t                   large;
     size_t                        large_bytes;
     ngx_http_idem_large_pt        large_start;
-    ngx_chain_t                  *held;       /* behind what is in body */
+    ngx_chain_t                  *held;       /* after the contents of body */
     ngx_int_t                     problem;    /* in place of it; -1: none */
     int64_t                       expires_ms;
     void                         *map;
@@ -358,7 +358,7 @@ typedef struct {
 #undef X
 
 
-    /* What there is now, by process: one that is killed takes it with it. */
+    /* The current objects, by process: one that is killed takes it with it. */
     struct {
         ngx_atomic_t              inflight;
         ngx_atomic_t              waiting;
@@ -480,7 +480,7 @@ ngx_int_t ngx_http_idem_request_hash(ngx_http_idem_ctx_t *ctx);
 /* Status, content type and headers, as they come from the upstream. */
 ngx_int_t ngx_http_idem_record_head(ngx_http_idem_ctx_t *ctx);
 
-/* NGX_DECLINED: what is on record is no head. */
+/* NGX_DECLINED: the bytes on record are not a head. */
 ngx_int_t ngx_http_idem_replay_head(ngx_http_request_t *r,
     const struct idem_form *form);
 
@@ -595,7 +595,7 @@ extern ngx_http_output_body_filter_pt    ngx_http_idem_next_body_filter;
 /* body.c: a body that is held. */
 ngx_int_t ngx_http_idem_body_borrow(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, struct idem_slice bytes);
-/* What could not be added leaves @body as it was. */
+/* A part that could not be added leaves @body as it was. */
 ngx_int_t ngx_http_idem_body_add(ngx_http_request_t *r,
     ngx_http_idem_body_t *body, u_char *data, size_t len, off_t expected);
 

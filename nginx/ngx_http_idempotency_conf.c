@@ -1,6 +1,6 @@
 
 /*
- * What a location is configured to do, and what is refused.
+ * The configuration of a location, and the settings that are refused.
  */
 
 
@@ -192,7 +192,7 @@ ngx_http_idem_upstream_conf(ngx_conf_t *cf, const char *name)
 }
 
 
-/* What would do the work twice is refused. */
+/* A setting that would do the work twice is refused. */
 
 static char *
 ngx_http_idem_check(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)

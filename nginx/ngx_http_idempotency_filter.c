@@ -115,7 +115,8 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
     if (r->http_version < NGX_HTTP_VERSION_10) {
 
         /*
-         * What came was no HTTP.  nginx takes it for HTTP/0.9 and would pass it
+         * The bytes that came were not HTTP. nginx takes it for HTTP/0.9 and
+         * would pass it
          * on without a header, on a connection that then goes on.  No request
          * of such a version has a key.
          */
@@ -141,7 +142,7 @@ ngx_http_idem_header_filter(ngx_http_request_t *r)
 }
 
 
-/* What became of the work, as far as the header tells. */
+/* The outcome of the work, as far as the header tells. */
 
 static void
 ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
@@ -184,7 +185,7 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
     case IDEM_HTTP_STORE:
         ctx->outcome.status = IDEM_STATUS_COMPLETED;
 
-        /* A part, or a comparison with what one client has, is no result. */
+        /* A part, or a comparison with what one client has, is not a result. */
 
         ctx->outcome.result.not_kept = (status == NGX_HTTP_PARTIAL_CONTENT
                                         || status == NGX_HTTP_NOT_MODIFIED);
@@ -210,7 +211,8 @@ ngx_http_idem_decide(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* What a person is told of an outcome that a status was configured to be. */
+/* The explanation for a person of an outcome that a status was configured to
+ * be. */
 
 static void
 ngx_http_idem_decide_text(ngx_http_idem_ctx_t *ctx, ngx_uint_t status)
@@ -373,7 +375,7 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
 
         if (ctx->problem >= 0) {
 
-            /* Another answer stands in for this one already. */
+            /* Another answer was put in place of this one already. */
 
             size = 0;
         }
@@ -412,8 +414,8 @@ ngx_http_idem_capture(ngx_http_idem_ctx_t *ctx, ngx_chain_t *in)
 
 
 /*
- * It is done, but will not be kept: that is recorded now.  What is held goes out
- * then, and after it @rest and all that still comes.
+ * It is done, but will not be kept: that is recorded now.  The part that is
+ * held goes out then, and after it @rest and all that still comes.
  */
 
 static ngx_int_t

@@ -189,7 +189,7 @@ ngx_http_idem_add_part(ngx_array_t *parts, const char *name,
 }
 
 
-/* Each part stands behind its name, so that other rules give another print. */
+/* Each part follows its name, so that other rules give another print. */
 
 static ngx_int_t
 ngx_http_idem_request_parts(ngx_http_idem_ctx_t *ctx, ngx_array_t *parts)

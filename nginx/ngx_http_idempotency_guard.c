@@ -3,8 +3,9 @@
  * The run-time half of the configuration check: a request that was sent to an
  * upstream, or was answered from its record, never goes to an upstream again.
  *
- * What configurations say can hide in variables (error_page 502 = $fallback), and
- * in answers (X-Accel-Redirect).  All of it comes through the phases once more, and
+ * The effect of a configuration can hide in variables (error_page 502 =
+ * $fallback), and in answers (X-Accel-Redirect). All of it comes through the
+ * phases once more, and
  * so through here, before mirror, try_files and the content handler.  A location
  * without a content handler of its own has a file, and is let through.
  */

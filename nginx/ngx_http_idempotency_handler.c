@@ -221,7 +221,8 @@ ngx_http_idem_ctx(ngx_http_request_t *r)
 }
 
 
-/* The request is gone.  What it holds of the store goes its own way. */
+/* The request is gone.  The objects that it holds of the store go their own
+ * way. */
 
 static void
 ngx_http_idem_cleanup(void *data)
@@ -511,7 +512,7 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
 
 /*
  * The owner of the key is in this worker: its duplicates cost the store nothing.
- * Only for as long as the lease that we know of: behind it the store decides.
+ * Only for as long as the lease that we know of: after it the store decides.
  */
 
 static ngx_int_t

@@ -15,7 +15,7 @@ static ngx_int_t ngx_http_idem_copy_header(ngx_http_request_t *r,
 /* ---- Recorded ---- */
 
 
-/* What is recorded of an answer: what every front end keeps, and what the
+/* The recorded part of an answer: what every front end keeps, and what the
  * configuration adds. */
 
 static ngx_uint_t
@@ -266,7 +266,8 @@ ngx_http_idem_copy_header(ngx_http_request_t *r, struct idem_slice name,
 
     h->hash = 1;
 
-    /* What other filters ask for.  Not Location: nginx would make it absolute. */
+    /* The settings that other filters need. Not Location: nginx would make it
+     * absolute. */
 
     switch (name.len) {
 

@@ -119,7 +119,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
         n++;
     }
 
-    /* What is large, or too much, waits on the disk only. */
+    /* An outcome that is large, or one too many, waits on the disk only. */
 
     flight = NULL;
     op = NULL;

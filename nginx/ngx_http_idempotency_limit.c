@@ -72,7 +72,7 @@ ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Whom each limit is about.  Where the value is empty it is about nobody. */
+/* The subject of each limit. Where the value is empty it is about nobody. */
 
 static ngx_int_t
 ngx_http_idem_limit_values(ngx_http_idem_ctx_t *ctx)

@@ -31,8 +31,8 @@ static ngx_uint_t ngx_http_idem_once_any(ngx_http_request_t *r);
 
 
 /*
- * Lines of these are one list (RFC 9110).  Where it is not certain that the value
- * is made of them, several are no sign of anything.
+ * Lines of these are one list (RFC 9110).  Where it is not certain that the
+ * value is made of them, several prove nothing.
  */
 
 static ngx_str_t  ngx_http_idem_lists[] = {

@@ -1,6 +1,7 @@
 
 /*
- * An attempt that is ours: the work, its lease, and how it ends.
+ * The report of a run, as one line of JSON. the work, its lease, and how it
+ * ends.
  */
 
 
@@ -149,7 +150,7 @@ ngx_http_idem_own(ngx_http_idem_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    /* What is recorded is the whole answer, and not a part or a 304. */
+    /* The whole answer is recorded, and not a part or a 304. */
 
     r->disable_not_modified = 1;
     r->allow_ranges = 0;
@@ -179,8 +180,8 @@ ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx)
 
 
 /*
- * What proxy_ignore_client_abort does, for this request and any upstream; and no
- * second server is tried once the first one may have done the work.
+ * The effect of proxy_ignore_client_abort, for this request and any upstream;
+ * and no second server is tried once the first one may have done the work.
  */
 
 static ngx_int_t
@@ -194,7 +195,7 @@ ngx_http_idem_content_handler(ngx_http_request_t *r)
     ctx = ngx_http_idem_ctx(r);
     r->content_handler = ctx->content_handler;
 
-    /* It may end the request: nothing of it is certain behind this but DONE. */
+    /* It may end the request: after this only DONE is certain. */
 
     rc = r->content_handler(r);
 
@@ -371,7 +372,8 @@ ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
 }
 
 
-/* Makes the body that is held the result.  What cannot be read is not kept. */
+/* Makes the body that is held the result.  A body that cannot be read is not
+ * kept. */
 
 static ngx_int_t
 ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
@@ -427,7 +429,8 @@ ngx_http_idem_end_limit(ngx_http_idem_ctx_t *ctx)
         limit = ngx_min(store->timeout, NGX_HTTP_IDEM_END_MS);
     }
 
-    /* What has to travel may take longer than what is only awaited. */
+    /* An answer that has to travel may take longer than one that is only
+     * awaited. */
 
     return limit + (ctx->body.len >> 20) * 1000;
 }

@@ -1,7 +1,7 @@
 
 /*
- * What is asked of a store: flights, which are submitted together at the end of
- * the turn of the loop in which they were asked for, and land when they are
+ * Requests to a store: flights, which are submitted together at the end of the
+ * turn of the loop in which they were asked for, and land when they are
  * answered.
  */
 
@@ -83,7 +83,7 @@ ngx_http_idem_flight_reason(ngx_http_idem_flight_t *flight)
         return "the store does not answer";
     }
 
-    /* What never reached the store has a code only. */
+    /* An op that never reached the store has a code only. */
 
     text = idem_op_error(flight->op)->text;
 
@@ -137,8 +137,8 @@ ngx_http_idem_flight_free(ngx_http_idem_flight_t *flight)
 
 
 /*
- * What the store knows already comes back at once: neither its descriptor nor
- * a timer is needed for that.
+ * An answer that the store knows already comes back at once: neither its
+ * descriptor nor a timer is needed for that.
  */
 
 void
@@ -272,8 +272,8 @@ ngx_http_idem_land(ngx_http_idem_flight_t *flight, int code)
 
 
 /*
- * The store has not answered for longer than it may take.  Whoever waits hears
- * so; the flight goes on, and lands for nobody.
+ * The store has not answered for longer than it may take.  The request that
+ * waits hears so; the flight goes on, and lands for nobody.
  */
 
 static void

@@ -1,6 +1,6 @@
 
 /*
- * What a verdict of the store comes to: a replay of the record, or a problem.
+ * The answer for a verdict of the store: a replay of the record, or a problem.
  */
 
 

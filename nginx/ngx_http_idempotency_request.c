@@ -1,7 +1,7 @@
 
 /*
- * What a request asks: its key and its scope; the headers that tell the upstream
- * of the attempt; and the request as it is kept.
+ * The request's parts: its key and its scope; the headers that tell the
+ * upstream of the attempt; and the request as it is kept.
  */
 
 
@@ -16,7 +16,7 @@ static ngx_int_t ngx_http_idem_remove_header(ngx_http_request_t *r,
     ngx_list_part_t *part, ngx_uint_t i);
 
 
-/* What only we may say to an upstream. */
+/* Headers that only we may send to an upstream. */
 
 static ngx_str_t  ngx_http_idem_ours[] = {
     ngx_string("idempotency-fence"),
@@ -233,7 +233,8 @@ ngx_http_idem_remove_header(ngx_http_request_t *r, ngx_list_part_t *part,
 
     if (part->nelts == 1 && part != &list->part) {
 
-        /* Whoever goes through a list expects no empty part behind the first. */
+        /* A reader of a list expects its first part not to be followed by an
+         * empty one. */
 
         for (prev = &list->part; prev->next != part; prev = prev->next) {
             /* void */

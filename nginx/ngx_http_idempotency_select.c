@@ -356,7 +356,7 @@ ngx_http_idem_select_end(ngx_http_idem_ctx_t *ctx)
         rc = ngx_http_idem_select_take(ctx);
     }
 
-    /* NGX_DONE: there may be no request and no context any more. */
+    /* NGX_DONE: the request and its context may be gone. */
 
     if (rc == NGX_OK) {
         r->read_event_handler = ngx_http_block_reading;

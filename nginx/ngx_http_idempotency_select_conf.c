@@ -16,7 +16,7 @@
 static void ngx_http_idem_select_destroy(void *data);
 
 
-/* One for each program, wherever it stands: so many processes fewer. */
+/* One for each program, wherever it is used: so many processes fewer. */
 
 static ngx_http_idem_select_t *
 ngx_http_idem_select_find(ngx_http_idem_main_conf_t *imcf, ngx_str_t *program,

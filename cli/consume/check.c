@@ -1,4 +1,4 @@
-/* What is wrong with the queue for this use of it. */
+/* Finds the settings of the queue that do not fit this use of it. */
 #include "consume/consume.h"
 
 #include <stdarg.h>

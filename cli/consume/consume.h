@@ -75,7 +75,7 @@ extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
 /* ---- story.c, judge.c ---- */
 
-/* What `idem run` said of a message; zeroed: it said nothing. */
+/* The report of `idem run` on a message; zeroed: it said nothing. */
 struct consume_story {
     bool told;
     int idem_status;
@@ -83,12 +83,13 @@ struct consume_story {
     bool recorded;
     const char *verdict; /* "": none; both are the line's. */
     const char *status;
-    bool journaled;        /* What was not recorded waits in the journal. */
+    bool journaled;        /* Outcomes that were not recorded wait in the
+                              journal. */
     int64_t lease_left_ms; /* -1: not said; IDEM_NEVER: it does not end. */
 };
 
-/* The line of JSON in the file @fd; NULL: there is no whole one. The caller puts
- * it back. */
+/* The line of JSON in the file @fd; NULL: it holds less than a whole line. The
+ * caller puts it back. */
 struct json_object *consume_story_line(int fd);
 
 /* @line may be NULL. */
@@ -205,12 +206,12 @@ bool consume_warm_is_ready(const struct consume_worker *worker);
 
 enum consume_warm_heard {
     CONSUME_WARM_NOTHING,
-    CONSUME_WARM_TOLD,      /* What became of its message. */
+    CONSUME_WARM_TOLD,      /* The state of its message. */
     CONSUME_WARM_NOT_BEGUN, /* Nothing: it is to be given to another. */
     CONSUME_WARM_ENDED,     /* Its process has. */
 };
 
-/* What @worker has to say; *@ret_line is what it told, or NULL. */
+/* Hears @worker; *@ret_line is what it told, or NULL. */
 enum consume_warm_heard consume_warm_hear(struct consume *consume,
                                           struct consume_worker *worker,
                                           struct json_object **ret_line);

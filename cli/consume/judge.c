@@ -29,15 +29,15 @@ static struct consume_verdict verdict_of(enum consume_fate fate,
     return verdict;
 }
 
-/* Whoever ran it died: the lease of its attempt, if it began one, says when it is
- * somebody else's turn. */
+/* The process that ran it died: the lease of its attempt, if it began one, says
+ * when it is somebody else's turn. */
 static struct consume_verdict judge_death(uint64_t given)
 {
     return verdict_of(given < DEATHS_MAX ? CONSUME_KEEP : CONSUME_LEAVE, "died",
                       pause_ms(given));
 }
 
-/* What is on record now. */
+/* The status on record now. */
 static struct consume_verdict judge_record(const struct consume_story *story)
 {
     if (is(story->status, "completed")) {
@@ -76,7 +76,7 @@ struct consume_verdict consume_judge(const struct consume_story *story,
         return verdict_of(story->journaled ? CONSUME_AWAY : CONSUME_KEEP,
                           "not recorded", pause_ms(given));
     }
-    /* Damaged output is no reason to doubt that it was done. */
+    /* Damaged output does not make it doubtful that the work was done. */
     if (story->executed || is(story->verdict, "REPLAY") ||
         is(story->verdict, "FAILED") || is(story->verdict, "UNKNOWN")) {
         return judge_record(story);

@@ -353,7 +353,7 @@ static void wait_for_news(struct consume *consume)
     }
 }
 
-/* What is left after the stop: work under way, then the last requests. */
+/* The rest after a stop: work under way, then the last requests. */
 static bool is_over(struct consume *consume, int64_t *flush_until_ms)
 {
     if (consume->stopping) {
@@ -386,7 +386,7 @@ static int take_over_signals(struct consume *consume)
                : sigprocmask(SIG_BLOCK, &set, &consume->before);
 }
 
-/* Who told us to stop is not told of the messages that failed by then. */
+/* The sender of the stop is not told of the messages that failed by then. */
 static int end_status(const struct consume *consume)
 {
     bool is_about_messages = consume->status == CLI_FAILED ||

@@ -1,4 +1,4 @@
-/* What became of each message, and of all of them: for people and programs. */
+/* Reports how each message ended, and all of them: for people and programs. */
 #include "consume/consume.h"
 
 #include "clock.h"
@@ -68,7 +68,7 @@ static void print_line(const struct idem_message *message,
         (void)json_object_object_add(json.object, "run", json_object_get(line));
     }
     (void)cli_json_print(&json);
-    (void)fflush(stdout); /* Whoever reads it waits for each line. */
+    (void)fflush(stdout); /* The reader waits for each line. */
     cli_json_finish(&json);
 }
 

@@ -1,4 +1,4 @@
-/* What `idem run` says of a message. */
+/* Reads the report of `idem run` on a message. */
 #include "consume/consume.h"
 
 #include <stdlib.h>

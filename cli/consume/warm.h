@@ -55,7 +55,7 @@ struct warm_task {
 };
 
 enum warm_news_kind {
-    WARM_TOLD = 1,  /* What became of the message is in the status file. */
+    WARM_TOLD = 1,  /* The outcome of the message is in the status file. */
     WARM_NOT_BEGUN, /* The command ended before it read of it: nothing ran. */
 };
 
@@ -102,7 +102,7 @@ struct warm_answer {
     struct idem_slice result; /* JSON text as it was written; empty: none. */
     bool has_fence;           /* It says which delivery it answers. */
     uint64_t fence;
-    struct json_object *object; /* What id and error point into. */
+    struct json_object *object; /* The text that id and error point into. */
 };
 
 /* Reads @line, without its newline. The answer points into it until
@@ -178,7 +178,7 @@ struct warm {
     struct cli_claim claim;
     struct terminal terminal; /* None: for the watch. */
     struct keeper keeper;
-    struct watch watch; /* What the keeper says of the command. */
+    struct watch watch; /* The keeper's report on the command. */
     struct warm_writer in;
     struct warm_reader out;
     int64_t due_ms; /* When the command is ended; INT64_MAX: it is not. */
@@ -198,9 +198,10 @@ bool warm_is_over(const struct warm *warm);
 void warm_break(struct warm *warm, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The next line that answers the message @id (empty: none is at work). Passes on what
- * is no answer, says what is wrong with the others, and breaks for an answer to a
- * message that was not given. True with @ret_answer, to be finished. */
+/* The next line that answers the message @id (empty: none is at work). Passes
+ * on output that is not an answer, says what is wrong with the others, and
+ * breaks for an answer to a message that was not given. True with @ret_answer,
+ * to be finished. */
 bool warm_next_answer(struct warm *warm, struct idem_slice id,
                       struct warm_answer *ret_answer);
 

@@ -260,8 +260,9 @@ static void refuse(struct warm *warm, int status)
     }
 }
 
-/* What every claim asks for but its key: the keeper, which may have to settle one,
- * knows the rest from now. 0 or an exit status, after saying why. */
+/* The request of every claim but for its key: the keeper, which may have to
+ * settle one, knows the rest from now. 0 or an exit status, after saying
+ * why. */
 static int make_request(struct warm *warm)
 {
     static char any[] = "-";

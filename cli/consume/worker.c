@@ -49,8 +49,8 @@ static void add_count(struct args *args, const char *option, uint64_t count)
 }
 
 /* A status other than 0 says nothing of the effect: the next receive takes over, or a
- * person looks. What the queue gives up after this receive is to be found as failed,
- * and not as something that may be tried again. */
+ * person looks. A message that the queue gives up after this receive is to be
+ * found as failed, and not as one that may be tried again. */
 static const char *failure_rule(const struct consume *consume,
                                 const struct idem_message *message)
 {

@@ -8,7 +8,7 @@
 
 static const char unix_scheme[] = "unix:";
 
-/* What may be in a host: no byte that means something to nginx. */
+/* The bytes that a host may have: no byte that means something to nginx. */
 static bool is_host(const char *host, size_t len, bool in_brackets)
 {
     size_t i;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #define GATEWAY_NAME_MAX 253
-#define GATEWAY_PATH_MAX 107 /* What a unix socket's address holds. */
+#define GATEWAY_PATH_MAX 107 /* The parts of a unix socket's address. */
 #define GATEWAY_ADDRESS_MAX (GATEWAY_NAME_MAX + sizeof("[]:65535"))
 
 /* A service: what nginx is told of it. */

@@ -9,8 +9,8 @@
 #define HEADER_MAX 64
 #define PROGRAM_MAX 4000 /* nginx reads a word into a buffer of 4096 bytes. */
 
-/* What the stores and their libraries read from the environment, of which nginx
- * hands its workers only what is named. */
+/* The variables that the stores and their libraries read from the environment,
+ * of which nginx hands its workers only those that are named. */
 static const char *const variables[] = {
     "AWS_ACCESS_KEY_ID",
     "AWS_CA_BUNDLE",
@@ -100,7 +100,7 @@ static bool next_word(const char **text, struct idem_slice *ret_word)
     return true;
 }
 
-/* True if all bytes of @word may stand unquoted in a configuration. */
+/* True if all bytes of @word may be used unquoted in a configuration. */
 static bool is_plain(struct idem_slice word, const char *more)
 {
     const char *p = word.base;
@@ -396,7 +396,8 @@ static void print_cors(FILE *f, const char *origins)
                 f);
 }
 
-/* What nginx itself answers is a problem too, as what the module answers. */
+/* An error that nginx itself answers is a problem too, like those of the
+ * module. */
 static void print_problems(FILE *f)
 {
     static const struct {

@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What is 0 or NULL is left out, and so as the module or nginx has it. */
+/* A member that is 0 or NULL is left out, and so as the module or nginx has
+ * it. */
 struct gateway_config {
     const char *module;  /* The path of the module. */
     const char *store;   /* Its URL, with an absolute path. */
@@ -22,7 +23,7 @@ struct gateway_config {
     const char *key_from;     /* Programs of jq, checked. */
     const char *fingerprint_from;
     const char *outcomes; /* "500=retry,5xx=unknown" */
-    const char *user;     /* Whom the workers run as; of root only. */
+    const char *user;     /* The user that the workers run as; of root only. */
     const char *tls_cert; /* Both files, or neither. */
     const char *tls_key;
     const char *on_expired_lease; /* "hold", "rerun" */
@@ -53,10 +54,10 @@ const char *gateway_origins_check(const char *origins);
 /* NULL, or why @routes are not paths with commas between them. */
 const char *gateway_routes_check(const char *routes);
 
-/* NULL, or why @program cannot stand in a configuration. */
+/* NULL, or why @program cannot be used in a configuration. */
 const char *gateway_program_check(const char *program);
 
-/* NULL, or why @path cannot stand in a configuration. */
+/* NULL, or why @path cannot be used in a configuration. */
 const char *gateway_path_check(const char *path);
 
 #endif

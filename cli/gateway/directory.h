@@ -11,7 +11,7 @@ int gateway_directory_make(const struct gateway_config *config,
 
 /* Lets a process of its own remove it when this one and nginx are gone, however
  * they end: both hold the pipe of which this is the end, until it is closed. -1:
- * there is no such process. */
+ * the process is gone. */
 int gateway_directory_watch(const char *path);
 
 /* Removes it with all that is in it. */

@@ -24,7 +24,7 @@ struct any {
     socklen_t len;
 };
 
-/* The first address that a host and a port stand for. */
+/* The first address that a host and a port resolve to. */
 static int resolve(const struct gateway_address *address, struct any *ret_any)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

@@ -19,8 +19,8 @@ struct gateway_socket {
 int gateway_listen(const struct gateway_address *address,
                    struct gateway_socket *ret_socket);
 
-/* What gateway_listen() would make of @address, without opening anything; a port
- * of 0 stays. 0 or an exit status. */
+/* The address that gateway_listen() would make of @address, without opening
+ * anything; a port of 0 stays. 0 or an exit status. */
 int gateway_listen_text(const struct gateway_address *address,
                         char text[GATEWAY_ADDRESS_MAX]);
 

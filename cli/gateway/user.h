@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_GATEWAY_USER_H
 #define IDEM_CLI_GATEWAY_USER_H
 
-/* NULL, or why @name is no user that nginx can be told of. */
+/* NULL, or why @name is not a user that nginx can be given. */
 const char *gateway_user_check(const char *name);
 
 /* Becomes @name (NULL: --user was not given); only root can become another, and

@@ -127,7 +127,7 @@ static bool environment_init(struct environment *env,
     return true;
 }
 
-/* What it writes is its log; our output is what it answers. */
+/* Its output is its log; our output is what it answers. */
 static int spawn(const char *path, char **env, pid_t *ret_pid)
 {
     char *argv[2] = {NULL, NULL};
@@ -222,7 +222,7 @@ static enum wait_end await(struct lambda_api *api, struct process *process,
     while (pause_for(api, stop)) {
         bool ended = has_ended(process);
 
-        /* What it answered before it ended is there by now. */
+        /* The answer that it gave before it ended is there by now. */
         lambda_api_look(api, answer);
         if (answer->end != LAMBDA_OPEN) {
             return WAIT_ANSWERED;

@@ -36,7 +36,7 @@ struct lambda_api {
 };
 
 struct request {
-    char *body; /* With a NUL behind it; NULL: it is empty. */
+    char *body; /* With a NUL after it; NULL: it is empty. */
     size_t len;
     size_t room;
     bool too_long;

@@ -4,7 +4,7 @@
 
 #include <idem.h>
 
-/* What is handed out to the first that asks for the next event. */
+/* The event for the first that asks for the next one. */
 struct lambda_event {
     const char *request_id;
     const char *arn; /* NULL: not said. */
@@ -24,7 +24,7 @@ struct lambda_answer {
     int64_t deadline_ms; /* 0: nobody has asked for the event yet. */
     bool asked_again;    /* After its answer: all of that is over. */
     struct idem_slice
-        body; /* With a NUL behind it unless it is empty; valid until
+        body; /* With a NUL after it unless it is empty; valid until
                                the API is stopped. */
 };
 

@@ -107,7 +107,7 @@ static int replay(struct run *run)
     return run_passed_on(run, write_error, recorded);
 }
 
-/* That somebody is at work is no news for a quiet job. */
+/* A quiet job is not told that somebody is at work. */
 static int refuse_busy(const struct run *run)
 {
     if (run_says(run, RUN_NOTICE)) {

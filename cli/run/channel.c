@@ -59,7 +59,7 @@ static uint8_t gather(const struct channel_fds *fds, int row[CHANNEL_FDS],
     return present;
 }
 
-/* Closes those for which there is no place. */
+/* Closes those that do not fit. */
 static void scatter(uint8_t present, const int *row, size_t len,
                     struct channel_fds *fds)
 {
@@ -142,8 +142,8 @@ int channel_receive(int end, void *message, size_t len, bool wait,
         packet.msg_control = control.bytes;
         packet.msg_controllen = sizeof(control.bytes);
     }
-    /* The other end was closed before it had read everything. What it sent
-     * before is still here. */
+    /* The other end was closed before it had read everything. The messages that
+     * it sent before are still here. */
     do {
         n = recvmsg(end, &packet, flags);
     } while (n < 0 && (errno == ECONNRESET || may_try_again(&tries)));

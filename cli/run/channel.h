@@ -8,7 +8,7 @@
 
 #define CHANNEL_FDS 4
 
-/* What comes beside a message; -1 where there is none. */
+/* The descriptors that come beside a message; -1 where there is none. */
 struct channel_fds {
     int fd[CHANNEL_FDS];
 };
@@ -27,8 +27,8 @@ int channel_send(int end, const void *message, size_t len,
 void channel_fall_silent(int end);
 
 /* 1: a message of @len bytes; 0: none is there (with @wait: never); -1: the
- * other end is gone, or what came is no message. The caller closes @ret_fds,
- * which may be NULL where none are expected. */
+ * other end is gone, or the bytes are not a message. The caller closes
+ * @ret_fds, which may be NULL where none are expected. */
 int channel_receive(int end, void *message, size_t len, bool wait,
                     struct channel_fds *ret_fds);
 

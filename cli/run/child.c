@@ -50,7 +50,7 @@ static void become(const struct child_plan *plan, pid_t keeper)
     (void)execvpe(plan->argv[0], plan->argv, plan->env);
 }
 
-/* What the child reports: 0 if it became the command, else an errno. */
+/* The child's report: 0 if it became the command, else an errno. */
 static int read_report(int fd)
 {
     int why = 0;

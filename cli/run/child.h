@@ -26,7 +26,7 @@ struct child_plan {
 enum child_start {
     CHILD_STARTED,
     CHILD_NO_MEANS,   /* No pipe or no process could be had. */
-    CHILD_NOT_FOUND,  /* There is no such program. */
+    CHILD_NOT_FOUND,  /* The program does not exist. */
     CHILD_NOT_USABLE, /* There is, and it cannot be executed. */
     CHILD_TOO_LATE,   /* The lease was over before. */
 };

@@ -114,7 +114,7 @@ static int sleep_for(struct run *run, int64_t ms)
     return 0;
 }
 
-/* What is to be run again has ended: nobody at work will end it. */
+/* A record to be run again has ended: nobody at work will end it. */
 static bool is_at_work(const struct idem_attempt *attempt)
 {
     return attempt->verdict == IDEM_BUSY && !attempt->record->retry;
@@ -190,8 +190,8 @@ static int wait_for_end(struct run *run, int64_t wait_ms, int rc,
     return status != 0 ? status : refused(run, rc, error);
 }
 
-/* What waits on this host for the record comes first: who claimed the key over
- * an outcome that is known might do the work again. */
+/* An outcome that waits on this host for the record comes first: who claimed
+ * the key over an outcome that is known might do the work again. */
 static int settle_journal(struct run *run)
 {
     const struct idem_request *asked = &run->asked.request;

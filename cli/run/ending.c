@@ -1,4 +1,4 @@
-/* What the end of the command means for the record, and the recording of it. */
+/* The meaning of the command's end for the record, and the recording of it. */
 #include "run/ending.h"
 
 #include "run/io.h"
@@ -25,11 +25,11 @@ static enum idem_status status_of_failure(enum run_on_failure rule)
     return IDEM_STATUS_COMPLETED;
 }
 
-/* Whoever dies of a signal did not choose where, and neither did who fails
- * because we told it to stop: only the policy of the record says whether it may
- * run again. Where it may, the lease ends now, and the record stays in progress:
- * a release would say that nothing happened, and the next owner would not be
- * told that it takes over. */
+/* A command that dies of a signal did not choose where, and neither did one
+ * that fails because we told it to stop: only the policy of the record says
+ * whether it may run again. Where it may, the lease ends now, and the record
+ * stays in progress: a release would say that nothing happened, and the next
+ * owner would not be told that it takes over. */
 static enum idem_status status_of(const struct run_options *options,
                                   enum idem_on_expired_lease policy,
                                   const struct child_end *end)
@@ -71,7 +71,7 @@ void ending_decide(const struct run_options *options,
     e->result.meta = idem_str(e->meta);
 }
 
-/* What is said to the store. */
+/* The call that tells the store. */
 static struct idem_outcome outcome_of(const struct ending *e)
 {
     struct idem_outcome outcome = {.status = e->status,
@@ -96,8 +96,8 @@ static int record_once(struct idem_attempt *attempt,
 }
 
 /* At least once, also when the lease is over: the store takes it as long as
- * nobody followed us. Whoever waits for the command has waited long enough then:
- * the journal has its outcome. */
+ * nobody followed us. The caller that waits for the command has waited long
+ * enough then: the journal has its outcome. */
 static int record_patiently(const struct run *run, struct cli_net *net,
                             struct idem_error *error)
 {
@@ -121,8 +121,8 @@ static int record_patiently(const struct run *run, struct cli_net *net,
     return rc;
 }
 
-/* Where there is no room for all of it, neither in the store nor in the journal,
- * that it was done is worth more than what it printed. */
+/* If neither the store nor the journal has room for all of it, the fact that it
+ * was done is worth more than its output. */
 static int record_less(const struct run *run, struct cli_net *net,
                        struct idem_outcome *outcome, int rc,
                        struct idem_error *error)
@@ -136,8 +136,8 @@ static int record_less(const struct run *run, struct cli_net *net,
     rc = record_once(net->attempt, outcome, error);
     if (rc == 0) {
         run_say(run, RUN_NOTICE,
-                "there is no room for the output, neither in the store nor in "
-                "the journal: a replay will not have it");
+                "neither the store nor the journal has room for the "
+                "output: a replay will not have it");
     }
     return rc;
 }
@@ -147,7 +147,7 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
 {
     enum cli_journal_rule rule =
         outcome->status == IDEM_STATUS_IN_PROGRESS
-            ? CLI_JOURNAL_OFF /* That is no outcome. */
+            ? CLI_JOURNAL_OFF /* Such a status is not an outcome. */
             : (enum cli_journal_rule)run->options->journal.rule;
     struct cli_net net;
     int rc;

@@ -1,4 +1,4 @@
-/* What the command is told about its attempt. */
+/* The environment that tells the command about its attempt. */
 #include "run/environment.h"
 
 #include <assert.h>

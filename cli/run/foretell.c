@@ -84,7 +84,7 @@ int run_foretell(struct run *run)
     error.code =
         idem_get(run->store, asked->scope, asked->key, &answer, &error);
     if (error.code == IDEM_ENOTFOUND) {
-        (void)printf("would run: there is no record\n");
+        (void)printf("would run: the key has no record\n");
         return CLI_OK;
     }
     if (error.code != 0) {

@@ -1,6 +1,6 @@
 /* frames.h: what a command printed, as it is recorded and replayed. <idem/form.h> has
- * the drawing of a frame. Two neighbours are never of one stream. What went to standard
- * output alone is recorded without frames: every front end can replay that.
+ * the drawing of a frame. Two neighbours are never of one stream. Output to
+ * stdout alone is recorded without frames: every front end can replay that.
  */
 #ifndef IDEM_CLI_RUN_FRAMES_H
 #define IDEM_CLI_RUN_FRAMES_H
@@ -37,7 +37,7 @@ void recorder_init(struct recorder *recorder, size_t max);
 void recorder_add(struct recorder *recorder, enum frame_stream stream,
                   const void *bytes, size_t len);
 
-/* What was lost of the output cannot be replayed: nothing of it is kept. */
+/* Output of which a part was lost cannot be replayed: nothing of it is kept. */
 void recorder_drop(struct recorder *recorder);
 
 /* Ends the recording: sets bytes, content_type and not_kept of @result. The

@@ -59,7 +59,8 @@ void guard(const struct run *run, int channel)
     if (keeper < 0) {
         _exit(EXIT_FAILURE);
     }
-    (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
+    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
+                            us. */
     (void)prctl(PR_SET_NAME, "idem-guard");
     channel = let_go_of_descriptors(channel);
     if (was_killed(keeper)) {

@@ -1,5 +1,5 @@
-/* guard.h: stands between the keeper and a runner that has other children; see
- * keeper.h. */
+/* guard.h: the process between the keeper and a runner that has other children;
+ * see keeper.h. */
 #ifndef IDEM_CLI_RUN_GUARD_H
 #define IDEM_CLI_RUN_GUARD_H
 

@@ -33,7 +33,7 @@ enum {
 struct keep {
     struct run own;            /* With the claim that was last asked for. */
     const struct run *run;     /* That. */
-    struct keeper_claim claim; /* What its request points to. */
+    struct keeper_claim claim; /* The bytes that its request points to. */
     bool asked;    /* The store was asked, and no attempt is known of it. */
     bool has_task; /* An attempt is known of; start.task. */
     struct keeper_order start;
@@ -43,7 +43,7 @@ struct keep {
     pid_t command;
     bool ended;     /* The command. */
     bool released;  /* The runner does not need the number of its group. */
-    bool adopts;    /* What its parent leaves becomes our child. */
+    bool adopts;    /* Children of a parent that ends become ours. */
     bool alone;     /* Nobody is left: waitid() has proved it. */
     bool survived;  /* Some are, and cannot be ended: nothing is proved. */
     bool left;      /* Some had to be stopped after its end. */
@@ -56,7 +56,7 @@ struct keep {
     int64_t kill_at_ms;       /* By the lease. */
     int64_t stop_kill_at_ms;  /* By anything else. */
     int64_t max_end_ms;       /* Of --max-time. */
-    int64_t left_at_ms;   /* When those that were left behind are stopped. */
+    int64_t left_at_ms;   /* When the descendants that remained are stopped. */
     int64_t killed_at_ms; /* Since when SIGKILL is sent. */
     int64_t kill_next_ms;
 };
@@ -138,7 +138,7 @@ static enum child_start start_command(struct keep *keep,
     return how;
 }
 
-/* Whoever reads what our descriptors lead to waits for the command alone. */
+/* The reader of our descriptors waits for the command alone. */
 static void let_go_of_descriptors(struct keep *keep)
 {
     if (keep->channel != FD_CHANNEL) {
@@ -251,7 +251,8 @@ static bool may_be_left(const struct keep *keep)
     return keep->ended && keep->run->options->allow_background;
 }
 
-/* Whoever cannot prove that the work is over must not let it be recorded. */
+/* A keeper that cannot prove that the work is over must not let it be
+ * recorded. */
 static void give_up(struct keep *keep)
 {
     struct keeper_news news = {.kind = KEEPER_SURVIVED};
@@ -262,7 +263,8 @@ static void give_up(struct keep *keep)
     tell(keep, &news);
 }
 
-/* Who was asleep past the end of the lease gets no time to do anything more. */
+/* A keeper that was asleep past the end of the lease gets no time to do
+ * anything more. */
 static void kill_all(struct keep *keep, int64_t now_ms)
 {
     if (now_ms < keep->kill_next_ms) {
@@ -304,8 +306,8 @@ static void obey_clock(struct keep *keep)
         keep->max_end_ms = KEEPER_NEVER;
         stop_within(keep, KEEPER_WHY_MAX_TIME, grace_ms);
     }
-    /* A runner that waits for its store learns late of the end: until then what
-     * is left may be the command alone, which nobody left behind. */
+    /* A runner that waits for its store learns late of the end: until then the
+     * only process may be the command itself, which nobody left. */
     if (now_ms >= keep->left_at_ms && !is_held(keep)) {
         keep->left_at_ms = KEEPER_NEVER;
         keep->left = true;
@@ -509,7 +511,8 @@ static void turn(struct keep *keep)
     }
     (void)!read(keep->timer, &expired, sizeof(expired));
 
-    /* What had ended was not stopped; and who was seen can be reaped. */
+    /* A process that had ended was not stopped; and who was seen can be
+     * reaped. */
     look_at_children(keep);
     obey_clock(keep);
     listen(keep);
@@ -657,7 +660,8 @@ void keep(const struct run *run, int channel)
 
     CLI_CRASH_POINT("keep/begun");
     (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
-    (void)setpgid(0, 0); /* What ends the group of the runner spares us. */
+    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
+                            us. */
     (void)prctl(PR_SET_NAME, "idem-keeper");
     serve(run, channel);
     _exit(0);

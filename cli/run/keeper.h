@@ -1,4 +1,4 @@
-/* keeper.h: the process that stands between the runner and the command.
+/* keeper.h: the process between the runner and the command.
  *
  *     runner ---- fork, before the store is opened ----> keeper
  *       |  <-- channel: orders down, news up -->           |
@@ -19,8 +19,8 @@
  *   and nobody ever has to guess whether a process is alive.
  *
  * - It says that the work is over only where waitid() has proved it: as a
- *   subreaper it has a child as long as one descendant is alive. What cannot be
- *   ended (an uninterruptible sleep, another user's process) is told as a
+ *   subreaper it has a child as long as one descendant is alive. A process that
+ *   cannot be ended (an uninterruptible sleep, another user's) is told as a
  *   survivor. Then nobody records anything, and the lease decides.
  *
  * If the keeper dies, its command dies with it, and the runner, a subreaper too,
@@ -51,8 +51,8 @@
  *
  *     START (idle) --> ASK --> TASK --> IDLE --> ASK ... --> STOP or DONE
  *
- * What the keeper says if the runner dies is about the claim between ASK and TASK,
- * about the attempt between TASK and IDLE, and else nothing. */
+ * The keeper's report if the runner dies is about the claim between ASK and
+ * TASK, about the attempt between TASK and IDLE, and else nothing. */
 enum keeper_order_kind {
     KEEPER_ASK,   /* The store is asked for the key from now on; claim. */
     KEEPER_START, /* Start the command. With its descriptors. */
@@ -64,7 +64,7 @@ enum keeper_order_kind {
     KEEPER_DONE,  /* All is said: there is nothing left to keep. */
 };
 
-/* Which descriptor stands where beside KEEPER_START. */
+/* The place of each descriptor beside KEEPER_START. */
 enum keeper_fd {
     KEEPER_INPUT,
     KEEPER_OUT,
@@ -72,7 +72,7 @@ enum keeper_fd {
     KEEPER_TERMINAL,
 };
 
-/* What is asked for, as far as it is needed to settle it. */
+/* The request, as far as it is needed to settle it. */
 struct keeper_claim {
     uint8_t nonce[16];
     uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
@@ -101,8 +101,8 @@ enum keeper_news_kind {
     KEEPER_STOPPED,  /* The command, by the signal number. */
     KEEPER_STOPPING, /* It was told to end, for why. */
     KEEPER_ENDED,    /* The command itself; end. */
-    KEEPER_ALONE,    /* And all of its descendants; number: some were left
-                        behind and stopped. */
+    KEEPER_ALONE,    /* And all of its descendants; number: some outlived the
+                        command and were stopped. */
     KEEPER_SURVIVED, /* Some are alive and cannot be ended: survivor. */
     KEEPER_LOST,     /* The guard: the keeper was killed, and then all that it
                         left. Another KEEPER_SURVIVED comes before it. */

@@ -1,9 +1,10 @@
 /* kin.h: all descendants of this process, also those that left their group,
  * their session and their parents.
  *
- * Who calls kin_adopt() becomes the parent of every descendant whose own parent
- * dies, so none can leave the family. What finds them is /proc: without it, or
- * with that of another PID namespace, only a process group can be signalled. */
+ * The caller of kin_adopt() becomes the parent of every descendant whose own
+ * parent dies, so none can leave the family. They are found in /proc: without
+ * it, or with that of another PID namespace, only a process group can be
+ * signalled. */
 #ifndef IDEM_CLI_RUN_KIN_H
 #define IDEM_CLI_RUN_KIN_H
 

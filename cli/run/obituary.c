@@ -1,4 +1,4 @@
-/* What the keeper tells the store after the death of the runner. It writes as
+/* The keeper's call to the store after the death of the runner. It writes as
  * the attempt itself: whoever has followed it is not disturbed. */
 #include "run/obituary.h"
 

@@ -1,4 +1,4 @@
-/* What becomes of a run whose output cannot be written to our stdout. */
+/* The end of a run whose output cannot be written to our stdout. */
 #include "run/run.h"
 
 #include <errno.h>

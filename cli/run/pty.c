@@ -116,7 +116,7 @@ static struct winsize size_of(const struct pty *pty)
     return size;
 }
 
-/* What nobody types is not echoed: it would stand among the output. */
+/* Input that nobody types is not echoed: it would be mixed with the output. */
 static int set_slave(struct pty *pty)
 {
     struct termios set;

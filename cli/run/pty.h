@@ -35,7 +35,7 @@ struct pty {
 
     bool feeds;    /* Our stdin is passed on. */
     bool at_end;   /* Our stdin is. */
-    bool is_split; /* What was passed on last does not end a line. */
+    bool is_split; /* The last bytes that were passed on do not end a line. */
     char held[PTY_INPUT_MAX];
     size_t off;
     size_t len;
@@ -51,14 +51,14 @@ int pty_open(struct pty *pty, bool feeds);
 /* Our terminal is raw while the command is in its foreground. */
 bool pty_sets_outer(const struct pty *pty);
 
-/* What our pumps read. It is non-blocking. -1 with errno. */
+/* The buffers of our pumps. It is non-blocking. -1 with errno. */
 int pty_reader(const struct pty *pty);
 
 /* The command was started: our terminal is raw from here on, if we are in its
  * foreground. */
 void pty_begin(struct pty *pty);
 
-/* What it waits for: our stdin, or room in the command's. */
+/* The events that it waits for: our stdin, or room in the command's. */
 struct pollfd pty_poll(const struct pty *pty);
 void pty_move(struct pty *pty, const struct pollfd *ready, pid_t group);
 
@@ -81,7 +81,7 @@ void pty_end(struct pty *pty);
 /* Its output is written: sets our terminal as it was. */
 void pty_give_back(struct pty *pty);
 
-/* Hangs up what the command left behind. */
+/* Hangs up for the processes that outlived the command. */
 void pty_finish(struct pty *pty);
 
 /* Sets our terminal as it was, if nobody has since: for the keeper of a runner that

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PUMP_BUFFER ((size_t)64 << 10) /* What a pipe holds. */
+#define PUMP_BUFFER ((size_t)64 << 10) /* The capacity of a pipe. */
 
 int pump_init(struct pump *pump, enum frame_stream stream, int to,
               struct recorder *recorder)
@@ -49,7 +49,7 @@ static void give_up_sink(struct pump *pump)
     pump->len = 0;
 }
 
-/* Reads up to @max bytes behind those that are held. Returns how many; 0: there
+/* Reads up to @max bytes after those that are held. Returns how many; 0: there
  * is no more yet, or ever. */
 static size_t pull(struct pump *pump, size_t max)
 {
@@ -111,7 +111,7 @@ bool pump_is_done(const struct pump *pump)
     return pump->from < 0 && pump->len == 0;
 }
 
-/* Room for @more bytes behind those that are held. */
+/* Room for @more bytes after those that are held. */
 static int grow(struct pump *pump, size_t more)
 {
     size_t need = pump->len + more;
@@ -132,8 +132,8 @@ static int grow(struct pump *pump, size_t more)
 }
 
 /* A full pipe's worth, which a terminal does not hold, is all that the command
- * itself can have left. Whatever comes after that is of a descendant, and gets the
- * grace like any other. */
+ * itself can have left. Output that comes after that is of a descendant, and
+ * gets the grace like any other. */
 void pump_drain(struct pump *pump)
 {
     int capacity = pump->from < 0 ? 0 : fcntl(pump->from, F_GETPIPE_SZ);

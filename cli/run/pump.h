@@ -32,7 +32,7 @@ int pump_init(struct pump *pump, enum frame_stream stream, int to,
 /* @from, which is non-blocking, is the pump's from here on. */
 void pump_connect(struct pump *pump, int from);
 
-/* What it waits for; a descriptor of -1 if for nothing more. */
+/* The descriptor that it waits for; a descriptor of -1 if for nothing more. */
 struct pollfd pump_poll(const struct pump *pump);
 
 /* Does what poll() said can be done. */

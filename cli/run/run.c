@@ -50,7 +50,7 @@ static struct cli_option option_table[] = {
     {.name = "allow-background",
      .kind = CLI_FLAG,
      .target = &options.allow_background,
-     .help = "leave alone what the command leaves behind"},
+     .help = "let processes that outlive the command go on"},
     {.name = "max-output",
      .kind = CLI_SIZE,
      .target = &options.max_output,
@@ -183,7 +183,8 @@ static int claim_and_act(struct run *run)
         return run_work(run);
     }
     keeper_dismiss(run->keeper);
-    signals_give_back(&run->signals); /* Nothing is left behind from here on. */
+    signals_give_back(&run->signals); /* No process or file remains from here
+                                         on. */
     return run_answer(run);
 }
 
@@ -245,7 +246,7 @@ static int act(struct run *run)
     }
     if (getrandom(run->nonce.bytes, sizeof(run->nonce.bytes), 0) !=
         (ssize_t)sizeof(run->nonce.bytes)) {
-        cli_say("there are no random numbers: %s; nothing was run",
+        cli_say("random numbers are not available: %s; nothing was run",
                 strerror(errno));
         return CLI_UNAVAILABLE;
     }

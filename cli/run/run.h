@@ -33,7 +33,7 @@
 #include "run/signals.h"
 #include "run/story.h"
 
-/* --on-failure: what a status other than 0 of the command stands for. */
+/* --on-failure: the meaning of a status other than 0 of the command. */
 enum run_on_failure {
     RUN_KEEP,    /* It is the outcome, and is replayed. */
     RUN_FAIL,    /* A person must look. */

@@ -7,9 +7,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* What the runner forwards, SIGCHLD, and SIGTTOU: while that is blocked, the
- * runner may give the terminal away, take it back and print to it, even from
- * the background. */
+/* The signals that the runner forwards, SIGCHLD, and SIGTTOU: while that is
+ * blocked, the runner may give the terminal away, take it back and print to it,
+ * even from the background. */
 static const int taken[] = {
     SIGINT,   SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
     SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD, SIGTTOU,

@@ -1,6 +1,6 @@
 /* signals.h: signals as reads of a descriptor, so that none of them interrupts
  * a step half-way. They are blocked from before the claim until the outcome is
- * recorded: a runner that is told to stop never leaves a claim behind. */
+ * recorded: a runner that is told to stop always ends its claim. */
 #ifndef IDEM_CLI_RUN_SIGNALS_H
 #define IDEM_CLI_RUN_SIGNALS_H
 

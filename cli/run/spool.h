@@ -5,7 +5,9 @@
 
 #include <idem.h>
 
-#define SPOOL_MEMORY ((size_t)1 << 20) /* What stays in memory at most. */
+#define SPOOL_MEMORY                                                           \
+    ((size_t)1 << 20) /* The bytes that stay in memory at
+                                          most. */
 
 struct spool {
     char *memory; /* SPOOL_MEMORY bytes; NULL before the first append. */
@@ -17,8 +19,8 @@ struct spool {
 
 void spool_init(struct spool *spool);
 
-/* Adds @len bytes, at most SPOOL_MEMORY. 0, or -1 with errno: there was no
- * room, and the spool is of no further use. */
+/* Adds @len bytes, at most SPOOL_MEMORY. 0, or -1 with errno: space ran out,
+ * and the spool is of no further use. */
 int spool_append(struct spool *spool, const void *bytes, size_t len);
 
 /* Writes over @len bytes at @at, which one append brought. 0 or -1 likewise. */

@@ -1,4 +1,4 @@
-/* What happened, as one line of JSON. */
+/* The report of a run, as one line of JSON. */
 #include "run/story.h"
 
 #include "crash.h"
@@ -64,7 +64,8 @@ static void add_text(struct cli_json *json, const char *name, const char *text)
     }
 }
 
-/* The name of a file in it may be no text, or cut in the middle of a letter. */
+/* The name of a file in it may be invalid text, or cut in the middle of a
+ * letter. */
 static void add_error(struct cli_json *json, const char *error)
 {
     char shown[4 * sizeof(((struct story *)0)->error)];

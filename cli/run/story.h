@@ -9,12 +9,12 @@ struct story {
     struct idem_slice scope;
     struct idem_slice key;
     const char *verdict; /* NULL: the key was not even asked for. */
-    const char *status;  /* What is on record now: "completed" ...; NULL. */
+    const char *status;  /* The status on record now: "completed" ...; NULL. */
     bool executed;       /* The command was run by us. */
     bool recorded;       /* How that ended is on record. */
     int exit_status;     /* The command's, run or replayed; -1: none. */
     int signal;          /* That ended it; 0: none. */
-    bool not_kept;       /* What is on record has lost its output. */
+    bool not_kept;       /* The record has lost its output. */
     uint64_t replayed_bytes;
     uint64_t fence; /* 0: no record was seen. */
     uint32_t attempts;
@@ -28,7 +28,7 @@ struct story {
 void story_init(struct story *story, struct idem_slice scope,
                 struct idem_slice key);
 
-/* What the answer of begin says. */
+/* The answer to begin. */
 void story_set_attempt(struct story *story, const struct idem_attempt *attempt);
 
 void story_set_error(struct story *story, const char *text);

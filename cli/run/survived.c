@@ -3,7 +3,7 @@
 
 #include "run/own_word.h"
 
-/* What the command itself came to. */
+/* The result of the command itself. */
 static const char *end_of(const struct watch *watch,
                           const struct ending *ending)
 {

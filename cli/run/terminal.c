@@ -1,4 +1,4 @@
-/* Who has the terminal: the runner or the command. */
+/* The owner of the terminal: the runner or the command. */
 #include "run/terminal.h"
 
 #include "run/io.h"

@@ -6,8 +6,8 @@
 
 #include <limits.h>
 
-/* Somebody who is no descendant, or may live on, may hold the pipes for as long
- * as he likes. He gets this long to say his last words. */
+/* A process that is not a descendant, or may live on, may hold the pipes for as
+ * long as it likes. He gets this long to say his last words. */
 #define LAST_WORDS_MS 200
 
 static void wait_for_last_words(struct watch *w)
@@ -57,8 +57,8 @@ static void keeper_was_killed(struct watch *w)
     all_ended(w, w->left);
 }
 
-/* What the keeper has left is ours to end. If its guard was killed too, that has
- * gone to init, where nobody finds it. */
+/* Processes that the keeper did not end are ours to end. If its guard was
+ * killed too, that has gone to init, where nobody finds it. */
 static void keeper_is_gone(struct watch *w)
 {
     struct kin_survivor survivor = {.pid = 0};
@@ -133,7 +133,8 @@ static void pass_on(struct watch *w, int signo)
 {
     if (w->group == 0) {
         if (signals_is_fatal(signo)) {
-            keeper_say(w->keeper, KEEPER_STOP); /* What it has left behind. */
+            keeper_say(w->keeper, KEEPER_STOP); /* The processes that outlived
+                                                   it. */
         }
         return;
     }

@@ -30,7 +30,7 @@ struct watch {
     int64_t over_at_ms; /* Once it ended: when we stop to wait for output. */
 };
 
-/* What the keeper says about the command. */
+/* The keeper's reports about the command. */
 void watch_take_news(struct watch *watch, const struct keeper_news *news);
 
 /* The same for all that is there to be heard. Where the keeper was killed, ends the

@@ -57,7 +57,7 @@ static void say_stopped(struct run *run, const struct watch *watch)
         say_why_stopped(run, watch, "with its supervisor", "that was killed");
     } else if (watch->left && !watch->survived) {
         run_say(run, RUN_NOTICE,
-                "the command left processes behind, which were stopped; "
+                "processes outlived the command and were stopped; "
                 "--allow-background lets them go on");
     }
     if (!watch->end.cut_short && watch->end.signal == 0) {
@@ -99,10 +99,11 @@ static int record(struct run *run, const struct watch *watch,
     return watch->survived ? 0 : ending_record(run, ret_ending, ret_error);
 }
 
-/* What a slow reader has not taken yet. The outcome is on record: a signal that
- * ends us now takes away no more than the rest of this copy. So does one that came
- * while the outcome was recorded (@told; 0: none came), unless nobody is slow: who
- * sent it sends no second one, and the reader may never come. */
+/* The output that a slow reader has not taken yet. The outcome is on record: a
+ * signal that ends us now takes away no more than the rest of this copy. So
+ * does one that came while the outcome was recorded (@told; 0: none came),
+ * unless nobody is slow: who sent it sends no second one, and the reader may
+ * never come. */
 static void flush(struct run *run, struct watch *watch, int told)
 {
     bool all = pump_try(&watch->out);

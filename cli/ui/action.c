@@ -92,7 +92,7 @@ enum MHD_Result ui_record(const struct ui_request *request)
     struct identity id;
 
     if (!read_identity(&request->form, &id)) {
-        return ui_say(request, MHD_HTTP_BAD_REQUEST, "There is no such page",
+        return ui_say(request, MHD_HTTP_BAD_REQUEST, "Page not found",
                       "The link is damaged: find the record by its key.");
     }
     return show(request, &id, /* said= */ NULL, /* bad= */ false);
@@ -132,7 +132,7 @@ enum MHD_Result ui_search(const struct ui_request *request)
 
     if (!read_typed(&form->scope, id.scope, sizeof(id.scope), &id.scope_len) ||
         !read_typed(&form->key, id.key, sizeof(id.key), &id.key_len)) {
-        return ui_say(request, MHD_HTTP_BAD_REQUEST, "There is no such key",
+        return ui_say(request, MHD_HTTP_BAD_REQUEST, "Key not found",
                       "A key and a scope have at most 255 bytes; after "
                       "\"escaped:\" a backslash is followed by x and two hex "
                       "digits.");
@@ -153,7 +153,7 @@ enum MHD_Result ui_search(const struct ui_request *request)
 
 /* ---- A decision ---- */
 
-/* What a person wants done with a record. */
+/* The decision that a person sends about a record. */
 struct wanted {
     struct identity id;
     uint64_t fence;

@@ -132,7 +132,7 @@ enum MHD_Result ui_fail(const struct ui_request *request,
                   error->code == IDEM_ENOTFOUND
                       ? MHD_HTTP_NOT_FOUND
                       : MHD_HTTP_INTERNAL_SERVER_ERROR,
-                  error->code == IDEM_ENOTFOUND ? "There is no such record"
+                  error->code == IDEM_ENOTFOUND ? "Record not found"
                                                 : "The store cannot be read",
                   error->text[0] != '\0' ? error->text
                                          : idem_error_text(error->code));

@@ -1,4 +1,4 @@
-/* What came with a request. */
+/* The fields of a request's form. */
 #include "ui/form.h"
 
 struct ui_field *ui_form_field(struct ui_form *form, const char *name)

@@ -8,7 +8,7 @@
 
 /* A value that a person typed, or that one of our links has. */
 struct ui_field {
-    char text[UI_TEXT_MAX + 1]; /* With a NUL behind len. */
+    char text[UI_TEXT_MAX + 1]; /* With a NUL after len. */
     size_t len;
     bool too_long;
 };

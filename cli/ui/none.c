@@ -8,7 +8,7 @@ int ui_server_start(const struct ui_options *options,
     (void)options;
     (void)ret_server;
     (void)ret_port;
-    cli_say("this idem was built without libmicrohttpd: there is no page");
+    cli_say("this idem was built without libmicrohttpd and has no page");
     return CLI_CONFIG;
 }
 

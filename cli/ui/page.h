@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-/* What the list shows. */
+/* The contents of the list. */
 enum page_show {
-    PAGE_LATE, /* What should have ended by now. */
+    PAGE_LATE, /* The records that should have ended by now. */
     PAGE_UNKNOWN,
     PAGE_FAILED,
     PAGE_RETRY,    /* Its attempt is over: the next caller runs it. */
@@ -41,12 +41,12 @@ struct cli_look_keep page_list_keep(struct page_choice *choice);
 void page_list(FILE *f, const struct cli_look *look,
                const struct page_choice *choice);
 
-/* What the page of a record needs beside it. */
+/* The facts that the page of a record needs beside it. */
 struct page_form {
     int64_t now_ms;
     const char *seal;
-    const char *who;      /* Who decides. */
-    const char *said;     /* What came of a decision; NULL: none was made. */
+    const char *who;      /* The person who decides. */
+    const char *said;     /* The result of a decision; NULL: none was made. */
     bool bad;             /* Nothing came of it, and ... */
     const char *decision; /* ... this was sent: it is not to be typed again. */
     struct idem_slice result;

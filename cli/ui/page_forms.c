@@ -71,7 +71,7 @@ static void reason_field(FILE *f, const struct page_form *form, const char *id,
     (void)fputs(".</p>\n", f);
 }
 
-/* Who ticks this has read what is overridden. */
+/* A person who ticks this has read what is overridden. */
 static void force_field(FILE *f, const struct idem_record *r, int64_t now_ms)
 {
     char words[CLI_WORDS_MAX];

@@ -95,7 +95,7 @@ static void facts(FILE *f, const struct idem_record *r)
 
 /* ---- The story ---- */
 
-/* What happened, or will. */
+/* The events, past and to come. */
 struct event {
     int64_t ms;
     const char *paint;

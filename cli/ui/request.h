@@ -27,7 +27,7 @@ struct ui_request {
 
 /* ---- server.c ---- */
 
-/* What the request says under @name, or NULL. */
+/* The value of @name in the request, or NULL. */
 const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
                      const char *name);
 
@@ -62,7 +62,7 @@ enum MHD_Result ui_style(const struct ui_request *request);
 enum MHD_Result ui_say(const struct ui_request *request, unsigned status,
                        const char *title, const char *text);
 
-/* What the store said. */
+/* The store's answer. */
 enum MHD_Result ui_fail(const struct ui_request *request,
                         const struct idem_error *error);
 
@@ -91,7 +91,7 @@ enum MHD_Result ui_log_in(const struct ui_request *request);
 
 enum MHD_Result ui_list(const struct ui_request *request);
 
-/* What is open and like @search. */
+/* The open records that match @search. */
 enum MHD_Result ui_list_found(const struct ui_request *request,
                               const struct page_search *search);
 enum MHD_Result ui_record(const struct ui_request *request);

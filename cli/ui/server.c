@@ -49,7 +49,7 @@ static enum MHD_Result route_get(struct ui_request *request, const char *path)
     if (strcmp(path, "/search") == 0) {
         return ui_search(request);
     }
-    return ui_say(request, MHD_HTTP_NOT_FOUND, "There is no such page",
+    return ui_say(request, MHD_HTTP_NOT_FOUND, "Page not found",
                   "The address is not one of ours.");
 }
 
@@ -191,7 +191,8 @@ static bool answer_on(struct ui_server *server, int socket)
     return server->daemon != NULL;
 }
 
-/* What requests are held against is known before the first one can come. */
+/* The values that requests are compared with are known before the first one can
+ * come. */
 static bool start(struct ui_server *server, unsigned *ret_port)
 {
     const struct ui_options *options = server->options;

@@ -12,9 +12,10 @@ enum {
 struct ui_options {
     const struct sockaddr *address; /* Of this host alone. */
     const char *host;               /* As a browser writes it: "127.0.0.1". */
-    const char *token;              /* Who has it may do everything. */
+    const char *token;              /* A client that has it may do
+                                       everything. */
     const char *seal;               /* In every form of ours. */
-    const char *who;                /* Who decides. */
+    const char *who;                /* The person who decides. */
     struct idem_store *store;
 };
 

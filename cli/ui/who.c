@@ -1,4 +1,4 @@
-/* Who asks.
+/* Finds the user that asks.
  *
  * A request to the port comes from this host, but it may be another user of it, or a
  * page of somebody else in a browser here. So nothing is told without the token,

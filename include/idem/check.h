@@ -1,9 +1,9 @@
 /* idem/check.h: is a store as it should be?
  *
- * A check looks at what a store stands on, and never changes it: the table and
- * the rights of a DynamoDB store, the file and the disk of an SQLite store. It
- * tells what it finds one by one, also what is right, and for all else how to
- * mend it. See idem_dynamodb_check() and idem_sqlite_check().
+ * A check looks at everything that a store depends on, and never changes it:
+ * the table and the rights of a DynamoDB store, the file and the disk of an
+ * SQLite store. It tells what it finds one by one, also what is right, and for
+ * all else how to mend it. See idem_dynamodb_check() and idem_sqlite_check().
  */
 #ifndef IDEM_CHECK_H
 #define IDEM_CHECK_H
@@ -23,13 +23,13 @@ enum idem_grade {
     IDEM_GRADE_SKIP, /* It was not looked at, or not at all of it. */
 };
 
-/* What was found; valid during the call only. */
+/* A finding; valid during the call only. */
 struct idem_finding {
     enum idem_grade grade;
     int code; /* BAD: what kind of error it is, an enum idem_code; or 0. */
     const char *about; /* One word: "table", "index", "file". */
     const char *text;  /* One sentence, without a full stop. */
-    const char *mend;  /* What to do: a command line, unless it ends in a full
+    const char *mend;  /* The remedy: a command line, unless it ends in a full
                           stop. NULL: nothing. */
 };
 
@@ -41,9 +41,9 @@ typedef void idem_finding_fn(void *ctx, const struct idem_finding *finding);
  * Must not call the library. */
 typedef int idem_check_progress_fn(void *ctx, uint64_t done, uint64_t all);
 
-/* Where a check stands: @state, of @len bytes, takes the place of the one before. It
- * is told every few seconds, and when the check is stopped. Must not call the
- * library. */
+/* The state of a check: @state, of @len bytes, takes the place of the one
+ * before. It is told every few seconds, and when the check is stopped. Must not
+ * call the library. */
 typedef void idem_check_keep_fn(void *ctx, const void *state, size_t len);
 
 #define IDEM_CHECK_STATE_MAX (2 << 20) /* Bytes. */
@@ -63,17 +63,17 @@ struct idem_check_options {
         sizeof(struct idem_check_options), false, {NULL, 0}, NULL, NULL, NULL  \
     }
 
-/* Checks the store in the file @path (its options may stand behind it): that it
- * is there, its file system, who may read and write it, the room on its disk; that
- * it opens, its schema; that every record can be trusted, with its result and its
- * input; that its indexes hold each record once, and nothing else; that the file is
- * whole. Tells @each of what it finds. @options may be NULL.
+/* Checks the store in the file @path (its options may follow it): that it is
+ * there, its file system, who may read and write it, the room on its disk; that
+ * it opens, its schema; that every record can be trusted, with its result and
+ * its input; that its indexes hold each record once, and nothing else; that the
+ * file is whole. Tells @each of what it finds. @options may be NULL.
  *
  * Nothing is changed. All of the file is read, in slices of a few milliseconds:
- * others write meanwhile, and their log can shrink. What slices cannot see, how the
- * pages of the file hang together, is read at last and at once, which keeps the log
- * from shrinking: that is given up when others have written 32 MiB meanwhile, and
- * told as IDEM_GRADE_SKIP.
+ * others write meanwhile, and their log can shrink. The structure of the file's
+ * pages, which slices cannot see, is read at last and at once, which keeps the
+ * log from shrinking: that is given up when others have written 32 MiB
+ * meanwhile, and told as IDEM_GRADE_SKIP.
  *
  * A quick check reads the newest records and some at random, for three seconds at
  * most, with their entries in the indexes, and tells as IDEM_GRADE_SKIP what it did

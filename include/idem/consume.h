@@ -27,7 +27,7 @@
  * queue when that duplicate's lease is over.
  *
  * Of a FIFO queue, next() gives a message only after every earlier one of its
- * group was deleted; when one is left, those behind it are given back.
+ * group was deleted; when one is left, those after it are given back.
  *
  * A consumer and its messages are used by one thread at a time; a foreign event
  * loop watches idem_consumer_fd() and calls work() then and at
@@ -64,7 +64,7 @@ struct idem_consumer_options {
             10000                                                              \
     }
 
-/* What the queue said of itself when it was opened. */
+/* The attributes of the queue when it was opened. */
 struct idem_consumer_queue {
     const char *url; /* Until the consumer is closed, as all texts here. */
     const char *region;
@@ -75,10 +75,10 @@ struct idem_consumer_queue {
     bool fifo;
     uint64_t max_receives;    /* 0: no dead-letter queue. */
     const char *dead_letter;  /* Its ARN; "": none. */
-    bool dead_letter_missing; /* SQS says that there is no such queue. */
+    bool dead_letter_missing; /* SQS says that the queue does not exist. */
 };
 
-/* What was done since it was opened. */
+/* Counts since it was opened. */
 struct idem_consumer_counters {
     size_t size; /* sizeof, set by IDEM_CONSUMER_COUNTERS_INIT. */
     uint64_t received;
@@ -120,7 +120,7 @@ struct idem_message {
 /* Finds the queue and reads its attributes.
  *
  * IDEM_EINVALID      An option is missing or out of range.
- * IDEM_ENOTFOUND     There is no such queue.
+ * IDEM_ENOTFOUND     The queue does not exist.
  * IDEM_EDENIED       The credentials do not allow it.
  * IDEM_ECONFIG       No region, no libcurl, an endpoint that may not be used.
  * IDEM_EUNAVAILABLE  No answer in time.

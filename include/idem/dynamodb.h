@@ -14,7 +14,7 @@ extern "C" {
  * the other half leaves time to renew it. */
 #define IDEM_DYNAMODB_LEASE_MIN_MS 4000
 
-/* Opens the store in a table. @place is what stands behind "dynamodb:" in the URL
+/* Opens the store in a table. @place is the part after "dynamodb:" in the URL
  * of idem_open(), whose errors it has:
  *
  *     //TABLE?region=eu-west-1&endpoint=http://127.0.0.1:8000&...
@@ -38,13 +38,13 @@ extern "C" {
  *                other opens it for reading only (IDEM_OPEN_READONLY)
  *     insecure   yes: http:// to another machine than this is wanted
  *
- * A "%" and two hexadecimal digits stand for one byte. Credentials come from where
- * every program for AWS looks for them; idem-dynamodb(7) has the list. This is the
- * one store that reads the environment and AWS's files, and that has a thread
- * without being asked: a short-lived one while it fetches credentials.
+ * A "%" and two hexadecimal digits encode one byte. Credentials come from where
+ * every program for AWS looks for them; idem-dynamodb(7) has the list. This is
+ * the one store that reads the environment and AWS's files, and that has a
+ * thread without being asked: a short-lived one while it fetches credentials.
  *
- * Opening asks nothing of the service: what is wrong with the table, or that there
- * are no credentials, shows at the first operation. It loads libcurl; where nothing
+ * Opening asks nothing of the service: a fault of the table, or a lack of
+ * credentials, shows at the first operation. It loads libcurl; where nothing
  * names a region, it waits some seconds at most for what the instance says.
  *
  * IDEM_EINVALID  @place is not of this form.
@@ -58,7 +58,7 @@ int idem_dynamodb_open(const char *place,
                        struct idem_store **ret_store,
                        struct idem_error *ret_error);
 
-/* What the store has done since it was opened. */
+/* The requests that the store has made since it was opened. */
 struct idem_dynamodb_info {
     size_t size;       /* sizeof, set by IDEM_DYNAMODB_INFO_INIT. */
     const char *table; /* These three until the store is closed. */
@@ -91,7 +91,8 @@ int idem_dynamodb_inspect(struct idem_store *store,
 
 /* Nothing but time says which records are past their retention, so a purge reads the
  * whole table: half a read unit for each 4 KB, and a write unit for each KB that is
- * deleted. What has a ttl the service deletes by itself, for nothing, within days. */
+ * deleted. Records with a ttl the service deletes by itself, for nothing,
+ * within days. */
 
 /* Units in a second where the options say 0: what one partition can write. A table
  * that is paid by request and has not grown yet takes four times as many writes and
@@ -123,7 +124,7 @@ struct idem_dynamodb_purge {
         sizeof(struct idem_dynamodb_purge), 0, 0, 0, 0, false, 0, NULL, NULL   \
     }
 
-/* What a purge has done. */
+/* The result of a purge. */
 struct idem_dynamodb_purged {
     size_t size;     /* sizeof, set by IDEM_DYNAMODB_PURGED_INIT. */
     uint64_t purged; /* Records. */
@@ -191,9 +192,9 @@ int idem_dynamodb_create(const char *place, bool *ret_created,
 /* ---- Effect and record in one transaction ---- */
 
 /* An effect that is itself a change of DynamoDB tables can be committed together
- * with its record, by one TransactWriteItems: then there is no moment at which one
- * is there and the other is not, whatever dies or is lost when. The tables belong
- * to the account and region of the store.
+ * with its record, by one TransactWriteItems: both are there or neither is, at
+ * every moment, whatever dies or is lost when. The tables belong to the account
+ * and region of the store.
  *
  * The caller's writes are entries of TransactItems, as JSON:
  *
@@ -221,7 +222,7 @@ enum {
     IDEM_DYNAMODB_WRITES_BYTES_MAX = 4 * 1024 * 1024
 };
 
-/* What came of the writes, when the call answers 0. */
+/* The result of the writes, when the call answers 0. */
 struct idem_dynamodb_committed {
     size_t size; /* sizeof, set by IDEM_DYNAMODB_COMMITTED_INIT. */
     bool
@@ -230,7 +231,7 @@ struct idem_dynamodb_committed {
     size_t refused; /* Why: the condition of this one of them did not hold, from
                        1 on. 0: it is not the writes; the attempt's verdict says
                        why. */
-    char text[252]; /* What the service said of the one that was refused. */
+    char text[252]; /* The service's reason for the one that was refused. */
 };
 #define IDEM_DYNAMODB_COMMITTED_INIT                                           \
     {                                                                          \
@@ -294,7 +295,7 @@ int idem_dynamodb_commit(struct idem_store *store,
  * counts once. *@ret_requests (may be NULL): the requests of limits that were in it.
  *
  * The errors of idem_dynamodb_open(), and:
- * IDEM_EINVALID      It is no such event.
+ * IDEM_EINVALID      It is not such an event.
  * IDEM_EUNAVAILABLE, IDEM_EUNKNOWN  Give the same event again.
  */
 int idem_dynamodb_limit_sum(const char *place, struct idem_slice event,

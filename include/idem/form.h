@@ -25,8 +25,8 @@
  *     any other content type, or none          the bytes are what they are
  *
  * A head of HTTP goes before any content type: that one was a server's, which may
- * say anything. What does not keep to the form that it states is damaged; nothing
- * of it is given out.
+ * say anything. A result that does not keep to the form that it states is
+ * damaged; nothing of it is given out.
  */
 #ifndef IDEM_FORM_H
 #define IDEM_FORM_H
@@ -63,7 +63,7 @@ extern "C" {
 #define IDEM_FORM_EXIT_ERROR 1
 
 enum idem_form_kind {
-    IDEM_FORM_NOTHING = 1, /* It was done; there are no bytes. */
+    IDEM_FORM_NOTHING = 1, /* It was done; the bytes are not recorded. */
     IDEM_FORM_BYTES,       /* Text, or any other bytes. */
     IDEM_FORM_JSON,        /* Bytes whose content type is one of JSON. */
     IDEM_FORM_OUTPUT,      /* Frames of a command that ended with status 0. */
@@ -146,8 +146,9 @@ bool idem_form_is_plain(const struct idem_form *form);
 
 /* The content type of the body that a server sends: as recorded; where nobody said
  * it, "text/plain; charset=utf-8" if what is on standard output is UTF-8, else
- * IDEM_FORM_BYTES_TYPE. Empty: the answer on record had none, or there are no bytes.
- * It is a valid value of a header, and may point to a constant. */
+ * IDEM_FORM_BYTES_TYPE. Empty: the answer on record had none, or its bytes are
+ * not recorded. It is a valid value of a header, and may point to a
+ * constant. */
 struct idem_slice idem_form_content_type(const struct idem_form *form);
 
 #pragma GCC visibility pop

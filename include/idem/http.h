@@ -1,10 +1,10 @@
 /* idem/http.h: the Idempotency-Key header, without a server.
  *
- * What a server in front of any HTTP service needs besides a store: what a key
- * looks like, which requests are the same, how an answer becomes a result and a
- * result an answer again, what its status says about the work, and the answers
- * that are the server's own. Nothing here reads or writes a socket, knows the
- * time, or keeps anything.
+ * The parts that a server in front of any HTTP service needs besides a store:
+ * what a key looks like, which requests are the same, how an answer becomes a
+ * result and a result an answer again, what its status says about the work, and
+ * the answers that are the server's own. Nothing here reads or writes a socket,
+ * knows the time, or keeps anything.
  *
  *     idem_http_key()                    the header's value -> a key
  *     idem_http_fingerprint_create()     the request -> its fingerprint
@@ -33,7 +33,7 @@ extern "C" {
 /* Reads the value of an Idempotency-Key header. Two forms give one key:
  *
  *     "order-42"     a String of RFC 8941: visible ASCII and spaces, a quote and
- *                    a backslash each behind a backslash
+ *                    a backslash each after a backslash
  *     order-42       raw, as many clients send it: visible ASCII but the quote,
  *                    the backslash, the comma and the semicolon
  *
@@ -124,8 +124,8 @@ bool idem_http_header_never(struct idem_slice name);
 bool idem_http_header_kept(struct idem_slice name);
 
 /* True if a client may be sent a body with the Content-Encoding @codings: its
- * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A client
- * without that header, which @accept.base NULL stands for, takes any. */
+ * Accept-Encoding, @accept, takes each of them (RFC 9110 section 12.5.3). A
+ * client without that header (@accept.base is NULL) takes any. */
 bool idem_http_accepts(struct idem_slice accept, struct idem_slice codings);
 
 /* The head of an answer, being written: result.meta is its first len bytes.
@@ -133,7 +133,7 @@ bool idem_http_accepts(struct idem_slice accept, struct idem_slice codings);
  *     HTTP 201\n
  *     Location: /orders/42\n
  *
- * The content type is no part of it: that is result.content_type. */
+ * The content type is not part of it: that is result.content_type. */
 struct idem_http_head {
     char *base; /* The caller's; IDEM_META_MAX is never too little. */
     size_t cap;
@@ -148,7 +148,7 @@ int idem_http_head_open(struct idem_http_head *head, char *base, size_t cap,
 /* Adds a header, or nothing if it is one of those that never are.
  *
  * IDEM_EINVALID  It is not valid. Nothing was added.
- * IDEM_EFULL     There is no room. Nothing was added.
+ * IDEM_EFULL     It does not fit. Nothing was added.
  */
 int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
                        struct idem_slice value);
@@ -156,7 +156,7 @@ int idem_http_head_add(struct idem_http_head *head, struct idem_slice name,
 /* Reads the status; *@ret_rest is what idem_http_head_next() goes on with. An
  * empty @meta, as a person leaves it who resolves a record, is a 200.
  *
- * IDEM_ECORRUPT  It is no such head.
+ * IDEM_ECORRUPT  It is not such a head.
  */
 int idem_http_head_read(struct idem_slice meta, int *ret_status,
                         struct idem_slice *ret_rest);

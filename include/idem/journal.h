@@ -22,8 +22,8 @@
  * network. For a local store it is enough to put it when the store refused it.
  *
  * A replay is as safe as the first try: it ends the attempt by its nonce and
- * fence. What was recorded already is recognised; what belongs to somebody else
- * by now is LOST, and set aside for a person to see.
+ * fence. An outcome that was recorded already is recognised; what belongs to
+ * somebody else by now is LOST, and set aside for a person to see.
  *
  * The files
  * ---------
@@ -45,8 +45,8 @@
  * The file "usage" says how many there are and where a catch-up stopped. It holds
  * nothing that cannot be found out again, and may be deleted.
  *
- * Whoever works on an entry holds a flock() on it. The content, all numbers with
- * the most significant byte first:
+ * A process that works on an entry holds a flock() on it. The content, all
+ * numbers with the most significant byte first:
  *
  *      0  4  "IDJ1"                     16 16  nonce
  *      4  1  version, 1                 32 32  id
@@ -100,9 +100,10 @@ struct idem_journal_options {
 
 /* Opens the journal in @directory. @options may be NULL.
  *
- * IDEM_ENOTFOUND     There is no such directory, and it may not be made.
+ * IDEM_ENOTFOUND     The directory does not exist, and may not be made.
  * IDEM_EDENIED       It belongs to another user, others may write to it, it is
- *                    no directory (or a symbolic link), or may not be used.
+ *                    not a directory (or is a symbolic link), or may not be
+ *                    used.
  * IDEM_EINVALID      Options out of range.
  * IDEM_ECONFIG       The one above it is not there.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
@@ -195,7 +196,7 @@ enum idem_journal_state {
 
 /* An entry as it was found. The slices are valid during the call only. Where the
  * state is DAMAGED or NEWER, only name and len are sure; scope and key are what
- * seems to stand there, or empty. */
+ * seems to be there, or empty. */
 struct idem_journal_info {
     const char *name; /* The path of its file, below the directory. */
     enum idem_journal_state state;
@@ -257,7 +258,7 @@ int idem_journal_catch_up(struct idem_journal *journal,
                           void *ctx, struct idem_error *ret_error);
 
 /* Shows what is in the journal, for all stores, and changes nothing. Files that
- * are no entries at all are shown as DAMAGED; a filter for a store or a record
+ * are not entries at all are shown as DAMAGED; a filter for a store or a record
  * leaves them out.
  *
  * IDEM_EINVALID, IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
@@ -269,7 +270,8 @@ int idem_journal_list(struct idem_journal *journal,
 
 /* Takes up the entry whose file has the content @bytes: from a journal of another
  * host, or from a log (a program that cannot keep files writes it there, in
- * base64). Durable when it answers 0; one that is there already is no error.
+ * base64). Durable when it answers 0; one that is there already is not an
+ * error.
  *
  * IDEM_ECORRUPT      It is torn or changed, or no entry.
  * IDEM_ECONFIG       It was written by a newer version.
@@ -281,7 +283,7 @@ int idem_journal_adopt(struct idem_journal *journal, struct idem_slice bytes,
 
 /* Deletes the entry in the file @name, for good: a person has seen it.
  *
- * IDEM_ENOTFOUND     There is no such entry.
+ * IDEM_ENOTFOUND     The entry does not exist.
  * IDEM_EUNAVAILABLE  Another process is at it.
  * IDEM_EINVALID, IDEM_EDENIED
  */

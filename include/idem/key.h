@@ -79,7 +79,7 @@ int idem_select_create(const char *program,
  *                    program fails, gives none or several values, or too long a
  *                    one, takes too much time or memory, or computes with a number
  *                    that jq cannot hold. The sentence says which.
- * IDEM_EUNAVAILABLE  There is no process or socket to be had.
+ * IDEM_EUNAVAILABLE  A process or socket could not be made.
  * IDEM_ENOMEM
  */
 int idem_select_run(struct idem_select *select, struct idem_slice json,
@@ -123,9 +123,9 @@ struct idem_selection;
 
 /* Starts a run over @json, which is not needed any more when this returns.
  *
- * IDEM_EINVALID      @json is too long. What else is wrong with it is the answer of
+ * IDEM_EINVALID      @json is too long. Any other fault of it is the answer of
  *                    the selection.
- * IDEM_EUNAVAILABLE  There is no process or socket to be had.
+ * IDEM_EUNAVAILABLE  A process or socket could not be made.
  * IDEM_ENOMEM
  */
 int idem_select_start(struct idem_select *select, struct idem_slice json,
@@ -203,9 +203,9 @@ void idem_selection_destroy(struct idem_selection *selection);
 
 /* Flavour, name, whether its keys were compared with the library's own.
  *
- * python, typescript, java and dotnet are Powertools for AWS Lambda: the MD5 of a
- * canonical text behind a prefix. Each has a canonical text of its own, so that no
- * two of them agree on a key. locker takes its token as it is. */
+ * python, typescript, java and dotnet are Powertools for AWS Lambda: the MD5 of
+ * a canonical text after a prefix. Each has a canonical text of its own, so
+ * that no two of them agree on a key. locker takes its token as it is. */
 #define IDEM_FLAVOUR_MAP(IDEM__X)                                              \
     IDEM__X(PYTHON, "python", true)                                            \
     IDEM__X(TYPESCRIPT, "typescript", true)                                    \
@@ -237,9 +237,9 @@ struct idem_flavour_text {
 };
 
 /* The key that the library makes of @json, what its own selector would select.
- * @prefix is what stands before the "#": FUNCTION.module.qualname (python),
- * FUNCTION (typescript), FUNCTION.method (java), FUNCTION.Method (dotnet), or the
- * prefix that it was given; locker has none (NULL).
+ * @prefix is the part before the "#": FUNCTION.module.qualname (python),
+ * FUNCTION (typescript), FUNCTION.method (java), FUNCTION.Method (dotnet), or
+ * the prefix that it was given; locker has none (NULL).
  *
  * IDEM_EINVALID  @json is no JSON (see idem_select_run()), or the library has no
  *                key for it, or none that is always the same; there is a prefix

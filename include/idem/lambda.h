@@ -21,7 +21,7 @@
  * stdin and writes its response to stdout, is run by `idem lambda`: idem-lambda(1),
  * which also has the settings, all of them environment variables.
  *
- * What becomes of an event
+ * The way of an event
  * ------------------------
  *
  *     event --> its source --> for each unit (the event, or a record of a batch):
@@ -49,7 +49,7 @@ extern "C" {
 
 /* ---- Handlers ---------------------------------------------------------- */
 
-/* What a handler is given. All of it is valid until it returns. */
+/* The input of a handler. All of it is valid until it returns. */
 struct idem_lambda_call {
     size_t size;
     const char *request_id;       /* Of this delivery, not of the event. */
@@ -59,7 +59,7 @@ struct idem_lambda_call {
     const char *cognito_identity; /* Likewise. */
     int64_t deadline_ms;          /* When Lambda stops the function, by the wall
                                      clock. */
-    struct idem_slice event; /* JSON text with a NUL behind it. Of a batch: its
+    struct idem_slice event; /* JSON text with a NUL after it. Of a batch: its
                                      envelope with one record in it. */
     const struct idem_attempt *attempt; /* fence, attempts, takeover; NULL: this
                                            event is not protected. */
@@ -230,7 +230,7 @@ struct idem_lambda_invocation {
         }                                                                      \
     }
 
-/* What Lambda is to be told; valid until the next call. */
+/* The answer for Lambda; valid until the next call. */
 struct idem_lambda_response {
     bool is_error;          /* json is {"errorType", "errorMessage"}. */
     const char *error_type; /* Empty where it is none. */
@@ -247,8 +247,8 @@ int idem_lambda_handle(struct idem_lambda *lambda,
 /* Serves the Runtime API at @api, "HOST:PORT" of this machine (AWS_LAMBDA_RUNTIME_API),
  * and returns only when it cannot go on.
  *
- * IDEM_EINVALID      @api is no such address.
- * IDEM_ECONFIG       There is no libcurl.
+ * IDEM_EINVALID      @api is not such an address.
+ * IDEM_ECONFIG       libcurl is missing.
  * IDEM_EUNAVAILABLE  The API does not answer, or refuses what it is told.
  */
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
@@ -260,7 +260,7 @@ int idem_lambda_main(idem_lambda_fn *run);
 
 /* ---- The sources ------------------------------------------------------- */
 
-/* What the ready key of a source is good for. */
+/* The use of the ready key of a source. */
 enum idem_lambda_strength {
     IDEM_LAMBDA_REDRIVE_SAFE = 1, /* Chosen by who asks: the same however
                                         often it is sent. */
@@ -282,7 +282,7 @@ struct idem_lambda_source {
         *sample; /* The file of a sample event, in tests/lambda/events. */
 };
 
-/* Row @index, from 0; NULL behind the last one. */
+/* Row @index, from 0; NULL after the last one. */
 const struct idem_lambda_source *idem_lambda_source_at(size_t index);
 
 /* "redrive-safe", "redelivery-safe", "per-delivery"; NULL if there is none. */

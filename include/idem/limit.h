@@ -29,10 +29,10 @@
  * stored in two ways: for a second after a change across 256 the greater one may
  * admit once more what the other has just counted.)
  *
- * What was decided is remembered until late_ms after the end of the window, and
+ * Decisions are remembered until late_ms after the end of the window, and
  * deleted soon after that, by the calls that come later. A request whose window
- * has been over for longer is refused with IDEM_EINVALID, because nobody could say
- * whether it was counted. So is one from the future (IDEM_LIMIT_AHEAD_MS).
+ * has been over for longer is refused with IDEM_EINVALID, because nobody could
+ * say whether it was counted. So is one from the future (IDEM_LIMIT_AHEAD_MS).
  */
 #ifndef IDEM_LIMIT_H
 #define IDEM_LIMIT_H
@@ -76,7 +76,8 @@ struct idem_limit_request {
     size_t size; /* sizeof, set by IDEM_LIMIT_INIT. */
     unsigned flags;
     struct idem_slice name;    /* Of the limit. */
-    struct idem_slice subject; /* Who is limited: a user, a tenant. */
+    struct idem_slice subject; /* The subject that is limited: a user, a
+                                  tenant. */
     struct idem_slice request; /* The same for each retry. */
     int64_t at_ms;   /* When the event happened; the same for each retry. */
     int64_t per_ms;  /* Length of the window. */

@@ -98,7 +98,7 @@ struct idem_metrics {
         .size = sizeof(struct idem_metrics), .counters = IDEM_COUNTERS_INIT    \
     }
 
-/* Whatever is in @metrics fits into so many bytes. */
+/* Any @metrics fit into so many bytes. */
 #define IDEM_METRICS_TEXT_MAX 32768
 
 /* Writes @metrics as Prometheus text into @buf of @cap bytes, with a NUL. *@ret_len
@@ -133,9 +133,9 @@ enum idem_meter_flag {
 
 /* Opens the meter in the file @path; NULL: one of this process alone.
  *
- * IDEM_ENOTFOUND     There is no such file, and it may not be made.
- * IDEM_EDENIED       It may not be used, or is no regular file.
- * IDEM_ECONFIG       It is no meter, or one of a newer version.
+ * IDEM_ENOTFOUND     The file does not exist, and may not be made.
+ * IDEM_EDENIED       It may not be used, or is not a regular file.
+ * IDEM_ECONFIG       It is not a meter, or is one of a newer version.
  * IDEM_EFULL, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem_meter_open(const char *path, unsigned flags,

@@ -11,10 +11,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /* Opens the store in the file @path. The same as idem_open("sqlite:PATH", ...),
- * whose errors it has; its options may stand behind the path here too.
+ * whose errors it has; its options may follow the path here too.
  *
- * Beside the file stand PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours), and
- * PATH-reserve, 4 MiB of disk for ending what was begun when it is full.
+ * Beside the file are PATH-wal and PATH-shm (SQLite's) and PATH-lock (ours),
+ * and PATH-reserve, 4 MiB of disk for ending what was begun when it is full.
  * All of them are the store: copy, move or delete them together, and only while
  * nobody uses them.
  */
@@ -51,8 +51,7 @@ struct idem_sqlite_info {
     uint64_t pages;
     uint64_t pages_free;
     uint64_t records[6]; /* By enum idem_status, expired ones too. */
-    int64_t
-        known_ms; /* The newest time in the file, at most a second behind. */
+    int64_t known_ms; /* The newest time in the file, at most a second late. */
     bool is_copy; /* It is older than what was here before: put back, and not
                      marked. False where that cannot be known. */
     uint64_t restores;   /* How often it was marked as restored ... */
@@ -64,8 +63,8 @@ struct idem_sqlite_info {
                       or ended in it. */
     bool
         of_application; /* The database of an application, whose records change in
-                            its own transactions (idem_sqlite_begin_in()): there is
-                            no lock file, and the file has no id. */
+                            its own transactions (idem_sqlite_begin_in()): the
+                           store has no lock file, and the file has no id. */
 };
 #define IDEM_SQLITE_INFO_INIT                                                  \
     {                                                                          \
@@ -73,7 +72,7 @@ struct idem_sqlite_info {
             false, 0, 0, {0}, false, false                                     \
     }
 
-/* What the file of @store is now. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
+/* The state of @store's file. Start *@ret_info from IDEM_SQLITE_INFO_INIT.
  *
  * IDEM_EINVALID  The store is no SQLite store, or the size is not set.
  * IDEM_EUNAVAILABLE, IDEM_ECORRUPT, IDEM_ENOMEM
@@ -111,7 +110,7 @@ int idem_sqlite_log(struct idem_store *store,
  * from which version to which. Nothing else does that: opening a store refuses
  * an older schema as well as a newer one. There is only schema 1 so far.
  *
- * IDEM_ENOTFOUND  There is no such file.
+ * IDEM_ENOTFOUND  The file does not exist.
  * IDEM_ECONFIG    Its schema is of a newer library; it is left as it is.
  * And the other errors of idem_open().
  */
@@ -162,20 +161,20 @@ typedef void idem_sqlite_progress_fn(void *ctx, uint64_t records);
  * IDEM_SQLITE_RESTORED_INIT; @progress may be NULL.
  *
  * Every attempt in progress, whatever its policy and its lease, becomes unknown
- * for a person to resolve, with a note that says why. Whoever owned it, or any
- * other record that it could still end, is told IDEM_ELOST. Every later fence is
- * above all that were given out before, also since the copy was made: from here on
- * they are at least the store's time in microseconds.
+ * for a person to resolve, with a note that says why. Its former owner, or that
+ * of any other record that could still be ended, is told IDEM_ELOST. Every
+ * later fence is above all that were given out before, also since the copy was
+ * made: from here on they are at least the store's time in microseconds.
  *
  * Others who use the store wait, or find it busy, until all is done. A call that
  * failed or died half-way is made again: nothing is done twice. But a second call
  * takes every attempt in progress for one of the copy, those that were begun since
  * the first included.
  *
- * IDEM_ENOTFOUND     There is no such file.
+ * IDEM_ENOTFOUND     The file does not exist.
  * IDEM_ECORRUPT      The file is damaged, or is not one with the log beside it;
  *                    nothing was marked. (Single records that cannot be trusted
- *                    are counted, and are no error.)
+ *                    are counted, and are not an error.)
  * IDEM_EUNKNOWN      The store is marked, but the lock file could not be written:
  *                    the next open may refuse it still.
  * And the other errors of idem_open().
@@ -226,8 +225,8 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
 /* ---- Effect and record in one transaction ---- */
 
 /* An effect that is itself a change of an SQLite database can be committed
- * together with its record: then there is no moment at which one is there and
- * the other is not, whatever dies when.
+ * together with its record: both are there or neither is, at every moment,
+ * whatever dies when.
  *
  *     sqlite3_exec(db, "BEGIN IMMEDIATE", ...)
  *     idem_sqlite_begin_in(db, &request, &attempt, &error)

@@ -28,11 +28,12 @@ extern "C" {
 #define IDEM_EXECUTION_NAME_MAX 80
 #define IDEM_EXECUTION_ARN_MAX 511
 
-/* The name of the execution of @scope and @key: the key itself where there is no scope,
- * it has 1 to 80 characters of A-Z, a-z, 0-9, "-" and "_", and does not begin with
- * "idem-". Else "idem-" and the 64 hex digits of idem_id(), which is SHA-256 over
- * scope and key. So two pairs of scope and key never have one name. Step Functions
- * takes more characters than these, but its logs in CloudWatch do not.
+/* The name of the execution of @scope and @key: the key itself if the scope is
+ * empty, it has 1 to 80 characters of A-Z, a-z, 0-9, "-" and "_", and does not
+ * begin with "idem-". Else "idem-" and the 64 hex digits of idem_id(), which is
+ * SHA-256 over scope and key. So two pairs of scope and key never have one
+ * name. Step Functions takes more characters than these, but its logs in
+ * CloudWatch do not.
  *
  * @ret_name ends with a NUL.
  *
@@ -101,9 +102,9 @@ int idem_execution_check(const struct idem_execution_options *options,
  * With all other codes this call started nothing:
  *
  * IDEM_EINVALID      As idem_execution_check().
- * IDEM_ENOTFOUND     There is no such state machine.
+ * IDEM_ENOTFOUND     The state machine does not exist.
  * IDEM_EDENIED       The credentials do not allow it.
- * IDEM_ECONFIG       The endpoint cannot be used, there is no libcurl, or Step
+ * IDEM_ECONFIG       The endpoint cannot be used, libcurl is missing, or Step
  *                    Functions does not take the name or the input.
  * IDEM_EUNAVAILABLE  No answer in time, or Step Functions is busy.
  * IDEM_ENOMEM

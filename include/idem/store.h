@@ -25,10 +25,10 @@ extern "C" {
 
 /* ---- Time -------------------------------------------------------------- */
 
-/* What a decision knows of time. The true store time lies within store_ms plus
- * or minus store_err_ms. A lease that was counted on the same boot is judged by
- * boot_ms alone; any other is over when store time is certainly past its end
- * plus margin_ms. */
+/* The time, as far as a decision knows it. The true store time lies within
+ * store_ms plus or minus store_err_ms. A lease that was counted on the same
+ * boot is judged by boot_ms alone; any other is over when store time is
+ * certainly past its end plus margin_ms. */
 struct idem_now {
     int64_t store_ms;
     int64_t store_err_ms;
@@ -94,11 +94,11 @@ enum idem_cancel {
     IDEM_CANCEL_ANSWERED,   /* Too late: it is in its queue, or about to be. */
 };
 
-/* What a caller has written together with a record, where the store is the
- * database that holds the caller's own data (store->commits). One block of
- * memory, freed with its op. An IDEM_OP_END with one writes all of it and the
- * outcome, or nothing. An IDEM_OP_BEGIN with one claims the key, writes, and
- * records outcome, in one step: it is STARTED and ended already. */
+/* Writes of a caller together with a record, where the store is the database
+ * that holds the caller's own data (store->commits). One block of memory, freed
+ * with its op. An IDEM_OP_END with one writes all of it and the outcome, or
+ * nothing. An IDEM_OP_BEGIN with one claims the key, writes, and records
+ * outcome, in one step: it is STARTED and ended already. */
 struct idem_commit {
     struct idem_slice writes;    /* In the words of the store. */
     size_t writes_len;           /* So many of them. */
@@ -108,7 +108,7 @@ struct idem_commit {
     /* The answer of an op that was answered 0. */
     bool committed; /* By this op, or by an earlier copy of it. */
     size_t refused; /* The write that was refused, from 1 on; 0: none. */
-    char text[252]; /* What was said of it. */
+    char text[252]; /* The answer to it. */
 };
 
 #define IDEM_CURSOR_LEN 40
@@ -185,7 +185,7 @@ struct idem_op {
     bool has_record;
     int64_t lease_left_ms;
     struct idem_record *record; /* If so. Its slices are the op's, too: they
-                                   point behind it, or to args. */
+                                   point into its block, or to args. */
 
     /* The library's own. */
     struct idem_store *store;
@@ -199,17 +199,17 @@ struct idem_op {
     int64_t asked_boot_ms; /* First submitted; leases count from here. */
     int64_t submitted_ns;  /* CLOCK_MONOTONIC; where somebody observes. */
     void *user;
-    uint8_t *args; /* Behind the op, or, where they are long, a block of their
+    uint8_t *args; /* After the op, or, where they are long, a block of their
                       own. */
     size_t args_len;
-    size_t record_room;         /* Behind record, in its block. */
+    size_t record_room;         /* After record, in its block. */
     struct idem_commit *commit; /* NULL: the record is all that is written. */
 };
 
 /* Marks a pending @op as running. The store's own lock keeps cancel() away. */
 void idem_op_run(struct idem_op *op);
 
-/* What cancel() does for an op that is no longer pending. */
+/* The result of cancel() for an op that is no longer pending. */
 enum idem_cancel idem_op_detach(struct idem_op *op);
 
 /* Gives @op back to its queue (or frees it, if it was detached). The store must
@@ -253,7 +253,7 @@ struct idem_store_ops {
     void (*close)(struct idem_store *store);
     /* A descriptor that is readable when drive() has something to do that no
      * queue knows of, the same at each call, or a negative code. No lock of a
-     * queue's is held meanwhile. NULL: there is no such thing. */
+     * queue's is held meanwhile. NULL: it has none. */
     int (*fd)(struct idem_store *store);
 };
 
@@ -268,7 +268,7 @@ struct idem_store {
     long pid;             /* That opened it. */
     struct idem_waiters *waiters; /* Callers of this process that wait. */
 
-    /* What the store may say of itself, once it is open. */
+    /* Facts that the store may give about itself, once it is open. */
     bool remote;     /* See idem_store_is_remote(). */
     const char *url; /* See idem_store_url(); the store's to keep. */
     bool commits;    /* It takes ops with a struct idem_commit. */
@@ -307,7 +307,7 @@ void idem_queue_poke(struct idem_queue *queue);
 
 enum idem_change {
     IDEM_CHANGE_NONE = 0,
-    IDEM_CHANGE_INSERT,  /* There is no record of this id: write next. */
+    IDEM_CHANGE_INSERT,  /* The id has no record: write next. */
     IDEM_CHANGE_REPLACE, /* Write next over the record that was found, provided
                             that it is still the same. */
 };
@@ -315,7 +315,8 @@ enum idem_change {
 struct idem_decision {
     int code; /* 0, or an enum idem_code with @text. */
     char text[160];
-    char note[64];             /* What next.note or next.error may point to. */
+    char note[64];             /* Memory that next.note or next.error may point
+                                  to. */
     enum idem_verdict verdict; /* Of a begin. */
     bool takeover;
     int64_t lease_left_ms; /* BUSY. */
@@ -327,14 +328,14 @@ struct idem_decision {
                                 arguments point to. */
 };
 
-/* What idem_begin() means. @found may be NULL: there is no record. It needs no
- * result or input bytes. @op is an IDEM_OP_BEGIN with nonce, or any op with the
- * same members set. */
+/* Decides idem_begin(). @found may be NULL: the record does not exist. It needs
+ * no result or input bytes. @op is an IDEM_OP_BEGIN with nonce, or any op with
+ * the same members set. */
 void idem_decide_begin(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *ret_decision);
 
-/* What the ending verbs mean: complete, fail, release, retry, unknown. */
+/* Decides the ending verbs: complete, fail, release, retry, unknown. */
 void idem_decide_end(const struct idem_record *found, const struct idem_op *op,
                      const struct idem_now *now,
                      struct idem_decision *ret_decision);
@@ -358,11 +359,11 @@ void idem_decide_resolve(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *ret_decision);
 
-/* What a record of a store that was put back from a copy is from then on. An
- * attempt in progress is unknown, whatever its policy and lease: in what was lost
- * it may have ended, or have been renewed. What an owner could still end has
- * @nonce, which is fresh, and so another owner. @note says why. No change: the
- * record stays as it is. */
+/* Decides the new form of a record of a store that was put back from a copy. An
+ * attempt in progress is unknown, whatever its policy and lease: in what was
+ * lost it may have ended, or have been renewed. A record that an owner could
+ * still end gets @nonce, which is fresh, and so another owner. @note says why.
+ * No change: the record stays as it is. */
 void idem_decide_restored(const struct idem_record *found,
                           const uint8_t nonce[16], struct idem_slice note,
                           const struct idem_now *now,

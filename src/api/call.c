@@ -10,7 +10,7 @@ enum {
     PAUSE_MAX_MS = 500
 };
 
-/* What was said of @asked, whose op came back or never went. */
+/* Takes over the answer to @asked, whose op came back or never went. */
 static void note(struct idem__asked *asked, const struct idem_error *error)
 {
     asked->error = *error;
@@ -156,8 +156,8 @@ static bool settle_again(const struct idem_store *store, int64_t until_ms,
     return true;
 }
 
-/* True if some op is to be submitted again. What depends on one that failed for
- * good need not be known. */
+/* True if some op is to be submitted again. An op that depends on one that
+ * failed for good need not be known. */
 static bool choose_again(struct idem__asked *asked, size_t n)
 {
     bool failed = false;

@@ -18,7 +18,7 @@ enum {
 /* One op of a blocking call. Zeroed, but for op. */
 struct idem__asked {
     struct idem_op *op;      /* NULL: it was left to the store. */
-    struct idem_error error; /* What came of it. */
+    struct idem_error error; /* How it ended. */
     bool unknown;            /* Some copy of it may have been applied. */
     bool under_way;
     bool again;
@@ -50,7 +50,7 @@ int idem__begin_answered(struct idem_store *store,
 int idem__check_in_store(const struct idem_attempt *attempt,
                          struct idem_error *error);
 
-/* What the end of @attempt came to: @op is given to it, if @code is 0. */
+/* Sets how the end of @attempt came out: @op is given to it, if @code is 0. */
 void idem__end_answered(struct idem_attempt *attempt, int code,
                         struct idem_op *op);
 

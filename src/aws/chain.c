@@ -14,8 +14,8 @@
 enum {
     AHEAD_MS = 300000, /* Of the end a renewal begins ... */
     SPREAD_MS = 60000, /* ... and up to this much before that. */
-    /* What ends sooner, or has ended by a clock that is wrong, is used this
-     * long: the service decides. */
+    /* Credentials that end sooner, or have ended by a clock that is wrong, are
+     * used this long: the service decides. */
     GRACE_MS = 60000,
     PAUSE_MS = 1000,        /* Between two fetches ... */
     CALM_PAUSE_MS = 30000,  /* ... after one that failed while we had some, */

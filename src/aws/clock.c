@@ -17,7 +17,8 @@ static int64_t max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What @span still says at @boot_ms, before or after it was made. */
+/* Returns the part of @span that still holds at @boot_ms, before or after it
+ * was made. */
 static struct idem__aws_span widened(const struct idem__aws_span *span,
                                      int64_t boot_ms)
 {
@@ -73,9 +74,9 @@ static void doubt(struct idem__aws_clock *clock,
     clock->span.hi_ns = max(clock->span.hi_ns, other.hi_ns);
 }
 
-/* What one answer says. The boot clock's readings are cut to whole ms, as the Date
- * is to whole seconds: each may be just short of one more. The upper bound is of
- * when the request was sent, and has widened since. */
+/* The span that one answer gives. The boot clock's readings are cut to whole
+ * ms, as the Date is to whole seconds: each may be just short of one more. The
+ * upper bound is of when the request was sent, and has widened since. */
 static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
                                      int64_t date_ms)
 {

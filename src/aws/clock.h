@@ -13,9 +13,9 @@
  *
  * An answer that contradicts what is known does not replace it: until
  * IDEM__AWS_CLOCK_TURNS answers in a row agree with one another against it, the
- * interval covers both. Whoever acts on the far bound (a taker on the lower
- * one) is therefore not deceived by one host with a wrong clock, unless its answer
- * is the very first.
+ * interval covers both. A caller that acts on the far bound (a taker on the
+ * lower one) is therefore not deceived by one host with a wrong clock, unless
+ * its answer is the very first.
  *
  * Pure: the caller brings every reading. The wall clock of this machine serves
  * only to refuse dates that are more than a year off.
@@ -42,8 +42,8 @@ struct idem__aws_span {
 struct idem__aws_clock {
     bool known;
     unsigned turns;              /* Answers that agree on @other; 0: none. */
-    struct idem__aws_span span;  /* What is believed. */
-    struct idem__aws_span other; /* What contradicts it. */
+    struct idem__aws_span span;  /* The span that is believed. */
+    struct idem__aws_span other; /* The span that contradicts it. */
 };
 
 /* Takes in one answer: @date_ms is its Date header, @sent_boot_ms was read

@@ -1,4 +1,4 @@
-/* Who we are to the service: the access key and where it comes from.
+/* Our identity for the service: the access key and where it comes from.
  *
  * The sources, of which the first that is set up is used; see aws/source.h:
  *

@@ -74,7 +74,7 @@ static void load(void)
         return;
     }
     /* Counted by libcurl, and safe beside other users of it in this process from
-     * 7.84 on; there is no undoing it that would be. */
+     * 7.84 on; it cannot be undone either. */
     if (curl.functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         (void)idem__error(&curl.error, IDEM_ECONFIG,
                           "libcurl %s could not be set up", version->version);

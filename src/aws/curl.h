@@ -1,7 +1,8 @@
 /* libcurl, loaded when it is first needed.
  *
- * It brings some twenty-five libraries with it. Who uses a local store never
- * pays for them: libidem is not linked with libcurl but opens it here.
+ * It brings some twenty-five libraries with it. A program that uses a local
+ * store never pays for them: libidem is not linked with libcurl but opens it
+ * here.
  */
 #ifndef IDEM_AWS_CURL_H
 #define IDEM_AWS_CURL_H

@@ -10,7 +10,7 @@
 
 /* ---- Settings ---------------------------------------------------------- */
 
-/* What the profile in use says: 1, 0 or a code. */
+/* The setting of the profile in use: 1, 0 or a code. */
 static int profile_says(const struct idem__aws_endpoint_options *options,
                         const char *name, struct idem_slice *ret_value,
                         struct idem_error *error)
@@ -87,7 +87,7 @@ static int find_region(const struct idem__aws_endpoint_options *options,
     return 0;
 }
 
-/* What the names of a region's services end in. */
+/* The suffix of the names of a region's services. */
 static const char *suffix_of(struct idem_slice region, bool dual_stack)
 {
     static const struct {
@@ -189,7 +189,7 @@ static bool split_authority(struct idem_slice authority, unsigned or_else,
     char *colon;
     size_t i;
 
-    /* Room for ":65535" behind it. */
+    /* Room for ":65535" after it. */
     if (authority.len + 7 > IDEM__AWS_HOST_MAX) {
         return false;
     }

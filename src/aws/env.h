@@ -31,7 +31,7 @@ int idem__aws_env_copy(const struct idem__aws_env *env,
 /* Wipes and frees; NULL is allowed. */
 void idem__aws_env_copy_free(struct idem__aws_env_copy *copy);
 
-/* What reads @copy, for as long as it lives. */
+/* The reader of @copy, for as long as it lives. */
 struct idem__aws_env idem__aws_env_of(const struct idem__aws_env_copy *copy);
 
 /* The value of @name, or NULL if it is not set or empty. */

@@ -70,7 +70,7 @@ static bool is_name(struct idem_slice text)
     return text.len > 0;
 }
 
-/* "prefix#Name:anything" is Name. What is no name at all is left out. */
+/* "prefix#Name:anything" is Name. Anything else is left out. */
 static void set_type(struct idem__aws_error *error, struct idem_slice text)
 {
     const char *p = text.base;
@@ -221,8 +221,8 @@ static bool contains(struct idem_slice text, const char *word)
 
 bool idem__aws_error_may_be_stale(const char *header, struct idem_slice body)
 {
-    /* What the names and sentences of both have in common, and what could stand
-     * for any letter. */
+    /* The letters that the names and sentences of both have in common, and
+     * those that match any letter. */
     static const char *const words[] = {"xpired",  "Skewed",  "InTheFuture",
                                         "not yet", "Refresh", "\\u"};
     struct idem_slice type = idem_str(header == NULL ? "" : header);

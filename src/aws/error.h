@@ -1,5 +1,5 @@
-/* What an AWS service says when it refuses: its name for it, and what that means
- * for the request. Pure. */
+/* An AWS service's refusal: its name for it, and what that means for the
+ * request. Pure. */
 #ifndef IDEM_AWS_ERROR_H
 #define IDEM_AWS_ERROR_H
 
@@ -7,8 +7,9 @@
 
 struct json_object;
 
-/* What an answer means, beyond what the service in question means by names of its
- * own (ConditionalCheckFailedException ...), which the caller compares first.
+/* The meaning of an answer, beyond the names that the service in question
+ * defines (ConditionalCheckFailedException ...), which the caller compares
+ * first.
  *
  * THROTTLED to CONFIG are refusals: the request was not applied. SERVER and
  * UNCLEAR say nothing about that. */
@@ -25,7 +26,7 @@ enum idem__aws_meaning {
 
 struct idem__aws_error {
     enum idem__aws_meaning meaning;
-    char type[96];     /* The name behind any "#", before any ":"; "": none. */
+    char type[96];     /* The name after any "#", before any ":"; "": none. */
     char message[192]; /* Cut to whole characters; control characters are
                           spaces; "": none. */
 };

@@ -22,7 +22,7 @@ struct idem__aws_fetch {
     int status;
     int64_t date_ms; /* Of the Date header; 0: none. */
     size_t answer_len;
-    char answer[IDEM__AWS_FETCH_MAX + 1]; /* With a NUL behind it. */
+    char answer[IDEM__AWS_FETCH_MAX + 1]; /* With a NUL after it. */
 };
 
 /* Sends it, waits, and sets status and answer. Follows nowhere. All signals of
@@ -30,7 +30,7 @@ struct idem__aws_fetch {
  *
  * IDEM_EUNAVAILABLE  No whole answer came in time, or it is too long; the
  *                    sentence says only why, not from where.
- * IDEM_ECONFIG       There is no libcurl, or it cannot read ca_file.
+ * IDEM_ECONFIG       libcurl is missing, or cannot read ca_file.
  * IDEM_ENOMEM
  */
 int idem__aws_fetch(struct idem__aws_fetch *fetch,

@@ -116,7 +116,8 @@ static struct idem_slice trimmed(const char *p, const char *end)
     return idem_bytes(p, (size_t)(end - p));
 }
 
-/* What says where the answer ends, and whether the connection does. */
+/* The fields that decide where the answer ends, and whether the connection
+ * does. */
 static void read_header(struct idem__http *http, struct idem_slice line)
 {
     const char *p = line.base;

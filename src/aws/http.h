@@ -5,9 +5,10 @@
  *     idem__http_feed(&http, bytes, len, &used)     until it says DONE or BAD
  *     idem__http_end(&http)                         there will be no more bytes
  *
- * Answers 1xx are read and forgotten. What is read is strict where a mistake could
- * hide a cut or the start of another answer: lengths that are no number or are two
- * numbers, codings but "chunked", folded lines, chunks without their ends.
+ * Answers 1xx are read and forgotten. The parser is strict where a mistake
+ * could hide a cut or the start of another answer: lengths that are not a
+ * number or are two numbers, codings but "chunked", folded lines, chunks
+ * without their ends.
  */
 #ifndef IDEM_AWS_HTTP_H
 #define IDEM_AWS_HTTP_H

@@ -122,7 +122,7 @@ static int read_setting(const char *from, const char *to,
     return 1;
 }
 
-/* What begins with a blank belongs to the setting above. */
+/* A line that begins with a blank belongs to the setting above. */
 static int read_indented(struct idem__aws_ini *ini, const char *from,
                          const char *to, struct idem__aws_ini_line *line,
                          const char **ret_flaw)
@@ -186,7 +186,7 @@ static bool same_name(struct idem_slice name, const char *text)
            strncasecmp(name.base, text, name.len) == 0;
 }
 
-/* A name may stand in quotation marks. */
+/* A name may be quoted. */
 static struct idem_slice unquote(struct idem_slice name)
 {
     const char *p = name.base;

@@ -6,8 +6,7 @@
  *       max_queue_size = 100         ... nested ones
  *     long = some                    a value that goes on
  *       more of it                   ... on the next line
- *     # and ; begin a comment, also behind a value if a blank stands before them
- */
+ *     # and ; begin a comment, also after a value if a blank precedes them */
 #ifndef IDEM_AWS_INI_H
 #define IDEM_AWS_INI_H
 
@@ -43,7 +42,7 @@ void idem__aws_ini_begin(struct idem__aws_ini *ini, struct idem_slice text);
 
 /* The next line that says something: 1; 0 at the end; or IDEM_ECONFIG, and
  * *@ret_flaw says what is wrong with line ini->number: it has a control
- * character, is no setting, or one that belongs to no section. */
+ * character, is not a setting, or is one that belongs to no section. */
 int idem__aws_ini_next(struct idem__aws_ini *ini,
                        struct idem__aws_ini_line *ret_line,
                        const char **ret_flaw);

@@ -36,7 +36,7 @@ static void put_header(struct head *head, const char *title,
     put(head, "\r\n", 2);
 }
 
-/* What a header's value may be: nothing in it ends the line. */
+/* The bytes that a header's value may have: nothing in it ends the line. */
 static bool is_value(const char *text, size_t len_max)
 {
     size_t len = strlen(text);
@@ -137,7 +137,7 @@ static bool reserve(struct idem__aws_post *post, size_t len)
     return true;
 }
 
-/* The head, and a short body behind it. */
+/* The head, followed by a short body. */
 static int write_all(struct idem__aws_post *post,
                      const struct idem__aws_request *request,
                      const struct headers *headers,
@@ -202,7 +202,7 @@ int idem__aws_post_make(struct idem__aws_post *post,
     return rc;
 }
 
-/* What was in it is a secret. */
+/* It held a secret. */
 void idem__aws_post_free(struct idem__aws_post *post)
 {
     if (post->base != NULL) {

@@ -26,8 +26,8 @@ int idem__aws_post_make(struct idem__aws_post *post,
                         const struct idem__aws_credentials *credentials,
                         int64_t now_ms);
 
-/* What is to be sent next of @post and @body once @sent bytes are: all that lies in
- * one piece; empty: that was all. */
+/* The next bytes of @post and @body to send once @sent bytes are sent: all that
+ * lies in one piece; empty: that was all. */
 struct idem_slice idem__aws_post_rest(const struct idem__aws_post *post,
                                       struct idem_slice body, size_t sent);
 

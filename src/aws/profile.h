@@ -9,7 +9,8 @@
 #define IDEM__AWS_FILE_PATH_MAX 512
 
 struct idem__aws_file {
-    char path[IDEM__AWS_FILE_PATH_MAX]; /* "": there is no home. */
+    char path[IDEM__AWS_FILE_PATH_MAX]; /* "": the home directory is not
+                                           known. */
     char *text;                         /* NULL: there is none. */
     size_t len;
 };
@@ -25,9 +26,9 @@ struct idem__aws_profiles {
 /* Reads both files: AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE, or those in
  * ~/.aws. One that is not there, or that we may not read, says nothing.
  *
- * IDEM_ECONFIG  A file has a line that cannot be, is longer than a megabyte, or
- *               is no file; or AWS_PROFILE is no name, or names a profile that
- *               is in neither file.
+ * IDEM_ECONFIG  A file has an invalid line, is longer than a megabyte, or is
+ *               not a regular file; or AWS_PROFILE is not a valid name, or
+ *               names a profile that is in neither file.
  * IDEM_ENOMEM
  */
 int idem__aws_profiles_load(const struct idem__aws_env *env,
@@ -65,11 +66,11 @@ int idem__aws_profiles_url(const struct idem__aws_profiles *profiles,
                            struct idem_slice *ret_url,
                            struct idem_error *ret_error);
 
-/* Reads the whole file at @path to new memory, with a NUL behind it, which the
+/* Reads the whole file at @path to new memory, with a NUL after it, which the
  * caller wipes and frees.
  *
- * IDEM_ECONFIG  It cannot be opened or read, or is no file (errno says why), or
- *               is longer than @max (EFBIG).
+ * IDEM_ECONFIG  It cannot be opened or read, or is not a regular file (errno
+ *               says why), or is longer than @max (EFBIG).
  * IDEM_ENOMEM
  */
 int idem__aws_file_read(const char *path, size_t max, char **ret_text,

@@ -39,7 +39,7 @@ static int on_close(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
-/* What libcurl waits for, while it connects. */
+/* The descriptors that libcurl waits for, while it connects. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
                      void *known)
 {
@@ -98,7 +98,7 @@ static bool set_up_easy(struct idem__aws_slot *slot,
     int bad = 0;
 
     bad |= set(easy, CURLOPT_CONNECT_ONLY, 1L);
-    /* What is sent is for the service, and not for a proxy to read. */
+    /* The request is for the service, and not for a proxy to read. */
     bad |= set(easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
     bad |= set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     bad |= set(easy, CURLOPT_NOSIGNAL, 1L);
@@ -346,8 +346,8 @@ static void send_out(struct idem__aws_slot *slot)
     }
 }
 
-/* The answer is whole. What it left behind, or the request, makes the connection
- * useless. */
+/* The answer is whole. The bytes after it, or the request itself, make the
+ * connection useless. */
 static void answered(struct idem__aws_slot *slot, bool clean)
 {
     if (!clean || !slot->http.keeps || unsent(slot).len > 0) {
@@ -479,7 +479,7 @@ void idem__aws_slot_ready(struct idem__aws_slot *slot)
 static const char *reason(const struct idem__aws_slot *slot)
 {
     if (slot->arrival.no_memory || slot->http.no_memory) {
-        return "there was no memory for the answer";
+        return "memory ran out for the answer";
     }
     if (slot->arrival.too_long) {
         return "the answer is longer than it may be";

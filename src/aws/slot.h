@@ -20,7 +20,7 @@
 #include "aws/sockets.h"
 #include "aws/transport.h"
 
-/* What arrived of an answer, beside its body. */
+/* The parts of an answer that arrived, beside its body. */
 struct idem__aws_arrival {
     bool framed;  /* A length or chunks: a cut would show. */
     bool encoded; /* In a way that was not asked for. */
@@ -37,7 +37,7 @@ enum idem__aws_line {
     IDEM__AWS_LINE_OPEN,
 };
 
-/* What the slots of a client tell it. */
+/* The callbacks of a client, called by its slots. */
 struct idem__aws_news {
     size_t opening; /* Slots whose line is OPENING. */
     struct idem__aws_slot
@@ -121,7 +121,7 @@ void idem__aws_slot_judge(struct idem__aws_slot *slot);
 
 /* ---- answer.c ---------------------------------------------------------- */
 
-/* What arrives; @slot is the struct idem__aws_slot. */
+/* Called with the bytes that arrive; @slot is the struct idem__aws_slot. */
 bool idem__aws_on_line(void *slot, struct idem_slice line);
 bool idem__aws_on_body(void *slot, struct idem_slice bytes);
 

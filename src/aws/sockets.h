@@ -13,8 +13,8 @@
  * registered as they are asked for. */
 struct idem__socket {
     int fd;
-    uint32_t wanted;     /* What is waited for; 0: nothing. */
-    uint32_t registered; /* What epoll reports; 0: nothing. */
+    uint32_t wanted;     /* The events that are waited for; 0: nothing. */
+    uint32_t registered; /* The events that epoll reports; 0: nothing. */
     void *owner;         /* See idem__sockets_own(). */
 };
 
@@ -26,8 +26,8 @@ struct idem__sockets {
     size_t kept_cap;
 };
 
-/* For about @max connections. IDEM_ENOMEM: there are no descriptors, or no
- * memory; close() is still to be called. */
+/* For about @max connections. IDEM_ENOMEM: descriptors or memory ran out;
+ * close() is still to be called. */
 int idem__sockets_open(struct idem__sockets *sockets, size_t max);
 void idem__sockets_close(struct idem__sockets *sockets);
 
@@ -44,8 +44,8 @@ void *idem__sockets_owner(struct idem__sockets *sockets, int fd);
 int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
                        bool is_new);
 
-/* What is ready now, without waiting, at most @max; a wake is among them. Returns
- * how many. */
+/* The sockets that are ready now, without waiting, at most @max; a wake is
+ * among them. Returns how many. */
 int idem__sockets_ready(struct idem__sockets *sockets,
                         struct epoll_event *events, int max);
 

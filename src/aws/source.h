@@ -65,7 +65,7 @@ int idem__aws_keys_of_env(const struct idem__aws_env *env,
 
 /* Keys as a JSON object has them: AccessKeyId, SecretAccessKey, a token by the
  * name of @token, perhaps Expiration. @who names the source in errors:
- * IDEM_ECONFIG: it has no keys, or is no such object. */
+ * IDEM_ECONFIG: it lacks keys, or is not such an object. */
 int idem__aws_read_keys(struct idem_slice json, const char *token,
                         const char *who, struct idem__aws_credentials *ret,
                         struct idem_error *error);
@@ -79,8 +79,8 @@ bool idem__aws_read_time(struct idem_slice text, int64_t *ret_ms);
 int idem__aws_try(struct idem__aws_ask *ask, const char *who,
                   struct idem_error *error);
 
-/* Reads the token in the file at @path, which @name set, without line ends
- * behind it. */
+/* Reads the token in the file at @path, which @name set, without trailing line
+ * ends. */
 int idem__aws_read_token(const char *name, const char *path, char *buf,
                          size_t cap, struct idem_error *error);
 

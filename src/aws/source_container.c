@@ -65,8 +65,8 @@ int idem__aws_read_token(const char *name, const char *path, char *buf,
 
 /* ---- The address ------------------------------------------------------- */
 
-/* Who may be asked without TLS: this machine, and the addresses at which ECS and
- * EKS answer. */
+/* The hosts that may be asked without TLS: this machine, and the addresses at
+ * which ECS and EKS answer. */
 static bool is_trusted(const char *host, bool loopback)
 {
     static const char *const hosts[] = {"169.254.170.2", "169.254.170.23",

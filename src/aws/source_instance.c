@@ -22,7 +22,7 @@ static const char who[] = "the instance metadata service";
 
 struct session {
     struct idem__aws_ask *ask;
-    char base[BASE_MAX]; /* Without a / behind it. */
+    char base[BASE_MAX]; /* Without a trailing "/". */
     char token_line[TOKEN_MAX + 32];
 };
 
@@ -79,8 +79,8 @@ static int request(struct session *session, const char *method,
     fetch->timeout_ms = TIME_MS;
     rc = idem__aws_try(session->ask, who, error);
     if (rc == 0 && fetch->status != 200) {
-        /* 403: the service is switched off for this instance, or a proxy stands in
-         * its place; as if it were not there. */
+        /* 403: the service is switched off for this instance, or a proxy
+         * answers in its place; as if it were not there. */
         rc = idem__error(error,
                          fetch->status < 500 && fetch->status != 403
                              ? IDEM_ECONFIG

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* What a profile says of a setting, as text; "": nothing. */
+/* The setting of a profile, as text; "": nothing. */
 #define VALUE_MAX 4096
 
 static int setting(const struct idem__aws_profiles *profiles,
@@ -103,7 +103,8 @@ static int static_keys(const struct idem__aws_profiles *profiles,
 
 /* ---- Others ------------------------------------------------------------ */
 
-/* What we do not do ourselves, and how it is done all the same. */
+/* Settings that we do not carry out ourselves, and the way to use them all the
+ * same. */
 static int refuse(const char *profile, const char *what,
                   struct idem_error *error)
 {
@@ -145,7 +146,7 @@ struct search {
 static int resolve(struct search *search, const char *profile,
                    struct idem__aws_credentials *ret, struct idem_error *error);
 
-/* Who asks for the role of a profile with credential_source. */
+/* The caller that asks for the role of a profile with credential_source. */
 static int named_source(struct search *search, const char *profile,
                         const char *name, struct idem__aws_credentials *ret,
                         struct idem_error *error)
@@ -171,7 +172,7 @@ static int named_source(struct search *search, const char *profile,
                                  profile, name);
 }
 
-/* Who asks for the role of a profile. */
+/* The caller that asks for the role of a profile. */
 static int find_signer(struct search *search, const char *profile,
                        struct idem__aws_credentials *ret,
                        struct idem_error *error)

@@ -29,7 +29,7 @@ static const char *find(const char *from, const char *end, const char *word)
                : memmem(from, (size_t)(end - from), word, len);
 }
 
-/* What stands in the first element @name, which has no attributes. */
+/* The content of the first element @name, which has no attributes. */
 static bool element(struct idem_slice xml, const char *name,
                     struct idem_slice *ret_inside)
 {

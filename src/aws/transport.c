@@ -332,14 +332,14 @@ void idem__aws_work(struct idem__aws_client *client)
     }
     launched = start_queued(client);
     run_timers(client);
-    /* What was just sent is not answered yet. The caller comes back for it, and
-     * then the sockets are looked at in any case. */
+    /* A request that was just sent is not answered yet. The caller comes back
+     * for it, and then the sockets are looked at in any case. */
     client->looked = !(launched && client->looked);
     if (client->looked) {
         run_sockets(client);
     }
     end_late(client);
-    /* What ended made room. */
+    /* The requests that ended made room. */
     while (collect(client) && client->queued.first != NULL) {
         (void)start_queued(client);
         run_timers(client);

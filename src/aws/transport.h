@@ -15,7 +15,7 @@
  *     |
  *     idem__aws_client_close(client)
  *
- * What is known of a request when it is done
+ * A request that is done: its facts
  * ------------------------------------------
  *
  *     NOT_SENT   no byte of it was handed to a connection: no name, no route,
@@ -25,11 +25,11 @@
  *                deadline, cut or too long, wrong x-amz-crc32, framing that
  *                cannot show a cut, an encoding that was not asked for. It may
  *                have been applied, it may still be applied later.
- *     ANSWERED   status and body arrived intact. What they mean is for
+ *     ANSWERED   status and body arrived intact. Their meaning is left to
  *                idem__aws_error_parse() and the caller: a 3xx, a 204, a 418
  *                and a proxy's HTML 503 are ANSWERED too.
  *
- * What is sent again, and by whom
+ * Requests that are sent again, and by which floor
  * -------------------------------
  *
  * 1. The same bytes, on a new connection, at most once: when a kept-alive
@@ -46,7 +46,7 @@
  *    the offset) or of expired credentials that the provider can renew. Both
  *    are refusals before any effect; with request.sends above 1 there may have
  *    been another copy, so then it is not done and the refusal is the answer.
- *    What the request says when it is done is then about the second signature.
+ *    The result of the request is then about the second signature.
  * 3. Nothing else. Whether to send again after NO_ANSWER, a throttle or a 5xx
  *    is the caller's decision: the transport never does.
  *
@@ -111,7 +111,7 @@ struct idem__aws_request {
                                 made what stood in the way: IDEM_ECONFIG,
                                 IDEM_ENOMEM (both NOT_SENT). */
     int status;              /* 0: none. */
-    uint8_t *answer;         /* The body; no NUL behind it. */
+    uint8_t *answer;         /* The body; without a NUL after it. */
     size_t answer_len;
     char error_type[128]; /* x-amzn-ErrorType; "": none. */
     char request_id[80];  /* x-amzn-RequestId; "": none. */
@@ -145,8 +145,7 @@ struct idem__aws_client;
 
 /* Loads libcurl, if that was not done before. @options is copied.
  *
- * IDEM_ECONFIG  There is no libcurl, or one that is too old; ca_file cannot be
- *               read.
+ * IDEM_ECONFIG  libcurl is missing or too old; ca_file cannot be read.
  * IDEM_ENOMEM
  */
 int idem__aws_client_open(const struct idem__aws_options *options,
@@ -159,7 +158,7 @@ int idem__aws_client_open(const struct idem__aws_options *options,
 void idem__aws_client_close(struct idem__aws_client *client);
 
 /* Takes @request, which the next idem__aws_work() sends. It is done when
- * idem__aws_reap() gives it back; there is no other way to fail. */
+ * idem__aws_reap() gives it back; it cannot fail in another way. */
 void idem__aws_submit(struct idem__aws_client *client,
                       struct idem__aws_request *request);
 

@@ -4,7 +4,7 @@
 
 #include <idem.h>
 
-/* Who may wake whom. */
+/* The processes that may wake each other. */
 enum idem__futex_reach {
     IDEM__FUTEX_PROCESS, /* The threads of this process. */
     IDEM__FUTEX_HOST,    /* All that have mapped the same file. */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* NULL when there is no memory; @len 0 gives a valid pointer. */
+/* NULL when memory ran out; @len 0 gives a valid pointer. */
 void *idem__alloc(size_t len) __attribute__((malloc, warn_unused_result));
 
 /* Likewise, filled with zeros. */

@@ -88,7 +88,8 @@ static int parse_uuid(const char *text, uint8_t ret_id[16])
     return 0;
 }
 
-/* What does not change while this process lives, once it could be read. */
+/* Facts that do not change while this process lives, once they could be
+ * read. */
 static struct {
     pthread_mutex_t mutex;
     bool known;
@@ -119,8 +120,8 @@ static bool know_boot(void)
     return known;
 }
 
-/* What keeps the clock right tells the kernel so. A system that may not be asked
- * is not known to have such a thing. Asked once a second. */
+/* The daemon that keeps the clock right tells the kernel so. A system that may
+ * not be asked is not known to have such a thing. Asked once a second. */
 static bool is_unsynchronised(int64_t boot_ms)
 {
     static int64_t asked_ms = INT64_MIN / 2;

@@ -1,7 +1,7 @@
 /* list.h: lists that are linked both ways through their own items.
  *
  * A list has first and last (both NULL: it is empty), an item has next and prev,
- * and is in one list at most. What these macros are given is evaluated more than
+ * and is in one list at most. These macros evaluate their arguments more than
  * once. To walk a list needs no help:
  *
  *     for (item = list->first; item != NULL; item = item->next)

@@ -282,7 +282,7 @@ static void take_messages(struct idem_consumer *consumer,
     consumer->counters.empty += messages->len == 0;
 }
 
-/* 0, or that what came is no answer of SQS. */
+/* 0, or an error if the bytes are not an answer of SQS. */
 static int take_receive(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms)
 {

@@ -213,7 +213,7 @@ void idem_consumer_close(struct idem_consumer *consumer)
 
 /* ---- Working ---------------------------------------------------------------- */
 
-/* What came after the stop, or came due. */
+/* Messages that came after the stop, or came due. */
 static void tidy(struct idem_consumer *consumer, int64_t now_ms)
 {
     size_t lost = idem__holds_sweep(&consumer->holds, now_ms);

@@ -44,12 +44,13 @@ struct idem_consumer {
     unsigned failed; /* Requests in a row. */
     bool plenty;     /* The last receive brought all that it asked for. */
     bool empty;      /* It brought nothing, and nothing will come back. */
-    int64_t back_ms; /* What was let go of is back in the queue by then. */
+    int64_t back_ms; /* Messages that were let go are back in the queue by
+                        then. */
     bool paused;
     bool stopped;
     bool aborted;          /* The receives, after the stop. */
     char attempt_id[33];   /* Of the next receive of a FIFO queue. */
-    struct idem_error why; /* What does not pass; code 0: nothing. */
+    struct idem_error why; /* A failure that persists; code 0: nothing. */
     struct idem_error trouble;
 };
 
@@ -58,7 +59,7 @@ struct idem_consumer {
 /* Requests of each kind that are due now. */
 void idem__consume_send(struct idem_consumer *consumer, int64_t now_ms);
 
-/* What became of @call, which is free then. */
+/* The result of @call, which is free then. */
 void idem__consume_take(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms);
 

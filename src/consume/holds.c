@@ -192,7 +192,7 @@ static void show(struct idem__hold *hold, int64_t now_ms, int64_t ms)
     hold->show_ms = ms;
 }
 
-/* Its group would overtake it: those behind it wait for it in the queue. */
+/* Its group would overtake it: those after it wait for it in the queue. */
 size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
                          int64_t now_ms, int64_t ms)
 {
@@ -215,7 +215,8 @@ size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
     return n;
 }
 
-/* What is kept is invisible for as long as it should be, and stays so. */
+/* A message that is kept is invisible for as long as it should be, and stays
+ * so. */
 size_t idem__holds_give_back(struct idem__holds *holds, int64_t now_ms)
 {
     struct idem__hold *hold;

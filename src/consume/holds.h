@@ -6,8 +6,8 @@
  *                     |  next          '----keep-----> KEPT
  *                     '---------------------------------'   (after its time)
  *
- * A message that is deleted no longer stands in the way of its group; one in any
- * other state does.
+ * A message that is deleted no longer holds up its group; one in any other
+ * state does.
  */
 #ifndef IDEM_CONSUME_HOLDS_H
 #define IDEM_CONSUME_HOLDS_H
@@ -64,12 +64,12 @@ void idem__holds_remove(struct idem__holds *holds, struct idem__hold *hold);
 /* The oldest one that may be begun, which is GIVEN then; or NULL. */
 struct idem__hold *idem__holds_next(struct idem__holds *holds, int64_t now_ms);
 
-/* What a caller says of one that is GIVEN. */
+/* The caller's word on one that is GIVEN. */
 void idem__hold_delete(struct idem__hold *hold, int64_t now_ms);
 void idem__hold_keep(struct idem__hold *hold, int64_t now_ms, int64_t ms,
                      int64_t jitter_ms);
 
-/* @ms negative: nothing is asked of the queue. Returns how many behind it in its
+/* @ms negative: nothing is asked of the queue. Returns how many after it in its
  * group are given back with it. */
 size_t idem__holds_leave(struct idem__holds *holds, struct idem__hold *hold,
                          int64_t now_ms, int64_t ms);
@@ -92,7 +92,7 @@ size_t idem__holds_to_change(struct idem__holds *holds, int64_t now_ms,
                              int64_t *ret_seconds);
 
 /* When there is something to do without news; IDEM_NEVER: never. One whose turn
- * has come, and which nobody takes, is no such thing. */
+ * has come, and which nobody takes, does not count. */
 int64_t idem__holds_due_ms(const struct idem__holds *holds, int64_t now_ms);
 
 #endif

@@ -45,8 +45,8 @@ int64_t idem__lease_left(const struct idem_record *record,
     return left_with(record, now, now->margin_ms);
 }
 
-/* By so much two clocks may differ: AWS takes signatures that are 15 minutes off,
- * and so a host may be that much ahead, and another that much behind. */
+/* By so much two clocks may differ: AWS takes signatures that are 15 minutes
+ * off, and so one host may be that much fast, and another that much slow. */
 #define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)
 
 /* The latest end that a lease of @lease_ms can have which was set until now. */
@@ -92,9 +92,9 @@ bool idem__lease_bound(struct idem_record *record, const struct idem_now *now)
     return true;
 }
 
-/* The margin is for those who would take over. It is no part of the lease, which
- * would grow by it with every renewal. An end that stays keeps its length, too:
- * the two are held against each other by idem__lease_bound(). */
+/* The margin is for those who would take over. It is not part of the lease,
+ * which would grow by it with every renewal. An end that stays keeps its
+ * length, too: the two are held against each other by idem__lease_bound(). */
 void idem__lease_extend(struct idem_record *record, int64_t lease_ms,
                         const struct idem_now *now)
 {
@@ -137,8 +137,8 @@ bool idem__tells_of_work(enum idem_past_end end)
            end == IDEM_PAST_REOPENED;
 }
 
-/* True if the oldest past attempt, for which there is no room any more, is the
- * only one that tells that the work may have been done. */
+/* True if the oldest past attempt, which no longer fits, is the only one that
+ * tells that the work may have been done. */
 static bool oldest_is_needed(const struct idem_record *record)
 {
     size_t i;

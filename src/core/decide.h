@@ -1,4 +1,4 @@
-/* What the decisions share. The decisions themselves: <idem/store.h>. */
+/* Parts that the decisions share. The decisions themselves: <idem/store.h>. */
 #ifndef IDEM_CORE_DECIDE_H
 #define IDEM_CORE_DECIDE_H
 
@@ -70,7 +70,7 @@ void idem__decide_reopen(const struct idem_record *found,
                          const struct idem_op *op, const struct idem_now *now,
                          struct idem_decision *decision);
 
-/* What becomes of @found when store time is set back to @now: no time of it is
+/* Changes @found for a store time that is set back to @now: no time of it is
  * later, its lease ends a lease from now at most, and it is kept for a whole
  * retention. No change: all of it is earlier anyway. */
 void idem__decide_clock_back(const struct idem_record *found,
@@ -87,8 +87,8 @@ bool idem__is_seen(const struct idem_record *found, const struct idem_op *op,
  * only a person can. */
 bool idem__is_live(const struct idem_record *found, const struct idem_now *now);
 
-/* What a person is told who would end an attempt whose lease runs; @mend says
- * what can be done. */
+/* The refusal for a person who would end an attempt whose lease runs; @mend
+ * says what can be done. */
 void idem__refuse_live(struct idem_decision *decision,
                        const struct idem_record *found,
                        const struct idem_now *now, const char *mend);

@@ -1,4 +1,4 @@
-/* What a claim means for the record that is there. */
+/* Decides a claim, given the record on the key. */
 #include "core/decide.h"
 
 #include "base/host.h"
@@ -80,8 +80,9 @@ static void uncount_released(struct idem_record *next)
     }
 }
 
-/* Nothing that still counts: a life of the key begins. What was released a
- * moment ago is the same operation, and its attempts are still told. */
+/* Nothing that still counts: a life of the key begins. A record that was
+ * released a moment ago is the same operation, and its attempts are still
+ * told. */
 static void start_life(const struct idem_record *found, bool released,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)
@@ -123,8 +124,8 @@ static void push_found(struct idem_record *next,
 }
 
 /* Unlike a new life it keeps the fingerprint that it was claimed with, or the
- * lack of one: a takeover is the same operation. Who reopens a record allows for
- * another request, and the first one to come is it. */
+ * lack of one: a takeover is the same operation. A person who reopens a record
+ * allows for another request, and the first one to come is it. */
 static void take_over(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
                       struct idem_decision *decision)

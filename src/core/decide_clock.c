@@ -1,4 +1,4 @@
-/* What a record means once the store's time was set back. */
+/* Decides the new form of a record once the store's time was set back. */
 #include "base/host.h"
 #include "core/decide.h"
 
@@ -10,7 +10,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* What is due in a length of time from a moment that was not yet. */
+/* A deadline that is a length of time from a moment in the future. */
 static int64_t due(int64_t at_ms, int64_t length_ms, int64_t now_ms)
 {
     return at_ms == IDEM_NEVER

@@ -1,5 +1,5 @@
-/* What the verbs of an owner mean: complete, fail, release, retry, unknown, renew,
- * expire. */
+/* Decides the verbs of an owner: complete, fail, release, retry, unknown,
+ * renew, expire. */
 #include "core/decide.h"
 
 #include "base/host.h"
@@ -11,8 +11,9 @@ static bool is_own(const struct idem_record *found, const struct idem_op *op,
                    struct idem_decision *decision)
 {
     if (found == NULL) {
-        idem__refuse(decision, IDEM_ELOST,
-                     "there is no such record here; its retention may be over");
+        idem__refuse(
+            decision, IDEM_ELOST,
+            "the record is not in this store; its retention may be over");
         return false;
     }
     if (found->fence != op->fence) {
@@ -44,8 +45,8 @@ static bool same_result(const struct idem_record *found,
            idem__slice_equal(found->result.meta, result->meta);
 }
 
-/* True if @found already says what @outcome says. What was released or is
- * unknown has no content that a caller would ever be given. */
+/* True if @found already says what @outcome says. A released or unknown record
+ * has no content that a caller would ever be given. */
 bool idem__already_said(const struct idem_record *found,
                         const struct idem_outcome *outcome,
                         const uint8_t digest[16])
@@ -70,8 +71,8 @@ bool idem__already_said(const struct idem_record *found,
     return false;
 }
 
-/* What its lease made of an attempt is not the word of its owner, who may still
- * say what came of it; but no longer that nothing happened. */
+/* An end that only the lease gave an attempt is not the word of its owner, who
+ * may still say how it ended; but no longer that nothing happened. */
 static bool may_follow(const struct idem_record *found, enum idem_status to)
 {
     return (found->status == IDEM_STATUS_IN_PROGRESS && !found->retry) ||

@@ -1,8 +1,9 @@
-/* What adding a record from elsewhere means. */
+/* Decides the import of a record from another store. */
 #include "core/decide.h"
 
-/* What was released stands in nobody's way: the next claim would write over it.
- * One that was copied here earlier must not hide what came of that claim. */
+/* A released record does not stand in the way of the copy: the next claim would
+ * write over it. One that was copied here earlier must not hide what came of
+ * that claim. */
 static bool stays(const struct idem_record *found,
                   const struct idem_record *record, const struct idem_now *now)
 {
@@ -25,7 +26,7 @@ static bool knows_of(const struct idem_record *record, uint64_t fence)
     return record->fence == fence || record->in_doubt >= fence;
 }
 
-/* What was released gives way, but not what it remembers: that an attempt may have
+/* A released record gives way, but not its memory: that an attempt may have
  * done the work. */
 static void keep_doubt(struct idem_record *next,
                        const struct idem_record *found)

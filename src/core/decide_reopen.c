@@ -1,4 +1,4 @@
-/* What it means that a person wants work to be run again. */
+/* Decides a reopen: a person wants work to be run again. */
 #include "core/decide.h"
 
 #include "base/host.h"
@@ -12,8 +12,8 @@ static bool reopened_before(const struct idem_record *found,
            idem__slice_equal(found->history[0].owner, op->u.resolve.who);
 }
 
-/* What its own attempt wants to be run again waits for the same request. To reopen
- * it is to allow for another one. */
+/* A record that its own attempt gave back with retry waits for the same
+ * request. To reopen it is to allow for another one. */
 static bool may_reopen(const struct idem_record *found,
                        const struct idem_now *now,
                        struct idem_decision *decision)

@@ -1,4 +1,4 @@
-/* What a person's decision means. */
+/* Decides a resolve: a person says how an attempt ended. */
 #include "core/decide.h"
 
 #include "base/span.h"

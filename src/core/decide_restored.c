@@ -1,4 +1,4 @@
-/* What a record means once the store was put back from a copy. */
+/* Decides the new form of a record once the store was put back from a copy. */
 #include "core/decide.h"
 
 /* True if the attempt's owner could still say how it ended. */

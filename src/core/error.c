@@ -29,7 +29,7 @@ const char *idem_error_text(int code)
         IDEM_ERROR_MAP(IDEM__X)
 #undef IDEM__X
     default:
-        return "there is no error with this code";
+        return "no error has this code";
     }
 }
 

@@ -1,4 +1,4 @@
-/* What a record was asked for. */
+/* The fingerprint of a request. */
 #include "core/fingerprint.h"
 
 #define PARTS_MAX 65535

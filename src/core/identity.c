@@ -1,4 +1,4 @@
-/* Who a record belongs to. */
+/* The identity of a record: its scope and key, hashed. */
 #include "base/bytes.h"
 #include "base/sha256.h"
 

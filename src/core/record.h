@@ -1,4 +1,4 @@
-/* What the rest of the library asks of a record beyond its stored form. */
+/* Functions of a record beyond its stored form, for the rest of the library. */
 #ifndef IDEM_CORE_RECORD_H
 #define IDEM_CORE_RECORD_H
 
@@ -8,7 +8,7 @@
  * follow it, and those of every key after it was purged, need greater ones. */
 #define IDEM__FENCE_IMPORT_MAX (((uint64_t)1 << 61) - 1)
 
-/* What is wrong with the members that every record has; NULL: nothing. */
+/* The fault of the members that every record has; NULL: nothing. */
 const char *idem__record_fault(const struct idem_record *record);
 
 #endif

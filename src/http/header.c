@@ -3,7 +3,7 @@
 
 #include <strings.h>
 
-/* Of one caller, one connection or one moment. A star stands for any end. */
+/* Of one caller, one connection or one moment. A star matches any end. */
 static const char *const never[] = {
     "Access-Control-*",
     "Age",
@@ -38,7 +38,8 @@ static bool is_between(unsigned char c, unsigned char first, unsigned char last)
     return c >= first && c <= last;
 }
 
-/* What a replay cannot do without. Nothing here may name the caller. */
+/* The headers that a replay cannot do without. Nothing here may name the
+ * caller. */
 static const char *const kept[] = {
     "Content-Encoding", "Content-Language", "ETag", "Last-Modified", "Location",
 };

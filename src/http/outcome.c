@@ -1,4 +1,4 @@
-/* What the status of an answer says about the work. */
+/* The outcome of the work that the status of an answer implies. */
 #include <idem/http.h>
 
 enum {

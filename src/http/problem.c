@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* What the client can do, by kind. */
+/* The remedy for the client, by kind. */
 static const char *const details[] = {
     [IDEM_HTTP_KEY_MISSING] =
         "Send the header with a key of your own, such as a random UUID.",

@@ -1,6 +1,6 @@
-/* What waits in a journal is told to its store in slices. Where one stops the next
- * goes on, so that many short processes get through a long journal, and entries
- * that cannot be told do not stand before those that can. */
+/* Outcomes that wait in a journal are told to its store in slices. The next
+ * goes on where one stopped, so that many short processes get through a long
+ * journal, and entries that cannot be told do not hold up those that can. */
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -90,8 +90,8 @@ static int look_at_part(struct slice *s, unsigned part, const char *after,
     return rc;
 }
 
-/* All parts, from the one where the last slice stopped, which comes again at the
- * end for what stands before that place. */
+/* All parts, from the one where the last slice stopped, which comes again at
+ * the end for the entries before that place. */
 static int go_round(struct slice *s, struct idem_error *error)
 {
     unsigned first = s->usage.part;

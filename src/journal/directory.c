@@ -373,7 +373,7 @@ static enum idem__journal_hold look_at(const struct idem_journal *journal,
     if (hold != IDEM__JOURNAL_HELD) {
         return hold;
     }
-    /* Whoever held it before may have been done with it. */
+    /* Its holder before may have been done with it. */
     named =
         fstat(fd, &st) != 0 ? -1 : idem__journal_is_named(journal, fd, name);
     if (named < 0) {
@@ -389,8 +389,8 @@ enum idem__journal_hold idem__journal_hold(const struct idem_journal *journal,
                                            int *ret_fd, uint64_t *ret_len,
                                            struct idem_error *error)
 {
-    /* What is no regular file must not keep us waiting. Some file systems want
-     * to write where they lock. */
+    /* A file that is not regular must not keep us waiting. Some file systems
+     * want to write where they lock. */
     int fd =
         openat(journal->fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     enum idem__journal_hold hold;

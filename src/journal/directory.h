@@ -45,7 +45,7 @@ int idem__journal_parts(const struct idem_journal *journal,
                         bool ret_there[IDEM__JOURNAL_PARTS],
                         struct idem_error *error);
 
-/* What a name says of its file. */
+/* The facts in the name of a file. */
 enum idem__journal_kind {
     IDEM__JOURNAL_FOREIGN,
     IDEM__JOURNAL_PENDING, /* .idj */
@@ -73,7 +73,7 @@ struct idem__journal_names {
 };
 
 /* Calls @each for every file in @part, in any order; a name that is too long for
- * ours is cut. What it answers, if not 0, ends it and is returned. A part that is
+ * ours is cut. Its answer, if not 0, ends it and is returned. A part that is
  * not there is empty. */
 typedef int idem__journal_name_fn(void *ctx, const char *name,
                                   struct idem_error *error);
@@ -92,7 +92,7 @@ int idem__journal_names(const struct idem_journal *journal, unsigned part,
 void idem__journal_names_sort(struct idem__journal_names *names);
 void idem__journal_names_finish(struct idem__journal_names *names);
 
-/* What became of taking hold of a file. */
+/* The result of locking a file. */
 enum idem__journal_hold {
     IDEM__JOURNAL_HELD,
     IDEM__JOURNAL_BUSY, /* Somebody else holds it. */

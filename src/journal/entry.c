@@ -246,7 +246,7 @@ static struct idem_slice *place_of(struct idem__entry *entry, unsigned tag)
     }
 }
 
-/* 0, IDEM_ECORRUPT, or IDEM_ECONFIG for a tag that must be known. What comes
+/* 0, IDEM_ECORRUPT, or IDEM_ECONFIG for a tag that must be known. The part
  * before a fault is in @entry. */
 static int read_fields(const uint8_t *p, size_t len, struct idem__entry *entry)
 {
@@ -291,7 +291,7 @@ static int read_head(struct idem_slice file, struct idem__entry *entry)
     memcpy(entry->id, p + AT_ID, sizeof(entry->id));
     entry->written_ms = written > INT64_MAX ? 0 : (int64_t)written;
     if (fields_len > body_len - AT_FIELDS) {
-        /* What is left of a torn one may still say what it was about. */
+        /* The rest of a torn one may still say what it was about. */
         (void)read_fields(p + AT_FIELDS, body_len - AT_FIELDS, entry);
         return IDEM_ECORRUPT;
     }
@@ -333,7 +333,7 @@ static bool is_bound(const struct idem__entry *entry)
            memcmp(id, entry->id, sizeof(id)) == 0;
 }
 
-/* What is left of @e when it is not to be trusted. */
+/* The rest of @e when it is not to be trusted. */
 static void only_names(struct idem__entry *e)
 {
     struct idem_slice scope = e->scope;

@@ -17,7 +17,7 @@ enum {
 #define IDEM__ENTRY_MAX                                                        \
     (IDEM__ENTRY_HEAD_MAX + IDEM_RESULT_MAX + IDEM__ENTRY_TAIL_LEN)
 
-/* What an entry says. Slices point to whatever holds the text. */
+/* The contents of an entry. Slices point to whatever holds the text. */
 struct idem__entry {
     struct idem_slice store_url;
     struct idem_slice scope;
@@ -45,7 +45,7 @@ struct idem__entry_file {
 int idem__entry_encode(const struct idem__entry *entry,
                        struct idem__entry_file *ret_file);
 
-/* Decodes and verifies @file. On failure scope and key are what seems to stand
+/* Decodes and verifies @file. On failure scope and key are what seems to be
  * there, or empty, and nothing else is set.
  *
  * IDEM_ECORRUPT  It is torn or changed, or no entry.

@@ -59,7 +59,7 @@ static int make(const char *directory, struct idem_error *error)
     return idem__journal_errno(error, "make", directory);
 }
 
-/* What is in it is believed, and will be told to stores. */
+/* Its entries are believed, and will be told to stores. */
 static int check_owner(int fd, const char *directory, struct idem_error *error)
 {
     struct stat st;
@@ -96,8 +96,8 @@ static int open_directory(const char *directory, unsigned flags, int *ret_fd,
         fd = open(directory, how);
     }
     if (fd < 0 && errno == ENOENT) {
-        return idem__error(error, IDEM_ENOTFOUND,
-                           "there is no journal in %.120s", directory);
+        return idem__error(error, IDEM_ENOTFOUND, "no journal in %.120s",
+                           directory);
     }
     if (fd < 0) {
         return idem__journal_errno(error, "open", directory);
@@ -171,7 +171,7 @@ static int read_attempt(const struct idem_attempt *attempt,
                    : idem__error_plain(error, rc);
 }
 
-/* What a store would take; a text is cut where a store cuts it. */
+/* Checks that a store would take it; a text is cut where a store cuts it. */
 static int check_outcome(const struct idem_outcome *outcome,
                          struct idem_error *error)
 {
@@ -269,8 +269,8 @@ static int open_new(const struct idem_journal *journal,
                   O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-/* A new file, and locked. Who looks around in between may take it for one whose
- * writer died, and set it aside: then the next. */
+/* A new file, and locked. A process that looks in between may take it for one
+ * whose writer died, and set it aside: then the next. */
 static int create_one(const struct idem_journal *journal,
                       struct idem_journal_entry *entry, bool *ret_ours,
                       struct idem_error *error)
@@ -396,8 +396,8 @@ static int flush_directory(const struct idem_journal *journal, const char *path,
     return rc;
 }
 
-/* What leads to the file. @durable: its own directory is there after a power cut
- * already, so only what is in it is flushed. */
+/* The directories that lead to the file. @durable: its own directory is there
+ * after a power cut already, so only what is in it is flushed. */
 static int flush_path(const struct idem_journal *journal, unsigned part,
                       bool durable, struct idem_error *error)
 {
@@ -419,8 +419,8 @@ static int flush_path(const struct idem_journal *journal, unsigned part,
 }
 
 /* The name comes before the flush: so one commit of the file system holds both,
- * at two thirds of the price. What a power cut leaves of it fails its checksum;
- * an entry that is there already is not put at risk. */
+ * at two thirds of the price. The rest of it after a power cut fails its
+ * checksum; an entry that is there already is not put at risk. */
 static int settle(const struct idem_journal *journal, const char *name,
                   bool durable, struct idem_journal_entry *entry,
                   struct idem_error *error)

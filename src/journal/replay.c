@@ -1,4 +1,4 @@
-/* What is in a journal: told to its store, shown, deleted. */
+/* The entries of a journal: told to its store, shown, deleted. */
 #include "base/crash.h"
 #include "base/heap.h"
 #include "base/host.h"
@@ -160,7 +160,7 @@ static enum idem_journal_state replay(const struct idem__round *round,
     }
 }
 
-/* What @rc of load() says. False: the entry is good. */
+/* The meaning of @rc of load(). False: the entry is good. */
 static bool is_bad(const struct idem__round *round, const struct held *held,
                    int rc, enum idem_journal_state *ret_state)
 {
@@ -229,7 +229,7 @@ static int look_into(const struct idem__round *round, struct held *held,
     return report(round, info, &held->entry, &error);
 }
 
-/* What cannot be held is shown, but for what is gone. */
+/* An entry that cannot be locked is shown, unless it is gone. */
 static int report_unheld(const struct idem__round *round,
                          enum idem__journal_hold hold,
                          struct idem_journal_info *info,
@@ -422,7 +422,8 @@ static int go_round(struct idem__round *round, const char *name,
                              : go_through(round, prefix, error);
 }
 
-/* What @filter, which may be NULL, asks for; @store_url where it names no store. */
+/* The choice of @filter, which may be NULL; @store_url where it names no
+ * store. */
 static int choose(struct idem__round *round,
                   const struct idem_journal_filter *filter,
                   const char *store_url, const char **ret_name,
@@ -501,7 +502,7 @@ static int drop(struct idem_journal *journal, const char *path,
     case IDEM__JOURNAL_GONE:
     case IDEM__JOURNAL_ODD:
         return idem__error(ret_error, IDEM_ENOTFOUND,
-                           "there is no entry %.80s in the journal",
+                           "the journal has no entry %.80s",
                            idem__journal_base(path));
     }
     if (unlinkat(journal->fd, path, 0) != 0) {
@@ -522,7 +523,7 @@ int idem_journal_drop(struct idem_journal *journal, const char *name,
 
     if (rc == 0 && idem__journal_kind_of(base) == IDEM__JOURNAL_FOREIGN) {
         rc = idem__error(ret_error, IDEM_ENOTFOUND,
-                         "there is no entry %.80s in the journal", name);
+                         "the journal has no entry %.80s", name);
     }
     if (rc != 0) {
         return rc;

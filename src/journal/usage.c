@@ -30,7 +30,7 @@ enum {
     COUNTED = 1,
     COUNTING = 2,
 
-    LOCK_MS = 100,             /* One that holds it longer stands still. */
+    LOCK_MS = 100,             /* One that holds it longer is stopped. */
     COUNT_TIME_MS = 60 * 1000, /* One that counts longer is dead. */
     COUNT_AGAIN_MS = 10 * 1000,
 };
@@ -90,7 +90,7 @@ static void encode(const struct idem__usage *u, const uint8_t boot_id[16],
 /* The file while it is locked, and the time. */
 struct ledger {
     int fd;
-    bool busy; /* Another process has it, and stands still. */
+    bool busy; /* Another process has it, and is stopped. */
     struct idem_clock_reading now;
     struct idem__usage usage;
 };

@@ -51,7 +51,7 @@ void idem__usage_set_durable(int directory, unsigned part);
 /* Where the next catch-up goes on. */
 void idem__usage_set_stop(int directory, unsigned part, const char *after);
 
-/* What is recorded; all zeros where nothing can be believed. */
+/* The recorded usage; all zeros where nothing can be believed. */
 void idem__usage_read(int directory, struct idem__usage *ret_usage);
 
 uint64_t idem__usage_files(const struct idem__usage *usage);

@@ -196,7 +196,8 @@ static int write_array(struct writer *w, uint32_t number)
     return rc;
 }
 
-/* Assigned to a plain object, this name sets its prototype, and is no member. */
+/* Assigned to a plain object, this name sets its prototype, and does not become
+ * a member. */
 static bool vanishes(const struct writer *w, struct idem_slice name)
 {
     static const char proto[] = "__proto__";
@@ -280,7 +281,8 @@ static int write_value(struct writer *w, uint32_t number)
     return write_object(w, number);
 }
 
-/* What ToString() makes of a JsonElement: the text as it was received. */
+/* The text that ToString() makes of a JsonElement: the text as it was
+ * received. */
 static int write_dotnet(struct writer *w)
 {
     const struct idem__tree_node *top = idem__tree_at(w->tree, 0);

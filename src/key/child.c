@@ -111,7 +111,7 @@ static void limit(int what, uint64_t soft)
     }
 }
 
-/* What this process has mapped, in bytes. */
+/* The bytes that this process has mapped. */
 static uint64_t mapped(void)
 {
     char text[64];

@@ -1,9 +1,9 @@
 /* Processes that run one jq program: each has one text at a time.
  *
- * libjq cannot be stopped, and ends its process when there is no memory. A child has
- * limits; the parent ends it when its time is up. The end of the descriptor is what
- * counts, never the status: in many programs (nginx, Node.js) somebody else waits
- * for every child.
+ * libjq cannot be stopped, and ends its process when memory runs out. A child
+ * has limits; the parent ends it when its time is up. The end of the descriptor
+ * is what counts, never the status: in many programs (nginx, Node.js) somebody
+ * else waits for every child.
  *
  *     parent                                child
  *     start() ---- fork ------------------> evaluates the text that it was born with
@@ -50,7 +50,7 @@ struct idem__child {
 
 /* Starts a child, which evaluates @text. @keep: it stays for more of them.
  *
- * IDEM_EUNAVAILABLE  There is no process or socket to be had.
+ * IDEM_EUNAVAILABLE  A process or socket could not be made.
  * IDEM_ENOMEM
  */
 int idem__child_start(const struct idem__child_job *job,

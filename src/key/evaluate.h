@@ -1,7 +1,7 @@
 /* Runs a compiled jq program over a JSON text, in this process.
  *
- * libjq cannot be stopped, and ends the process when there is no memory: this is for
- * a child that has limits (child.h).
+ * libjq cannot be stopped, and ends the process when memory runs out: this is
+ * for a child that has limits (child.h).
  */
 #ifndef IDEM_KEY_EVALUATE_H
 #define IDEM_KEY_EVALUATE_H

@@ -81,7 +81,8 @@ static bool same(struct idem_slice a, struct idem_slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.base, b.base, a.len) == 0);
 }
 
-/* The number of @input that the string @node of @marked stands for, or NULL. */
+/* The number of @input for which the string @node of @marked is the mark, or
+ * NULL. */
 static const struct idem__tree_node *marked_number(
     const struct idem__tree *input, const struct idem__tree *marked,
     const struct idem__tree_node *node)

@@ -54,7 +54,7 @@ static int check_prefix(enum idem_flavour flavour, const char *prefix,
     bool wanted = flavour != IDEM_FLAVOUR_LOCKER;
 
     if (!is_flavour(flavour)) {
-        return idem__error(error, IDEM_EINVALID, "there is no such flavour");
+        return idem__error(error, IDEM_EINVALID, "unknown flavour");
     }
     if (wanted == (prefix != NULL)) {
         return 0;

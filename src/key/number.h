@@ -1,4 +1,5 @@
-/* Numbers as the languages of other libraries write them. Whatever the locale. */
+/* Numbers as the languages of other libraries write them. Independent of the
+ * locale. */
 #ifndef IDEM_KEY_NUMBER_H
 #define IDEM_KEY_NUMBER_H
 

@@ -73,7 +73,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The four digits behind "\u". */
+/* The four digits after "\u". */
 static int read_unit(struct reader *r, uint32_t *ret_unit)
 {
     uint32_t unit = 0;
@@ -116,7 +116,7 @@ static void add_point(struct idem__buffer *out, uint32_t c)
     idem__buffer_add(out, bytes, n);
 }
 
-/* What stands behind "\u", with its other half where there is one. */
+/* The character of "\u", with its other half where there is one. */
 static int read_point(struct reader *r)
 {
     struct idem__tree *tree = r->tree;

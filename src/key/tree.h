@@ -29,7 +29,7 @@ enum idem__tree_kind {
 
 struct idem__tree_node {
     enum idem__tree_kind kind;
-    uint32_t from; /* Where it stands in the text ... */
+    uint32_t from; /* Its place in the text ... */
     uint32_t to;
     uint32_t end;   /* The number of the node after its last one. */
     uint32_t count; /* Of the values right in it. */
@@ -70,7 +70,7 @@ static inline uint32_t idem__tree_len(const struct idem__tree *tree)
     return (uint32_t)(tree->nodes.len / sizeof(struct idem__tree_node));
 }
 
-/* The bytes of a value as they stand in the text. */
+/* The bytes of a value as they are in the text. */
 static inline struct idem_slice idem__tree_raw(
     const struct idem__tree *tree, const struct idem__tree_node *node)
 {

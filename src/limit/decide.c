@@ -1,4 +1,4 @@
-/* What a limit says to one request. */
+/* Decides one request under a limit. */
 #include "limit/limit.h"
 
 #include "core/error.h"

@@ -1,4 +1,4 @@
-/* What a limit may be, its windows, and their identity. */
+/* The bounds of a limit, its windows, and their identity. */
 #include "limit/limit.h"
 
 #include "base/bytes.h"

@@ -28,7 +28,7 @@ int idem__limit_ids(const struct idem_limit_request *limit,
 
 /* ---- The decision ---- */
 
-/* What was found of a window. Zeroed: nothing. */
+/* The window as it was found. Zeroed: nothing. */
 struct idem__limit_state {
     bool has_window;
     uint64_t used;     /* May be more than max, where that was larger before. */
@@ -37,10 +37,10 @@ struct idem__limit_state {
     int64_t entry; /* Of the request; see below. */
 };
 
-/* What is remembered of a request is one number: the remaining count if it was
+/* Of a request one number is remembered: the remaining count if it was
  * admitted, and the negative of it if it was refused. With nothing left nothing
- * is remembered of a refusal: it would be refused again, or admitted once max is
- * larger. */
+ * is remembered of a refusal: it would be refused again, or admitted once max
+ * is larger. */
 
 struct idem__limit_decision {
     int code; /* 0, or an enum idem_code with @text. */

@@ -59,7 +59,7 @@ static int cannot(struct idem_error *error, const char *path)
     case ENOTDIR:
         return idem__error(error, IDEM_ENOTFOUND,
                            has_directory(path)
-                               ? "there is no meter %.100s: its first user "
+                               ? "no meter in %.100s: its first user "
                                  "makes it"
                                : "cannot make the meter %.100s: make its "
                                  "directory first",
@@ -84,7 +84,7 @@ static int cannot(struct idem_error *error, const char *path)
     }
 }
 
-/* Whoever comes first writes what every other would, so it needs no lock. */
+/* Each process writes the same bytes, so it needs no lock. */
 static int prepare(int fd, const char *path, struct idem_error *error)
 {
     char magic[8] = "";

@@ -1,4 +1,4 @@
-/* What the metrics are called, and what is said of them: one table for both
+/* The names of the metrics, and their descriptions: one table for both
  * forms. */
 #ifndef IDEM_METRICS_NAMES_H
 #define IDEM_METRICS_NAMES_H

@@ -15,7 +15,7 @@ void idem__out(struct idem__out *out, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* @text with what neither JSON nor Prometheus may hold in quotes escaped in the
- * way that both read. What is not printable ASCII becomes "?". */
+ * way that both read. Bytes that are not printable ASCII become "?". */
 void idem__out_quoted(struct idem__out *out, const char *text);
 
 /* The label of the store at @url, in quotes and escaped: what tells it from others on

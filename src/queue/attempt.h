@@ -7,7 +7,8 @@
 struct idem__attempt {
     struct idem_attempt pub;    /* First: what callers hold points here. */
     struct idem_store *store;   /* NULL: it lives in a caller's transaction. */
-    struct idem_record *record; /* pub.record; its slices point behind it ... */
+    struct idem_record *record; /* pub.record; its slices point to the bytes
+                                   after it ... */
     uint8_t *args; /* ... or into long arguments of an op, or names. */
     uint8_t nonce[16];
     int64_t lease_ms;          /* As asked for at begin. */

@@ -4,7 +4,7 @@
 
 #include <idem/store.h>
 
-/* Of an open store; its store holds it. NULL when there is no memory. */
+/* Of an open store; its store holds it. NULL when memory ran out. */
 struct idem_liveness *idem__liveness_create(void);
 
 /* The store is closed: nobody may follow a pointer to it any more. Lets go of it.

@@ -12,7 +12,7 @@
 
 enum {
     SLICES_MAX = 16 + IDEM_HISTORY_MAX,
-    SHORT_ARGS_MAX = 512, /* These lie behind the op, in its block. */
+    SHORT_ARGS_MAX = 512, /* These follow the op, in its block. */
 };
 
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len)
@@ -164,7 +164,8 @@ void idem__op_keep_record(struct idem_op *op, struct idem_record *record)
     }
 }
 
-/* What an op refers to that is not in its memory is counted, too. */
+/* Bytes that an op refers to and that are not in its memory are counted,
+ * too. */
 static size_t args_len(const struct idem_op *op)
 {
     struct idem_op shallow = *op;
@@ -221,7 +222,8 @@ void idem_op_destroy(struct idem_op *op)
 
 /* ---- Answers ---- */
 
-/* What lies in arguments that may outlive the op; see idem__op_take_args(). */
+/* True if the bytes are in arguments that may outlive the op; see
+ * idem__op_take_args(). */
 static bool in_args(const struct idem_op *op, struct idem_slice s)
 {
     uintptr_t p = (uintptr_t)s.base;
@@ -231,7 +233,7 @@ static bool in_args(const struct idem_op *op, struct idem_slice s)
            p - start < op->args_len;
 }
 
-/* Room for a record and, behind it, for @total bytes that it points to. */
+/* Room for a record and, after it, for @total bytes that it points to. */
 static bool make_room(struct idem_op *op, size_t total)
 {
     struct idem_record *room;
@@ -349,7 +351,7 @@ void idem__op_answer_all(struct idem_op *ops)
         if (!is_awaited(op)) {
             continue;
         }
-        /* What is not pushed yet keeps its queue from going away. */
+        /* An answer that is not pushed yet keeps its queue from going away. */
         if (first != NULL && first->queue == op->queue) {
             last->next = op;
         } else {

@@ -1,5 +1,5 @@
-/* Ops that their store has not begun, oldest first. Who calls holds the store's
- * mutex. */
+/* Ops that their store has not begun, oldest first. The caller holds the
+ * store's mutex. */
 #ifndef IDEM_QUEUE_PENDING_H
 #define IDEM_QUEUE_PENDING_H
 

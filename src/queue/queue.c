@@ -271,7 +271,7 @@ static struct idem_op *pop(struct idem_queue *queue, size_t *ret_submitted)
         __atomic_store_n(&op->state, IDEM_OP_IDLE, __ATOMIC_RELEASE);
     }
     if (op == NULL) {
-        queue->poked = false; /* Whoever reaps is about to drive. */
+        queue->poked = false; /* A thread that reaps is about to drive. */
         queue->held = false;
     }
     *ret_submitted = queue->submitted;
@@ -348,8 +348,8 @@ void idem__queue_observe(const struct idem_store *store,
     }
 }
 
-/* What was answered before the store was closed is still the caller's. A child of
- * the process that opened it has nothing to reap. */
+/* An answer that came before the store was closed is still the caller's. A
+ * child of the process that opened it has nothing to reap. */
 static struct idem_op *reap_closed(struct idem_queue *queue)
 {
     size_t submitted;

@@ -1,4 +1,4 @@
-/* What an op goes through before the store has it. */
+/* The steps of an op before the store has it. */
 #include "base/crash.h"
 #include "base/host.h"
 #include "core/error.h"
@@ -51,7 +51,7 @@ static int read_boot_ms(const struct idem_host *host, struct moment *moment)
     return 0;
 }
 
-/* What every op gets before the store sees it: the moment from which a lease
+/* Set for every op before the store sees it: the moment from which a lease
  * counts, which is kept when the op is submitted again, and a deadline. */
 static int prepare(struct idem_queue *queue, struct idem_op *op,
                    struct moment *moment)
@@ -84,7 +84,8 @@ static int prepare(struct idem_queue *queue, struct idem_op *op,
     return 0;
 }
 
-/* What a lease leaves its owner must be enough to run, and renew, anything. */
+/* The time that a lease leaves its owner must be enough to run, and renew,
+ * anything. */
 static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        struct idem_error *error)
 {
@@ -101,7 +102,7 @@ static int check_lease(const struct idem_store *store, const struct idem_op *op,
                        (long long)store->lease_min_ms);
 }
 
-/* May @op be submitted? What is under way is not touched. */
+/* May @op be submitted? An op in flight is not touched. */
 static int check_op(const struct idem_store *store, const struct idem_op *op,
                     struct idem_error *error)
 {
@@ -172,7 +173,7 @@ static void give_back(struct idem_queue *queue, struct idem_op *op,
     *error = op->error;
 }
 
-/* What the store took may be gone when this returns. */
+/* An op that the store took may be gone when this returns. */
 static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
                               size_t n)
 {
@@ -187,7 +188,7 @@ static size_t submit_to_store(struct idem_store *store, struct idem_op **ops,
     return taken;
 }
 
-/* Puts @op, which is at @i, behind the @refused before it. */
+/* Moves @op, which is at @i, to the end of the @refused at the front. */
 static size_t refuse(struct idem_op **ops, size_t i, size_t refused)
 {
     struct idem_op *op = ops[i];

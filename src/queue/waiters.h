@@ -4,7 +4,7 @@
 
 #include <idem/store.h>
 
-/* NULL when there is no memory. */
+/* NULL when memory ran out. */
 struct idem_waiters *idem__waiters_create(void);
 void idem__waiters_destroy(struct idem_waiters *waiters);
 

@@ -346,8 +346,8 @@ static bool is_text(struct idem_slice text, const char *other)
     return text.len == strlen(other) && memcmp(text.base, other, text.len) == 0;
 }
 
-/* What the refusal of one entry means. The names are those of the service, with
- * or without what older ones wrote before them. */
+/* The meaning of the refusal of one entry. The names are those of the service,
+ * with or without what older ones wrote before them. */
 static enum idem__sqs_entry judge_failure(struct idem_slice code,
                                           bool sender_fault)
 {

@@ -1,4 +1,4 @@
-/* What is asked of SQS and what it answers, as JSON. Pure.
+/* Requests to SQS and its answers, as JSON. Pure.
  *
  * Requests are made from texts that came from SQS itself, or that were checked;
  * answers may come from anybody. An answer that is not of the shape that SQS
@@ -20,7 +20,7 @@
 /* Ten bodies, each byte of them escaped as \u00xx, and some. */
 #define IDEM__SQS_ANSWER_MAX ((size_t)64 << 20)
 
-/* ---- Requests: appended to @out, which remembers if there was no memory ---- */
+/* ---- Requests: appended to @out; a lack of memory is kept ------------ */
 
 struct idem__sqs_receive {
     unsigned max;           /* 1 to IDEM__SQS_BATCH. */
@@ -62,7 +62,7 @@ struct idem__sqs_message {
 struct idem__sqs_messages {
     struct idem__sqs_message list[IDEM__SQS_BATCH];
     size_t len;
-    void *memory; /* What they point to. */
+    void *memory; /* The bytes that they point to. */
 };
 
 /* Reads the answer of a receive. 0, IDEM_ECORRUPT or IDEM_ENOMEM. */
@@ -70,7 +70,7 @@ int idem__sqs_read_messages(struct idem_slice answer,
                             struct idem__sqs_messages *ret_messages);
 void idem__sqs_messages_finish(struct idem__sqs_messages *messages);
 
-/* What became of an entry of a batch. */
+/* The result of one entry of a batch. */
 enum idem__sqs_entry {
     IDEM__SQS_DONE = 1,
     IDEM__SQS_GONE,  /* The receipt is none any more: the message is deleted, or
@@ -90,7 +90,7 @@ struct idem__sqs_attributes {
     int64_t waiting;   /* About how many messages may be received ... */
     int64_t in_flight; /* ... and are received and not deleted; -1: not said. */
     bool fifo;
-    int64_t max_receives;  /* 0: there is no dead-letter queue. */
+    int64_t max_receives;  /* 0: the queue has no dead-letter queue. */
     char dead_letter[256]; /* Its ARN; "": none. */
 };
 

@@ -15,9 +15,9 @@ struct idem__sqs_queue {
 struct idem__sqs_place {
     const char *queue;   /* Its URL, or its name alone. */
     const char *region;  /* NULL: the URL's, or as the user's settings say. */
-    const char *account; /* Whose the queue is that is named: at AWS its URL is
-                            made of both, which needs no right. NULL: our own,
-                            and SQS is asked for the URL. */
+    const char *account; /* The owner of the queue that is named: at AWS its URL
+                            is made of both, which needs no right. NULL: our
+                            own, and SQS is asked for the URL. */
     bool insecure;       /* http:// to another machine was asked for. */
 };
 
@@ -37,7 +37,7 @@ bool idem__sqs_region_of(const char *url, char ret_region[64]);
  *
  * IDEM_EINVALID      @place is neither a URL nor a name.
  * IDEM_ECONFIG       As idem__aws_endpoint_find() says.
- * IDEM_ENOTFOUND     There is no such queue.
+ * IDEM_ENOTFOUND     The queue does not exist.
  * IDEM_EDENIED, IDEM_EUNAVAILABLE, IDEM_ENOMEM
  */
 int idem__sqs_queue_open(const struct idem__sqs_place *place,

@@ -4,7 +4,7 @@
 #include "aws/error.h"
 #include "core/error.h"
 
-/* Names of this service. What all of them share is in aws/error.c. */
+/* Names of this service. The part that all services share is in aws/error.c. */
 static const struct {
     const char *type;
     enum idem__sqs_result result;

@@ -31,7 +31,7 @@ struct idem__sfn_machine {
 bool idem__sfn_read_machine(const char *arn,
                             struct idem__sfn_machine *ret_machine);
 
-/* ---- Requests: appended to @out, which remembers if there was no memory ---- */
+/* ---- Requests: appended to @out; a lack of memory is kept ------------ */
 
 void idem__sfn_start(struct idem__buffer *out, const char *machine,
                      const char *name, struct idem_slice input);

@@ -9,7 +9,7 @@ enum idem__sfn_result {
     IDEM__SFN_LATER, /* Not done: throttled, not reached. Ask again, with a pause. */
     IDEM__SFN_UNCLEAR, /* It may have been done: no answer, a 5xx. */
     IDEM__SFN_TAKEN,   /* The name is that of another execution. */
-    IDEM__SFN_NONE,    /* There is no such execution. */
+    IDEM__SFN_NONE,    /* The execution does not exist. */
     IDEM__SFN_REFUSED, /* Not done, and no try will do it. */
 };
 

@@ -213,7 +213,7 @@ def what_is_over_is_offered(b):
     shown = b("show", "f").stdout
     contains(shown, b"The next caller with this key runs it again; nothing starts it by itself.\n")
     assert b"lease ends" not in shown, shown
-    contains(b("show", "--output", "f").stderr, b"there is no result: the status is retry")
+    contains(b("show", "--output", "f").stderr, b"no result on record: the status is retry")
     contains(b("resolve", "--release", "f", "--reason", "x").stdout, b"f: retry -> released (fence ")
     equal(b.run("g", "exit 0").status, 0)
     assert b"idem reopen" not in b("show", "g").stdout

@@ -86,7 +86,7 @@ def both_gone_looks_like_a_first_use(b):
     for options in (("--store", strict), ("--no-create",)):
         got = pay(b, *options)
         equal(got.status, 78)
-        contains(got.stderr, b"there is no store in", b"idem store create")
+        contains(got.stderr, b"no store in", b"idem store create")
     equal(os.path.exists(b.file("idem.db-lock")), False)
     equal(b.effects(), 1)
     equal(pay(b).status, 0)

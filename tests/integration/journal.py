@@ -418,7 +418,7 @@ def a_store_that_moved_is_followed(b):
         os.rename(path, path.replace("idem.db", "moved.db"))
     rows, said = reconcile(b, status=78)
     equal(rows, [])
-    contains(said, b"there is no store")
+    contains(said, b"no store in")
     moved = "sqlite:" + b.file("moved.db")
     rows, _ = reconcile(b, "--store", moved)
     equal(rows, [])

@@ -267,7 +267,7 @@ def outcomes_are_read_from_logs_and_journals():
     with open("empty.log", "w", encoding="utf-8") as f:
         f.write("nothing of ours\n")
     _, said = reconcile("empty.log")
-    assert b"there is no outcome in empty.log" in said, said
+    assert b"no outcome found in empty.log" in said, said
     equal(glob.glob(os.environ.get("TMPDIR", "/tmp") + "/idem-??????/by-record"), [])
     note("6 outcomes in 5 forms, 6 recorded once; 1 cut, refused")
 

@@ -78,7 +78,7 @@ def an_end_does_not_wait_for_long(b):
             equal(got.status, 80)
             contains(got.stderr, b"could not be recorded", b"timed out", b"it is kept in",
                      b"idem reconcile")
-            assert b"left processes" not in got.stderr, got.stderr
+            assert b"outlived the command" not in got.stderr, got.stderr
             story = json.loads(got.stdout.splitlines()[-1])
             equal((story["recorded"], story["idem_status"]), (False, 80))
             equal(len(kept(b.file("journal"))), 1)
@@ -104,7 +104,7 @@ def a_command_that_ends_during_a_renewal(b):
             got = finish(worker)
             assert time.monotonic() - ended < SOON
             equal(got.status, 80)
-            assert b"left processes" not in got.stderr, got.stderr
+            assert b"outlived the command" not in got.stderr, got.stderr
             time.sleep(3)
         equal(b("reconcile", env=env).status, 0)
         the_end_is_that_of_the_work(b, shown(b, env))

@@ -27,9 +27,9 @@ DIRECTORY = "/srv/shop"
 INTRO = """\
 # Situations
 
-What idem does in the situations that everybody who uses it will meet, as it looks at a terminal. The page is written by `tests/integration/situations.py`, which lives through all of them again with every run of the tests.
+The behaviour of idem in the situations that everybody who uses it will meet, as it looks at a terminal. The page is written by `tests/integration/situations.py`, which lives through all of them again with every run of the tests.
 
-An exit status other than 0 stands in brackets below the output. `./charge` writes a line into a ledger and prints a receipt; `./charge-slowly` does the same, and then takes its time. The records of each situation are in a store of its own.
+An exit status other than 0 is in brackets below the output. `./charge` writes a line into a ledger and prints a receipt; `./charge-slowly` does the same, and then takes its time. The records of each situation are in a store of its own.
 """
 
 # The commands of the page. What they do to the ledger is their effect.
@@ -75,7 +75,7 @@ $ cat ledger
     ),
     Situation(
         "The same key for something else",
-        "A key names one operation. Who uses it for another command line is refused with 65, and nothing runs: most likely a script made the same key for two things. If the command line may differ between retries, say with `--fingerprint` what should be compared instead.",
+        "A key names one operation. A caller that uses it for another command line is refused with 65, and nothing runs: most likely a script made the same key for two things. If the command line may differ between retries, say with `--fingerprint` what should be compared instead.",
         """
 + idem run -k order-42 -- ./charge 42
 $ idem run -k order-42 -- ./charge 1000
@@ -96,7 +96,7 @@ $ cat first
     ),
     Situation(
         "A crash, under hold",
-        "Killed after the charge and before the record: nobody can know whether it happened. `idem run` leaves a keeper behind, which stops the command with all that it started, and says so in the record. Under `hold`, the default, the record becomes unknown: nothing runs again, and a person finds out and says so. (If the keeper dies too, or the whole host, the key is busy until the lease is over.)",
+        "Killed after the charge and before the record: nobody can know whether it happened. `idem run` has a supervisor that outlives it, which stops the command with all that it started, and says so in the record. Under `hold`, the default, the record becomes unknown: nothing runs again, and a person finds out and says so. (If the keeper dies too, or the whole host, the key is busy until the lease is over.)",
         """
 $ timeout --foreground -s KILL 1 idem run -k order-43 -- ./charge-slowly 43
 $ sleep 1; idem run -k order-43 -- ./charge-slowly 43
@@ -184,7 +184,7 @@ $ idem run -k import-2 -- ./careful-import
     ),
     Situation(
         "A store that was put back from a copy",
-        "A copy has forgotten what came after it. Here `order-46` was under way when the copy was made, and `order-47` was charged after. Put back, the store notices that it was newer before, and refuses: 78. `idem store mark-restored` says what is lost. What was under way is unknown, and a person looks; what came after is run again when it is asked for, because nothing is left that knows of it.",
+        "A copy has forgotten what came after it. Here `order-46` was in flight when the copy was made, and `order-47` was charged after. Put back, the store notices that it was newer before, and refuses: 78. `idem store mark-restored` says what is lost. Work in flight is unknown, and a person looks; what came after is run again when it is asked for, because nothing is left that knows of it.",
         """
 $ idem run -k order-46 -- ./charge-slowly 46 >receipt &
 + until idem show order-46 >/dev/null 2>&1; do sleep 0.02; done
@@ -201,7 +201,7 @@ $ cat ledger
     ),
     Situation(
         "A standard output that is full",
-        "What a command prints is on record before it is passed on. Where it cannot be written, the exit status is 81: the work is done and must not be done again, but its output did not arrive. It can be written again from the record, unless it was more than is kept.",
+        "The output of a command is on record before it is passed on. Where it cannot be written, the exit status is 81: the work is done and must not be done again, but its output did not arrive. It can be written again from the record, unless it was more than is kept.",
         """
 $ idem run -k order-48 -- ./charge 48 >/dev/full
 $ idem show --output order-48
@@ -232,7 +232,7 @@ $ idem run -k deploy-1.6 --on-failure retry -- ./deploy 1.6
     ),
     Situation(
         "A job that failed at night",
-        "cron started a job and it failed, without a word. In the morning `idem list --failed` shows it, and so does `idem watch`, which a monitoring system or cron runs: a warning for a day, and a hook that is run once for it. Whoever mends it reopens it, and it is news no more.",
+        "cron started a job and it failed, without a word. In the morning `idem list --failed` shows it, and so does `idem watch`, which a monitoring system or cron runs: a warning for a day, and a hook that is run once for it. The person who mends it reopens it, and the alert is over.",
         """
 $ idem run -qk backup-23 -- ./failing-backup
 $ idem list --failed --since 24h
@@ -295,7 +295,7 @@ $ idem run --store sqlite:disk/idem.db -k order-53 -- ./charge 53
     ),
     Situation(
         "A command that is typed wrongly",
-        "What is wrong is named, with what was most likely meant.",
+        "The message names the mistake, with the word that was most likely meant.",
         """
 $ idem begin order-54
 $ idem release order-54

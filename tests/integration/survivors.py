@@ -200,7 +200,7 @@ def ones_own_are_ended(b):
     b.write("likesudo", "#!/bin/sh\nexec sleep $1\n")
     got = alive_by(None, b, user, "--", "sh", "-c", "./likesudo 20 & exit 0")
     equal((got.status, b.record("k")["status"]), (0, "completed"))
-    contains(got.stderr, b"left processes behind")
+    contains(got.stderr, b"processes outlived the command")
 
 
 @case
@@ -361,7 +361,7 @@ def who_runs_away_is_ended(b):
 @case
 def a_runner_that_hears_late_accuses_nobody(b):
     """A runner that waits for its store when its command ends does not say that this
-    left processes behind."""
+    processes outlived the command."""
     runner = b.start_run("k", "echo $$ > pid; read x < gate; exit 3")
     child = b.await_pid()
     runner.send_signal(signal.SIGSTOP)

@@ -148,7 +148,7 @@ def dry_run_reads_only(b):
         equal((got.status, got.stderr), (0, b""))
         return got.stdout
 
-    contains(told(), b"would run: there is no record")
+    contains(told(), b"would run: the key has no record")
     equal(b.record("k"), None)
     equal(b.run("k", EFFECT, "--release-on", "9").status, 0)
     contains(told(), b"would replay", b"exit status 0")

@@ -213,7 +213,7 @@ def records_are_searched_and_released(page):
         equal(times, sorted(times))
         keep(page, "7-too-late")
         page.open(s.url + "record?s=&k=" + b"none".hex())
-        equal(page.text("h1"), "There is no such record")
+        equal(page.text("h1"), "Record not found")
         quiet(page, s)
 
 

@@ -212,7 +212,7 @@ def a_hook_has_a_sentence_for_people():
     equal(got.status, 1)
     told = f"idem: this is the store sqlite:{os.getcwd()}/state/idem/idem.db; another is named by"
     assert told in got.stderr.decode(), got
-    equal(store("show", "none").stderr, b'idem: there is no record for "none"; see: idem list\n')
+    equal(store("show", "none").stderr, b'idem: no record for "none"; see: idem list\n')
 
 
 

@@ -100,7 +100,7 @@ class Case:
         """The status of every key."""
         listed = self("list", "--json")
         if listed.status != 0:
-            assert b"there is no store" in listed.stderr, listed
+            assert b"no store in" in listed.stderr, listed
             return {}
         lines = map(json.loads, listed.stdout.splitlines())
         return {line["key"]: line["status"] for line in lines}

@@ -1,4 +1,4 @@
-/* What an answer of DynamoDB, or the lack of one, means. */
+/* The meaning of an answer of DynamoDB, or of the lack of one. */
 #include "store/dynamodb/answer.h"
 
 #include "core/error.h"
@@ -48,7 +48,7 @@ static const char *text_at(json_object *object, const char *name)
     return json_object_get_string(text);
 }
 
-/* What stood in the way of one write of a transaction. */
+/* The obstacle to one write of a transaction. */
 enum reason {
     REASON_NONE,
     REASON_CONDITION,
@@ -166,11 +166,10 @@ static bool own_name(const struct reading *reading,
     }
     if (idem__aws_error_is(error, "ResourceNotFoundException")) {
         answer->said = IDEM__SAID_NEVER;
-        (void)
-            idem__error(&answer->error, IDEM_ECONFIG,
-                        "DynamoDB: there is no table \"%.80s\" at %.100s; name "
-                        "another, or make it: idem store create",
-                        reading->table, url_of(reading->request));
+        (void)idem__error(&answer->error, IDEM_ECONFIG,
+                          "DynamoDB: no table \"%.80s\" at %.100s; name "
+                          "another, or make it: idem store create",
+                          reading->table, url_of(reading->request));
         return true;
     }
     return false;
@@ -195,7 +194,7 @@ static void read_refusal(const struct reading *reading)
         return;
     }
     switch (error.meaning) {
-    case IDEM__AWS_SUCCESS: /* A 200 that is no object. */
+    case IDEM__AWS_SUCCESS: /* A 200 whose body is not an object. */
     case IDEM__AWS_SERVER:
     case IDEM__AWS_UNCLEAR:
         say(reading, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, &error);
@@ -214,7 +213,7 @@ static void read_refusal(const struct reading *reading)
     }
 }
 
-/* What comes of every write that was applied. */
+/* The part that every applied write shares. */
 static bool is_empty(struct idem_slice text)
 {
     return text.len == 2 && memcmp(text.base, "{}", 2) == 0;

@@ -1,4 +1,4 @@
-/* What an answer of DynamoDB, or the lack of one, means. Pure. */
+/* The meaning of an answer of DynamoDB, or of the lack of one. Pure. */
 #ifndef IDEM_STORE_DYNAMODB_ANSWER_H
 #define IDEM_STORE_DYNAMODB_ANSWER_H
 

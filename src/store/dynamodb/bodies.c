@@ -224,8 +224,8 @@ void idem__bodies_load(struct idem__task *task, const struct idem_now *now)
 /* ---- Writing bodies ---- */
 
 /* Decides where the bytes of a body go. They stay inside the item while that
- * fits in one write unit: a refused write is billed by the size of the item that
- * stands in its way, so that each duplicate would pay for a larger one. */
+ * fits in one write unit: a refused write is billed by the size of the item
+ * that is in its way, so that each duplicate would pay for a larger one. */
 static void place(struct idem__task *task, struct idem__transfer *t,
                   struct idem__body *body, struct idem_slice bytes,
                   const uint8_t tag[IDEM__TAG_LEN], int64_t ttl_ms)

@@ -11,7 +11,7 @@
 struct check {
     struct idem__findings to;
     struct idem_check_options options;
-    const char *text; /* What is after "dynamodb:" in the URL. */
+    const char *text; /* The part after "dynamodb:" in the URL. */
     uint64_t items;   /* In the table, as the service last counted; or 0. */
     struct idem__admin admin;
     struct idem__judge judge;
@@ -65,7 +65,7 @@ static enum described explain(struct check *check,
     name_of_refusal(check, name);
     if (strcmp(name, "ResourceNotFoundException") == 0) {
         idem__found(&check->to, IDEM_GRADE_BAD, "table", check->judge.create,
-                    "there is no table %s in %s", table, check->judge.region);
+                    "no table %s in %s", table, check->judge.region);
         return NO_USE;
     }
     if (is_denied_only(name)) {
@@ -177,14 +177,15 @@ static void describe_rest(struct check *check)
     ",\"ConditionExpression\":"                                                \
     "\"attribute_exists(id) AND attribute_not_exists(id)\""
 
-/* @what stands alone in a request, or around the name of the table. */
+/* @what is alone in a request, or around the name of the table. */
 struct right {
     const char *target;
-    const char *rest; /* Behind the name of the table, or ... */
+    const char *rest; /* After the name of the table, or ... */
     const char *keys; /* ... in a batch, for it. */
     const char *serves;
     bool needs_index;
-    bool everybody; /* Who runs and replays needs it, not only operators. */
+    bool everybody; /* Programs that run and replay need it, not only
+                       operators. */
     bool lists;     /* It reads a page of records. */
     bool deletes;   /* Everybody needs it where what was released is deleted. */
 };
@@ -283,7 +284,7 @@ static void write_rest(struct check *check, const char *rest)
     idem__buffer_str(out, "}");
 }
 
-/* What another layout has no use for. */
+/* Rights that another layout does not need. */
 static bool is_needed(const struct check *check, const struct right *right)
 {
     const struct idem__table_conf *table = &check->judge.place->table;

@@ -30,7 +30,7 @@ struct idem__claims {
     struct claim *newest;
     struct claim *oldest;
     struct claim *free;
-    size_t used; /* Of claims, ever; what is behind was never touched. */
+    size_t used; /* Of claims, ever; the bytes after them were never touched. */
     struct claim claims[CLAIMS_MAX];
 };
 

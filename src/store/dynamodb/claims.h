@@ -1,8 +1,8 @@
 /* The claims that this handle made and has not ended: their items as they were
  * last written, so that an owner ends its attempt in one request.
  *
- * Nothing relies on it. What is found here is written over only on condition
- * that the item is still the same; what is not found is read first. */
+ * Nothing relies on it. An item that is found here is written over only on
+ * condition that it is still the same; what is not found is read first. */
 #ifndef IDEM_STORE_DYNAMODB_CLAIMS_H
 #define IDEM_STORE_DYNAMODB_CLAIMS_H
 

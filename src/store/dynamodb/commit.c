@@ -24,7 +24,7 @@ static bool is_write(json_object *object)
     return false;
 }
 
-/* The first of @list, from 1 on, that is no write; 0: all are. */
+/* The first of @list, from 1 on, that is not a write; 0: all are. */
 static size_t first_bad(json_object *list)
 {
     size_t n = json_object_array_length(list);

@@ -52,7 +52,7 @@ static const char index_schema[] =
     "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"
     "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]}";
 
-/* What Locker asks for what is in progress, or failed. */
+/* The request that Locker makes for an item in progress, or failed. */
 static void add_status_index(struct idem__buffer *out,
                              const struct idem__table_conf *table)
 {

@@ -1,6 +1,6 @@
-/* Who runs a store: whoever drives and finds no leader becomes it, waits for
- * answers on behalf of all, and hands leadership on when its own answer is there.
- * Or a thread, or a foreign event loop. */
+/* Runs a store: whoever drives and finds no leader becomes it, waits for
+ * answers on behalf of all, and hands leadership on when its own answer is
+ * there. Or a thread, or a foreign event loop. */
 #include "base/host.h"
 #include "queue/queue.h"
 #include "store/dynamodb/run.h"

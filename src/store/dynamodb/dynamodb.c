@@ -82,7 +82,7 @@ static int open_client(struct idem__dynamodb_store *store,
     return rc;
 }
 
-/* Of a global table whose replicas lag behind, one region may write. */
+/* Of a global table whose replicas lag, one region may write. */
 static int check_writer(const struct idem__dynamodb_store *store,
                         struct idem_error *error)
 {
@@ -121,7 +121,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     return 0;
 }
 
-/* What must be finished when a later step fails is in *@store; see finish(). */
+/* Parts to finish when a later step fails are in *@store; see finish(). */
 static int set_up(struct idem__dynamodb_store *store,
                   const struct idem_open_options *options,
                   struct idem_error *error)

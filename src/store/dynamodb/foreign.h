@@ -1,4 +1,4 @@
-/* What one library says in its item: the parts that its layout has. Pure. */
+/* Another library's item: the parts that its layout has. Pure. */
 #ifndef IDEM_STORE_DYNAMODB_FOREIGN_H
 #define IDEM_STORE_DYNAMODB_FOREIGN_H
 
@@ -17,14 +17,16 @@ enum {
 /* How a layout writes and reads its own attributes. */
 struct idem__foreign {
     const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
-    const char *input;              /* What the work was given; NULL: none. */
+    const char *input;              /* The input of the work; NULL: none. */
     bool sorts;                     /* ATTR_SORT may be set. */
     bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.h. */
     bool native;  /* ATTR_DATA is a DynamoDB value, and not JSON text. */
     bool
         status_index; /* Its users find open work by an index on ATTR_STATUS. */
-    bool drops;       /* What was released is an item that is not there. */
-    const char *const *control; /* What a write depends on beside these; or
+    bool drops;       /* A record that was released is an item that is not
+                         there. */
+    const char *const *control; /* Attributes that a write depends on beside
+                                   these; or
                                     NULL. The last is NULL. */
     const char *const *fixed; /* Attributes besides, whose names nobody chooses;
                                     likewise. */
@@ -40,7 +42,7 @@ struct idem__foreign {
     bool (*agrees)(const struct idem__table_conf *table, json_object *object,
                    const struct idem_record *record);
 
-    /* Makes up the record that @object stands for, but for identity and result.
+    /* Makes up the record of @object, but for identity and result.
      * *@ret_result: it says that there is one. @record comes with the fence of
      * our own record that it took the place of, or 0. */
     int (*read)(const struct idem__table_conf *table, json_object *object,

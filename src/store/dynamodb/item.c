@@ -240,7 +240,7 @@ static int corrupt(struct idem_error *error, const char *what)
                        what);
 }
 
-/* Scope or key: text, or bytes where they are no text. */
+/* Scope or key: text, or bytes where they are not valid text. */
 static int read_clear(json_object *object, const char *name,
                       struct idem__buffer *memory, struct idem_slice *ret)
 {
@@ -326,7 +326,7 @@ static int read_apart(struct idem_slice text, struct idem__body *body)
     return 0;
 }
 
-/* One of its three forms, or none if there are no bytes. */
+/* One of its three forms, or none without bytes. */
 static int read_body(json_object *object, const char *name, uint64_t len,
                      struct idem__buffer *memory, struct idem__body *body)
 {
@@ -363,8 +363,8 @@ static int read_body(json_object *object, const char *name, uint64_t len,
     return rc == 0 && forms == (len > 0) ? 0 : IDEM_ECORRUPT;
 }
 
-/* How long the parts of the input stay. What cannot be read says "not long", so
- * that they are given a time anew. */
+/* How long the parts of the input stay. Bytes that cannot be read count as "not
+ * long", so that they are given a time anew. */
 static void read_input_ttl(json_object *object, struct idem__body *input)
 {
     struct idem_slice text;
@@ -385,7 +385,7 @@ static void read_input_ttl(json_object *object, struct idem__body *input)
     input->ttl_ms = seconds * 1000;
 }
 
-/* What else was written in the transaction that completed it. */
+/* The other writes of the transaction that completed it. */
 static int read_writes(json_object *object, struct idem__buffer *memory,
                        struct idem__item *item)
 {

@@ -87,7 +87,7 @@ void idem__part_name(const uint8_t id[IDEM_ID_LEN], char kind,
 bool idem__part_name_read(struct idem_slice name, uint8_t ret_id[IDEM_ID_LEN],
                           char *ret_kind, uint8_t ret_tag[IDEM__TAG_LEN]);
 
-/* What DynamoDB counts as the item's size, without its bodies. @head_len is the
+/* The item's size as DynamoDB counts it, without its bodies. @head_len is the
  * length of its head. */
 size_t idem__item_size(const struct idem__item *item, size_t head_len);
 

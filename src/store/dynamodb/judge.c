@@ -1,4 +1,4 @@
-/* What the description of a table says about its use as a store. */
+/* Checks the description of a table for its use as a store. */
 #include "store/dynamodb/judge.h"
 
 #include "base/span.h"
@@ -201,11 +201,12 @@ static void judge_no_index(const struct idem__judge *judge)
         good(judge, "index", "there is none, as the store's URL says");
         return;
     }
-    idem__found(&judge->to, IDEM_GRADE_BAD, "index",
-                aws_line(judge, "update-table", INDEX_MEND, mend),
-                "there is no index \"open\", which \"idem list\" asks for what "
-                "is open; without it say index=off in the store's URL, "
-                "everywhere");
+    idem__found(
+        &judge->to, IDEM_GRADE_BAD, "index",
+        aws_line(judge, "update-table", INDEX_MEND, mend),
+        "the index \"open\", which \"idem list\" asks for open records, "
+        "does not exist; without it say index=off in the store's URL, "
+        "everywhere");
 }
 
 static void judge_index(const struct idem__judge *judge, json_object *table)
@@ -359,7 +360,8 @@ static void judge_protection(const struct idem__judge *judge,
         "run again");
 }
 
-/* What a table of another library's does not keep of what idem promises. */
+/* The promises of idem that a table in another library's layout does not
+ * keep. */
 static void judge_layout(const struct idem__judge *judge)
 {
     enum idem__layout layout = judge->place->table.layout;
@@ -476,7 +478,7 @@ void idem__judge_backups(const struct idem__judge *judge, json_object *backups)
 void idem__judge_clock(const struct idem__judge *judge, int64_t off_ms,
                        int64_t err_ms)
 {
-    const char *way = off_ms < 0 ? "behind" : "ahead of";
+    const char *way = off_ms < 0 ? "earlier than" : "later than";
     int64_t off = off_ms < 0 ? -off_ms : off_ms;
     int64_t certain = off > err_ms ? off - err_ms : 0;
     char span[IDEM__SPAN_MAX];

@@ -1,4 +1,4 @@
-/* What the description of a table says about its use as a store. Pure. */
+/* Checks the description of a table for its use as a store. Pure. */
 #ifndef IDEM_STORE_DYNAMODB_JUDGE_H
 #define IDEM_STORE_DYNAMODB_JUDGE_H
 
@@ -11,10 +11,10 @@ struct idem__judge {
     const char *region;
     char create[IDEM_STORE_URL_MAX + 64]; /* "idem store create ..." */
     char purge[IDEM_STORE_URL_MAX + 64];  /* "idem purge ..." */
-    char aws[1200]; /* " --table-name ...", behind "aws dynamodb VERB". */
+    char aws[1200]; /* " --table-name ...", after "aws dynamodb VERB". */
 };
 
-/* @place_text is what stands behind "dynamodb:" in the URL. */
+/* @place_text is the part after "dynamodb:" in the URL. */
 void idem__judge_init(struct idem__judge *judge,
                       const struct idem__findings *to, const char *place_text,
                       const struct idem__place_conf *place,

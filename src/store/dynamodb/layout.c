@@ -199,7 +199,7 @@ static bool unframe(const struct idem__item *item, struct idem__buffer *words)
     return true;
 }
 
-/* What the library's own attribute says of @item: its result, or what @words has.
+/* The library's own attributes of @item: its result, or what @words has.
  * *@ret_result: it is the result. False: it is not there. */
 static bool data_of(const struct idem__foreign *f,
                     const struct idem__item *item, struct idem__buffer *words,
@@ -305,7 +305,7 @@ static size_t parts_of(const struct idem__table_conf *table,
     return n;
 }
 
-/* What @name is now (NULL: not there), and the letter of part @i. */
+/* The value of @name now (NULL: not there), and the letter of part @i. */
 static json_object *part_at(json_object *object, const char *name, size_t i,
                             char ret_letter[2])
 {
@@ -323,7 +323,7 @@ static void add_all(struct idem__buffer *out, const char *const *texts)
     }
 }
 
-/* "#a = :a AND attribute_not_exists(#b) ...", and what the names stand for. */
+/* "#a = :a AND attribute_not_exists(#b) ...", and the meaning of the names. */
 static void add_condition(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           json_object *object)
@@ -566,7 +566,7 @@ static int read_result(json_object *object,
     return idem__body_digest(bytes, record->result_digest);
 }
 
-/* What the library says that the work was given: a text as it is, else JSON. */
+/* The input of the work as the library has it: a text as it is, else JSON. */
 static int read_input(json_object *object, const char *name,
                       struct idem__buffer *memory, struct idem__item *item,
                       struct idem_error *error)
@@ -591,7 +591,7 @@ static int read_input(json_object *object, const char *name,
     return idem__body_digest(bytes, item->record.input_digest);
 }
 
-/* The record that the library's attributes stand for. */
+/* The record that the library's attributes make. */
 static int make_up(json_object *object, const struct idem__table_conf *table,
                    struct idem__buffer *memory, struct idem__item *item,
                    struct idem_error *error)

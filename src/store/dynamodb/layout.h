@@ -1,8 +1,8 @@
 /* A record as an item of a table that another library has, and back. Pure.
  *
  * layout=NAME in the store's URL. The item is one that the library understands: its
- * attributes, words and units. Beside them stands the whole record in an attribute
- * that the library does not know and leaves alone:
+ * attributes, words and units. Beside them the whole record is kept in an
+ * attribute that the library does not know and leaves alone:
  *
  *     idem         B  the head of the record, as idem_record_encode() writes it
  *     idem_result  B  its bytes, where the library's own attribute does not hold
@@ -10,11 +10,11 @@
  *
  * A write of the library's own replaces the item, and with it our record, or changes
  * its attributes under our record. So the record counts only where the library's
- * attributes are still those that go with it; else the item is what the library
- * says, and the record that it stands for is made up of that.
+ * attributes are still those that go with it; else the item's own attributes
+ * hold, and the record is made up of them.
  *
- * Every write of ours is conditional on all that was seen: ours and theirs. What is
- * here called the head of an item that was read is that condition, as JSON.
+ * Every write of ours is conditional on all that was seen: ours and theirs. The
+ * head of an item that was read is, here, that condition, as JSON.
  *
  * The names of the library's attributes are those of the table's conf, which
  * idem__layout_settle() has filled in.
@@ -71,7 +71,7 @@ void idem__layout_put_key(struct idem__buffer *out,
                           const struct idem__table_conf *table,
                           struct idem_slice key);
 
-/* The rest of a PutItem, whose table stands in @out; @old is the head of the item
+/* The rest of a PutItem, whose table is in @out; @old is the head of the item
  * that was read, NULL: there was none. */
 void idem__layout_put(struct idem__buffer *out,
                       const struct idem__table_conf *table,

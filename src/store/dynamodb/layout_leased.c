@@ -53,7 +53,8 @@ struct idem__leased_words {
     const char *completed;
     const char *failed; /* NULL: in progress, for ever. */
     int64_t lock_unit_ms;
-    int64_t never_lock; /* What is never taken over: its lock; -1: none. */
+    int64_t never_lock; /* Its lock, if it is never taken over; its lock; -1:
+                           none. */
     int64_t late_ms;  /* So long may an attempt of theirs outlive its lease. */
     int64_t lease_ms; /* Of theirs, at most. */
     bool bare;        /* An item without a status is a lock. */
@@ -187,8 +188,9 @@ static int read_times(const struct idem__table_conf *table, json_object *object,
     return 0;
 }
 
-/* What an item in progress says of its lease. Where one attribute tells when it ends
- * and when it is deleted, what is past it is not forgotten, but to be taken over. */
+/* The lease of an item in progress. Where one attribute tells when it ends and
+ * when it is deleted, what is past it is not forgotten, but to be taken
+ * over. */
 static void set_lease(const struct idem__table_conf *table,
                       const struct times *times, bool bare,
                       struct idem_record *record)
@@ -304,8 +306,8 @@ static bool tells_http(const struct idem__item *item, struct idem__buffer *text)
 
 /* ---- The layouts ---- */
 
-#define NO_SCOPES                                                               \
-    "there are no scopes and no rate limits, a key is a text, and a result of " \
+#define NO_SCOPES                                                              \
+    "it has no scopes and no rate limits, a key is a text, and a result of "   \
     "more than 120 KiB becomes a tombstone"
 
 static const char *const powertools_gives_up[] = {

@@ -9,10 +9,10 @@
  *     ttl                 N  seconds, for DynamoDB to delete by; Locker itself
  *                            writes milliseconds, which DynamoDB never reaches
  *
- * Nobody of theirs takes anything over, and there is no lease: work that died is in
- * progress until a person decides. They know what was released only as an item that
- * is not there. So what is to be run again stays locked for them until idem has run
- * it.
+ * Its users take nothing over, and have no lease: work that died is in progress
+ * until a person decides. They know what was released only as an item that is
+ * not there. So what is to be run again stays locked for them until idem has
+ * run it.
  */
 #include "base/host.h"
 #include "core/error.h"
@@ -302,12 +302,12 @@ static const char *const control[] = {"lockedBy", "actualCompletion", NULL};
 static const char *const fixed[] = {"created", "expectedCompletion", ERROR,
                                     NULL};
 
-#define GIVES_UP                                                                \
-    "there are no scopes and no rate limits, a key is a text, and a result of " \
-    "more than 120 KiB becomes a tombstone",                                    \
-        "there is no lease: work of theirs that died is in progress until a "   \
-        "person decides, and is never taken over",                              \
-        "what was released is deleted, with its attempts and its doubt",        \
+#define GIVES_UP                                                               \
+    "it has no scopes and no rate limits, a key is a text, and a result of "   \
+    "more than 120 KiB becomes a tombstone",                                   \
+        "it has no lease: work that died there is in progress until a "        \
+        "person decides, and is never taken over",                             \
+        "what was released is deleted, with its attempts and its doubt",       \
         "payloads are compared between attempts of idem only"
 
 static const char *const locker_gives_up[] = {GIVES_UP, NULL};

@@ -1,4 +1,4 @@
-/* What this handle knows of the shards of windows. */
+/* This handle's knowledge of the shards of windows. */
 #include "store/dynamodb/limit_known.h"
 
 #include "base/heap.h"

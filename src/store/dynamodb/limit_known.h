@@ -1,13 +1,13 @@
-/* What this handle knows of the shards of windows: lower bounds of what was taken
- * from each, and so upper bounds of what is left.
+/* This handle's knowledge of the shards of windows: lower bounds of what was
+ * taken from each, and so upper bounds of what is left.
  *
  * Each shard has its share of the limit. Where a larger limit of before took more
  * from a shard than that, the excess is taken off the shares of the others: all
  * shares together are the limit. Taking within the shares changes none of them, so
- * that all handles know the same ones. What a small limit of before or beside it took
- * is taken off all shares likewise. Nothing that is decided relies on how new a
- * bound is but this: a handle that has not read an excess yet, for BOUNDS_MS, may
- * admit so much more. */
+ * that all handles know the same ones. The requests that a small limit took
+ * before or beside it are taken off all shares likewise. Nothing that is
+ * decided relies on how new a bound is but this: a handle that has not read an
+ * excess yet, for BOUNDS_MS, may admit so much more. */
 #ifndef IDEM_STORE_DYNAMODB_LIMIT_KNOWN_H
 #define IDEM_STORE_DYNAMODB_LIMIT_KNOWN_H
 
@@ -40,7 +40,7 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
 bool idem__limit_known_is_marked(const struct idem__limit_known *known,
                                  const struct idem_op *op);
 
-/* What the item of small limits says of the window. */
+/* The facts of the window in the item of small limits. */
 void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
                             const struct idem__limit_state *small, bool big);
 
@@ -48,13 +48,13 @@ void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
 void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,
                               uint64_t used);
 
-/* What may be taken from each shard until the end of the window, what was taken
- * included. */
+/* The number that may be taken from each shard until the end of the window,
+ * those taken included. */
 void idem__limit_bounds_shares(const struct idem__limit_bounds *bounds,
                                const struct idem_limit_request *limit,
                                uint64_t ret_shares[IDEM__LIMIT_SHARDS_MAX]);
 
-/* What is left in all shards. */
+/* The number left in all shards. */
 uint64_t idem__limit_bounds_left(const struct idem__limit_bounds *bounds,
                                  const uint64_t shares[IDEM__LIMIT_SHARDS_MAX]);
 

@@ -15,7 +15,8 @@ static bool is_approximate(const struct idem__task *task)
     return (task->op->u.limit.limit.flags & IDEM_LIMIT_APPROXIMATE) != 0;
 }
 
-/* What the item of small limits says, with an entry of the request or without. */
+/* The contents of the item of small limits, with an entry of the request or
+ * without. */
 static void found_small(struct idem__task *task, json_object *item,
                         const struct idem_now *now)
 {
@@ -116,7 +117,7 @@ static void cancelled(struct idem__task *task, json_object *reasons,
     };
     json_object *first = json_object_array_get_idx(reasons, 0);
 
-    /* What stood in the way before does not any more. */
+    /* The obstacle of before is gone. */
     memset(&task->op->error, 0, sizeof(task->op->error));
     if (idem__limiter_has_code(first, "ConditionalCheckFailed")) {
         task->tries = 0;
@@ -226,7 +227,7 @@ static void send_request(struct idem__task *task)
     }
 }
 
-/* What is known of the window, and its shares for this max. */
+/* The known part of the window, and its shares for this max. */
 static struct idem__limit_state known_state(struct idem__task *task)
 {
     const struct idem_limit_request *limit = &task->op->u.limit.limit;

@@ -1,4 +1,4 @@
-/* What a rate limit is in a table, and the requests about it, as JSON. Pure.
+/* A rate limit in a table, and the requests about it, as JSON. Pure.
  *
  * A limit of up to IDEM__LIMIT_SMALL is one item for each window, with an attribute
  * for each request that it counted:
@@ -19,10 +19,10 @@
  * window in hex, "#" and the shard's number; lim is what was taken from it, and
  * refs as above in the first). One transaction writes the request, if it is not
  * there, and takes its cost from a shard that keeps within its share of the limit
- * (limit_known.h), or from several. No item grows. What was taken from a shard only
- * ever becomes more, and nothing is moved between shards: so whatever was read of
- * them, at whatever time, is an upper bound of what is left now, and a request that
- * costs more than the sum of such bounds is refused for good.
+ * (limit_known.h), or from several. No item grows. The count of a shard only
+ * ever grows, and nothing is moved between shards: so whatever was read of
+ * them, at whatever time, is an upper bound of what is left now, and a request
+ * that costs more than the sum of such bounds is refused for good.
  *
  * No item knows max: it is compared with what was taken, so that a limit whose max
  * is changed goes on with what was counted. Between small and greater limits it is
@@ -35,9 +35,9 @@
  *
  * An approximate limit has an item for each request, too, which also names win (the
  * window in hex) and cost, and is written alone. It has one shard, whose count
- * follows by the table's stream; see limit_sum.h. What was read of that is an upper
- * bound as well: nothing is refused too early, but more than the limit may be
- * admitted. */
+ * follows by the table's stream; see limit_sum.h. A count that was read of that
+ * is an upper bound as well: nothing is refused too early, but more than the
+ * limit may be admitted. */
 #ifndef IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
 #define IDEM_STORE_DYNAMODB_LIMIT_REQUEST_H
 
@@ -105,8 +105,8 @@ void idem__limit_request_put(struct idem__buffer *out,
                              const struct idem_op *op,
                              const struct idem__limit_decision *decision);
 
-/* What an item says. 0 or IDEM_ECORRUPT. @item NULL: nothing. @ret_big: a greater
- * limit counted in this window. */
+/* The contents of an item. 0 or IDEM_ECORRUPT. @item NULL: nothing. @ret_big: a
+ * greater limit counted in this window. */
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
                             struct idem__limit_state *ret_state, bool *ret_big);
 int idem__limit_read_entry(json_object *item,

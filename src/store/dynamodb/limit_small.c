@@ -8,7 +8,7 @@ static void look(struct idem__task *task, const struct idem_now *now);
 static void look_at_all(struct idem__task *task, const struct idem_now *now);
 static void write_beside(struct idem__task *task);
 
-/* What was counted by a small limit and by others, and what follows. */
+/* The counts of a small limit and of others, and the next step. */
 static void decide_small(struct idem__task *task, const struct idem_now *now)
 {
     const struct idem__limiter *limiter = task->limiter;
@@ -33,8 +33,8 @@ static void decide_small(struct idem__task *task, const struct idem_now *now)
     }
 }
 
-/* What a window's item says, and what follows. Where a greater limit counted, too,
- * its counts and the request's item are looked at. */
+/* The contents of a window's item, and the next step. Where a greater limit
+ * counted, too, its counts and the request's item are looked at. */
 static void found_window(struct idem__task *task, json_object *item,
                          const struct idem_now *now)
 {
@@ -137,7 +137,7 @@ static void look(struct idem__task *task, const struct idem_now *now)
     idem__task_send(task, IDEM__TARGET("GetItem"), looked);
 }
 
-/* What came of an update. True: it was applied. */
+/* The result of an update. True: it was applied. */
 static bool was_updated(struct idem__task *task, struct idem__answer *answer,
                         void (*again)(struct idem__task *task,
                                       const struct idem_now *now),

@@ -4,7 +4,7 @@
 
 #include "store/dynamodb/request.h"
 
-/* What a batch of a stream says of one window. */
+/* The sum of one window in a batch of a stream. */
 struct idem__limit_sum {
     char window[IDEM__ITEM_ID_LEN + 1];
     uint64_t ttl_s;
@@ -20,9 +20,9 @@ struct idem__limit_sums {
 };
 
 /* Adds up what @event, an event of a stream as Lambda gives it, says of requests
- * that were added. What is not ours is passed over.
+ * that were added. Items that are not ours are passed over.
  *
- * IDEM_EINVALID  It is no such event.
+ * IDEM_EINVALID  It is not such an event.
  * IDEM_ENOMEM
  */
 int idem__limit_sums_read(struct idem__limit_sums *sums, json_object *event);

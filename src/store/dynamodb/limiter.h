@@ -1,5 +1,5 @@
-/* What small and large limits share on their way through the table: see
- * limit_task.c. */
+/* The parts that small and large limits share on their way through the table:
+ * see limit_task.c. */
 #ifndef IDEM_STORE_DYNAMODB_LIMITER_H
 #define IDEM_STORE_DYNAMODB_LIMITER_H
 
@@ -24,7 +24,7 @@ struct idem__limiter {
     uint64_t others_used;
 };
 
-/* What is there was not written by us: the op fails. */
+/* The item was not written by us: the op fails. */
 void idem__limiter_corrupt(struct idem__task *task);
 
 /* Decides on what was found. False: the op failed. */
@@ -35,7 +35,7 @@ bool idem__limiter_settle(struct idem__task *task,
 /* Ends the op with the decision. */
 void idem__limiter_answer(struct idem__task *task, bool changed);
 
-/* What this handle knows of the op's window. Valid until the next call. */
+/* This handle's knowledge of the op's window. Valid until the next call. */
 struct idem__limit_bounds *idem__limiter_bounds(struct idem__task *task);
 
 /* The request's item, which is there: its answer is given again. */

@@ -8,7 +8,7 @@
 enum {
     LEVEL = 3,
     GAIN_DIVISOR = 8,
-    KEEP_BYTES = 64 * 1024 /* What larger ones need is given back. */
+    KEEP_BYTES = 64 * 1024 /* Larger ones are given back. */
 };
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
 
 /* One of each is kept from one result to the next. To make them anew would take
  * longer than to pack: they are so large that the system is asked for the memory
- * each time. Whoever finds none here makes one. */
+ * each time. A caller that finds none here makes one. */
 static void *spare_packer;
 static void *spare_unpacker;
 

@@ -5,13 +5,13 @@
 #include "base/buffer.h"
 
 /* Packs @bytes into @out (emptied first). False: it gains less than an eighth,
- * there is no library, or no memory; @out is empty then. */
+ * or libzstd or memory is missing; @out is empty then. */
 bool idem__pack(struct idem_slice bytes, struct idem__buffer *out);
 
 /* Unpacks to exactly @len bytes, appended to @out.
  *
- * IDEM_ECORRUPT  It is no frame of that length.
- * IDEM_ECONFIG   There is no libzstd.
+ * IDEM_ECORRUPT  It is not a frame of that length.
+ * IDEM_ECONFIG   libzstd is missing.
  * IDEM_ENOMEM
  */
 int idem__unpack(struct idem_slice packed, size_t len,

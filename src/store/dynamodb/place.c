@@ -1,4 +1,4 @@
-/* Reading what stands behind "dynamodb:" in a URL. */
+/* Reads the part after "dynamodb:" in a URL. */
 #include "store/dynamodb/place.h"
 
 #include "core/error.h"
@@ -237,7 +237,7 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
     return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
 }
 
-/* What would end a value, or begin an escape, is escaped. */
+/* Characters that would end a value, or begin an escape, are escaped. */
 static void append_value(char *to, const char *value)
 {
     to += strlen(to);

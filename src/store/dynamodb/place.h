@@ -1,4 +1,4 @@
-/* Which table, where, and how: what stands behind "dynamodb:" in a URL. */
+/* Which table, where, and how: the part after "dynamodb:" in a URL. */
 #ifndef IDEM_STORE_DYNAMODB_PLACE_H
 #define IDEM_STORE_DYNAMODB_PLACE_H
 

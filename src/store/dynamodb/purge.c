@@ -4,7 +4,7 @@
  * One op is one page of the table: it is scanned, without the bytes of bodies; the
  * heads of the old parts in it are read, strongly; then it is deleted. A part is an
  * orphan if it is older than any attempt to write one can be, and no head that was
- * read after it names it. Who writes it again meanwhile (an outcome from a journal,
+ * read after it names it. A writer of it meanwhile (an outcome from a journal,
  * say) gives it another "made", on which the deletion is conditional. */
 #include "core/error.h"
 #include "store/dynamodb/walk.h"
@@ -224,7 +224,7 @@ static void mark_named(struct idem__walk *walk, const struct idem__item *item,
         if (memcmp(orphan->id, item->record.id, IDEM_ID_LEN) != 0) {
             continue;
         }
-        /* What a damaged head names is not known. */
+        /* The record that a damaged head names is not known. */
         orphan->named = orphan->named || !readable ||
                         (body->place == IDEM__PLACE_APART &&
                          memcmp(body->tag, orphan->tag, IDEM__TAG_LEN) == 0);
@@ -361,7 +361,7 @@ static void take_victim(struct idem__walk *walk, const struct idem__item *item)
     victim->input = item->input;
 }
 
-/* False: there is no memory. */
+/* False: memory ran out. */
 static bool take_item(struct idem__task *task, json_object *object,
                       const struct idem_now *now)
 {

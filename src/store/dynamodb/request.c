@@ -75,7 +75,7 @@ void idem__request_put(struct idem__buffer *out,
     add_return_old(out);
 }
 
-/* What the same request would be: its own digest. */
+/* The identity of a request: its own digest. */
 static void add_client_token(struct idem__buffer *out)
 {
     uint8_t digest[IDEM__SHA256_LEN];

@@ -6,7 +6,7 @@
 
 #define IDEM__TARGET(name) "DynamoDB_20120810." name
 
-/* Whose items there are in the table. */
+/* The owner of the items in the table. */
 enum idem__layout {
     IDEM__LAYOUT_OWN = 0,
     IDEM__LAYOUT_PYTHON,
@@ -36,7 +36,7 @@ enum {
     IDEM__PARTITION_MAX = 255, /* Bytes of the text in ATTR_KEY. */
 };
 
-/* What a store knows of its table. */
+/* A store's knowledge of its table. */
 struct idem__table_conf {
     char name[256];
     enum idem__layout layout;
@@ -67,14 +67,14 @@ enum {
 };
 
 /* Writes @item over the one whose head is @old, or where there is none (NULL);
- * asks for the item that stands in the way. */
+ * asks for the item that is in the way. */
 void idem__request_put(struct idem__buffer *out,
                        const struct idem__table_conf *table,
                        const struct idem__item *item, struct idem_slice head,
                        const struct idem_slice *old);
 
-/* The same write, and the @writes of a caller, all or nothing. What is asked for
- * twice in the same words within ten minutes is done once. */
+/* The same write, and the @writes of a caller, all or nothing. A request that
+ * is sent twice in the same words within ten minutes is done once. */
 void idem__request_transact(struct idem__buffer *out,
                             const struct idem__table_conf *table,
                             const struct idem__item *item,

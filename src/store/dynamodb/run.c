@@ -31,7 +31,7 @@ enum {
 
 /* ---- Tasks ---- */
 
-/* What a decision may know of time now. */
+/* The time that a decision may use now. */
 static int read_now(struct idem__dynamodb_store *store,
                     struct idem_now *ret_now)
 {
@@ -126,8 +126,8 @@ static void give_back(struct idem__dynamodb_store *store, struct idem_op *op)
 }
 
 /* When a task has to have an end: a little before whoever waits for its op stops
- * waiting, so that it is the task that says what is known. What nobody waits for
- * may take that long again. */
+ * waiting, so that it is the task that says what is known. An op that nobody
+ * waits for may take that long again. */
 static int64_t end_of(const struct idem__task *task)
 {
     const struct idem_op *op = task->op;
@@ -291,7 +291,7 @@ static bool may_ask(struct idem__dynamodb_store *store, struct idem_op *op)
     return false;
 }
 
-/* What needs no request. True: @op was answered. */
+/* An op that needs no request. True: @op was answered. */
 static bool answer_at_once(struct idem__dynamodb_store *store,
                            struct idem_op *op)
 {

@@ -22,7 +22,7 @@ struct idem__dynamodb_store {
     struct idem__orphans orphans; /* The leader's. */
     bool answered;                /* By the service, at all. */
 
-    pthread_mutex_t mutex; /* What follows. */
+    pthread_mutex_t mutex; /* The next step. */
     struct idem__pending pending;
     struct idem__task *running; /* Linked both ways. */
     size_t running_len;

@@ -42,7 +42,7 @@ void idem__task_fail(struct idem__task *task, const struct idem_error *error)
     switch (error->code) {
     case IDEM_EUNAVAILABLE:
     case IDEM_EUNKNOWN:
-        /* What was only read, or was a part of a body, changed nothing. */
+        /* An op that only read, or wrote a part of a body, changed nothing. */
         op->error.code = task->maybe ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
         break;
     case IDEM_ECONFIG:
@@ -126,7 +126,7 @@ void idem__task_retry(struct idem__task *task,
         idem__task_done(task); /* A purge finds what is left. */
         return;
     }
-    /* What stands in the way, should the time be up. */
+    /* The obstacle, should the time be up. */
     task->op->error = answer->error;
     task->tries++;
     if (answer->said == IDEM__SAID_NEVER || task->tries >= most ||
@@ -218,7 +218,8 @@ static void found(struct idem__task *task, json_object *object,
     decide(task, now);
 }
 
-/* What GetItem answers where there is no item: {} (NULL), and what it cost. */
+/* GetItem's answer for an item that does not exist: {} (NULL), and what it
+ * cost. */
 static bool says_nothing(json_object *body)
 {
     int known = json_object_object_get_ex(body, "ConsumedCapacity", NULL);
@@ -237,7 +238,7 @@ static void looked(struct idem__task *task, const struct idem_now *now,
         return;
     }
     there = json_object_object_get_ex(answer->body, "Item", &item);
-    /* What is not understood is not an absence. */
+    /* An answer that is not understood does not prove absence. */
     if (there ? item == NULL : !says_nothing(answer->body)) {
         idem__task_fail_with(
             task, IDEM_ECORRUPT,
@@ -312,8 +313,8 @@ static bool claimed_too_short(const struct idem__task *task,
            record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
 }
 
-/* Makes the claim that was found last as long as its owner counts. Whatever becomes
- * of this, the claim was made. */
+/* Makes the claim that was found last as long as its owner counts. However this
+ * ends, the claim was made. */
 static void extend(struct idem__task *task, const struct idem_now *now)
 {
     task->extending = true;
@@ -370,7 +371,8 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
             if (task->env->table.layout != IDEM__LAYOUT_OWN) {
                 task->maybe = true;
                 idem__task_look(task,
-                                now); /* What it is conditional on is read. */
+                                now); /* The item that it is conditional on is
+                                         read. */
             } else if (find_written(task)) {
                 extend(task, now);
             }
@@ -522,7 +524,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     }
     task->extending = false;
     idem__verb_decide(there, task->op, now, decision);
-    /* What is remembered is good for a write that is conditional on it, and for
+    /* A remembered item is good for a write that is conditional on it, and for
      * no answer. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
         task->remembered) {

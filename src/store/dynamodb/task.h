@@ -35,7 +35,7 @@ struct idem__orphans {
     char first[IDEM__PART_NAME_MAX]; /* Of those that were found. */
 };
 
-/* What the tasks of a store share. */
+/* The parts that the tasks of a store share. */
 struct idem__task_env {
     struct idem__table_conf table;
     struct idem__claims *claims;
@@ -72,7 +72,7 @@ struct idem__task_turns {
     struct idem__task_turn *last;
 };
 
-/* What the ttl of an input's parts needs; see lifetime.c. */
+/* The need that sets the ttl of an input's parts; see lifetime.c. */
 enum idem__keep {
     IDEM__KEEP_AS_IT_IS = 0,
     IDEM__KEEP_LONGER,    /* Before the head is written. */
@@ -104,8 +104,8 @@ struct idem__task {
     unsigned vain;   /* ... before the answer that is being looked at. */
     unsigned rounds; /* Decisions. */
     bool maybe;      /* A write of ours may have been applied. */
-    bool extending;  /* What is written is a claim that is made to last. */
-    bool transacts;  /* What is written goes together with the op's writes. */
+    bool extending;  /* The write is a claim that is made to last. */
+    bool transacts;  /* The write goes together with the op's writes. */
     size_t theirs;   /* The one of these that was refused, from 1 on. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
@@ -201,8 +201,8 @@ void idem__bodies_load(struct idem__task *task, const struct idem_now *now);
 /* Decides where the bodies of task->item, which is to be written, go. */
 void idem__bodies_place(struct idem__task *task);
 
-/* Writes the parts that stand beside task->item, if there are any and they are not
- * there yet. True: they are on their way, and idem__task_change() is called again
+/* Writes the parts beside task->item, if there are any and they are not there
+ * yet. True: they are on their way, and idem__task_change() is called again
  * once they are. */
 bool idem__bodies_store(struct idem__task *task, const struct idem_now *now);
 
@@ -250,7 +250,7 @@ void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
 /* Reads the record, and decides on what is there. */
 void idem__task_look(struct idem__task *task, const struct idem_now *now);
 
-/* What came under @member for this table, or NULL. */
+/* The value under @member for this table, or NULL. */
 json_object *idem__task_under_table(const struct idem__task *task,
                                     json_object *body, const char *member);
 

@@ -15,7 +15,7 @@ struct decimal {
     bool negative;
     char digits[NUMBER_LEN_MAX];
     size_t len;
-    int64_t exponent; /* Of what stands behind "0.". */
+    int64_t exponent; /* Of the digits after "0.". */
 };
 
 static int64_t read_exponent(const char *p, size_t len)
@@ -187,7 +187,7 @@ static void write_string(struct idem__buffer *out, struct idem_slice text)
     idem__buffer_str(out, "}");
 }
 
-/* What a person could read, and would not grow sixfold in JSON. */
+/* Text that a person could read, and that would not grow sixfold in JSON. */
 static bool is_text(struct idem_slice bytes)
 {
     const uint8_t *p = bytes.base;
@@ -201,7 +201,7 @@ static bool is_text(struct idem_slice bytes)
     return idem__json_is_utf8(bytes);
 }
 
-/* What is no JSON, as a string of JSON's. */
+/* Bytes that are not JSON, as a string of JSON's. */
 static void write_text(struct idem__buffer *out, struct idem_slice bytes,
                        bool native, struct idem__buffer *scratch)
 {

@@ -6,9 +6,10 @@
 #include "store/dynamodb/json.h"
 
 /* Appends the attribute value for the result @bytes, which are best JSON. Without
- * @native it is a string with that JSON. What is no JSON becomes a string of JSON's:
- * the text, or base64 where it is no text. *@ret_plain: it is a string with just
- * these bytes. @scratch is memory for it. False: there is none. */
+ * @native it is a string with that JSON. Bytes that are not JSON become a
+ * string of JSON's: the text, or base64 where it is not valid text.
+ * *@ret_plain: it is a string with just these bytes. @scratch is memory for it.
+ * False: there is none. */
 bool idem__value_write(struct idem__buffer *out, struct idem_slice bytes,
                        bool native, struct idem__tree *scratch,
                        bool *ret_plain);

@@ -265,7 +265,7 @@ static void show_heads(struct idem__task *task, json_object *list,
     }
 }
 
-/* What is in the index may be gone from the table, and the other way round. */
+/* An item of the index may be gone from the table, and the other way round. */
 static void heads_came(struct idem__task *task, const struct idem_now *now,
                        struct idem__answer *answer)
 {
@@ -331,7 +331,8 @@ static void queried(struct idem__task *task, const struct idem_now *now,
     }
 }
 
-/* What is completed or released is not in the index, but for what failed. */
+/* Completed and released records are not in the index, but for those that
+ * failed. */
 static bool index_serves(const struct idem__task *task)
 {
     const struct idem_filter *filter = &task->op->u.list.filter;

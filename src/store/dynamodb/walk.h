@@ -1,4 +1,4 @@
-/* What the ops share that walk over many items: walk.c and purge.c. */
+/* The parts that ops share that walk over many items: walk.c and purge.c. */
 #ifndef IDEM_STORE_DYNAMODB_WALK_H
 #define IDEM_STORE_DYNAMODB_WALK_H
 
@@ -34,7 +34,8 @@ struct idem__orphan {
 };
 
 struct idem__walk {
-    uint8_t ids[IDEM__HEADS_GET][IDEM_ID_LEN]; /* Whose heads are read. */
+    uint8_t ids[IDEM__HEADS_GET][IDEM_ID_LEN]; /* The records whose heads are
+                                                  read. */
     uint64_t since[IDEM__HEADS_GET];           /* The index's keys of these. */
     size_t ids_len;
     struct idem__victim victims[IDEM__HEADS_GET];

@@ -6,7 +6,8 @@
  * vouches for is shown and written into records, but does not expire anything:
  * that is judged by the boot time that has passed since the last saved time, which
  * is certain. A clock that was ahead is so put right within its boot. One that
- * was behind is not: records of this boot would seem to be older than they are. */
+ * was late is not: records of this boot would seem to be older than they
+ * are. */
 #include "store/local/anchor.h"
 
 static int64_t larger(int64_t a, int64_t b)

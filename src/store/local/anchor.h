@@ -6,7 +6,7 @@
 
 /* Store time was @store_ms when the boot clock of @boot_id showed @boot_ms, and
  * @sure_ms at least: the newest time that was saved in an earlier boot, while
- * nothing is known to keep the wall clock right. Zeroed: there is no anchor yet. */
+ * nothing is known to keep the wall clock right. Zeroed: no anchor yet. */
 struct idem__anchor {
     uint8_t boot_id[16];
     int64_t boot_ms;

@@ -26,8 +26,8 @@ static int load(const struct idem__table *table, struct idem_op *op,
     return 1;
 }
 
-/* What the caller is given. Bodies are read before anything is written: one that
- * cannot be trusted must not cost an attempt. */
+/* The record for the caller. Bodies are read before anything is written: one
+ * that cannot be trusted must not cost an attempt. */
 static int prepare(const struct idem__table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
@@ -87,14 +87,14 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
     }
     op->changed = changes;
     if (op->verb == IDEM_OP_IMPORT) {
-        /* What an earlier copy of this op added, it added. */
+        /* A write that an earlier copy of this op made is its own. */
         op->u.import.added = op->u.import.added || changes;
     }
     idem__verb_answer(op, &decision, &given);
     return changes;
 }
 
-/* Where there is no record it makes one. */
+/* It makes a record where none exists. */
 static bool claims(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;

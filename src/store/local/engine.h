@@ -4,13 +4,14 @@
 
 #include <idem/store.h>
 
-/* A table, as the engine sees it. Whoever calls the engine holds the lock that
+/* A table, as the engine sees it. The caller of the engine holds the lock that
  * makes load and save one step. */
 struct idem__table {
     /* Finds the record of @id and verifies all of it but whether @id is that of
      * its scope and key: 1 found, 0 none, or a negative code with its sentence.
-     * Result and input bytes are loaded and verified only @with_bodies. What
-     * *@ret_record points to stays until the next call on the table. */
+     * Result and input bytes are loaded and verified only @with_bodies. The
+     * bytes that *@ret_record points to stay until the next call on the
+     * table. */
     int (*load)(void *ctx, const uint8_t *id, bool with_bodies,
                 struct idem_record *ret_record, struct idem_error *ret_error);
     /* Writes decision->next as decision->change says. 0 or a code. */

@@ -11,8 +11,8 @@ struct idem__gather {
     int64_t wait_max_ns;
     size_t expected; /* Ops that may come together: those of the last batch, and
                          those that were pending at its end. */
-    size_t wanted;   /* What the leader waits for; 0: it does not wait. */
-    int64_t batch_ns; /* What a batch takes, about. */
+    size_t wanted;   /* The time that the leader waits; 0: it does not wait. */
+    int64_t batch_ns; /* The time of a batch, about. */
     unsigned vain;    /* Grows when nobody came; so many batches ... */
     unsigned skip;    /* ... are run at once, of which these are left. */
     uint32_t bell;    /* Changes to wake the leader. */

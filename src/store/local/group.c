@@ -1,9 +1,9 @@
 /* Leader and followers.
  *
- * Whoever drives and finds no leader becomes it: enters the store, takes what is
- * queued by then, runs it as one batch with one flush, hands leadership on and
- * only then wakes the batch, so that the next batch is under way while the
- * callers of the last one still wake up. A lone caller never meets another
+ * A caller that drives and finds no leader becomes it: enters the store, takes
+ * what is queued by then, runs it as one batch with one flush, hands leadership
+ * on and only then wakes the batch, so that the next batch is under way while
+ * the callers of the last one still wake up. A lone caller never meets another
  * thread.
  */
 #include "store/local/group.h"
@@ -113,7 +113,7 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
     }
     idem__gather_came(&group->gather, group->pending.len);
     (void)pthread_mutex_unlock(&group->mutex);
-    /* Who is woken up does not have to wait for the mutex. */
+    /* A thread that is woken does not have to wait for the mutex. */
     if (group->threaded) {
         (void)pthread_cond_signal(&group->wake);
     } else if (taken > 0) {

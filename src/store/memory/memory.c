@@ -39,7 +39,8 @@ struct memory_store {
     size_t rows_cap;
     struct idem__tally tally;
     struct idem__memory_limits limits;
-    uint8_t *garbage; /* What the engine may still be reading after a save. */
+    uint8_t *garbage; /* Bytes that the engine may still be reading after a
+                         save. */
     uint8_t head[IDEM_HEAD_MAX]; /* Where heads are encoded. */
 };
 

@@ -8,7 +8,7 @@ const char *const idem__counter_names[IDEM__COUNTERS] = {
 #undef IDEM__X
 };
 
-/* What became of a record, by its owner or by its lease. */
+/* Counts how records ended, by their owner or by their lease. */
 static void tally_status(struct idem__tally *tally, enum idem_status status)
 {
     switch (status) {

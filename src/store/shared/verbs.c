@@ -172,7 +172,7 @@ static bool passes(const struct idem_filter *filter, int code,
         return false;
     }
     if (code != 0) {
-        /* What cannot be read is worth a look, and never purged. */
+        /* A record that cannot be read is worth a look, and never purged. */
         return !filter->expired;
     }
     if (idem_decide_expired(record, now) != filter->expired) {

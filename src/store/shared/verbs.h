@@ -4,8 +4,8 @@
 
 #include <idem/store.h>
 
-/* What the op's verb means for the record that was found (NULL: none). A get of
- * a record that is not there is refused with IDEM_ENOTFOUND. */
+/* Decides the op's verb for the record that was found (NULL: none). A get of a
+ * record that is not there is refused with IDEM_ENOTFOUND. */
 void idem__verb_decide(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision);

@@ -39,7 +39,8 @@ static void fail_all(struct idem_op *batch, const struct idem_error *error)
     }
 }
 
-/* What starts something new; all else ends, or goes on with, what was begun. */
+/* Ops that start something new; all else ends, or goes on with, what was
+ * begun. */
 static bool is_new(const struct idem_op *op)
 {
     return op->verb == IDEM_OP_BEGIN || op->verb == IDEM_OP_IMPORT ||
@@ -144,8 +145,8 @@ static int run_ops(struct idem__sqlite_store *store, struct idem_op *batch)
     return rc;
 }
 
-/* A purge moves on in its op as it deletes. What is rolled back was not deleted:
- * it looks at the same place again. */
+/* A purge moves on in its op as it deletes. A row whose deletion is rolled back
+ * was not deleted: it looks at the same place again. */
 static void note_places(struct idem_op *batch)
 {
     for (; batch != NULL; batch = batch->next) {
@@ -407,9 +408,9 @@ static void run_batch(struct idem__sqlite_store *store, struct idem_op *batch)
     look_at_reserve(store, batch);
     rc = transact(store, batch);
     if ((rc & 0xff) == SQLITE_READONLY) {
-        /* What cannot be opened for writing SQLite opens for reading, and all
-         * connections keep it so: also where there was only no descriptor to be
-         * had at that moment. */
+        /* A file that cannot be opened for writing is opened by SQLite for
+         * reading, and all connections keep it so: also where there was only no
+         * descriptor to be had at that moment. */
         idem__readers_drop_idle(&store->readers);
         if (reconnect(store, &error) != 0) {
             fail_all(batch, &error);
@@ -456,8 +457,8 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
         idem__making_renew(store);
     }
     run_batch(store, batch);
-    /* What was committed to a file that was taken away meanwhile is on no
-     * record: a claim has not started, and an end goes to the journal. */
+    /* A commit to a file that was taken away meanwhile is not on record: a
+     * claim has not started, and an end goes to the journal. */
     if (idem__files_check(store, /* committed= */ true, &error) != 0) {
         fail_all(batch, &error);
     }

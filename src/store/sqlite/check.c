@@ -22,7 +22,7 @@ enum {
 struct check {
     struct idem__findings to;
     struct idem_check_options options;
-    const char *text; /* What stands behind "sqlite:" in the URL. */
+    const char *text; /* The part after "sqlite:" in the URL. */
     struct idem__place place;
     char directory[IDEM__PATH_MAX + 1];
     struct idem_store *store;
@@ -81,9 +81,8 @@ static bool check_file(struct check *check)
     } else {
         (void)snprintf(mend, sizeof(mend), "ls -ld '%s'", check->directory);
     }
-    idem__found(&check->to, IDEM_GRADE_BAD, "file", mend,
-                "there is no store in %s: %s", check->place.path,
-                strerror(errno));
+    idem__found(&check->to, IDEM_GRADE_BAD, "file", mend, "no store in %s: %s",
+                check->place.path, strerror(errno));
     return false;
 }
 
@@ -125,7 +124,7 @@ static void check_directory(struct check *check)
     struct stat st;
 
     if (stat(check->directory, &st) != 0) {
-        return; /* Whatever that means, the file has told it. */
+        return; /* Whatever that means, the file itself has told it. */
     }
     if ((st.st_mode & S_IWOTH) != 0 ||
         ((st.st_mode & S_IWGRP) != 0 && check->place.gid == (gid_t)-1)) {
@@ -145,7 +144,7 @@ static void check_directory(struct check *check)
                                               : "its owner and its group");
 }
 
-/* What nobody else should be able to do with a file of this mode; NULL: all is
+/* The right that nobody else should have on a file of this mode; NULL: all is
  * well. The shared memory and the lock say nothing, but stop everybody. */
 static const char *flaw_of(mode_t mode, bool shared)
 {
@@ -243,7 +242,7 @@ static void check_create(struct check *check)
 
 /* ---- Room ---- */
 
-/* What this user may still write there. */
+/* The space that this user may still write there. */
 static uint64_t room_of(const char *directory)
 {
     struct statvfs fs;

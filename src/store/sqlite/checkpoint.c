@@ -41,10 +41,10 @@
  * But a reader that begins anew as soon as it has ended is in the log whenever that is
  * looked at: SQLite polls, with pauses, while the reader holds the same mark all the
  * time. So a checkpoint that waits asks readers to keep out, for RESTART_WAIT_MS or
- * until it is over. When that is stands in the lock file at 260, as the low 32 bits of
- * CLOCK_MONOTONIC in milliseconds, most significant byte first. A reader looks there
- * before it begins, and waits. A time that is further away is out of date, or of
- * another boot.
+ * until it is over. The time of that is in the lock file at 260, as the low 32
+ * bits of CLOCK_MONOTONIC in milliseconds, most significant byte first. A
+ * reader looks there before it begins, and waits. A time that is further away
+ * is out of date, or of another boot.
  *
  * A wait in vain that copied more of the log than the one before met other readers,
  * such as those that wait for a processor: it is tried again as soon. Where no more
@@ -52,7 +52,8 @@
  *
  * The length at which a checkpoint was refused is noted in the lock file, at 256,
  * most significant byte first, for all processes: each `idem run` would try it once
- * more otherwise. It is a hint. What is longer than the log is of a log before.
+ * more otherwise. It is a hint. A mark that is longer than the log is of a log
+ * before.
  */
 #include "base/bytes.h"
 #include "base/crash.h"

@@ -4,7 +4,7 @@
 #include "base/crash.h"
 #include "core/error.h"
 
-/* How old the saved time may be: what a reboot with a wall clock that is behind
+/* How old the saved time may be: the time that a reboot with a slow wall clock
  * can take back. Saving it costs one more page in a commit. */
 enum {
     SAVE_EVERY_MS = 1000

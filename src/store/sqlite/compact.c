@@ -28,7 +28,7 @@
 enum {
     FIRST_DUE = 8192, /* Bytes: two pages. */
     PROBE_EVERY = 4,  /* Rows: no more than a page has. */
-    ROW_BYTES = 64,   /* What a row has beside its parts, with its id. */
+    ROW_BYTES = 64,   /* The parts of a row beside its record, with its id. */
     COLUMN_LEN = 1,
     COLUMN_PARTS = 2,
     FIRST_BODY = 3 /* Of the parts: these may be absent. */
@@ -97,7 +97,8 @@ static int find(struct idem__conn *conn, struct idem__region *region)
     rc = idem__conn_step(conn, stmt);
     if (rc == SQLITE_ROW) {
         region->key = sqlite3_column_int64(stmt, 0);
-        region->seq = first_of(region->key); /* Whatever is in the file. */
+        region->seq = first_of(region->key); /* Independent of the contents of
+                                                the file. */
         region->deleted = sqlite3_column_int64(stmt, 1);
     }
     idem__conn_reset(conn, IDEM__SQL_SPARSE_NEXT);

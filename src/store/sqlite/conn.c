@@ -152,9 +152,9 @@ static const char guest_settings[] = "PRAGMA mmap_size = 0;"
                                      "PRAGMA temp_store = MEMORY;"
                                      "PRAGMA query_only = ON;";
 
-/* The writer's cache holds what a full batch changes: pages for which there is no
- * room go into the log before the commit, and once more with it. It looks at all
- * cells of a page before it changes one: damage is not to spread. */
+/* The writer's cache holds what a full batch changes: pages that do not fit go
+ * into the log before the commit, and once more with it. It looks at all cells
+ * of a page before it changes one: damage is not to spread. */
 static const char to_write[] = "PRAGMA cell_size_check = ON;"
                                "PRAGMA cache_size = -8192;";
 
@@ -441,7 +441,7 @@ static const char *reason_of(const struct idem__conn *conn, int system,
                : sqlite3_errstr(sqlite_rc);
 }
 
-/* What a person can do about it, or "". */
+/* The remedy for a person, or "". */
 static const char *help_for(const struct idem__conn *conn, int code,
                             int sqlite_rc)
 {

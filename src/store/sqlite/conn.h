@@ -61,7 +61,7 @@ struct idem__conn {
     struct idem__conn *next; /* In the readers' pool. */
     sqlite3 *db;
     sqlite3_stmt *stmts[IDEM__SQL_COUNT];
-    bool full_is_clean; /* A commit that found no room left nothing behind. */
+    bool full_is_clean; /* A commit that ran out of space had no effect. */
     int io_errno;       /* Why the last statement failed on the disk. */
     int prepare_rc;     /* Of the last statement that could not be prepared. */
     int wal_pages;      /* In the log after the last commit. */

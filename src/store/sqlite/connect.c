@@ -33,7 +33,7 @@ static int ready(struct idem__sqlite_store *store, struct idem__conn *conn,
     }
     empty = holder == IDEM__HOLDER_NONE;
     if (rc == 0 && empty && !writer) {
-        rc = idem__error(error, IDEM_ENOTFOUND, "there is no store in %.120s",
+        rc = idem__error(error, IDEM_ENOTFOUND, "no store in %.120s",
                          store->path);
     }
     if (rc == 0 && writer) {

@@ -14,7 +14,7 @@ static uint64_t pending(const struct idem__counters *counters, size_t i)
     return __atomic_load_n(&counters->pending.n[i], __ATOMIC_RELAXED);
 }
 
-/* @change may stand for a negative number. */
+/* @change may encode a negative number. */
 static void add(struct idem__counters *counters, size_t i, uint64_t change)
 {
     if (change != 0) {

@@ -2,9 +2,10 @@
  *
  * Answers are counted in memory, and go into the file with a write transaction
  * that happens anyway: with each of the first few of a process, then with one a
- * second, because a save is one more page in the commit. What is left when the
- * store is closed is written without a flush. So a power cut, or a process that
- * is killed, can take back the counts of the last moments, and nothing else. */
+ * second, because a save is one more page in the commit. The rest, when the
+ * store is closed, is written without a flush. So a power cut, or a process
+ * that is killed, can take back the counts of the last moments, and nothing
+ * else. */
 #ifndef IDEM_STORE_SQLITE_COUNTERS_H
 #define IDEM_STORE_SQLITE_COUNTERS_H
 

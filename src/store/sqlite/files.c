@@ -63,8 +63,8 @@ static int fail(const struct idem__sqlite_store *store, const char *what,
     return idem__error(error, IDEM_ECONFIG, "%s: %.120s", what, name_of(store));
 }
 
-/* Who was moved under another root, or may not look there any more, cannot tell
- * by the name. */
+/* A process that was moved under another root, or may not look there any more,
+ * cannot tell by the name. */
 static bool is_blind(const struct idem__files *files, int why)
 {
     struct stat root;

@@ -56,7 +56,7 @@ static const struct {
 
 /* FUSE has one number for all, and some lie over a file system that does not
  * show. A guest shares with its host and with other guests: these are several
- * kernels too. Behind "fuse." the name is the maker's own. */
+ * kernels too. After "fuse." the name is the maker's own. */
 static const char *const network_names[] = {
     "9p",          "beegfs",     "blobfuse",  "blobfuse2",     "ceph",
     "ceph-fuse",   "cifs",       "curlftpfs", "cvmfs2",        "davfs",

@@ -11,8 +11,8 @@ enum idem__trust {
     IDEM__TRUST_NETWORK, /* Other kernels may have it mounted too. */
 };
 
-/* What is known of a file system by its number in statfs(2), and, where @name is
- * not NULL, by its name. */
+/* Facts of a file system by its number in statfs(2), and, where @name is not
+ * NULL, by its name. */
 enum idem__trust idem__filesystem_trust(unsigned long magic, const char *name);
 
 /* The name in @line of /proc/self/mountinfo, if it is about the device
@@ -21,8 +21,8 @@ enum idem__trust idem__filesystem_trust(unsigned long magic, const char *name);
 bool idem__filesystem_name(const char *line, unsigned major, unsigned minor,
                            char ret_name[64]);
 
-/* What the file system of @path is: its name where the system tells ("" where it
- * does not), and what is known of it. False: it cannot be looked at. */
+/* The file system of @path: its name where the system tells ("" where it does
+ * not), and what is known of it. False: it cannot be looked at. */
 bool idem__filesystem_look(const char *path, char ret_name[64],
                            enum idem__trust *ret_trust);
 

@@ -8,7 +8,7 @@
 
 #define IDEM__STORE_ID_LEN 16
 
-/* What the lock file knows of the store beside it. */
+/* The lock file's knowledge of the store beside it. */
 enum idem__made {
     IDEM__MADE_NONE,    /* Nothing: it is new, or was emptied. */
     IDEM__MADE_PENDING, /* A store is being made; the maker may have died. */

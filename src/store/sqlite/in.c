@@ -10,7 +10,7 @@
 
 #include <idem/sqlite.h>
 
-/* What one call needs besides the caller's connection. */
+/* The state that one call needs besides the caller's connection. */
 struct visit {
     struct idem__conn conn;
     struct idem__sqlite_clock clock;

@@ -1,4 +1,4 @@
-/* What the file is, for those who look after it. */
+/* The facts of the file, for those who look after it. */
 #include "core/error.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/seen.h"

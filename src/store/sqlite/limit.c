@@ -32,7 +32,7 @@ enum {
     PURGE_ROWS = 100,
 };
 
-/* What was found, and where. */
+/* The row that was found, and its place. */
 struct place {
     int64_t seq;
     int64_t expires_ms;
@@ -261,7 +261,7 @@ bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
     struct place place;
 
     op->changed = false;
-    /* Before the first request there are no tables to read. */
+    /* Before the first request the tables do not exist. */
     if (load(conn, op, &place) != SQLITE_OK) {
         return false;
     }
@@ -284,7 +284,7 @@ bool idem__sqlite_limit_purge(struct idem__sqlite_store *store,
 
     *ret_done = true;
     if (idem__conn_stmt(conn, IDEM__SQL_LIMIT_OLDEST) == NULL) {
-        return false; /* There are no such tables. */
+        return false; /* The tables do not exist. */
     }
     while (rc == SQLITE_OK) {
         rc = clean(conn, now, PURGE_ROWS, &deleted);

@@ -1,5 +1,5 @@
-/* The lock between processes: one open file for each process, and its threads in
- * turn. */
+/* The lock between processes: These macros evaluate their arguments more than
+ * once. */
 #include "store/sqlite/lock.h"
 
 #include "base/crash.h"

@@ -30,7 +30,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
 void idem__lock_release(struct idem__lock *lock);
 
 /* Which turn this is among those of all processes; for whoever holds the lock.
- * It wraps around, and stays where there is no line. */
+ * It wraps around, and stays where the order is not kept. */
 uint32_t idem__lock_turn(const struct idem__lock *lock);
 
 /* True, once, if the lock file had been truncated by somebody; for whoever holds

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 enum {
-    TEST_BYTE = 2, /* Behind those of lock.c. */
+    TEST_BYTE = 2, /* After those of lock.c. */
     STACK = 16 * 1024
 };
 

@@ -10,8 +10,8 @@ enum {
     FRAME_HEAD = 24,     /* Bytes; https://sqlite.org/fileformat2.html, 4.1. */
 };
 
-/* What a transaction of now sees of the log: with it SQLite reads anew how long the
- * log is. */
+/* The view of the log that a transaction of now has: with it SQLite reads anew
+ * how long the log is. */
 static int read_len(struct idem__conn *conn, uint64_t *ret_len)
 {
     sqlite3_stmt *stmt = NULL;

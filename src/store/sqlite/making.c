@@ -84,7 +84,7 @@ static int begin_new(struct idem__sqlite_store *store,
     }
     if (store->no_create) {
         return idem__error(error, IDEM_ENOTFOUND,
-                           "there is no store in %.120s: the file is empty",
+                           "no store in %.120s: the file is empty",
                            store->path);
     }
     idem__seen_forget(store->lock);
@@ -145,8 +145,8 @@ static int complete(struct idem__sqlite_store *store, struct idem__conn *conn,
 }
 
 /* Once in the life of a store, so that its file alone says whose it is: what was
- * copied without its log is refused then, and not taken for a first use. What
- * cannot be carried over now is as durable in the log. */
+ * copied without its log is refused then, and not taken for a first use. Frames
+ * that cannot be carried over now are as durable in the log. */
 static void carry_over(struct idem__conn *conn)
 {
     (void)sqlite3_wal_checkpoint_v2(conn->db, NULL, SQLITE_CHECKPOINT_PASSIVE,

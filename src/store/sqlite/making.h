@@ -18,7 +18,7 @@ int idem__making_begin(struct idem__sqlite_store *store,
 int idem__making_end(struct idem__sqlite_store *store, struct idem__conn *conn,
                      bool empty, struct idem_error *error);
 
-/* Whatever store was here before: this one is the store from now on. */
+/* Whichever store was here before: this one is the store from now on. */
 int idem__making_accept(struct idem__sqlite_store *store,
                         struct idem_error *error);
 

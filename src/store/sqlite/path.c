@@ -42,7 +42,7 @@ static int find_group(const char *name, gid_t *ret_gid,
     return 0;
 }
 
-/* What stands behind "NAME=" in @option; NULL if it has another name. */
+/* The part after "NAME=" in @option; NULL if it has another name. */
 static const char *value_of(const char *option, const char *name)
 {
     size_t len = strlen(name);
@@ -190,7 +190,7 @@ static int check_directory(struct idem__place *place, struct idem_error *error)
     idem__path_directory(place->path, directory);
     if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode)) {
         return idem__error(error, errno == EACCES ? IDEM_EDENIED : IDEM_ECONFIG,
-                           "there is no directory %.120s: make it first",
+                           "the directory %.120s does not exist: make it first",
                            directory);
     }
     return check_file_system(directory, place, error);
@@ -260,7 +260,7 @@ int idem__path_share(const char *path, gid_t gid, struct idem__share *ret_share,
         }
         share.mode = is_shared(&st) ? 0660 : 0600;
         share.gid = is_shared(&st) ? st.st_gid : (gid_t)-1;
-        /* What root makes belongs to those who own the store. */
+        /* A file that root makes belongs to the owner of the store. */
         if (geteuid() == 0) {
             share.uid = st.st_uid;
             share.gid = st.st_gid;

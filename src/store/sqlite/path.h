@@ -8,7 +8,7 @@
 /* SQLite refuses longer ones. */
 #define IDEM__PATH_MAX 480
 
-/* Of its last part: there is room for "-journal" behind it, the longest of the
+/* Of its last part: it leaves room for "-journal", the longest suffix of the
  * names of the files beside it. */
 #define IDEM__NAME_MAX 247
 
@@ -25,7 +25,7 @@ struct idem__place {
 /* Takes "PATH[?OPTION[&OPTION]]" apart; a number may be the name of a group.
  *
  * IDEM_EINVALID  A "?" that is followed by something else.
- * IDEM_ECONFIG   The path is too long, or there is no such group.
+ * IDEM_ECONFIG   The path is too long, or the group does not exist.
  */
 int idem__path_split(const char *text, struct idem__place *ret_place,
                      struct idem_error *error);
@@ -43,7 +43,7 @@ void idem__path_directory(const char *path,
  */
 int idem__path_check(struct idem__place *place, struct idem_error *error);
 
-/* Whom a file of the store belongs to when it is made. */
+/* The owner of a file of the store when it is made. */
 struct idem__share {
     mode_t mode; /* 0600, or 0660 for a group. */
     uid_t uid;   /* (uid_t)-1: whoever makes it. */

@@ -1,20 +1,20 @@
 /* Purges: what is past its retention is deleted, in slices that writers do not
  * notice.
  *
- * What is due is found in the index on status and deadline alone, a window of it at
- * a time, and looked at in the order of the table, so that a slice reads and changes
- * pages that lie together. Each row is judged by what is in it then: a window may be
- * old, and several purges may share one. After each window the regions that have
- * become sparse are packed (compact.c).
+ * Due records are found in the index on status and deadline alone, a window of
+ * it at a time, and looked at in the order of the table, so that a slice reads
+ * and changes pages that lie together. Each row is judged by what is in it
+ * then: a window may be old, and several purges may share one. After each
+ * window the regions that have become sparse are packed (compact.c).
  *
  * A purge alone takes what time it needs for a hundred rows. Beside writers (others
  * had the lock since its last slice, or were in its batch) a slice takes some
  * BESIDE_MS of the lock with its commit, and rests REST_TIMES as long afterwards.
  *
- * What is open is due by its lease, and if it is held it never expires: up to which
- * deadline all is held is kept in the file (idem_purge), and not looked at again
- * before LOOK_AGAIN_MS. It may be wrong where a record was imported, or the time set
- * back: then a record is deleted later.
+ * An open record is due by its lease, and if it is held it never expires: up to
+ * which deadline all is held is kept in the file (idem_purge), and not looked
+ * at again before LOOK_AGAIN_MS. It may be wrong where a record was imported,
+ * or the time set back: then a record is deleted later.
  */
 #include "base/crash.h"
 #include "base/heap.h"
@@ -40,7 +40,7 @@ enum {
     COLUMN_BODIES = 7
 };
 
-/* What can expire, in the order it is looked through. */
+/* The statuses that can expire, in the order of the purge. */
 static const int expiring[] = {
     IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED,
     IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
@@ -56,7 +56,7 @@ enum {
     CURSOR_TURN = 3
 };
 
-/* What is kept between slices. */
+/* The state between slices. */
 struct idem__purge_room {
     int64_t seqs[WINDOW_ROWS];
     struct idem__region region;
@@ -240,7 +240,7 @@ static bool has_window(const struct slice *slice)
 
 /* ---- Deleting ---- */
 
-/* What is open and not held keeps the mark before it. */
+/* An open record that is not held keeps the mark before it. */
 static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
                         const struct idem_record *record)
 {
@@ -266,7 +266,7 @@ static int look_at(struct slice *slice, int64_t seq, int64_t *ret_bytes)
     rc = idem__conn_step(slice->conn, stmt);
     if (rc == SQLITE_ROW) {
         id = sqlite3_column_blob(stmt, COLUMN_ID);
-        /* What cannot be trusted is left as it is. */
+        /* A record that cannot be trusted is left as it is. */
         if (sqlite3_column_bytes(stmt, COLUMN_ID) == IDEM_ID_LEN &&
             idem__row_decode(stmt, id, &record, NULL) == 0) {
             if (!idem_decide_expired(&record, slice->now)) {
@@ -355,8 +355,8 @@ static int leave_window(struct slice *slice)
 }
 
 /* Packs what is sparse, as long as there is time; a window makes no more regions
- * sparse than it has rows. What that takes on a full disk is worth more for what
- * ends. */
+ * sparse than it has rows. The space that that takes on a full disk is worth
+ * more for ends. */
 static int pack(struct slice *slice, bool *ret_packed)
 {
     struct idem__purge *purge = &slice->store->purge;
@@ -385,8 +385,8 @@ void idem__sqlite_purge_finish(struct idem__purge *purge)
     purge->next = 0;
 }
 
-/* After the records come the windows of limits, which are no records and are not
- * counted. */
+/* After the records come the windows of limits, which are not records and are
+ * not counted. */
 static bool purge_limits(struct slice *slice)
 {
     struct idem_op *op = slice->op;

@@ -16,7 +16,7 @@ static int64_t held(int fd)
     return fstat(fd, &st) == 0 ? (int64_t)st.st_blocks * 512 : -1;
 }
 
-/* What this user may still write. */
+/* The space that this user may still write. */
 static int64_t room(int fd, int64_t *ret_all)
 {
     struct statvfs fs;
@@ -79,7 +79,7 @@ bool idem__reserve_fill(struct idem__reserve *reserve, const char *path,
     int64_t have;
 
     if (open_file(reserve, path, share) != 0) {
-        /* Without room there is no file either; any other reason is none to
+        /* A full disk cannot hold the file either; any other reason is none to
          * refuse work for. */
         reserve->lacking = errno == ENOSPC || errno == EDQUOT;
         return !reserve->lacking;

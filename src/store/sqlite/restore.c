@@ -1,10 +1,10 @@
 /* A file that was put back from a copy is marked as such.
  *
  * All of it happens under the lock: nobody may claim anything in a store that is
- * marked in part. Whoever comes meanwhile waits, or is told that it is busy. It is
- * done in transactions of bounded size, so that memory and log stay small. What was
- * begun and not finished is finished by another call: a record that was changed is
- * not changed again, and the new fences come last.
+ * marked in part. Other callers wait meanwhile, or are told that it is busy. It
+ * is done in transactions of bounded size, so that memory and log stay small. A
+ * run that was begun and not finished is finished by another call: a record
+ * that was changed is not changed again, and the new fences come last.
  *
  * The fences that were given out since the copy was made are not known, but no
  * fence of a store is above its time in microseconds: a new life has the time in
@@ -29,7 +29,9 @@ enum {
     PAGE_ROWS = 500
 };
 #define US_PER_MS 1000
-#define FENCE_MAX ((uint64_t)INT64_MAX / 2) /* What a clock row may hold. */
+#define FENCE_MAX                                                              \
+    ((uint64_t)INT64_MAX / 2) /* The values that a clock row may
+                                               hold. */
 
 struct restore {
     struct idem__sqlite_store *store;

@@ -1,9 +1,9 @@
 /* Reading the records and their indexes to check them, in short transactions.
  *
- * Whether table and index hold the same is seen without a look-up for each row: the
- * table and then each index are read once, in their own order, and for each entry a
- * hash of it and of its row's number is added to, or taken from, the sum of a bucket,
- * which stands for some neighbouring numbers:
+ * Whether table and index hold the same is seen without a look-up for each row:
+ * the table and then each index are read once, in their own order, and for each
+ * entry a hash of it and of its row's number is added to, or taken from, the
+ * sum of a bucket, which covers some neighbouring numbers:
  *
  *     table   ... (7, key a) (8, key b) ...     sum of bucket 0 += hash
  *     index   (key a, 7) (key b, 8) ...         sum of bucket 0 -= hash
@@ -94,10 +94,10 @@ int idem__scan_range(struct idem__conn *conn, int64_t *ret_first,
 int idem__scan_column(const char *name);
 const char *idem__scan_column_name(int column);
 
-/* The record that @stmt stands on, with its result and its input. */
+/* The record of the row of @stmt, with its result and its input. */
 int idem__scan_row(sqlite3_stmt *stmt, struct idem_error *ret_error);
 
-/* Whether the row that @stmt (a row of idem__scan_rows_sql) stands on has its entry in
+/* Whether the row of @stmt (a row of idem__scan_rows_sql) has its entry in
  * @index. An SQLite result. */
 int idem__scan_has_entry(struct idem__conn *conn, sqlite3_stmt *stmt,
                          const struct idem__scan_index *index, bool *ret_has);
@@ -164,7 +164,7 @@ struct idem__scan {
     struct idem__sqlite_store *store;
     struct idem__conn *conn;
     const struct idem_sqlite_info *info; /* Without its numbers of records. */
-    const char *url; /* What is after "sqlite:" in the URL. */
+    const char *url; /* The part after "sqlite:" in the URL. */
     struct idem__scan_indexes indexes;
     struct idem__scan_file file;
 };

@@ -1,4 +1,4 @@
-/* Where a check of the whole file stands, as bytes that are kept.
+/* The state of a check of the whole file, as bytes that are kept.
  *
  *        0  4  "idc1", checksum of all after it (4), length of the key (4), phase (4),
  *              index (4), indexes (4)

@@ -3,7 +3,8 @@
  *     rows -> entries of index 0 -> suspects -> entries of index 1 -> ... -> pages
  *
  * Each slice is a read transaction of SLICE_MS, and keeps out while a checkpoint wants
- * to begin the log anew (checkpoint.c): so the log of others can shrink. What the state has holds between any two slices. */
+ * to begin the log anew (checkpoint.c): so the log of others can shrink. The
+ * invariants of the state between any two slices. */
 #include "store/sqlite/scan.h"
 
 #include "base/crc32.h"

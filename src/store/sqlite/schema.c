@@ -16,7 +16,7 @@ enum {
 /* seq is the order of arrival: a completion touches pages that are still warm,
  * and only the index on id is random. deadline is when something is due: the end
  * of the lease in progress, the end of the retention afterwards; the greatest
- * number stands for never. One index serves lists by status, the search for late
+ * number means never. One index serves lists by status, the search for late
  * work, and purge. The view is for people with a stock sqlite3 shell. */
 static const char tables[] =
     "CREATE TABLE IF NOT EXISTS idem_record ("
@@ -60,7 +60,8 @@ static const char tables[] =
     "  length(result) AS result_bytes"
     "  FROM idem_record;";
 
-/* What an older program's clock row lacks, in the order of the table. */
+/* The columns that an older program's clock row lacks, in the order of the
+ * table. */
 static const char more_columns[] =
     "ALTER TABLE main.idem_clock ADD COLUMN sure_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE main.idem_clock ADD COLUMN jump_ms INTEGER NOT NULL DEFAULT 0;"
@@ -134,8 +135,8 @@ static int check_version(int version, struct idem_error *error)
                        version, VERSION);
 }
 
-/* The version stands twice: in the header, and beside the clock, for tables that
- * live in a file of somebody else's. */
+/* The version is kept twice: in the header, and beside the clock, for tables
+ * that live in a file of somebody else's. */
 static int check_both_versions(struct idem__conn *conn, int version,
                                struct idem_error *error)
 {

@@ -1,13 +1,13 @@
 /* How new the store in this place has been, noted beside it.
  *
  * An older copy that is put in its place brings no sign of its own: all that it
- * knows is consistent. So the newest saved time of the store is noted in the lock
- * file too, which is no part of a copy, after the commit that saved it. A store
- * whose time is behind the note has lost commits that were durable. The opposite
- * proves nothing: the note is written once a second at most, never flushed, and
- * not there where the copy was put into another place.
+ * knows is consistent. So the newest saved time of the store is noted in the
+ * lock file too, which is not part of a copy, after the commit that saved it. A
+ * store whose time is less than the note has lost commits that were durable.
+ * The opposite proves nothing: the note is written once a second at most, never
+ * flushed, and not there where the copy was put into another place.
  *
- * The note, behind the bytes that are locked:
+ * The note, after the bytes that are locked:
  *
  *     64  8  "IDEMSEEN"
  *     72  8  the time in ms, most significant byte first

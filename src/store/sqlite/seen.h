@@ -14,7 +14,7 @@ int idem__seen_set(const struct idem__lock *lock, int64_t ms);
 /* A new store is made here: what was noted was of another one. */
 void idem__seen_forget(const struct idem__lock *lock);
 
-/* What was noted; 0: nothing that can be read. */
+/* The time in the note; 0: nothing that can be read. */
 int64_t idem__seen_ms(const struct idem__lock *lock);
 
 #endif

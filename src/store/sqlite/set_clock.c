@@ -14,8 +14,8 @@
  * other way round a record would for a while be kept until a retention from now by
  * a clock that is still ahead, and whoever came then, after a death in between,
  * would find it over. This way it is kept for too long at worst, and no lease of
- * another boot is waited for longer than its length and half an hour. What was
- * begun and not finished is finished by another call.
+ * another boot is waited for longer than its length and half an hour. A run
+ * that was begun and not finished is finished by another call.
  */
 #include "base/heap.h"
 #include "base/host.h"
@@ -60,7 +60,7 @@ static void look_at(struct setting *s, sqlite3_stmt *stmt)
 
     if (sqlite3_column_bytes(stmt, COLUMN_ID) != IDEM_ID_LEN ||
         idem__row_decode(stmt, id, &record, NULL) != 0) {
-        return; /* What cannot be trusted is left as it is. */
+        return; /* A record that cannot be trusted is left as it is. */
     }
     idem__decide_clock_back(&record, &s->now, &decision);
     if (decision.change != IDEM_CHANGE_NONE) {

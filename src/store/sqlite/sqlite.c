@@ -113,7 +113,8 @@ static bool is_waiter(const struct idem_op *op)
             (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
 }
 
-/* What a reader alone can answer it answers at once, on the caller's thread. */
+/* An op that a reader alone can answer is answered at once, on the caller's
+ * thread. */
 static bool look(struct view *view, struct idem_op *op)
 {
     struct idem__sqlite_store *store = view->store;
@@ -438,7 +439,7 @@ static int connect_first(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* What must be finished when a later step fails is in *@store; see finish(). */
+/* Parts to finish when a later step fails are in *@store; see finish(). */
 static int set_up(struct idem__sqlite_store *store,
                   const struct idem_open_options *options,
                   struct idem_error *error)
@@ -470,7 +471,7 @@ static int set_up(struct idem__sqlite_store *store,
     return 0;
 }
 
-/* What is taken for the store, besides the store itself. */
+/* The locks that are taken for the store, besides the store itself. */
 enum taken {
     TAKEN_STORE,
     TAKEN_MADE,    /* It is made where there is none, whatever the URL says. */
@@ -500,7 +501,7 @@ static int missing(const char *path, struct idem_error *error)
                        lstat(lock, &st) == 0
                            ? "the store %.120s is missing, but its lock file "
                              "is there: mount its disk or put it back"
-                           : "there is no store in %.120s; idem store create "
+                           : "no store in %.120s; idem store create "
                              "makes one",
                        path);
 }

@@ -55,7 +55,7 @@ enum idem__copy {
     IDEM__COPY_DONE, /* But for what was written meanwhile. */
 };
 
-/* What the purges of this process know; see purge.c. */
+/* The knowledge that the purges of this process share; see purge.c. */
 struct idem__purge {
     struct idem__purge_room *room; /* While one goes on. */
     size_t len; /* Rows that are due; in the room, in the order of the table. */
@@ -129,7 +129,7 @@ int idem__sqlite_connect_reader(struct idem__sqlite_store *store,
 
 /* ---- files.c ---- */
 
-/* What the writer has open is the store from now on. */
+/* The file that the writer has open is the store from now on. */
 void idem__files_note(struct idem__sqlite_store *store);
 void idem__files_close(struct idem__files *files);
 
@@ -187,7 +187,7 @@ void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
 /* Frees what is only kept between slices. */
 void idem__sqlite_purge_finish(struct idem__purge *purge);
 
-/* What was deleted is there again. */
+/* The rows that were deleted are there again. */
 void idem__sqlite_purge_undone(struct idem__sqlite_store *store);
 
 /* The time went back: what is held may have to be looked at again. SQLITE_OK or a

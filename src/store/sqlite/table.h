@@ -9,11 +9,11 @@
 struct idem__sqlite_table {
     struct idem__conn *conn;
     int64_t seq;       /* Of the row that was loaded last. */
-    sqlite3_stmt *row; /* Stands on it, if it was loaded without bodies. */
-    struct idem_record record; /* What it holds then. */
+    sqlite3_stmt *row; /* Is on its row, if it was loaded without bodies. */
+    struct idem_record record; /* Its contents then. */
     int sqlite_rc;             /* Of the first write that failed; SQLITE_OK. */
     uint8_t *head; /* IDEM_HEAD_MAX bytes to write with; NULL: it only reads. */
-    bool notes_failed; /* What is completed with a failure is noted. */
+    bool notes_failed; /* A record that is completed with a failure is noted. */
 };
 
 /* The engine's view of @table. */

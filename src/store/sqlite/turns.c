@@ -1,29 +1,30 @@
-/* Whose turn it is.
+/* The order of the processes that want the lock.
  *
  * The lock itself is a classic fcntl record lock on the first byte of the file:
- * it vanishes with its process, whatever children that leaves behind, which a
- * flock does not, and it works between containers, which know nothing of each
- * other's process numbers. But it can only be polled, because to wait for it with
- * a deadline takes a signal, and it has no order: whoever polls at the right
+ * it vanishes with its process, whatever children remain, which a flock does
+ * not, and it works between containers, which know nothing of each other's
+ * process numbers. But it can only be polled, because to wait for it with a
+ * deadline takes a signal, and it has no order: whoever polls at the right
  * moment has it, and a process was seen to starve.
  *
- * The order stands beside it, in memory that the processes share: a page of the
- * same file. Whoever wants the lock takes a ticket; whoever lets it go says which
- * ticket is next and wakes its owner, who then takes the lock. All this is only
- * advice. A process that is killed, or stopped, anywhere leaves words behind that
- * are out of date, or a ticket that nobody answers to, and a stranger in the
- * group of the store could write anything there: so a waiter looks for itself
- * every now and then, and takes the lock when it is free and nobody comes for it.
- * Whoever was passed over, or stands impossibly far behind, takes another ticket.
- * Whatever the words are, the next holder that lets go puts them right.
+ * The order is kept beside it, in memory that the processes share: a page of
+ * the same file. A process that wants the lock takes a ticket; whoever lets it
+ * go says which ticket is next and wakes its owner, who then takes the lock.
+ * All this is only advice. A process that is killed, or stopped, anywhere
+ * leaves words that are out of date, or a ticket that nobody answers to, and a
+ * stranger in the group of the store could write anything there: so a waiter
+ * looks for itself every now and then, and takes the lock when it is free and
+ * nobody comes for it. A process that was passed over, or whose ticket is
+ * impossibly old, takes another ticket. Whatever the words are, the next holder
+ * that lets go corrects them.
  *
  * An end must not wait for a crowd: while the line is long, a process that ends or
  * renews something takes no ticket. It counts itself in at the head of the line, and
  * a holder that lets go wakes those there instead of the next ticket, which finds
  * the lock by itself a moment later. They are few, and where the line is short
- * nobody goes to its head: so turns stay even. A count that a killed process left
- * behind costs each turn that moment; the holder that came by its ticket in spite of
- * the count lowers it.
+ * nobody goes to its head: so turns stay even. A count that a killed process
+ * left costs each turn that moment; the holder that came by its ticket in spite
+ * of the count lowers it.
  */
 #include "store/sqlite/turns.h"
 
@@ -41,7 +42,7 @@
 enum {
     LOCK_BYTE = 0,
     FILE_LEN = 4096,
-    WORDS_AT = 512, /* What is before is not ours. */
+    WORDS_AT = 512, /* Tickets before it are not ours. */
     BELLS = 64
 };
 
@@ -108,9 +109,9 @@ void idem__turns_close(struct idem__turns *turns)
 
 /* Somebody may truncate the file while it is mapped: to touch the page then is
  * a signal. So its length is asked for before each visit, and its room is given
- * back; the words in it begin at 0, as they might after any death. What is left
- * is the moment between question and visit, as for every mapping of SQLite's.
- * False: there is no room, and so no line. */
+ * back; the words in it begin at 0, as they might after any death. The moment
+ * between question and visit remains, as for every mapping of SQLite's. False:
+ * the disk is full, and so the order is not kept. */
 static bool has_line(struct idem__turns *turns)
 {
     struct stat st;
@@ -159,8 +160,8 @@ static uint32_t take_ticket(struct idem__turns_page *page)
     return __atomic_fetch_add(&page->next, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Wakes whoever has @ticket, if it was given out yet. Who takes it later finds
- * the lock free. */
+/* Wakes whoever has @ticket, if it was given out yet. A process that takes it
+ * later finds the lock free. */
 static void ring(struct idem__turns_page *page, uint32_t ticket)
 {
     uint32_t *bell = &page->bells[ticket % BELLS];
@@ -171,7 +172,7 @@ static void ring(struct idem__turns_page *page, uint32_t ticket)
     }
 }
 
-/* Leaves the line; whoever stands behind does not wait for this ticket. */
+/* Leaves the line; the processes after it do not wait for this ticket. */
 static void give_up(struct idem__turns_page *page, uint32_t ticket)
 {
     uint32_t served = ticket;
@@ -207,7 +208,7 @@ static bool nobody_came(struct idem__turns *turns, const uint32_t *bell,
            has_line(turns) && get(&turns->page->served) == served;
 }
 
-/* Polls, where there is no line to stand in. */
+/* Polls, where the order is not kept. */
 static int wait_outside(struct idem__turns *turns, int64_t deadline_ms)
 {
     int rc;
@@ -336,8 +337,8 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
     return rc;
 }
 
-/* Takes the lock if nobody stands in line: whoever does not wait must leave no
- * ticket behind. */
+/* Takes the lock if nobody waits for it: a caller that does not wait must leave
+ * no ticket. */
 static int take_if_free(struct idem__turns *turns)
 {
     struct idem__turns_page *page = turns->page;

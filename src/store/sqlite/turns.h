@@ -1,4 +1,4 @@
-/* Whose turn it is among the processes that want the lock. */
+/* The order of the processes that want the lock. */
 #ifndef IDEM_STORE_SQLITE_TURNS_H
 #define IDEM_STORE_SQLITE_TURNS_H
 

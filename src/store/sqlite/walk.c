@@ -5,11 +5,11 @@ enum {
     COLUMN_ID = 6
 };
 enum {
-    SCOPE_ROWS =
-        2000 /* What the cache of a reader holds: they are read twice. */
+    SCOPE_ROWS = 2000 /* The size of a reader's cache: they are read twice. */
 };
 
-/* Where a walk over one status stands: rows in the order of deadline and seq. */
+/* The position of a walk over one status: rows in the order of deadline and
+ * seq. */
 struct position {
     int64_t deadline_ms;
     int64_t seq;
@@ -150,9 +150,9 @@ static int walk_scope(struct idem__conn *conn, bool down,
     return rc;
 }
 
-/* What was completed with a failure. A note outlives a reopen, after which the
- * record is met under its status and must not be told a second time. A file of an
- * older program has no notes yet. */
+/* Records that were completed with a failure. A note outlives a reopen, after
+ * which the record is met under its status and must not be told a second time.
+ * A file of an older program has no notes yet. */
 static int walk_failed(struct idem__conn *conn, uint64_t limit,
                        struct position *at, row_fn *each, void *ctx, bool *done,
                        bool *stopped)
@@ -273,8 +273,8 @@ static int list_indexed(struct idem__conn *conn, struct lister *lister,
     return rc;
 }
 
-/* The cursor is status, deadline, seq, as has one of outcomes that failed behind
- * its status; a list that no index serves has the seq alone, with a 1 before it
+/* The cursor is status, deadline, seq, also for outcomes that failed, after its
+ * status; a list that no index serves has the seq alone, with a 1 before it
  * where it goes down and has begun. */
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now)
