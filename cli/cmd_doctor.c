@@ -225,7 +225,7 @@ static void judge_room(struct cli_check *check, struct idem_journal *journal)
     }
 }
 
-static void judge_entries(struct cli_check *check, const struct entries *n)
+static void check_entries(struct cli_check *check, const struct entries *n)
 {
     if (n->waiting > 0) {
         found(check, IDEM_GRADE_WARN, "journal", "idem reconcile",
@@ -274,7 +274,7 @@ static void check_journal(struct cli_check *check)
             idem_journal_list(journal, NULL, count_entry, &entries, &error);
         if (error.code == 0) {
             judge_room(check, journal);
-            judge_entries(check, &entries);
+            check_entries(check, &entries);
         } else {
             found(check, IDEM_GRADE_BAD, "journal", NULL, "%s", error.text);
         }
@@ -357,7 +357,7 @@ static void check_meter(struct cli_check *check)
 
 /* ---- What is in the store ---- */
 
-static void judge_look(struct cli_check *check, const struct cli_look *look)
+static void check_look(struct cli_check *check, const struct cli_look *look)
 {
     if (look->overdue > 0) {
         found(check, IDEM_GRADE_WARN, "work", "idem list --overdue",
@@ -379,7 +379,7 @@ static void judge_look(struct cli_check *check, const struct cli_look *look)
 }
 
 /* SQLite's store time follows this host's clock unless that was set. */
-static void judge_time(struct cli_check *check, const struct cli_look *look)
+static void check_time(struct cli_check *check, const struct cli_look *look)
 {
     int64_t off_ms = cli_now_ms() - look->now_ms;
     char text[CLI_WORDS_MAX];
@@ -408,8 +408,8 @@ static void check_work(struct cli_check *check)
     error.code =
         cli_look(store, /* scope= */ NULL, /* keep= */ NULL, &look, &error);
     if (error.code == 0) {
-        judge_time(check, &look);
-        judge_look(check, &look);
+        check_time(check, &look);
+        check_look(check, &look);
         cli_look_finish(&look);
     } else {
         found(check, IDEM_GRADE_BAD, "work", NULL, "%s", error.text);

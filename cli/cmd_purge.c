@@ -97,7 +97,7 @@ static int count_one(void *ctx, int code, const struct idem_record *r)
     return 0;
 }
 
-static int foretell(struct idem_store *store, uint64_t *ret_found)
+static int dry_run(struct idem_store *store, uint64_t *ret_found)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
     struct idem_error error = {0};
@@ -177,7 +177,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
                                   "is paid by units; see --rate");
     }
     status =
-        args.dry_run ? foretell(store, &purged) : purge_slices(store, &purged);
+        args.dry_run ? dry_run(store, &purged) : purge_slices(store, &purged);
     if (status == 0 && !args.dry_run) {
         cli_journal_catch_up(store, cli_stderr_is_tty());
     }

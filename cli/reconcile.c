@@ -123,9 +123,9 @@ static int told_one(void *ctx, const struct idem_journal_info *info,
 }
 
 /* The store's answer, as foreseen: LOST, or that it is recorded. */
-static int foretell_end(struct idem_store *store,
-                        const struct idem_journal_info *info,
-                        struct idem_error *error)
+static int dry_run_end(struct idem_store *store,
+                       const struct idem_journal_info *info,
+                       struct idem_error *error)
 {
     struct idem_answer *answer = NULL;
     struct idem_decision decision;
@@ -149,8 +149,8 @@ static int foretell_end(struct idem_store *store,
     return decision.code;
 }
 
-static int foretell_one(void *ctx, const struct idem_journal_info *info,
-                        const struct idem_error *error)
+static int dry_run_one(void *ctx, const struct idem_journal_info *info,
+                       const struct idem_error *error)
 {
     struct round *round = ctx;
     struct idem_error why = *error;
@@ -159,7 +159,7 @@ static int foretell_one(void *ctx, const struct idem_journal_info *info,
     if (state != IDEM_JOURNAL_WAITING || !cli_waiting_known(info)) {
         return 0; /* Nothing would be told. */
     }
-    switch (foretell_end(round->store, info, &why)) {
+    switch (dry_run_end(round->store, info, &why)) {
     case IDEM_OK:
         state = IDEM_JOURNAL_RECORDED;
         break;
@@ -186,7 +186,7 @@ static int go(struct idem_journal *journal, struct round *round)
             filter.store_url = idem_store_url(round->store);
         }
         error.code =
-            idem_journal_list(journal, &filter, foretell_one, round, &error);
+            idem_journal_list(journal, &filter, dry_run_one, round, &error);
     }
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }

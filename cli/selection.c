@@ -156,7 +156,7 @@ static int choose(struct idem_store *store, struct choosing *choosing)
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-static int foretell(struct idem_store *store, struct choosing *choosing)
+static int dry_run(struct idem_store *store, struct choosing *choosing)
 {
     int status = choose(store, choosing);
 
@@ -203,7 +203,7 @@ int cli_resolve_selected(struct idem_store *store,
     int status;
 
     if (!yes) {
-        return foretell(store, &choosing);
+        return dry_run(store, &choosing);
     }
     status = cli_names_open(&names);
     if (status == 0) {

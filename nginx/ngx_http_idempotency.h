@@ -314,7 +314,7 @@ struct ngx_http_idem_flight_s {
     ngx_uint_t                    tries;
     unsigned                      late:1;     /* it has not landed yet */
     unsigned                      again:1;    /* it pauses, and starts anew */
-    unsigned                      maybe:1;    /* it may have claimed the key */
+    unsigned                      ambiguous:1;    /* it may have claimed the key */
 
     /* of ends that outlive their request */
     struct idem_attempt          *attempt;

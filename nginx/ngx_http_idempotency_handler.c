@@ -564,7 +564,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
     const struct idem_record  *record;
 
     if (flight->code == IDEM_EUNKNOWN) {
-        flight->maybe = 1;
+        flight->ambiguous = 1;
     }
 
     if (ctx == NULL) {
@@ -618,7 +618,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
         /* It lands for nobody. */
 
-    } else if (flight->maybe && flight->code != 0) {
+    } else if (flight->ambiguous && flight->code != 0) {
         flight->ctx = NULL;
         ngx_http_idem_unclaim(flight);
 
@@ -644,7 +644,7 @@ ngx_http_idem_unclaim(ngx_http_idem_flight_t *flight)
 {
     struct idem_attempt  *attempt;
 
-    if (flight->maybe && flight->code != 0) {
+    if (flight->ambiguous && flight->code != 0) {
 
         if (idem_error_kind(flight->code) == IDEM_KIND_RETRY
             && (ngx_msec_int_t) (flight->until - ngx_current_msec) > 0)

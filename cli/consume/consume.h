@@ -5,11 +5,11 @@
  *     loop.c        receives, begins, and ends, until it is told to stop
  *     worker.c      one message: an `idem run` of its own
  *     warm.h        --lines: a command that is kept running for many of them
- *     story.c       what a worker says of a message
- *     judge.c       what becomes of the message
+ *     status_report.c       what a worker says of a message
+ *     classify.c       what becomes of the message
  *     report.c      lines for people and programs
  *
- * A message is worked on by a process that is `idem run` itself: its keeper, its
+ * A message is worked on by a process that is `idem run` itself: its supervisor, its
  * lease, its journal and its rules are those of that command. If this process
  * dies, they go on to their end; the message comes back, and is replayed.
  */
@@ -73,10 +73,10 @@ extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
 extern const char *const consume_rules[];    /* "retry" ..., NULL. */
 extern const char *const consume_captures[]; /* "none", "both", NULL. */
 
-/* ---- story.c, judge.c ---- */
+/* ---- status_report.c, classify.c ---- */
 
 /* The report of `idem run` on a message; zeroed: it said nothing. */
-struct consume_story {
+struct consume_status_report {
     bool told;
     int idem_status;
     bool executed;
@@ -90,11 +90,11 @@ struct consume_story {
 
 /* The line of JSON in the file @fd; NULL: it holds less than a whole line. The
  * caller puts it back. */
-struct json_object *consume_story_line(int fd);
+struct json_object *consume_status_report_line(int fd);
 
 /* @line may be NULL. */
-void consume_story_read(struct json_object *line,
-                        struct consume_story *ret_story);
+void consume_status_report_read(struct json_object *line,
+                                struct consume_status_report *ret_report);
 
 enum consume_fate {
     CONSUME_DONE = 1, /* On record as completed: it may be deleted. */
@@ -111,8 +111,8 @@ struct consume_verdict {
 };
 
 /* @given: how often the message was begun here. */
-struct consume_verdict consume_judge(const struct consume_story *story,
-                                     uint64_t given);
+struct consume_verdict consume_classify(
+    const struct consume_status_report *report, uint64_t given);
 
 /* ---- identity.c ---- */
 
@@ -135,7 +135,7 @@ int consume_identify(const struct consume *consume,
 
 struct consume_worker {
     struct idem_message *message; /* NULL: it is free. */
-    int status_fd;                /* Where the story is told. */
+    int status_fd;                /* Where the report is told. */
     char key[IDEM_KEY_MAX + 1];
     pid_t pid; /* Of the `idem run` for the message. */
 
@@ -145,7 +145,7 @@ struct consume_worker {
     int body_fd;
     bool answered; /* Its command has, since it was started. */
     bool told_to_end;
-    unsigned vain;       /* So many in a row ended without an answer. */
+    unsigned failures;   /* So many in a row ended without an answer. */
     int64_t start_at_ms; /* By cli_mono_ms(): not before. */
 };
 

@@ -86,18 +86,18 @@ static void take_end(struct consume *consume, struct consume_worker *worker,
 {
     struct idem_message *message = worker->message;
     struct consume_verdict verdict;
-    struct consume_story story;
+    struct consume_status_report report;
 
     worker->message = NULL;
     consume->running--;
-    consume_story_read(line, &story);
-    verdict = consume_judge(&story, message->given);
-    if (story.told) {
+    consume_status_report_read(line, &report);
+    verdict = consume_classify(&report, message->given);
+    if (report.told) {
         note_store(consume, verdict.fate);
     }
     consume_report(consume, message, worker->key, &verdict, /* why= */ NULL,
                    line);
-    apply(consume, message, &verdict, story.idem_status);
+    apply(consume, message, &verdict, report.idem_status);
     (void)json_object_put(line);
 }
 
@@ -110,7 +110,8 @@ static void take_ends(struct consume *consume)
         int how;
 
         if (worker->pid != 0 && waitpid(worker->pid, &how, WNOHANG) > 0) {
-            struct json_object *line = consume_story_line(worker->status_fd);
+            struct json_object *line =
+                consume_status_report_line(worker->status_fd);
 
             (void)close(worker->status_fd);
             worker->pid = 0;
@@ -319,8 +320,8 @@ static int64_t due_ms(const struct consume *consume)
     for (i = 0; consume->options->lines && i < consume->options->workers; i++) {
         const struct consume_worker *worker = &consume->workers[i];
 
-        if (worker->vain > 0 && !worker->is_warm && worker->start_at_ms < ms &&
-            worker->start_at_ms > cli_mono_ms()) {
+        if (worker->failures > 0 && !worker->is_warm &&
+            worker->start_at_ms < ms && worker->start_at_ms > cli_mono_ms()) {
             ms = worker->start_at_ms;
         }
     }

@@ -154,11 +154,11 @@ static void ended(struct consume *consume, struct consume_worker *worker)
 {
     int64_t pause_ms = 0;
 
-    worker->vain = worker->answered ? 0 : worker->vain + 1;
-    if (worker->vain > 0) {
-        pause_ms = worker->vain > 8
+    worker->failures = worker->answered ? 0 : worker->failures + 1;
+    if (worker->failures > 0) {
+        pause_ms = worker->failures > 8
                        ? PAUSE_LONGEST_MS
-                       : (int64_t)PAUSE_FIRST_MS << (worker->vain - 1);
+                       : (int64_t)PAUSE_FIRST_MS << (worker->failures - 1);
     }
     worker->start_at_ms =
         cli_mono_ms() +
@@ -177,7 +177,7 @@ static enum consume_warm_heard hear_end(struct consume *consume,
     bool taken = lseek(worker->status_fd, 0, SEEK_END) > 0;
 
     ended(consume, worker);
-    *ret_line = taken ? consume_story_line(worker->status_fd) : NULL;
+    *ret_line = taken ? consume_status_report_line(worker->status_fd) : NULL;
     io_close(&worker->status_fd);
     if (worker->message == NULL) {
         (void)json_object_put(*ret_line);
@@ -207,7 +207,7 @@ enum consume_warm_heard consume_warm_hear(struct consume *consume,
         if (news.kind == WARM_NOT_BEGUN) {
             return CONSUME_WARM_NOT_BEGUN;
         }
-        *ret_line = consume_story_line(worker->status_fd);
+        *ret_line = consume_status_report_line(worker->status_fd);
         return CONSUME_WARM_TOLD;
     }
     return hear_end(consume, worker, ret_line);

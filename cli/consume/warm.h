@@ -5,7 +5,7 @@
  *        |   <- channel: tasks down, news up ->            | fork
  *        '------------------------------------------> worker
  *                                                        |  pipes: lines in, answers out
- *                                            keeper --> command
+ *                                            supervisor --> command
  *
  *     warm.c          the consumer's side of the workers
  *     warm_spawner.c  the process that starts them, so that none is forked off a
@@ -17,10 +17,10 @@
  *     warm_message.c  the line for a message
  *     warm_answer.c   what a line of the command's says
  *
- * A worker has one command, in the charge of a keeper (run/keeper.h), and ends with
+ * A worker has one command, in the charge of a supervisor (run/supervisor.h), and ends with
  * it; the consumer starts another. If the consumer dies, its workers end the
  * message that they are at, record it, and close the input of their commands. If a
- * worker dies, its keeper ends the command and tells the store.
+ * worker dies, its supervisor ends the command and tells the store.
  */
 #ifndef IDEM_CLI_CONSUME_WARM_H
 #define IDEM_CLI_CONSUME_WARM_H
@@ -177,8 +177,8 @@ struct warm {
     struct run_options options;
     struct cli_claim claim;
     struct terminal terminal; /* None: for the watch. */
-    struct keeper keeper;
-    struct watch watch; /* The keeper's report on the command. */
+    struct supervisor supervisor;
+    struct watch watch; /* The supervisor's report on the command. */
     struct warm_writer in;
     struct warm_reader out;
     int64_t due_ms; /* When the command is ended; INT64_MAX: it is not. */

@@ -70,7 +70,7 @@ static int make_room(struct warm_reader *reader)
     return 0;
 }
 
-/* One read: a command that prints without end must not keep us from its keeper. */
+/* One read: a command that prints without end must not keep us from its supervisor. */
 int warm_reader_move(struct warm_reader *reader)
 {
     ssize_t n;

@@ -15,13 +15,13 @@ static int open_pipes(struct warm *warm, struct channel_fds *fds)
     if (pipe2(in, O_CLOEXEC) != 0) {
         return -1;
     }
-    fds->fd[KEEPER_INPUT] = in[0];
+    fds->fd[SUPERVISOR_INPUT] = in[0];
     warm->in.fd = in[1];
     if (pipe2(out, O_CLOEXEC) != 0) {
         return -1;
     }
     warm->out.fd = out[0];
-    fds->fd[KEEPER_OUT] = out[1];
+    fds->fd[SUPERVISOR_OUT] = out[1];
     return fcntl(in[1], F_SETFL, O_NONBLOCK) != 0 ||
                    fcntl(out[0], F_SETFL, O_NONBLOCK) != 0
                ? -1
@@ -30,17 +30,18 @@ static int open_pipes(struct warm *warm, struct channel_fds *fds)
 
 static enum child_start await_start(struct warm *warm)
 {
-    struct keeper_news news;
+    struct supervisor_news news;
 
-    if (keeper_hear(&warm->keeper, /* wait= */ true, &news) < 0) {
-        errno = EPIPE; /* UNTESTED: the keeper must be killed at that moment. */
+    if (supervisor_hear(&warm->supervisor, /* wait= */ true, &news) < 0) {
+        errno =
+            EPIPE; /* UNTESTED: the supervisor must be killed at that moment. */
         return CHILD_NO_MEANS;
     }
-    if (news.kind == KEEPER_REFUSED) {
+    if (news.kind == SUPERVISOR_REFUSED) {
         errno = news.number;
         return news.how;
     }
-    if (news.kind == KEEPER_STARTED) {
+    if (news.kind == SUPERVISOR_STARTED) {
         warm->watch.group = news.number;
     } else {
         watch_take_news(&warm->watch, &news);
@@ -52,23 +53,23 @@ static enum child_start start(struct warm *warm)
 {
     struct channel_fds fds = channel_no_fds;
     enum child_start how = CHILD_NO_MEANS;
-    struct keeper_order order;
+    struct supervisor_order order;
     int why;
 
     memset(&order, 0, sizeof(order));
-    order.kind = KEEPER_START;
+    order.kind = SUPERVISOR_START;
     order.idle = true;
-    order.kill_at_ms = KEEPER_NEVER;
+    order.kill_at_ms = SUPERVISOR_NEVER;
     order.grace_ms = warm->options.kill_after_ms;
-    if (warm->keeper.pid == 0) {
-        errno = warm->keeper.failed;
+    if (warm->supervisor.pid == 0) {
+        errno = warm->supervisor.failed;
     } else if (open_pipes(warm, &fds) == 0 &&
-               keeper_tell(&warm->keeper, &order, &fds) == 0) {
+               supervisor_tell(&warm->supervisor, &order, &fds) == 0) {
         how = await_start(warm);
     }
     why = errno;
-    io_close(&fds.fd[KEEPER_INPUT]);
-    io_close(&fds.fd[KEEPER_OUT]);
+    io_close(&fds.fd[SUPERVISOR_INPUT]);
+    io_close(&fds.fd[SUPERVISOR_OUT]);
     errno = why;
     return how;
 }

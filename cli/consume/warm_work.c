@@ -46,7 +46,7 @@ static int open_store(struct warm *warm)
                                    &run->store);
     }
     if (status != 0) {
-        story_set_error(&run->story, "the store cannot be opened");
+        status_report_set_error(&run->report, "the store cannot be opened");
     }
     return status;
 }
@@ -64,7 +64,8 @@ static int claim(struct warm *warm, const struct warm_message *message)
     if (status != 0) {
         return status;
     }
-    story_init(&run->story, run->asked.request.scope, run->asked.request.key);
+    status_report_init(&run->report, run->asked.request.scope,
+                       run->asked.request.key);
     if (warm->consume->options->keep_input) {
         run->asked.request.input = message->body;
     }
@@ -79,16 +80,16 @@ static int claim(struct warm *warm, const struct warm_message *message)
 
 /* ---- The answer ---- */
 
-static int tell_keeper(struct warm *warm, struct keeper_order *order)
+static int tell_supervisor(struct warm *warm, struct supervisor_order *order)
 {
     const struct idem_attempt *attempt = warm->run.attempt;
     struct lease *lease = &warm->watch.lease;
 
-    lease_init(lease, warm->run.store, warm->run.attempt, &warm->keeper);
+    lease_init(lease, warm->run.store, warm->run.attempt, &warm->supervisor);
     lease_let_go(
         lease); /* It is renewed when the command says that it works. */
     memset(order, 0, sizeof(*order));
-    order->kind = KEEPER_TASK;
+    order->kind = SUPERVISOR_TASK;
     order->kill_at_ms = lease_kill_at_ms(lease);
     order->grace_ms = lease_grace_ms(lease, warm->options.kill_after_ms);
     order->policy = attempt->record->on_expired_lease;
@@ -98,7 +99,7 @@ static int tell_keeper(struct warm *warm, struct keeper_order *order)
     if (idem_attempt_token(attempt, order->task.token) != 0) {
         return -1;
     }
-    (void)keeper_tell(&warm->keeper, order, &channel_no_fds);
+    (void)supervisor_tell(&warm->supervisor, order, &channel_no_fds);
     return 0;
 }
 
@@ -218,7 +219,7 @@ static int take_back(struct warm *warm, bool *ret_begun)
 
     error.code = ending_record(run, &ending, &error);
     *ret_begun = error.code != 0;
-    run->story.recorded = false;
+    run->report.recorded = false;
     return error.code == 0 ? 0 : cli_fail_before("nothing was run", &error);
 }
 
@@ -230,18 +231,18 @@ static int end_with_crash(struct warm *warm, bool *ret_begun)
 
     warm_end_text(warm, ending.text, sizeof(ending.text));
     if (warm->watch.survived) {
-        run->story.executed = true;
+        run->report.executed = true;
         return survived_say(run, &warm->watch, &ending);
     }
     if (warm_writer_is_unread(&warm->in)) {
         return take_back(warm, ret_begun);
     }
-    run->story.executed = true;
-    run->story.signal = warm->watch.end.signal;
+    run->report.executed = true;
+    run->report.signal = warm->watch.end.signal;
     ending.status = run->attempt->record->on_expired_lease == IDEM_RERUN
                         ? IDEM_STATUS_IN_PROGRESS
                         : IDEM_STATUS_UNKNOWN;
-    story_set_error(&run->story, ending.text);
+    status_report_set_error(&run->report, ending.text);
     return record(warm, &ending);
 }
 
@@ -251,7 +252,7 @@ static int end_with_crash(struct warm *warm, bool *ret_begun)
 static int attend(struct warm *warm, const struct warm_message *message,
                   struct warm_news *news)
 {
-    struct keeper_order order;
+    struct supervisor_order order;
     struct warm_answer answer;
     char *line = NULL;
     bool begun = true;
@@ -259,7 +260,7 @@ static int attend(struct warm *warm, const struct warm_message *message,
 
     cli_patience_set(warm->run.store,
                      cli_patience_ms(&warm->run.patience, warm->run.store, 0));
-    if (tell_keeper(warm, &order) == 0) {
+    if (tell_supervisor(warm, &order) == 0) {
         line = warm_message_line(message, warm->run.attempt, order.task.token,
                                  &warm->in.len);
     }
@@ -273,7 +274,7 @@ static int attend(struct warm *warm, const struct warm_message *message,
     warm_writer_move(&warm->in);
     if (await_answer(warm, message->id, &answer)) {
         news->answered = true;
-        warm->run.story.executed = true;
+        warm->run.report.executed = true;
         status = end_with_answer(warm, &answer);
         warm_answer_finish(&answer);
     } else {
@@ -309,7 +310,7 @@ static int try_to_begin(struct warm *warm, struct warm_news *news)
     char *text = read_message(warm, &message);
     int status = CLI_UNAVAILABLE;
 
-    story_init(&warm->run.story, idem_str(NULL), idem_str(NULL));
+    status_report_init(&warm->run.report, idem_str(NULL), idem_str(NULL));
     if (text != NULL && warm->refused != 0) {
         status = warm->refused;
     } else if (text != NULL) {
@@ -333,10 +334,11 @@ void warm_work(struct warm *warm)
         news.kind = WARM_NOT_BEGUN;
     } else {
         status = try_to_begin(warm, &news);
-        keeper_say(&warm->keeper, KEEPER_IDLE);
+        supervisor_say(&warm->supervisor, SUPERVISOR_IDLE);
         (void)lseek(warm->status_fd, 0, SEEK_SET);
-        story_tell(&run->story, status, warm->status_fd, /* path= */ NULL);
-        story_finish(&run->story);
+        status_report_tell(&run->report, status, warm->status_fd,
+                           /* path= */ NULL);
+        status_report_finish(&run->report);
         idem_attempt_destroy(run->attempt);
         run->attempt = NULL;
         cli_request_finish(&run->asked);

@@ -37,7 +37,7 @@ void warm_break(struct warm *warm, const char *format, ...)
     (void)vsnprintf(warm->broken, sizeof(warm->broken), format, args);
     va_end(args);
     cli_say("%s: it is stopped", warm->broken);
-    keeper_say(&warm->keeper, KEEPER_STOP);
+    supervisor_say(&warm->supervisor, SUPERVISOR_STOP);
 }
 
 static void take_order(struct warm *warm)
@@ -56,7 +56,7 @@ static void take_order(struct warm *warm)
     if (heard < 0) {
         io_close(&warm->channel);
     } else if (warm->task.order == WARM_STOP) {
-        keeper_say(&warm->keeper, KEEPER_STOP);
+        supervisor_say(&warm->supervisor, SUPERVISOR_STOP);
     }
 }
 
@@ -70,7 +70,7 @@ static void obey_clock(struct warm *warm)
         return;
     }
     if (warm->ending) {
-        keeper_say(&warm->keeper, KEEPER_STOP);
+        supervisor_say(&warm->supervisor, SUPERVISOR_STOP);
     } else {
         warm_break(warm, "the command closed its standard output");
     }
@@ -92,7 +92,7 @@ void warm_turn(struct warm *warm)
     bool writes = warm->in.written < warm->in.len;
     struct pollfd ready[] = {
         {.fd = warm->has_task ? -1 : warm->channel, .events = POLLIN},
-        {.fd = warm_is_over(warm) ? -1 : warm->keeper.channel,
+        {.fd = warm_is_over(warm) ? -1 : warm->supervisor.channel,
          .events = POLLIN},
         {.fd = warm->out.too_long ? -1 : warm->out.fd, .events = POLLIN},
         {.fd = writes ? warm->in.fd : -1, .events = POLLOUT},
@@ -133,7 +133,7 @@ static bool is_id(const char *id, struct idem_slice other)
 
 /* Of an answer to a message that is not at work. The second one to a message that was
  * answered does no harm; with any other nobody knows what was done. */
-static void judge_stray(struct warm *warm, const struct warm_answer *answer)
+static void check_stray(struct warm *warm, const struct warm_answer *answer)
 {
     char shown[160];
 
@@ -165,7 +165,7 @@ bool warm_next_answer(struct warm *warm, struct idem_slice id,
         if (kind == WARM_NO_ANSWER || warm->broken[0] != '\0') {
             pass_on(line);
         } else if (id.len == 0 || !is_same(id, ret_answer->id)) {
-            judge_stray(warm, ret_answer);
+            check_stray(warm, ret_answer);
         } else if (kind == WARM_BAD) {
             warm_break(warm,
                        "the command gave an outcome that is none of done, "
@@ -190,17 +190,17 @@ void warm_end_text(const struct warm *warm, char *text, size_t size)
 
     if (warm->broken[0] != '\0') {
         (void)snprintf(text, size, "%s, and was stopped", warm->broken);
-    } else if (watch->keeper_died) {
+    } else if (watch->supervisor_died) {
         (void)snprintf(text, size, "the supervisor of the command was killed");
-    } else if (watch->stopping == KEEPER_WHY_LEASE) {
+    } else if (watch->stopping == SUPERVISOR_WHY_LEASE) {
         (void)snprintf(text, size,
                        "the command gave no answer before its lease ended, and "
                        "was stopped");
-    } else if (watch->stopping == KEEPER_WHY_MAX_TIME) {
+    } else if (watch->stopping == SUPERVISOR_WHY_MAX_TIME) {
         (void)snprintf(text, size,
                        "the command gave no answer within --max-time, and was "
                        "stopped");
-    } else if (watch->stopping == KEEPER_WHY_ORDER) {
+    } else if (watch->stopping == SUPERVISOR_WHY_ORDER) {
         (void)snprintf(text, size, "the command was stopped");
     } else if (watch->end.signal != 0) {
         (void)snprintf(text, size, "the command died of signal %d",
@@ -260,7 +260,7 @@ static void refuse(struct warm *warm, int status)
     }
 }
 
-/* The request of every claim but for its key: the keeper, which may have to
+/* The request of every claim but for its key: the supervisor, which may have to
  * settle one, knows the rest from now. 0 or an exit status, after saying
  * why. */
 static int make_request(struct warm *warm)
@@ -297,7 +297,7 @@ static void set_options(struct warm *warm)
     warm->run.options = r;
     warm->run.argv = warm->consume->argv;
     warm->run.patience = warm->consume->patience;
-    warm->run.keeper = &warm->keeper;
+    warm->run.supervisor = &warm->supervisor;
 }
 
 static void init(struct warm *warm, const struct consume *consume,
@@ -312,7 +312,7 @@ static void init(struct warm *warm, const struct consume *consume,
     warm->due_ms = INT64_MAX;
     warm->terminal.fd = -1;
     warm->watch.terminal = &warm->terminal;
-    warm->watch.keeper = &warm->keeper;
+    warm->watch.supervisor = &warm->supervisor;
     warm->watch.out.from = warm->watch.err.from = -1;
     warm->run.signals.fd = -1;
     pty_init(&warm->watch.pty);
@@ -328,7 +328,7 @@ void warm_worker(const struct consume *consume, const struct channel_fds *fds)
     (void)prctl(PR_SET_NAME, "idem-worker");
     init(&warm, consume, fds);
     status = make_request(&warm);
-    keeper_start(&warm.keeper, &warm.run);
+    supervisor_start(&warm.supervisor, &warm.run);
     status = status != 0 ? status : warm_start(&warm);
     if (status == 0) {
         work_until_end(&warm);
@@ -336,7 +336,7 @@ void warm_worker(const struct consume *consume, const struct channel_fds *fds)
         warm.watch.alone = true;
         refuse(&warm, status);
     }
-    keeper_finish(&warm.keeper);
+    supervisor_finish(&warm.supervisor);
     idem_close(warm.run.store);
     warm_reader_finish(&warm.out);
     free(warm.ended_id);

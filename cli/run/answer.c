@@ -51,7 +51,7 @@ static int write_result(struct run *run, const struct idem_form *form,
     *ret_write_error = 0;
     switch (idem_form_way(form->kind, IDEM_FRONT_RUN)) {
     case IDEM_WAY_CORRUPT:
-        story_set_error(&run->story, damaged);
+        status_report_set_error(&run->report, damaged);
         run_say(run, RUN_ERROR, "%s; nothing of it was printed", damaged);
         return CLI_CORRUPT;
     case IDEM_WAY_COMPLAIN:
@@ -62,7 +62,7 @@ static int write_result(struct run *run, const struct idem_form *form,
         cli_form_write(form, STDOUT_FILENO, STDERR_FILENO, ret_write_error);
         break;
     }
-    run->story.replayed_bytes = frames_payload(form);
+    run->report.replayed_bytes = frames_payload(form);
     return 0;
 }
 
@@ -87,9 +87,9 @@ static int replay(struct run *run)
     idem_form_read(&record->result, &form);
     recorded = cli_replay_status(record, &form);
     if (form.has_exit) {
-        run->story.exit_status = form.exit_status;
+        run->report.exit_status = form.exit_status;
     }
-    run->story.not_kept = form.kind == IDEM_FORM_NOT_KEPT;
+    run->report.not_kept = form.kind == IDEM_FORM_NOT_KEPT;
     if (has_no_output(&form)) {
         cli_outcome_text(record, outcome);
         cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);

@@ -1,5 +1,5 @@
 /* channel.h: messages of one size, with descriptors beside them, between the
- * runner and its keeper. */
+ * runner and its supervisor. */
 #ifndef IDEM_CLI_RUN_CHANNEL_H
 #define IDEM_CLI_RUN_CHANNEL_H
 

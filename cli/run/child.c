@@ -20,7 +20,7 @@ static bool becomes(int fd, int standard)
 
 /* In the child, which shares our memory until it is the command: nothing may be
  * written here that we read. Returns only if it could not become it. */
-static void become(const struct child_plan *plan, pid_t keeper)
+static void become(const struct child_plan *plan, pid_t supervisor)
 {
     CLI_CRASH_POINT("run/child/forked");
     if (plan->leads) {
@@ -38,10 +38,10 @@ static void become(const struct child_plan *plan, pid_t keeper)
         return;
     }
 
-    /* Without the keeper nobody ends the work in time. It may have been killed
+    /* Without the supervisor nobody ends the work in time. It may have been killed
      * before the request. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != keeper) {
+    if (getppid() != supervisor) {
         _exit(128 + SIGKILL);
     }
     signals_reset();
@@ -65,13 +65,13 @@ static int read_report(int fd)
 static enum child_start start(const struct child_plan *plan,
                               const int report[2], pid_t *ret_pid)
 {
-    pid_t keeper = getpid();
+    pid_t supervisor = getpid();
     pid_t pid;
     int why;
 
     pid = vfork();
     if (pid == 0) {
-        become(plan, keeper);
+        become(plan, supervisor);
         (void)io_write_all(report[1], &errno, sizeof(errno));
         _exit(127);
     }

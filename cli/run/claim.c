@@ -1,7 +1,7 @@
 /* Asks for the key, and waits for another's attempt if it is to. */
 #include "crash.h"
 #include "run/io.h"
-#include "run/keeper.h"
+#include "run/supervisor.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -37,7 +37,7 @@ static int ask(struct run *run, struct idem_error *error)
     int rc;
 
     if (!run->asks) {
-        keeper_ask(run->keeper, run);
+        supervisor_ask(run->supervisor, run);
         CLI_CRASH_POINT("run/claim/announced");
         run->asks = true;
     }
@@ -49,7 +49,7 @@ static int ask(struct run *run, struct idem_error *error)
     CLI_CRASH_POINT("run/claim/answered");
     idem_attempt_destroy(run->attempt);
     run->attempt = attempt;
-    story_set_attempt(&run->story, attempt);
+    status_report_set_attempt(&run->report, attempt);
     return 0;
 }
 
@@ -60,7 +60,7 @@ static int refused(struct run *run, int rc, struct idem_error *error)
         return 0;
     }
     error->code = rc;
-    story_set_error(&run->story, error->text);
+    status_report_set_error(&run->report, error->text);
     return cli_fail_before("nothing was run", error);
 }
 
@@ -104,7 +104,7 @@ static int sleep_for(struct run *run, int64_t ms)
 
         if (signals_is_fatal(signo)) {
             run_say(run, RUN_REMARK, "stopped waiting; nothing was run");
-            story_set_error(&run->story, "stopped while waiting");
+            status_report_set_error(&run->report, "stopped while waiting");
             return 128 + signo;
         }
         if (signo == SIGTSTP) {
@@ -202,7 +202,7 @@ static int settle_journal(struct run *run)
                            &error) != CLI_JOURNAL_WAITS) {
         return 0;
     }
-    story_set_error(&run->story, error.text);
+    status_report_set_error(&run->report, error.text);
     return cli_journal_refuse(&error);
 }
 

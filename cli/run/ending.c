@@ -2,7 +2,7 @@
 #include "run/ending.h"
 
 #include "run/io.h"
-#include "run/own_word.h"
+#include "run/self_report.h"
 
 #include <poll.h>
 
@@ -156,7 +156,7 @@ static int record_with_net(struct run *run, struct idem_outcome *outcome,
     rc = record_patiently(run, &net, error);
     rc = record_less(run, &net, outcome, rc, error);
     if (cli_net_settle(&net, rc)) {
-        story_set_journal(&run->story, net.path);
+        status_report_set_journal(&run->report, net.path);
         net.path = NULL;
     } else if (rc != 0) {
         cli_net_explain(&net, error);
@@ -176,13 +176,13 @@ int ending_record(struct run *run, const struct ending *ending,
 
     rc = record_with_net(run, &outcome, ret_error);
     if (rc == IDEM_ELOST) {
-        status = own_word(run->store, run->attempt);
+        status = self_report(run->store, run->attempt);
         rc = status != 0 ? 0 : rc;
     }
     if (rc == 0) {
-        run->story.recorded = true;
-        run->story.status = idem_status_name(status);
-        run->story.not_kept = run->attempt->record->result.not_kept;
+        run->report.recorded = true;
+        run->report.status = idem_status_name(status);
+        run->report.not_kept = run->attempt->record->result.not_kept;
     }
     return rc;
 }
@@ -192,18 +192,18 @@ int ending_not_recorded(struct run *run, const struct ending *ending,
 {
     char until[48];
 
-    story_set_error(&run->story, error->text);
+    status_report_set_error(&run->report, error->text);
     if (error->code == IDEM_ELOST) {
         run_say(run, RUN_ERROR, "%s, but its lease was lost before: %s",
                 ending->text, error->text);
         return CLI_NOT_RECORDED;
     }
-    if (run->story.journal != NULL) {
+    if (run->report.journal != NULL) {
         run_say(run, RUN_ERROR,
                 "%s, but that could not be recorded: %s; it is kept in %s, and "
                 "is recorded by the next command about this key, or by: idem "
                 "reconcile",
-                ending->text, error->text, run->story.journal);
+                ending->text, error->text, run->report.journal);
         return CLI_NOT_RECORDED;
     }
     cli_time_for(cli_stderr_is_tty(), run->attempt->record->lease_end_ms,
@@ -226,12 +226,12 @@ int ending_release(struct run *run, const char *text)
     if (rc == IDEM_ELOST) {
         run_say(run, RUN_ERROR, "nothing was run, and the lease was lost: %s",
                 error.text);
-    } else if (run->story.journal != NULL) {
+    } else if (run->report.journal != NULL) {
         run_say(run, RUN_ERROR,
                 "nothing was run, but that could not be recorded: %s; it is "
                 "kept in %s, and is recorded by the next command about this "
                 "key, or by: idem reconcile",
-                error.text, run->story.journal);
+                error.text, run->report.journal);
     } else if (rc != 0) {
         run_say(run, RUN_ERROR,
                 "nothing was run, but the key stays claimed until its lease "

@@ -1,8 +1,8 @@
-/* The guard: ends what a keeper that was killed has left. */
+/* The guard: ends what a supervisor that was killed has left. */
 #include "run/guard.h"
 
-#include "run/keep.h"
-#include "run/keeper.h"
+#include "run/supervisor_main.h"
+#include "run/supervisor.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,11 +26,11 @@ static int let_go_of_descriptors(int channel)
     return kept;
 }
 
-static bool was_killed(pid_t keeper)
+static bool was_killed(pid_t supervisor)
 {
     int how = 0;
 
-    while (waitpid(keeper, &how, 0) < 0 && errno == EINTR) {
+    while (waitpid(supervisor, &how, 0) < 0 && errno == EINTR) {
     }
     return WIFSIGNALED(how);
 }
@@ -39,31 +39,31 @@ static bool was_killed(pid_t keeper)
  * is killed says nothing, and then nothing is proved. */
 static void end_the_work(int channel)
 {
-    struct keeper_news news = {.kind = KEEPER_SURVIVED};
+    struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
 
-    if (!kin_end(/* group= */ 0, KEEPER_KILL_MS, &news.survivor)) {
+    if (!descendants_end(/* group= */ 0, SUPERVISOR_KILL_MS, &news.survivor)) {
         (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
     }
-    news.kind = KEEPER_LOST;
+    news.kind = SUPERVISOR_LOST;
     (void)channel_send(channel, &news, sizeof(news), &channel_no_fds);
 }
 
 void guard(const struct run *run, int channel)
 {
-    bool adopts = kin_adopt() == 0;
-    pid_t keeper = adopts ? fork() : -1;
+    bool adopts = descendants_adopt() == 0;
+    pid_t supervisor = adopts ? fork() : -1;
 
-    if (keeper == 0) {
-        keep(run, channel);
+    if (supervisor == 0) {
+        supervisor_main(run, channel);
     }
-    if (keeper < 0) {
+    if (supervisor < 0) {
         _exit(EXIT_FAILURE);
     }
     (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
                             us. */
     (void)prctl(PR_SET_NAME, "idem-guard");
     channel = let_go_of_descriptors(channel);
-    if (was_killed(keeper)) {
+    if (was_killed(supervisor)) {
         end_the_work(channel);
     }
     _exit(0);

@@ -4,7 +4,7 @@
 #include "crash.h"
 #include "run/ending.h"
 #include "run/io.h"
-#include "run/keeper.h"
+#include "run/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,12 +54,12 @@ static int open_terminal(struct run *run, struct watch *watch,
     pump_connect(&watch->out, reader);
     watch->out.is_terminal = true;
     if (feeds) {
-        fds->fd[KEEPER_INPUT] = io_copy(watch->pty.slave);
+        fds->fd[SUPERVISOR_INPUT] = io_copy(watch->pty.slave);
     }
-    fds->fd[KEEPER_OUT] = io_copy(watch->pty.slave);
-    fds->fd[KEEPER_ERR] = io_copy(watch->pty.slave);
-    return fds->fd[KEEPER_INPUT] < 0 || fds->fd[KEEPER_OUT] < 0 ||
-                   fds->fd[KEEPER_ERR] < 0
+    fds->fd[SUPERVISOR_OUT] = io_copy(watch->pty.slave);
+    fds->fd[SUPERVISOR_ERR] = io_copy(watch->pty.slave);
+    return fds->fd[SUPERVISOR_INPUT] < 0 || fds->fd[SUPERVISOR_OUT] < 0 ||
+                   fds->fd[SUPERVISOR_ERR] < 0
                ? -1
                : 0;
 }
@@ -72,20 +72,21 @@ static int open_ends(struct run *run, struct watch *watch,
 
     *fds = channel_no_fds;
     if (run->asked.input != NULL) {
-        fds->fd[KEEPER_INPUT] = open_input(run->asked.request.input);
-        if (fds->fd[KEEPER_INPUT] < 0) {
+        fds->fd[SUPERVISOR_INPUT] = open_input(run->asked.request.input);
+        if (fds->fd[SUPERVISOR_INPUT] < 0) {
             return -1;
         }
     }
     if (run->options->pty) {
         return open_terminal(run, watch, fds);
     }
-    if (captures && (open_capture(&watch->out, &fds->fd[KEEPER_OUT]) != 0 ||
-                     open_capture(&watch->err, &fds->fd[KEEPER_ERR]) != 0)) {
+    if (captures &&
+        (open_capture(&watch->out, &fds->fd[SUPERVISOR_OUT]) != 0 ||
+         open_capture(&watch->err, &fds->fd[SUPERVISOR_ERR]) != 0)) {
         return -1;
     }
     if (watch->terminal->given) {
-        fds->fd[KEEPER_TERMINAL] = watch->terminal->fd;
+        fds->fd[SUPERVISOR_TERMINAL] = watch->terminal->fd;
     }
     return 0;
 }
@@ -94,20 +95,20 @@ static void close_ends(struct channel_fds *fds)
 {
     int why = errno;
 
-    io_close(&fds->fd[KEEPER_INPUT]);
-    io_close(&fds->fd[KEEPER_OUT]);
-    io_close(&fds->fd[KEEPER_ERR]);
+    io_close(&fds->fd[SUPERVISOR_INPUT]);
+    io_close(&fds->fd[SUPERVISOR_OUT]);
+    io_close(&fds->fd[SUPERVISOR_ERR]);
     errno = why;
 }
 
 static int make_order(const struct run *run, const struct watch *watch,
-                      struct keeper_order *order)
+                      struct supervisor_order *order)
 {
     const struct idem_attempt *attempt = run->attempt;
     const struct lease *lease = &watch->lease;
 
     memset(order, 0, sizeof(*order));
-    order->kind = KEEPER_START;
+    order->kind = SUPERVISOR_START;
     order->kill_at_ms = lease_kill_at_ms(lease);
     order->grace_ms = lease_grace_ms(lease, run->options->kill_after_ms);
     order->policy = attempt->record->on_expired_lease;
@@ -119,39 +120,40 @@ static int make_order(const struct run *run, const struct watch *watch,
     return idem_attempt_token(attempt, order->task.token);
 }
 
-/* A keeper that dies before it answers may have started the command: the watch
+/* A supervisor that dies before it answers may have started the command: the watch
  * finds it dead, and nobody takes the command for one that was not run. */
 static enum child_start await_start(struct run *run, struct watch *watch)
 {
-    struct keeper_news news;
+    struct supervisor_news news;
 
-    if (keeper_hear(run->keeper, /* wait= */ true, &news) < 0) {
+    if (supervisor_hear(run->supervisor, /* wait= */ true, &news) < 0) {
         return CHILD_STARTED;
     }
-    if (news.kind == KEEPER_REFUSED) {
+    if (news.kind == SUPERVISOR_REFUSED) {
         errno = news.number;
         return news.how;
     }
     CLI_CRASH_POINT("run/launch/started");
-    if (news.kind == KEEPER_STARTED) {
+    if (news.kind == SUPERVISOR_STARTED) {
         watch->group = news.number;
     } else {
-        watch_take_news(watch, &news); /* Of a guard: the keeper was killed. */
+        watch_take_news(watch,
+                        &news); /* Of a guard: the supervisor was killed. */
     }
     return CHILD_STARTED;
 }
 
 static enum child_start start(struct run *run, struct watch *watch)
 {
-    struct keeper_order order;
+    struct supervisor_order order;
     struct channel_fds fds;
     enum child_start how = CHILD_NO_MEANS;
 
-    if (run->keeper->pid == 0) {
-        errno = run->keeper->failed;
+    if (run->supervisor->pid == 0) {
+        errno = run->supervisor->failed;
         return CHILD_NO_MEANS;
     }
-    lease_init(&watch->lease, run->store, run->attempt, run->keeper);
+    lease_init(&watch->lease, run->store, run->attempt, run->supervisor);
     if (open_ends(run, watch, &fds) != 0) {
         close_ends(&fds);
     } else if (make_order(run, watch, &order) != 0) {
@@ -159,7 +161,7 @@ static enum child_start start(struct run *run, struct watch *watch)
         errno = ENOMEM;
     } else {
         CLI_CRASH_POINT("run/launch/ready");
-        if (keeper_tell(run->keeper, &order, &fds) == 0) {
+        if (supervisor_tell(run->supervisor, &order, &fds) == 0) {
             CLI_CRASH_POINT("run/launch/ordered");
             how = await_start(run, watch);
         }
@@ -215,6 +217,6 @@ int launch(struct run *run, struct watch *watch)
 
 int launch_give_up(struct run *run, int status, const char *text)
 {
-    story_set_error(&run->story, text);
+    status_report_set_error(&run->report, text);
     return ending_release(run, text) == IDEM_ELOST ? CLI_NOT_RECORDED : status;
 }

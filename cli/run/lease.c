@@ -3,18 +3,18 @@
 
 #include "crash.h"
 #include "run/io.h"
-#include "run/own_word.h"
+#include "run/self_report.h"
 
 #define RETRY_MIN_MS 100 /* Between two attempts at a store that is away. */
 
 static void set_limit(struct lease *lease, int64_t kill_at_ms)
 {
-    struct keeper_order order = {
-        .kind = KEEPER_LEASE,
+    struct supervisor_order order = {
+        .kind = SUPERVISOR_LEASE,
         .kill_at_ms = kill_at_ms,
     };
 
-    (void)keeper_tell(lease->keeper, &order, &channel_no_fds);
+    (void)supervisor_tell(lease->supervisor, &order, &channel_no_fds);
 }
 
 static void renew_in(struct lease *lease, int64_t ms)
@@ -34,10 +34,11 @@ static void renew_in_time(struct lease *lease)
 }
 
 void lease_init(struct lease *lease, struct idem_store *store,
-                struct idem_attempt *attempt, const struct keeper *keeper)
+                struct idem_attempt *attempt,
+                const struct supervisor *supervisor)
 {
     memset(lease, 0, sizeof(*lease));
-    lease->keeper = keeper;
+    lease->supervisor = supervisor;
     lease->store = store;
     lease->attempt = attempt;
     lease->length_ms = attempt->record->lease_ms;
@@ -51,7 +52,7 @@ int64_t lease_kill_at_ms(const struct lease *lease)
 {
     int64_t left_ms = idem_attempt_lease_left_ms(lease->attempt);
 
-    return left_ms == IDEM_NEVER ? KEEPER_NEVER : io_now_ms() + left_ms;
+    return left_ms == IDEM_NEVER ? SUPERVISOR_NEVER : io_now_ms() + left_ms;
 }
 
 bool lease_is_over(const struct lease *lease)
@@ -77,10 +78,10 @@ int64_t lease_wait_ms(const struct lease *lease)
 static void stop_or_let_go(struct lease *lease)
 {
     lease_let_go(lease);
-    if (own_word(lease->store, lease->attempt) != 0) {
-        set_limit(lease, KEEPER_NEVER);
+    if (self_report(lease->store, lease->attempt) != 0) {
+        set_limit(lease, SUPERVISOR_NEVER);
     } else {
-        keeper_say(lease->keeper, KEEPER_STOP);
+        supervisor_say(lease->supervisor, SUPERVISOR_STOP);
     }
 }
 
@@ -110,7 +111,7 @@ void lease_tick(struct lease *lease)
 void lease_lift(struct lease *lease)
 {
     lease_let_go(lease);
-    set_limit(lease, KEEPER_NEVER);
+    set_limit(lease, SUPERVISOR_NEVER);
 }
 
 void lease_let_go(struct lease *lease)

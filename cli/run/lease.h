@@ -1,8 +1,8 @@
-/* lease.h: renews the lease while the command runs, and tells the keeper when it
+/* lease.h: renews the lease while the command runs, and tells the supervisor when it
  * ends.
  *
  * It is renewed every third of its length, or as often as a short one needs. A
- * store that does not answer is asked again; the keeper ends the work in time if
+ * store that does not answer is asked again; the supervisor ends the work in time if
  * it stays away. If the record belongs to another attempt, the work ends at
  * once. If the command has said itself how it ended, there is nothing to keep,
  * and it may go on.
@@ -10,10 +10,10 @@
 #ifndef IDEM_CLI_RUN_LEASE_H
 #define IDEM_CLI_RUN_LEASE_H
 
-#include "run/keeper.h"
+#include "run/supervisor.h"
 
 struct lease {
-    const struct keeper *keeper;
+    const struct supervisor *supervisor;
     struct idem_store *store;
     struct idem_attempt *attempt;
     int64_t length_ms;
@@ -23,10 +23,11 @@ struct lease {
 
 /* @attempt was STARTED. */
 void lease_init(struct lease *lease, struct idem_store *store,
-                struct idem_attempt *attempt, const struct keeper *keeper);
+                struct idem_attempt *attempt,
+                const struct supervisor *supervisor);
 
 /* When no work may be left, by io_now_ms(): the end of the lease less the margin
- * of the store; KEEPER_NEVER. */
+ * of the store; SUPERVISOR_NEVER. */
 int64_t lease_kill_at_ms(const struct lease *lease);
 
 /* True once no effect may be started. */

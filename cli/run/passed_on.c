@@ -5,17 +5,18 @@
 #include <stdlib.h>
 
 /* An outcome is on record, and a replay gives it. */
-static bool is_outcome(const struct story *story)
+static bool is_outcome(const struct status_report *report)
 {
-    return story->status != NULL && (strcmp(story->status, "completed") == 0 ||
-                                     strcmp(story->status, "failed") == 0);
+    return report->status != NULL &&
+           (strcmp(report->status, "completed") == 0 ||
+            strcmp(report->status, "failed") == 0);
 }
 
 static void print_what_is_lost(FILE *f, const struct run *run)
 {
-    if (!is_outcome(&run->story)) {
+    if (!is_outcome(&run->report)) {
         (void)fputs("part of the output is lost", f);
-    } else if (run->story.not_kept) {
+    } else if (run->report.not_kept) {
         (void)fputs("the outcome is on record without its output, and part of "
                     "that is lost; a larger --max-output keeps it",
                     f);
@@ -40,7 +41,7 @@ static void say_lost(struct run *run, int write_error)
     run_say(run, RUN_ERROR, "cannot write to standard output: %s; %s",
             strerror(write_error), text != NULL ? text : "out of memory");
     free(text);
-    story_set_error(&run->story, "cannot write to standard output");
+    status_report_set_error(&run->report, "cannot write to standard output");
 }
 
 /* A reader that went away wants no more, as everywhere in a pipeline. Where no
@@ -51,5 +52,5 @@ int run_passed_on(struct run *run, int write_error, int status)
         return status;
     }
     say_lost(run, write_error);
-    return is_outcome(&run->story) ? CLI_OUTPUT_LOST : status;
+    return is_outcome(&run->report) ? CLI_OUTPUT_LOST : status;
 }

@@ -84,7 +84,7 @@ void pty_give_back(struct pty *pty);
 /* Hangs up for the processes that outlived the command. */
 void pty_finish(struct pty *pty);
 
-/* Sets our terminal as it was, if nobody has since: for the keeper of a runner that
+/* Sets our terminal as it was, if nobody has since: for the supervisor of a runner that
  * was killed. Opens /dev/tty. */
 void pty_restore(const struct termios *before);
 

@@ -1,6 +1,6 @@
 /* idem run: runs a command once for each key, and replays its outcome. */
 #include "crash.h"
-#include "run/keeper.h"
+#include "run/supervisor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,7 +113,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-/* The story is ours to tell: the command does not get the descriptor, unless it
+/* The report is ours to tell: the command does not get the descriptor, unless it
  * is one of the three that everybody has. */
 static int check_status_fd(const struct cli_command *command)
 {
@@ -182,7 +182,7 @@ static int claim_and_act(struct run *run)
                          cli_patience_ms(&run->patience, run->store, 0));
         return run_work(run);
     }
-    keeper_dismiss(run->keeper);
+    supervisor_dismiss(run->supervisor);
     signals_give_back(&run->signals); /* No process or file remains from here
                                          on. */
     return run_answer(run);
@@ -192,7 +192,7 @@ static int claim_and_act(struct run *run)
  * no time for that. */
 static void catch_up(struct run *run)
 {
-    if (run->story.executed && run->story.recorded) {
+    if (run->report.executed && run->report.recorded) {
         cli_journal_catch_up(run->store, run_says(run, RUN_REMARK));
     }
 }
@@ -203,7 +203,7 @@ static int act_in_store(struct run *run)
     int status;
 
     if (options.dry_run) {
-        status = run_foretell(run);
+        status = run_dry(run);
     } else if (signals_take(&run->signals) != 0) {
         cli_say("cannot watch for signals: %s; nothing was run",
                 strerror(errno));
@@ -228,17 +228,17 @@ static int open_and_act(struct run *run)
                                options.dry_run ? IDEM_OPEN_READONLY : 0, &host,
                                &run->asked.request.wait_ms, &run->store);
     if (status != 0) {
-        story_set_error(&run->story, "the store cannot be opened");
+        status_report_set_error(&run->report, "the store cannot be opened");
         return status;
     }
     CLI_CRASH_POINT("run/store-opened");
     return act_in_store(run);
 }
 
-/* The keeper comes before everything that must not be carried across fork. */
+/* The supervisor comes before everything that must not be carried across fork. */
 static int act(struct run *run)
 {
-    struct keeper keeper;
+    struct supervisor supervisor;
     int status;
 
     if (options.dry_run) {
@@ -250,11 +250,11 @@ static int act(struct run *run)
                 strerror(errno));
         return CLI_UNAVAILABLE;
     }
-    keeper_start(&keeper, run);
-    CLI_CRASH_POINT("run/keeper-started");
-    run->keeper = &keeper;
+    supervisor_start(&supervisor, run);
+    CLI_CRASH_POINT("run/supervisor-started");
+    run->supervisor = &supervisor;
     status = open_and_act(run);
-    keeper_finish(&keeper);
+    supervisor_finish(&supervisor);
     return status;
 }
 
@@ -282,12 +282,14 @@ static int run_main(const struct cli_command *command, int argc, char **argv)
     }
     status = check_key(command, &run.asked.request);
     if (status == 0) {
-        story_init(&run.story, run.asked.request.scope, run.asked.request.key);
+        status_report_init(&run.report, run.asked.request.scope,
+                           run.asked.request.key);
         status = act(&run);
-        story_tell(&run.story, status,
-                   options.status_fd_given ? (int)options.status_fd : -1,
-                   options.status_file);
-        story_finish(&run.story);
+        status_report_tell(&run.report, status,
+                           options.status_fd_given ? (int)options.status_fd
+                                                   : -1,
+                           options.status_file);
+        status_report_finish(&run.report);
     }
     cli_request_finish(&run.asked);
     return status;

@@ -3,7 +3,7 @@
  *     run.c         options; the steps in their order
  *     claim.c       asks for the key, and waits where that was asked for
  *     answer.c      every verdict but STARTED: replays, or says what is wrong
- *     foretell.c    --dry-run
+ *     dry_run.c    --dry-run
  *     work.c        STARTED: the command from its start to its recorded end
  *       launch.c      its start
  *       watch.c       the loop: output, signals, the lease, the command's end
@@ -13,15 +13,15 @@
  *         lease.c                        how long it may go on
  *       ending.c      what its end means, and the recording of that
  *       survived.c    or why it is not recorded: some of it may be alive
- *     keeper.c      the process beside us that starts and ends the command
+ *     supervisor.c      the process beside us that starts and ends the command
  *       channel.c     between it and us
  *       guard.c       its parent, where we have other children
- *       keep.c        what it does
+ *       supervisor_main.c        what it does
  *         child.c, environment.c         the start of the command
- *         kin.c                          its descendants
- *         obituary.c                     what it writes if we die
+ *         descendants.c                          its descendants
+ *         runner_death.c                     what it writes if we die
  *     passed_on.c   output that could not be written to our stdout
- *     story.c       what happened, for programs
+ *     status_report.c       what happened, for programs
  *     say.c         idem's own line on stderr
  */
 #ifndef IDEM_CLI_RUN_RUN_H
@@ -31,7 +31,7 @@
 #include "journal.h"
 #include "patience.h"
 #include "run/signals.h"
-#include "run/story.h"
+#include "run/status_report.h"
 
 /* --on-failure: the meaning of a status other than 0 of the command. */
 enum run_on_failure {
@@ -70,13 +70,13 @@ struct run_options {
 };
 
 /* The nonce of the one attempt that a run may begin, known before it is asked
- * for: so the keeper can tell whether a runner that died had the claim. */
+ * for: so the supervisor can tell whether a runner that died had the claim. */
 struct run_nonce {
     uint8_t bytes[16];
     bool is_due; /* The next one that the library draws is this. */
 };
 
-struct keeper;
+struct supervisor;
 
 struct run {
     const struct run_options *options;
@@ -86,10 +86,10 @@ struct run {
     struct idem_store *store;
     struct idem_attempt *attempt; /* NULL until the store has answered. */
     struct run_nonce nonce;
-    struct keeper *keeper;
-    bool asks; /* The keeper knows that the key is asked for. */
+    struct supervisor *supervisor;
+    bool asks; /* The supervisor knows that the key is asked for. */
     struct signals signals;
-    struct story story;
+    struct status_report report;
 };
 
 /* ---- claim.c: 0 with run->attempt, or an exit status ------------------- */
@@ -100,10 +100,10 @@ int run_claim(struct run *run);
  * as long as the host is used. */
 struct idem_host run_nonce_host(struct run_nonce *nonce);
 
-/* ---- answer.c, foretell.c, work.c: the exit status --------------------- */
+/* ---- answer.c, dry_run.c, work.c: the exit status --------------------- */
 
 int run_answer(struct run *run);
-int run_foretell(struct run *run);
+int run_dry(struct run *run);
 int run_work(struct run *run);
 
 /* ---- passed_on.c: @status, or CLI_OUTPUT_LOST after saying so ----------- */

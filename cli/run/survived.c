@@ -1,7 +1,7 @@
 /* A process of the command is alive, or may be: the lease decides. */
 #include "run/survived.h"
 
-#include "run/own_word.h"
+#include "run/self_report.h"
 
 /* The result of the command itself. */
 static const char *end_of(const struct watch *watch,
@@ -42,19 +42,19 @@ static void say_next(struct run *run, const char *what)
 int survived_say(struct run *run, const struct watch *watch,
                  const struct ending *ending)
 {
-    enum idem_status own = own_word(run->store, run->attempt);
+    enum idem_status own = self_report(run->store, run->attempt);
     char who[KIN_TEXT_MAX];
     char what[KIN_TEXT_MAX + sizeof(ending->text) + 8]; /* ", but " */
 
-    kin_describe(&watch->survivor, who, sizeof(who));
+    descendants_describe(&watch->survivor, who, sizeof(who));
     (void)snprintf(what, sizeof(what), "%s, but %s", end_of(watch, ending),
                    who);
-    story_set_error(&run->story, what);
+    status_report_set_error(&run->report, what);
     if (own != 0) {
-        run->story.recorded = true;
-        run->story.status = idem_status_name(own);
+        run->report.recorded = true;
+        run->report.status = idem_status_name(own);
         run_say(run, RUN_ERROR, "%s; recorded as %s by the command itself",
-                what, run->story.status);
+                what, run->report.status);
         return watch->ended ? ending->exit_status : CLI_NOT_RECORDED;
     }
     say_next(run, what);

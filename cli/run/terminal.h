@@ -19,7 +19,7 @@ struct terminal {
 };
 
 /* Looks, and sets @terminal->given if the command is to have it from its start:
- * the keeper gives it then. */
+ * the supervisor gives it then. */
 void terminal_init(struct terminal *terminal);
 void terminal_finish(struct terminal *terminal);
 

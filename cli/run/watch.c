@@ -37,7 +37,8 @@ static void all_ended(struct watch *w, bool left)
 }
 
 /* Work that may go on: it is not ours to say how it ended. */
-static void survived(struct watch *w, const struct kin_survivor *survivor)
+static void survived(struct watch *w,
+                     const struct descendants_survivor *survivor)
 {
     w->survived = true;
     w->survivor = *survivor;
@@ -46,33 +47,33 @@ static void survived(struct watch *w, const struct kin_survivor *survivor)
 }
 
 /* Its command died with it. */
-static void keeper_was_killed(struct watch *w)
+static void supervisor_was_killed(struct watch *w)
 {
     struct child_end killed = {.signal = SIGKILL, .at_ms = io_now_ms()};
 
-    w->keeper_died = true;
+    w->supervisor_died = true;
     if (!w->ended && !w->survived) {
         command_ended(w, &killed);
     }
     all_ended(w, w->left);
 }
 
-/* Processes that the keeper did not end are ours to end. If its guard was
+/* Processes that the supervisor did not end are ours to end. If its guard was
  * killed too, that has gone to init, where nobody finds it. */
-static void keeper_is_gone(struct watch *w)
+static void supervisor_is_gone(struct watch *w)
 {
-    struct kin_survivor survivor = {.pid = 0};
+    struct descendants_survivor survivor = {.pid = 0};
 
-    CLI_CRASH_POINT("run/watch/keeper-died");
-    if (!w->keeper->adopts) {
+    CLI_CRASH_POINT("run/watch/supervisor-died");
+    if (!w->supervisor->adopts) {
         if (w->group > 0) {
             (void)kill(-w->group, SIGKILL);
         }
         survived(w, &survivor);
-    } else if (!kin_end(w->group, KEEPER_KILL_MS, &survivor)) {
+    } else if (!descendants_end(w->group, SUPERVISOR_KILL_MS, &survivor)) {
         survived(w, &survivor);
     }
-    keeper_was_killed(w);
+    supervisor_was_killed(w);
 }
 
 static bool has_pty(const struct watch *w)
@@ -80,52 +81,53 @@ static bool has_pty(const struct watch *w)
     return w->pty.master >= 0;
 }
 
-void watch_take_news(struct watch *w, const struct keeper_news *news)
+void watch_take_news(struct watch *w, const struct supervisor_news *news)
 {
     switch (news->kind) {
-    case KEEPER_STARTED:
-    case KEEPER_REFUSED:
+    case SUPERVISOR_STARTED:
+    case SUPERVISOR_REFUSED:
         break;
-    case KEEPER_STOPPED:
+    case SUPERVISOR_STOPPED:
         if (has_pty(w)) {
             break; /* By pty_stop(), or by somebody who will continue it. */
         }
         terminal_stopped(w->terminal, w->group, news->number);
         break;
-    case KEEPER_STOPPING:
+    case SUPERVISOR_STOPPING:
         w->stopping = news->why;
-        if (news->why == KEEPER_WHY_LEASE) {
+        if (news->why == SUPERVISOR_WHY_LEASE) {
             lease_let_go(&w->lease);
         }
         break;
-    case KEEPER_ENDED:
+    case SUPERVISOR_ENDED:
         command_ended(w, &news->end);
         CLI_CRASH_POINT("run/watch/command-ended");
-        keeper_say(w->keeper, KEEPER_SEEN);
+        supervisor_say(w->supervisor, SUPERVISOR_SEEN);
         break;
-    case KEEPER_ALONE:
+    case SUPERVISOR_ALONE:
         all_ended(w, news->number != 0);
         break;
-    case KEEPER_SURVIVED:
+    case SUPERVISOR_SURVIVED:
         survived(w, &news->survivor);
         break;
-    case KEEPER_LOST:
-        keeper_was_killed(w);
+    case SUPERVISOR_LOST:
+        supervisor_was_killed(w);
         break;
     }
 }
 
 void watch_listen(struct watch *w)
 {
-    struct keeper_news news;
+    struct supervisor_news news;
     int heard = 0;
 
-    while (!w->keeper_died &&
-           (heard = keeper_hear(w->keeper, /* wait= */ false, &news)) == 1) {
+    while (!w->supervisor_died &&
+           (heard = supervisor_hear(w->supervisor, /* wait= */ false, &news)) ==
+               1) {
         watch_take_news(w, &news);
     }
     if (heard < 0) {
-        keeper_is_gone(w);
+        supervisor_is_gone(w);
     }
 }
 
@@ -133,13 +135,14 @@ static void pass_on(struct watch *w, int signo)
 {
     if (w->group == 0) {
         if (signals_is_fatal(signo)) {
-            keeper_say(w->keeper, KEEPER_STOP); /* The processes that outlived
+            supervisor_say(w->supervisor,
+                           SUPERVISOR_STOP); /* The processes that outlived
                                                    it. */
         }
         return;
     }
     switch (signo) {
-    case SIGCHLD: /* The keeper. Its channel tells more. */
+    case SIGCHLD: /* The supervisor. Its channel tells more. */
     case SIGTTOU: /* Meant for us, and of no use here. */
         break;
     case SIGWINCH:
@@ -200,7 +203,7 @@ static void turn(struct watch *w)
 {
     struct pollfd ready[] = {
         {.fd = w->alone ? -1 : w->signals->fd, .events = POLLIN},
-        {.fd = w->alone ? -1 : w->keeper->channel, .events = POLLIN},
+        {.fd = w->alone ? -1 : w->supervisor->channel, .events = POLLIN},
         pump_poll(&w->out),
         pump_poll(&w->err),
         pty_poll(&w->pty),

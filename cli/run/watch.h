@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_RUN_WATCH_H
 #define IDEM_CLI_RUN_WATCH_H
 
-#include "run/keeper.h"
+#include "run/supervisor.h"
 #include "run/lease.h"
 #include "run/pty.h"
 #include "run/pump.h"
@@ -12,7 +12,7 @@
 struct watch {
     struct signals *signals;
     struct terminal *terminal;
-    const struct keeper *keeper;
+    const struct supervisor *supervisor;
     bool allow_background;
     pid_t group; /* Of the command, until it ended; 0: not known. */
     struct lease lease;
@@ -23,17 +23,17 @@ struct watch {
     bool alone;    /* And all of its descendants, unless some survived. */
     bool left;     /* Some of which had to be stopped. */
     bool survived; /* Some of which may be alive: survivor, if one was seen. */
-    struct kin_survivor survivor;
-    bool keeper_died;
-    enum keeper_why stopping; /* Why it was told to end. */
+    struct descendants_survivor survivor;
+    bool supervisor_died;
+    enum supervisor_why stopping; /* Why it was told to end. */
     struct child_end end;
     int64_t over_at_ms; /* Once it ended: when we stop to wait for output. */
 };
 
-/* The keeper's reports about the command. */
-void watch_take_news(struct watch *watch, const struct keeper_news *news);
+/* The supervisor's reports about the command. */
+void watch_take_news(struct watch *watch, const struct supervisor_news *news);
 
-/* The same for all that is there to be heard. Where the keeper was killed, ends the
+/* The same for all that is there to be heard. Where the supervisor was killed, ends the
  * processes that it left. */
 void watch_listen(struct watch *watch);
 

@@ -36,14 +36,14 @@ static void say_recorded(const struct run *run, const struct ending *ending)
                 ending->text);
     } else {
         run_say(run, RUN_DETAIL, "%s; recorded as %s", ending->text,
-                run->story.status);
+                run->report.status);
     }
 }
 
 static void say_why_stopped(struct run *run, const struct watch *watch,
                             const char *what, const char *why)
 {
-    story_set_error(&run->story, why);
+    status_report_set_error(&run->report, why);
     run_say(run, RUN_ERROR, "the command was %s, %s: %s",
             watch->survived ? "told to stop" : "stopped", what, why);
 }
@@ -53,7 +53,7 @@ static void say_stopped(struct run *run, const struct watch *watch)
 {
     const struct idem_error *error = &watch->lease.error;
 
-    if (watch->keeper_died) {
+    if (watch->supervisor_died) {
         say_why_stopped(run, watch, "with its supervisor", "that was killed");
     } else if (watch->left && !watch->survived) {
         run_say(run, RUN_NOTICE,
@@ -64,17 +64,17 @@ static void say_stopped(struct run *run, const struct watch *watch)
         return;
     }
     switch (watch->stopping) {
-    case KEEPER_WHY_NOT:
-    case KEEPER_WHY_LEFT:
-    case KEEPER_WHY_ORPHANED:
+    case SUPERVISOR_WHY_NOT:
+    case SUPERVISOR_WHY_LEFT:
+    case SUPERVISOR_WHY_ORPHANED:
         break;
-    case KEEPER_WHY_LEASE:
-    case KEEPER_WHY_ORDER:
+    case SUPERVISOR_WHY_LEASE:
+    case SUPERVISOR_WHY_ORDER:
         say_why_stopped(run, watch, "for its lease",
                         error->code != 0 ? error->text
                                          : "it was not renewed in time");
         break;
-    case KEEPER_WHY_MAX_TIME:
+    case SUPERVISOR_WHY_MAX_TIME:
         say_why_stopped(run, watch, "for its time", "--max-time is over");
         break;
     }
@@ -93,8 +93,8 @@ static int record(struct run *run, const struct watch *watch,
     if (run->options->capture == RUN_CAPTURE_BOTH) {
         recorder_result(recorder, &ret_ending->result);
     }
-    run->story.signal = watch->end.signal;
-    run->story.exit_status =
+    run->report.signal = watch->end.signal;
+    run->report.exit_status =
         died || !watch->ended ? -1 : ret_ending->exit_status;
     return watch->survived ? 0 : ending_record(run, ret_ending, ret_error);
 }
@@ -146,7 +146,7 @@ static int see_through(struct run *run, struct watch *watch,
     CLI_CRASH_POINT("run/finish/ended");
     error.code = record(run, watch, recorder, &ending, &error);
     CLI_CRASH_POINT("run/finish/recorded");
-    keeper_dismiss(run->keeper);
+    supervisor_dismiss(run->supervisor);
     CLI_CRASH_POINT("run/finish/dismissed");
     told = signals_drop(&run->signals);
     signals_give_back(&run->signals);
@@ -166,7 +166,7 @@ static int launch_and_watch(struct run *run, struct watch *watch,
     if (status != 0) {
         return status;
     }
-    run->story.executed = true;
+    run->report.executed = true;
     return see_through(run, watch, recorder);
 }
 
@@ -226,7 +226,7 @@ int run_work(struct run *run)
     struct watch watch = {
         .signals = &run->signals,
         .terminal = &terminal,
-        .keeper = run->keeper,
+        .supervisor = run->supervisor,
         .allow_background = run->options->allow_background,
         .out.from = -1,
         .err.from = -1,

@@ -157,8 +157,8 @@ static CURLcode run(struct transfer *transfer)
     return message == NULL ? CURLE_OUT_OF_MEMORY : message->data.result;
 }
 
-static int judge(struct transfer *transfer, CURLcode code,
-                 struct idem_error *error)
+static int classify(struct transfer *transfer, CURLcode code,
+                    struct idem_error *error)
 {
     struct idem__aws_fetch *fetch = transfer->fetch;
     long status = 0;
@@ -206,7 +206,7 @@ int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
             CURLM_OK) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     } else {
-        rc = judge(&transfer, run(&transfer), ret_error);
+        rc = classify(&transfer, run(&transfer), ret_error);
         (void)transfer.curl->multi_remove_handle(transfer.multi, transfer.easy);
     }
     if (transfer.easy != NULL) {

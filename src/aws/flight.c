@@ -197,7 +197,7 @@ void idem__aws_land(struct idem__aws_client *client,
     struct idem__aws_request *request = slot->request;
     int64_t date_ms = slot->arrival.date_ms;
 
-    idem__aws_slot_judge(slot);
+    idem__aws_slot_classify(slot);
     client->counters.connections += slot->opened;
     slot->opened = 0;
     client->counters.sends += request->sends;

@@ -502,7 +502,7 @@ static void say_timed_out(struct idem__aws_request *request)
                       request->endpoint->url);
 }
 
-void idem__aws_slot_judge(struct idem__aws_slot *slot)
+void idem__aws_slot_classify(struct idem__aws_slot *slot)
 {
     struct idem__aws_request *request = slot->request;
     bool no_memory = slot->arrival.no_memory || slot->http.no_memory;

@@ -117,7 +117,7 @@ void idem__aws_slot_end(struct idem__aws_slot *slot, CURLcode code,
                         const char *why);
 
 /* Sets the outcome of the request, which has ended. */
-void idem__aws_slot_judge(struct idem__aws_slot *slot);
+void idem__aws_slot_classify(struct idem__aws_slot *slot);
 
 /* ---- answer.c ---------------------------------------------------------- */
 

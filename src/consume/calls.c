@@ -435,7 +435,8 @@ void idem__consume_take(struct idem_consumer *consumer,
                         struct idem__consume_call *call, int64_t now_ms)
 {
     struct idem_error error = {0};
-    enum idem__sqs_result result = idem__sqs_judge(&call->sqs.request, &error);
+    enum idem__sqs_result result =
+        idem__sqs_classify(&call->sqs.request, &error);
     size_t i;
     int rc = 0;
 

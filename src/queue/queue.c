@@ -236,11 +236,12 @@ static void wake_and_unlock(struct idem_queue *queue)
 
     arm(queue);
     if (wake) {
-        __atomic_store_n(&queue->bell, queue->bell + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&queue->wake_word, queue->wake_word + 1,
+                         __ATOMIC_RELEASE);
     }
     (void)pthread_mutex_unlock(&queue->mutex);
     if (wake) {
-        idem__futex_wake(&queue->bell, IDEM__FUTEX_PROCESS);
+        idem__futex_wake(&queue->wake_word, IDEM__FUTEX_PROCESS);
     }
 }
 
@@ -307,11 +308,12 @@ void idem_queue_sleep(struct idem_queue *queue, int64_t deadline_ms)
     (void)pthread_mutex_lock(&queue->mutex);
     queue->sleepers++;
     while (!late && queue->answered == NULL && !queue->poked) {
-        uint32_t seen = queue->bell;
+        uint32_t seen = queue->wake_word;
 
         (void)pthread_mutex_unlock(&queue->mutex);
-        late = !idem__futex_wait(&queue->bell, seen, idem__time_ns(deadline_ms),
-                                 IDEM__FUTEX_PROCESS);
+        late =
+            !idem__futex_wait(&queue->wake_word, seen,
+                              idem__time_ns(deadline_ms), IDEM__FUTEX_PROCESS);
         (void)pthread_mutex_lock(&queue->mutex);
     }
     queue->sleepers--;

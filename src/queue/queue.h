@@ -15,7 +15,7 @@ struct idem_queue {
     struct idem_op *members; /* Submitted and not reaped. */
     size_t submitted;
     size_t sleepers;
-    uint32_t bell; /* Rings for the sleepers whenever it changes. */
+    uint32_t wake_word; /* Rings for the sleepers whenever it changes. */
     bool poked;
     int fd;     /* eventfd; -1 until somebody asks for it. */
     int both;   /* epoll of that and of the store's; -1: it has none. */

@@ -25,7 +25,7 @@ static int give_nonce(const struct idem_store *store, struct idem_op *op)
 
 /* Only what may write needs a nonce, and random numbers are dear. But a caller
  * with a source of its own may give that of an earlier claim, which a look must
- * recognise: the keeper of idem run does. */
+ * recognise: the supervisor of idem run does. */
 static bool may_come_later(const struct idem_store *store)
 {
     return store->ops->peek != NULL &&

@@ -348,8 +348,8 @@ static bool is_text(struct idem_slice text, const char *other)
 
 /* The meaning of the refusal of one entry. The names are those of the service,
  * with or without what older ones wrote before them. */
-static enum idem__sqs_entry judge_failure(struct idem_slice code,
-                                          bool sender_fault)
+static enum idem__sqs_entry classify_failure(struct idem_slice code,
+                                             bool sender_fault)
 {
     static const char old[] = "AWS.SimpleQueueService.";
     const char *p = code.base;
@@ -387,7 +387,7 @@ static int read_entry(struct json_object *object, bool failed, size_t len,
         get_object(object, "SenderFault", json_type_boolean, &fault) < 0) {
         return IDEM_ECORRUPT;
     }
-    entries[i] = judge_failure(code, json_object_get_boolean(fault));
+    entries[i] = classify_failure(code, json_object_get_boolean(fault));
     return 0;
 }
 

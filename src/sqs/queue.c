@@ -260,7 +260,7 @@ static enum idem__sqs_result ask_once(struct idem__sqs_queue *queue,
         idem__aws_wait(queue->client, try_ms);
         idem__aws_work(queue->client);
     }
-    return idem__sqs_judge(&call->request, error);
+    return idem__sqs_classify(&call->request, error);
 }
 
 int idem__sqs_ask(struct idem__sqs_queue *queue, const char *target,

@@ -73,8 +73,8 @@ static int code_of(enum idem__sqs_result result)
     return IDEM_EUNAVAILABLE;
 }
 
-enum idem__sqs_result idem__sqs_judge(const struct idem__aws_request *request,
-                                      struct idem_error *ret_error)
+enum idem__sqs_result idem__sqs_classify(
+    const struct idem__aws_request *request, struct idem_error *ret_error)
 {
     struct idem_slice body = {request->answer, request->answer_len};
     struct idem__aws_error refusal;

@@ -16,7 +16,7 @@ enum idem__sqs_result {
 /* The result of @request, which is done, with a sentence in @ret_error where it
  * is not OK: its code is IDEM_EUNAVAILABLE, IDEM_ENOTFOUND, IDEM_EDENIED or
  * IDEM_ECONFIG. */
-enum idem__sqs_result idem__sqs_judge(const struct idem__aws_request *request,
-                                      struct idem_error *ret_error);
+enum idem__sqs_result idem__sqs_classify(
+    const struct idem__aws_request *request, struct idem_error *ret_error);
 
 #endif

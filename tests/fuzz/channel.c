@@ -1,4 +1,4 @@
-/* The channel between the runner and its keeper. What is sent is received, with
+/* The channel between the runner and its supervisor. What is sent is received, with
  * the same descriptors in the same places; a packet of another size, however many
  * descriptors come with it, is no message; and no descriptor is ever left open
  * that its reader does not know of.

@@ -188,7 +188,7 @@ def channel():
     yield b"\x00\x02\x01\x04\x20\x0ftoo much of it."
 
 
-def story():
+def report():
     for error in b"", b"no such store", b"/caf\xe9", "/café".encode():
         start = b"\x45\x01\x04shop\x08order-42\x01\x03\x01\x01\x04\x00\x00"
         yield start + u64(5) + u64(NOW) + u64(1) + b"\x01" + error
@@ -332,7 +332,7 @@ def life():
     yield begin + call(12, 0, 1) + call(3, 1, 1, 2) + call(8, 0, 0, 3, 0) + begin
 
 
-def obituary():
+def runner_death():
     for ran in 0, 1:
         yield bytes([1, 1, 2, 5, 1, 0, ran])
         yield bytes([2, 1, 2, 5, 0, 1, 2, 5, 1, 1, ran])
@@ -444,11 +444,11 @@ SEEDS = {
     "json": json_texts,
     "lambda": lambda_events,
     "life": life,
-    "obituary": obituary,
+    "runner_death": runner_death,
     "options": options,
     "record": record,
     "reply": reply,
-    "story": story,
+    "report": report,
     "warm": warm,
     "sqs": sqs,
     "text": text,

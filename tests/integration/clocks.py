@@ -53,7 +53,7 @@ def reboot(b):
     db.close()
 
 
-def keeper_of(process):
+def supervisor_of(process):
     """The only child of a runner."""
     path = f"/proc/{process.pid}/task/{process.pid}/children"
     with open(path, encoding="ascii") as f:
@@ -108,7 +108,7 @@ def a_wall_clock_that_jumps_changes_nothing(b):
 
 @case(rows=[23], slow=True)
 def a_host_that_slept_starts_nothing_more(b):
-    """Runner, keeper and command sleep past the lease while the boot clock goes on and
+    """Runner, supervisor and command sleep past the lease while the boot clock goes on and
     the monotonic one stands still, as on a suspended host: no further effect, and
     the successor is not touched: 80."""
     clocks = Clocks(b)
@@ -120,7 +120,7 @@ def a_host_that_slept_starts_nothing_more(b):
     options = ("--lease", "6s", *RERUN)
     runner = b.start_run("k", script, *options, env=clocks.env)
     child = b.await_pid()
-    asleep = (keeper_of(runner), runner.pid, child)
+    asleep = (supervisor_of(runner), runner.pid, child)
     for pid in asleep:
         os.kill(pid, signal.SIGSTOP)
     began = time.monotonic()

@@ -65,7 +65,7 @@ def a_race_between_containers_has_one_winner(b):
 
 @case(rows=[44])
 def a_container_is_killed_as_one(b):
-    """With its first process a container dies, keeper and all: the store is free at
+    """With its first process a container dies, supervisor and all: the store is free at
     once, and the key when its lease is over."""
     b.write("work", "echo effect $IDEM_FENCE >> ledger; test -e go || sleep 60\n")
     run = f"{PROGRAM} run -k k --lease 5s --on-expired-lease rerun -- sh work"

@@ -262,7 +262,7 @@ def a_person_hears_first_what_is_known(b):
 @case(slow=True, rows=[14])
 def a_runner_that_dies_leaves_its_outcome(b):
     """A runner that is killed while it tells the store has kept the outcome; its
-    keeper does not call it unknown, and the next run replays it."""
+    supervisor does not call it unknown, and the next run replays it."""
     worker = b.start_run("k", WORK, *SHORT, "--journal", "always", env=own(b))
     b.await_pid()
     with locked(b):
@@ -270,7 +270,7 @@ def a_runner_that_dies_leaves_its_outcome(b):
         until(lambda: journal(b, ".idj"), "the outcome is kept")
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-        time.sleep(3)  # Its keeper looks into the journal meanwhile.
+        time.sleep(3)  # Its supervisor looks into the journal meanwhile.
     time.sleep(0.5)
     assert b.record("k")["status"] in ("in_progress", "completed")
     got = b.run("k", WORK, env=own(b))

@@ -238,7 +238,7 @@ def json_members_are_complete():
     words = re.findall(calls, read(f"{TOP}/cli/json.c"))
     assert "lease_end_ms" in words, words
     equal(all_in(words, PAGES["idem-show.1"] + PAGES["idem-begin.1"], "Va"), [])
-    words = re.findall(calls, read(f"{TOP}/cli/run/story.c"))
+    words = re.findall(calls, read(f"{TOP}/cli/run/status_report.c"))
     assert "idem_status" in words, words
     equal(all_in(words, PAGES["idem-run.1"], "Va"), [])
 

@@ -96,7 +96,7 @@ $ cat first
     ),
     Situation(
         "A crash, under hold",
-        "Killed after the charge and before the record: nobody can know whether it happened. `idem run` has a supervisor that outlives it, which stops the command with all that it started, and says so in the record. Under `hold`, the default, the record becomes unknown: nothing runs again, and a person finds out and says so. (If the keeper dies too, or the whole host, the key is busy until the lease is over.)",
+        "Killed after the charge and before the record: nobody can know whether it happened. `idem run` has a supervisor that outlives it, which stops the command with all that it started, and says so in the record. Under `hold`, the default, the record becomes unknown: nothing runs again, and a person finds out and says so. (If the supervisor dies too, or the whole host, the key is busy until the lease is over.)",
         """
 $ timeout --foreground -s KILL 1 idem run -k order-43 -- ./charge-slowly 43
 $ sleep 1; idem run -k order-43 -- ./charge-slowly 43

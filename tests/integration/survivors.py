@@ -80,13 +80,13 @@ def the_command_itself_is_asleep(b):
 
 @case
 def a_dead_runner_tells_nothing_of_it(b):
-    """The runner is killed, and its command cannot be: its keeper says nothing."""
+    """The runner is killed, and its command cannot be: its supervisor says nothing."""
     with frozen_disk(b.file("disk")):
         runner = b.start_run("k", f"echo $$ > pid; {PAY}", *RERUN, "--kill-after", "100ms")
         child = b.await_pid()
-        keeper = next(iter(children_of(runner.pid)))
+        supervisor = next(iter(children_of(runner.pid)))
         runner.kill()
-        until(lambda: is_gone(keeper) and is_gone(child), "the keeper has given up")
+        until(lambda: is_gone(supervisor) and is_gone(child), "the supervisor has given up")
         record = b.record("k")
         equal(record["status"], "in_progress")
         assert record["lease_end_ms"] > time.time() * 1000 + 10_000, record

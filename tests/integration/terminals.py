@@ -239,7 +239,7 @@ def suspending_gives_the_terminal_back():
 
 @test
 def a_killed_idem_leaves_a_terminal_that_can_be_used():
-    """The keeper ends the command, and sets the terminal as it was."""
+    """The supervisor ends the command, and sets the terminal as it was."""
     script = f"{PROGRAM} run --pty -k a -- sh -c 'echo up; exec sleep 1000'; cat"
     pid, fd = pty.fork()
     if pid == 0:

@@ -175,7 +175,7 @@ def judge_run(case, record):
         equal((effects, record), (1, "completed"))
     if status in (0, OUTPUT_LOST):
         equal(effects, 1)
-        # The control of all that follows: where the keeper was made to believe
+        # The control of all that follows: where the supervisor was made to believe
         # that its runner had died, nobody claims to know.
         lost = record == "unknown" and case.fault.call == "send" and case.fault.on
         assert record == "completed" or lost, record

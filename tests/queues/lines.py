@@ -412,7 +412,7 @@ def a_worker_that_is_killed_takes_its_command_with_it():
     """Its supervisor ends the command and all that it started, and says so at once: the
     next run takes over long before the lease would have ended. The same for a
     supervisor that is killed."""
-    for victim in ("idem-worker", "idem-keeper"):
+    for victim in ("idem-worker", "idem-supervisor"):
         for name in ("child", "starts", "go", "ledger", "lines"):
             Path(name).unlink(missing_ok=True)
         p = Lines(visibility=60, receives=5)

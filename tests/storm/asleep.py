@@ -87,7 +87,7 @@ def run(key, chance, statuses):
 
 def strike(runner, whom):
     names = below(runner.pid)
-    supervisors = [pid for pid, name in names.items() if name == "idem-keeper"]
+    supervisors = [pid for pid, name in names.items() if name == "idem-supervisor"]
     for pid in [runner.pid] if whom == "runner" else supervisors:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -284,9 +284,9 @@ class Storm:
         self.run(deaths, disturb, key=self.chance.choice(done) if done else None)
 
     def orphaned(self, deaths, disturb=None, style="slow"):
-        """The runner dies while its command works, and then its keeper."""
+        """The runner dies while its command works, and then its supervisor."""
         self.run([("run/launch/started", 1), *deaths], disturb, style)
-        time.sleep(0.1)  # The keeper has its moment.
+        time.sleep(0.1)  # The supervisor has its moment.
 
     def overdue(self, deaths, disturb=None):
         """The command takes too long, and does not mind SIGTERM."""
@@ -294,13 +294,13 @@ class Storm:
         self.run(deaths, disturb, "defiant", options)
 
     def unsaid(self, deaths, disturb=None):
-        """The runner dies with a claim that its keeper was not told of."""
+        """The runner dies with a claim that its supervisor was not told of."""
         self.run([("run/claim/answered", 1), *deaths], disturb)
         time.sleep(0.05)
 
     def widowed(self, deaths, disturb=None):
-        """The keeper dies, and then its runner."""
-        self.run([("keep/start/tells", 1), *deaths], disturb)
+        """The supervisor dies, and then its runner."""
+        self.run([("supervisor/start/tells", 1), *deaths], disturb)
 
     def retried(self, deaths, disturb=None):
         """The command fails after its effect, and is to be run again."""
@@ -313,7 +313,7 @@ class Storm:
         self.run(deaths, disturb, options=("--journal", "always"))
 
     def told(self, deaths, disturb=None):
-        """The runner dies once the outcome is in the journal; its keeper tells it,
+        """The runner dies once the outcome is in the journal; its supervisor tells it,
         and dies, or whoever comes next."""
         key = self.keys.make(self.chance.choice("rh") + "-run-kept")
         how = {}
@@ -323,7 +323,7 @@ class Storm:
                 self.in_journal.add(key)
         dead = [("journal/put/flushed", 1), *deaths]
         self.run(dead, disturb, options=("--journal", "always"), key=key, **how)
-        time.sleep(0.1)  # The keeper has its moment.
+        time.sleep(0.1)  # The supervisor has its moment.
 
     # ---- Kills at named points ----
 
@@ -353,12 +353,12 @@ class Storm:
         if not is_run:
             return {"program": [process.pid]}
         family = processes.below(process.pid)
-        keepers = [pid for pid, name in family.items() if name == "idem-keeper"]
+        keepers = [pid for pid, name in family.items() if name == "idem-supervisor"]
         return {
             "runner": [process.pid],
-            "keeper": keepers,
+            "supervisor": keepers,
             "command": [pid for pid in family if pid not in keepers],
-            "runner and keeper": [process.pid, *keepers],
+            "runner and supervisor": [process.pid, *keepers],
             "all of them": [process.pid, *family],
         }
 
@@ -513,13 +513,13 @@ SCENES = [
     (r"journal/", [S.kept]),
     (r"run/spool/", [S.run_long]),
     (r"run/lease/", [S.run_slow]),
-    (r"run/story/", [S.run_story]),
+    (r"run/status_report/", [S.run_story]),
     (r"run/answer/", [S.replay]),
-    (r"run/watch/keeper-died", [S.widowed]),
-    (r"keep/killed", [S.overdue]),
-    (r"keep/(orphaned|told-to-end|alone|obituary/sa)", [S.orphaned]),
-    (r"keep/obituary/settle", [S.unsaid]),
-    (r"run/|keep/", [S.run, S.retried]),
+    (r"run/watch/supervisor-died", [S.widowed]),
+    (r"supervisor/killed", [S.overdue]),
+    (r"supervisor/(orphaned|told-to-end|alone|runner_death/sa)", [S.orphaned]),
+    (r"supervisor/runner_death/settle", [S.unsaid]),
+    (r"run/|supervisor/", [S.run, S.retried]),
 ]
 AT_RANDOM = [
     *(S.work, S.renew, S.threads, S.batch, S.chain, S.purge, S.abandon),
@@ -534,7 +534,7 @@ PAUSE_AT = [
     *("worker/before-effect", "worker/after-effect", "api/end/asks"),
     *("api/begin/answered", "local/group/handed-over", "run/claim/answered"),
     *("run/launch/ready", "run/launch/started", "run/finish/ended"),
-    *("keep/start/ordered", "keep/start/started", "keep/ended/tells"),
+    *("supervisor/start/ordered", "supervisor/start/started", "supervisor/ended/tells"),
 ]
 
 

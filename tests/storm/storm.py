@@ -1,4 +1,4 @@
-"""A storm of kills: programs on libidem, idem run and its keeper, killed at every
+"""A storm of kills: programs on libidem, idem run and its supervisor, killed at every
 named crash point and at random moments, over a few keys that all of them want.
 
 What was done is in a ledger outside of the store, and so is what callers were

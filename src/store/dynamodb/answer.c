@@ -96,7 +96,7 @@ static void say_reason(struct idem__answer *answer, enum idem__said said,
     json_object *reason = json_object_array_get_idx(reasons, i);
 
     answer->said = said;
-    answer->theirs = i;
+    answer->caller_write = i;
     (void)idem__error(&answer->error, code,
                       "DynamoDB: write %zu of the transaction: %.60s: %.120s",
                       i, text_at(reason, "Code"), text_at(reason, "Message"));
@@ -126,7 +126,7 @@ static void read_cancellation(const struct reading *reading,
         say(reading, IDEM__SAID_UNKNOWN, IDEM_EUNKNOWN, error);
     } else if (reason_of(first) == REASON_NONE &&
                first_with(reasons, REASON_CONDITION) < n) {
-        say_reason(answer, IDEM__SAID_THEIRS, IDEM_EINVALID, reasons,
+        say_reason(answer, IDEM__SAID_CALLER_WRITE, IDEM_EINVALID, reasons,
                    first_with(reasons, REASON_CONDITION));
     } else if (first_with(reasons, REASON_NEVER) < n) {
         say_reason(answer, IDEM__SAID_NEVER, IDEM_ECONFIG, reasons,

@@ -12,7 +12,7 @@ enum idem__said {
     IDEM__SAID_NOT_APPLIED, /* Throttled, in conflict, not sent: ask again. */
     IDEM__SAID_UNKNOWN,     /* It may have been applied, now or later. */
     IDEM__SAID_NEVER,       /* Not applied, and asking again will not help. */
-    IDEM__SAID_THEIRS, /* Our condition of a transaction held, and that of a
+    IDEM__SAID_CALLER_WRITE, /* Our condition of a transaction held, and that of a
                           write of the caller's did not: not applied. */
 };
 
@@ -23,7 +23,7 @@ struct idem__answer {
                           empty object, NULL. */
     json_object *item; /* REFUSED: the item in the way, in body; or NULL. */
     struct idem_error error; /* All but OK and REFUSED: code and sentence. */
-    size_t theirs; /* THEIRS: which write of the caller's, from 1 on. */
+    size_t caller_write; /* THEIRS: which write of the caller's, from 1 on. */
 };
 
 /* Reads the answer of a request that is done; messages name @table. */

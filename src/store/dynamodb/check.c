@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "store/dynamodb/admin.h"
 #include "store/dynamodb/check_bodies.h"
-#include "store/dynamodb/judge.h"
+#include "store/dynamodb/table_check.h"
 #include "store/dynamodb/layout.h"
 
 #include <idem/dynamodb.h>
@@ -14,7 +14,7 @@ struct check {
     const char *text; /* The part after "dynamodb:" in the URL. */
     uint64_t items;   /* In the table, as the service last counted; or 0. */
     struct idem__admin admin;
-    struct idem__judge judge;
+    struct idem__table_check table;
 };
 
 /* ---- Asking ---- */
@@ -59,13 +59,13 @@ static bool is_denied_only(const char *name)
 static enum described explain(struct check *check,
                               const struct idem__answer *answer)
 {
-    const char *table = check->judge.place->table.name;
+    const char *table = check->table.place->table.name;
     char name[96];
 
     name_of_refusal(check, name);
     if (strcmp(name, "ResourceNotFoundException") == 0) {
-        idem__found(&check->to, IDEM_GRADE_BAD, "table", check->judge.create,
-                    "no table %s in %s", table, check->judge.region);
+        idem__found(&check->to, IDEM_GRADE_BAD, "table", check->table.create,
+                    "no table %s in %s", table, check->table.region);
         return NO_USE;
     }
     if (is_denied_only(name)) {
@@ -114,7 +114,7 @@ static enum described describe_table(struct check *check)
     ask(check, IDEM__TARGET("DescribeTable"), "", &answer);
     if (answer.said == IDEM__SAID_OK &&
         json_object_object_get_ex(answer.body, "Table", &table)) {
-        idem__judge_table(&check->judge, table);
+        idem__table_check_table(&check->table, table);
         check->items = count_of(table);
         told = DESCRIBED;
     } else {
@@ -132,7 +132,8 @@ static enum described describe_table(struct check *check)
 
 static void describe(struct check *check, const char *target,
                      const char *action, const char *about, const char *object,
-                     void (*judge)(const struct idem__judge *, json_object *))
+                     void (*examine)(const struct idem__table_check *,
+                                     json_object *))
 {
     struct idem__answer answer;
     char name[96];
@@ -144,7 +145,7 @@ static void describe(struct check *check, const char *target,
         json_object *described = NULL;
 
         (void)json_object_object_get_ex(answer.body, object, &described);
-        judge(&check->judge, described);
+        examine(&check->table, described);
     } else if (is_denied_only(name)) {
         (void)snprintf(mend, sizeof(mend),
                        "Allow dynamodb:%s, or check with the credentials of an "
@@ -162,10 +163,10 @@ static void describe(struct check *check, const char *target,
 static void describe_rest(struct check *check)
 {
     describe(check, IDEM__TARGET("DescribeTimeToLive"), "DescribeTimeToLive",
-             "ttl", "TimeToLiveDescription", idem__judge_ttl);
+             "ttl", "TimeToLiveDescription", idem__table_check_ttl);
     describe(check, IDEM__TARGET("DescribeContinuousBackups"),
              "DescribeContinuousBackups", "backups",
-             "ContinuousBackupsDescription", idem__judge_backups);
+             "ContinuousBackupsDescription", idem__table_check_backups);
 }
 
 /* ---- Rights ---- */
@@ -229,7 +230,7 @@ static void write_batch(struct check *check, const char *keys)
 
     out->len = 0;
     idem__buffer_str(out, "{\"RequestItems\":{");
-    idem__json_string(out, idem_str(check->judge.place->table.name));
+    idem__json_string(out, idem_str(check->table.place->table.name));
     idem__buffer_str(out, ":");
     idem__buffer_str(out, keys);
     idem__buffer_str(out, "}}");
@@ -239,7 +240,7 @@ static void tell_right(struct check *check, const struct right *right,
                        const char *action, const struct idem__answer *answer)
 {
     bool drops =
-        right->deletes && idem__layout_drops(check->judge.place->table.layout);
+        right->deletes && idem__layout_drops(check->table.place->table.layout);
     const char *serves = drops ? "to release, and to purge" : right->serves;
     bool everybody = right->everybody || drops;
     enum idem_grade missing = everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
@@ -268,7 +269,7 @@ static void tell_right(struct check *check, const struct right *right,
 /* The rest of a request, with the key as the layout of the table has it. */
 static void write_rest(struct check *check, const char *rest)
 {
-    const struct idem__table_conf *table = &check->judge.place->table;
+    const struct idem__table_conf *table = &check->table.place->table;
     struct idem__buffer *out = &check->admin.out;
     const char *at = strstr(rest, NO_KEY);
 
@@ -287,7 +288,7 @@ static void write_rest(struct check *check, const char *rest)
 /* Rights that another layout does not need. */
 static bool is_needed(const struct check *check, const struct right *right)
 {
-    const struct idem__table_conf *table = &check->judge.place->table;
+    const struct idem__table_conf *table = &check->table.place->table;
 
     return right->needs_index
                ? table->index
@@ -299,7 +300,7 @@ static const char *write_right(struct check *check, const struct right *right)
 {
     if (right->lists) {
         check->admin.out.len = 0;
-        return idem__request_scan(&check->admin.out, &check->judge.place->table,
+        return idem__request_scan(&check->admin.out, &check->table.place->table,
                                   idem_bytes(NULL, 0), 1);
     }
     if (right->keys != NULL) {
@@ -352,7 +353,8 @@ static void check_clock(struct check *check)
 
     if (idem_dynamodb_inspect(&check->admin.store->base, &info, &error) == 0 &&
         info.clock_known) {
-        idem__judge_clock(&check->judge, info.clock_off_ms, info.clock_err_ms);
+        idem__table_check_clock(&check->table, info.clock_off_ms,
+                                info.clock_err_ms);
     } else {
         idem__found(&check->to, IDEM_GRADE_WARN, "clock", /* mend= */ NULL,
                     "the service does not say what time it is");
@@ -369,8 +371,8 @@ static int check_all(struct check *check, struct idem_error *ret_error)
     describe_rest(check);
     check_clock(check);
     check_rights(check);
-    return check->judge.place->table.layout == IDEM__LAYOUT_OWN
-               ? idem__check_bodies(&check->judge, check->admin.store,
+    return check->table.place->table.layout == IDEM__LAYOUT_OWN
+               ? idem__check_bodies(&check->table, check->admin.store,
                                     &check->options, check->text, check->items,
                                     ret_error)
                : 0;
@@ -392,8 +394,9 @@ int idem_dynamodb_check(const char *place,
     if (rc != 0) {
         return rc;
     }
-    idem__judge_init(&check.judge, &check.to, place, &check.admin.store->place,
-                     &check.admin.store->endpoint);
+    idem__table_check_init(&check.table, &check.to, place,
+                           &check.admin.store->place,
+                           &check.admin.store->endpoint);
     rc = check_all(&check, ret_error);
     idem__admin_close(&check.admin);
     return rc;

@@ -27,7 +27,7 @@ enum {
 };
 
 struct walk {
-    const struct idem__judge *judge;
+    const struct idem__table_check *table;
     struct idem__dynamodb_store *store;
     const struct idem_check_options *options;
     struct idem_op *op;
@@ -41,9 +41,9 @@ struct walk {
 
 static uint32_t table_sum(const struct walk *walk)
 {
-    uint32_t sum = idem__crc32(0, idem_str(walk->judge->region));
+    uint32_t sum = idem__crc32(0, idem_str(walk->table->region));
 
-    return idem__crc32(sum, idem_str(walk->judge->place->table.name));
+    return idem__crc32(sum, idem_str(walk->table->place->table.name));
 }
 
 static void keep(struct walk *walk)
@@ -155,11 +155,11 @@ static int look_at_all(struct walk *walk, struct idem_queue *queue,
     return rc;
 }
 
-static void tell(const struct idem__judge *judge,
+static void tell(const struct idem__table_check *table,
                  const struct idem__orphans *orphans)
 {
     if (orphans->found > 0) {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "bodies", judge->purge,
+        idem__found(&table->to, IDEM_GRADE_WARN, "bodies", table->purge,
                     "%llu item%s of large results and inputs ha%s no record, "
                     "the first is %s: nobody reads them, and they are paid for",
                     (unsigned long long)orphans->found,
@@ -170,17 +170,17 @@ static void tell(const struct idem__judge *judge,
 
 static void tell_all(const struct walk *walk)
 {
-    const struct idem__judge *judge = walk->judge;
+    const struct idem__table_check *table = walk->table;
 
-    tell(judge, &walk->store->orphans);
+    tell(table, &walk->store->orphans);
     if (walk->stopped) {
-        idem__found(&judge->to, IDEM_GRADE_SKIP, "bodies", /* mend= */ NULL,
+        idem__found(&table->to, IDEM_GRADE_SKIP, "bodies", /* mend= */ NULL,
                     "about %llu items of the table were read: whether the "
                     "rest has large results or inputs without a record was "
                     "not looked at",
                     (unsigned long long)walk->pages * IDEM__HEADS_GET);
     } else if (walk->store->orphans.found == 0) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "bodies", /* mend= */ NULL,
+        idem__found(&table->to, IDEM_GRADE_OK, "bodies", /* mend= */ NULL,
                     "every large result and input in the table has its "
                     "record");
     }
@@ -204,38 +204,38 @@ static int walk_table(struct walk *walk, struct idem_error *ret_error)
     if (rc == 0) {
         tell_all(walk);
     } else if (rc != IDEM_EDENIED) { /* The right to scan was checked before. */
-        idem__found(&walk->judge->to, IDEM_GRADE_WARN, "bodies",
+        idem__found(&walk->table->to, IDEM_GRADE_WARN, "bodies",
                     /* mend= */ NULL, "it was not checked: %.200s", error.text);
     }
     idem_queue_destroy(queue);
     return 0;
 }
 
-static void tell_quick(const struct idem__judge *judge, const char *place)
+static void tell_quick(const struct idem__table_check *table, const char *place)
 {
     char mend[IDEM_STORE_URL_MAX + 64];
 
     (void)snprintf(mend, sizeof(mend), "idem store check --store 'dynamodb:%s'",
                    place);
-    idem__found(&judge->to, IDEM_GRADE_SKIP, "bodies", mend,
+    idem__found(&table->to, IDEM_GRADE_SKIP, "bodies", mend,
                 "the table was not read: whether large results and inputs all "
                 "have their record was not looked at");
 }
 
-int idem__check_bodies(const struct idem__judge *judge,
+int idem__check_bodies(const struct idem__table_check *table,
                        struct idem__dynamodb_store *store,
                        const struct idem_check_options *options,
                        const char *place, uint64_t items,
                        struct idem_error *ret_error)
 {
-    struct walk walk = {.judge = judge,
+    struct walk walk = {.table = table,
                         .store = store,
                         .options = options,
                         .items = items};
     int rc;
 
     if (options->quick) {
-        tell_quick(judge, place);
+        tell_quick(table, place);
         return 0;
     }
     walk.op = idem__op_create(IDEM_OP_PURGE, 0);

@@ -2,13 +2,13 @@
 #ifndef IDEM_STORE_DYNAMODB_CHECK_BODIES_H
 #define IDEM_STORE_DYNAMODB_CHECK_BODIES_H
 
-#include "store/dynamodb/judge.h"
+#include "store/dynamodb/table_check.h"
 #include "store/dynamodb/store.h"
 
 /* Tells what it finds. It reads the table, unless @options are quick; @items is how
  * many are in it, as the service last counted, or 0. A code where the state of
  * @options is not one of this table. */
-int idem__check_bodies(const struct idem__judge *judge,
+int idem__check_bodies(const struct idem__table_check *table,
                        struct idem__dynamodb_store *store,
                        const struct idem_check_options *options,
                        const char *place, uint64_t items,

@@ -152,7 +152,7 @@ static void cancelled(struct idem__task *task, json_object *reasons,
         idem__limiter_bounds(task)->read_boot_ms = now->boot_ms - BOUNDS_MS;
     }
     /* Another transaction, or too many of them. */
-    task->tries = task->vain;
+    task->tries = task->tries_before;
     task->limiter->spread++;
     (void)idem__error(&busy.error, IDEM_EUNAVAILABLE,
                       "DynamoDB is too busy to count the request");
@@ -186,7 +186,7 @@ static void transacted(struct idem__task *task, const struct idem_now *now,
     } else if (answer->said == IDEM__SAID_OK) {
         counted(task);
     } else {
-        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
         idem__task_retry(task, answer, plan);
     }
     (void)json_object_put(body);
@@ -202,7 +202,7 @@ static void put(struct idem__task *task, const struct idem_now *now,
     } else if (answer->said == IDEM__SAID_OK) {
         counted(task);
     } else {
-        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
         idem__task_retry(task, answer, plan);
     }
 }

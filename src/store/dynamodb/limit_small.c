@@ -154,7 +154,7 @@ static bool was_updated(struct idem__task *task, struct idem__answer *answer,
         }
         return false;
     case IDEM__SAID_UNKNOWN:
-        task->maybe = true;
+        task->ambiguous = true;
         break;
     default:
         break;
@@ -180,7 +180,7 @@ static void admitted(struct idem__task *task, const struct idem_now *now,
         !state.has_entry || state.entry < 0 ||
         (uint64_t)state.entry >= task->op->u.limit.limit.max) {
         /* It was applied, and can be asked for again. */
-        task->maybe = true;
+        task->ambiguous = true;
         idem__task_fail_with(
             task, IDEM_EUNKNOWN,
             "DynamoDB: the answer has a form that is not its own");
@@ -229,7 +229,7 @@ static void wrote_beside(struct idem__task *task, const struct idem_now *now,
     if (reasons == NULL && answer->said == IDEM__SAID_OK) {
         idem__limiter_answer(task, /* changed= */ true);
     } else if (reasons == NULL) {
-        task->maybe = task->maybe || answer->said == IDEM__SAID_UNKNOWN;
+        task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
         idem__task_retry(task, answer, look_at_all);
     } else if (idem__limiter_has_code(first, "ConditionalCheckFailed") &&
                entry != NULL) {

@@ -43,14 +43,14 @@ void idem__task_fail(struct idem__task *task, const struct idem_error *error)
     case IDEM_EUNAVAILABLE:
     case IDEM_EUNKNOWN:
         /* An op that only read, or wrote a part of a body, changed nothing. */
-        op->error.code = task->maybe ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
+        op->error.code = task->ambiguous ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
         break;
     case IDEM_ECONFIG:
     case IDEM_EDENIED:
     case IDEM_ENOMEM:
         /* Once a copy may have been applied, "nothing was done" is not ours to
          * say. */
-        op->error.code = task->maybe ? IDEM_EUNKNOWN : error->code;
+        op->error.code = task->ambiguous ? IDEM_EUNKNOWN : error->code;
         break;
     default:
         break;
@@ -143,7 +143,7 @@ void idem__task_busy(struct idem__task *task, bool progress, const char *what,
 {
     struct idem__answer answer = {.said = IDEM__SAID_NOT_APPLIED, .sent = true};
 
-    task->tries = progress ? 0 : task->vain;
+    task->tries = progress ? 0 : task->tries_before;
     if (task->settled && progress) {
         pause_then(task, again);
         return;
@@ -163,7 +163,7 @@ void idem__task_answered(struct idem__task *task, const struct idem_now *now)
     struct idem__answer answer;
 
     idem__answer_read(&task->request, task->env->table.name, &answer);
-    task->vain = task->tries;
+    task->tries_before = task->tries;
     if (task->op->verb == IDEM_OP_PURGE) {
         idem__purge_bill(task, &answer);
     }
@@ -318,7 +318,7 @@ static bool claimed_too_short(const struct idem__task *task,
 static void extend(struct idem__task *task, const struct idem_now *now)
 {
     task->extending = true;
-    task->maybe = true;
+    task->ambiguous = true;
     task->item = task->found;
     idem__lease_extend(&task->item.record, task->item.record.lease_ms, now);
     idem__lease_extend(&task->given, task->given.lease_ms, now);
@@ -345,12 +345,12 @@ static bool find_written(struct idem__task *task)
 
 /* A write of the caller's was refused, and so nothing was done: an attempt goes
  * on, a key is free. */
-static void refuse_theirs(struct idem__task *task)
+static void refuse_caller_write(struct idem__task *task)
 {
     struct idem_decision *decision = &task->decision;
     bool begins = task->op->verb == IDEM_OP_BEGIN;
 
-    task->op->commit->refused = task->theirs;
+    task->op->commit->refused = task->caller_write;
     decision->change = IDEM_CHANGE_NONE;
     decision->verdict = begins ? IDEM_RELEASED : decision->verdict;
     (void)idem__verb_given(task->op, begins ? NULL : &task->found.record,
@@ -369,7 +369,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         if (!task->extending &&
             claimed_too_short(task, &task->item.record, now)) {
             if (task->env->table.layout != IDEM__LAYOUT_OWN) {
-                task->maybe = true;
+                task->ambiguous = true;
                 idem__task_look(task,
                                 now); /* The item that it is conditional on is
                                          read. */
@@ -390,7 +390,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         return;
     case IDEM__SAID_REFUSED:
         /* It may be the second copy that was. */
-        task->maybe = task->maybe || task->request.sends > 1;
+        task->ambiguous = task->ambiguous || task->request.sends > 1;
         if (task->env->claims != NULL && task->remembered) {
             idem__claims_forget(task->env->claims, task->op->id);
         }
@@ -404,21 +404,21 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         idem__task_retry(task, answer, put_head);
         return;
     case IDEM__SAID_UNKNOWN:
-        task->maybe = true;
+        task->ambiguous = true;
         idem__task_retry(task, answer, idem__task_look);
         return;
     case IDEM__SAID_NEVER:
         idem__task_fail(task, &answer->error);
         return;
-    case IDEM__SAID_THEIRS:
-        task->theirs = answer->theirs;
+    case IDEM__SAID_CALLER_WRITE:
+        task->caller_write = answer->caller_write;
         (void)snprintf(task->op->commit->text, sizeof(task->op->commit->text),
                        "%s", answer->error.text);
-        task->maybe = task->maybe || task->request.sends > 1;
-        if (task->maybe) {
+        task->ambiguous = task->ambiguous || task->request.sends > 1;
+        if (task->ambiguous) {
             idem__task_look(task, now); /* An earlier copy may be why. */
         } else {
-            refuse_theirs(task);
+            refuse_caller_write(task);
         }
         return;
     }
@@ -459,7 +459,7 @@ void idem__task_change(struct idem__task *task, const struct idem_now *now)
     }
     if (decision->change == IDEM_CHANGE_NONE) {
         idem__verb_answer(task->op, decision, &task->given);
-        task->op->changed = task->maybe;
+        task->op->changed = task->ambiguous;
         idem__task_done(task);
         return;
     }
@@ -475,7 +475,8 @@ static void own_import(struct idem__task *task)
 {
     const struct idem_record *ours = task->op->u.import.record;
 
-    if (task->op->verb == IDEM_OP_IMPORT && task->maybe && task->has_found &&
+    if (task->op->verb == IDEM_OP_IMPORT && task->ambiguous &&
+        task->has_found &&
         memcmp(task->found.record.nonce, ours->nonce, sizeof(ours->nonce)) ==
             0) {
         task->op->u.import.added = true;
@@ -486,7 +487,8 @@ static void own_import(struct idem__task *task)
  * was asked for. */
 static bool deleted_before(const struct idem__task *task)
 {
-    return task->maybe && !task->has_found && task->op->verb == IDEM_OP_END &&
+    return task->ambiguous && !task->has_found &&
+           task->op->verb == IDEM_OP_END &&
            idem__layout_deletes(task->env->table.layout, &task->item.record);
 }
 
@@ -540,8 +542,8 @@ static void decide(struct idem__task *task, const struct idem_now *now)
         return;
     }
     task->transacts = idem__commit_transacts(task->op, decision);
-    if (task->theirs != 0 && task->transacts) {
-        refuse_theirs(task);
+    if (task->caller_write != 0 && task->transacts) {
+        refuse_caller_write(task);
         return;
     }
     own_import(task);
@@ -585,7 +587,7 @@ void idem__task_no_clock(struct idem__task *task)
 {
     if (task->next == IDEM__TASK_SEND && task->then == wrote_head &&
         task->request.outcome != IDEM__AWS_NOT_SENT) {
-        task->maybe = true; /* Its answer is not looked at. */
+        task->ambiguous = true; /* Its answer is not looked at. */
     }
     idem__task_fail_with(task, IDEM_EUNAVAILABLE, "the clock does not answer");
 }
@@ -615,7 +617,7 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     op->changed = false;
     task->tries = 0;
     task->rounds = 0;
-    task->maybe = false;
+    task->ambiguous = false;
     task->result.written = false;
     task->input.written = false;
     task->has_found = false;
@@ -628,7 +630,7 @@ void idem__task_start(struct idem__task *task, struct idem_op *op,
     memset(&task->old_input, 0, sizeof(task->old_input));
     task->keep = IDEM__KEEP_AS_IT_IS;
     task->transacts = false;
-    task->theirs = 0;
+    task->caller_write = 0;
     if (idem__layout_check(&task->env->table, op, &error) != 0) {
         idem__task_fail(task, &error);
         return;
@@ -705,7 +707,7 @@ void idem__task_reset(struct idem__task *task)
         idem__aws_request_finish(&task->request);
     }
     task->op = NULL;
-    task->maybe = false;
+    task->ambiguous = false;
     task->settled = false;
 }
 

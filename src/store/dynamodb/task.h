@@ -100,13 +100,13 @@ struct idem__task {
     void (*then)(struct idem__task *task, const struct idem_now *now,
                  struct idem__answer *answer);
     void (*again)(struct idem__task *task, const struct idem_now *now);
-    unsigned tries;  /* In vain, in a row ... */
-    unsigned vain;   /* ... before the answer that is being looked at. */
-    unsigned rounds; /* Decisions. */
-    bool maybe;      /* A write of ours may have been applied. */
-    bool extending;  /* The write is a claim that is made to last. */
-    bool transacts;  /* The write goes together with the op's writes. */
-    size_t theirs;   /* The one of these that was refused, from 1 on. */
+    unsigned tries;        /* In vain, in a row ... */
+    unsigned tries_before; /* ... before the answer that is being looked at. */
+    unsigned rounds;       /* Decisions. */
+    bool ambiguous;        /* A write of ours may have been applied. */
+    bool extending;        /* The write is a claim that is made to last. */
+    bool transacts;        /* The write goes together with the op's writes. */
+    size_t caller_write;   /* The one of these that was refused, from 1 on. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
     struct idem__item found;

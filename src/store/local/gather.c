@@ -18,7 +18,7 @@
 enum {
     WAIT_MAX_NS = 100 * 1000,
     EXPECTED_MAX = 512,
-    VAIN_MAX = 64,
+    MISSES_MAX = 64,
     SMOOTH = 8 /* Batches that the time of one is the mean of, about. */
 };
 
@@ -51,11 +51,11 @@ static int64_t patience_ns(const struct idem__gather *gather)
 static void learn(struct idem__gather *gather, bool came)
 {
     if (came) {
-        gather->vain /= 2;
-    } else if (gather->vain < VAIN_MAX) {
-        gather->vain = 2 * gather->vain + 1;
+        gather->misses /= 2;
+    } else if (gather->misses < MISSES_MAX) {
+        gather->misses = 2 * gather->misses + 1;
     }
-    gather->skip = gather->vain;
+    gather->skip = gather->misses;
 }
 
 void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
@@ -70,10 +70,10 @@ void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
     until_ns = idem__mono_ns() + patience_ns(gather);
     gather->wanted = gather->expected;
     while (!late && *pending < gather->wanted) {
-        uint32_t heard = gather->bell;
+        uint32_t heard = gather->wake_word;
 
         (void)pthread_mutex_unlock(mutex);
-        late = !idem__futex_wait(&gather->bell, heard, until_ns,
+        late = !idem__futex_wait(&gather->wake_word, heard, until_ns,
                                  IDEM__FUTEX_PROCESS);
         (void)pthread_mutex_lock(mutex);
     }
@@ -84,8 +84,8 @@ void idem__gather_wait(struct idem__gather *gather, const size_t *pending,
 void idem__gather_came(struct idem__gather *gather, size_t pending)
 {
     if (gather->wanted > 0 && pending >= gather->wanted) {
-        (void)__atomic_add_fetch(&gather->bell, 1, __ATOMIC_RELEASE);
-        idem__futex_wake(&gather->bell, IDEM__FUTEX_PROCESS);
+        (void)__atomic_add_fetch(&gather->wake_word, 1, __ATOMIC_RELEASE);
+        idem__futex_wake(&gather->wake_word, IDEM__FUTEX_PROCESS);
     }
 }
 

@@ -12,10 +12,10 @@ struct idem__gather {
     size_t expected; /* Ops that may come together: those of the last batch, and
                          those that were pending at its end. */
     size_t wanted;   /* The time that the leader waits; 0: it does not wait. */
-    int64_t batch_ns; /* The time of a batch, about. */
-    unsigned vain;    /* Grows when nobody came; so many batches ... */
-    unsigned skip;    /* ... are run at once, of which these are left. */
-    uint32_t bell;    /* Changes to wake the leader. */
+    int64_t batch_ns;   /* The time of a batch, about. */
+    unsigned misses;    /* Grows when nobody came; so many batches ... */
+    unsigned skip;      /* ... are run at once, of which these are left. */
+    uint32_t wake_word; /* Changes to wake the leader. */
 };
 
 void idem__gather_init(struct idem__gather *gather);

@@ -46,7 +46,7 @@
  * reader looks there before it begins, and waits. A time that is further away
  * is out of date, or of another boot.
  *
- * A wait in vain that copied more of the log than the one before met other readers,
+ * A wait without success that copied more of the log than the one before met other readers,
  * such as those that wait for a processor: it is tried again as soon. Where no more
  * was copied, the same reader is there still.
  *
@@ -245,10 +245,10 @@ static bool may_wait(struct idem__sqlite_store *store)
     return idem__mono_ms() >= restart->next_ms;
 }
 
-static void note_wait(struct idem__restart *restart, bool was_in_vain,
+static void note_wait(struct idem__restart *restart, bool was_fruitless,
                       int copied)
 {
-    if (!was_in_vain || copied != restart->copied) {
+    if (!was_fruitless || copied != restart->copied) {
         restart->pause_ms = RESTART_PAUSE_MS;
     } else if (restart->pause_ms < RESTART_PAUSE_MAX_MS) {
         restart->pause_ms *= 2;

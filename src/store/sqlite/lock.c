@@ -8,7 +8,7 @@
 #include "base/process.h"
 #include "core/error.h"
 #include "store/sqlite/lock_test.h"
-#include "store/sqlite/turns.h"
+#include "store/sqlite/ticket_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@ struct idem__lock {
     unsigned users;
     int fd;
     pthread_mutex_t mutex; /* Between the threads of this process. */
-    struct idem__turns
-        turns; /* Between the processes; for who has the mutex. */
+    struct idem__ticket_lock
+        tickets; /* Between the processes; for who has the mutex. */
 };
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -91,12 +91,13 @@ static int add(int fd, struct idem__lock **ret_lock)
     if (lock == NULL) {
         return ENOMEM;
     }
-    rc = fstat(fd, &st) != 0 ? errno : idem__turns_open(&lock->turns, fd);
+    rc = fstat(fd, &st) != 0 ? errno
+                             : idem__ticket_lock_open(&lock->tickets, fd);
     if (rc == 0) {
         rc = pthread_mutex_init(&lock->mutex, NULL);
     }
     if (rc != 0) {
-        idem__turns_close(&lock->turns);
+        idem__ticket_lock_close(&lock->tickets);
         idem__free(lock);
         return rc;
     }
@@ -164,7 +165,7 @@ void idem__lock_close(struct idem__lock *lock)
             at = &(*at)->next;
         }
         *at = lock->next;
-        idem__turns_close(&lock->turns);
+        idem__ticket_lock_close(&lock->tickets);
         (void)close(lock->fd);
         (void)pthread_mutex_destroy(&lock->mutex);
         idem__free(lock);
@@ -182,7 +183,7 @@ int idem__lock_acquire_for(struct idem__lock *lock, int64_t deadline_ms,
     int rc = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
 
     if (rc == 0) {
-        rc = idem__turns_take(&lock->turns, deadline_ms, ends);
+        rc = idem__ticket_lock_take(&lock->tickets, deadline_ms, ends);
         if (rc != 0) {
             (void)pthread_mutex_unlock(&lock->mutex);
         }
@@ -208,20 +209,20 @@ int idem__lock_acquire(struct idem__lock *lock, int64_t deadline_ms,
 
 void idem__lock_release(struct idem__lock *lock)
 {
-    idem__turns_pass(&lock->turns);
+    idem__ticket_lock_pass(&lock->tickets);
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
 uint32_t idem__lock_turn(const struct idem__lock *lock)
 {
-    return lock->turns.ticket;
+    return lock->tickets.ticket;
 }
 
 bool idem__lock_was_emptied(struct idem__lock *lock)
 {
-    bool emptied = lock->turns.emptied;
+    bool emptied = lock->tickets.emptied;
 
-    lock->turns.emptied = false;
+    lock->tickets.emptied = false;
     return emptied;
 }
 

@@ -1,4 +1,4 @@
-/* Messages between the runner and its keeper. */
+/* Messages between the runner and its supervisor. */
 #include "run/channel.h"
 
 #include "test.h"

@@ -7,10 +7,10 @@
 
 /* Only what is on record as completed is deleted; only what failed on record, or
  * is no fault of the store's, is left; all else is held. ROW(14) ROW(64) */
-TEST(judge, deletesOnlyWhatIsOnRecord)
+TEST(check, deletesOnlyWhatIsOnRecord)
 {
     static const struct {
-        const char *story; /* NULL: none. */
+        const char *report; /* NULL: none. */
         enum consume_fate fate;
         const char *word;
     } rows[] = {
@@ -78,13 +78,13 @@ TEST(judge, deletesOnlyWhatIsOnRecord)
 
     for (i = 0; i < COUNT(rows); i++) {
         struct json_object *line = NULL;
-        struct consume_story story;
+        struct consume_status_report report;
         struct consume_verdict got;
         char text[512] = "";
         char *p;
 
-        if (rows[i].story != NULL) {
-            (void)snprintf(text, sizeof(text), "{%s}", rows[i].story);
+        if (rows[i].report != NULL) {
+            (void)snprintf(text, sizeof(text), "{%s}", rows[i].report);
             for (p = text; *p != '\0'; p++) {
                 *p = *p == '\'' ? '"' : *p;
             }
@@ -92,8 +92,8 @@ TEST(judge, deletesOnlyWhatIsOnRecord)
             assert_non_null(line);
         }
         print_message("# %s\n", text);
-        consume_story_read(line, &story);
-        got = consume_judge(&story, /* given= */ 1);
+        consume_status_report_read(line, &report);
+        got = consume_classify(&report, /* given= */ 1);
         assert_int_equal(rows[i].fate, got.fate);
         assert_string_equal(rows[i].word, got.word);
         (void)json_object_put(line);
@@ -102,31 +102,31 @@ TEST(judge, deletesOnlyWhatIsOnRecord)
 
 /* A duplicate waits for the lease, whatever that is; who finds no store waits
  * longer each time. */
-TEST(judge, saysHowLongToWait)
+TEST(check, saysHowLongToWait)
 {
-    struct consume_story busy = {.told = true,
-                                 .idem_status = CLI_BUSY,
-                                 .verdict = "BUSY",
-                                 .status = "in_progress",
-                                 .lease_left_ms = 41000};
-    struct consume_story away = {.told = true,
-                                 .idem_status = CLI_UNAVAILABLE,
-                                 .verdict = "",
-                                 .status = ""};
-    struct consume_story none = {.told = false};
+    struct consume_status_report busy = {.told = true,
+                                         .idem_status = CLI_BUSY,
+                                         .verdict = "BUSY",
+                                         .status = "in_progress",
+                                         .lease_left_ms = 41000};
+    struct consume_status_report away = {.told = true,
+                                         .idem_status = CLI_UNAVAILABLE,
+                                         .verdict = "",
+                                         .status = ""};
+    struct consume_status_report none = {.told = false};
 
-    assert_int_equal(41000, consume_judge(&busy, 1).ms);
+    assert_int_equal(41000, consume_classify(&busy, 1).ms);
     busy.lease_left_ms = IDEM_NEVER;
-    assert_true(consume_judge(&busy, 1).ms == IDEM_NEVER);
-    assert_int_equal(1000, consume_judge(&away, 1).ms);
-    assert_int_equal(2000, consume_judge(&away, 2).ms);
-    assert_int_equal(30000, consume_judge(&away, 50).ms);
-    assert_int_equal(CONSUME_KEEP, consume_judge(&none, 9).fate);
-    assert_int_equal(CONSUME_LEAVE, consume_judge(&none, 10).fate);
+    assert_true(consume_classify(&busy, 1).ms == IDEM_NEVER);
+    assert_int_equal(1000, consume_classify(&away, 1).ms);
+    assert_int_equal(2000, consume_classify(&away, 2).ms);
+    assert_int_equal(30000, consume_classify(&away, 50).ms);
+    assert_int_equal(CONSUME_KEEP, consume_classify(&none, 9).fate);
+    assert_int_equal(CONSUME_LEAVE, consume_classify(&none, 10).fate);
 }
 
-/* A story counts only with its newline, and only as an object. */
-TEST(story, countsOnlyWhenWhole)
+/* A report counts only with its newline, and only as an object. */
+TEST(report, countsOnlyWhenWhole)
 {
     static const struct {
         const char *text;
@@ -147,7 +147,7 @@ TEST(story, countsOnlyWhenWhole)
         assert_non_null(f);
         assert_true(fputs(rows[i].text, f) >= 0);
         assert_int_equal(0, fflush(f));
-        line = consume_story_line(fileno(f));
+        line = consume_status_report_line(fileno(f));
         assert_int_equal(rows[i].counts, line != NULL);
         (void)json_object_put(line);
         (void)fclose(f);

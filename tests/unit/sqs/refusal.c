@@ -47,7 +47,7 @@ TEST(refusal, isToldApart)
         request.answer = (uint8_t *)body;
         request.answer_len = strlen(body);
         print_message("# %d %s\n", rows[i].status, rows[i].type);
-        assert_int_equal(rows[i].result, idem__sqs_judge(&request, &error));
+        assert_int_equal(rows[i].result, idem__sqs_classify(&request, &error));
         assert_code(rows[i].code, error.code);
         assert_non_null(strstr(error.text, "why"));
     }
@@ -60,12 +60,12 @@ TEST(refusal, isNotSaidWithoutAnAnswer)
     struct idem_error error = {0};
 
     request.error.code = IDEM_EUNKNOWN;
-    assert_int_equal(IDEM__SQS_LATER, idem__sqs_judge(&request, &error));
+    assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
     request.outcome = IDEM__AWS_NOT_SENT;
     request.error.code = IDEM_EUNAVAILABLE;
-    assert_int_equal(IDEM__SQS_LATER, idem__sqs_judge(&request, &error));
+    assert_int_equal(IDEM__SQS_LATER, idem__sqs_classify(&request, &error));
     request.error.code = IDEM_ECONFIG;
-    assert_int_equal(IDEM__SQS_NO_SENSE, idem__sqs_judge(&request, &error));
+    assert_int_equal(IDEM__SQS_NO_SENSE, idem__sqs_classify(&request, &error));
     assert_code(IDEM_ECONFIG, error.code);
 }
 
@@ -76,6 +76,6 @@ TEST(refusal, isNoSuccess)
                                         .status = 200};
     struct idem_error error = {0};
 
-    assert_int_equal(IDEM__SQS_OK, idem__sqs_judge(&request, &error));
+    assert_int_equal(IDEM__SQS_OK, idem__sqs_classify(&request, &error));
     assert_ok(error.code);
 }

@@ -438,7 +438,7 @@ TEST(commit, isCheckedFirst)
     "{\"Code\":\"ValidationError\",\"Message\":\"the type is wrong\"}"
 #define TOO_LARGE "{\"Code\":\"ItemCollectionSizeLimitExceeded\"}"
 
-/* ROW(17) Ours refused, theirs refused, busy, never: told apart; and only in the
+/* ROW(17) Ours refused, caller_write refused, busy, never: told apart; and only in the
  * answer of a transaction. */
 TEST(cancellation, isToldApart)
 {
@@ -446,15 +446,15 @@ TEST(cancellation, isToldApart)
         const char *body;
         enum idem__said said;
         int code;
-        size_t theirs;
+        size_t caller_write;
     } rows[] = {
         {REASONS("[" CONDITION "," NONE "]"), IDEM__SAID_REFUSED, 0, 0},
         {REASONS("[" CONDITION "," CONDITION "]"), IDEM__SAID_REFUSED, 0, 0},
         {REASONS("[" CONDITION "," INVALID "]"), IDEM__SAID_REFUSED, 0, 0},
-        {REASONS("[" NONE "," CONDITION "]"), IDEM__SAID_THEIRS, IDEM_EINVALID,
-         1},
+        {REASONS("[" NONE "," CONDITION "]"), IDEM__SAID_CALLER_WRITE,
+         IDEM_EINVALID, 1},
         {REASONS("[" NONE "," NONE "," CONDITION "," CONFLICT "]"),
-         IDEM__SAID_THEIRS, IDEM_EINVALID, 2},
+         IDEM__SAID_CALLER_WRITE, IDEM_EINVALID, 2},
         {REASONS("[" CONFLICT "," CONDITION "]"), IDEM__SAID_NOT_APPLIED,
          IDEM_EUNAVAILABLE, 0},
         {REASONS("[" NONE "," CONFLICT "]"), IDEM__SAID_NOT_APPLIED,
@@ -486,9 +486,9 @@ TEST(cancellation, isToldApart)
         wire_answer(&request, 400, idem_str(rows[i].body));
         idem__answer_read(&request, "orders", &answer);
         if (answer.said != rows[i].said || answer.error.code != rows[i].code ||
-            answer.theirs != rows[i].theirs) {
+            answer.caller_write != rows[i].caller_write) {
             fail_with("%s: said %d, %s, %zu", rows[i].body, (int)answer.said,
-                      idem_error_name(answer.error.code), answer.theirs);
+                      idem_error_name(answer.error.code), answer.caller_write);
         }
         idem__answer_finish(&answer);
         request.target = "x.PutItem";

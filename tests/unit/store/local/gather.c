@@ -15,14 +15,14 @@ enum {
 static bool waits(struct idem__gather *gather, size_t pending)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    unsigned before = gather->vain;
+    unsigned before = gather->misses;
     unsigned skip = gather->skip;
 
     (void)pthread_mutex_lock(&mutex);
     idem__gather_wait(gather, &pending, &mutex);
     (void)pthread_mutex_unlock(&mutex);
     assert_int_equal(gather->wanted, 0);
-    return gather->vain > before || (before > 0 && gather->skip > skip);
+    return gather->misses > before || (before > 0 && gather->skip > skip);
 }
 
 static struct idem__gather after(size_t len, size_t pending)
@@ -102,7 +102,7 @@ TEST(gather, endsWhenTheyCome)
     (void)pthread_mutex_init(&company.mutex, NULL);
     company.gather.wait_max_ns = idem__time_ns(LONG_MS);
     company.gather.batch_ns = idem__time_ns(2 * LONG_MS);
-    company.gather.vain = 8;
+    company.gather.misses = 8;
     /* Nobody comes before the wait. */
     (void)pthread_mutex_lock(&company.mutex);
     thread = thread_start(come, &company);
@@ -111,7 +111,7 @@ TEST(gather, endsWhenTheyCome)
     thread_join(thread);
     assert_int_equal(company.pending, 2);
     assert_true(now_ms() - since_ms >= 20 && now_ms() - since_ms < PATIENCE_MS);
-    assert_int_equal(company.gather.vain, 4);
+    assert_int_equal(company.gather.misses, 4);
     (void)pthread_mutex_destroy(&company.mutex);
 }
 

@@ -232,7 +232,7 @@ static void make_bystanders(struct idem_store *store)
     }
 }
 
-static void judge_bystanders(struct idem_store *store)
+static void check_bystanders(struct idem_store *store)
 {
     size_t i;
 
@@ -290,7 +290,7 @@ TEST(sweep, racesWithClaims)
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
         assert_int_equal(status, 0);
     }
-    judge_bystanders(store);
+    check_bystanders(store);
     idem_close(store);
     print_message("# %d rounds of %d claimants and %d sweepers; a sweeper came "
                   "first in %lu, a claim in %lu\n",

@@ -1,5 +1,5 @@
 /* The status line of idem run. */
-#include "run/story.h"
+#include "run/status_report.h"
 
 #include "temp.h"
 #include "test.h"
@@ -9,17 +9,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What story_tell() writes about an error of @text, with a NUL. */
+/* What status_report_tell() writes about an error of @text, with a NUL. */
 static void tell(const char *text, char line[4096])
 {
-    struct story story;
+    struct status_report report;
     int ends[2];
     ssize_t n;
 
-    story_init(&story, idem_str("shop"), idem_str("order-42"));
-    story_set_error(&story, text);
+    status_report_init(&report, idem_str("shop"), idem_str("order-42"));
+    status_report_set_error(&report, text);
     assert_int_equal(pipe(ends), 0);
-    story_tell(&story, 69, ends[1], NULL);
+    status_report_tell(&report, 69, ends[1], NULL);
     n = read(ends[0], line, 4095);
     assert_true(n > 0);
     line[n] = '\0';
@@ -29,7 +29,7 @@ static void tell(const char *text, char line[4096])
 
 /* An error is told as it is; one that is no text, letter by letter: the line is
  * JSON whatever a path is made of. */
-TEST(story, isJsonWhateverAnErrorSays)
+TEST(report, isJsonWhateverAnErrorSays)
 {
     char line[4096];
 
@@ -58,7 +58,7 @@ static const char *content(const char *path)
 }
 
 /* All that there is to say, in the order of the manual. */
-TEST(story, tellsAll)
+TEST(report, tellsAll)
 {
     static const struct idem_record record = {.status = IDEM_STATUS_COMPLETED};
     const char *path = temp_path("status");
@@ -66,19 +66,19 @@ TEST(story, tellsAll)
                                    .takeover = true,
                                    .record = &record};
     struct idem_record newer = record;
-    struct story story;
+    struct status_report report;
 
     newer.fence = 42;
     newer.attempts = 2;
     attempt.record = &newer;
-    story_init(&story, idem_str("shop"), idem_bytes("\xff", 1));
-    story_set_attempt(&story, &attempt);
-    story.executed = true;
-    story.recorded = true;
-    story.exit_status = 3;
-    story.signal = 9;
-    story.replayed_bytes = 5;
-    story_tell(&story, 137, -1, path);
+    status_report_init(&report, idem_str("shop"), idem_bytes("\xff", 1));
+    status_report_set_attempt(&report, &attempt);
+    report.executed = true;
+    report.recorded = true;
+    report.exit_status = 3;
+    report.signal = 9;
+    report.replayed_bytes = 5;
+    status_report_tell(&report, 137, -1, path);
     assert_string_equal(
         content(path),
         "{\"verdict\":\"STARTED\",\"executed\":true,\"exit_status\":3,"
@@ -89,7 +89,7 @@ TEST(story, tellsAll)
 }
 
 /* Another is at work: for how long; and where an outcome waits for its store. */
-TEST(story, tellsWhatWaits)
+TEST(report, tellsWhatWaits)
 {
     static const struct idem_record record = {.status = IDEM_STATUS_IN_PROGRESS,
                                               .fence = 7,
@@ -98,13 +98,13 @@ TEST(story, tellsWhatWaits)
     struct idem_attempt attempt = {.verdict = IDEM_BUSY,
                                    .lease_left_ms = 1500,
                                    .record = &record};
-    struct story story;
+    struct status_report report;
 
-    story_init(&story, idem_str(""), idem_str("k"));
-    story_set_attempt(&story, &attempt);
-    story_set_journal(&story, strdup("/var/lib/an-earlier.idj"));
-    story_set_journal(&story, strdup("/var/lib/one.idj"));
-    story_tell(&story, 75, -1, path);
+    status_report_init(&report, idem_str(""), idem_str("k"));
+    status_report_set_attempt(&report, &attempt);
+    status_report_set_journal(&report, strdup("/var/lib/an-earlier.idj"));
+    status_report_set_journal(&report, strdup("/var/lib/one.idj"));
+    status_report_tell(&report, 75, -1, path);
     assert_string_equal(
         content(path),
         "{\"verdict\":\"BUSY\",\"executed\":false,\"recorded\":false,"
@@ -112,31 +112,31 @@ TEST(story, tellsWhatWaits)
         "\"replayed_bytes\":0,\"scope\":\"\",\"key\":\"k\",\"fence\":7,"
         "\"attempts\":1,\"takeover\":false,\"lease_left_ms\":1500,"
         "\"journal\":\"/var/lib/one.idj\",\"idem_status\":75}\n");
-    story_finish(&story);
-    assert_null(story.journal);
+    status_report_finish(&report);
+    assert_null(report.journal);
 }
 
 /* Nobody wants to know; and nothing can be written: that changes nothing else. */
-TEST(story, isNobodysTrouble)
+TEST(report, isNobodysTrouble)
 {
     const char *directory = temp_path("directory");
-    struct story story;
+    struct status_report report;
     char path[5000];
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     int err = dup(2);
     int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     assert_int_equal(mkdir(directory, 0700), 0);
-    story_init(&story, idem_str(""), idem_str("k"));
-    story_tell(&story, 0, -1, NULL);
+    status_report_init(&report, idem_str(""), idem_str("k"));
+    status_report_tell(&report, 0, -1, NULL);
     (void)dup2(quiet, 2); /* It says so, each time. */
-    story_tell(&story, 0, full, NULL);
-    story_tell(&story, 0, -1, directory);
+    status_report_tell(&report, 0, full, NULL);
+    status_report_tell(&report, 0, -1, directory);
     (void)snprintf(path, sizeof(path), "%s/no/such/file", directory);
-    story_tell(&story, 0, -1, path);
+    status_report_tell(&report, 0, -1, path);
     memset(path, 'x', sizeof(path) - 1);
     path[sizeof(path) - 1] = '\0';
-    story_tell(&story, 0, -1, path);
+    status_report_tell(&report, 0, -1, path);
     (void)dup2(err, 2);
     (void)close(full);
     (void)close(quiet);

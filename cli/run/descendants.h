@@ -1,21 +1,21 @@
-/* kin.h: all descendants of this process, also those that left their group,
+/* descendants.h: all descendants of this process, also those that left their group,
  * their session and their parents.
  *
- * The caller of kin_adopt() becomes the parent of every descendant whose own
+ * The caller of descendants_adopt() becomes the parent of every descendant whose own
  * parent dies, so none can leave the family. They are found in /proc: without
  * it, or with that of another PID namespace, only a process group can be
  * signalled. */
-#ifndef IDEM_CLI_RUN_KIN_H
-#define IDEM_CLI_RUN_KIN_H
+#ifndef IDEM_CLI_RUN_DESCENDANTS_H
+#define IDEM_CLI_RUN_DESCENDANTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
-#define KIN_TEXT_MAX 256 /* Of kin_describe(). */
+#define KIN_TEXT_MAX 256 /* Of descendants_describe(). */
 
 /* A descendant that could not be ended. */
-struct kin_survivor {
+struct descendants_survivor {
     pid_t pid; /* 0: /proc shows none. */
     uid_t uid;
     char state;    /* As in /proc/PID/stat; 'D': uninterruptible. */
@@ -24,25 +24,27 @@ struct kin_survivor {
 };
 
 /* 0, or -1 with errno: a descendant could leave without a trace. */
-int kin_adopt(void);
+int descendants_adopt(void);
 
 /* Sends @signo to each descendant once; @group (0: none) is for hosts where
  * they cannot be found. */
-void kin_signal(int signo, pid_t group);
+void descendants_signal(int signo, pid_t group);
 
 /* Reaps every child that has ended, but not @spared (0: none). True if no child
  * is left; @spared counts as one as long as it is not reaped. */
-bool kin_reap(pid_t spared);
+bool descendants_reap(pid_t spared);
 
 /* Kills until none is left, for at most @ms. False: some are alive, and
  * @ret_survivor is one of them. */
-bool kin_end(pid_t group, int ms, struct kin_survivor *ret_survivor);
+bool descendants_end(pid_t group, int ms,
+                     struct descendants_survivor *ret_survivor);
 
 /* One that is alive, for people: that none is shown proves nothing. Only
- * kin_reap() proves that none is left. */
-void kin_find_survivor(struct kin_survivor *ret_survivor);
+ * descendants_reap() proves that none is left. */
+void descendants_find_survivor(struct descendants_survivor *ret_survivor);
 
 /* "process 4711 (cp) is in an uninterruptible sleep" */
-void kin_describe(const struct kin_survivor *survivor, char *buf, size_t size);
+void descendants_describe(const struct descendants_survivor *survivor,
+                          char *buf, size_t size);
 
 #endif

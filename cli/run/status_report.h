@@ -1,11 +1,11 @@
-/* story.h: what happened, for programs. An exit status may be the command's or
- * ours; the story says which. */
-#ifndef IDEM_CLI_RUN_STORY_H
-#define IDEM_CLI_RUN_STORY_H
+/* status_report.h: what happened, for programs. An exit status may be the command's or
+ * ours; the report says which. */
+#ifndef IDEM_CLI_RUN_STATUS_REPORT_H
+#define IDEM_CLI_RUN_STATUS_REPORT_H
 
 #include <idem.h>
 
-struct story {
+struct status_report {
     struct idem_slice scope;
     struct idem_slice key;
     const char *verdict; /* NULL: the key was not even asked for. */
@@ -25,22 +25,23 @@ struct story {
     char error[sizeof(((struct idem_error *)0)->text)]; /* Empty: none. */
 };
 
-void story_init(struct story *story, struct idem_slice scope,
-                struct idem_slice key);
+void status_report_init(struct status_report *report, struct idem_slice scope,
+                        struct idem_slice key);
 
 /* The answer to begin. */
-void story_set_attempt(struct story *story, const struct idem_attempt *attempt);
+void status_report_set_attempt(struct status_report *report,
+                               const struct idem_attempt *attempt);
 
-void story_set_error(struct story *story, const char *text);
+void status_report_set_error(struct status_report *report, const char *text);
 
-/* The outcome waits in the file @path, which the story frees. */
-void story_set_journal(struct story *story, char *path);
-void story_finish(struct story *story);
+/* The outcome waits in the file @path, which the report frees. */
+void status_report_set_journal(struct status_report *report, char *path);
+void status_report_finish(struct status_report *report);
 
-/* Writes the story with @status, our exit status, as one line of JSON to @fd
+/* Writes the report with @status, our exit status, as one line of JSON to @fd
  * (negative: left out) and to the file @path (NULL: left out), which appears
  * whole or not at all. Says what went wrong; that changes nothing else. */
-void story_tell(const struct story *story, int status, int fd,
-                const char *path);
+void status_report_tell(const struct status_report *report, int status, int fd,
+                        const char *path);
 
 #endif

@@ -1,6 +1,6 @@
-/* The keeper's call to the store after the death of the runner. It writes as
+/* The supervisor's call to the store after the death of the runner. It writes as
  * the attempt itself: whoever has followed it is not disturbed. */
-#include "run/obituary.h"
+#include "run/runner_death.h"
 
 #include "crash.h"
 #include "run/io.h"
@@ -62,7 +62,7 @@ static bool is_retry(const struct run_options *options,
 }
 
 static enum end end_of_work(const struct run *run,
-                            const struct keeper_order *start,
+                            const struct supervisor_order *start,
                             const struct child_end *end)
 {
     if (end == NULL) {
@@ -101,8 +101,9 @@ static bool has_left_its_outcome(struct idem_store *store,
                               &error) != CLI_JOURNAL_CLEAR;
 }
 
-void obituary_of_work(const struct run *run, const struct keeper_order *start,
-                      const struct child_end *end, const char *note)
+void runner_death_of_work(const struct run *run,
+                          const struct supervisor_order *start,
+                          const struct child_end *end, const char *note)
 {
     struct idem_attempt *attempt;
     struct idem_store *store;
@@ -113,10 +114,10 @@ void obituary_of_work(const struct run *run, const struct keeper_order *start,
     if (idem_attempt_from_token(store, start->task.token, &attempt, NULL) ==
         0) {
         if (!has_left_its_outcome(store, attempt)) {
-            CLI_CRASH_POINT("keep/obituary/says");
+            CLI_CRASH_POINT("supervisor/runner_death/says");
             say_patiently(attempt, end_of_work(run, start, end),
                           end != NULL ? note : not_run);
-            CLI_CRASH_POINT("keep/obituary/said");
+            CLI_CRASH_POINT("supervisor/runner_death/said");
         }
         idem_attempt_destroy(attempt);
     }
@@ -145,14 +146,14 @@ static void settle_claim(const struct run *run, struct run_nonce *nonce,
         return;
     }
     if (attempt->verdict == IDEM_STARTED) {
-        CLI_CRASH_POINT("keep/obituary/settles");
+        CLI_CRASH_POINT("supervisor/runner_death/settles");
         say_patiently(attempt, end_of_claim(attempt->takeover), not_run);
-        CLI_CRASH_POINT("keep/obituary/settled");
+        CLI_CRASH_POINT("supervisor/runner_death/settled");
     }
     idem_attempt_destroy(attempt);
 }
 
-void obituary_of_claim(const struct run *run)
+void runner_death_of_claim(const struct run *run)
 {
     struct run_nonce nonce = run->nonce;
     struct idem_host host = run_nonce_host(&nonce);

@@ -1,5 +1,5 @@
 /* The report of a run, as one line of JSON. */
-#include "run/story.h"
+#include "run/status_report.h"
 
 #include "crash.h"
 #include "json.h"
@@ -11,42 +11,43 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void story_init(struct story *story, struct idem_slice scope,
-                struct idem_slice key)
+void status_report_init(struct status_report *report, struct idem_slice scope,
+                        struct idem_slice key)
 {
-    memset(story, 0, sizeof(*story));
-    story->scope = scope;
-    story->key = key;
-    story->exit_status = -1;
+    memset(report, 0, sizeof(*report));
+    report->scope = scope;
+    report->key = key;
+    report->exit_status = -1;
 }
 
-void story_set_attempt(struct story *story, const struct idem_attempt *attempt)
+void status_report_set_attempt(struct status_report *report,
+                               const struct idem_attempt *attempt)
 {
     const struct idem_record *record = attempt->record;
 
-    story->verdict = idem_verdict_name(attempt->verdict);
-    story->status = idem_status_name(record->status);
-    story->fence = record->fence;
-    story->attempts = record->attempts;
-    story->takeover = attempt->takeover;
-    story->busy = attempt->verdict == IDEM_BUSY;
-    story->lease_left_ms = attempt->lease_left_ms;
+    report->verdict = idem_verdict_name(attempt->verdict);
+    report->status = idem_status_name(record->status);
+    report->fence = record->fence;
+    report->attempts = record->attempts;
+    report->takeover = attempt->takeover;
+    report->busy = attempt->verdict == IDEM_BUSY;
+    report->lease_left_ms = attempt->lease_left_ms;
 }
 
-void story_set_error(struct story *story, const char *text)
+void status_report_set_error(struct status_report *report, const char *text)
 {
-    (void)snprintf(story->error, sizeof(story->error), "%s", text);
+    (void)snprintf(report->error, sizeof(report->error), "%s", text);
 }
 
-void story_set_journal(struct story *story, char *path)
+void status_report_set_journal(struct status_report *report, char *path)
 {
-    free(story->journal);
-    story->journal = path;
+    free(report->journal);
+    report->journal = path;
 }
 
-void story_finish(struct story *story)
+void status_report_finish(struct status_report *report)
 {
-    story_set_journal(story, NULL);
+    status_report_set_journal(report, NULL);
 }
 
 static void add_number(struct cli_json *json, const char *name, int64_t n,
@@ -68,7 +69,7 @@ static void add_text(struct cli_json *json, const char *name, const char *text)
  * letter. */
 static void add_error(struct cli_json *json, const char *error)
 {
-    char shown[4 * sizeof(((struct story *)0)->error)];
+    char shown[4 * sizeof(((struct status_report *)0)->error)];
 
     if (cli_is_utf8(idem_str(error))) {
         add_text(json, "error", error);
@@ -78,7 +79,8 @@ static void add_error(struct cli_json *json, const char *error)
     }
 }
 
-static void fill_json(struct cli_json *json, const struct story *s, int status)
+static void fill_json(struct cli_json *json, const struct status_report *s,
+                      int status)
 {
     add_text(json, "verdict", s->verdict);
     cli_json_bool(json, "executed", s->executed);
@@ -102,14 +104,14 @@ static void fill_json(struct cli_json *json, const struct story *s, int status)
 }
 
 /* The line with its newline, to be freed. NULL: out of memory. */
-static char *make_line(const struct story *story, int status)
+static char *make_line(const struct status_report *report, int status)
 {
     struct cli_json json;
     const char *text = NULL;
     char *line = NULL;
 
     cli_json_init(&json);
-    fill_json(&json, story, status);
+    fill_json(&json, report, status);
     if (!json.failed) {
         text =
             json_object_to_json_string_ext(json.object,
@@ -156,7 +158,7 @@ static int replace_file(const char *path, const char *line, size_t len)
     rc = io_write_all(fd, line, len);
     io_close(&fd);
     if (rc == 0) {
-        CLI_CRASH_POINT("run/story/written");
+        CLI_CRASH_POINT("run/status_report/written");
         rc = rename(temp, path);
     }
     if (rc != 0) {
@@ -168,14 +170,15 @@ static int replace_file(const char *path, const char *line, size_t len)
     return rc;
 }
 
-void story_tell(const struct story *story, int status, int fd, const char *path)
+void status_report_tell(const struct status_report *report, int status, int fd,
+                        const char *path)
 {
     char *line;
 
     if (fd < 0 && path == NULL) {
         return;
     }
-    line = make_line(story, status);
+    line = make_line(report, status);
     if (line == NULL) {
         cli_say("cannot write the status: out of memory");
         return;

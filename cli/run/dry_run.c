@@ -68,7 +68,7 @@ static void print_record(const struct run *run,
     }
 }
 
-int run_foretell(struct run *run)
+int run_dry(struct run *run)
 {
     const struct idem_request *asked = &run->asked.request;
     const struct idem_record *record;
@@ -88,7 +88,7 @@ int run_foretell(struct run *run)
         return CLI_OK;
     }
     if (error.code != 0) {
-        story_set_error(&run->story, error.text);
+        status_report_set_error(&run->report, error.text);
         return cli_fail_with(&error);
     }
     record = idem_answer_record(answer);
@@ -98,9 +98,9 @@ int run_foretell(struct run *run)
     } else {
         print_record(run, record);
     }
-    run->story.status = idem_status_name(idem_record_status(record));
-    run->story.fence = record->fence;
-    run->story.attempts = record->attempts;
+    run->report.status = idem_status_name(idem_record_status(record));
+    run->report.fence = record->fence;
+    run->report.attempts = record->attempts;
     idem_answer_destroy(answer);
     return CLI_OK;
 }

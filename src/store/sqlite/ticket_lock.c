@@ -26,7 +26,7 @@
  * left costs each turn that moment; the holder that came by its ticket in spite
  * of the count lowers it.
  */
-#include "store/sqlite/turns.h"
+#include "store/sqlite/ticket_lock.h"
 
 #include "base/crash.h"
 #include "base/futex.h"
@@ -43,7 +43,7 @@ enum {
     LOCK_BYTE = 0,
     FILE_LEN = 4096,
     WORDS_AT = 512, /* Tickets before it are not ours. */
-    BELLS = 64
+    WAKE_WORDS = 64
 };
 
 /* How long a waiter sleeps before it looks for itself: the next in line soon,
@@ -68,19 +68,20 @@ enum {
     AT_HEAD_MOST = 64 /* More are nonsense. */
 };
 
-struct idem__turns_page {
+struct idem__ticket_lock_page {
     uint8_t before[WORDS_AT];
-    uint32_t next;         /* Ticket. */
-    uint32_t served;       /* The ticket whose turn it is, or was last. */
-    uint32_t bells[BELLS]; /* Of the tickets: changes to wake the owner. */
-    uint32_t at_head;      /* How many wait there, without a ticket. */
-    uint32_t head_bell;    /* Theirs. */
+    uint32_t next;   /* Ticket. */
+    uint32_t served; /* The ticket whose turn it is, or was last. */
+    uint32_t
+        wake_words[WAKE_WORDS]; /* Of the tickets: changes to wake the owner. */
+    uint32_t at_head;           /* How many wait there, without a ticket. */
+    uint32_t head_bell;         /* Theirs. */
 };
 
-_Static_assert(sizeof(struct idem__turns_page) <= FILE_LEN,
+_Static_assert(sizeof(struct idem__ticket_lock_page) <= FILE_LEN,
                "the words must lie in the file's first page");
 
-int idem__turns_open(struct idem__turns *turns, int fd)
+int idem__ticket_lock_open(struct idem__ticket_lock *lock, int fd)
 {
     void *page;
     /* A hole would be filled at the first write into the mapping, and on a full
@@ -94,16 +95,16 @@ int idem__turns_open(struct idem__turns *turns, int fd)
     if (page == MAP_FAILED) {
         return errno;
     }
-    turns->fd = fd;
-    turns->page = page;
+    lock->fd = fd;
+    lock->page = page;
     return 0;
 }
 
-void idem__turns_close(struct idem__turns *turns)
+void idem__ticket_lock_close(struct idem__ticket_lock *lock)
 {
-    if (turns->page != NULL) {
-        (void)munmap(turns->page, FILE_LEN);
-        turns->page = NULL;
+    if (lock->page != NULL) {
+        (void)munmap(lock->page, FILE_LEN);
+        lock->page = NULL;
     }
 }
 
@@ -112,21 +113,21 @@ void idem__turns_close(struct idem__turns *turns)
  * back; the words in it begin at 0, as they might after any death. The moment
  * between question and visit remains, as for every mapping of SQLite's. False:
  * the disk is full, and so the order is not kept. */
-static bool has_line(struct idem__turns *turns)
+static bool has_line(struct idem__ticket_lock *lock)
 {
     struct stat st;
 
-    if (fstat(turns->fd, &st) != 0 || st.st_size >= FILE_LEN) {
+    if (fstat(lock->fd, &st) != 0 || st.st_size >= FILE_LEN) {
         return true;
     }
-    turns->emptied = true;
-    return posix_fallocate(turns->fd, 0, FILE_LEN) == 0;
+    lock->emptied = true;
+    return posix_fallocate(lock->fd, 0, FILE_LEN) == 0;
 }
 
 /* ---- The lock ---- */
 
 /* 0, or an errno. */
-static int set_lock(const struct idem__turns *turns, short type)
+static int set_lock(const struct idem__ticket_lock *lock, short type)
 {
     struct flock range = {
         .l_type = type,
@@ -135,7 +136,7 @@ static int set_lock(const struct idem__turns *turns, short type)
         .l_len = 1,
     };
 
-    while (fcntl(turns->fd, F_SETLK, &range) != 0) {
+    while (fcntl(lock->fd, F_SETLK, &range) != 0) {
         if (errno != EINTR) {
             return errno;
         }
@@ -155,25 +156,25 @@ static uint32_t get(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
-static uint32_t take_ticket(struct idem__turns_page *page)
+static uint32_t take_ticket(struct idem__ticket_lock_page *page)
 {
     return __atomic_fetch_add(&page->next, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Wakes whoever has @ticket, if it was given out yet. A process that takes it
  * later finds the lock free. */
-static void ring(struct idem__turns_page *page, uint32_t ticket)
+static void ring(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
-    uint32_t *bell = &page->bells[ticket % BELLS];
+    uint32_t *wake_word = &page->wake_words[ticket % WAKE_WORDS];
 
     if (get(&page->next) != ticket) {
-        (void)__atomic_fetch_add(bell, 1, __ATOMIC_SEQ_CST);
-        idem__futex_wake(bell, IDEM__FUTEX_HOST);
+        (void)__atomic_fetch_add(wake_word, 1, __ATOMIC_SEQ_CST);
+        idem__futex_wake(wake_word, IDEM__FUTEX_HOST);
     }
 }
 
 /* Leaves the line; the processes after it do not wait for this ticket. */
-static void give_up(struct idem__turns_page *page, uint32_t ticket)
+static void give_up(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
     uint32_t served = ticket;
 
@@ -194,26 +195,26 @@ static int64_t look_ms(int32_t ahead)
     return ms < LAST_LOOKS_MS ? ms : LAST_LOOKS_MS;
 }
 
-/* Sleeps until @bell rings. True: it did not, and the line did not move. */
-static bool nobody_came(struct idem__turns *turns, const uint32_t *bell,
-                        uint32_t heard, uint32_t served, int32_t ahead,
-                        int64_t deadline_ms)
+/* Sleeps until @wake_word rings. True: it did not, and the line did not move. */
+static bool nobody_came(struct idem__ticket_lock *lock,
+                        const uint32_t *wake_word, uint32_t heard,
+                        uint32_t served, int32_t ahead, int64_t deadline_ms)
 {
     int64_t look_ns = idem__mono_ns() + idem__time_ns(look_ms(ahead));
     int64_t deadline_ns = idem__time_ns(deadline_ms);
 
-    return !idem__futex_wait(bell, heard,
+    return !idem__futex_wait(wake_word, heard,
                              look_ns < deadline_ns ? look_ns : deadline_ns,
                              IDEM__FUTEX_HOST) &&
-           has_line(turns) && get(&turns->page->served) == served;
+           has_line(lock) && get(&lock->page->served) == served;
 }
 
 /* Polls, where the order is not kept. */
-static int wait_outside(struct idem__turns *turns, int64_t deadline_ms)
+static int wait_outside(struct idem__ticket_lock *lock, int64_t deadline_ms)
 {
     int rc;
 
-    while (is_held(rc = set_lock(turns, F_WRLCK))) {
+    while (is_held(rc = set_lock(lock, F_WRLCK))) {
         if (idem__mono_ms() >= deadline_ms) {
             return ETIMEDOUT;
         }
@@ -223,7 +224,7 @@ static int wait_outside(struct idem__turns *turns, int64_t deadline_ms)
 }
 
 /* Counts one less at the head, if there is one. */
-static void leave_head(struct idem__turns_page *page)
+static void leave_head(struct idem__ticket_lock_page *page)
 {
     uint32_t n = get(&page->at_head);
 
@@ -235,7 +236,7 @@ static void leave_head(struct idem__turns_page *page)
 }
 
 /* Words that no line can have left there are not believed. */
-static bool is_long(const struct idem__turns_page *page)
+static bool is_long(const struct idem__ticket_lock_page *page)
 {
     uint32_t len = get(&page->next) - get(&page->served);
 
@@ -244,9 +245,9 @@ static bool is_long(const struct idem__turns_page *page)
 }
 
 /* Waits at the head of the line. */
-static int wait_at_head(struct idem__turns *turns, int64_t deadline_ms)
+static int wait_at_head(struct idem__ticket_lock *lock, int64_t deadline_ms)
 {
-    struct idem__turns_page *page = turns->page;
+    struct idem__ticket_lock_page *page = lock->page;
     int64_t deadline_ns = idem__time_ns(deadline_ms);
     int rc;
 
@@ -255,7 +256,7 @@ static int wait_at_head(struct idem__turns *turns, int64_t deadline_ms)
         uint32_t heard = get(&page->head_bell);
         int64_t look_ns = idem__mono_ns() + idem__time_ns(NEXT_LOOKS_MS);
 
-        rc = set_lock(turns, F_WRLCK);
+        rc = set_lock(lock, F_WRLCK);
         if (!is_held(rc)) {
             break;
         }
@@ -266,15 +267,15 @@ static int wait_at_head(struct idem__turns *turns, int64_t deadline_ms)
         (void)idem__futex_wait(&page->head_bell, heard,
                                look_ns < deadline_ns ? look_ns : deadline_ns,
                                IDEM__FUTEX_HOST);
-        if (!has_line(turns)) {
-            return wait_outside(turns, deadline_ms);
+        if (!has_line(lock)) {
+            return wait_outside(lock, deadline_ms);
         }
         if (get(&page->at_head) == 0) { /* Others take it for dead. */
             (void)__atomic_fetch_add(&page->at_head, 1, __ATOMIC_SEQ_CST);
         }
     }
     leave_head(page);
-    turns->has_ticket = false;
+    lock->has_ticket = false;
     return rc;
 }
 
@@ -283,30 +284,30 @@ static bool has_end(const bool *ends)
     return ends != NULL && __atomic_load_n(ends, __ATOMIC_RELAXED);
 }
 
-static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
+static int wait_in_line(struct idem__ticket_lock *lock, int64_t deadline_ms,
                         const bool *ends)
 {
-    struct idem__turns_page *page = turns->page;
+    struct idem__ticket_lock_page *page = lock->page;
     uint32_t ticket = take_ticket(page);
     bool waited = false;
     bool stuck = false;
     int rc = EAGAIN;
 
-    IDEM__CRASH_POINT("sqlite/turns/in-line");
+    IDEM__CRASH_POINT("sqlite/tickets/in-line");
     for (;;) {
-        const uint32_t *bell = &page->bells[ticket % BELLS];
+        const uint32_t *wake_word = &page->wake_words[ticket % WAKE_WORDS];
         uint32_t heard;
         uint32_t served;
         int32_t ahead;
 
-        if (!has_line(turns)) {
-            return wait_outside(turns, deadline_ms);
+        if (!has_line(lock)) {
+            return wait_outside(lock, deadline_ms);
         }
         if (has_end(ends) && is_long(page)) {
             give_up(page, ticket);
-            return wait_at_head(turns, deadline_ms);
+            return wait_at_head(lock, deadline_ms);
         }
-        heard = get(bell);
+        heard = get(wake_word);
         served = get(&page->served);
         ahead = (int32_t)(ticket - served);
         if (waited && (ahead < 0 || ahead > WAITERS_MAX)) {
@@ -315,7 +316,7 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
             continue;
         }
         if (ahead <= 0 || stuck) {
-            rc = set_lock(turns, F_WRLCK);
+            rc = set_lock(lock, F_WRLCK);
             if (!is_held(rc)) {
                 break;
             }
@@ -324,7 +325,7 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
             rc = ETIMEDOUT;
             break;
         }
-        stuck = nobody_came(turns, bell, heard, served, ahead, deadline_ms);
+        stuck = nobody_came(lock, wake_word, heard, served, ahead, deadline_ms);
         waited = true;
     }
     if (rc != 0) {
@@ -332,16 +333,16 @@ static int wait_in_line(struct idem__turns *turns, int64_t deadline_ms,
     } else {
         leave_head(page); /* Of those alive one would have come before. */
     }
-    turns->ticket = ticket;
-    turns->has_ticket = true;
+    lock->ticket = ticket;
+    lock->has_ticket = true;
     return rc;
 }
 
 /* Takes the lock if nobody waits for it: a caller that does not wait must leave
  * no ticket. */
-static int take_if_free(struct idem__turns *turns)
+static int take_if_free(struct idem__ticket_lock *lock)
 {
-    struct idem__turns_page *page = turns->page;
+    struct idem__ticket_lock_page *page = lock->page;
     uint32_t ticket = get(&page->served);
     int rc;
 
@@ -350,31 +351,31 @@ static int take_if_free(struct idem__turns *turns)
                                      __ATOMIC_SEQ_CST)) {
         return ETIMEDOUT;
     }
-    rc = set_lock(turns, F_WRLCK);
+    rc = set_lock(lock, F_WRLCK);
     if (rc != 0) {
         give_up(page, ticket);
     }
-    turns->ticket = ticket;
-    turns->has_ticket = true;
+    lock->ticket = ticket;
+    lock->has_ticket = true;
     return is_held(rc) ? ETIMEDOUT : rc;
 }
 
-int idem__turns_take(struct idem__turns *turns, int64_t deadline_ms,
-                     const bool *ends)
+int idem__ticket_lock_take(struct idem__ticket_lock *lock, int64_t deadline_ms,
+                           const bool *ends)
 {
-    if (!has_line(turns)) {
-        return wait_outside(turns, deadline_ms);
+    if (!has_line(lock)) {
+        return wait_outside(lock, deadline_ms);
     }
     if (idem__mono_ms() >= deadline_ms) {
-        return take_if_free(turns);
+        return take_if_free(lock);
     }
-    return has_end(ends) && is_long(turns->page)
-               ? wait_at_head(turns, deadline_ms)
-               : wait_in_line(turns, deadline_ms, ends);
+    return has_end(ends) && is_long(lock->page)
+               ? wait_at_head(lock, deadline_ms)
+               : wait_in_line(lock, deadline_ms, ends);
 }
 
 /* Wakes those at the head of the line, or else the owner of @ticket. */
-static void call_next(struct idem__turns_page *page, uint32_t ticket)
+static void call_next(struct idem__ticket_lock_page *page, uint32_t ticket)
 {
     if (get(&page->at_head) > 0) {
         (void)__atomic_fetch_add(&page->head_bell, 1, __ATOMIC_SEQ_CST);
@@ -385,21 +386,21 @@ static void call_next(struct idem__turns_page *page, uint32_t ticket)
 }
 
 /* The word before the lock: who comes in between finds its turn, and a lock that
- * is about to be free; for that it hears the bell, which rings afterwards. */
-void idem__turns_pass(struct idem__turns *turns)
+ * is about to be free; for that it hears the wake_word, which rings afterwards. */
+void idem__ticket_lock_pass(struct idem__ticket_lock *lock)
 {
-    uint32_t next = turns->ticket + 1;
-    bool called = has_line(turns);
+    uint32_t next = lock->ticket + 1;
+    bool called = has_line(lock);
 
-    if (called && !turns->has_ticket) {
-        next = get(&turns->page->served); /* It was passed by. */
+    if (called && !lock->has_ticket) {
+        next = get(&lock->page->served); /* It was passed by. */
     } else if (called) {
-        __atomic_store_n(&turns->page->served, next, __ATOMIC_SEQ_CST);
-        IDEM__CRASH_POINT("sqlite/turns/next-called");
+        __atomic_store_n(&lock->page->served, next, __ATOMIC_SEQ_CST);
+        IDEM__CRASH_POINT("sqlite/tickets/next-called");
     }
-    (void)set_lock(turns, F_UNLCK);
-    IDEM__CRASH_POINT("sqlite/turns/free");
+    (void)set_lock(lock, F_UNLCK);
+    IDEM__CRASH_POINT("sqlite/tickets/free");
     if (called) {
-        call_next(turns->page, next);
+        call_next(lock->page, next);
     }
 }

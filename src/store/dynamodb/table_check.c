@@ -1,5 +1,5 @@
 /* Checks the description of a table for its use as a store. */
-#include "store/dynamodb/judge.h"
+#include "store/dynamodb/table_check.h"
 
 #include "base/span.h"
 #include "store/dynamodb/layout.h"
@@ -63,72 +63,75 @@ static json_object *find(json_object *list, const char *name, const char *value)
 
 /* ---- Telling ---- */
 
-void idem__judge_init(struct idem__judge *judge,
-                      const struct idem__findings *to, const char *place_text,
-                      const struct idem__place_conf *place,
-                      const struct idem__aws_endpoint *endpoint)
+void idem__table_check_init(struct idem__table_check *check,
+                            const struct idem__findings *to,
+                            const char *place_text,
+                            const struct idem__place_conf *place,
+                            const struct idem__aws_endpoint *endpoint)
 {
     char own[128];
     size_t len;
 
-    memset(judge, 0, sizeof(*judge));
-    judge->to = *to;
-    judge->place = place;
-    judge->region = endpoint->region;
-    (void)snprintf(judge->create, sizeof(judge->create),
+    memset(check, 0, sizeof(*check));
+    check->to = *to;
+    check->place = place;
+    check->region = endpoint->region;
+    (void)snprintf(check->create, sizeof(check->create),
                    "idem store create --store 'dynamodb:%s'", place_text);
-    (void)snprintf(judge->purge, sizeof(judge->purge),
+    (void)snprintf(check->purge, sizeof(check->purge),
                    "idem purge --store 'dynamodb:%s'", place_text);
-    (void)snprintf(judge->aws, sizeof(judge->aws),
+    (void)snprintf(check->aws, sizeof(check->aws),
                    " --table-name %s --region %s", place->table.name,
                    endpoint->region);
     (void)snprintf(own, sizeof(own), "https://dynamodb.%s.amazonaws.com",
                    endpoint->region);
     if (strncmp(endpoint->url, own, strlen(own)) != 0) {
-        len = strlen(judge->aws);
-        (void)snprintf(judge->aws + len, sizeof(judge->aws) - len,
+        len = strlen(check->aws);
+        (void)snprintf(check->aws + len, sizeof(check->aws) - len,
                        " --endpoint-url '%s'", endpoint->url);
     }
 }
 
-static void good(const struct idem__judge *judge, const char *about,
+static void good(const struct idem__table_check *check, const char *about,
                  const char *text)
 {
-    idem__found(&judge->to, IDEM_GRADE_OK, about, /* mend= */ NULL, "%s", text);
+    idem__found(&check->to, IDEM_GRADE_OK, about, /* mend= */ NULL, "%s", text);
 }
 
 /* "aws dynamodb VERB --table-name ... REST". */
-static const char *aws_line(const struct idem__judge *judge, const char *verb,
-                            const char *rest, char buf[MEND_MAX])
+static const char *aws_line(const struct idem__table_check *check,
+                            const char *verb, const char *rest,
+                            char buf[MEND_MAX])
 {
-    (void)snprintf(buf, MEND_MAX, "aws dynamodb %s%s %s", verb, judge->aws,
+    (void)snprintf(buf, MEND_MAX, "aws dynamodb %s%s %s", verb, check->aws,
                    rest);
     return buf;
 }
 
 /* ---- The table ---- */
 
-static void judge_status(const struct idem__judge *judge, json_object *table)
+static void check_status(const struct idem__table_check *check,
+                         json_object *table)
 {
     const char *status = text_of(table, "TableStatus");
-    const char *name = judge->place->table.name;
+    const char *name = check->place->table.name;
 
     if (strcmp(status, "ACTIVE") == 0) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
-                    "%s in %s is there and active", name, judge->region);
+        idem__found(&check->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
+                    "%s in %s is there and active", name, check->region);
     } else if (strcmp(status, "UPDATING") == 0) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
+        idem__found(&check->to, IDEM_GRADE_OK, "table", /* mend= */ NULL,
                     "%s in %s is there, and its settings are being changed",
-                    name, judge->region);
+                    name, check->region);
     } else if (strcmp(status, "CREATING") == 0) {
-        idem__found(&judge->to, IDEM_GRADE_BAD, "table",
+        idem__found(&check->to, IDEM_GRADE_BAD, "table",
                     "Wait a minute and check again.",
                     "%s in %s is being made and cannot be used yet", name,
-                    judge->region);
+                    check->region);
     } else {
-        idem__found(&judge->to, IDEM_GRADE_BAD, "table", judge->create,
+        idem__found(&check->to, IDEM_GRADE_BAD, "table", check->create,
                     "%s in %s cannot be used: its status is %.60s", name,
-                    judge->region, status[0] == '\0' ? "unknown" : status);
+                    check->region, status[0] == '\0' ? "unknown" : status);
     }
 }
 
@@ -158,9 +161,9 @@ static bool has_key(json_object *holder, json_object *table,
     return length_of(schema) == parts_len;
 }
 
-static void judge_key(const struct idem__judge *judge, json_object *table)
+static void check_key(const struct idem__table_check *check, json_object *table)
 {
-    const struct idem__table_conf *conf = &judge->place->table;
+    const struct idem__table_conf *conf = &check->place->table;
     bool sorted = conf->attrs[IDEM__ATTR_SORT][0] != '\0';
     const struct part key[] = {{sorted ? conf->attrs[IDEM__ATTR_KEY]
                                        : idem__layout_key(conf),
@@ -168,12 +171,12 @@ static void judge_key(const struct idem__judge *judge, json_object *table)
                                {conf->attrs[IDEM__ATTR_SORT], "RANGE", "S"}};
 
     if (has_key(table, table, key, sorted ? 2 : 1)) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
+        idem__found(&check->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
                     "the key is \"%s\", a string%s%s", key[0].name,
                     sorted ? ", with the sort key " : "", key[1].name);
         return;
     }
-    idem__found(&judge->to, IDEM_GRADE_BAD, "key",
+    idem__found(&check->to, IDEM_GRADE_BAD, "key",
                 conf->layout == IDEM__LAYOUT_OWN
                     ? "Name another table: this one is not idem's, and the key "
                       "of a table cannot be changed."
@@ -193,23 +196,24 @@ static void judge_key(const struct idem__judge *judge, json_object *table)
     "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"                    \
     "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}}]'"
 
-static void judge_no_index(const struct idem__judge *judge)
+static void check_no_index(const struct idem__table_check *check)
 {
     char mend[MEND_MAX];
 
-    if (!judge->place->table.index) {
-        good(judge, "index", "there is none, as the store's URL says");
+    if (!check->place->table.index) {
+        good(check, "index", "there is none, as the store's URL says");
         return;
     }
     idem__found(
-        &judge->to, IDEM_GRADE_BAD, "index",
-        aws_line(judge, "update-table", INDEX_MEND, mend),
+        &check->to, IDEM_GRADE_BAD, "index",
+        aws_line(check, "update-table", INDEX_MEND, mend),
         "the index \"open\", which \"idem list\" asks for open records, "
         "does not exist; without it say index=off in the store's URL, "
         "everywhere");
 }
 
-static void judge_index(const struct idem__judge *judge, json_object *table)
+static void check_index(const struct idem__table_check *check,
+                        json_object *table)
 {
     static const struct part key[] = {{"open", "HASH", "S"},
                                       {"since", "RANGE", "N"}};
@@ -220,27 +224,27 @@ static void judge_index(const struct idem__judge *judge, json_object *table)
     char mend[MEND_MAX];
 
     if (index == NULL) {
-        judge_no_index(judge);
+        check_no_index(check);
     } else if (!has_key(index, table, key, 2)) {
-        idem__found(&judge->to, IDEM_GRADE_BAD, "index",
-                    aws_line(judge, "update-table",
+        idem__found(&check->to, IDEM_GRADE_BAD, "index",
+                    aws_line(check, "update-table",
                              "--global-secondary-index-updates "
                              "'[{\"Delete\":{\"IndexName\":\"open\"}}]'",
                              mend),
                     "the key of the index \"open\" is not \"open\" (a string) "
                     "and \"since\" (a number): delete it, and check again to "
                     "be told how to make it");
-    } else if (!judge->place->table.index) {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "index",
+    } else if (!check->place->table.index) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "index",
                     "Take index=off out of the store's URL, or say it "
                     "everywhere and delete the index.",
                     "the table has an index, and the store's URL says "
                     "index=off: what is recorded so is missing from the lists "
                     "of those who use the index");
     } else if (strcmp(status, "ACTIVE") == 0 || status[0] == '\0') {
-        good(judge, "index", "the index \"open\" is there");
+        good(check, "index", "the index \"open\" is there");
     } else {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "index",
+        idem__found(&check->to, IDEM_GRADE_WARN, "index",
                     "Wait until it is active, and check again.",
                     "the index \"open\" is %.60s: until it is active, a list "
                     "of what is open may lack some, or fail",
@@ -248,19 +252,20 @@ static void judge_index(const struct idem__judge *judge, json_object *table)
     }
 }
 
-static void judge_billing(const struct idem__judge *judge, json_object *table)
+static void check_billing(const struct idem__table_check *check,
+                          json_object *table)
 {
     json_object *summary =
         member(table, "BillingModeSummary", json_type_object);
     char mend[MEND_MAX];
 
     if (says(summary, "BillingMode", "PAY_PER_REQUEST")) {
-        good(judge, "billing", "paid by request");
+        good(check, "billing", "paid by request");
         return;
     }
     idem__found(
-        &judge->to, IDEM_GRADE_WARN, "billing",
-        aws_line(judge, "update-table", "--billing-mode PAY_PER_REQUEST", mend),
+        &check->to, IDEM_GRADE_WARN, "billing",
+        aws_line(check, "update-table", "--billing-mode PAY_PER_REQUEST", mend),
         "the table has a fixed capacity: what exceeds it, or that of its "
         "index, is turned away and asked again, and then not begun");
 }
@@ -268,8 +273,9 @@ static void judge_billing(const struct idem__judge *judge, json_object *table)
 /* ---- Replicas ---- */
 
 /* The regions of @replicas but our own: "eu-west-1, us-east-1", and the first. */
-static void list_regions(const struct idem__judge *judge, json_object *replicas,
-                         char names[512], const char **ret_first)
+static void list_regions(const struct idem__table_check *check,
+                         json_object *replicas, char names[512],
+                         const char **ret_first)
 {
     size_t n = length_of(replicas);
     size_t i;
@@ -281,7 +287,7 @@ static void list_regions(const struct idem__judge *judge, json_object *replicas,
             text_of(json_object_array_get_idx(replicas, i), "RegionName");
         size_t len = strlen(names);
 
-        if (region[0] == '\0' || strcmp(region, judge->region) == 0) {
+        if (region[0] == '\0' || strcmp(region, check->region) == 0) {
             continue;
         }
         (void)snprintf(names + len, 512 - len, "%s%.60s", len > 0 ? ", " : "",
@@ -292,15 +298,15 @@ static void list_regions(const struct idem__judge *judge, json_object *replicas,
     }
 }
 
-static void judge_lagging(const struct idem__judge *judge, const char *regions,
-                          const char *first)
+static void check_lagging(const struct idem__table_check *check,
+                          const char *regions, const char *first)
 {
-    const char *writer = judge->place->writer;
+    const char *writer = check->place->writer;
     char rest[256];
     char mend[MEND_MAX];
 
     if (writer[0] != '\0') {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "replicas",
+        idem__found(&check->to, IDEM_GRADE_WARN, "replicas",
                     "Give every user of the table a URL with writer=, and "
                     "before another region takes over, stop all of them.",
                     "there are replicas in %s, where the last writer wins; the "
@@ -312,8 +318,8 @@ static void judge_lagging(const struct idem__judge *judge, const char *regions,
                    "--replica-updates '[{\"Delete\":{\"RegionName\":"
                    "\"%.60s\"}}]'",
                    first == NULL ? "REGION" : first);
-    idem__found(&judge->to, IDEM_GRADE_BAD, "replicas",
-                aws_line(judge, "update-table", rest, mend),
+    idem__found(&check->to, IDEM_GRADE_BAD, "replicas",
+                aws_line(check, "update-table", rest, mend),
                 "there are replicas in %s, where of two writes the last wins "
                 "whatever its condition: an operation can run once in each "
                 "region; delete them, or make a global table with strong "
@@ -322,53 +328,54 @@ static void judge_lagging(const struct idem__judge *judge, const char *regions,
                 regions);
 }
 
-static void judge_replicas(const struct idem__judge *judge, json_object *table)
+static void check_replicas(const struct idem__table_check *check,
+                           json_object *table)
 {
     char regions[512];
     const char *first;
 
-    list_regions(judge, member(table, "Replicas", json_type_array), regions,
+    list_regions(check, member(table, "Replicas", json_type_array), regions,
                  &first);
     /* The old kind does not name its replicas here. */
     if (first == NULL && says(table, "GlobalTableVersion", "2017.11.29")) {
-        judge_lagging(judge, "other regions", NULL);
+        check_lagging(check, "other regions", NULL);
     } else if (first == NULL) {
-        good(judge, "replicas", "one region has the table");
+        good(check, "replicas", "one region has the table");
     } else if (says(table, "MultiRegionConsistency", "STRONG")) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "replicas", /* mend= */ NULL,
+        idem__found(&check->to, IDEM_GRADE_OK, "replicas", /* mend= */ NULL,
                     "there are replicas in %s, with strong consistency",
                     regions);
     } else {
-        judge_lagging(judge, regions, first);
+        check_lagging(check, regions, first);
     }
 }
 
-static void judge_protection(const struct idem__judge *judge,
+static void check_protection(const struct idem__table_check *check,
                              json_object *table)
 {
     char mend[MEND_MAX];
 
     if (json_object_get_boolean(
             member(table, "DeletionProtectionEnabled", json_type_boolean))) {
-        good(judge, "protection", "the table cannot be deleted by accident");
+        good(check, "protection", "the table cannot be deleted by accident");
         return;
     }
     idem__found(
-        &judge->to, IDEM_GRADE_WARN, "protection",
-        aws_line(judge, "update-table", "--deletion-protection-enabled", mend),
+        &check->to, IDEM_GRADE_WARN, "protection",
+        aws_line(check, "update-table", "--deletion-protection-enabled", mend),
         "the table can be deleted by accident, and every operation would "
         "run again");
 }
 
 /* The promises of idem that a table in another library's layout does not
  * keep. */
-static void judge_layout(const struct idem__judge *judge)
+static void check_layout(const struct idem__table_check *check)
 {
-    enum idem__layout layout = judge->place->table.layout;
+    enum idem__layout layout = check->place->table.layout;
     const char *const *each = idem__layout_gives_up(layout);
 
     for (; *each != NULL; each++) {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "layout",
+        idem__found(&check->to, IDEM_GRADE_WARN, "layout",
                     "See docs/layouts.md; idem store copy moves the records to "
                     "a table of idem's own.",
                     "%s: %s", idem__layout_name(layout), *each);
@@ -376,10 +383,10 @@ static void judge_layout(const struct idem__judge *judge)
 }
 
 /* The index of Locker's tables is for its own users. */
-static void judge_status_index(const struct idem__judge *judge,
+static void check_status_index(const struct idem__table_check *check,
                                json_object *table)
 {
-    const struct idem__table_conf *conf = &judge->place->table;
+    const struct idem__table_conf *conf = &check->place->table;
     const struct part key[] = {{conf->attrs[IDEM__ATTR_STATUS], "HASH", "S"},
                                {idem__layout_key(conf), "RANGE", "S"}};
     json_object *indexes =
@@ -391,44 +398,46 @@ static void judge_status_index(const struct idem__judge *judge,
         json_object *index = json_object_array_get_idx(indexes, i);
 
         if (has_key(index, table, key, 2)) {
-            idem__found(&judge->to, IDEM_GRADE_OK, "index", /* mend= */ NULL,
+            idem__found(&check->to, IDEM_GRADE_OK, "index", /* mend= */ NULL,
                         "open locks are in the index \"%.80s\", which idem "
                         "does not need",
                         text_of(index, "IndexName"));
             return;
         }
     }
-    good(judge, "index", "there is none on the status, and idem needs none");
+    good(check, "index", "there is none on the status, and idem needs none");
 }
 
-void idem__judge_table(const struct idem__judge *judge, json_object *table)
+void idem__table_check_table(const struct idem__table_check *check,
+                             json_object *table)
 {
-    judge_status(judge, table);
-    judge_key(judge, table);
-    if (idem__layout_has_status_index(judge->place->table.layout)) {
-        judge_status_index(judge, table);
-    } else if (judge->place->table.layout == IDEM__LAYOUT_OWN) {
-        judge_index(judge, table);
+    check_status(check, table);
+    check_key(check, table);
+    if (idem__layout_has_status_index(check->place->table.layout)) {
+        check_status_index(check, table);
+    } else if (check->place->table.layout == IDEM__LAYOUT_OWN) {
+        check_index(check, table);
     }
-    judge_layout(judge);
-    judge_billing(judge, table);
-    judge_replicas(judge, table);
-    judge_protection(judge, table);
+    check_layout(check);
+    check_billing(check, table);
+    check_replicas(check, table);
+    check_protection(check, table);
 }
 
 /* ---- What is described apart ---- */
 
-void idem__judge_ttl(const struct idem__judge *judge, json_object *ttl)
+void idem__table_check_ttl(const struct idem__table_check *check,
+                           json_object *ttl)
 {
     const char *status = text_of(ttl, "TimeToLiveStatus");
     const char *attribute = text_of(ttl, "AttributeName");
     bool on = strcmp(status, "ENABLED") == 0 || strcmp(status, "ENABLING") == 0;
     char rest[512];
     char mend[MEND_MAX];
-    const char *own = idem__layout_ttl(&judge->place->table);
+    const char *own = idem__layout_ttl(&check->place->table);
 
     if (on && strcmp(attribute, own) == 0) {
-        idem__found(&judge->to, IDEM_GRADE_OK, "ttl", /* mend= */ NULL,
+        idem__found(&check->to, IDEM_GRADE_OK, "ttl", /* mend= */ NULL,
                     "records past their retention are deleted by their "
                     "\"%s\"",
                     own);
@@ -437,35 +446,36 @@ void idem__judge_ttl(const struct idem__judge *judge, json_object *ttl)
                        "--time-to-live-specification "
                        "Enabled=false,AttributeName='%.255s'",
                        attribute);
-        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl",
-                    aws_line(judge, "update-time-to-live", rest, mend),
+        idem__found(&check->to, IDEM_GRADE_WARN, "ttl",
+                    aws_line(check, "update-time-to-live", rest, mend),
                     "TTL is on \"%.255s\" and not on \"%s\", so that no record "
                     "is deleted: switch that off, and an hour later make it "
                     "right with \"idem store create\"",
                     attribute, own);
     } else if (strcmp(status, "DISABLING") == 0) {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl",
+        idem__found(&check->to, IDEM_GRADE_WARN, "ttl",
                     "Wait an hour and check again.",
                     "TTL is being switched off");
     } else {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "ttl", judge->create,
+        idem__found(&check->to, IDEM_GRADE_WARN, "ttl", check->create,
                     "TTL is off: records past their retention stay, and are "
                     "paid for, until \"idem purge\" deletes them");
     }
 }
 
-void idem__judge_backups(const struct idem__judge *judge, json_object *backups)
+void idem__table_check_backups(const struct idem__table_check *check,
+                               json_object *backups)
 {
     json_object *recovery =
         member(backups, "PointInTimeRecoveryDescription", json_type_object);
     char mend[MEND_MAX];
 
     if (says(recovery, "PointInTimeRecoveryStatus", "ENABLED")) {
-        good(judge, "backups", "point-in-time recovery is on");
+        good(check, "backups", "point-in-time recovery is on");
         return;
     }
-    idem__found(&judge->to, IDEM_GRADE_WARN, "backups",
-                aws_line(judge, "update-continuous-backups",
+    idem__found(&check->to, IDEM_GRADE_WARN, "backups",
+                aws_line(check, "update-continuous-backups",
                          "--point-in-time-recovery-specification "
                          "PointInTimeRecoveryEnabled=true",
                          mend),
@@ -475,8 +485,8 @@ void idem__judge_backups(const struct idem__judge *judge, json_object *backups)
 
 /* ---- The clock ---- */
 
-void idem__judge_clock(const struct idem__judge *judge, int64_t off_ms,
-                       int64_t err_ms)
+void idem__table_check_clock(const struct idem__table_check *check,
+                             int64_t off_ms, int64_t err_ms)
 {
     const char *way = off_ms < 0 ? "earlier than" : "later than";
     int64_t off = off_ms < 0 ? -off_ms : off_ms;
@@ -484,20 +494,20 @@ void idem__judge_clock(const struct idem__judge *judge, int64_t off_ms,
     char span[IDEM__SPAN_MAX];
 
     idem__span((off + 500) / 1000 * 1000, span);
-    if (judge->place->host_clock && certain > HOST_CLOCK_OFF_MAX_MS) {
-        idem__found(&judge->to, IDEM_GRADE_BAD, "clock",
+    if (check->place->host_clock && certain > HOST_CLOCK_OFF_MAX_MS) {
+        idem__found(&check->to, IDEM_GRADE_BAD, "clock",
                     "timedatectl set-ntp true",
                     "this machine's clock is %s %s the service's, and the "
                     "store's URL says clock=host: leases end early or late",
                     span, way);
     } else if (certain > CLOCK_OFF_MAX_MS) {
-        idem__found(&judge->to, IDEM_GRADE_WARN, "clock",
+        idem__found(&check->to, IDEM_GRADE_WARN, "clock",
                     "timedatectl set-ntp true",
                     "this machine's clock is %s %s the service's; idem "
                     "goes by the service's",
                     span, way);
     } else {
-        idem__found(&judge->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
+        idem__found(&check->to, IDEM_GRADE_OK, "clock", /* mend= */ NULL,
                     "this machine's clock is the service's, within %lld ms",
                     (long long)(off + err_ms));
     }

@@ -1,11 +1,11 @@
-/* What the keeper writes after the death of the runner. Whatever the record is by
+/* What the supervisor writes after the death of the runner. Whatever the record is by
  * then, whatever the token, only the attempt that died is touched: work that did
  * not run is given up, work that may have run is over or unknown, as the policy
  * says; an outcome that is on record stays, and so does every other attempt.
  */
 #include "fuzz.h"
 #include "host.h"
-#include "run/obituary.h"
+#include "run/runner_death.h"
 
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static struct idem_store *store;
 static const struct idem_host *asked_with; /* The host it was opened with. */
 static unsigned opened;
 
-/* The keeper opens the one store of this program, and does not close it. */
+/* The supervisor opens the one store of this program, and does not close it. */
 int __wrap_cli_open_store_as(const char *url, unsigned flags,
                              const struct idem_host *with,
                              struct idem_store **ret_store)
@@ -116,7 +116,7 @@ static void bury_work(struct tape *tape, struct idem_attempt *attempt)
 {
     struct run_options options = {.store = NULL};
     struct run run = {.options = &options};
-    struct keeper_order order = {.kind = KEEPER_START};
+    struct supervisor_order order = {.kind = SUPERVISOR_START};
     const struct child_end end = {.exit_status = 0};
     struct idem_answer *before;
     struct idem_answer *after;
@@ -134,7 +134,7 @@ static void bury_work(struct tape *tape, struct idem_attempt *attempt)
         order.task.token[take_u8(tape) % strlen(order.task.token)] ^= 1;
         own = false;
     }
-    obituary_of_work(&run, &order, ran ? &end : NULL, "it died");
+    runner_death_of_work(&run, &order, ran ? &end : NULL, "it died");
     must(look(&after) == had);
     if (!had) {
         return;
@@ -188,7 +188,7 @@ static void bury_claim(struct tape *tape)
         asked_with = NULL;
     }
     had = look(&before);
-    obituary_of_claim(&run);
+    runner_death_of_claim(&run);
     must(look(&after));
     record = idem_answer_record(after);
     if (had && is_done(idem_answer_record(before))) {

@@ -1,5 +1,5 @@
 /* A command may use its token to say itself how it ended. */
-#include "run/own_word.h"
+#include "run/self_report.h"
 
 /* Every attempt has another nonce, and a person who decides takes it away. */
 static bool is_same_attempt(const struct idem_record *a,
@@ -9,8 +9,8 @@ static bool is_same_attempt(const struct idem_record *a,
            memcmp(a->nonce, b->nonce, sizeof(a->nonce)) == 0;
 }
 
-enum idem_status own_word(struct idem_store *store,
-                          const struct idem_attempt *attempt)
+enum idem_status self_report(struct idem_store *store,
+                             const struct idem_attempt *attempt)
 {
     const struct idem_record *ours = attempt->record;
     const struct idem_record *now;

@@ -8,7 +8,7 @@ enum {
     STORY_MAX = 65536,
 };
 
-struct json_object *consume_story_line(int fd)
+struct json_object *consume_status_report_line(int fd)
 {
     char *text = calloc(1, STORY_MAX + 1);
     struct json_object *line = NULL;
@@ -44,26 +44,26 @@ static bool flag_of(struct json_object *line, const char *name)
            json_object_get_boolean(value);
 }
 
-void consume_story_read(struct json_object *line,
-                        struct consume_story *ret_story)
+void consume_status_report_read(struct json_object *line,
+                                struct consume_status_report *ret_report)
 {
-    struct consume_story story = {.verdict = "", .status = ""};
+    struct consume_status_report report = {.verdict = "", .status = ""};
     struct json_object *value;
 
-    story.lease_left_ms = -1;
+    report.lease_left_ms = -1;
     if (line != NULL &&
         json_object_object_get_ex(line, "idem_status", &value)) {
-        story.told = true;
-        story.idem_status = json_object_get_int(value);
-        story.executed = flag_of(line, "executed");
-        story.recorded = flag_of(line, "recorded");
-        story.verdict = text_of(line, "verdict");
-        story.status = text_of(line, "status");
-        story.journaled = text_of(line, "journal")[0] != '\0';
+        report.told = true;
+        report.idem_status = json_object_get_int(value);
+        report.executed = flag_of(line, "executed");
+        report.recorded = flag_of(line, "recorded");
+        report.verdict = text_of(line, "verdict");
+        report.status = text_of(line, "status");
+        report.journaled = text_of(line, "journal")[0] != '\0';
         if (json_object_object_get_ex(line, "lease_left_ms", &value)) {
-            story.lease_left_ms =
+            report.lease_left_ms =
                 value == NULL ? IDEM_NEVER : json_object_get_int64(value);
         }
     }
-    *ret_story = story;
+    *ret_report = report;
 }

@@ -1,4 +1,4 @@
-"""The keeper of idem run: runners that are killed, stopped or too slow, and
+"""The supervisor of idem run: runners that are killed, stopped or too slow, and
 commands at a terminal."""
 
 import collections
@@ -26,14 +26,14 @@ from tap import LONG, PROGRAM, equal, kill_session, main, skip
 # ---- Who is there ------------------------------------------------------------
 
 
-def keeper_of(process):
-    """The keeper of a runner."""
+def supervisor_of(process):
+    """The supervisor of a runner."""
 
     def found():
         names = children_of(process.pid)
-        return next((pid for pid in names if names[pid] == "idem-keeper"), None)
+        return next((pid for pid in names if names[pid] == "idem-supervisor"), None)
 
-    return until(found, "the runner has a keeper")
+    return until(found, "the runner has a supervisor")
 
 
 def at_work_for(b, key):
@@ -204,7 +204,7 @@ def killed_with_its_group(b, key, *options):
 
 @case
 def the_group_of_the_runner_is_not_the_keepers(b):
-    """kill -9 of the whole job spares the keeper, which does its duty."""
+    """kill -9 of the whole job spares the supervisor, which does its duty."""
     b.write("family", FAMILY)
     killed_with_its_group(b, "k", "--kill-after", "100ms")
     equal(first_answer(b, "k")[1].status, 76)
@@ -224,14 +224,14 @@ def the_outcome_of_what_was_killed_is_kept_open(b):
 
 
 @case(slow=True)
-def killed_with_its_keeper(b):
-    """Runner and keeper killed: the command dies, and the lease decides."""
+def killed_with_its_supervisor(b):
+    """Runner and supervisor killed: the command dies, and the lease decides."""
     b.write("family", "[ -e go.k ] && exit 0; echo $$ > pid; exec sleep 60")
     runner = b.start(*run_family("k", *SHORT))
     child = b.await_pid()
-    keeper = keeper_of(runner)
-    os.kill(runner.pid, signal.SIGSTOP)  # It must not see its keeper die.
-    os.kill(keeper, signal.SIGKILL)
+    supervisor = supervisor_of(runner)
+    os.kill(runner.pid, signal.SIGSTOP)  # It must not see its supervisor die.
+    os.kill(supervisor, signal.SIGKILL)
     runner.kill()
     runner.wait()
     until(lambda: is_gone(child), "the command is killed too")
@@ -245,11 +245,11 @@ def killed_with_its_keeper(b):
 
 @case
 def a_killed_keeper_takes_its_work_along(b):
-    """Without its keeper the work is ended by the runner, and so recorded."""
+    """Without its supervisor the work is ended by the runner, and so recorded."""
     b.write("family", FAMILY)
     runner = b.start(*run_family("k"))
     are_at_work(b, "k", FAMILY_SIZE)
-    os.kill(keeper_of(runner), signal.SIGKILL)
+    os.kill(supervisor_of(runner), signal.SIGKILL)
     got = finish(runner)
     equal((got.status, at_work_for(b, "k")), (137, []))
     contains(got.stderr, b"its supervisor")
@@ -298,7 +298,7 @@ def stopped_past_its_lease_with_a_family(b):
 
 @case(rows=[8], slow=True)
 def all_stopped_past_the_lease(b):
-    """Runner, keeper and command slept: the keeper kills before it does anything
+    """Runner, supervisor and command slept: the supervisor kills before it does anything
     else."""
     b.write(
         "family",
@@ -308,13 +308,13 @@ def all_stopped_past_the_lease(b):
     )
     runner = b.start(*run_family("k", *SHORT))
     child = b.await_pid()
-    keeper = keeper_of(runner)
-    for pid in (keeper, runner.pid, child):
+    supervisor = supervisor_of(runner)
+    for pid in (supervisor, runner.pid, child):
         os.kill(pid, signal.SIGSTOP)
     b.write("go.k", "")
     equal(first_answer(b, "k", *SHORT)[1].status, 0)
     record = b.record("k")
-    for pid in (keeper, runner.pid):
+    for pid in (supervisor, runner.pid):
         os.kill(pid, signal.SIGCONT)
     until(lambda: is_gone(child), "the command is killed")
     equal(finish(runner).status, 80)
@@ -330,7 +330,7 @@ def a_job_is_not_stopped_for_ever(b):
 
 
 def slept_before_the_start(b, meanwhile):
-    """A keeper that sleeps when the order to start comes; then @meanwhile."""
+    """A supervisor that sleeps when the order to start comes; then @meanwhile."""
     command = ("run", "-k", "k", *SHORT, "--input", "-", "--", "sh", "family")
     b.write("family", "echo $IDEM_FENCE >> ledger.k")
     b.write("go.k", "")
@@ -338,12 +338,12 @@ def slept_before_the_start(b, meanwhile):
     with locked(b):
         runner = b.start(*command, stdin=subprocess.PIPE)
         runner.stdin.close()
-        os.kill(keeper_of(runner), signal.SIGSTOP)
+        os.kill(supervisor_of(runner), signal.SIGSTOP)
     until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
-    keeper = keeper_of(runner)
+    supervisor = supervisor_of(runner)
     time.sleep(6)
     fence = meanwhile(command)
-    os.kill(keeper, signal.SIGCONT)
+    os.kill(supervisor, signal.SIGCONT)
     runner.stdin = None
     got = finish(runner)
     equal(fences(b, "k"), fence)
@@ -510,7 +510,7 @@ def a_signal_hurries_the_end(b):
 
 @case
 def nobody_else_holds_the_streams(b):
-    """The reader of a run waits for the command alone, not for its keeper."""
+    """The reader of a run waits for the command alone, not for its supervisor."""
     reader, writer = os.pipe()
     script = "exec >&- 2>&-; echo $$ > pid; exec sleep 60"
     runner = b.start_run("k", script, *NONE, stdout=writer, stderr=writer)

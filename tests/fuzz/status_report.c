@@ -3,7 +3,7 @@
  * whole, or not at all.
  */
 #include "fuzz.h"
-#include "run/story.h"
+#include "run/status_report.h"
 #include "text.h"
 
 #include <fcntl.h>
@@ -16,26 +16,27 @@ enum {
     LINE_MAX_LEN = 16384
 };
 
-static void take_story(struct tape *tape, struct story *story, char **ret_error)
+static void take_story(struct tape *tape, struct status_report *report,
+                       char **ret_error)
 {
     static const char *const words[] = {NULL, "STARTED", "REPLAY", "completed"};
     struct idem_slice scope = take_bytes(tape, IDEM_SCOPE_MAX);
     struct idem_slice key = take_bytes(tape, IDEM_KEY_MAX);
 
-    story_init(story, scope, key);
-    story->verdict = words[take_up_to(tape, 3)];
-    story->status = words[take_up_to(tape, 3)];
-    story->executed = take_bool(tape);
-    story->recorded = take_bool(tape);
-    story->exit_status = (int)take_up_to(tape, 254) - 1;
-    story->signal = (int)take_up_to(tape, 64);
-    story->not_kept = take_bool(tape);
-    story->replayed_bytes = take_u64(tape);
-    story->fence = take_u64(tape);
-    story->attempts = (uint32_t)take_u64(tape);
-    story->takeover = take_bool(tape);
+    status_report_init(report, scope, key);
+    report->verdict = words[take_up_to(tape, 3)];
+    report->status = words[take_up_to(tape, 3)];
+    report->executed = take_bool(tape);
+    report->recorded = take_bool(tape);
+    report->exit_status = (int)take_up_to(tape, 254) - 1;
+    report->signal = (int)take_up_to(tape, 64);
+    report->not_kept = take_bool(tape);
+    report->replayed_bytes = take_u64(tape);
+    report->fence = take_u64(tape);
+    report->attempts = (uint32_t)take_u64(tape);
+    report->takeover = take_bool(tape);
     *ret_error = text_of(take_rest(tape));
-    story_set_error(story, *ret_error);
+    status_report_set_error(report, *ret_error);
 }
 
 static struct json_object *parse(struct idem_slice line)
@@ -104,33 +105,34 @@ static void bytes(struct json_object *object, const char *name,
     }
 }
 
-static void compare(struct json_object *object, const struct story *story,
-                    int status)
+static void compare(struct json_object *object,
+                    const struct status_report *report, int status)
 {
     struct json_object *member;
 
-    says(object, "verdict", story->verdict);
-    says(object, "status", story->status);
-    must(truth(object, "executed") == story->executed);
-    must(truth(object, "recorded") == story->recorded);
-    must(truth(object, "not_kept") == story->not_kept);
-    must(truth(object, "takeover") == story->takeover);
-    must(number(object, "replayed_bytes") == story->replayed_bytes);
+    says(object, "verdict", report->verdict);
+    says(object, "status", report->status);
+    must(truth(object, "executed") == report->executed);
+    must(truth(object, "recorded") == report->recorded);
+    must(truth(object, "not_kept") == report->not_kept);
+    must(truth(object, "takeover") == report->takeover);
+    must(number(object, "replayed_bytes") == report->replayed_bytes);
     must(number(object, "idem_status") == (uint64_t)status);
-    bytes(object, "scope", story->scope);
-    bytes(object, "key", story->key);
+    bytes(object, "scope", report->scope);
+    bytes(object, "key", report->key);
     must(json_object_object_get_ex(object, "exit_status", &member) ==
-         (story->exit_status >= 0));
-    must(story->exit_status < 0 ||
-         number(object, "exit_status") == (uint64_t)story->exit_status);
+         (report->exit_status >= 0));
+    must(report->exit_status < 0 ||
+         number(object, "exit_status") == (uint64_t)report->exit_status);
     must(json_object_object_get_ex(object, "signal", &member) ==
-         (story->signal != 0));
+         (report->signal != 0));
     must(json_object_object_get_ex(object, "fence", &member) ==
-         (story->fence != 0));
-    must(story->fence == 0 || (number(object, "fence") == story->fence &&
-                               number(object, "attempts") == story->attempts));
-    if (cli_is_utf8(idem_str(story->error))) {
-        says(object, "error", story->error[0] == '\0' ? NULL : story->error);
+         (report->fence != 0));
+    must(report->fence == 0 ||
+         (number(object, "fence") == report->fence &&
+          number(object, "attempts") == report->attempts));
+    if (cli_is_utf8(idem_str(report->error))) {
+        says(object, "error", report->error[0] == '\0' ? NULL : report->error);
     } else {
         must(json_object_object_get_ex(object, "error", &member));
     }
@@ -153,14 +155,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct json_object *object;
     char line[LINE_MAX_LEN];
     char again[LINE_MAX_LEN];
-    struct story story;
+    struct status_report report;
     char *error;
     size_t n;
 
     must(fd >= 0);
     fuzz_enter_folder();
-    take_story(&tape, &story, &error);
-    story_tell(&story, status, fd, to_file ? "status" : NULL);
+    take_story(&tape, &report, &error);
+    status_report_tell(&report, status, fd, to_file ? "status" : NULL);
     n = read_line(fd, line);
     must(close(fd) == 0);
     if (to_file) {
@@ -171,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     }
     fuzz_leave_folder();
     object = parse(idem_bytes(line, n));
-    compare(object, &story, status);
+    compare(object, &report, status);
     (void)json_object_put(object);
     free(error);
     return 0;

@@ -31,28 +31,29 @@ static struct consume_verdict verdict_of(enum consume_fate fate,
 
 /* The process that ran it died: the lease of its attempt, if it began one, says
  * when it is somebody else's turn. */
-static struct consume_verdict judge_death(uint64_t given)
+static struct consume_verdict classify_death(uint64_t given)
 {
     return verdict_of(given < DEATHS_MAX ? CONSUME_KEEP : CONSUME_LEAVE, "died",
                       pause_ms(given));
 }
 
 /* The status on record now. */
-static struct consume_verdict judge_record(const struct consume_story *story)
+static struct consume_verdict classify_record(
+    const struct consume_status_report *report)
 {
-    if (is(story->status, "completed")) {
-        return verdict_of(CONSUME_DONE, story->executed ? "done" : "replayed",
+    if (is(report->status, "completed")) {
+        return verdict_of(CONSUME_DONE, report->executed ? "done" : "replayed",
                           0);
     }
     return verdict_of(CONSUME_LEAVE,
-                      is(story->status, "unknown") ? "unknown" : "failed", 0);
+                      is(report->status, "unknown") ? "unknown" : "failed", 0);
 }
 
 /* Nothing ran, and no record is in the way. */
-static struct consume_verdict judge_refusal(const struct consume_story *story,
-                                            uint64_t given)
+static struct consume_verdict classify_refusal(
+    const struct consume_status_report *report, uint64_t given)
 {
-    switch (story->idem_status) {
+    switch (report->idem_status) {
     case CLI_CANNOT_EXECUTE:
     case CLI_NOT_FOUND:
         return verdict_of(CONSUME_STOP, "cannot execute", 0);
@@ -64,30 +65,30 @@ static struct consume_verdict judge_refusal(const struct consume_story *story,
     }
 }
 
-struct consume_verdict consume_judge(const struct consume_story *story,
-                                     uint64_t given)
+struct consume_verdict consume_classify(
+    const struct consume_status_report *report, uint64_t given)
 {
-    if (!story->told) {
-        return judge_death(given);
+    if (!report->told) {
+        return classify_death(given);
     }
-    if (story->executed && !story->recorded) {
+    if (report->executed && !report->recorded) {
         /* If the store is away, the next run for this key tells it first what
          * the journal has. Else the key was lost to somebody. */
-        return verdict_of(story->journaled ? CONSUME_AWAY : CONSUME_KEEP,
+        return verdict_of(report->journaled ? CONSUME_AWAY : CONSUME_KEEP,
                           "not recorded", pause_ms(given));
     }
     /* Damaged output does not make it doubtful that the work was done. */
-    if (story->executed || is(story->verdict, "REPLAY") ||
-        is(story->verdict, "FAILED") || is(story->verdict, "UNKNOWN")) {
-        return judge_record(story);
+    if (report->executed || is(report->verdict, "REPLAY") ||
+        is(report->verdict, "FAILED") || is(report->verdict, "UNKNOWN")) {
+        return classify_record(report);
     }
-    if (is(story->verdict, "BUSY")) {
+    if (is(report->verdict, "BUSY")) {
         return verdict_of(CONSUME_KEEP, "busy",
-                          story->lease_left_ms < 0 ? AWAY_MS
-                                                   : story->lease_left_ms);
+                          report->lease_left_ms < 0 ? AWAY_MS
+                                                    : report->lease_left_ms);
     }
-    if (is(story->verdict, "MISMATCH")) {
+    if (is(report->verdict, "MISMATCH")) {
         return verdict_of(CONSUME_LEAVE, "mismatch", 0);
     }
-    return judge_refusal(story, given);
+    return classify_refusal(report, given);
 }

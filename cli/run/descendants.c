@@ -1,5 +1,5 @@
 /* Finds, signals and reaps all descendants. */
-#include "run/kin.h"
+#include "run/descendants.h"
 
 #include "cli.h"
 #include "run/io.h"
@@ -23,16 +23,16 @@ struct process {
     pid_t pid;
     pid_t parent;
     char state;
-    bool is_kin;
+    bool is_descendant;
 };
 
-struct census {
+struct process_tree {
     struct process *list;
     size_t len;
     size_t size;
 };
 
-int kin_adopt(void)
+int descendants_adopt(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -75,20 +75,20 @@ static struct process inspect(int proc, const char *name)
     return process;
 }
 
-static int add(struct census *census, const struct process *process)
+static int add(struct process_tree *tree, const struct process *process)
 {
-    if (census->len == census->size) {
-        size_t size = census->size == 0 ? 256 : census->size * 2;
+    if (tree->len == tree->size) {
+        size_t size = tree->size == 0 ? 256 : tree->size * 2;
         struct process *list =
-            reallocarray(census->list, size, sizeof(*census->list));
+            reallocarray(tree->list, size, sizeof(*tree->list));
 
         if (list == NULL) {
             return -1;
         }
-        census->list = list;
-        census->size = size;
+        tree->list = list;
+        tree->size = size;
     }
-    census->list[census->len++] = *process;
+    tree->list[tree->len++] = *process;
     return 0;
 }
 
@@ -102,7 +102,7 @@ static bool is_our_proc(int proc)
     return atoi(name) == getpid();
 }
 
-static int take_census(struct census *census)
+static int take_census(struct process_tree *tree)
 {
     DIR *proc = opendir("/proc");
     struct dirent *entry;
@@ -121,27 +121,27 @@ static int take_census(struct census *census)
             process = inspect(dirfd(proc), entry->d_name);
         }
         if (process.parent > 0) {
-            rc = add(census, &process);
+            rc = add(tree, &process);
         }
     }
     (void)closedir(proc);
     return rc;
 }
 
-static bool is_kin(const struct census *census, pid_t pid)
+static bool is_descendant(const struct process_tree *tree, pid_t pid)
 {
     size_t i;
 
-    for (i = 0; i < census->len; i++) {
-        if (census->list[i].pid == pid) {
-            return census->list[i].is_kin;
+    for (i = 0; i < tree->len; i++) {
+        if (tree->list[i].pid == pid) {
+            return tree->list[i].is_descendant;
         }
     }
     return false;
 }
 
 /* Numbers are given out again, so a child may come before its parent. */
-static void mark_kin(struct census *census)
+static void mark_descendants(struct process_tree *tree)
 {
     pid_t own = getpid();
     bool found = true;
@@ -150,37 +150,38 @@ static void mark_kin(struct census *census)
         size_t i;
 
         found = false;
-        for (i = 0; i < census->len; i++) {
-            struct process *p = &census->list[i];
+        for (i = 0; i < tree->len; i++) {
+            struct process *p = &tree->list[i];
 
-            if (!p->is_kin && (p->parent == own || is_kin(census, p->parent))) {
-                p->is_kin = true;
+            if (!p->is_descendant &&
+                (p->parent == own || is_descendant(tree, p->parent))) {
+                p->is_descendant = true;
                 found = true;
             }
         }
     }
 }
 
-void kin_signal(int signo, pid_t group)
+void descendants_signal(int signo, pid_t group)
 {
-    struct census census = {.list = NULL};
+    struct process_tree tree = {.list = NULL};
     size_t i;
 
-    if (take_census(&census) == 0) {
-        mark_kin(&census);
-        for (i = 0; i < census.len; i++) {
-            if (census.list[i].is_kin) {
-                (void)kill(census.list[i].pid, signo);
+    if (take_census(&tree) == 0) {
+        mark_descendants(&tree);
+        for (i = 0; i < tree.len; i++) {
+            if (tree.list[i].is_descendant) {
+                (void)kill(tree.list[i].pid, signo);
             }
         }
     } else if (group > 0) {
         (void)kill(-group, signo);
     }
-    free(census.list);
+    free(tree.list);
 }
 
 /* Children that were cloned without SIGCHLD count too: __WALL. */
-bool kin_reap(pid_t spared)
+bool descendants_reap(pid_t spared)
 {
     for (;;) {
         siginfo_t info = {0};
@@ -196,16 +197,17 @@ bool kin_reap(pid_t spared)
     }
 }
 
-bool kin_end(pid_t group, int ms, struct kin_survivor *ret_survivor)
+bool descendants_end(pid_t group, int ms,
+                     struct descendants_survivor *ret_survivor)
 {
     int64_t until_ms = io_now_ms() + ms;
 
-    while (!kin_reap(/* spared= */ 0)) {
+    while (!descendants_reap(/* spared= */ 0)) {
         if (io_now_ms() >= until_ms) {
-            kin_find_survivor(ret_survivor);
+            descendants_find_survivor(ret_survivor);
             return false;
         }
-        kin_signal(SIGKILL, group);
+        descendants_signal(SIGKILL, group);
         (void)poll(NULL, 0, AGAIN_MS);
     }
     return true;
@@ -214,15 +216,15 @@ bool kin_end(pid_t group, int ms, struct kin_survivor *ret_survivor)
 /* ---- For people -------------------------------------------------------- */
 
 /* One that is alive comes before a zombie, whose parent has not reaped it. */
-static const struct process *choose(const struct census *census)
+static const struct process *choose(const struct process_tree *tree)
 {
     const struct process *chosen = NULL;
     size_t i;
 
-    for (i = 0; i < census->len; i++) {
-        const struct process *p = &census->list[i];
+    for (i = 0; i < tree->len; i++) {
+        const struct process *p = &tree->list[i];
 
-        if (p->is_kin && (chosen == NULL || chosen->state == 'Z')) {
+        if (p->is_descendant && (chosen == NULL || chosen->state == 'Z')) {
             chosen = p;
         }
     }
@@ -230,7 +232,7 @@ static const struct process *choose(const struct census *census)
 }
 
 static void describe(const struct process *process,
-                     struct kin_survivor *ret_survivor)
+                     struct descendants_survivor *ret_survivor)
 {
     char comm[sizeof(ret_survivor->name) + 1]; /* And its newline. */
     struct stat st;
@@ -247,23 +249,24 @@ static void describe(const struct process *process,
     }
 }
 
-void kin_find_survivor(struct kin_survivor *ret_survivor)
+void descendants_find_survivor(struct descendants_survivor *ret_survivor)
 {
-    struct census census = {.list = NULL};
+    struct process_tree tree = {.list = NULL};
     const struct process *chosen;
 
     memset(ret_survivor, 0, sizeof(*ret_survivor));
-    if (take_census(&census) == 0) {
-        mark_kin(&census);
-        chosen = choose(&census);
+    if (take_census(&tree) == 0) {
+        mark_descendants(&tree);
+        chosen = choose(&tree);
         if (chosen != NULL) {
             describe(chosen, ret_survivor);
         }
     }
-    free(census.list);
+    free(tree.list);
 }
 
-void kin_describe(const struct kin_survivor *survivor, char *buf, size_t size)
+void descendants_describe(const struct descendants_survivor *survivor,
+                          char *buf, size_t size)
 {
     char name[4 * sizeof(survivor->name)];
     int pid = (int)survivor->pid;

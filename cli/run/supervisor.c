@@ -1,0 +1,124 @@
+/* The runner's side of the supervisor. */
+#include "run/supervisor.h"
+
+#include "run/guard.h"
+#include "run/io.h"
+#include "run/supervisor_main.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* No signal may end the supervisor, or the runner between the two. */
+static pid_t fork_blocked(void)
+{
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    pid = fork();
+    if (pid != 0) {
+        int why = errno;
+
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        errno = why;
+    }
+    return pid;
+}
+
+/* The program that became us by exec may have had children. */
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void supervisor_start(struct supervisor *supervisor, const struct run *run)
+{
+    int ends[2];
+
+    memset(supervisor, 0, sizeof(*supervisor));
+    supervisor->adopts = !has_children() && descendants_adopt() == 0;
+    supervisor->channel = -1;
+    if (channel_open(ends) != 0) {
+        supervisor->failed = errno;
+        return;
+    }
+    supervisor->pid = fork_blocked();
+    if (supervisor->pid == 0) {
+        (void)close(ends[0]);
+        if (supervisor->adopts) {
+            supervisor_main(run, ends[1]);
+        }
+        guard(run, ends[1]);
+    }
+    (void)close(ends[1]);
+    supervisor->channel = ends[0];
+    if (supervisor->pid < 0) {
+        supervisor->failed = errno;
+        supervisor->pid = 0;
+        io_close(&supervisor->channel);
+    }
+}
+
+int supervisor_tell(const struct supervisor *supervisor,
+                    const struct supervisor_order *order,
+                    const struct channel_fds *fds)
+{
+    if (supervisor->channel < 0) {
+        return -1;
+    }
+    return channel_send(supervisor->channel, order, sizeof(*order), fds);
+}
+
+void supervisor_say(const struct supervisor *supervisor,
+                    enum supervisor_order_kind kind)
+{
+    struct supervisor_order order = {.kind = kind};
+
+    (void)supervisor_tell(supervisor, &order, &channel_no_fds);
+}
+
+void supervisor_ask(const struct supervisor *supervisor, const struct run *run)
+{
+    const struct idem_request *request = &run->asked.request;
+    struct supervisor_order order = {.kind = SUPERVISOR_ASK};
+    struct supervisor_claim *claim = &order.claim;
+
+    memcpy(claim->nonce, run->nonce.bytes, sizeof(claim->nonce));
+    if (request->fingerprint.len == sizeof(claim->fingerprint)) {
+        memcpy(claim->fingerprint, request->fingerprint.base,
+               sizeof(claim->fingerprint));
+        claim->has_fingerprint = true;
+    }
+    claim->key_len = (uint16_t)request->key.len;
+    memcpy(claim->key, request->key.base, request->key.len);
+    (void)supervisor_tell(supervisor, &order, &channel_no_fds);
+}
+
+int supervisor_hear(const struct supervisor *supervisor, bool wait,
+                    struct supervisor_news *ret_news)
+{
+    return channel_receive(supervisor->channel, ret_news, sizeof(*ret_news),
+                           wait, NULL);
+}
+
+void supervisor_dismiss(struct supervisor *supervisor)
+{
+    supervisor_say(supervisor, SUPERVISOR_DONE);
+    io_close(&supervisor->channel);
+}
+
+void supervisor_finish(struct supervisor *supervisor)
+{
+    supervisor_dismiss(supervisor);
+    if (supervisor->pid > 0) {
+        while (waitpid(supervisor->pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        supervisor->pid = 0;
+    }
+}

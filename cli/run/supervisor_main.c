@@ -1,0 +1,672 @@
+/* The supervisor: parent of the command, and what ends it in time. */
+#include "run/supervisor_main.h"
+
+#include "crash.h"
+#include "run/environment.h"
+#include "run/io.h"
+#include "run/supervisor.h"
+#include "run/descendants.h"
+#include "run/runner_death.h"
+#include "run/pty.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEFT_MS 200        /* For descendants to end by themselves. */
+#define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
+#define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
+
+enum {
+    FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
+};
+
+/* From the order to start until nobody is left. All times by io_now_ms();
+ * SUPERVISOR_NEVER where there is none. */
+struct supervision {
+    struct run own;                /* With the claim that was last asked for. */
+    const struct run *run;         /* That. */
+    struct supervisor_claim claim; /* The bytes that its request points to. */
+    bool asked;    /* The store was asked, and no attempt is known of it. */
+    bool has_task; /* An attempt is known of; start.task. */
+    struct supervisor_order start;
+    int channel;
+    int children; /* Readable when one of them changed. */
+    int timer;
+    pid_t command;
+    bool ended;     /* The command. */
+    bool released;  /* The runner does not need the number of its group. */
+    bool adopts;    /* Children of a parent that ends become ours. */
+    bool alone;     /* Nobody is left: waitid() has proved it. */
+    bool survived;  /* Some are, and cannot be ended: nothing is proved. */
+    bool left;      /* Some had to be stopped after its end. */
+    bool orphaned;  /* The runner is dead. */
+    bool dismissed; /* It wants nothing more. */
+    struct child_end end;
+    struct descendants_survivor survivor; /* If survived. */
+
+    enum supervisor_why stopping; /* All got SIGTERM, for the first reason. */
+    int64_t kill_at_ms;           /* By the lease. */
+    int64_t stop_kill_at_ms;      /* By anything else. */
+    int64_t max_end_ms;           /* Of --max-time. */
+    int64_t left_at_ms;   /* When the descendants that remained are stopped. */
+    int64_t killed_at_ms; /* Since when SIGKILL is sent. */
+    int64_t kill_next_ms;
+};
+
+static int64_t soonest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later(int64_t ms, int64_t by_ms)
+{
+    return ms > SUPERVISOR_NEVER - by_ms ? SUPERVISOR_NEVER : ms + by_ms;
+}
+
+/* When the lease's SIGTERM is due. */
+static int64_t warn_at_ms(const struct supervision *sup)
+{
+    return sup->kill_at_ms == SUPERVISOR_NEVER
+               ? SUPERVISOR_NEVER
+               : sup->kill_at_ms - sup->start.grace_ms;
+}
+
+/* The command has ended, and stays unreaped until the runner knows. As long as
+ * it does, waitid() cannot tell whether it is the only child that is left. */
+static bool is_held(const struct supervision *sup)
+{
+    return sup->ended && !sup->released && !sup->orphaned;
+}
+
+static pid_t group_of(const struct supervision *sup)
+{
+    return !sup->ended || is_held(sup) ? sup->command : 0;
+}
+
+/* There is nothing more to end, or no way to. */
+static bool is_settled(const struct supervision *sup)
+{
+    return sup->alone || sup->survived;
+}
+
+/* A runner that cannot be told must not wait for it: to it we are dead. */
+static void tell(const struct supervision *sup,
+                 const struct supervisor_news *news)
+{
+    if (channel_send(sup->channel, news, sizeof(*news), &channel_no_fds) != 0) {
+        channel_fall_silent(sup->channel);
+    }
+}
+
+/* ---- The start --------------------------------------------------------- */
+
+static enum child_start start_command(struct supervision *sup,
+                                      const struct channel_fds *fds)
+{
+    const struct run *run = sup->run;
+    struct child_plan plan = {
+        .argv = run->argv,
+        .input = fds->fd[SUPERVISOR_INPUT],
+        .out = fds->fd[SUPERVISOR_OUT],
+        .err = fds->fd[SUPERVISOR_ERR],
+        .terminal = fds->fd[SUPERVISOR_TERMINAL],
+        .leads = run->options->pty,
+    };
+    const struct child_task *task = sup->has_task ? &sup->start.task : NULL;
+    struct environment environment;
+    enum child_start how;
+    int why;
+
+    if (environment_init(&environment, &run->asked.request, task,
+                         run->options->store) != 0) {
+        errno = ENOMEM;
+        return CHILD_NO_MEANS;
+    }
+    plan.env = environment.list;
+    how = child_start(&plan, &sup->command);
+    why = errno;
+    environment_finish(&environment);
+    errno = why;
+    return how;
+}
+
+/* The reader of our descriptors waits for the command alone. */
+static void let_go_of_descriptors(struct supervision *sup)
+{
+    if (sup->channel != FD_CHANNEL) {
+        (void)dup3(sup->channel, FD_CHANNEL, O_CLOEXEC);
+        sup->channel = FD_CHANNEL;
+    }
+    closefrom(FD_CHANNEL + 1);
+    (void)close(STDIN_FILENO);
+    (void)close(STDOUT_FILENO);
+    (void)close(STDERR_FILENO);
+    cli_open_std_fds();
+}
+
+static int watch_children(struct supervision *sup)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    sup->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    sup->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return sup->children < 0 || sup->timer < 0 ? -1 : 0;
+}
+
+static bool is_runner_there(const struct supervision *sup)
+{
+    struct pollfd end = {.fd = sup->channel};
+
+    return poll(&end, 1, 0) == 0;
+}
+
+/* --max-time, of the attempt that begins @now_ms. */
+static void limit_time(struct supervision *sup, int64_t now_ms)
+{
+    if (sup->run->options->max_time_ms > 0) {
+        sup->max_end_ms = later(now_ms, sup->run->options->max_time_ms);
+    }
+}
+
+static enum child_start start(struct supervision *sup,
+                              const struct channel_fds *fds)
+{
+    int64_t now_ms = io_now_ms();
+    enum child_start how;
+
+    if (!is_runner_there(sup)) {
+        sup->orphaned = true;
+        return CHILD_TOO_LATE;
+    }
+    if (now_ms >= sup->start.kill_at_ms) {
+        return CHILD_TOO_LATE;
+    }
+    if (!sup->adopts) {
+        errno = ENOSYS; /* UNTESTED: a filter of system calls must be there. */
+        return CHILD_NO_MEANS;
+    }
+    CLI_CRASH_POINT("supervisor/start/ordered");
+    how = start_command(sup, fds);
+    CLI_CRASH_POINT("supervisor/start/started");
+    if (how != CHILD_STARTED) {
+        sup->command = 0;
+    } else if (sup->has_task) {
+        limit_time(sup, now_ms);
+    }
+    return how;
+}
+
+/* ---- Stopping ---------------------------------------------------------- */
+
+/* The first reason counts. True if this is it. */
+static bool give_reason(struct supervision *sup, enum supervisor_why why)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_STOPPING, .why = why};
+
+    if (sup->stopping != SUPERVISOR_WHY_NOT) {
+        return false;
+    }
+    sup->stopping = why;
+    sup->end.cut_short = !sup->ended;
+    tell(sup, &news);
+    return true;
+}
+
+static bool is_kill_due(const struct supervision *sup)
+{
+    return io_now_ms() >= soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
+}
+
+/* A stopped process must be continued to see SIGTERM; but not where it is too
+ * late for that. */
+static void stop(struct supervision *sup, enum supervisor_why why)
+{
+    if (give_reason(sup, why) && !is_kill_due(sup)) {
+        descendants_signal(SIGTERM, group_of(sup));
+        descendants_signal(SIGCONT, group_of(sup));
+        CLI_CRASH_POINT("supervisor/told-to-end");
+    }
+}
+
+static void stop_within(struct supervision *sup, enum supervisor_why why,
+                        int64_t grace_ms)
+{
+    sup->stop_kill_at_ms =
+        soonest(sup->stop_kill_at_ms, later(io_now_ms(), grace_ms));
+    stop(sup, why);
+}
+
+/* They are left to themselves once nobody waits for them. */
+static bool may_be_left(const struct supervision *sup)
+{
+    return sup->ended && sup->run->options->allow_background;
+}
+
+/* A supervisor that cannot prove that the work is over must not let it be
+ * recorded. */
+static void give_up(struct supervision *sup)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
+
+    sup->survived = true;
+    descendants_find_survivor(&news.survivor);
+    sup->survivor = news.survivor;
+    tell(sup, &news);
+}
+
+/* A supervisor that was asleep past the end of the lease gets no time to do
+ * anything more. */
+static void kill_all(struct supervision *sup, int64_t now_ms)
+{
+    if (now_ms < sup->kill_next_ms) {
+        return;
+    }
+    (void)give_reason(sup, SUPERVISOR_WHY_LEASE);
+    if (sup->killed_at_ms == SUPERVISOR_NEVER) {
+        sup->killed_at_ms = now_ms;
+    }
+    descendants_signal(SIGKILL, group_of(sup));
+    CLI_CRASH_POINT("supervisor/killed");
+    sup->kill_next_ms = now_ms + KILL_AGAIN_MS;
+    if (now_ms < sup->killed_at_ms + SUPERVISOR_KILL_MS) {
+        return;
+    }
+    if (is_held(sup)) {
+        sup->kill_next_ms = now_ms + KILL_LATER_MS;
+    } else {
+        give_up(sup);
+    }
+}
+
+static void obey_clock(struct supervision *sup)
+{
+    int64_t now_ms = io_now_ms();
+    int64_t grace_ms = (int64_t)sup->run->options->kill_after_ms;
+
+    if (is_settled(sup) || may_be_left(sup)) {
+        return;
+    }
+    if (is_kill_due(sup)) {
+        kill_all(sup, now_ms);
+        return;
+    }
+    if (now_ms >= warn_at_ms(sup)) {
+        stop(sup, SUPERVISOR_WHY_LEASE);
+    }
+    if (!sup->ended && now_ms >= sup->max_end_ms) {
+        sup->max_end_ms = SUPERVISOR_NEVER;
+        stop_within(sup, SUPERVISOR_WHY_MAX_TIME, grace_ms);
+    }
+    /* A runner that waits for its store learns late of the end: until then the
+     * only process may be the command itself, which nobody left. */
+    if (now_ms >= sup->left_at_ms && !is_held(sup)) {
+        sup->left_at_ms = SUPERVISOR_NEVER;
+        sup->left = true;
+        stop_within(sup, SUPERVISOR_WHY_LEFT, grace_ms);
+    }
+}
+
+/* A wait that began before the host slept must not last longer for it: only a
+ * timer on this clock counts the sleep. */
+static void set_timer(struct supervision *sup)
+{
+    struct itimerspec at = {.it_interval = {0}};
+    int64_t ms = soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
+
+    if (sup->killed_at_ms != SUPERVISOR_NEVER) {
+        ms = sup->kill_next_ms;
+    } else {
+        if (sup->stopping == SUPERVISOR_WHY_NOT) {
+            ms = soonest(ms, warn_at_ms(sup));
+        }
+        ms = soonest(ms, sup->max_end_ms);
+        ms = is_held(sup) ? ms : soonest(ms, sup->left_at_ms);
+    }
+    if (ms != SUPERVISOR_NEVER && !is_settled(sup) && !may_be_left(sup)) {
+        at.it_value.tv_sec = (time_t)(ms / 1000);
+        at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
+    }
+    (void)timerfd_settime(sup->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+/* ---- What children do -------------------------------------------------- */
+
+static void command_ended(struct supervision *sup, const siginfo_t *info)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_ENDED};
+
+    if (info->si_code == CLD_EXITED) {
+        sup->end.exit_status = info->si_status;
+    } else {
+        sup->end.signal = info->si_status;
+    }
+    sup->ended = true;
+    sup->end.at_ms = io_now_ms();
+    sup->left_at_ms = later(sup->end.at_ms, LEFT_MS);
+    news.end = sup->end;
+    CLI_CRASH_POINT("supervisor/ended/tells");
+    tell(sup, &news);
+    CLI_CRASH_POINT("supervisor/ended/told");
+}
+
+/* It stays unreaped until the runner knows of its end, so that the number of its
+ * group stays its own. */
+static void look_at_command(struct supervision *sup)
+{
+    siginfo_t info = {0};
+    id_t id = (id_t)sup->command;
+
+    if (waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid != 0) {
+        command_ended(sup, &info);
+    } else if (waitid(P_PID, id, &info, WSTOPPED | WNOHANG) == 0 &&
+               info.si_pid != 0) {
+        struct supervisor_news news = {
+            .kind = SUPERVISOR_STOPPED,
+            .number = info.si_status,
+        };
+
+        tell(sup, &news);
+    }
+}
+
+static void look_at_children(struct supervision *sup)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_ALONE,
+                                   .number = sup->left};
+
+    if (is_settled(sup)) {
+        return;
+    }
+    if (!sup->ended) {
+        look_at_command(sup);
+    }
+    if (descendants_reap(group_of(sup))) {
+        sup->alone = true;
+        tell(sup, &news);
+    }
+}
+
+/* ---- What the runner does ---------------------------------------------- */
+
+static void orphan(struct supervision *sup)
+{
+    sup->orphaned = true;
+    CLI_CRASH_POINT("supervisor/orphaned");
+    if (sup->start.sets_terminal) {
+        pty_restore(&sup->start.before);
+    }
+    if (!may_be_left(sup)) {
+        stop_within(sup, SUPERVISOR_WHY_ORPHANED,
+                    (int64_t)sup->run->options->kill_after_ms);
+    }
+}
+
+static void note_claim(struct supervision *sup,
+                       const struct supervisor_order *order)
+{
+    struct idem_request *request = &sup->own.asked.request;
+    struct supervisor_claim *claim = &sup->claim;
+
+    *claim = order->claim;
+    request->key = idem_bytes(claim->key, claim->key_len);
+    request->fingerprint =
+        idem_bytes(claim->fingerprint,
+                   claim->has_fingerprint ? sizeof(claim->fingerprint) : 0);
+    memcpy(sup->own.nonce.bytes, claim->nonce, sizeof(claim->nonce));
+    sup->asked = true;
+}
+
+/* Where everything is told to end already, that stays so. */
+static void begin_task(struct supervision *sup,
+                       const struct supervisor_order *order)
+{
+    sup->start.task = order->task;
+    sup->start.policy = order->policy;
+    sup->start.grace_ms = order->grace_ms;
+    sup->asked = false;
+    sup->has_task = true;
+    if (sup->stopping == SUPERVISOR_WHY_NOT) {
+        sup->kill_at_ms = order->kill_at_ms;
+        limit_time(sup, io_now_ms());
+    }
+}
+
+static void end_task(struct supervision *sup)
+{
+    explicit_bzero(&sup->start.task, sizeof(sup->start.task));
+    sup->asked = false;
+    sup->has_task = false;
+    sup->max_end_ms = SUPERVISOR_NEVER;
+    if (sup->stopping == SUPERVISOR_WHY_NOT) {
+        sup->kill_at_ms = SUPERVISOR_NEVER;
+    }
+}
+
+static void obey(struct supervision *sup, const struct supervisor_order *order)
+{
+    switch (order->kind) {
+    case SUPERVISOR_ASK:
+        note_claim(sup, order);
+        break;
+    case SUPERVISOR_START:
+        break;
+    case SUPERVISOR_TASK:
+        begin_task(sup, order);
+        break;
+    case SUPERVISOR_IDLE:
+        end_task(sup);
+        break;
+    case SUPERVISOR_LEASE:
+        if (sup->stopping != SUPERVISOR_WHY_LEASE) {
+            sup->kill_at_ms = order->kill_at_ms;
+        }
+        break;
+    case SUPERVISOR_STOP:
+        stop_within(sup, SUPERVISOR_WHY_ORDER, sup->start.grace_ms);
+        break;
+    case SUPERVISOR_SEEN:
+        sup->released = true;
+        break;
+    case SUPERVISOR_DONE:
+        sup->dismissed = true;
+        break;
+    }
+}
+
+static void listen(struct supervision *sup)
+{
+    struct supervisor_order order;
+    int heard = 0;
+
+    while (!sup->orphaned && !sup->dismissed &&
+           (heard = channel_receive(sup->channel, &order, sizeof(order),
+                                    /* wait= */ false, NULL)) == 1) {
+        obey(sup, &order);
+    }
+    if (heard < 0) {
+        orphan(sup);
+    }
+}
+
+static void turn(struct supervision *sup)
+{
+    struct signalfd_siginfo info;
+    uint64_t expired;
+    struct pollfd ready[] = {
+        {.fd = sup->orphaned ? -1 : sup->channel, .events = POLLIN},
+        {.fd = sup->children, .events = POLLIN},
+        {.fd = sup->timer, .events = POLLIN},
+    };
+
+    set_timer(sup);
+    (void)poll(ready, 3, -1);
+    while (read(sup->children, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    }
+    (void)!read(sup->timer, &expired, sizeof(expired));
+
+    /* A process that had ended was not stopped; and who was seen can be
+     * reaped. */
+    look_at_children(sup);
+    obey_clock(sup);
+    listen(sup);
+    look_at_children(sup);
+}
+
+static bool is_over(const struct supervision *sup)
+{
+    return sup->dismissed ||
+           (sup->orphaned && (is_settled(sup) || may_be_left(sup)));
+}
+
+/* The lease ends by itself: the store is told nothing. */
+static void say_survived(const struct supervision *sup)
+{
+    char what[KIN_TEXT_MAX];
+
+    descendants_describe(&sup->survivor, what, sizeof(what));
+    cli_say("the runner died, and its command could not be ended: %s; the "
+            "lease of the key ends by itself",
+            what);
+}
+
+/* Nobody reads our stderr; but there may be a syslog. */
+static void say_what_became(const struct supervision *sup)
+{
+    const struct child_end *end = &sup->end;
+    char note[128] = "the runner died; its command was stopped";
+
+    if (sup->ended && !end->cut_short) {
+        (void)
+            snprintf(note, sizeof(note),
+                     end->signal != 0
+                         ? "the runner died after its command died of signal %d"
+                         : "the runner died after its command ended with "
+                           "status %d",
+                     end->signal != 0 ? end->signal : end->exit_status);
+    }
+    CLI_CRASH_POINT("supervisor/alone");
+    cli_say("%s", note);
+    if (sup->has_task) {
+        runner_death_of_work(sup->run, &sup->start, end, note);
+    } else if (sup->asked) {
+        runner_death_of_claim(sup->run);
+    }
+}
+
+/* ---- All of it --------------------------------------------------------- */
+
+static void begin(struct supervision *sup, const struct supervisor_order *order,
+                  const struct channel_fds *fds)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_REFUSED};
+
+    sup->start = *order;
+    sup->has_task = !order->idle;
+    sup->asked = false;
+    sup->kill_at_ms = order->kill_at_ms;
+    sup->stop_kill_at_ms = SUPERVISOR_NEVER;
+    sup->max_end_ms = SUPERVISOR_NEVER;
+    sup->left_at_ms = SUPERVISOR_NEVER;
+    sup->killed_at_ms = SUPERVISOR_NEVER;
+    news.how = start(sup, fds);
+    news.number = errno;
+    let_go_of_descriptors(sup);
+    CLI_CRASH_POINT("supervisor/start/tells");
+    if (news.how == CHILD_STARTED) {
+        news.kind = SUPERVISOR_STARTED;
+        news.number = sup->command;
+    }
+    tell(sup, &news);
+}
+
+/* The runner says itself what came of a start that was refused. */
+static void await_dismissal(const struct supervision *sup)
+{
+    struct supervisor_order order;
+
+    if ((sup->orphaned || channel_receive(sup->channel, &order, sizeof(order),
+                                          /* wait= */ true, NULL) < 0) &&
+        sup->has_task) {
+        runner_death_of_work(sup->run, &sup->start, /* end= */ NULL, NULL);
+    }
+}
+
+static void see_through(struct supervision *sup)
+{
+    if (watch_children(sup) != 0) {
+        /* UNTESTED: the kernel must be out of memory. The runner finds us dead,
+         * and ends what is left. */
+        (void)descendants_end(sup->command, SUPERVISOR_KILL_MS, &sup->survivor);
+        return;
+    }
+    while (!is_over(sup)) {
+        turn(sup);
+    }
+    if (sup->dismissed) {
+        return;
+    }
+    if (sup->survived) {
+        say_survived(sup);
+    } else {
+        say_what_became(sup);
+    }
+}
+
+static void serve(const struct run *run, int channel)
+{
+    struct supervision sup = {
+        .own = *run,
+        .run = &sup.own,
+        .channel = channel,
+        .adopts = descendants_adopt() == 0,
+    };
+    struct supervisor_order order;
+    struct channel_fds fds;
+    int heard;
+
+    do {
+        heard = channel_receive(channel, &order, sizeof(order),
+                                /* wait= */ true, &fds);
+        if (heard > 0 && order.kind == SUPERVISOR_ASK) {
+            note_claim(&sup, &order);
+        }
+        CLI_CRASH_POINT("supervisor/heard");
+    } while (heard > 0 && order.kind == SUPERVISOR_ASK);
+    if (heard < 0 && sup.asked) {
+        let_go_of_descriptors(&sup);
+        runner_death_of_claim(sup.run);
+    }
+    if (heard < 0 || order.kind != SUPERVISOR_START) {
+        return;
+    }
+    begin(&sup, &order, &fds);
+    if (sup.command == 0) {
+        await_dismissal(&sup);
+    } else {
+        see_through(&sup);
+    }
+}
+
+void supervisor_main(const struct run *run, int channel)
+{
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+
+    CLI_CRASH_POINT("supervisor/begun");
+    (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
+    (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
+                            us. */
+    (void)prctl(PR_SET_NAME, "idem-supervisor");
+    serve(run, channel);
+    _exit(0);
+}
