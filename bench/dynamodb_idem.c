@@ -3,6 +3,7 @@
 
 #include <err.h>
 #include <idem.h>
+#include <idem/queue.h>
 #include <pthread.h>
 #include <string.h>
 

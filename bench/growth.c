@@ -18,6 +18,7 @@
 #include <idem.h>
 #include <idem/journal.h>
 #include <idem/limit.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -3,6 +3,8 @@
 
 #include <err.h>
 #include <idem.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>

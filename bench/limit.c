@@ -15,6 +15,7 @@
 #include <err.h>
 #include <idem.h>
 #include <idem/limit.h>
+#include <idem/queue.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/operator.h>
 #include <stdlib.h>
 #include <unistd.h>
 

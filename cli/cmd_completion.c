@@ -4,6 +4,7 @@
 #include "completion.h"
 #include "fields.h"
 
+#include <idem/operator.h>
 #include <stdlib.h>
 
 /* ---- Words from the store -------------------------------------------------- */

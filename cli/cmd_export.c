@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <idem/operator.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

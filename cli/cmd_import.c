@@ -7,6 +7,7 @@
 #include "transfer.h"
 
 #include <errno.h>
+#include <idem/queue.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -13,6 +13,7 @@
 #include "table_size.h"
 
 #include <fnmatch.h>
+#include <idem/operator.h>
 #include <stdlib.h>
 
 static struct {

@@ -8,6 +8,7 @@
 #include "table_size.h"
 
 #include <errno.h>
+#include <idem/operator.h>
 #include <time.h>
 
 #define SLICE 1000            /* Records between two reports of progress. */

@@ -5,6 +5,8 @@
 #include "look.h"
 #include "metrics.h"
 
+#include <idem/operator.h>
+
 static struct {
     bool json;
     bool prometheus;

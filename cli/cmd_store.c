@@ -8,6 +8,7 @@
 #include "restored.h"
 #include "template.h"
 
+#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <stdlib.h>
 

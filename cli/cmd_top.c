@@ -6,6 +6,7 @@
 #include "color.h"
 #include "stop.h"
 
+#include <idem/operator.h>
 #include <signal.h>
 
 static struct {

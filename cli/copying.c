@@ -12,6 +12,8 @@
 #include "names.h"
 #include "progress.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -4,6 +4,7 @@
 #include "clock.h"
 
 #include <idem/http.h>
+#include <idem/operator.h>
 #include <stdlib.h>
 
 int cli_outcome_exit(const struct idem_record *record)

@@ -12,6 +12,8 @@
 #include "fields.h"
 #include "rows.h"
 
+#include <idem/operator.h>
+
 /* Of a place of any kind, with its zero byte. */
 #define CLI_LIST_PLACE_MAX IDEM_PLACE_MAX
 

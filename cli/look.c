@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "fields.h"
 
+#include <idem/operator.h>
 #include <stdlib.h>
 
 /* Moves what @slice points to into @to. */

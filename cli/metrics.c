@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <idem/journal.h>
+#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <stdlib.h>
 #include <unistd.h>

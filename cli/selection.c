@@ -7,6 +7,8 @@
 #include "journal.h"
 #include "names.h"
 
+#include <idem/operator.h>
+
 /* One walk over all open records notes in a file those that are to be decided, for
  * they may be many; exactly those are decided then. */
 struct choosing {

@@ -6,6 +6,7 @@
  * It ends when nothing more comes. A message that says "fail" fails.
  */
 #include <idem/consume.h>
+#include <idem/queue.h>
 
 #include <poll.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
  *     queue sqlite:/tmp/shop.db
  */
 #include <idem.h>
+#include <idem/queue.h>
 #include <stdio.h>
 
 enum {

@@ -19,6 +19,7 @@
 #include "lambda/outcome.h"
 #include "lambda/text.h"
 
+#include <idem/queue.h>
 #include <stdio.h>
 #include <stdlib.h>
 

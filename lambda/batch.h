@@ -4,6 +4,8 @@
 
 #include "lambda/unit.h"
 
+#include <idem/queue.h>
+
 enum item_state {
     ITEM_OPEN = 0,
     ITEM_DONE,    /* It ran, or is a replay: it must not come again. */

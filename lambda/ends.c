@@ -7,6 +7,7 @@
 #include "lambda/log.h"
 #include "lambda/outcome.h"
 
+#include <idem/queue.h>
 #include <stdio.h>
 #include <time.h>
 

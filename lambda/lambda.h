@@ -4,6 +4,7 @@
 #define IDEM_LAMBDA_LAMBDA_H
 
 #include <idem/lambda.h>
+#include <idem/queue.h>
 
 #include "key/tree.h"
 

@@ -33,6 +33,7 @@
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>
+#include <idem/queue.h>
 
 
 /* The bit in r->buffered; ngx_http_image_filter_module has it too. */

@@ -7,6 +7,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/queue.h>
+
 
 /* Pauses, in milliseconds, while a claim is asked for that is to be given back. */
 #define NGX_HTTP_IDEM_UNCLAIM      100

@@ -8,6 +8,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/queue.h>
+
 
 #define NGX_HTTP_IDEM_UNRECORDED_MAX  1000
 

@@ -7,6 +7,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/queue.h>
+
 
 #define NGX_HTTP_IDEM_RETRY_MS  100
 #define NGX_HTTP_IDEM_END_MS    2000

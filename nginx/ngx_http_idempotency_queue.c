@@ -8,6 +8,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/queue.h>
+
 
 #define NGX_HTTP_IDEM_GRACE_MS  2000
 #define NGX_HTTP_IDEM_TURN      256

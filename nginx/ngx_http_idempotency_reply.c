@@ -6,6 +6,8 @@
 
 #include "ngx_http_idempotency.h"
 
+#include <idem/queue.h>
+
 
 static ngx_int_t ngx_http_idem_refused(ngx_http_idem_ctx_t *ctx);
 static ngx_int_t ngx_http_idem_busy(ngx_http_idem_ctx_t *ctx);

@@ -8,6 +8,7 @@
 #include "ngx_http_idempotency.h"
 
 #include <idem/metrics.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 
 

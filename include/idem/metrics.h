@@ -34,6 +34,7 @@
 #define IDEM_METRICS_H
 
 #include <idem.h>
+#include <idem/operator.h>
 
 #ifdef __cplusplus
 extern "C" {

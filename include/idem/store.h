@@ -16,6 +16,7 @@
 
 #include <idem.h>
 #include <idem/limit.h>
+#include <idem/operator.h>
 
 #ifdef __cplusplus
 extern "C" {

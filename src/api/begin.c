@@ -8,6 +8,8 @@
 #include "queue/queue.h"
 #include "queue/waiters.h"
 
+#include <idem/queue.h>
+
 enum {
     POLL_FIRST_MS = 2,
     POLL_MAX_MS = 250,  /* For the first five seconds; */

@@ -5,6 +5,8 @@
 #include "core/error.h"
 #include "queue/queue.h"
 
+#include <idem/queue.h>
+
 enum {
     PAUSE_FIRST_MS = 5,
     PAUSE_MAX_MS = 500

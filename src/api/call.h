@@ -2,6 +2,7 @@
 #ifndef IDEM_API_CALL_H
 #define IDEM_API_CALL_H
 
+#include <idem/queue.h>
 #include <idem/store.h>
 
 /* Submits @op and waits for its answer, asking again (the same nonce) while it

@@ -9,6 +9,7 @@
 #include "queue/attempt.h"
 
 #include <idem/dynamodb.h>
+#include <idem/queue.h>
 
 static int check_writes(const struct idem_store *store,
                         const struct idem_slice *writes, size_t writes_len,

@@ -6,6 +6,8 @@
 #include "core/error.h"
 #include "queue/attempt.h"
 
+#include <idem/queue.h>
+
 int idem__check_in_store(const struct idem_attempt *attempt,
                          struct idem_error *error)
 {

@@ -4,6 +4,8 @@
 #include "limit/limit.h"
 #include "queue/op.h"
 
+#include <idem/queue.h>
+
 int idem_op_limit(const struct idem_limit_request *limit,
                   struct idem_op **ret_op, struct idem_error *ret_error)
 {

@@ -5,6 +5,7 @@
 #include "base/crc32.h"
 
 #include <assert.h>
+#include <idem/operator.h>
 #include <string.h>
 
 /* "p" and in base64: a checksum of the list and the cursor, then each word of the

@@ -2,6 +2,7 @@
 #ifndef IDEM_API_LIST_PLACE_H
 #define IDEM_API_LIST_PLACE_H
 
+#include <idem/operator.h>
 #include <idem/store.h>
 
 /* Writes the cursor of the list @op of @store. */

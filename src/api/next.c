@@ -5,6 +5,8 @@
 #include "queue/attempt.h"
 #include "queue/queue.h"
 
+#include <idem/queue.h>
+
 enum {
     END,
     BEGIN,

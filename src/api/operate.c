@@ -5,6 +5,9 @@
 #include "core/error.h"
 #include "queue/op.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
+
 enum {
     PAGE = 256,
     PURGE_SLICE = 100

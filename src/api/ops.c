@@ -8,6 +8,8 @@
 #include "queue/attempt.h"
 #include "queue/op.h"
 
+#include <idem/queue.h>
+
 /* A new op for (@scope, @key) with room for @more bytes besides. */
 static int make(enum idem_verb verb, struct idem_slice scope,
                 struct idem_slice key, size_t more, struct idem_op **ret_op,

@@ -5,6 +5,8 @@
 #include "core/digest.h"
 #include "core/slice.h"
 
+#include <idem/operator.h>
+
 void idem__refuse_live(struct idem_decision *decision,
                        const struct idem_record *found,
                        const struct idem_now *now, const char *mend)

@@ -2,6 +2,7 @@
 #include "core/outcome.h"
 
 #include <idem/http.h>
+#include <idem/operator.h>
 
 /* The first line of what `idem run` records beside the output. */
 static bool is_line(struct idem_slice meta, const char *word)

@@ -2,6 +2,8 @@
 #include "metrics/names.h"
 #include "metrics/out.h"
 
+#include <idem/operator.h>
+
 /* One go declares the names, another gives the values; both skip the same. */
 struct pass {
     struct idem__out *out;

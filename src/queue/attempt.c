@@ -7,6 +7,8 @@
 #include "core/token.h"
 #include "queue/op.h"
 
+#include <idem/queue.h>
+
 static struct idem__attempt *create(struct idem_slice scope,
                                     struct idem_slice key)
 {

@@ -7,6 +7,7 @@
 #include "queue/queue.h"
 
 #include <assert.h>
+#include <idem/queue.h>
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -3,6 +3,8 @@
 
 #include "base/list.h"
 
+#include <idem/queue.h>
+
 void idem__pending_append(struct idem__pending *pending, struct idem_op *op)
 {
     IDEM__LIST_APPEND(pending, op);

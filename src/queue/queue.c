@@ -11,6 +11,7 @@
 #include "core/error.h"
 
 #include <assert.h>
+#include <idem/queue.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 #ifndef IDEM_QUEUE_QUEUE_H
 #define IDEM_QUEUE_QUEUE_H
 
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <pthread.h>
 

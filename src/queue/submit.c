@@ -5,6 +5,8 @@
 #include "queue/liveness.h"
 #include "queue/queue.h"
 
+#include <idem/queue.h>
+
 enum {
     NONCES = 32
 };

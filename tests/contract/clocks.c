@@ -1,6 +1,8 @@
 /* Leases and retentions by virtual clocks: exact, and moved by no wall clock. */
 #include "contract.h"
 
+#include <idem/operator.h>
+
 static const int64_t DAY_MS = 86400000;
 
 /* Two pairs of policies: a takeover needs both to be rerun. */

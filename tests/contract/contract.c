@@ -6,6 +6,7 @@
 #include "table.h"
 #include "temp.h"
 
+#include <idem/operator.h>
 #include <sqlite3.h>
 
 static const struct traits all_traits[] = {

@@ -6,6 +6,8 @@
 #include "host.h"
 #include "test.h"
 
+#include <idem/operator.h>
+
 /* A store under test, on a host of its own. */
 struct fixture {
     struct host host;

@@ -7,6 +7,8 @@
 #include "threads.h"
 
 #include <fcntl.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <signal.h>
 #include <sqlite3.h>

@@ -3,6 +3,7 @@
 
 #include "threads.h"
 
+#include <idem/operator.h>
 #include <idem/store.h>
 
 /* Every status comes over whole: what it was asked, what came of it, its history

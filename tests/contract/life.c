@@ -1,6 +1,8 @@
 /* The life of a record: claimed, ended, replayed, released, failed, unknown. */
 #include "contract.h"
 
+#include <idem/operator.h>
+
 static struct idem_slice print_of(char c)
 {
     static uint8_t prints[2][IDEM_FINGERPRINT_LEN];

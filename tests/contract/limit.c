@@ -4,6 +4,8 @@
 #include "threads.h"
 
 #include <idem/limit.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <stdlib.h>
 
 static const int64_t DAY_MS = IDEM_LIMIT_DAY;

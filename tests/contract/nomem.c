@@ -9,6 +9,8 @@
 #include "threads.h"
 
 #include <idem/memory.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 
 /* One function and what must be there before it is called. */
 struct scenario {

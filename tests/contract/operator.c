@@ -1,6 +1,8 @@
 /* What an operator asks for: lists, decisions, purges. */
 #include "contract.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <stdlib.h>
 

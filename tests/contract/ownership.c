@@ -1,6 +1,8 @@
 /* Who owns a record, and that nobody else can change it. */
 #include "contract.h"
 
+#include <idem/operator.h>
+
 /* What makes an owner a stranger. */
 enum succession {
     TAKEN_OVER,

@@ -4,6 +4,8 @@
 
 #include "threads.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <poll.h>
 
 enum {

@@ -1,6 +1,9 @@
 /* "Run it again": said by the owner, or wished by a person. */
 #include "contract.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
+
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
 
 static int retry(struct idem_attempt *attempt)

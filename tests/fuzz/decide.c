@@ -12,6 +12,7 @@
 #include "core/record.h"
 #include "fuzz.h"
 
+#include <idem/operator.h>
 #include <idem/store.h>
 
 struct case_of {

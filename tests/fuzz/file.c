@@ -10,6 +10,7 @@
 #include "host.h"
 
 #include <fcntl.h>
+#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>

@@ -8,6 +8,8 @@
 #include "host.h"
 #include "model.h"
 
+#include <idem/operator.h>
+
 #ifndef STORE
 #define STORE "memory:"
 #endif

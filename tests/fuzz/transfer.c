@@ -12,6 +12,7 @@
 #include "lines.h"
 #include "transfer.h"
 
+#include <idem/operator.h>
 #include <stdlib.h>
 
 static struct cli_transfer first; /* They are large. */

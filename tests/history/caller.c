@@ -1,6 +1,7 @@
 /* What a caller does, as its seed has it. */
 #include "caller.h"
 
+#include <idem/operator.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <idem/memory.h>
+#include <idem/queue.h>
 
 static struct script *script_of(struct idem_store *base)
 {

@@ -138,6 +138,8 @@ def compile_complaints(source, flags=()):
 
 
 HEADERS = """#include <idem.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/consume.h>
 #include <idem/dynamodb.h>
 #include <idem/form.h>

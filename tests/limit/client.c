@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <idem.h>
 #include <idem/limit.h>
+#include <idem/queue.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

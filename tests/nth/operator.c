@@ -2,6 +2,8 @@
 #include "story.h"
 
 #include <idem/check.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <stdio.h>

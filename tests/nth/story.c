@@ -1,6 +1,7 @@
 /* What the stories share: a store, requests, and what must be true of both. */
 #include "story.h"
 
+#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,8 @@
 #include "disk.h"
 
 #include <assert.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,6 +4,8 @@
 #include "ledger.h"
 #include "told.h"
 
+#include <idem/operator.h>
+
 void call_drop(struct held *held)
 {
     idem_attempt_destroy(held->attempt);

@@ -11,6 +11,7 @@
 #include "told.h"
 
 #include <assert.h>
+#include <idem/queue.h>
 
 static const struct idem_store_ops door_ops;
 

@@ -14,6 +14,8 @@
 #include "table.h"
 #include "told.h"
 
+#include <idem/queue.h>
+
 struct flight *flight_create(struct world *w)
 {
     unsigned i;

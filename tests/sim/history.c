@@ -5,6 +5,7 @@
 #include "host.h"
 #include "table.h"
 
+#include <idem/operator.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,6 +5,8 @@
 #include "ledger.h"
 #include "table.h"
 
+#include <idem/operator.h>
+
 static bool refused(const struct judged *j, int code)
 {
     return j->after == NULL && j->code == code;

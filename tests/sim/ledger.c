@@ -5,6 +5,8 @@
 #include "host.h"
 #include "table.h"
 
+#include <idem/operator.h>
+
 struct start *ledger_start(struct key *key, uint64_t fence)
 {
     unsigned i = key->starts_len;

@@ -12,6 +12,8 @@
 #include "small.h"
 #include "table.h"
 
+#include <idem/queue.h>
+
 enum {
     TRIES_MAX = 10,
     /* A deletion comes so late that a fence which is taken from a clock is

@@ -9,6 +9,8 @@
 #include "state.h"
 #include "told.h"
 
+#include <idem/operator.h>
+
 enum {
     TRIES = 3
 };

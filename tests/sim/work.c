@@ -8,6 +8,8 @@
 #include "request.h"
 #include "told.h"
 
+#include <idem/operator.h>
+
 static void pass_on(struct client *c, const struct held *held)
 {
     struct world *w = c->world;

@@ -3,6 +3,8 @@
 #include "product.h"
 #include "worker.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -15,6 +15,7 @@
 #include "store/dynamodb/check_bodies.h"
 #include "store/dynamodb/walk.h"
 
+#include <idem/queue.h>
 #include <stdio.h>
 
 enum {

@@ -5,6 +5,7 @@
 #include "queue/queue.h"
 #include "store/dynamodb/run.h"
 
+#include <idem/queue.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

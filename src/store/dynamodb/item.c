@@ -4,6 +4,7 @@
 #include "base/host.h"
 #include "core/error.h"
 
+#include <idem/operator.h>
 #include <stdio.h>
 
 static const char hex_digits[] = "0123456789abcdef";

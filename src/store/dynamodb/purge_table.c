@@ -12,6 +12,7 @@
 #include "store/dynamodb/walk.h"
 
 #include <idem/dynamodb.h>
+#include <idem/queue.h>
 
 enum {
     SEGMENTS = 8,

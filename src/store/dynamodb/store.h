@@ -9,6 +9,7 @@
 #include "store/dynamodb/task.h"
 #include "store/shared/tally.h"
 
+#include <idem/queue.h>
 #include <pthread.h>
 
 struct idem__dynamodb_store {

@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "store/shared/verbs.h"
 
+#include <idem/operator.h>
+
 enum {
     SHARDS = 16,
 };

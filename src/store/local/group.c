@@ -14,6 +14,7 @@
 #include "queue/queue.h"
 #include "store/shared/verbs.h"
 
+#include <idem/queue.h>
 #include <signal.h>
 
 enum {

@@ -5,6 +5,7 @@
 #include "queue/pending.h"
 #include "store/local/gather.h"
 
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <pthread.h>
 

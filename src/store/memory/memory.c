@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <idem/memory.h>
+#include <idem/queue.h>
 
 /* A record as it would be stored: encoded, so that this store meets the codec
  * like any other. */

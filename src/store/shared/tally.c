@@ -2,6 +2,8 @@
  * changes nothing and counts as nothing. */
 #include "store/shared/tally.h"
 
+#include <idem/operator.h>
+
 const char *const idem__counter_names[IDEM__COUNTERS] = {
 #define IDEM__X(name) #name,
     IDEM__COUNTER_MAP(IDEM__X)

@@ -4,6 +4,8 @@
 #include "core/error.h"
 #include "core/slice.h"
 
+#include <idem/operator.h>
+
 void idem__verb_decide(const struct idem_record *found,
                        const struct idem_op *op, const struct idem_now *now,
                        struct idem_decision *decision)

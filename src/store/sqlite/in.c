@@ -8,6 +8,7 @@
 #include "store/sqlite/schema.h"
 #include "store/sqlite/table.h"
 
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 
 /* The state that one call needs besides the caller's connection. */

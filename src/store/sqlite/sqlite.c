@@ -9,6 +9,7 @@
 #include "store/sqlite/seen.h"
 
 #include <assert.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <stdio.h>
 

@@ -6,6 +6,7 @@
 #include "store/sqlite/schema.h"
 
 #include <assert.h>
+#include <idem/operator.h>
 
 enum column {
     COLUMN_SEQ,

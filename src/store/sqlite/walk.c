@@ -1,6 +1,8 @@
 /* Walking over the rows: lists. */
 #include "store/sqlite/store.h"
 
+#include <idem/operator.h>
+
 enum {
     COLUMN_ID = 6
 };

@@ -3,6 +3,7 @@
 #include "host.h"
 #include "test.h"
 
+#include <idem/queue.h>
 #include <idem/store.h>
 
 static struct idem_store *open_on(struct host *host)

@@ -3,6 +3,9 @@
 #include "heap.h"
 #include "test.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
+
 static uint8_t zeros[IDEM_META_MAX + 1];
 
 static struct idem_request good_request(void)

@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <idem/operator.h>
+
 static const struct idem_store_ops ops = {.name = "one"};
 static const struct idem_store_ops other_ops = {.name = "other"};
 static const struct idem_store store = {.ops = &ops};

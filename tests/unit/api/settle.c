@@ -6,6 +6,8 @@
 #include "test.h"
 #include "threads.h"
 
+#include <idem/operator.h>
+
 struct plan {
     int codes[8]; /* Answers in their order; then the relay's. */
     unsigned len;

@@ -4,6 +4,7 @@
 #include "script.h"
 #include "test.h"
 
+#include <idem/operator.h>
 #include <idem/store.h>
 
 /* What happens in which sleep of the waiter. */

@@ -2,6 +2,8 @@
 #include "sample.h"
 #include "test.h"
 
+#include <idem/operator.h>
+
 static struct idem_decision decide(const struct idem_record *found,
                                    const struct idem_op *op)
 {

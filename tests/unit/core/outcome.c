@@ -2,6 +2,8 @@
 #include "sample.h"
 #include "test.h"
 
+#include <idem/operator.h>
+
 /* By the exit status of a command, by its signal, by the status of HTTP. */
 TEST(outcome, failsByItsResult)
 {

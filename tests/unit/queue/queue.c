@@ -9,6 +9,7 @@
 #include "test.h"
 #include "threads.h"
 
+#include <idem/queue.h>
 #include <poll.h>
 #include <unistd.h>
 

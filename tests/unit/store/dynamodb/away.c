@@ -4,6 +4,7 @@
 #include "store/dynamodb/breaker.h"
 #include "test.h"
 
+#include <idem/queue.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "test.h"
 #include "wire.h"
 
+#include <idem/queue.h>
 #include <stdlib.h>
 
 #define ROW_PUT                                                                \

@@ -7,6 +7,7 @@
 #include "test.h"
 #include "threads.h"
 
+#include <idem/queue.h>
 #include <poll.h>
 #include <signal.h>
 

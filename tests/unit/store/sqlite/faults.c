@@ -5,6 +5,7 @@
 
 #include "queue/op.h"
 #include <idem/limit.h>
+#include <idem/queue.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>

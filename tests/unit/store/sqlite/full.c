@@ -5,6 +5,8 @@
 #include "threads.h"
 
 #include <fcntl.h>
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <stdlib.h>
 #include <sys/stat.h>

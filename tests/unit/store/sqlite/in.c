@@ -3,6 +3,7 @@
 #include "temp.h"
 #include "test.h"
 
+#include <idem/operator.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <unistd.h>

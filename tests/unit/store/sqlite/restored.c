@@ -5,6 +5,8 @@
 #include "temp.h"
 #include "test.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/sqlite.h>
 #include <sqlite3.h>
 #include <sys/stat.h>

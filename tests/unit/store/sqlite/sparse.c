@@ -4,6 +4,8 @@
 #include "temp.h"
 #include "test.h"
 
+#include <idem/operator.h>
+#include <idem/queue.h>
 #include <idem/store.h>
 #include <pthread.h>
 #include <sqlite3.h>

@@ -2,6 +2,7 @@
 #include "temp.h"
 #include "test.h"
 
+#include <idem/operator.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>

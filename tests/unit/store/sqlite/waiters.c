@@ -7,6 +7,7 @@
 #include "threads.h"
 
 #include <fcntl.h>
+#include <idem/queue.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>

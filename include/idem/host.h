@@ -1,0 +1,51 @@
+/* host.h: the functions that the library needs from its host, to be replaced: the
+ * clocks, random bytes, sleep, and memory. */
+#ifndef IDEM_HOST_H
+#define IDEM_HOST_H
+
+#include <idem/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* One reading of the host's clocks. */
+struct idem_clock_reading {
+    int64_t wall_ms;     /* CLOCK_REALTIME. */
+    int64_t boot_ms;     /* CLOCK_BOOTTIME: counts suspended time too. */
+    uint8_t boot_id[16]; /* Another value after every boot of the host. */
+    bool unsynchronised; /* Nothing is known to keep the wall clock right. */
+};
+
+/* The functions that the library needs from its host. Each member may be NULL:
+ * the system's own. clock and random answer 0, or anything else for "cannot
+ * say" (the call that needed them then answers IDEM_EUNAVAILABLE and does
+ * nothing). */
+struct idem_host {
+    void *ctx; /* Passed to each. */
+    int (*clock)(void *ctx, struct idem_clock_reading *ret_reading);
+    int (*random)(void *ctx, void *buf, size_t len);
+    void (*sleep)(void *ctx, int64_t ms);
+};
+
+/* Where the library's own memory comes from; all three must be set. */
+struct idem_heap {
+    void *ctx;
+    void *(*alloc)(void *ctx, size_t len);
+    void *(*realloc)(void *ctx, void *ptr, size_t len);
+    void (*free)(void *ctx, void *ptr);
+};
+
+/* Replaces the heap of the process for this library; call it before anything
+ * else. NULL: malloc and its kin again. @heap is copied. */
+void idem_heap_set(const struct idem_heap *heap);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+/* record.h: the record of an operation, which its attempts carry; <idem.h> has it. */
+#ifndef IDEM_RECORD_H
+#define IDEM_RECORD_H
+
+#include <idem/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum idem_status {
+    IDEM_STATUS_IN_PROGRESS = 1,
+    IDEM_STATUS_COMPLETED = 2,
+    IDEM_STATUS_FAILED = 3,
+    IDEM_STATUS_UNKNOWN = 4,
+    IDEM_STATUS_RELEASED = 5,
+    /* Of an outcome, a filter, and idem_record_status(). On record it is
+     * IN_PROGRESS with retry set; 6 and 7 are verdicts. */
+    IDEM_STATUS_RETRY = 8,
+};
+
+/* The policy for a record whose owner's lease ended without a word. */
+enum idem_on_expired_lease {
+    IDEM_ON_EXPIRED_UNSET = 0, /* idem_begin() answers IDEM_EINVALID. */
+    IDEM_RERUN = 1,            /* The next caller runs the work again. */
+    IDEM_HOLD = 2,             /* It becomes unknown: a person must look. */
+};
+
+/* The outcome of completed work, as it was given and as it is replayed. */
+struct idem_result {
+    struct idem_slice bytes;        /* At most IDEM_RESULT_MAX. */
+    struct idem_slice content_type; /* At most 255 bytes; may be empty. */
+    struct idem_slice meta;         /* At most IDEM_META_MAX; yours to shape.
+                                       <idem/form.h> has what front ends write. */
+    bool not_kept; /* A tombstone: done, but the bytes were not kept. */
+};
+
+/* How an attempt that is no longer the newest came to its end. */
+enum idem_past_end {
+    IDEM_PAST_RELEASED = 1,
+    IDEM_PAST_TAKEN_OVER = 2, /* Its lease ended, another attempt followed. */
+    IDEM_PAST_RESOLVED = 3,   /* A person decided; the owner is that person. */
+    IDEM_PAST_RETRIED = 4,    /* Its owner asked for another run. */
+    IDEM_PAST_REOPENED = 5,   /* A person asked for another run; likewise. */
+};
+
+struct idem_past {
+    struct idem_slice owner;
+    uint64_t fence;
+    int64_t started_ms;
+    int64_t ended_ms;
+    enum idem_past_end end;
+    enum idem_status was; /* REOPENED: the status until then. Else 0. */
+};
+
+/* A record. Read-only; the slices belong to whatever holds the record. */
+struct idem_record {
+    struct idem_slice scope;
+    struct idem_slice key;
+    uint8_t id[IDEM_ID_LEN]; /* idem_id() of scope and key. */
+    enum idem_status status;
+    enum idem_on_expired_lease on_expired_lease;
+    struct idem_slice owner; /* For people. */
+    uint64_t fence;          /* Grows with every attempt of the key. */
+    uint32_t attempts;       /* How many times work started. */
+    uint32_t retried;     /* How many of them do not count towards attempts_max:
+                         idem_retry() ended them, another began after
+                         idem_release(), or a person has decided since. */
+    int64_t created_ms;   /* First claim. */
+    int64_t started_ms;   /* This attempt. */
+    int64_t lease_ms;     /* Length; IDEM_NEVER: it does not end. */
+    int64_t lease_end_ms; /* IDEM_NEVER likewise. */
+    int64_t expected_ms;  /* Overdue after this; 0: not said. */
+    int64_t ended_ms;     /* End of work; 0: not ended. */
+    int64_t expires_ms;   /* End of retention; IDEM_NEVER: no end. */
+    int64_t retention_ms; /* The longest that was asked for in this life. */
+    struct idem_slice fingerprint; /* Empty: not checked. */
+    struct idem_result result;     /* In a list its bytes are left out ... */
+    uint64_t result_len;           /* ... and this says how many there are. */
+    struct idem_slice error;       /* Of failed work. */
+    struct idem_slice note;        /* Of unknown, released, resolved, retry. */
+    bool by_lease; /* Unknown, or failed ("gave up"), because the lease ended
+                      without a word of the owner. */
+    uint64_t
+        in_doubt; /* Fence of an attempt of this life that may have done the
+                          work and came to no outcome, while no person has
+                          decided since; 0: none, or one in the history. */
+    bool retry;   /* In progress, but its attempt is over: the next begin
+                      starts as a takeover. */
+    struct idem_slice input; /* Likewise, and after the ending verbs. */
+    uint64_t input_len;
+    struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
+    size_t history_len;
+    bool overdue; /* Of idem_list(): in progress, and late by the store's own
+                     clock. Else false. */
+
+    /* For stores: who may end this attempt, and proofs of the parts. */
+    uint8_t nonce[16];
+    uint8_t boot_id[16];
+    int64_t lease_end_boot_ms;
+    uint8_t result_digest[16];
+    uint8_t input_digest[16];
+    struct idem_slice unknown_fields; /* Of a later minor version; kept. */
+};
+
+/* "in_progress", "completed", "failed", "unknown", "released", "retry"; NULL if
+ * none. */
+const char *idem_status_name(enum idem_status status);
+
+/* The status as people are shown it: that of @record, or IDEM_STATUS_RETRY. */
+enum idem_status idem_record_status(const struct idem_record *record);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
