@@ -11,6 +11,8 @@
 #include "progress.h"
 #include "table_size.h"
 
+#include <idem/operator.h>
+
 enum {
     WRITE_BYTES = 1024, /* One write unit: what the service bills. */
     /* An item without its key, scope, texts and bodies, and the item of a part of a
@@ -115,7 +117,7 @@ static int count_file(struct idem_store *from, const char *to_url,
 /* A list of all of it, strongly, then each item once more, by its key. */
 static int count_table(const char *place, struct bill *bill)
 {
-    struct idem_dynamodb_size size;
+    struct idem_dynamodb_extent size;
     struct idem_error error = {0};
     uint64_t item;
 

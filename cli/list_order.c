@@ -2,6 +2,7 @@
 #include "list_order.h"
 
 #include "table_size.h"
+
 #include <idem/operator.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -27,7 +27,7 @@ struct bill {
 
 /* False: the service does not say it to these credentials. */
 static bool table_size(const struct idem_store *store,
-                       struct idem_dynamodb_size *ret_size)
+                       struct idem_dynamodb_extent *ret_size)
 {
     struct idem_error error;
 
@@ -57,7 +57,7 @@ static int show(void *ctx, const struct idem_dynamodb_purged *purged)
 static void say_before(const struct idem_store *store,
                        const struct cli_purge_options *options)
 {
-    struct idem_dynamodb_size size;
+    struct idem_dynamodb_extent size;
     uint64_t units = options->units_per_second;
 
     if (cli_stderr_is_tty() && !cli_progress_off && table_size(store, &size) &&
@@ -76,7 +76,7 @@ static int purge(struct idem_store *store,
                  const struct cli_purge_options *options,
                  struct idem_dynamodb_purged *ret_purged)
 {
-    struct idem_dynamodb_purge how = IDEM_DYNAMODB_PURGE_INIT;
+    struct idem_dynamodb_purge_options how = IDEM_DYNAMODB_PURGE_OPTIONS_INIT;
     struct idem_error error = {0};
 
     how.max = options->max;
@@ -205,7 +205,7 @@ int cli_purge_table(struct idem_store *store,
 {
     struct idem_dynamodb_purged purged = IDEM_DYNAMODB_PURGED_INIT;
     struct bill bill = {.purged = &purged};
-    struct idem_dynamodb_size size;
+    struct idem_dynamodb_extent size;
     int printed = 0;
     int status;
 

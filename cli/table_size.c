@@ -28,10 +28,10 @@ bool cli_is_table(const struct idem_store *store)
     return cli_table_place(idem_store_url(store)) != NULL;
 }
 
-int cli_table_size(const char *place, struct idem_dynamodb_size *ret_size,
+int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
                    struct idem_error *ret_error)
 {
-    *ret_size = (struct idem_dynamodb_size)IDEM_DYNAMODB_SIZE_INIT;
+    *ret_size = (struct idem_dynamodb_extent)IDEM_DYNAMODB_EXTENT_INIT;
     return idem_dynamodb_size(place, ret_size, ret_error);
 }
 
@@ -40,19 +40,19 @@ static uint64_t units(uint64_t bytes, uint64_t each)
     return bytes / each + 1;
 }
 
-uint64_t cli_table_list_units(const struct idem_dynamodb_size *size)
+uint64_t cli_table_list_units(const struct idem_dynamodb_extent *size)
 {
     return units(size->bytes, UNIT);
 }
 
-uint64_t cli_table_get_units(const struct idem_dynamodb_size *size)
+uint64_t cli_table_get_units(const struct idem_dynamodb_extent *size)
 {
     return size->items == 0
                ? 0
                : size->items * units(size->bytes / size->items, UNIT);
 }
 
-static uint64_t read_units(const struct idem_dynamodb_size *size,
+static uint64_t read_units(const struct idem_dynamodb_extent *size,
                            enum cli_table_read how)
 {
     switch (how) {
@@ -70,7 +70,7 @@ void cli_table_say_read(const char *url, enum cli_table_read how,
                         uint64_t above)
 {
     const char *place = cli_table_place(url);
-    struct idem_dynamodb_size size;
+    struct idem_dynamodb_extent size;
     struct idem_error error;
 
     if (place == NULL || !cli_stderr_is_tty() || cli_progress_off ||

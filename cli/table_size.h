@@ -16,13 +16,13 @@ bool cli_table_has_index(const char *url);
 
 /* By one request that costs no units. The service counts anew about every six hours:
  * 0 items may be many. An enum idem_code, with @ret_error. */
-int cli_table_size(const char *place, struct idem_dynamodb_size *ret_size,
+int cli_table_size(const char *place, struct idem_dynamodb_extent *ret_size,
                    struct idem_error *ret_error);
 
 /* Read units of all items of a table of @size, read strongly ... */
-uint64_t cli_table_list_units(const struct idem_dynamodb_size *size);
+uint64_t cli_table_list_units(const struct idem_dynamodb_extent *size);
 /* ... and each of them once more, by its key. */
-uint64_t cli_table_get_units(const struct idem_dynamodb_size *size);
+uint64_t cli_table_get_units(const struct idem_dynamodb_extent *size);
 
 enum cli_table_read {
     CLI_TABLE_CHECK,  /* All items, not strongly. */

@@ -101,9 +101,9 @@ int idem_dynamodb_inspect(struct idem_store *store,
 
 struct idem_dynamodb_purged;
 
-struct idem_dynamodb_purge {
-    size_t size;                 /* sizeof, set by IDEM_DYNAMODB_PURGE_INIT. */
-    uint64_t max;                /* Records to delete at most; 0: all. */
+struct idem_dynamodb_purge_options {
+    size_t size;  /* sizeof, set by IDEM_DYNAMODB_PURGE_OPTIONS_INIT. */
+    uint64_t max; /* Records to delete at most; 0: all. */
     uint64_t records_per_second; /* At most; 0: as many as the units allow. */
     uint64_t units_per_second;   /* Read and written together, at most, but for
                                     one page of each segment; 0:
@@ -119,9 +119,10 @@ struct idem_dynamodb_purge {
     void *ctx; /* For progress, which may be NULL: it is called after each page;
                   not 0: stop. */
 };
-#define IDEM_DYNAMODB_PURGE_INIT                                               \
+#define IDEM_DYNAMODB_PURGE_OPTIONS_INIT                                       \
     {                                                                          \
-        sizeof(struct idem_dynamodb_purge), 0, 0, 0, 0, false, 0, NULL, NULL   \
+        sizeof(struct idem_dynamodb_purge_options), 0, 0, 0, 0, false, 0,      \
+            NULL, NULL                                                         \
     }
 
 /* The result of a purge. */
@@ -154,27 +155,27 @@ struct idem_dynamodb_purged {
  * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
  */
 int idem_dynamodb_purge(struct idem_store *store,
-                        const struct idem_dynamodb_purge *options,
+                        const struct idem_dynamodb_purge_options *options,
                         struct idem_dynamodb_purged *ret_purged,
                         struct idem_error *ret_error);
 
 /* How large a table is, by DescribeTable, which costs no units. The service brings
  * both numbers up to date about every six hours: a new table has none of either. */
-struct idem_dynamodb_size {
-    size_t size;    /* sizeof, set by IDEM_DYNAMODB_SIZE_INIT. */
+struct idem_dynamodb_extent {
+    size_t size;    /* sizeof, set by IDEM_DYNAMODB_EXTENT_INIT. */
     uint64_t items; /* Records, parts of bodies and counts of limits. */
     uint64_t bytes;
 };
-#define IDEM_DYNAMODB_SIZE_INIT                                                \
+#define IDEM_DYNAMODB_EXTENT_INIT                                              \
     {                                                                          \
-        sizeof(struct idem_dynamodb_size), 0, 0                                \
+        sizeof(struct idem_dynamodb_extent), 0, 0                              \
     }
 
 /* The errors of idem_dynamodb_open(), and:
  * IDEM_EDENIED       These credentials may not describe the table.
  * IDEM_EUNAVAILABLE  The service is away.
  */
-int idem_dynamodb_size(const char *place, struct idem_dynamodb_size *ret_size,
+int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
                        struct idem_error *ret_error);
 
 /* Makes the table that @place names: the key "id", the index "open" (unless

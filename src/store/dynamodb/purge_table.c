@@ -31,7 +31,7 @@ struct segment {
 
 struct purge {
     struct idem_store *store;
-    const struct idem_dynamodb_purge *options;
+    const struct idem_dynamodb_purge_options *options;
     struct idem_dynamodb_purged *told;
     struct idem_error *error;
     struct idem_queue *queue;
@@ -283,11 +283,11 @@ static void finish(struct purge *p)
 }
 
 int idem_dynamodb_purge(struct idem_store *store,
-                        const struct idem_dynamodb_purge *options,
+                        const struct idem_dynamodb_purge_options *options,
                         struct idem_dynamodb_purged *ret_purged,
                         struct idem_error *ret_error)
 {
-    struct idem_dynamodb_purge settings = *options;
+    struct idem_dynamodb_purge_options settings = *options;
     struct idem_error error = {0};
     struct purge *p;
 

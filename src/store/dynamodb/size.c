@@ -16,7 +16,7 @@ static uint64_t number(json_object *object, const char *name)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-int idem_dynamodb_size(const char *place, struct idem_dynamodb_size *ret_size,
+int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
                        struct idem_error *ret_error)
 {
     struct idem__answer answer;
@@ -26,7 +26,7 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_size *ret_size,
 
     if (ret_size->size != sizeof(*ret_size)) {
         return idem__error(ret_error, IDEM_EINVALID,
-                           "size: begin with IDEM_DYNAMODB_SIZE_INIT");
+                           "size: begin with IDEM_DYNAMODB_EXTENT_INIT");
     }
     rc = idem__admin_open_readonly(place, &admin, ret_error);
     if (rc != 0) {
