@@ -201,7 +201,7 @@ class Bench:
         store = self.fresh()
         self.run("idem", "fill", store, "--records", self.options.purged)
         writer = self.start("idem", "new", store, "--seconds", 3600, "--warm", 0.1)
-        result = self.run("idem", "purge", store)
+        result = self.run("idem", "purge", store, "--each", 100)  # A slice.
         writer.terminate()
         result["writer"] = self.result(writer)
         self.add("purge", "idem", self.options.purged, result)

@@ -356,12 +356,12 @@ static void read_boot_id(struct idem_clock_reading *reading)
     (void)fclose(f);
 }
 
-/* Each call is one slice: it asks for no more records than one has. */
-static void purge(const char *where, uint64_t most, double seconds)
+static void purge(const char *where, uint64_t most, double seconds,
+                  uint64_t each)
 {
     struct idem_clock_reading reading = {.wall_ms = 0};
     struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
-    struct times slices = {NULL, 0, 0, 0};
+    struct times calls = {NULL, 0, 0, 0};
     struct idem_store *store;
     struct idem_error error;
     uint64_t total = 0;
@@ -376,22 +376,22 @@ static void purge(const char *where, uint64_t most, double seconds)
     start_ns = now_ns();
     cpu_us = own_cpu_us();
     do {
-        int64_t slice_ns = now_ns();
+        int64_t call_ns = now_ns();
 
-        check(idem_purge(store, 100, &purged, &error), &error);
-        times_add(&slices, now_ns() - slice_ns);
+        check(idem_purge(store, each, &purged, &error), &error);
+        times_add(&calls, now_ns() - call_ns);
         total += purged;
     } while (purged > 0 && total < most &&
              (double)(now_ns() - start_ns) / 1e9 < seconds);
     cpu_us = own_cpu_us() - cpu_us;
-    times_sort(&slices);
+    times_sort(&calls);
     printf("{\"per_s\": %.1f, \"purged\": %llu, \"p50_us\": %u, \"p99_us\": "
            "%u, \"max_us\": %u, \"cpu_us\": %.2f, \"peak_kib\": %ld}\n",
            (double)total / ((double)(now_ns() - start_ns) / 1e9),
-           (unsigned long long)total, times_at(&slices, 0.5),
-           times_at(&slices, 0.99), times_at(&slices, 1),
+           (unsigned long long)total, times_at(&calls, 0.5),
+           times_at(&calls, 0.99), times_at(&calls, 1),
            (double)cpu_us / (double)(total > 0 ? total : 1), own_peak_kib());
-    times_free(&slices);
+    times_free(&calls);
     idem_close(store);
 }
 

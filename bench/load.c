@@ -18,7 +18,10 @@ int64_t short_ms = RETENTION_MS;
 
 enum {
     SECONDS = 2,
-    PURGE_SECONDS = 24 * 3600
+    PURGE_SECONDS = 24 * 3600,
+    /* A purge rests between the slices of one call, which have 100 records at
+     * most: calls for fewer would never rest. */
+    PURGE_EACH = 20000
 };
 
 struct options {
@@ -32,6 +35,7 @@ struct options {
     long pid;
     double start_at;
     double rate;
+    uint64_t each;
 };
 
 size_t recorded_len = RESULT_LEN;
@@ -279,7 +283,7 @@ static void usage(void)
          "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
          "[--pid SERVER] [--start-at S] [--retention MS] [--rate PER-S] "
-         "[--short OF-TEN] [--short-ms MS]",
+         "[--short OF-TEN] [--short-ms MS] [--each N]",
          program_invocation_short_name);
 }
 
@@ -298,12 +302,14 @@ static struct options read_options(int argc, char **argv)
         {"short-ms", required_argument, NULL, 'm'},
         {"retention", required_argument, NULL, 'R'},
         {"rate", required_argument, NULL, 'o'},
+        {"each", required_argument, NULL, 'e'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.callers = 1,
                               .seconds = 0,
                               .warm = 0.5,
-                              .bytes = RESULT_LEN};
+                              .bytes = RESULT_LEN,
+                              .each = PURGE_EACH};
     int c;
 
     while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -332,6 +338,9 @@ static struct options read_options(int argc, char **argv)
         case 'o':
             options.rate = atof(optarg);
             break;
+        case 'e':
+            options.each = strtoull(optarg, NULL, 10);
+            break;
         case 'R':
             retention_ms = atoll(optarg);
             break;
@@ -354,7 +363,7 @@ static struct options read_options(int argc, char **argv)
                               : SECONDS;
     }
     if (argc - optind != 2 || options.callers < 1 || options.seconds <= 0 ||
-        options.bytes > RESULT_LEN) {
+        options.bytes > RESULT_LEN || options.each < 1) {
         usage();
     }
     options.where = argv[optind + 1];
@@ -386,7 +395,7 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "purge") == 0 && target.purge != NULL) {
         target.purge(options.where,
                      options.records > 0 ? options.records : UINT64_MAX,
-                     options.seconds);
+                     options.seconds, options.each);
     } else {
         usage();
     }

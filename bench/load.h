@@ -58,8 +58,9 @@ struct target {
     void (*fly)(void *shared, unsigned in_flight, int64_t from_ns,
                 int64_t until_ns, struct times *times);
     /* Deletes what is past its retention, until @most records are gone or
-     * @seconds are over; NULL: it cannot. */
-    void (*purge)(const char *where, uint64_t most, double seconds);
+     * @seconds are over, with calls for @each; NULL: it cannot. */
+    void (*purge)(const char *where, uint64_t most, double seconds,
+                  uint64_t each);
 };
 
 /* Of ten records that are filled in, so many are past their retention after so
