@@ -53,7 +53,7 @@ struct page_form {
     struct idem_slice reason;
 };
 
-/* One record: what is known of it, its report, and, where a person may decide or let
+/* One record: what is known of it, its history, and, where a person may decide or let
  * it be run again, the forms. */
 void page_record(FILE *f, const struct idem_record *record,
                  const struct page_form *form);

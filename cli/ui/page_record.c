@@ -1,4 +1,4 @@
-/* One record: what is known of it, and its report. */
+/* One record: what is known of it, and its history. */
 #include "ui/html.h"
 #include "ui/page.h"
 
@@ -93,7 +93,7 @@ static void facts(FILE *f, const struct idem_record *r)
     (void)fputs("</dl>\n", f);
 }
 
-/* ---- The report ---- */
+/* ---- The history ---- */
 
 /* The events, past and to come. */
 struct event {
@@ -103,26 +103,26 @@ struct event {
     struct idem_slice who;
 };
 
-struct status_report {
+struct timeline {
     struct event events[2 * IDEM_HISTORY_MAX + 8];
     size_t len;
 };
 
 /* In the order of time; of the same moment, in the order they are told. */
-static void tell(struct status_report *report, int64_t ms, const char *paint,
+static void tell(struct timeline *timeline, int64_t ms, const char *paint,
                  const char *what, struct idem_slice who)
 {
-    size_t i = report->len;
+    size_t i = timeline->len;
 
     if (ms == 0) {
         return;
     }
-    while (i > 0 && report->events[i - 1].ms > ms) {
-        report->events[i] = report->events[i - 1];
+    while (i > 0 && timeline->events[i - 1].ms > ms) {
+        timeline->events[i] = timeline->events[i - 1];
         i--;
     }
-    report->events[i] = (struct event){ms, paint, what, who};
-    report->len++;
+    timeline->events[i] = (struct event){ms, paint, what, who};
+    timeline->len++;
 }
 
 /* A person who gives an attempt back decides, and that is told already. */
@@ -139,7 +139,7 @@ static bool was_decided(const struct idem_record *r, int64_t ms)
     return false;
 }
 
-static void tell_reopened(struct status_report *report,
+static void tell_reopened(struct timeline *timeline,
                           const struct idem_record *r,
                           const struct idem_past *p)
 {
@@ -147,7 +147,7 @@ static void tell_reopened(struct status_report *report,
     const char *what = "A person reopened it";
 
     if (p->started_ms != r->started_ms) { /* Else it is told as the last one. */
-        tell(report, p->started_ms, "", "Started", nobody);
+        tell(timeline, p->started_ms, "", "Started", nobody);
     }
     if (p->was == IDEM_STATUS_COMPLETED) {
         what = "A person reopened it, which was completed";
@@ -156,34 +156,34 @@ static void tell_reopened(struct status_report *report,
     } else if (p->was == IDEM_STATUS_UNKNOWN) {
         what = "A person reopened it, which was unknown";
     }
-    tell(report, p->ended_ms, "warn", what, p->owner);
+    tell(timeline, p->ended_ms, "warn", what, p->owner);
 }
 
-static void tell_past(struct status_report *report, const struct idem_record *r,
+static void tell_past(struct timeline *timeline, const struct idem_record *r,
                       const struct idem_past *p)
 {
     static const struct idem_slice nobody;
 
     if (p->end == IDEM_PAST_RESOLVED) {
-        tell(report, p->ended_ms, "good", "A person decided", p->owner);
+        tell(timeline, p->ended_ms, "good", "A person decided", p->owner);
         return;
     }
     if (p->end == IDEM_PAST_REOPENED) {
-        tell_reopened(report, r, p);
+        tell_reopened(timeline, r, p);
         return;
     }
-    tell(report, p->started_ms, "", "Started", p->owner);
+    tell(timeline, p->started_ms, "", "Started", p->owner);
     if (p->end == IDEM_PAST_RETRIED) {
-        tell(report, p->ended_ms, "warn", "Ended, to be run again", nobody);
+        tell(timeline, p->ended_ms, "warn", "Ended, to be run again", nobody);
     } else if (p->end == IDEM_PAST_TAKEN_OVER) {
-        tell(report, p->ended_ms, "warn", "Stopped without a word, taken over",
-             nobody);
+        tell(timeline, p->ended_ms, "warn",
+             "Stopped without a word, taken over", nobody);
     } else if (!was_decided(r, p->ended_ms)) {
-        tell(report, p->ended_ms, "", "Given back", nobody);
+        tell(timeline, p->ended_ms, "", "Given back", nobody);
     }
 }
 
-static void tell_end(struct status_report *report, const struct idem_record *r)
+static void tell_end(struct timeline *timeline, const struct idem_record *r)
 {
     const char *paint = "bad";
 
@@ -192,40 +192,39 @@ static void tell_end(struct status_report *report, const struct idem_record *r)
     } else if (r->status == IDEM_STATUS_RELEASED) {
         paint = "";
     }
-    tell(report, r->ended_ms, paint, "On record as",
+    tell(timeline, r->ended_ms, paint, "On record as",
          idem_str(idem_status_name(r->status)));
 }
 
 /* A person who reopened the record is in the history already. */
-static void tell_retry(struct status_report *report,
-                       const struct idem_record *r)
+static void tell_retry(struct timeline *timeline, const struct idem_record *r)
 {
     static const struct idem_slice nobody;
 
     if (r->history_len == 0 || r->history[0].end != IDEM_PAST_REOPENED ||
         r->history[0].ended_ms != r->ended_ms) {
-        tell(report, r->ended_ms, "warn", "Ended, to be run again", nobody);
+        tell(timeline, r->ended_ms, "warn", "Ended, to be run again", nobody);
     }
 }
 
-static void tell_present(struct status_report *report,
-                         const struct idem_record *r, int64_t now_ms)
+static void tell_present(struct timeline *timeline, const struct idem_record *r,
+                         int64_t now_ms)
 {
     static const struct idem_slice nobody;
     bool open = r->status == IDEM_STATUS_IN_PROGRESS && !r->retry;
 
-    tell(report, r->started_ms, "", "Started", r->owner);
+    tell(timeline, r->started_ms, "", "Started", r->owner);
     if (r->retry) {
-        tell_retry(report, r);
+        tell_retry(timeline, r);
         return;
     }
-    tell(report, r->expected_ms, open && r->expected_ms < now_ms ? "bad" : "",
+    tell(timeline, r->expected_ms, open && r->expected_ms < now_ms ? "bad" : "",
          "Expected to end by", nobody);
     if (open) {
-        tell(report, r->lease_end_ms, r->lease_end_ms < now_ms ? "bad" : "",
+        tell(timeline, r->lease_end_ms, r->lease_end_ms < now_ms ? "bad" : "",
              "Its lease ends", nobody);
     } else {
-        tell_end(report, r);
+        tell_end(timeline, r);
     }
 }
 
@@ -242,21 +241,20 @@ static void print_event(FILE *f, const struct event *event, int64_t now_ms)
     (void)fputs("</li>\n", f);
 }
 
-static void print_status_report(FILE *f, const struct idem_record *r,
-                                int64_t now_ms)
+static void print_timeline(FILE *f, const struct idem_record *r, int64_t now_ms)
 {
     static const struct idem_slice nobody;
-    struct status_report report = {.len = 0};
+    struct timeline timeline = {.len = 0};
     size_t i;
 
-    tell(&report, r->created_ms, "", "First asked for", nobody);
+    tell(&timeline, r->created_ms, "", "First asked for", nobody);
     for (i = r->history_len; i > 0; i--) {
-        tell_past(&report, r, &r->history[i - 1]);
+        tell_past(&timeline, r, &r->history[i - 1]);
     }
-    tell_present(&report, r, now_ms);
-    (void)fputs("<h2>Its report</h2>\n<ol class=\"report\">\n", f);
-    for (i = 0; i < report.len; i++) {
-        print_event(f, &report.events[i], now_ms);
+    tell_present(&timeline, r, now_ms);
+    (void)fputs("<h2>History</h2>\n<ol class=\"history\">\n", f);
+    for (i = 0; i < timeline.len; i++) {
+        print_event(f, &timeline.events[i], now_ms);
     }
     if (r->retry) {
         (void)fputs("<li class=\"warn\">The next caller runs it.</li>\n", f);
@@ -283,7 +281,7 @@ void page_record(FILE *f, const struct idem_record *record,
         live(f, record, form->now_ms);
     }
     facts(f, record);
-    print_status_report(f, record, form->now_ms);
+    print_timeline(f, record, form->now_ms);
     page_forms(f, record, form);
     html_end(f);
 }

@@ -188,7 +188,7 @@ def channel():
     yield b"\x00\x02\x01\x04\x20\x0ftoo much of it."
 
 
-def report():
+def status_report():
     for error in b"", b"no such store", b"/caf\xe9", "/café".encode():
         start = b"\x45\x01\x04shop\x08order-42\x01\x03\x01\x01\x04\x00\x00"
         yield start + u64(5) + u64(NOW) + u64(1) + b"\x01" + error
@@ -448,7 +448,7 @@ SEEDS = {
     "options": options,
     "record": record,
     "reply": reply,
-    "report": report,
+    "status_report": status_report,
     "warm": warm,
     "sqs": sqs,
     "text": text,

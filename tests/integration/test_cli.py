@@ -382,7 +382,7 @@ BAD_USAGE = [
     (["complete", "--journal", "x"] + TOKEN, "on-failure"),
     (["release", "--journal", ""] + TOKEN, "on-failure"),
     (["key"], "--key KEY"),
-    (["key", "--key-from-args"], "no command line"),
+    (["key", "--key-from-args"], "needs a command line"),
     (["key", "-k", "a", "--key-from-args", "--", "b"], "once"),
     (["key", "-k", "a", "b"], "put -- before"),
     (["lambda"], "AWS_LAMBDA_RUNTIME_API"),

@@ -142,7 +142,7 @@ def quiet(page, s):
 
 @in_browser
 def a_stuck_operation_is_found_and_put_right(page):
-    """Without JavaScript: log in, find what is late, read its story, decide, and see
+    """Without JavaScript: log in, find what is late, read its history, decide, and see
     it gone; the audit log has who and why."""
     store = filled()
     with site(store) as s:
@@ -158,9 +158,9 @@ def a_stuck_operation_is_found_and_put_right(page):
         equal(sorted(page.texts("tbody th a")), sorted([EVIL, "order-42"]))
         page.click("a[href*='6f726465722d3432']")  # order-42
         equal(page.text("h1"), "order-42")
-        story = page.texts("ol.story li")
-        assert story[0].startswith("First asked for") and "web-1/77" in story[1], story
-        assert story[-1] == "Nobody has said how it ended.", story
+        history = page.texts("ol.history li")
+        assert history[0].startswith("First asked for") and "web-1/77" in history[1], history
+        assert history[-1] == "Nobody has said how it ended.", history
         keep(page, "3-record")
 
         page.click("input[value=complete]", load=False)
@@ -169,7 +169,7 @@ def a_stuck_operation_is_found_and_put_right(page):
         keep(page, "4-decide")
         page.click("button")
         equal(page.text(".said"), "On record: it happened; later callers get this result.")
-        assert page.texts("ol.story li")[-1].startswith("On record as: completed")
+        assert page.texts("ol.history li")[-1].startswith("On record as: completed")
         keep(page, "5-decided")
         page.click("header a")
         equal(page.texts(".card b"), ["1", "1", "1", "0", "4", "0"])
@@ -206,10 +206,10 @@ def records_are_searched_and_released(page):
         page.click("button")
         assert page.text(".said").startswith("Nothing was decided:"), page.text()
         equal(record(store, "order-44")["status"], "in_progress")
-        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.story li")]
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
         equal(told, ["First asked for", "Started", "A person decided", "A person decided", "Started",
                      "Its lease ends", "It is at work."])
-        times = page.eval("[...document.querySelectorAll('ol.story time')].map(e => e.dateTime)")
+        times = page.eval("[...document.querySelectorAll('ol.history time')].map(e => e.dateTime)")
         equal(times, sorted(times))
         keep(page, "7-too-late")
         page.open(s.url + "record?s=&k=" + b"none".hex())
@@ -321,7 +321,7 @@ def times_read(page):
             moment = re.fullmatch(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC", title)
             assert moment and machine.startswith(f"{moment[1]}T{moment[2]}."), (title, machine)
         page.open(link(s, "order-44"))
-        assert re.search(r"ago \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text("ol.story li")), page.text("ol.story li")
+        assert re.search(r"ago \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", page.text("ol.history li")), page.text("ol.history li")
 
 
 @in_browser
@@ -338,12 +338,12 @@ def failed_outcomes_are_listed(page):
         equal(" ".join(page.texts("tbody td[data-label=Status]")[0].split()), "completed exit 4")
         equal(page.texts("nav [aria-current=page]"), ["2\nfailed outcomes\nin 24 hours"])
         page.click("tbody th a")
-        equal(page.eval("[...document.querySelectorAll('ol.story li')].pop().className"), "warn")
+        equal(page.eval("[...document.querySelectorAll('ol.history li')].pop().className"), "warn")
         page.open(s.url)
         page.click("a[href='/?show=retry']")
         equal((page.texts("tbody th a"), page.texts("tbody td[data-label=Status]")), (["deploy"], ["retry"]))
         page.click("tbody th a")
-        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.story li")]
+        told = [each.partition("\n")[0].partition(":")[0] for each in page.texts("ol.history li")]
         equal(told, ["First asked for", "Started", "Ended, to be run again", "The next caller runs it."])
 
 
@@ -416,7 +416,7 @@ def finished_work_is_reopened(page):
         assert page.text(".said").startswith("On record: it may have happened; the next caller runs it again"), page.text()
         equal(page.text("dl.facts dd .badge"), "retry")
         assert any(each.startswith("A person reopened it, which was completed: ada@ops")
-                   for each in page.texts("ol.story li")), page.texts("ol.story li")
+                   for each in page.texts("ol.history li")), page.texts("ol.history li")
         (event,) = audit()
         equal((event["event"], event["who"], event["why"], event["before"], event["after"], event["answer"]),
               ("reopen", "ada@ops", "there is room", "completed", "retry", "OK"))

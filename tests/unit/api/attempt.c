@@ -274,7 +274,7 @@ TEST(token, isRefusedOrLost)
     assert_ok(idem_attempt_token(attempt, token));
     assert_ok(idem_attempt_from_token(store, token, &read, &why));
     assert_code(IDEM_ELOST, idem_complete(read, NULL, &why));
-    assert_why("no such record");
+    assert_why("not in this store");
     assert_code(IDEM_ELOST, idem_renew(read, 0, &why));
     idem_attempt_destroy(read);
     idem_attempt_destroy(attempt);

@@ -162,7 +162,7 @@ TEST(in, leavesNothingAfterRollback)
 
     sql(db, "BEGIN IMMEDIATE");
     assert_code(IDEM_ELOST, complete(db, attempt, "done"));
-    assert_why("no such record");
+    assert_why("not in this store");
     sql(db, "ROLLBACK");
     idem_attempt_destroy(attempt);
     assert_verdict(db, "k", IDEM_STARTED);
