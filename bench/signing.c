@@ -1,4 +1,4 @@
-/* CPU of a request: signed by src/aws, and sent as it is by libcurl alone.
+/* CPU of a request: signed by aws/client, and sent as it is by libcurl alone.
  *
  * Usage: signing URL get|put IN_FLIGHT REQUESTS ROUNDS
  *
@@ -8,7 +8,7 @@
  */
 #include "raw.h"
 
-#include "aws/transport.h"
+#include "aws/client/transport.h"
 #include "base/host.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The launcher at the top of a package; see lambda/bootstrap.c. */
+/* The launcher at the top of a package; see aws/lambda/bootstrap.c. */
 #ifndef IDEM_CLI_BOOTSTRAP_H
 #define IDEM_CLI_BOOTSTRAP_H
 

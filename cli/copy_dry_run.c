@@ -16,7 +16,7 @@
 enum {
     WRITE_BYTES = 1024, /* One write unit: what the service bills. */
     /* An item without its key, scope, texts and bodies, and the item of a part of a
-     * body without its bytes: as of src/store/dynamodb/item.c, rounded up. */
+     * body without its bytes: as of aws/dynamodb/layout/item.c, rounded up. */
     ITEM_BYTES = 300,
     PART_BYTES = 100,
 };

@@ -1,9 +1,9 @@
 /* Tables of a DynamoDB server: making them, and looking behind the store's back. */
 #include "table.h"
 
+#include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/table/admin.h"
 #include "base/base64.h"
-#include "store/dynamodb/admin.h"
-#include "store/dynamodb/layout.h"
 
 #include <idem/dynamodb.h>
 #include <unistd.h>

@@ -11,10 +11,10 @@
  * - the answers of honest hosts, and now and then a liar. The service's time
  *   stays within the interval that the clock has learned.
  */
-#include "aws/clock.h"
+#include "aws/client/clock.h"
+#include "aws/dynamodb/place.h"
+#include "aws/dynamodb/task/answer.h"
 #include "fuzz.h"
-#include "store/dynamodb/answer.h"
-#include "store/dynamodb/place.h"
 #include "text.h"
 
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * - what an endpoint or a program printed, or STS, in XML. The keys that it has can stand in a
  *   header line.
  */
-#include "aws/ini.h"
-#include "aws/source.h"
+#include "aws/client/ini.h"
+#include "aws/client/source.h"
 #include "base/buffer.h"
 #include "fuzz.h"
 

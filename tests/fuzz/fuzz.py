@@ -256,7 +256,7 @@ def link_with(target, objects, output):
 def mutate(patch, target, work):
     """Build @target with @patch applied; return the program."""
     tree = work / "tree"
-    for part in ("include", "src", "lambda", "cli"):
+    for part in ("include", "src", "aws", "cli"):
         shutil.copytree(TOP / part, tree / part)
     refusal = patches.apply(patch, tree)
     assert refusal is None, "it no longer applies:\n" + refusal

@@ -11,9 +11,9 @@
  *   stands for a record without a fault, and that record written as an item of ours
  *   is read as the same.
  */
+#include "aws/dynamodb/layout/layout.h"
 #include "core/record.h"
 #include "fuzz.h"
-#include "store/dynamodb/layout.h"
 #include "text.h"
 
 #include <stdlib.h>

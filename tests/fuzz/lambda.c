@@ -6,8 +6,8 @@
  */
 #include "fuzz.h"
 
-#include "lambda/event.h"
-#include "lambda/log.h"
+#include "aws/lambda/event.h"
+#include "aws/lambda/log.h"
 
 #include <idem/lambda.h>
 

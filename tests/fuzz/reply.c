@@ -2,7 +2,7 @@
  * depend on the cuts; it is whole at one byte and not before; and what is said to
  * be its body lies in it.
  */
-#include "aws/http.h"
+#include "aws/client/http.h"
 
 #include "fuzz.h"
 

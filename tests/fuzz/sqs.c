@@ -1,8 +1,8 @@
 /* Answers of SQS, which may come from anybody. Whatever is read is within its
  * bounds; a batch is read only with every entry in it; what is written of a receipt
  * is JSON that says the same. The first byte says which answer it is. */
+#include "aws/sqs/codec.h"
 #include "fuzz.h"
-#include "sqs/codec.h"
 
 #include <json-c/json.h>
 

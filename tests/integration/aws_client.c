@@ -1,4 +1,4 @@
-/* Drives src/aws/transport from a script on stdin, for aws_transport.py.
+/* Drives aws/client/transport from a script on stdin, for aws_transport.py.
  *
  *     aws_client URL [NAME=VALUE ...]
  *
@@ -12,7 +12,7 @@
  *
  * Answers each with JSON, one object to a line.
  */
-#include "aws/transport.h"
+#include "aws/client/transport.h"
 #include "base/host.h"
 
 #include <json-c/json.h>

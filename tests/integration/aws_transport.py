@@ -1,4 +1,4 @@
-"""Requests to AWS over real sockets: src/aws/transport against a scripted server."""
+"""Requests to AWS over real sockets: aws/client/transport against a scripted server."""
 
 import contextlib
 import json

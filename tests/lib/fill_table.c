@@ -5,8 +5,8 @@
  * Of a thousand records EXPIRED (100) are past their retention; 8 are in progress,
  * one failed and one is unknown; the others are completed, with a result of 128
  * bytes. They are in the table as the store would have written them. */
+#include "aws/dynamodb/layout/item.h"
 #include "base/buffer.h"
-#include "store/dynamodb/item.h"
 
 #include <err.h>
 #include <idem.h>

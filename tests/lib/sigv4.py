@@ -1,6 +1,6 @@
 """Check AWS Signature Version 4 from the bytes of a request, as a service would.
 
-Shares nothing with src/aws/sigv4.c: it begins with what arrived on the socket.
+Shares nothing with aws/client/sigv4.c: it begins with what arrived on the socket.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 #ifndef TEST_WIRE_H
 #define TEST_WIRE_H
 
-#include "store/dynamodb/task.h"
+#include "aws/dynamodb/task/task.h"
 #include "table.h"
 
 enum fate {

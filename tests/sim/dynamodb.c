@@ -2,7 +2,7 @@
 #include "dynamodb.h"
 
 #include "../lib/wire.h"
-#include "aws/clock.h"
+#include "aws/client/clock.h"
 #include "base/heap.h"
 #include "cloud.h"
 #include "flight.h"
@@ -122,7 +122,7 @@ void dynamodb_drop(struct flight *f)
 
 /* ---- Time ---- */
 
-/* As read_now() of src/store/dynamodb/run.c. False: the clock does not answer. */
+/* As read_now() of aws/dynamodb/run.c. False: the clock does not answer. */
 static bool read_now(struct world *w, const struct flight *f,
                      struct idem_now *now, bool *ret_by_wall)
 {

@@ -1,5 +1,5 @@
 /* The store is a table of DynamoDB: each operation is a task of
- * src/store/dynamodb, which sends one request after the other, and each request
+ * aws/dynamodb, which sends one request after the other, and each request
  * goes its own way through the network, as bytes.
  *
  *     task --request--> flight --network--> cloud.c: the table

@@ -1,6 +1,6 @@
 """Plant known mistakes in the library: the simulator must find each of them.
 
-A mutant is a patch against src/, mutants/NN-name.patch, or, where a store breaks
+A mutant is a patch against src/ or aws/, mutants/NN-name.patch, or, where a store breaks
 what a store promises, against the simulated stores in tests/sim/. The lines above
 the diff say what is wrong with it; the last of them names the invariants that may
 kill it:
@@ -36,22 +36,17 @@ import tap  # noqa: E402
 COMPILER = sys.argv[1:] or ["cc"]
 del sys.argv[1:]
 
-PARTS = ("include", "src", "tests/sim", "tests/lib")
+PARTS = ("include", "src", "aws", "tests/sim", "tests/lib")
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w -isystem /usr/include/json-c".split()
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
 LIBS = "-lcrypto -ljson-c -ldl -lpthread".split()
-# Of src/: what is simulated and what that needs. Which store a URL names is not.
-ROOMS = "api aws base core key limit queue".split()
-ROOMS += "store/local store/shared".split()
+# Rooms that are simulated, and those that these need. Which store a URL names is not.
+ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
+ROOMS += ["src/store/local", "src/store/shared", "aws/client"]
+ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/open.c", "src/key/select_none.c"]
-TASKS = "answer bodies claims commit envelope item json layout layout_leased".split()
-TASKS += ["layout_locker", "layout_names"]
-TASKS += "lifetime limit_known limit_large limit_request limit_small limit_task".split()
-TASKS += "pack parts purge request task".split()
-TASKS += "value walk".split()
-HELPERS = [f"src/store/dynamodb/{name}.c" for name in TASKS]
-HELPERS += [f"src/http/{name}.c" for name in "form head header".split()]
+HELPERS = [f"src/http/{name}.c" for name in "form head header".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
@@ -76,7 +71,7 @@ found_small = {}  # {mutant: what found it in a small world, or None}
 def compile_one(tree, compiler, source):
     """Compile @source of @tree; return its object."""
     object_file = (tree / "o" / source.replace("/", "_")).with_suffix(".o")
-    paths = ["-I", tree / "include", "-I", tree / "src"]
+    paths = ["-I", tree / "include", "-I", tree / "src", "-I", tree]
     command = [*compiler, *CFLAGS, *paths, "-c", tree / source, "-o", object_file]
     subprocess.run(command, check=True)
     return object_file
@@ -96,7 +91,7 @@ def compile_all(name, compiler):
     for part in PARTS:
         shutil.copytree(TOP / part, tree / part)
     (tree / "o").mkdir()
-    rooms = [tree / "tests/sim", *(tree / "src" / room for room in ROOMS)]
+    rooms = [tree / "tests/sim", *(tree / room for room in ROOMS)]
     sources = sorted(path for room in rooms for path in room.glob("*.c"))
     sources = [os.fspath(path.relative_to(tree)) for path in sources]
     sources = [source for source in sources if source not in LEFT_OUT] + HELPERS

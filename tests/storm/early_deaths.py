@@ -18,7 +18,7 @@ RERUN = ("--on-expired-lease", "rerun", "--fingerprint", "none")
 
 def died_at(idem, key, point, *command):
     """A run that is killed at @point; what its supervisor then makes of the record."""
-    counters = points.Counters("hits", points.names_in("src", "cli"))
+    counters = points.Counters("hits", points.names_in("src", "aws", "cli"))
     env = {**environment(points.environment(counters, [(point, 1)])), "IDEM_STORE": idem.store}
     with start([STORM_IDEM, "run", "-k", key, *RERUN, "--", *command], env) as runner:
         runner.communicate()
@@ -75,7 +75,7 @@ def a_first_claim_is_released():
 
 def told_to_end(key, size):
     """A runner that gets SIGTERM between its outcome and its output of @size bytes."""
-    counters = points.Counters("hits", points.names_in("src", "cli"))
+    counters = points.Counters("hits", points.names_in("src", "aws", "cli"))
     stop = points.environment(counters, [], "run/finish/recorded")
     env = {**environment(stop), "IDEM_STORE": "sqlite:" + os.path.abspath("idem.db")}
     command = ("sh", "-c", f"head -c {size} /dev/zero")

@@ -101,7 +101,7 @@ class Storm:
     def __init__(self, directory, seed):
         self.directory = directory
         self.chance = random.Random(seed)
-        names = points.names_in("src", "cli", "tests/storm")
+        names = points.names_in("src", "aws", "cli", "tests/storm")
         # A commit is of a table: tests/integration/commit.py kills what makes one.
         names = [name for name in names if not name.startswith("api/commit/")]
         self.counters = points.Counters(self.file("hits"), names)

@@ -230,7 +230,7 @@ def the_judge_sees_what_is_planted():
 @test
 def nothing_of_it_is_shipped():
     """What is installed knows no crash point; the programs of the storm do."""
-    names = points.names_in("src", "cli")
+    names = points.names_in("src", "aws", "cli")
     library = os.path.join(os.path.dirname(PROGRAM), "libidem.so")
     archive = os.path.join(os.path.dirname(PROGRAM), "libidem.a")
     for path in (library, archive, PROGRAM, STORM_IDEM):

@@ -1,0 +1,261 @@
+/* The service's time as an interval, learned from Date headers. */
+#include "aws/client/clock.h"
+
+#define NS_PER_MS ((int64_t)1000000)
+#define DRIFT_NS_PER_MS                                                        \
+    ((int64_t)IDEM__AWS_DRIFT_PPM)         /* 1 ppm of 1 ms: 1 ns. */
+#define OLDEST_MS ((int64_t)1577836800000) /* 2020-01-01. */
+#define READING_MAX_MS ((int64_t)1 << 42)  /* 139 years. */
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Returns the part of @span that still holds at @boot_ms, before or after it
+ * was made. */
+static struct idem__aws_span widened(const struct idem__aws_span *span,
+                                     int64_t boot_ms)
+{
+    int64_t apart_ms = boot_ms - span->at_boot_ms;
+    int64_t drift_ns = (apart_ms < 0 ? -apart_ms : apart_ms) * DRIFT_NS_PER_MS;
+    struct idem__aws_span wide = {
+        .lo_ns = span->lo_ns - drift_ns,
+        .hi_ns = span->hi_ns + drift_ns,
+        .at_boot_ms = boot_ms,
+    };
+
+    return wide;
+}
+
+/* Both hold: narrows @span to what @seen leaves of it. False, and nothing is
+ * changed, when that is nothing. Both are of the same reading. */
+static bool narrow(struct idem__aws_span *span,
+                   const struct idem__aws_span *seen)
+{
+    int64_t lo_ns = max(span->lo_ns, seen->lo_ns);
+    int64_t hi_ns = min(span->hi_ns, seen->hi_ns);
+
+    if (lo_ns > hi_ns) {
+        return false;
+    }
+    span->lo_ns = lo_ns;
+    span->hi_ns = hi_ns;
+    return true;
+}
+
+/* @seen contradicts what is believed, or something that was seen does so already:
+ * the newcomers are kept apart until enough of them agree. */
+static void doubt(struct idem__aws_clock *clock,
+                  const struct idem__aws_span *seen)
+{
+    struct idem__aws_span other = *seen;
+
+    if (clock->turns > 0) {
+        other = widened(&clock->other, seen->at_boot_ms);
+    }
+    if (clock->turns == 0 || !narrow(&other, seen)) {
+        other = *seen;
+        clock->turns = 0;
+    }
+    clock->other = other;
+    clock->turns++;
+    if (clock->turns >= IDEM__AWS_CLOCK_TURNS) {
+        clock->span = other;
+        clock->turns = 0;
+        return;
+    }
+    clock->span.lo_ns = min(clock->span.lo_ns, other.lo_ns);
+    clock->span.hi_ns = max(clock->span.hi_ns, other.hi_ns);
+}
+
+/* The span that one answer gives. The boot clock's readings are cut to whole
+ * ms, as the Date is to whole seconds: each may be just short of one more. The
+ * upper bound is of when the request was sent, and has widened since. */
+static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
+                                     int64_t date_ms)
+{
+    int64_t lo_ms = date_ms - IDEM__AWS_DATE_SLACK_MS;
+    int64_t hi_ms = date_ms + 1000 + IDEM__AWS_DATE_SLACK_MS;
+    struct idem__aws_span span = {
+        .lo_ns = (lo_ms - got_boot_ms - 1) * NS_PER_MS,
+        .hi_ns = (hi_ms - sent_boot_ms) * NS_PER_MS +
+                 (got_boot_ms - sent_boot_ms) * DRIFT_NS_PER_MS,
+        .at_boot_ms = got_boot_ms,
+    };
+
+    return span;
+}
+
+bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
+                           int64_t got_boot_ms, int64_t date_ms,
+                           int64_t wall_ms)
+{
+    struct idem__aws_span seen;
+
+    if (sent_boot_ms < 0 || got_boot_ms < sent_boot_ms ||
+        got_boot_ms - sent_boot_ms > IDEM__AWS_TRIP_MAX_MS ||
+        got_boot_ms > READING_MAX_MS || date_ms < OLDEST_MS ||
+        date_ms > READING_MAX_MS || wall_ms < 0 || wall_ms > READING_MAX_MS ||
+        date_ms - wall_ms > IDEM__AWS_CLOCK_OFF_MAX_MS ||
+        wall_ms - date_ms > IDEM__AWS_CLOCK_OFF_MAX_MS) {
+        return false;
+    }
+    seen = span_of(sent_boot_ms, got_boot_ms, date_ms);
+    if (!clock->known) {
+        clock->span = seen;
+        clock->known = true;
+        clock->turns = 0;
+        return true;
+    }
+    clock->span = widened(&clock->span, got_boot_ms);
+    if (clock->turns > 0 || !narrow(&clock->span, &seen)) {
+        doubt(clock, &seen);
+    }
+    return true;
+}
+
+bool idem__aws_clock_now(const struct idem__aws_clock *clock, int64_t boot_ms,
+                         int64_t *ret_ms, int64_t *ret_err_ms)
+{
+    struct idem__aws_span span;
+    int64_t middle_ns;
+    int64_t ms;
+
+    if (!clock->known) {
+        return false;
+    }
+    span = widened(&clock->span, boot_ms);
+    middle_ns = span.lo_ns + (span.hi_ns - span.lo_ns) / 2;
+    ms = boot_ms + middle_ns / NS_PER_MS;
+    /* One more for the division, one for what @boot_ms cuts off. */
+    *ret_err_ms = (span.hi_ns - span.lo_ns) / 2 / NS_PER_MS + 2;
+    *ret_ms = ms;
+    return true;
+}
+
+/* ---- Dates ------------------------------------------------------------- */
+
+/* Days from 1970-01-01 to a day of the Gregorian calendar, and back, by the usual
+ * reckoning of years that begin in March. */
+static int64_t days_of(int year, unsigned month, unsigned day)
+{
+    int y = month <= 2 ? year - 1 : year;
+    int era = y / 400;
+    int of_era = y - era * 400;
+    unsigned from_march = (month + 9) % 12;
+    unsigned of_year = (153 * from_march + 2) / 5 + day - 1;
+
+    return (int64_t)era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 +
+           (int64_t)of_year - 719468;
+}
+
+static void day_of(int64_t days, int *ret_year, unsigned *ret_month,
+                   unsigned *ret_day)
+{
+    int64_t z = days + 719468;
+    int64_t era = z / 146097;
+    int64_t of_era = z - era * 146097;
+    int64_t year =
+        (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * year + year / 4 - year / 100);
+    int64_t from_march = (5 * of_year + 2) / 153;
+
+    *ret_day = (unsigned)(of_year - (153 * from_march + 2) / 5 + 1);
+    *ret_month = (unsigned)(from_march < 10 ? from_march + 3 : from_march - 9);
+    *ret_year = (int)(year + era * 400 + (*ret_month <= 2 ? 1 : 0));
+}
+
+/* The place of the three letters at @p in a list of such, or -1. */
+static int name_at(const char *p, const char *names)
+{
+    int i;
+
+    for (i = 0; names[i * 3] != '\0'; i++) {
+        if (memcmp(p, names + (size_t)i * 3, 3) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The number that @len digits at @p make, or -1. */
+static int digits_at(const char *p, size_t len)
+{
+    int value = 0;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (p[i] < '0' || p[i] > '9') {
+            return -1;
+        }
+        value = value * 10 + (p[i] - '0');
+    }
+    return value;
+}
+
+bool idem__aws_date_parse(struct idem_slice text, int64_t *ret_ms)
+{
+    static const char shape[] = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const char *p = text.base;
+    int weekday, day, month, year, hour, minute, second;
+    int back_year;
+    unsigned back_month, back_day;
+    int64_t days;
+
+    if (text.len != sizeof(shape) - 1 || memcmp(p + 3, ", ", 2) != 0 ||
+        p[7] != ' ' || p[11] != ' ' || p[16] != ' ' || p[19] != ':' ||
+        p[22] != ':' || memcmp(p + 25, " GMT", 4) != 0) {
+        return false;
+    }
+    weekday = name_at(p, "ThuFriSatSunMonTueWed");
+    day = digits_at(p + 5, 2);
+    month = name_at(p + 8, "JanFebMarAprMayJunJulAugSepOctNovDec");
+    year = digits_at(p + 12, 4);
+    hour = digits_at(p + 17, 2);
+    minute = digits_at(p + 20, 2);
+    second = digits_at(p + 23, 2);
+    if (weekday < 0 || day < 1 || month < 0 || year < 1970 || hour < 0 ||
+        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+        return false;
+    }
+    days = days_of(year, (unsigned)month + 1, (unsigned)day);
+    day_of(days, &back_year, &back_month, &back_day);
+    if (back_day != (unsigned)day || days % 7 != weekday) {
+        return false;
+    }
+    *ret_ms = ((days * 24 + hour) * 60 + minute) * 60000 + second * 1000;
+    return true;
+}
+
+static void put_digits(char *p, size_t len, unsigned value)
+{
+    while (len > 0) {
+        p[--len] = (char)('0' + value % 10);
+        value /= 10;
+    }
+}
+
+void idem__aws_stamp(int64_t ms, char ret_stamp[IDEM__AWS_STAMP_LEN + 1])
+{
+    int64_t s = min(max(ms, 0) / 1000, 253402300799);
+    unsigned of_day = (unsigned)(s % 86400);
+    unsigned month, day;
+    int year;
+
+    day_of(s / 86400, &year, &month, &day);
+    put_digits(ret_stamp, 4, (unsigned)year);
+    put_digits(ret_stamp + 4, 2, month);
+    put_digits(ret_stamp + 6, 2, day);
+    ret_stamp[8] = 'T';
+    put_digits(ret_stamp + 9, 2, of_day / 3600);
+    put_digits(ret_stamp + 11, 2, of_day / 60 % 60);
+    put_digits(ret_stamp + 13, 2, of_day % 60);
+    ret_stamp[15] = 'Z';
+    ret_stamp[16] = '\0';
+}

@@ -1,0 +1,117 @@
+/* Credentials from the environment. */
+#include "aws/client/credentials.h"
+
+#include "aws/client/source.h"
+#include "base/heap.h"
+#include "core/error.h"
+
+void idem__aws_credentials_wipe(struct idem__aws_credentials *credentials)
+{
+    explicit_bzero(credentials, sizeof(*credentials));
+}
+
+struct env_provider {
+    struct idem__aws_provider base;
+    struct idem__aws_credentials credentials;
+};
+
+static int env_get(struct idem__aws_provider *provider, int64_t now_ms,
+                   const struct idem__aws_credentials **ret,
+                   struct idem_error *ret_error)
+{
+    (void)now_ms;
+    (void)ret_error;
+    *ret = &((struct env_provider *)(void *)provider)->credentials;
+    return 0;
+}
+
+static void env_destroy(struct env_provider *env)
+{
+    explicit_bzero(env, sizeof(*env));
+    idem__free(env);
+}
+
+static void env_close(struct idem__aws_provider *provider)
+{
+    env_destroy((struct env_provider *)(void *)provider);
+}
+
+static int read_one(const struct idem__aws_env *env, const char *name,
+                    bool needed, char *buf, size_t cap,
+                    struct idem_error *error)
+{
+    const char *value = idem__aws_env_value(env, name);
+
+    if (value == NULL) {
+        buf[0] = '\0';
+        return !needed ? 0
+                       : idem__error(error, IDEM_ECONFIG,
+                                     "AWS_ACCESS_KEY_ID and "
+                                     "AWS_SECRET_ACCESS_KEY belong together: "
+                                     "%s is not set",
+                                     name);
+    }
+    return idem__aws_copy_value(name, idem_str(value), buf, cap, error);
+}
+
+int idem__aws_keys_of_env(const struct idem__aws_env *env,
+                          struct idem__aws_credentials *ret,
+                          struct idem_error *error)
+{
+    int rc = read_one(env, "AWS_ACCESS_KEY_ID", /* needed= */ true,
+                      ret->access_key, sizeof(ret->access_key), error);
+
+    ret->expires_ms = IDEM_NEVER;
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SECRET_ACCESS_KEY", /* needed= */ true,
+                      ret->secret_key, sizeof(ret->secret_key), error);
+    }
+    if (rc == 0) {
+        rc = read_one(env, "AWS_SESSION_TOKEN", /* needed= */ false, ret->token,
+                      sizeof(ret->token), error);
+    }
+    return rc;
+}
+
+int idem__aws_provider_env(const struct idem__aws_env *env,
+                           struct idem__aws_provider **ret_provider,
+                           struct idem_error *ret_error)
+{
+    struct env_provider *provider = idem__zalloc(sizeof(*provider));
+    int rc;
+
+    if (provider == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    provider->base.name = "the environment";
+    provider->base.get = env_get;
+    provider->base.close = env_close;
+    rc = idem__aws_keys_of_env(env, &provider->credentials, ret_error);
+    if (rc != 0) {
+        env_destroy(provider);
+        return rc;
+    }
+    *ret_provider = &provider->base;
+    return 0;
+}
+
+int idem__aws_provider_default(const struct idem__aws_env *env,
+                               const char *region,
+                               struct idem__aws_provider **ret_provider,
+                               struct idem_error *ret_error)
+{
+    static const char *const names[] = {"AWS_ACCESS_KEY_ID",
+                                        "AWS_SECRET_ACCESS_KEY", NULL};
+
+    if (idem__aws_env_first(env, names) != NULL) {
+        return idem__aws_provider_env(env, ret_provider, ret_error);
+    }
+    return idem__aws_provider_chain(env, region, ret_provider, ret_error);
+}
+
+void idem__aws_provider_close(struct idem__aws_provider *provider)
+{
+    if (provider != NULL) {
+        provider->close(provider);
+    }
+}

@@ -1,0 +1,154 @@
+/* The AWS_* variables of this process. */
+#include "aws/client/env.h"
+
+#include "base/heap.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+#define IDEM__AWS_VARIABLES(IDEM__X)                                           \
+    IDEM__X("AWS_ACCESS_KEY_ID")                                               \
+    IDEM__X("AWS_CA_BUNDLE")                                                   \
+    IDEM__X("AWS_CONFIG_FILE")                                                 \
+    IDEM__X("AWS_CONTAINER_AUTHORIZATION_TOKEN")                               \
+    IDEM__X("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")                          \
+    IDEM__X("AWS_CONTAINER_CREDENTIALS_FULL_URI")                              \
+    IDEM__X("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")                          \
+    IDEM__X("AWS_DEFAULT_PROFILE")                                             \
+    IDEM__X("AWS_DEFAULT_REGION")                                              \
+    IDEM__X("AWS_EC2_METADATA_DISABLED")                                       \
+    IDEM__X("AWS_EC2_METADATA_SERVICE_ENDPOINT")                               \
+    IDEM__X("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE")                          \
+    IDEM__X("AWS_ENDPOINT_URL")                                                \
+    IDEM__X("AWS_ENDPOINT_URL_STS")                                            \
+    IDEM__X("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")                             \
+    IDEM__X("AWS_PROFILE")                                                     \
+    IDEM__X("AWS_REGION")                                                      \
+    IDEM__X("AWS_ROLE_ARN")                                                    \
+    IDEM__X("AWS_ROLE_SESSION_NAME")                                           \
+    IDEM__X("AWS_SECRET_ACCESS_KEY")                                           \
+    IDEM__X("AWS_SESSION_TOKEN")                                               \
+    IDEM__X("AWS_SHARED_CREDENTIALS_FILE")                                     \
+    IDEM__X("AWS_USE_DUALSTACK_ENDPOINT")                                      \
+    IDEM__X("AWS_USE_FIPS_ENDPOINT")                                           \
+    IDEM__X("AWS_WEB_IDENTITY_TOKEN_FILE")                                     \
+    IDEM__X("HOME")
+
+static const char *const variables[] = {
+#define IDEM__X(name) name,
+    IDEM__AWS_VARIABLES(IDEM__X)
+#undef IDEM__X
+};
+
+enum {
+    VARIABLES = sizeof(variables) / sizeof(variables[0])
+};
+
+struct idem__aws_env_copy {
+    char *values[VARIABLES]; /* NULL: not set. */
+};
+
+static const char *process_get(void *ctx, const char *name)
+{
+    (void)ctx;
+    return getenv(name);
+}
+
+const struct idem__aws_env idem__aws_env_process = {
+    .ctx = NULL,
+    .get = process_get,
+};
+
+const char *idem__aws_env_first(const struct idem__aws_env *env,
+                                const char *const *names)
+{
+    for (; *names != NULL; names++) {
+        const char *value = env->get(env->ctx, *names);
+
+        if (value != NULL && value[0] != '\0') {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+const char *idem__aws_env_value(const struct idem__aws_env *env,
+                                const char *name)
+{
+    const char *const names[] = {name, NULL};
+
+    return idem__aws_env_first(env, names);
+}
+
+bool idem__aws_env_is_true(const struct idem__aws_env *env, const char *name)
+{
+    const char *value = env->get(env->ctx, name);
+
+    return value != NULL && strcasecmp(value, "true") == 0;
+}
+
+/* ---- Copies ------------------------------------------------------------ */
+
+static const char *copy_get(void *ctx, const char *name)
+{
+    const struct idem__aws_env_copy *copy = ctx;
+    size_t i;
+
+    for (i = 0; i < VARIABLES; i++) {
+        if (strcmp(variables[i], name) == 0) {
+            return copy->values[i];
+        }
+    }
+    return NULL;
+}
+
+int idem__aws_env_copy(const struct idem__aws_env *env,
+                       struct idem__aws_env_copy **ret_copy)
+{
+    struct idem__aws_env_copy *copy = idem__zalloc(sizeof(*copy));
+    size_t i;
+
+    if (copy == NULL) {
+        return IDEM_ENOMEM;
+    }
+    for (i = 0; i < VARIABLES; i++) {
+        const char *value = env->get(env->ctx, variables[i]);
+        size_t len = value == NULL ? 0 : strlen(value) + 1;
+
+        if (value == NULL) {
+            continue;
+        }
+        copy->values[i] = idem__alloc(len);
+        if (copy->values[i] == NULL) {
+            idem__aws_env_copy_free(copy);
+            return IDEM_ENOMEM;
+        }
+        memcpy(copy->values[i], value, len);
+    }
+    *ret_copy = copy;
+    return 0;
+}
+
+void idem__aws_env_copy_free(struct idem__aws_env_copy *copy)
+{
+    size_t i;
+
+    if (copy == NULL) {
+        return;
+    }
+    for (i = 0; i < VARIABLES; i++) {
+        if (copy->values[i] != NULL) {
+            explicit_bzero(copy->values[i], strlen(copy->values[i]));
+            idem__free(copy->values[i]);
+        }
+    }
+    idem__free(copy);
+}
+
+struct idem__aws_env idem__aws_env_of(const struct idem__aws_env_copy *copy)
+{
+    struct idem__aws_env env = {.ctx = (void *)(uintptr_t)copy,
+                                .get = copy_get};
+
+    return env;
+}

@@ -1,0 +1,224 @@
+/* One request to where credentials come from. */
+#include "aws/client/fetch.h"
+
+#include "aws/client/ca.h"
+#include "aws/client/clock.h"
+#include "aws/client/curl.h"
+#include "base/host.h"
+#include "core/error.h"
+
+#include <strings.h>
+#include <unistd.h>
+
+/* ---- libcurl's callbacks ----------------------------------------------- */
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *ctx)
+{
+    struct idem__aws_fetch *fetch = ctx;
+    size_t len = size * n;
+
+    if (len > IDEM__AWS_FETCH_MAX - fetch->answer_len) {
+        return 0; /* Not what was given: ends the transfer. */
+    }
+    memcpy(fetch->answer + fetch->answer_len, bytes, len);
+    fetch->answer_len += len;
+    return len;
+}
+
+static size_t on_header(char *line, size_t size, size_t n, void *ctx)
+{
+    struct idem__aws_fetch *fetch = ctx;
+    size_t len = size * n;
+    const char *value = line + 5;
+    const char *end = line + len;
+
+    if (len > 5 && strncasecmp(line, "date:", 5) == 0) {
+        while (value < end && *value == ' ') {
+            value++;
+        }
+        while (end > value && (end[-1] == '\r' || end[-1] == '\n')) {
+            end--;
+        }
+        (void)idem__aws_date_parse(idem_bytes(value, (size_t)(end - value)),
+                                   &fetch->date_ms);
+    }
+    return len;
+}
+
+/* libcurl's own sockets would be inherited by children of this process. */
+static curl_socket_t on_open(void *ctx, curlsocktype purpose,
+                             struct curl_sockaddr *address)
+{
+    (void)ctx;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC,
+                  address->protocol);
+}
+
+/* ---- One request ------------------------------------------------------- */
+
+struct transfer {
+    const struct idem__curl *curl;
+    struct idem__aws_fetch *fetch;
+    CURL *easy;
+    CURLM *multi;
+    struct curl_slist lines[IDEM__AWS_FETCH_HEADERS + 2];
+    char why[CURL_ERROR_SIZE];
+};
+
+static void link_lines(struct transfer *transfer)
+{
+    static char no_accept[] = "Accept:";
+    static char no_expect[] = "Expect:";
+    struct curl_slist *lines = transfer->lines;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0;
+         i < IDEM__AWS_FETCH_HEADERS && transfer->fetch->headers[i] != NULL;
+         i++) {
+        lines[n++].data = transfer->fetch->headers[i];
+    }
+    lines[n++].data = no_accept;
+    lines[n++].data = no_expect;
+    for (i = 0; i < n; i++) {
+        lines[i].next = i + 1 < n ? &lines[i + 1] : NULL;
+    }
+}
+
+static int set_up(struct transfer *transfer)
+{
+    CURLcode (*set)(CURL *, CURLoption, ...) = transfer->curl->easy_setopt;
+    struct idem__aws_fetch *fetch = transfer->fetch;
+    CURL *easy = transfer->easy;
+    const char *ca_file;
+    int bad = 0;
+
+    link_lines(transfer);
+    bad |= set(easy, CURLOPT_URL, fetch->url);
+    bad |= set(easy, CURLOPT_HTTPHEADER, transfer->lines);
+    bad |= set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    bad |= set(easy, CURLOPT_NOSIGNAL, 1L);
+    bad |= set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fetch->connect_ms);
+    bad |= set(easy, CURLOPT_TIMEOUT_MS, (long)fetch->timeout_ms);
+    bad |= set(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    bad |= set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    bad |= set(easy, CURLOPT_USERAGENT, "idem/" IDEM_VERSION);
+    bad |= set(easy, CURLOPT_ERRORBUFFER, transfer->why);
+    bad |= set(easy, CURLOPT_HEADERFUNCTION, on_header);
+    bad |= set(easy, CURLOPT_HEADERDATA, fetch);
+    bad |= set(easy, CURLOPT_WRITEFUNCTION, on_body);
+    bad |= set(easy, CURLOPT_WRITEDATA, fetch);
+    bad |= set(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    if (strcmp(fetch->method, "POST") == 0) {
+        bad |= set(easy, CURLOPT_POST, 1L);
+        bad |=
+            set(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)fetch->body.len);
+        bad |= set(easy, CURLOPT_POSTFIELDS, fetch->body.base);
+    } else if (strcmp(fetch->method, "GET") != 0) {
+        bad |= set(easy, CURLOPT_CUSTOMREQUEST, fetch->method);
+    }
+    if (fetch->local) {
+        bad |= set(easy, CURLOPT_PROXY, "");
+    }
+    ca_file = idem__aws_ca_file(
+        fetch->ca_file, transfer->curl->version_info(CURLVERSION_NOW)->cainfo);
+    if (ca_file != NULL) {
+        bad |= set(easy, CURLOPT_CAINFO, ca_file);
+    }
+    (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
+    return bad == 0 ? 0 : IDEM_ENOMEM;
+}
+
+/* Runs it to its end, or until it is to stop. */
+static CURLcode run(struct transfer *transfer)
+{
+    const struct idem__curl *curl = transfer->curl;
+    struct curl_waitfd stop = {.fd = transfer->fetch->stop,
+                               .events = CURL_WAIT_POLLIN};
+    unsigned stops = transfer->fetch->stop >= 0 ? 1 : 0;
+    CURLMsg *message;
+    int running = 1;
+    int left;
+
+    while (running != 0) {
+        if (curl->multi_perform(transfer->multi, &running) != CURLM_OK) {
+            return CURLE_OUT_OF_MEMORY;
+        }
+        if (running != 0 && curl->multi_poll(transfer->multi, &stop, stops,
+                                             1000, NULL) != CURLM_OK) {
+            return CURLE_OUT_OF_MEMORY;
+        }
+        if (stop.revents != 0) {
+            return CURLE_ABORTED_BY_CALLBACK;
+        }
+    }
+    message = curl->multi_info_read(transfer->multi, &left);
+    return message == NULL ? CURLE_OUT_OF_MEMORY : message->data.result;
+}
+
+static int classify(struct transfer *transfer, CURLcode code,
+                    struct idem_error *error)
+{
+    struct idem__aws_fetch *fetch = transfer->fetch;
+    long status = 0;
+
+    if (code == CURLE_OK) {
+        (void)transfer->curl->easy_getinfo(transfer->easy,
+                                           CURLINFO_RESPONSE_CODE, &status);
+        fetch->status = (int)status;
+        fetch->answer[fetch->answer_len] = '\0';
+        return 0;
+    }
+    switch (code) {
+    case CURLE_OUT_OF_MEMORY:
+        return idem__error_plain(error, IDEM_ENOMEM);
+    case CURLE_WRITE_ERROR:
+        return idem__error(error, IDEM_EUNAVAILABLE,
+                           "the answer is longer than it may be");
+    default:
+        return idem__error(error,
+                           code == CURLE_SSL_CACERT_BADFILE ? IDEM_ECONFIG
+                                                            : IDEM_EUNAVAILABLE,
+                           "%.100s",
+                           transfer->why[0] != '\0'
+                               ? transfer->why
+                               : transfer->curl->easy_strerror(code));
+    }
+}
+
+int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
+{
+    struct transfer transfer = {.fetch = fetch};
+    int rc = idem__curl_get(&transfer.curl, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    fetch->status = 0;
+    fetch->date_ms = 0;
+    fetch->answer_len = 0;
+    transfer.easy = transfer.curl->easy_init();
+    transfer.multi = transfer.curl->multi_init();
+    if (transfer.easy == NULL || transfer.multi == NULL ||
+        set_up(&transfer) != 0 ||
+        transfer.curl->multi_add_handle(transfer.multi, transfer.easy) !=
+            CURLM_OK) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    } else {
+        rc = classify(&transfer, run(&transfer), ret_error);
+        (void)transfer.curl->multi_remove_handle(transfer.multi, transfer.easy);
+    }
+    if (transfer.easy != NULL) {
+        transfer.curl->easy_cleanup(transfer.easy);
+    }
+    if (transfer.multi != NULL) {
+        (void)transfer.curl->multi_cleanup(transfer.multi);
+    }
+    return rc;
+}
+
+void idem__aws_fetch_wipe(struct idem__aws_fetch *fetch)
+{
+    explicit_bzero(fetch, sizeof(*fetch));
+}

@@ -1,0 +1,371 @@
+/* Roles, which STS lends: for the token of a web identity, or to who signs. */
+#include "aws/client/endpoint.h"
+#include "aws/client/sigv4.h"
+#include "aws/client/source.h"
+#include "base/buffer.h"
+#include "core/error.h"
+
+#include <stdio.h>
+
+enum {
+    CONNECT_MS = 3000,
+    TIME_MS = 10000,
+    /* A clock that is further off is why STS refuses. */
+    SKEW_MS = 240000,
+};
+
+#define FORM_TYPE "application/x-www-form-urlencoded; charset=utf-8"
+
+static const char who[] = "STS";
+
+/* ---- The answer -------------------------------------------------------- */
+
+static const char *find(const char *from, const char *end, const char *word)
+{
+    size_t len = strlen(word);
+
+    return (size_t)(end - from) < len
+               ? NULL
+               : memmem(from, (size_t)(end - from), word, len);
+}
+
+/* The content of the first element @name, which has no attributes. */
+static bool element(struct idem_slice xml, const char *name,
+                    struct idem_slice *ret_inside)
+{
+    const char *end = (const char *)xml.base + xml.len;
+    const char *from, *to;
+    char mark[64];
+
+    (void)snprintf(mark, sizeof(mark), "<%s>", name);
+    from = find(xml.base, end, mark);
+    if (from == NULL) {
+        return false;
+    }
+    from += strlen(mark);
+    (void)snprintf(mark, sizeof(mark), "</%s>", name);
+    to = find(from, end, mark);
+    if (to == NULL) {
+        return false;
+    }
+    *ret_inside = idem_bytes(from, (size_t)(to - from));
+    return true;
+}
+
+/* Likewise, and it is text alone; len 0: it is not there, or more than that. */
+static struct idem_slice text_in(struct idem_slice xml, const char *name)
+{
+    struct idem_slice text = {NULL, 0};
+
+    if (!element(xml, name, &text) || memchr(text.base, '<', text.len) ||
+        memchr(text.base, '&', text.len)) {
+        return idem_bytes(NULL, 0);
+    }
+    return text;
+}
+
+int idem__aws_read_role(struct idem_slice xml,
+                        struct idem__aws_credentials *ret,
+                        struct idem_error *error)
+{
+    struct idem_slice keys = {NULL, 0};
+    const struct {
+        const char *name;
+        char *buf;
+        size_t cap;
+    } all[] = {
+        {"AccessKeyId", ret->access_key, sizeof(ret->access_key)},
+        {"SecretAccessKey", ret->secret_key, sizeof(ret->secret_key)},
+        {"SessionToken", ret->token, sizeof(ret->token)},
+    };
+    size_t i;
+
+    if (!element(xml, "Credentials", &keys)) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "STS gave an answer without credentials");
+    }
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct idem_slice value = text_in(keys, all[i].name);
+        int rc;
+
+        if (value.len == 0) {
+            return idem__error(error, IDEM_ECONFIG,
+                               "STS gave credentials without %s", all[i].name);
+        }
+        rc = idem__aws_copy_value(all[i].name, value, all[i].buf, all[i].cap,
+                                  error);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return idem__aws_read_time(text_in(keys, "Expiration"), &ret->expires_ms)
+               ? 0
+               : idem__error(error, IDEM_ECONFIG,
+                             "STS gave credentials without an Expiration");
+}
+
+/* Printable, and cut. */
+static void copy_words(struct idem_slice words, char *buf, size_t cap)
+{
+    const char *p = words.base;
+    size_t i;
+
+    for (i = 0; i < words.len && i + 1 < cap; i++) {
+        buf[i] = p[i];
+        if (p[i] < ' ' || p[i] > '~') {
+            buf[i] = ' ';
+        }
+    }
+    buf[i] = '\0';
+}
+
+static int say_refusal(const struct idem__aws_fetch *fetch,
+                       const struct idem__aws_role *role,
+                       struct idem_error *error)
+{
+    struct idem_slice answer = idem_bytes(fetch->answer, fetch->answer_len);
+    char code[48], message[80];
+
+    copy_words(text_in(answer, "Code"), code, sizeof(code));
+    copy_words(text_in(answer, "Message"), message, sizeof(message));
+    return idem__error(error,
+                       fetch->status < 500 ? IDEM_ECONFIG : IDEM_EUNAVAILABLE,
+                       "STS does not lend the role %.80s: status %d%s%s%s%s",
+                       role->arn, fetch->status, code[0] == '\0' ? "" : ", ",
+                       code, message[0] == '\0' ? "" : ": ", message);
+}
+
+/* ---- The request ------------------------------------------------------- */
+
+static void add_value(struct idem__buffer *form, const char *value)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    static const char hex[] = "0123456789ABCDEF";
+
+    for (; *value != '\0'; value++) {
+        unsigned char c = (unsigned char)*value;
+        char escape[] = {'%', hex[c >> 4], hex[c & 15]};
+
+        if (strchr(plain, c) != NULL) {
+            idem__buffer_add(form, value, 1);
+        } else {
+            idem__buffer_add(form, escape, sizeof(escape));
+        }
+    }
+}
+
+static void add_field(struct idem__buffer *form, const char *name,
+                      const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        idem__buffer_str(form, form->len == 0 ? "" : "&");
+        idem__buffer_str(form, name);
+        idem__buffer_str(form, "=");
+        add_value(form, value);
+    }
+}
+
+static void make_form(const struct idem__aws_role *role,
+                      struct idem__buffer *form)
+{
+    bool web = role->web_token != NULL;
+
+    add_field(form, "Action", web ? "AssumeRoleWithWebIdentity" : "AssumeRole");
+    add_field(form, "Version", "2011-06-15");
+    add_field(form, "RoleArn", role->arn);
+    add_field(form, "RoleSessionName",
+              role->session[0] == '\0' ? "idem" : role->session);
+    add_field(form, "ExternalId", role->external_id);
+    add_field(form, "DurationSeconds", role->duration);
+    add_field(form, "WebIdentityToken", role->web_token);
+}
+
+/* The lines of a request that is signed. */
+struct lines {
+    char type[sizeof("Content-Type: " FORM_TYPE)];
+    char stamp[40];
+    char token[IDEM__AWS_TOKEN_MAX + 32];
+    char authorization[IDEM__SIGV4_LEN_MAX + 16];
+};
+
+/* Signs the request in @fetch with the time @now_ms. */
+static int sign(struct idem__aws_fetch *fetch,
+                const struct idem__aws_endpoint *endpoint,
+                const struct idem__aws_credentials *signer, int64_t now_ms,
+                struct lines *lines)
+{
+    struct idem__sigv4 sigv4 = {.cached = false};
+    struct idem__sigv4_header headers[] = {
+        {idem_str("content-type"), idem_str(FORM_TYPE)},
+        {idem_str("host"), idem_str(endpoint->host)},
+        {idem_str("x-amz-date"), {NULL, 0}},
+        {idem_str("x-amz-security-token"), idem_str(signer->token)},
+    };
+    struct idem__sigv4_request parts = {
+        .method = idem_str("POST"),
+        .path = idem_str(endpoint->path),
+        .headers = headers,
+        .headers_len = signer->token[0] == '\0' ? 3 : 4,
+        .body = fetch->body,
+    };
+    static const char title[] = "Authorization: ";
+    char stamp[IDEM__AWS_STAMP_LEN + 1];
+    size_t n = 1;
+    size_t len;
+    int rc;
+
+    idem__aws_stamp(now_ms, stamp);
+    headers[2].value = idem_str(stamp);
+    memcpy(lines->authorization, title, sizeof(title));
+    rc = idem__sigv4_sign(&sigv4, signer, endpoint->region, endpoint->service,
+                          stamp, &parts,
+                          lines->authorization + sizeof(title) - 1,
+                          sizeof(lines->authorization) - sizeof(title) + 1,
+                          &len);
+    idem__sigv4_finish(&sigv4);
+    (void)snprintf(lines->stamp, sizeof(lines->stamp), "X-Amz-Date: %s", stamp);
+    fetch->headers[n++] = lines->stamp;
+    if (signer->token[0] != '\0') {
+        (void)snprintf(lines->token, sizeof(lines->token),
+                       "X-Amz-Security-Token: %s", signer->token);
+        fetch->headers[n++] = lines->token;
+    }
+    fetch->headers[n++] = lines->authorization;
+    fetch->headers[n] = NULL;
+    return rc;
+}
+
+static int find_endpoint(const struct idem__aws_ask *ask,
+                         const struct idem__aws_profiles *profiles,
+                         struct idem__aws_endpoint *ret,
+                         struct idem_error *error)
+{
+    struct idem__aws_endpoint_options options = {
+        .service = "sts",
+        .service_env = "STS",
+        .profiles = profiles,
+    };
+    int rc = idem__aws_endpoint_resolve(&options, ask->env, ret, error);
+
+    if (rc != 0 && ask->region[0] != '\0') {
+        options.region = idem_str(ask->region);
+        rc = idem__aws_endpoint_resolve(&options, ask->env, ret, error);
+    }
+    return rc;
+}
+
+/* Sends it, a second time with the service's own time if ours is why it was
+ * refused: a refusal lends nothing. */
+static int converse(struct idem__aws_ask *ask,
+                    const struct idem__aws_endpoint *endpoint,
+                    const struct idem__aws_role *role, struct lines *lines,
+                    struct idem_error *error)
+{
+    struct idem__aws_fetch *fetch = &ask->fetch;
+    int64_t now_ms = ask->now_ms;
+    int tries;
+
+    for (tries = 0; tries < 2; tries++) {
+        int rc = role->web_token != NULL
+                     ? 0
+                     : sign(fetch, endpoint, role->signer, now_ms, lines);
+
+        if (rc != 0) {
+            return idem__error_plain(error, rc);
+        }
+        rc = idem__aws_try(ask, who, error);
+        if (rc != 0 || fetch->status == 200) {
+            return rc;
+        }
+        if (fetch->date_ms == 0 || role->web_token != NULL ||
+            (fetch->date_ms - now_ms < SKEW_MS &&
+             now_ms - fetch->date_ms < SKEW_MS)) {
+            break;
+        }
+        now_ms = fetch->date_ms;
+    }
+    return say_refusal(fetch, role, error);
+}
+
+int idem__aws_assume(struct idem__aws_ask *ask,
+                     const struct idem__aws_profiles *profiles,
+                     const struct idem__aws_role *role,
+                     struct idem__aws_credentials *ret,
+                     struct idem_error *error)
+{
+    struct idem__aws_fetch *fetch = &ask->fetch;
+    struct lines lines = {.type = "Content-Type: " FORM_TYPE};
+    struct idem__buffer form = {.base = NULL};
+    struct idem__aws_endpoint endpoint;
+    int rc = find_endpoint(ask, profiles, &endpoint, error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    make_form(role, &form);
+    if (form.failed) {
+        idem__buffer_free(&form);
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    fetch->method = "POST";
+    fetch->url = endpoint.url;
+    fetch->headers[0] = lines.type;
+    fetch->headers[1] = NULL;
+    fetch->body = idem__buffer_slice(&form);
+    fetch->ca_file = idem__aws_env_value(ask->env, "AWS_CA_BUNDLE");
+    fetch->local = endpoint.local;
+    fetch->connect_ms = CONNECT_MS;
+    fetch->timeout_ms = TIME_MS;
+    rc = converse(ask, &endpoint, role, &lines, error);
+    if (rc == 0) {
+        rc = idem__aws_read_role(idem_bytes(fetch->answer, fetch->answer_len),
+                                 ret, error);
+    }
+    explicit_bzero(form.base, form.len);
+    idem__buffer_free(&form);
+    explicit_bzero(&lines, sizeof(lines));
+    idem__aws_fetch_wipe(fetch);
+    return rc;
+}
+
+/* ---- A web identity of the environment --------------------------------- */
+
+int idem__aws_source_web(struct idem__aws_ask *ask,
+                         struct idem__aws_credentials *ret,
+                         struct idem_error *ret_error)
+{
+    static const char name[] = "AWS_WEB_IDENTITY_TOKEN_FILE";
+    const char *path = idem__aws_env_value(ask->env, name);
+    const char *session =
+        idem__aws_env_value(ask->env, "AWS_ROLE_SESSION_NAME");
+    char token[IDEM__AWS_TOKEN_MAX + 1];
+    struct idem__aws_role role = {
+        .arn = idem__aws_env_value(ask->env, "AWS_ROLE_ARN"),
+        .session = session == NULL ? "" : session,
+        .web_token = token,
+    };
+    struct idem__aws_profiles profiles;
+    int rc;
+
+    if (path == NULL) {
+        return 1;
+    }
+    if (role.arn == NULL) {
+        return idem__error(ret_error, IDEM_ECONFIG,
+                           "%s is set, and AWS_ROLE_ARN, which says what role "
+                           "its token is for, is not",
+                           name);
+    }
+    rc = idem__aws_profiles_load(ask->env, &profiles, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    rc = idem__aws_read_token(name, path, token, sizeof(token), ret_error);
+    if (rc == 0) {
+        rc = idem__aws_assume(ask, &profiles, &role, ret, ret_error);
+    }
+    explicit_bzero(token, sizeof(token));
+    idem__aws_profiles_finish(&profiles);
+    return rc;
+}

@@ -1,0 +1,488 @@
+/* The client: requests that wait their turn, connections that carry them, and one
+ * epoll descriptor that sees all their sockets. */
+#include "aws/client/client.h"
+
+#include "aws/client/quiet.h"
+#include "base/heap.h"
+#include "base/host.h"
+#include "base/list.h"
+#include "core/error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define CONNECTIONS 32
+#define EVENTS 64
+#define LONGEST_MS 3600000
+#define SOON_MS 5 /* While credentials are being fetched. */
+
+/* ---- Open and close ---------------------------------------------------- */
+
+static int copy_ca_file(struct idem__aws_client *client,
+                        struct idem_error *error)
+{
+    const char *path = client->options.ca_file;
+    size_t len;
+
+    if (path == NULL) {
+        return 0;
+    }
+    if (access(path, R_OK) != 0) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the certificates in %.150s cannot be read: %s",
+                           path, strerror(errno));
+    }
+    len = strlen(path) + 1;
+    client->ca_file = idem__alloc(len);
+    if (client->ca_file == NULL) {
+        return idem__error_plain(error, IDEM_ENOMEM);
+    }
+    memcpy(client->ca_file, path, len);
+    client->options.ca_file = client->ca_file;
+    return 0;
+}
+
+int idem__aws_client_open(const struct idem__aws_options *options,
+                          struct idem__aws_client **ret_client,
+                          struct idem_error *ret_error)
+{
+    struct idem__aws_client *client;
+    const struct idem__curl *curl;
+    int rc = idem__curl_get(&curl, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    client = idem__zalloc(sizeof(*client));
+    if (client == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    client->curl = curl;
+    client->options = *options;
+    idem__host_default(&client->options.host);
+    if (client->options.connections_max == 0) {
+        client->options.connections_max = CONNECTIONS;
+    }
+    client->due_ms = IDEM_NEVER;
+    client->queued_due_ms = IDEM_NEVER;
+    client->running_due_ms = IDEM_NEVER;
+    client->sleep_until_ms = -1;
+    if (idem__sockets_open(&client->sockets, client->options.connections_max) !=
+        0) {
+        rc = idem__error_plain(ret_error, IDEM_ENOMEM);
+    } else {
+        rc = copy_ca_file(client, ret_error);
+    }
+    if (rc != 0) {
+        idem__aws_client_close(client);
+        return rc;
+    }
+    *ret_client = client;
+    return 0;
+}
+
+void idem__aws_client_close(struct idem__aws_client *client)
+{
+    struct idem__quiet quiet;
+
+    if (client == NULL) {
+        return;
+    }
+    assert(client->in_flight == 0);
+    idem__quiet_begin(&quiet);
+    while (client->free_slots != NULL) {
+        struct idem__aws_slot *slot = client->free_slots;
+
+        client->free_slots = slot->next;
+        idem__aws_slot_destroy(slot);
+    }
+    idem__quiet_end(&quiet);
+    idem__sockets_close(&client->sockets);
+    idem__sigv4_finish(&client->signer);
+    idem__free(client->ca_file);
+    idem__free(client);
+}
+
+/* ---- Working ----------------------------------------------------------- */
+
+/* Starts what has a turn. True if something was sent on its way. */
+static bool start_queued(struct idem__aws_client *client)
+{
+    bool launched = false;
+
+    while (client->queued.first != NULL &&
+           (client->free_slots != NULL ||
+            client->slots < client->options.connections_max)) {
+        struct idem__aws_request *request = client->queued.first;
+        struct idem_error error;
+        int rc;
+
+        IDEM__LIST_REMOVE(&client->queued, request);
+        if (request->deadline_ms <= idem__mono_ms()) {
+            idem__aws_refuse_late(client, request);
+            continue;
+        }
+        rc = idem__aws_launch(client, request, /* now_ms= */ 0, &error);
+        if (rc == 1) {
+            /* All of them wait for the same credentials. */
+            IDEM__LIST_PREPEND(&client->queued, request);
+            break;
+        }
+        if (rc != 0) {
+            idem__aws_refuse(client, request, &error);
+        }
+        launched = launched || rc == 0;
+    }
+    if (client->queued.first == NULL) {
+        client->queued_due_ms = IDEM_NEVER;
+    }
+    return launched;
+}
+
+/* Ends what waited past its deadline. */
+static void end_late_queued(struct idem__aws_client *client, int64_t now_ms)
+{
+    struct idem__aws_request *request = client->queued.first;
+
+    client->queued_due_ms = IDEM_NEVER;
+    while (request != NULL) {
+        struct idem__aws_request *next = request->next;
+
+        if (request->deadline_ms <= now_ms) {
+            IDEM__LIST_REMOVE(&client->queued, request);
+            idem__aws_refuse_late(client, request);
+        } else if (request->deadline_ms < client->queued_due_ms) {
+            client->queued_due_ms = request->deadline_ms;
+        }
+        request = next;
+    }
+}
+
+/* Ends what was not answered by its deadline. */
+static void end_late_running(struct idem__aws_client *client, int64_t now_ms)
+{
+    struct idem__aws_request *request = client->running.first;
+
+    client->running_due_ms = IDEM_NEVER;
+    for (; request != NULL; request = request->next) {
+        if (request->deadline_ms <= now_ms && !request->slot->ended) {
+            idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
+                               "timed out");
+        } else if (request->deadline_ms < client->running_due_ms) {
+            client->running_due_ms = request->deadline_ms;
+        }
+    }
+}
+
+static void end_late(struct idem__aws_client *client)
+{
+    int64_t now_ms;
+
+    if (client->queued.first == NULL && client->running.first == NULL) {
+        return;
+    }
+    now_ms = idem__mono_ms();
+    if (client->queued_due_ms <= now_ms) {
+        end_late_queued(client, now_ms);
+    }
+    if (client->running_due_ms <= now_ms) {
+        end_late_running(client, now_ms);
+    }
+}
+
+/* Takes what has ended. True if anything had. */
+static bool collect(struct idem__aws_client *client)
+{
+    struct idem__aws_slot *slot;
+    bool some = false;
+
+    while ((slot = client->news.first) != NULL) {
+        client->news.first = slot->next;
+        idem__aws_land(client, slot);
+        some = true;
+    }
+    if (client->running.first == NULL) {
+        client->running_due_ms = IDEM_NEVER;
+    }
+    return some;
+}
+
+/* Those that libcurl still connects. */
+static void run_timers(struct idem__aws_client *client)
+{
+    struct idem__aws_request *request = client->running.first;
+
+    for (; client->news.opening > 0 && request != NULL;
+         request = request->next) {
+        struct idem__aws_slot *slot = request->slot;
+        unsigned turns = 0;
+
+        /* One that begins needs a turn or two; more would be for another call. */
+        while (slot->line == IDEM__AWS_LINE_OPENING &&
+               slot->curl_due_ms <= idem__mono_ms() && turns < 8) {
+            idem__aws_slot_curl(slot, CURL_SOCKET_TIMEOUT, 0);
+            turns++;
+        }
+    }
+}
+
+static void drain(const struct idem__aws_client *client)
+{
+    uint64_t count;
+
+    (void)!read(client->sockets.wake, &count, sizeof(count));
+}
+
+/* A wake that nobody waited for must not keep the descriptor readable. One that
+ * somebody has begun to wait for meanwhile is given back. */
+static void take_wake(struct idem__aws_client *client)
+{
+    uint64_t one = 1;
+
+    drain(client);
+    if (__atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST) >= 0) {
+        (void)!write(client->sockets.wake, &one, sizeof(one));
+    }
+}
+
+/* A socket of libcurl's, which knows whose it is. */
+static void run_opening(struct idem__aws_client *client, int fd, uint32_t seen)
+{
+    int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+               ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+               ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+    struct idem__aws_request *request = client->running.first;
+
+    for (; request != NULL; request = request->next) {
+        if (request->slot->line == IDEM__AWS_LINE_OPENING) {
+            idem__aws_slot_curl(request->slot, fd, what);
+        } else if (request->slot->fd == fd) {
+            idem__aws_slot_ready(request->slot);
+        }
+    }
+}
+
+static void run_sockets(struct idem__aws_client *client)
+{
+    struct epoll_event events[EVENTS];
+    int n = idem__sockets_ready(&client->sockets, events, EVENTS);
+    int i;
+
+    for (i = 0; i < n; i++) {
+        int fd = events[i].data.fd;
+        struct idem__aws_slot *slot;
+
+        if (fd == client->sockets.wake) {
+            take_wake(client);
+            continue;
+        }
+        slot = idem__sockets_owner(&client->sockets, fd);
+        if (slot != NULL) {
+            idem__aws_slot_ready(slot);
+        } else {
+            run_opening(client, fd, events[i].events);
+        }
+    }
+}
+
+/* Says when work() is needed next, so that a wait under way hears it. */
+static void say_due(struct idem__aws_client *client, int64_t due_ms)
+{
+    __atomic_store_n(&client->due_ms, due_ms, __ATOMIC_SEQ_CST);
+    if (due_ms < __atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST)) {
+        idem__aws_wake(client);
+    }
+}
+
+static void set_due(struct idem__aws_client *client)
+{
+    struct idem__aws_request *request = client->running.first;
+    int64_t due_ms = client->queued_due_ms;
+
+    if (client->running_due_ms < due_ms) {
+        due_ms = client->running_due_ms;
+    }
+    for (; client->news.opening > 0 && request != NULL;
+         request = request->next) {
+        if (request->slot->curl_due_ms < due_ms) {
+            due_ms = request->slot->curl_due_ms;
+        }
+    }
+    if (client->queued.first != NULL &&
+        (client->free_slots != NULL ||
+         client->slots < client->options.connections_max)) {
+        int64_t soon_ms = idem__mono_ms() + SOON_MS;
+
+        due_ms = soon_ms < due_ms ? soon_ms : due_ms;
+    }
+    say_due(client, due_ms);
+}
+
+void idem__aws_work(struct idem__aws_client *client)
+{
+    struct idem__quiet quiet = {.blocked = false};
+    bool launched;
+
+    assert(!client->working);
+    client->working = true;
+    if (client->guarded) {
+        idem__quiet_begin(&quiet);
+    }
+    launched = start_queued(client);
+    run_timers(client);
+    /* A request that was just sent is not answered yet. The caller comes back
+     * for it, and then the sockets are looked at in any case. */
+    client->looked = !(launched && client->looked);
+    if (client->looked) {
+        run_sockets(client);
+    }
+    end_late(client);
+    /* The requests that ended made room. */
+    while (collect(client) && client->queued.first != NULL) {
+        (void)start_queued(client);
+        run_timers(client);
+    }
+    set_due(client);
+    if (client->guarded) {
+        idem__quiet_end(&quiet);
+    }
+    client->working = false;
+}
+
+void idem__aws_submit(struct idem__aws_client *client,
+                      struct idem__aws_request *request)
+{
+    assert(request->state == IDEM__AWS_IDLE);
+    request->signed_anew = false;
+    request->timed_out = false;
+    request->submitted_ms = idem__mono_ms();
+    request->slot = NULL;
+    if (request->endpoint->tls || !request->endpoint->local) {
+        client->guarded = true;
+    }
+    idem__aws_enqueue(client, request);
+    client->in_flight++;
+    say_due(client, /* due_ms= */ 0);
+}
+
+struct idem__aws_request *idem__aws_reap(struct idem__aws_client *client)
+{
+    struct idem__aws_request *request = client->done.first;
+
+    if (request != NULL) {
+        IDEM__LIST_REMOVE(&client->done, request);
+        request->state = IDEM__AWS_IDLE;
+        client->in_flight--;
+    }
+    return request;
+}
+
+void idem__aws_abort(struct idem__aws_client *client,
+                     struct idem__aws_request *request)
+{
+    struct idem_error why;
+    struct idem__quiet quiet;
+
+    switch (request->state) {
+    case IDEM__AWS_QUEUED:
+        (void)idem__error(&why, IDEM_EUNAVAILABLE,
+                          "the request was given up before it was sent");
+        IDEM__LIST_REMOVE(&client->queued, request);
+        idem__aws_refuse(client, request, &why);
+        break;
+    case IDEM__AWS_RUNNING:
+        idem__quiet_begin(&quiet);
+        request->deadline_ms = 0; /* Not to be signed anew. */
+        idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
+                           "it was not waited for");
+        (void)collect(client);
+        idem__quiet_end(&quiet);
+        set_due(client);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- Waiting ----------------------------------------------------------- */
+
+/* How long to wait, in ms; says so first, because say_due() looks after it has
+ * said what is due: one of the two hears the other. */
+static int64_t begin_wait(struct idem__aws_client *client, int64_t until_ms)
+{
+    int64_t due_ms;
+
+    __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
+    due_ms = __atomic_load_n(&client->due_ms, __ATOMIC_SEQ_CST);
+    if (due_ms < until_ms) {
+        until_ms = due_ms;
+        __atomic_store_n(&client->sleep_until_ms, until_ms, __ATOMIC_SEQ_CST);
+    }
+    return until_ms - idem__mono_ms();
+}
+
+void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
+{
+    struct epoll_event event = {.data.fd = -1};
+    int64_t left_ms = begin_wait(client, deadline_ms < 0 ? 0 : deadline_ms);
+    uint64_t wakes = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
+
+    /* work() may have taken back the wake that is counted here. */
+    if (wakes != client->wakes_seen || left_ms < 0) {
+        left_ms = 0;
+    }
+    (void)epoll_wait(client->sockets.epoll, &event, 1,
+                     left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
+    __atomic_store_n(&client->sleep_until_ms, (int64_t)-1, __ATOMIC_SEQ_CST);
+    client->wakes_seen = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
+    if (event.data.fd == client->sockets.wake) {
+        drain(client);
+    }
+}
+
+void idem__aws_wake(struct idem__aws_client *client)
+{
+    uint64_t one = 1;
+
+    (void)__atomic_fetch_add(&client->wakes, 1, __ATOMIC_SEQ_CST);
+    (void)!write(client->sockets.wake, &one, sizeof(one));
+}
+
+int idem__aws_fd(const struct idem__aws_client *client)
+{
+    return client->sockets.epoll;
+}
+
+int64_t idem__aws_due_ms(const struct idem__aws_client *client)
+{
+    return __atomic_load_n(&client->due_ms, __ATOMIC_SEQ_CST);
+}
+
+/* ---- Looking ----------------------------------------------------------- */
+
+size_t idem__aws_in_flight(const struct idem__aws_client *client)
+{
+    return client->in_flight;
+}
+
+const struct idem__aws_clock *idem__aws_client_clock(
+    const struct idem__aws_client *client)
+{
+    return &client->clock;
+}
+
+void idem__aws_client_counters(const struct idem__aws_client *client,
+                               struct idem__aws_counters *ret_counters)
+{
+    *ret_counters = client->counters;
+}
+
+void idem__aws_request_finish(struct idem__aws_request *request)
+{
+    idem__free(request->answer);
+    request->answer = NULL;
+    request->answer_len = 0;
+    request->answer_cap = 0;
+}

@@ -1,0 +1,42 @@
+/* Whether a service that no longer answers is asked for something new. Pure.
+ *
+ * While DynamoDB is away, every claim would wait for its whole timeout, and with it
+ * whoever asked. After a number of requests in a row, over some seconds, to which
+ * nothing sensible came, what is new is refused at once; one op at a time goes
+ * through to see whether that is over. Work that is under way is never held back:
+ * its outcome has to be recorded, and its requests tell as well. */
+#ifndef IDEM_AWS_DYNAMODB_BREAKER_H
+#define IDEM_AWS_DYNAMODB_BREAKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    IDEM__BREAKER_REQUESTS = 8,     /* In a row ... */
+    IDEM__BREAKER_AWAY_MS = 5000,   /* ... and from the first to the last. */
+    IDEM__BREAKER_PAUSE_MS = 1000,  /* At least, from one try to the next. */
+    IDEM__BREAKER_JITTER_MS = 1000, /* At most, beside that. */
+};
+
+/* Zeroed: closed. Times are of one clock that never goes back, in ms. */
+struct idem__breaker {
+    unsigned unheard;    /* Requests in a row. */
+    int64_t first_ms;    /* The first of them ended. */
+    int64_t next_try_ms; /* Open: when something new may go through. */
+    bool open;
+};
+
+/* A request ended with an answer that the service gave (a refusal is one). */
+void idem__breaker_heard(struct idem__breaker *breaker);
+
+/* A request ended with none, or with a 5xx. @random spreads the tries of many
+ * processes. */
+void idem__breaker_unheard(struct idem__breaker *breaker, int64_t now_ms,
+                           uint64_t random);
+
+/* True if a new op may ask the service. Where the breaker is open, the one that
+ * may is the only one until the next pause is over. */
+bool idem__breaker_admits(struct idem__breaker *breaker, int64_t now_ms,
+                          uint64_t random);
+
+#endif

@@ -1,0 +1,39 @@
+/* Writing and reading the JSON of DynamoDB: attribute values. */
+#ifndef IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
+#define IDEM_AWS_DYNAMODB_LAYOUT_JSON_H
+
+#include "base/buffer.h"
+
+#include <json-c/json.h>
+
+/* True if @text is UTF-8 (RFC 3629: no overlong forms, no surrogates). */
+bool idem__json_is_utf8(struct idem_slice text);
+
+/* "text", escaped; @text must be UTF-8. */
+void idem__json_string(struct idem__buffer *out, struct idem_slice text);
+
+/* {"S":"..."}, {"B":"..."}, {"N":"..."}. */
+void idem__json_s(struct idem__buffer *out, const char *text);
+void idem__json_b(struct idem__buffer *out, struct idem_slice bytes);
+void idem__json_n(struct idem__buffer *out, uint64_t number);
+
+/* Parses a whole answer: an object, nested 80 deep at most, that nothing
+ * follows. NULL: it is not an object (or memory ran out: *@ret_code is
+ * IDEM_ENOMEM then, else IDEM_ECORRUPT). The caller puts it back with
+ * json_object_put(). */
+json_object *idem__json_parse(struct idem_slice text, int *ret_code);
+
+/* The same for what a caller wrote: a list, nested as deep as an item may be. */
+json_object *idem__json_parse_list(struct idem_slice text, int *ret_code);
+
+/* The attribute @name of @item if it is of @type ("S", "N", "B"): its text as
+ * it is there. Returns 1, 0 if the attribute is missing, or IDEM_ECORRUPT. */
+int idem__json_attribute(json_object *item, const char *name, const char *type,
+                         struct idem_slice *ret_text);
+
+/* The bytes of a "B", appended to @out, which must have room for them (see
+ * idem__base64_max). 0 or IDEM_ECORRUPT. */
+int idem__json_bytes(struct idem_slice text, struct idem__buffer *out,
+                     struct idem_slice *ret_bytes);
+
+#endif

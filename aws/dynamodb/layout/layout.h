@@ -1,0 +1,103 @@
+/* A record as an item of a table that another library has, and back. Pure.
+ *
+ * layout=NAME in the store's URL. The item is one that the library understands: its
+ * attributes, words and units. Beside them the whole record is kept in an
+ * attribute that the library does not know and leaves alone:
+ *
+ *     idem         B  the head of the record, as idem_record_encode() writes it
+ *     idem_result  B  its bytes, where the library's own attribute does not hold
+ *     idem_input   B  just these; likewise
+ *
+ * A write of the library's own replaces the item, and with it our record, or changes
+ * its attributes under our record. So the record counts only where the library's
+ * attributes are still those that go with it; else the item's own attributes
+ * hold, and the record is made up of them.
+ *
+ * Every write of ours is conditional on all that was seen: ours and theirs. The
+ * head of an item that was read is, here, that condition, as JSON.
+ *
+ * The names of the library's attributes are those of the table's conf, which
+ * idem__layout_settle() has filled in.
+ */
+#ifndef IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
+#define IDEM_AWS_DYNAMODB_LAYOUT_LAYOUT_H
+
+#include "aws/dynamodb/layout/request.h"
+#include "key/tree.h"
+
+/* 0: there is none of this name. */
+enum idem__layout idem__layout_find(const char *name);
+const char *idem__layout_name(enum idem__layout layout);
+
+/* The names of all layouts but our own, in one sentence's words. */
+void idem__layout_list(char *buf, size_t cap);
+
+/* The setting of the store's URL that names @attr: "key-attr". */
+const char *idem__layout_setting(enum idem__attr attr);
+
+/* Takes @name as the name of @attr. IDEM_EINVALID: it cannot be one. */
+int idem__layout_name_attr(struct idem__table_conf *table, enum idem__attr attr,
+                           const char *name, struct idem_error *ret_error);
+
+/* Fills in the names that were not set. IDEM_EINVALID: one was set that the layout
+ * does not have, or two attributes have one name, or a sort key has no partition. */
+int idem__layout_settle(struct idem__table_conf *table,
+                        struct idem_error *ret_error);
+
+/* The usual name of @attr in @layout; NULL: it has none. */
+const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr);
+
+/* Sentences on what the layout does not keep of idem's promises, the last NULL. */
+const char *const *idem__layout_gives_up(enum idem__layout layout);
+
+/* Attributes: the one that has a record's key, and that which DynamoDB deletes by. */
+const char *idem__layout_key(const struct idem__table_conf *table);
+const char *idem__layout_ttl(const struct idem__table_conf *table);
+
+/* True: the layout finds open work by an index on its status. */
+bool idem__layout_has_status_index(enum idem__layout layout);
+
+/* IDEM_EINVALID: the table cannot hold this record's scope or key. */
+int idem__layout_check(const struct idem__table_conf *table,
+                       const struct idem_op *op, struct idem_error *ret_error);
+
+/* IDEM_EINVALID: nor what is to be written, because it is too long. */
+int idem__layout_fits(const struct idem__item *item, size_t head_len,
+                      struct idem_error *ret_error);
+
+/* Appends the key of the item for the record with @key, an object that is left
+ * open: {"id":{"S":"..."}. */
+void idem__layout_put_key(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          struct idem_slice key);
+
+/* The rest of a PutItem, whose table is in @out; @old is the head of the item
+ * that was read, NULL: there was none. */
+void idem__layout_put(struct idem__buffer *out,
+                      const struct idem__table_conf *table,
+                      const struct idem__item *item, struct idem_slice head,
+                      const struct idem_slice *old);
+
+/* True: a record that was released is an item that is not there. */
+bool idem__layout_drops(enum idem__layout layout);
+
+/* True: @record is such a one, and its item is deleted. */
+bool idem__layout_deletes(enum idem__layout layout,
+                          const struct idem_record *record);
+
+/* Memory that readings share. */
+struct idem__scratch {
+    struct idem__tree tree;
+    struct idem__buffer text;
+    struct idem__buffer words;
+};
+void idem__scratch_free(struct idem__scratch *scratch);
+
+/* Like idem__item_read(); @ret_item->head is what a write over it depends on. */
+int idem__layout_read(const struct idem__table_conf *table, json_object *object,
+                      const uint8_t *id, struct idem__buffer *memory,
+                      struct idem__scratch *scratch,
+                      struct idem__item *ret_item,
+                      struct idem_error *ret_error);
+
+#endif

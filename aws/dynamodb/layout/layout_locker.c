@@ -1,0 +1,351 @@
+/* The items of Locker, and of the table that the article on lock tokens lays out.
+ *
+ *     token               S  the key; in the article lockToken
+ *     status              S  inProgress or error; completed work has none
+ *     lockedBy            S  whoever says this may end it
+ *     created, expectedCompletion, actualCompletion   S  as Date writes itself
+ *     result              S  JSON
+ *     error               S  of work that failed; in the article it is in result
+ *     ttl                 N  seconds, for DynamoDB to delete by; Locker itself
+ *                            writes milliseconds, which DynamoDB never reaches
+ *
+ * Its users take nothing over, and have no lease: work that died is in progress
+ * until a person decides. They know what was released only as an item that is
+ * not there. So what is to be run again stays locked for them until idem has
+ * run it.
+ */
+#include "aws/dynamodb/layout/foreign.h"
+#include "base/host.h"
+#include "core/error.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum {
+    TEXT_MAX = IDEM_OWNER_MAX + 32,
+};
+
+/* Seconds of the year 5138: a larger ttl is in milliseconds. */
+#define MS_FROM ((int64_t)100000000000)
+
+/* Of the year 9999; a Date has no more digits. */
+#define LAST_MS ((int64_t)253402300799999)
+
+#define ERROR "error"
+
+struct words {
+    const char *status; /* NULL: none. */
+    char locked_by[TEXT_MAX];
+    char created[32];
+    char expected[32]; /* "": none. */
+    char actual[32];   /* Likewise. */
+    char error[IDEM_TEXT_MAX + 64];
+    int64_t ttl_s; /* -1: none. */
+};
+
+static void date(int64_t ms, char to[32])
+{
+    time_t s = (time_t)((ms < LAST_MS ? ms : LAST_MS) / 1000);
+    struct tm tm;
+    char text[24];
+
+    (void)gmtime_r(&s, &tm);
+    (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(to, 32, "%s.%03dZ", text, (int)(ms % 1000));
+}
+
+/* Locker ends whatever has its own lockedBy: it must not be another attempt's. */
+static void name_owner(const struct idem_record *record, char to[TEXT_MAX])
+{
+    (void)snprintf(to, TEXT_MAX, "%.*s%s#%llu", (int)record->owner.len,
+                   record->owner.len == 0 ? ""
+                                          : (const char *)record->owner.base,
+                   record->owner.len == 0 ? "idem" : "",
+                   (unsigned long long)record->fence);
+    if (!idem__json_is_utf8(idem_str(to))) {
+        (void)snprintf(to, TEXT_MAX, "idem#%llu",
+                       (unsigned long long)record->fence);
+    }
+}
+
+static void set_error(const struct idem_record *record, char *to, size_t cap)
+{
+    struct idem_slice text =
+        record->status == IDEM_STATUS_FAILED ? record->error : record->note;
+
+    (void)snprintf(to, cap, "%s%.*s",
+                   record->status == IDEM_STATUS_FAILED ? ""
+                                                        : "outcome unknown: ",
+                   (int)text.len, text.len == 0 ? "" : (const char *)text.base);
+    if (!idem__json_is_utf8(idem_str(to))) {
+        (void)snprintf(to, cap, "%s", idem_status_name(record->status));
+    }
+}
+
+static void words_of(const struct idem_record *record, struct words *ret)
+{
+    int64_t expected_ms =
+        record->expected_ms > 0 ? record->expected_ms : record->lease_end_ms;
+
+    memset(ret, 0, sizeof(*ret));
+    name_owner(record, ret->locked_by);
+    date(record->created_ms, ret->created);
+    if (expected_ms != IDEM_NEVER) {
+        date(expected_ms, ret->expected);
+    }
+    if (record->status != IDEM_STATUS_IN_PROGRESS) {
+        date(record->ended_ms, ret->actual);
+    }
+    ret->ttl_s = record->expires_ms == IDEM_NEVER
+                     ? -1
+                     : (record->expires_ms + IDEM__TTL_GUARD_MS) / 1000 + 1;
+    switch (record->status) {
+    case IDEM_STATUS_IN_PROGRESS:
+        ret->status = "inProgress";
+        break;
+    case IDEM_STATUS_FAILED:
+    case IDEM_STATUS_UNKNOWN:
+        ret->status = "error";
+        set_error(record, ret->error, sizeof(ret->error));
+        break;
+    case IDEM_STATUS_COMPLETED:
+    case IDEM_STATUS_RELEASED: /* Deleted. */
+    case IDEM_STATUS_RETRY:    /* Stored as in progress. */
+        break;
+    }
+}
+
+static bool error_is_result(const struct idem__table_conf *table)
+{
+    return idem__foreign_of(table)->tells != NULL;
+}
+
+static void add(struct idem__buffer *out, const char *name, const char *text)
+{
+    if (text != NULL && text[0] != '\0') {
+        idem__foreign_name(out, name);
+        idem__json_s(out, text);
+    }
+}
+
+static void write(struct idem__buffer *out,
+                  const struct idem__table_conf *table,
+                  const struct idem_record *record)
+{
+    struct words words;
+
+    words_of(record, &words);
+    add(out, table->attrs[IDEM__ATTR_STATUS], words.status);
+    add(out, "lockedBy", words.locked_by);
+    add(out, "created", words.created);
+    add(out, "expectedCompletion", words.expected);
+    add(out, "actualCompletion", words.actual);
+    if (!error_is_result(table)) {
+        add(out, ERROR, words.error);
+    }
+    if (words.ttl_s >= 0) {
+        idem__foreign_name(out, table->attrs[IDEM__ATTR_EXPIRY]);
+        idem__json_n(out, (uint64_t)words.ttl_s);
+    }
+}
+
+static bool tells_error(const struct idem__item *item,
+                        struct idem__buffer *text)
+{
+    struct words words;
+
+    words_of(&item->record, &words);
+    idem__buffer_str(text, words.error);
+    return words.error[0] != '\0';
+}
+
+static bool agrees(const struct idem__table_conf *table, json_object *object,
+                   const struct idem_record *record)
+{
+    struct words words;
+
+    words_of(record, &words);
+    return idem__foreign_is(object, table->attrs[IDEM__ATTR_STATUS],
+                            words.status) &&
+           idem__foreign_is(object, "lockedBy", words.locked_by) &&
+           idem__foreign_is(object, "actualCompletion",
+                            words.actual[0] == '\0' ? NULL : words.actual);
+}
+
+/* ---- Reading ---- */
+
+/* "2024-04-27T14:02:40.123Z", or without its fraction, or with "+00:00" as Python
+ * writes it; 0: it is not there. */
+static int read_date(json_object *object, const char *name, int64_t *ret_ms,
+                     struct idem_error *error)
+{
+    struct tm tm = {0};
+    struct idem_slice text;
+    char buf[40];
+    int ms = 0, n = 0;
+
+    *ret_ms = 0;
+    if (idem__foreign_is(object, name, NULL)) {
+        return 0;
+    }
+    if (idem__json_attribute(object, name, "S", &text) == 1 &&
+        text.len < sizeof(buf)) {
+        memcpy(buf, text.base, text.len);
+        buf[text.len] = '\0';
+        n = sscanf(buf, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &tm.tm_year, &tm.tm_mon,
+                   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms);
+    }
+    tm.tm_year -= 1900;
+    tm.tm_mon--;
+    if (n < 6 || timegm(&tm) < 0 || ms < 0) {
+        return idem__foreign_corrupt(
+            error, "its \"%s\" is not a date like 2024-04-27T14:02:40.123Z",
+            name);
+    }
+    *ret_ms = (int64_t)timegm(&tm) * 1000 + ms;
+    return 0;
+}
+
+static int read_ttl(const struct idem__table_conf *table, json_object *object,
+                    int64_t *ret_ms, struct idem_error *error)
+{
+    const char *name = table->attrs[IDEM__ATTR_EXPIRY];
+    int64_t ttl;
+    int rc = idem__foreign_number(object, name, &ttl);
+
+    *ret_ms = IDEM_NEVER;
+    if (rc < 0 || (rc == 1 && ttl > LAST_MS)) {
+        return idem__foreign_corrupt(error, "its \"%s\" is not a time", name);
+    }
+    if (rc == 1) {
+        *ret_ms = ttl < MS_FROM ? ttl * 1000 : ttl;
+    }
+    return 0;
+}
+
+static int read_times(const struct idem__table_conf *table, json_object *object,
+                      struct idem_record *record, struct idem_error *error)
+{
+    int rc = read_date(object, "created", &record->created_ms, error);
+
+    if (rc == 0) {
+        rc = read_date(object, "expectedCompletion", &record->expected_ms,
+                       error);
+    }
+    if (rc == 0) {
+        rc = read_date(object, "actualCompletion", &record->ended_ms, error);
+    }
+    if (rc == 0) {
+        rc = read_ttl(table, object, &record->expires_ms, error);
+    }
+    record->started_ms = record->created_ms;
+    return rc;
+}
+
+static int read_status(const struct idem__table_conf *table,
+                       json_object *object, struct idem_record *record,
+                       struct idem__buffer *memory, bool *ret_result,
+                       struct idem_error *error)
+{
+    const char *status = table->attrs[IDEM__ATTR_STATUS];
+    const char *why =
+        error_is_result(table) ? table->attrs[IDEM__ATTR_DATA] : ERROR;
+
+    if (idem__foreign_is(object, status, NULL)) {
+        record->status = IDEM_STATUS_COMPLETED;
+        *ret_result = true;
+        return 0;
+    }
+    record->expires_ms = IDEM_NEVER;
+    if (idem__foreign_is(object, status, "inProgress")) {
+        record->status = IDEM_STATUS_IN_PROGRESS;
+        record->ended_ms = 0;
+        return 0;
+    }
+    record->status = IDEM_STATUS_FAILED;
+    *ret_result = error_is_result(table);
+    if (!idem__foreign_is(object, status, "error")) {
+        return idem__foreign_corrupt(
+            error, "its \"%s\" is not inProgress or error, nor absent", status);
+    }
+    return idem__foreign_text(object, why, IDEM_TEXT_MAX, memory,
+                              &record->error) == 0
+               ? 0
+               : idem__foreign_corrupt(error, "its \"%s\" is not a string",
+                                       why);
+}
+
+static int read(const struct idem__table_conf *table, json_object *object,
+                struct idem_record *record, struct idem__buffer *memory,
+                bool *ret_result, struct idem_error *error)
+{
+    if (read_times(table, object, record, error) != 0) {
+        return IDEM_ECORRUPT;
+    }
+    record->on_expired_lease = IDEM_HOLD;
+    record->lease_ms = IDEM_NEVER;
+    record->lease_end_ms = IDEM_NEVER;
+    record->fence = record->fence >= (uint64_t)record->created_ms
+                        ? record->fence + 1
+                        : (uint64_t)record->created_ms;
+    record->fence += record->fence == 0; /* No date. */
+    if (idem__foreign_text(object, "lockedBy", IDEM_OWNER_MAX, memory,
+                           &record->owner) != 0) {
+        return idem__foreign_corrupt(error, "its \"lockedBy\" is not a string");
+    }
+    return read_status(table, object, record, memory, ret_result, error);
+}
+
+/* ---- The layouts ---- */
+
+static const char *const control[] = {"lockedBy", "actualCompletion", NULL};
+static const char *const fixed[] = {"created", "expectedCompletion", ERROR,
+                                    NULL};
+
+#define GIVES_UP                                                               \
+    "it has no scopes and no rate limits, a key is a text, and a result of "   \
+    "more than 120 KiB becomes a tombstone",                                   \
+        "it has no lease: work that died there is in progress until a "        \
+        "person decides, and is never taken over",                             \
+        "what was released is deleted, with its attempts and its doubt",       \
+        "payloads are compared between attempts of idem only"
+
+static const char *const locker_gives_up[] = {GIVES_UP, NULL};
+
+static const char *const token_gives_up[] = {
+    GIVES_UP,
+    "a program that ends a lock without comparing lockedBy writes over what a "
+    "person decided",
+    NULL,
+};
+
+const struct idem__foreign idem__foreign_locker = {
+    .attrs = {[IDEM__ATTR_KEY] = "token",
+              [IDEM__ATTR_STATUS] = "status",
+              [IDEM__ATTR_EXPIRY] = "ttl",
+              [IDEM__ATTR_DATA] = "result"},
+    .status_index = true,
+    .drops = true,
+    .control = control,
+    .fixed = fixed,
+    .gives_up = locker_gives_up,
+    .write = write,
+    .agrees = agrees,
+    .read = read,
+};
+
+const struct idem__foreign idem__foreign_lock_token = {
+    .attrs = {[IDEM__ATTR_KEY] = "lockToken",
+              [IDEM__ATTR_STATUS] = "status",
+              [IDEM__ATTR_EXPIRY] = "ttl",
+              [IDEM__ATTR_DATA] = "result"},
+    .status_index = true,
+    .drops = true,
+    .control = control,
+    .fixed = fixed,
+    .gives_up = token_gives_up,
+    .write = write,
+    .agrees = agrees,
+    .read = read,
+    .tells = tells_error,
+};

@@ -1,0 +1,305 @@
+/* Reads the part after "dynamodb:" in a URL. */
+#include "aws/dynamodb/place.h"
+
+#include "aws/dynamodb/layout/layout.h"
+#include "core/error.h"
+
+#include <stdio.h>
+
+enum {
+    TABLE_MIN = 3
+};
+
+static bool is_table_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+}
+
+static int read_table(struct idem_slice text, struct idem__place_conf *conf,
+                      struct idem_error *error)
+{
+    const char *p = text.base;
+    size_t i;
+
+    for (i = 0; i < text.len && is_table_char(p[i]); i++) {
+    }
+    if (i != text.len || text.len < TABLE_MIN ||
+        text.len >= sizeof(conf->table.name)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "\"%.*s\" cannot be the name of a table: 3 to 255 "
+                           "of a-z A-Z 0-9 _ - .",
+                           text.len > 60 ? 60 : (int)text.len, p);
+    }
+    memcpy(conf->table.name, p, text.len);
+    return 0;
+}
+
+static int hex_value(char c)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = c == '\0' ? NULL : strchr(digits, c);
+
+    if (at == NULL) {
+        return -1;
+    }
+    return (int)(at - digits) < 16 ? (int)(at - digits)
+                                   : (int)(at - digits) - 6;
+}
+
+/* Copies a value, with "%XX" as one byte. False: too long, or not one. */
+static bool unescape(struct idem_slice text, char *to, size_t cap)
+{
+    const char *p = text.base;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < text.len; i++) {
+        char c = p[i];
+
+        if (c == '%') {
+            int high = i + 2 < text.len ? hex_value(p[i + 1]) : -1;
+            int low = i + 2 < text.len ? hex_value(p[i + 2]) : -1;
+
+            if (high < 0 || low < 0) {
+                return false;
+            }
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (n + 1 >= cap || c == '\0') {
+            return false;
+        }
+        to[n++] = c;
+    }
+    to[n] = '\0';
+    return n > 0;
+}
+
+/* One of two words. */
+static int read_word(const char *name, const char *value, const char *word,
+                     const char *other, bool *ret_is_word,
+                     struct idem_error *error)
+{
+    *ret_is_word = strcmp(value, word) == 0;
+    if (*ret_is_word || strcmp(value, other) == 0) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "store: %s is \"%s\" or \"%s\", not \"%.60s\"", name,
+                       word, other, value);
+}
+
+static int read_region(const char *value, char to[64], struct idem_error *error)
+{
+    if (strlen(value) >= 64) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: the region is too long");
+    }
+    (void)strcpy(to, value);
+    return 0;
+}
+
+static int read_layout(const char *value, struct idem__place_conf *conf,
+                       struct idem_error *error)
+{
+    char names[200];
+
+    conf->table.layout = idem__layout_find(value);
+    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+        return 0;
+    }
+    idem__layout_list(names, sizeof(names));
+    return idem__error(error, IDEM_EINVALID,
+                       "unknown layout \"%.60s\" in the store URL; it is one "
+                       "of %s",
+                       value, names);
+}
+
+static int read_partition(const char *value, struct idem__place_conf *conf,
+                          struct idem_error *error)
+{
+    if (strlen(value) > IDEM__PARTITION_MAX ||
+        !idem__json_is_utf8(idem_str(value))) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: static-pk-value is a text of at most %d "
+                           "bytes",
+                           IDEM__PARTITION_MAX);
+    }
+    (void)strcpy(conf->table.partition, value);
+    return 0;
+}
+
+/* The attribute that the setting @name names, or IDEM__ATTRS. */
+static enum idem__attr attr_of(const char *name)
+{
+    int attr = 0;
+
+    while (attr < IDEM__ATTRS &&
+           strcmp(idem__layout_setting((enum idem__attr)attr), name) != 0) {
+        attr++;
+    }
+    return (enum idem__attr)attr;
+}
+
+static int read_setting(const char *name, const char *value,
+                        struct idem__place_conf *conf, struct idem_error *error)
+{
+    enum idem__attr attr = attr_of(name);
+
+    if (attr != IDEM__ATTRS) {
+        return idem__layout_name_attr(&conf->table, attr, value, error);
+    }
+    if (strcmp(name, "static-pk-value") == 0) {
+        return read_partition(value, conf, error);
+    }
+    if (strcmp(name, "region") == 0) {
+        return read_region(value, conf->region, error);
+    }
+    if (strcmp(name, "writer") == 0) {
+        return read_region(value, conf->writer, error);
+    }
+    if (strcmp(name, "endpoint") == 0) {
+        (void)strcpy(conf->endpoint, value);
+        return 0;
+    }
+    if (strcmp(name, "index") == 0) {
+        return read_word(name, value, "on", "off", &conf->table.index, error);
+    }
+    if (strcmp(name, "pack") == 0) {
+        return read_word(name, value, "on", "off", &conf->table.pack, error);
+    }
+    if (strcmp(name, "layout") == 0) {
+        return read_layout(value, conf, error);
+    }
+    if (strcmp(name, "clock") == 0) {
+        return read_word(name, value, "host", "service", &conf->host_clock,
+                         error);
+    }
+    if (strcmp(name, "insecure") == 0) {
+        return read_word(name, value, "yes", "no", &conf->insecure, error);
+    }
+    return idem__error(
+        error, IDEM_EINVALID,
+        "unknown option \"%.60s\" in the store URL; a DynamoDB store takes region, "
+        "endpoint, layout, index, pack, clock, writer and insecure, and with a "
+        "layout the names of its attributes: see idem-dynamodb(7)",
+        name);
+}
+
+static int read_pair(struct idem_slice pair, struct idem__place_conf *conf,
+                     struct idem_error *error)
+{
+    const char *p = pair.base;
+    const char *equals = memchr(p, '=', pair.len);
+    char name[32];
+    char value[IDEM__PLACE_VALUE_MAX + 1];
+    size_t name_len = equals == NULL ? 0 : (size_t)(equals - p);
+
+    if (equals == NULL ||
+        !unescape(idem_bytes(p, name_len), name, sizeof(name)) ||
+        !unescape(idem_bytes(equals + 1, pair.len - name_len - 1), value,
+                  sizeof(value))) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: \"%.*s\" is not NAME=VALUE",
+                           pair.len > 60 ? 60 : (int)pair.len, p);
+    }
+    return read_setting(name, value, conf, error);
+}
+
+int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
+                     struct idem_error *ret_error)
+{
+    const char *at = strchr(text, '?');
+    size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+    int rc;
+
+    memset(ret_conf, 0, sizeof(*ret_conf));
+    ret_conf->table.index = true;
+    ret_conf->table.pack = true;
+    if (strncmp(text, "//", 2) != 0) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "store: write dynamodb://TABLE or "
+                           "dynamodb://TABLE?region=REGION");
+    }
+    rc = read_table(idem_bytes(text + 2, len - 2), ret_conf, ret_error);
+    while (rc == 0 && at != NULL && at[1] != '\0') {
+        const char *start = at + 1;
+
+        at = strchr(start, '&');
+        len = at == NULL ? strlen(start) : (size_t)(at - start);
+        rc = read_pair(idem_bytes(start, len), ret_conf, ret_error);
+    }
+    if (ret_conf->table.layout != IDEM__LAYOUT_OWN) {
+        ret_conf->table.index = false;
+        ret_conf->table.pack = false;
+    }
+    return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
+}
+
+/* Characters that would end a value, or begin an escape, are escaped. */
+static void append_value(char *to, const char *value)
+{
+    to += strlen(to);
+    for (; *value != '\0'; value++) {
+        if (*value == '%' || *value == '&') {
+            to += sprintf(to, "%%%02X", (unsigned)(unsigned char)*value);
+        } else {
+            *to++ = *value;
+        }
+    }
+    *to = '\0';
+}
+
+/* The names that are not the usual ones. */
+static void append_names(char *url, const struct idem__table_conf *table)
+{
+    int i;
+
+    for (i = 0; i < IDEM__ATTRS; i++) {
+        enum idem__attr attr = (enum idem__attr)i;
+        const char *usual = idem__layout_usual(table->layout, attr);
+
+        if (strcmp(table->attrs[i], usual == NULL ? "" : usual) != 0) {
+            (void)strcat(url, "&");
+            (void)strcat(url, idem__layout_setting(attr));
+            (void)strcat(url, "=");
+            (void)strcat(url, table->attrs[i]);
+        }
+    }
+    if (table->partition[0] != '\0') {
+        (void)strcat(url, "&static-pk-value=");
+        append_value(url, table->partition);
+    }
+}
+
+int idem__place_write(const struct idem__place_conf *conf,
+                      const struct idem__aws_endpoint *endpoint,
+                      char buf[IDEM_STORE_URL_MAX + 1],
+                      struct idem_error *ret_error)
+{
+    char url[4 * sizeof(conf->table.name) + 3 * sizeof(endpoint->url) +
+             IDEM__ATTRS * (IDEM__ATTR_MAX + 32) + 3 * IDEM__PARTITION_MAX +
+             128];
+
+    (void)snprintf(url, sizeof(url), "dynamodb://%s?region=", conf->table.name);
+    append_value(url, endpoint->region);
+    (void)strcat(url, "&endpoint=");
+    append_value(url, endpoint->url);
+    if (conf->table.layout != IDEM__LAYOUT_OWN) {
+        (void)strcat(url, "&layout=");
+        (void)strcat(url, idem__layout_name(conf->table.layout));
+        append_names(url, &conf->table);
+    }
+    if (!endpoint->tls && !endpoint->local) {
+        (void)strcat(url, "&insecure=yes");
+    }
+    if (strlen(url) > IDEM_STORE_URL_MAX) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "store: the URL with its region and endpoint has "
+                           "%zu bytes, and %d at most may be on record",
+                           strlen(url), IDEM_STORE_URL_MAX);
+    }
+    (void)strcpy(buf, url);
+    return 0;
+}

@@ -1,0 +1,403 @@
+/* Is the table as it should be, and may we use it? */
+#include "core/error.h"
+#include "aws/dynamodb/table/admin.h"
+#include "aws/dynamodb/table/check_bodies.h"
+#include "aws/dynamodb/table/table_check.h"
+#include "aws/dynamodb/layout/layout.h"
+
+#include <idem/dynamodb.h>
+#include <stdio.h>
+
+struct check {
+    struct idem__findings to;
+    struct idem_check_options options;
+    const char *text; /* The part after "dynamodb:" in the URL. */
+    uint64_t items;   /* In the table, as the service last counted; or 0. */
+    struct idem__admin admin;
+    struct idem__table_check table;
+};
+
+/* ---- Asking ---- */
+
+/* The service's own name for what it refused; "": none. */
+static void name_of_refusal(const struct check *check, char name[96])
+{
+    const struct idem__aws_request *request = &check->admin.request;
+    struct idem__aws_error error = {.type = ""};
+
+    if (request->outcome == IDEM__AWS_ANSWERED && request->status != 200) {
+        idem__aws_error_parse(request->status, request->error_type,
+                              idem_bytes(request->answer, request->answer_len),
+                              &error);
+    }
+    (void)strcpy(name, error.type);
+}
+
+/* Sends {"TableName":"...",REST}. */
+static void ask(struct check *check, const char *target, const char *rest,
+                struct idem__answer *ret_answer)
+{
+    idem__admin_begin(&check->admin);
+    idem__buffer_str(&check->admin.out, rest);
+    idem__buffer_str(&check->admin.out, "}");
+    idem__admin_call(&check->admin, target, /* safe= */ true, ret_answer);
+}
+
+/* ---- The table ---- */
+
+enum described {
+    DESCRIBED,
+    NOT_TOLD, /* There is a table, perhaps; we may not look at it. */
+    NO_USE,   /* Asking on leads nowhere. */
+};
+
+static bool is_denied_only(const char *name)
+{
+    return strncmp(name, "AccessDenied", strlen("AccessDenied")) == 0;
+}
+
+static enum described explain(struct check *check,
+                              const struct idem__answer *answer)
+{
+    const char *table = check->table.place->table.name;
+    char name[96];
+
+    name_of_refusal(check, name);
+    if (strcmp(name, "ResourceNotFoundException") == 0) {
+        idem__found(&check->to, IDEM_GRADE_BAD, "table", check->table.create,
+                    "no table %s in %s", table, check->table.region);
+        return NO_USE;
+    }
+    if (is_denied_only(name)) {
+        idem__found(&check->to, IDEM_GRADE_WARN, "table",
+                    "Allow dynamodb:DescribeTable, or check with the "
+                    "credentials of an operator.",
+                    "these credentials may not describe %s: its key, its "
+                    "index, its replicas and its protection were not checked",
+                    table);
+        return NOT_TOLD;
+    }
+    if (answer->error.code == IDEM_EDENIED) {
+        idem__found_error(&check->to, "credentials",
+                          "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+                          "AWS_SESSION_TOKEN to credentials that the service "
+                          "knows.",
+                          &answer->error);
+    } else {
+        idem__found_error(&check->to, "service",
+                          "Look at the endpoint and the region, the network "
+                          "and its proxies.",
+                          &answer->error);
+    }
+    return NO_USE;
+}
+
+/* It is counted every six hours or so. */
+static uint64_t count_of(json_object *table)
+{
+    json_object *count;
+    int64_t items = 0;
+
+    if (json_object_object_get_ex(table, "ItemCount", &count) &&
+        json_object_is_type(count, json_type_int)) {
+        items = json_object_get_int64(count);
+    }
+    return items > 0 ? (uint64_t)items : 0;
+}
+
+static enum described describe_table(struct check *check)
+{
+    struct idem__answer answer;
+    json_object *table;
+    enum described told;
+
+    ask(check, IDEM__TARGET("DescribeTable"), "", &answer);
+    if (answer.said == IDEM__SAID_OK &&
+        json_object_object_get_ex(answer.body, "Table", &table)) {
+        idem__table_check_table(&check->table, table);
+        check->items = count_of(table);
+        told = DESCRIBED;
+    } else {
+        if (answer.said == IDEM__SAID_OK) {
+            (void)idem__error(&answer.error, IDEM_ECONFIG,
+                              "the service at this endpoint is not DynamoDB");
+        }
+        told = explain(check, &answer);
+    }
+    idem__answer_finish(&answer);
+    return told;
+}
+
+/* ---- What is described apart ---- */
+
+static void describe(struct check *check, const char *target,
+                     const char *action, const char *about, const char *object,
+                     void (*examine)(const struct idem__table_check *,
+                                     json_object *))
+{
+    struct idem__answer answer;
+    char name[96];
+    char mend[160];
+
+    ask(check, target, "", &answer);
+    name_of_refusal(check, name);
+    if (answer.said == IDEM__SAID_OK) {
+        json_object *described = NULL;
+
+        (void)json_object_object_get_ex(answer.body, object, &described);
+        examine(&check->table, described);
+    } else if (is_denied_only(name)) {
+        (void)snprintf(mend, sizeof(mend),
+                       "Allow dynamodb:%s, or check with the credentials of an "
+                       "operator.",
+                       action);
+        idem__found(&check->to, IDEM_GRADE_WARN, about, mend,
+                    "these credentials may not ask for it: it was not checked");
+    } else {
+        idem__found(&check->to, IDEM_GRADE_WARN, about, /* mend= */ NULL,
+                    "it was not checked: %.200s", answer.error.text);
+    }
+    idem__answer_finish(&answer);
+}
+
+static void describe_rest(struct check *check)
+{
+    describe(check, IDEM__TARGET("DescribeTimeToLive"), "DescribeTimeToLive",
+             "ttl", "TimeToLiveDescription", idem__table_check_ttl);
+    describe(check, IDEM__TARGET("DescribeContinuousBackups"),
+             "DescribeContinuousBackups", "backups",
+             "ContinuousBackupsDescription", idem__table_check_backups);
+}
+
+/* ---- Rights ---- */
+
+/* No item of ours has this id. The condition cannot hold even where there is an
+ * item with it. */
+#define NO_KEY "{\"id\":{\"S\":\"idem-store-check\"}}"
+#define NEVER                                                                  \
+    ",\"ConditionExpression\":"                                                \
+    "\"attribute_exists(id) AND attribute_not_exists(id)\""
+
+/* @what is alone in a request, or around the name of the table. */
+struct right {
+    const char *target;
+    const char *rest; /* After the name of the table, or ... */
+    const char *keys; /* ... in a batch, for it. */
+    const char *serves;
+    bool needs_index;
+    bool everybody; /* Programs that run and replay need it, not only
+                       operators. */
+    bool lists;     /* It reads a page of records. */
+    bool deletes;   /* Everybody needs it where what was released is deleted. */
+};
+
+static const struct right rights[] = {
+    {.target = IDEM__TARGET("GetItem"),
+     .rest = ",\"Key\":" NO_KEY ",\"ConsistentRead\":true",
+     .serves = "to look a key up",
+     .everybody = true},
+    {.target = IDEM__TARGET("PutItem"),
+     .rest = ",\"Item\":" NO_KEY NEVER,
+     .serves = "to begin and to end",
+     .everybody = true},
+    {.target = IDEM__TARGET("BatchGetItem"),
+     .keys = "{\"ConsistentRead\":true,\"Keys\":[" NO_KEY "]}",
+     .serves = "to replay large results",
+     .everybody = true},
+    {.target = IDEM__TARGET("BatchWriteItem"),
+     .keys = "[{\"DeleteRequest\":{\"Key\":" NO_KEY "}}]",
+     .serves = "to record large results",
+     .everybody = true},
+    {.target = IDEM__TARGET("Query"),
+     .rest = ",\"IndexName\":\"open\",\"Limit\":1,"
+             "\"KeyConditionExpression\":\"#o = :o\","
+             "\"ExpressionAttributeNames\":{\"#o\":\"open\"},"
+             "\"ExpressionAttributeValues\":{\":o\":{\"S\":\"check\"}}",
+     .serves = "to list what is open (on the index \"open\")",
+     .needs_index = true},
+    {.target = IDEM__TARGET("Scan"),
+     .serves = "to list, purge, export and copy",
+     .lists = true},
+    {.target = IDEM__TARGET("DeleteItem"),
+     .rest = ",\"Key\":" NO_KEY NEVER,
+     .serves = "to purge",
+     .deletes = true},
+};
+
+static void write_batch(struct check *check, const char *keys)
+{
+    struct idem__buffer *out = &check->admin.out;
+
+    out->len = 0;
+    idem__buffer_str(out, "{\"RequestItems\":{");
+    idem__json_string(out, idem_str(check->table.place->table.name));
+    idem__buffer_str(out, ":");
+    idem__buffer_str(out, keys);
+    idem__buffer_str(out, "}}");
+}
+
+static void tell_right(struct check *check, const struct right *right,
+                       const char *action, const struct idem__answer *answer)
+{
+    bool drops =
+        right->deletes && idem__layout_drops(check->table.place->table.layout);
+    const char *serves = drops ? "to release, and to purge" : right->serves;
+    bool everybody = right->everybody || drops;
+    enum idem_grade missing = everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
+    char name[96];
+    char mend[160];
+
+    name_of_refusal(check, name);
+    if (answer->said == IDEM__SAID_OK || answer->said == IDEM__SAID_REFUSED) {
+        idem__found(&check->to, IDEM_GRADE_OK, "right", /* mend= */ NULL,
+                    "dynamodb:%s, %s", action, serves);
+    } else if (is_denied_only(name)) {
+        (void)snprintf(mend, sizeof(mend),
+                       "Allow dynamodb:%s on the table%s; see: idem store "
+                       "template.",
+                       action, right->needs_index ? "'s index" : "");
+        idem__found(&check->to, missing, "right", mend,
+                    "these credentials may not do dynamodb:%s, %s%s", action,
+                    serves, everybody ? "" : ", which is for operators");
+    } else {
+        idem__found(&check->to, missing, "right", /* mend= */ NULL,
+                    "dynamodb:%s, %s: %.200s", action, serves,
+                    answer->error.text);
+    }
+}
+
+/* The rest of a request, with the key as the layout of the table has it. */
+static void write_rest(struct check *check, const char *rest)
+{
+    const struct idem__table_conf *table = &check->table.place->table;
+    struct idem__buffer *out = &check->admin.out;
+    const char *at = strstr(rest, NO_KEY);
+
+    idem__admin_begin(&check->admin);
+    if (at == NULL || table->layout == IDEM__LAYOUT_OWN) {
+        idem__buffer_str(out, rest);
+    } else {
+        idem__buffer_add(out, rest, (size_t)(at - rest));
+        idem__layout_put_key(out, table, idem_str("idem-store-check"));
+        idem__buffer_str(out, "}");
+        idem__buffer_str(out, at + strlen(NO_KEY));
+    }
+    idem__buffer_str(out, "}");
+}
+
+/* Rights that another layout does not need. */
+static bool is_needed(const struct check *check, const struct right *right)
+{
+    const struct idem__table_conf *table = &check->table.place->table;
+
+    return right->needs_index
+               ? table->index
+               : right->keys == NULL || table->layout == IDEM__LAYOUT_OWN;
+}
+
+/* The request that needs @right, in the admin's buffer; its target. */
+static const char *write_right(struct check *check, const struct right *right)
+{
+    if (right->lists) {
+        check->admin.out.len = 0;
+        return idem__request_scan(&check->admin.out, &check->table.place->table,
+                                  idem_bytes(NULL, 0), 1);
+    }
+    if (right->keys != NULL) {
+        write_batch(check, right->keys);
+    } else {
+        write_rest(check, right->rest);
+    }
+    return right->target;
+}
+
+/* False: asking on leads nowhere. */
+static bool check_right(struct check *check, const struct right *right)
+{
+    const char *target = write_right(check, right);
+    struct idem__answer answer;
+    char name[96];
+    bool found;
+
+    idem__admin_call(&check->admin, target, /* safe= */ true, &answer);
+    name_of_refusal(check, name);
+    found = strcmp(name, "ResourceNotFoundException") != 0;
+    if (found) {
+        tell_right(check, right, strchr(target, '.') + 1, &answer);
+    } else {
+        (void)explain(check, &answer);
+    }
+    idem__answer_finish(&answer);
+    return found;
+}
+
+static void check_rights(struct check *check)
+{
+    bool more = true;
+    size_t i;
+
+    for (i = 0; more && i < sizeof(rights) / sizeof(rights[0]); i++) {
+        if (is_needed(check, &rights[i])) {
+            more = check_right(check, &rights[i]);
+        }
+    }
+}
+
+/* ---- All of it ---- */
+
+/* Each answer has told the time; none was kept waiting for long. */
+static void check_clock(struct check *check)
+{
+    struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
+    struct idem_error error;
+
+    if (idem_dynamodb_inspect(&check->admin.store->base, &info, &error) == 0 &&
+        info.clock_known) {
+        idem__table_check_clock(&check->table, info.clock_off_ms,
+                                info.clock_err_ms);
+    } else {
+        idem__found(&check->to, IDEM_GRADE_WARN, "clock", /* mend= */ NULL,
+                    "the service does not say what time it is");
+    }
+}
+
+static int check_all(struct check *check, struct idem_error *ret_error)
+{
+    enum described told = describe_table(check);
+
+    if (told == NO_USE) {
+        return 0;
+    }
+    describe_rest(check);
+    check_clock(check);
+    check_rights(check);
+    return check->table.place->table.layout == IDEM__LAYOUT_OWN
+               ? idem__check_bodies(&check->table, check->admin.store,
+                                    &check->options, check->text, check->items,
+                                    ret_error)
+               : 0;
+}
+
+int idem_dynamodb_check(const char *place,
+                        const struct idem_check_options *options,
+                        idem_finding_fn *each, void *ctx,
+                        struct idem_error *ret_error)
+{
+    struct check check = {.to = {each, ctx},
+                          .options = IDEM_CHECK_OPTIONS_INIT,
+                          .text = place};
+    int rc = idem__check_options(options, &check.options, ret_error);
+
+    if (rc == 0) {
+        rc = idem__admin_open_readonly(place, &check.admin, ret_error);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    idem__table_check_init(&check.table, &check.to, place,
+                           &check.admin.store->place,
+                           &check.admin.store->endpoint);
+    rc = check_all(&check, ret_error);
+    idem__admin_close(&check.admin);
+    return rc;
+}

@@ -1,0 +1,360 @@
+/* The bodies of an op on their way through the table: inside its item, or in parts
+ * of their own. */
+#include "aws/dynamodb/task/pack.h"
+#include "aws/dynamodb/task/parts.h"
+#include "aws/dynamodb/task/task.h"
+#include "base/base64.h"
+#include "base/bytes.h"
+#include "core/error.h"
+
+/* ---- Reading bodies ---- */
+
+static struct idem__parts parts_of(const struct idem__task *task,
+                                   const struct idem__transfer *transfer)
+{
+    return (struct idem__parts){
+        .id = task->op->id,
+        .kind = transfer->kind,
+        .body = &transfer->body,
+        .stored = idem_bytes(transfer->stored.base, transfer->stored_len),
+        .done = transfer->done,
+    };
+}
+
+/* Between the head and its parts another may have written the one and deleted the
+ * others; so the head is read once more before it counts as damaged. */
+static void no_body(struct idem__task *task, const struct idem_now *now)
+{
+    if (!task->looked_again) {
+        task->looked_again = true;
+        idem__task_look(task, now);
+        return;
+    }
+    idem__task_fail_with(
+        task, IDEM_ECORRUPT,
+        "the record cannot be trusted: its result or input is not there, or "
+        "does not match its checksum");
+}
+
+/* A body that is only kept, and that nobody is given, costs nobody his answer. */
+static void parts_missing(struct idem__task *task, const struct idem_now *now)
+{
+    if (task->keeping != NULL) {
+        idem__lifetime_skip(task, now);
+    } else {
+        no_body(task, now);
+    }
+}
+
+/* Unpacks, and checks against the record. */
+static int accept_body(struct idem__transfer *transfer,
+                       struct idem_slice stored, uint64_t len,
+                       const uint8_t digest[16], struct idem_slice *ret_bytes)
+{
+    *ret_bytes = stored;
+    if (len > IDEM_RESULT_MAX) {
+        return IDEM_ECORRUPT;
+    }
+    if (transfer->body.packed) {
+        int rc;
+
+        transfer->bytes.len = 0;
+        rc = idem__unpack(stored, (size_t)len, &transfer->bytes);
+        if (rc != 0) {
+            return rc;
+        }
+        *ret_bytes = idem__buffer_slice(&transfer->bytes);
+    }
+    return idem_record_check_body(*ret_bytes, len, digest);
+}
+
+static void got_parts(struct idem__task *task, const struct idem_now *now,
+                      struct idem__answer *answer);
+
+static void get_parts(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__parts parts = parts_of(task, task->moving);
+
+    (void)now;
+    idem__request_parts_get(idem__task_out(task), &task->env->table, &parts);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), got_parts);
+}
+
+/* Puts one part in its place. False: it cannot be trusted. */
+static bool take_part(struct idem__task *task, json_object *item)
+{
+    struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
+    struct idem_slice name;
+    struct idem_slice text;
+    uint8_t *to = t->stored.base;
+    size_t len;
+    uint32_t i;
+    bool last;
+
+    if (!json_object_is_type(item, json_type_object) ||
+        idem__json_attribute(item, "id", "S", &name) != 1 ||
+        idem__json_attribute(item, "body", "B", &text) != 1 ||
+        !idem__parts_number(&parts, name, &i) || t->done[i] ||
+        text.len > (IDEM__PART_LEN + 2) / 3 * 4) {
+        return false;
+    }
+    last = i + 1 == t->body.parts;
+    to += (size_t)i * IDEM__PART_LEN;
+    if (idem__base64_read(IDEM__BASE64, text, to, &len) != 0 ||
+        len > IDEM__PART_LEN || (!last && len != IDEM__PART_LEN)) {
+        return false;
+    }
+    if (last) {
+        t->stored_len = (size_t)i * IDEM__PART_LEN + len;
+    }
+    t->done[i] = true;
+    t->left--;
+    return true;
+}
+
+static void got_parts(struct idem__task *task, const struct idem_now *now,
+                      struct idem__answer *answer)
+{
+    struct idem__transfer *t = task->moving;
+    json_object *list;
+    uint32_t before = t->left;
+    size_t n;
+    size_t i;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, get_parts);
+        return;
+    }
+    list = idem__task_under_table(task, answer->body, "Responses");
+    n = json_object_is_type(list, json_type_array)
+            ? json_object_array_length(list)
+            : 0;
+    for (i = 0; i < n; i++) {
+        if (!take_part(task, json_object_array_get_idx(list, i))) {
+            parts_missing(task, now);
+            return;
+        }
+    }
+    if (t->left == 0) {
+        task->moved(task, now);
+    } else if (idem__task_under_table(task, answer->body, "UnprocessedKeys") !=
+               NULL) {
+        idem__task_busy(task, t->left < before, "read the result", get_parts);
+    } else if (t->left < before &&
+               before - t->left == (before < IDEM__PARTS_GET
+                                        ? before
+                                        : (uint32_t)IDEM__PARTS_GET)) {
+        get_parts(task, now);
+    } else {
+        parts_missing(task, now);
+    }
+}
+
+void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now)
+{
+    t->body = *body;
+    t->loading = true;
+    t->left = body->parts;
+    t->stored_len = 0;
+    t->stored.len = 0;
+    memset(t->done, 0, sizeof(t->done));
+    task->moving = t;
+    task->moved = then;
+    if (idem__buffer_room(&t->stored, (size_t)body->parts * IDEM__PART_LEN) ==
+        NULL) {
+        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return;
+    }
+    get_parts(task, now);
+}
+
+/* True if the body is on its way; else *@ret_bytes holds it, or the op failed. */
+static bool fetch(struct idem__task *task, struct idem__transfer *t,
+                  const struct idem__body *body, uint64_t len,
+                  const uint8_t digest[16], struct idem_slice *ret_bytes,
+                  const struct idem_now *now)
+{
+    struct idem_slice stored = body->stored;
+    int rc;
+
+    t->body = *body;
+    if (body->place == IDEM__PLACE_APART && !t->loading) {
+        task->keeping = NULL;
+        idem__bodies_get(task, t, body, idem__bodies_load, now);
+        return true;
+    }
+    if (body->place == IDEM__PLACE_APART) {
+        stored = idem_bytes(t->stored.base, t->stored_len);
+    }
+    rc = accept_body(t, stored, len, digest, ret_bytes);
+    if (rc == IDEM_ECORRUPT) {
+        no_body(task, now);
+    } else if (rc != 0) {
+        idem__task_fail_with(task, rc,
+                             rc == IDEM_ECONFIG
+                                 ? "the result is packed, and libzstd, which "
+                                   "unpacks it, is not installed"
+                                 : idem_error_text(rc));
+    }
+    return rc != 0;
+}
+
+void idem__bodies_load(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem_record *given = &task->given;
+
+    if (!task->decision.set_result && given->result_len > 0 &&
+        fetch(task, &task->result, &task->found.result, given->result_len,
+              given->result_digest, &given->result.bytes, now)) {
+        return;
+    }
+    if (!task->decision.set_input && given->input_len > 0 &&
+        fetch(task, &task->input, &task->found.input, given->input_len,
+              given->input_digest, &given->input, now)) {
+        return;
+    }
+    idem__task_change(task, now);
+}
+
+/* ---- Writing bodies ---- */
+
+/* Decides where the bytes of a body go. They stay inside the item while that
+ * fits in one write unit: a refused write is billed by the size of the item
+ * that is in its way, so that each duplicate would pay for a larger one. */
+static void place(struct idem__task *task, struct idem__transfer *t,
+                  struct idem__body *body, struct idem_slice bytes,
+                  const uint8_t tag[IDEM__TAG_LEN], int64_t ttl_ms)
+{
+    memset(body, 0, sizeof(*body));
+    if (bytes.len == 0) {
+        return;
+    }
+    body->place = IDEM__PLACE_INLINE;
+    body->stored = bytes;
+    if (task->env->table.layout != IDEM__LAYOUT_OWN) {
+        return; /* There is one item, and it is not packed. */
+    }
+    if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+        return;
+    }
+    if (task->env->table.pack && idem__pack(bytes, &t->stored)) {
+        body->packed = true;
+        body->stored = idem__buffer_slice(&t->stored);
+        if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {
+            return;
+        }
+    } else {
+        t->stored.len = 0;
+    }
+    body->place = IDEM__PLACE_APART;
+    body->parts =
+        (uint32_t)((body->stored.len + IDEM__PART_LEN - 1) / IDEM__PART_LEN);
+    memcpy(body->tag, tag, IDEM__TAG_LEN);
+    body->ttl_ms = ttl_ms;
+}
+
+void idem__bodies_place(struct idem__task *task)
+{
+    const struct idem_record *next = &task->item.record;
+    uint8_t tag[IDEM__TAG_LEN];
+
+    task->item.result = task->found.result;
+    task->item.input = task->found.input;
+    if (!task->has_found || task->decision.set_result) {
+        memset(&task->item.result, 0, sizeof(task->item.result));
+    }
+    if (!task->has_found || task->decision.set_input) {
+        place(task, &task->input, &task->item.input, next->input, next->nonce,
+              idem__input_ttl_ms(next));
+    }
+    if (task->decision.set_result) {
+        idem__put_u64(tag, next->fence);
+        memcpy(tag + 8, next->result_digest, 8);
+        place(task, &task->result, &task->item.result, next->result.bytes, tag,
+              idem__result_ttl_ms(next));
+    }
+    idem__lifetime_plan(task);
+}
+
+static void put_parts(struct idem__task *task, const struct idem_now *now);
+
+static void wrote_parts(struct idem__task *task, const struct idem_now *now,
+                        struct idem__answer *answer)
+{
+    struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
+    json_object *unprocessed;
+    uint32_t marked;
+
+    if (answer->said != IDEM__SAID_OK) {
+        /* Parts are named after their content: once more does no harm. */
+        idem__task_retry(task, answer, put_parts);
+        return;
+    }
+    unprocessed =
+        idem__task_under_table(task, answer->body, "UnprocessedItems");
+    marked = idem__parts_mark(&parts, t->done, IDEM__PARTS_PUT, unprocessed);
+    t->left -= marked;
+    if (t->left == 0) {
+        t->written = true;
+        task->moved(task, now);
+    } else if (unprocessed != NULL) {
+        idem__task_busy(task, marked > 0, "take the result", put_parts);
+    } else {
+        put_parts(task, now);
+    }
+}
+
+static void put_parts(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__transfer *t = task->moving;
+    struct idem__parts parts = parts_of(task, t);
+
+    parts.stored = t->body.stored;
+    parts.made_ms = now->store_ms;
+    idem__request_parts_put(idem__task_out(task), &task->env->table, &parts);
+    idem__task_send(task, IDEM__TARGET("BatchWriteItem"), wrote_parts);
+}
+
+void idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body,
+                      void (*then)(struct idem__task *task,
+                                   const struct idem_now *now),
+                      const struct idem_now *now)
+{
+    t->written = false;
+    t->body = *body;
+    t->left = body->parts;
+    memset(t->done, 0, sizeof(t->done));
+    task->moving = t;
+    task->moved = then;
+    put_parts(task, now);
+}
+
+/* True if @body's parts have to be written first. */
+static bool send_body(struct idem__task *task, struct idem__transfer *t,
+                      const struct idem__body *body, const struct idem_now *now)
+{
+    if (body->place != IDEM__PLACE_APART ||
+        (t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0)) {
+        return false;
+    }
+    idem__bodies_put(task, t, body, idem__task_change, now);
+    return true;
+}
+
+bool idem__bodies_store(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem_decision *decision = &task->decision;
+
+    return (decision->set_input &&
+            send_body(task, &task->input, &task->item.input, now)) ||
+           (decision->set_result &&
+            send_body(task, &task->result, &task->item.result, now)) ||
+           idem__lifetime_extend(task, now);
+}

@@ -1,0 +1,237 @@
+/* How long the parts of bodies stay: as long as a head names them, and a day.
+ *
+ *     claim            input parts get a ttl two days after the head's, none if the
+ *                      head has none
+ *     head lives on    (renewal, takeover, failed, unknown) parts that would go
+ *                      within a day of it are written anew, BEFORE the head
+ *     head gets an end (completed, released) parts without a ttl are written anew
+ *                      with one, AFTER the head
+ *     head names       (a new life, a takeover, a resolution) those that it named
+ *     others           before are deleted, AFTER the head
+ *
+ * So a head never names parts that go before it, whenever its writer dies; what a
+ * death leaves is parts that no head names, which a purge finds (purge.c).
+ *
+ * "Anew" is a read and a write of the bytes: UpdateItem would cost as many write
+ * units, and the policies of those who run operations do not have it. */
+#include "aws/dynamodb/task/parts.h"
+#include "aws/dynamodb/task/task.h"
+#include "base/host.h"
+
+int64_t idem__input_ttl_ms(const struct idem_record *record)
+{
+    /* A day more than is needed: work that is renewed for less than that does not
+     * have to write its input again. */
+    return idem__time_add(idem__item_ttl_ms(record), 2 * IDEM__TTL_PART_MS);
+}
+
+int64_t idem__result_ttl_ms(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_COMPLETED
+               ? idem__time_add(idem__item_ttl_ms(record), IDEM__TTL_PART_MS)
+               : IDEM_NEVER;
+}
+
+/* ---- The plan ---- */
+
+static bool same_parts(const struct idem__body *a, const struct idem__body *b)
+{
+    return a->place == IDEM__PLACE_APART && b->place == IDEM__PLACE_APART &&
+           memcmp(a->tag, b->tag, IDEM__TAG_LEN) == 0;
+}
+
+/* Notes the parts that only the head names which is to be replaced. */
+static void plan_removal(const struct idem__task *task,
+                         const struct idem__body *old,
+                         const struct idem__body *next,
+                         struct idem__body *ret_body)
+{
+    memset(ret_body, 0, sizeof(*ret_body));
+    if (task->has_found && old->place == IDEM__PLACE_APART &&
+        !same_parts(old, next)) {
+        *ret_body = *old;
+    }
+}
+
+static void plan_input(struct idem__task *task)
+{
+    struct idem__body *input = &task->item.input;
+    int64_t head_ms = idem__item_ttl_ms(&task->item.record);
+    int64_t least_ms = idem__time_add(head_ms, IDEM__TTL_PART_MS);
+
+    task->keep = IDEM__KEEP_AS_IT_IS;
+    if (task->decision.set_input || !task->has_found ||
+        input->place != IDEM__PLACE_APART) {
+        return;
+    }
+    if (same_parts(input, &task->kept) && task->kept.ttl_ms >= least_ms) {
+        input->ttl_ms = task->kept.ttl_ms;
+    } else if (input->ttl_ms < least_ms) {
+        input->ttl_ms = idem__input_ttl_ms(&task->item.record);
+        task->keep = IDEM__KEEP_LONGER;
+    } else if (input->ttl_ms == IDEM_NEVER && head_ms != IDEM_NEVER) {
+        input->ttl_ms = idem__input_ttl_ms(&task->item.record);
+        task->keep = IDEM__KEEP_NO_LONGER;
+    }
+}
+
+void idem__lifetime_plan(struct idem__task *task)
+{
+    plan_removal(task, &task->found.result, &task->item.result,
+                 &task->old_result);
+    plan_removal(task, &task->found.input, &task->item.input, &task->old_input);
+    plan_input(task);
+}
+
+/* ---- Writing an input anew ---- */
+
+static void write_copy(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__transfer *input = &task->input;
+    struct idem__body body = task->item.input;
+
+    body.stored = idem_bytes(input->stored.base, input->stored_len);
+    idem__bodies_put(task, input, &body, task->keeping, now);
+}
+
+/* Reads the input's parts, unless the caller is given them, and writes them with
+ * the ttl that task->item says; then goes on to @then. */
+static void copy_input(struct idem__task *task,
+                       void (*then)(struct idem__task *task,
+                                    const struct idem_now *now),
+                       const struct idem_now *now)
+{
+    struct idem__transfer *input = &task->input;
+
+    task->keep = IDEM__KEEP_AS_IT_IS;
+    task->keeping = then;
+    if (input->loading && input->left == 0 &&
+        same_parts(&input->body, &task->item.input)) {
+        write_copy(task, now);
+    } else {
+        idem__bodies_get(task, input, &task->item.input, write_copy, now);
+    }
+}
+
+static void extended(struct idem__task *task, const struct idem_now *now)
+{
+    task->keeping = NULL;
+    task->kept = task->item.input;
+    idem__task_change(task, now);
+}
+
+bool idem__lifetime_extend(struct idem__task *task, const struct idem_now *now)
+{
+    if (task->keep != IDEM__KEEP_LONGER) {
+        return false;
+    }
+    copy_input(task, extended, now);
+    return true;
+}
+
+/* The head goes on saying what it said, so that the next write tries again. */
+void idem__lifetime_skip(struct idem__task *task, const struct idem_now *now)
+{
+    void (*then)(struct idem__task * task, const struct idem_now *now) =
+        task->keeping;
+
+    task->item.input.ttl_ms = task->found.input.ttl_ms;
+    then(task, now);
+}
+
+/* ---- Deleting bodies ---- */
+
+static struct idem__parts parts_of(const struct idem__removal *removal)
+{
+    return (struct idem__parts){
+        .id = removal->id,
+        .kind = removal->kind,
+        .body = &removal->body,
+        .done = removal->done,
+    };
+}
+
+static void remove_next(struct idem__task *task, const struct idem_now *now);
+
+static void removed(struct idem__task *task, const struct idem_now *now,
+                    struct idem__answer *answer)
+{
+    struct idem__removal *removal = &task->removal;
+    struct idem__parts parts = parts_of(removal);
+    json_object *unprocessed;
+    uint32_t marked;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, remove_next);
+        return;
+    }
+    unprocessed =
+        idem__task_under_table(task, answer->body, "UnprocessedItems");
+    marked = idem__parts_mark(&parts, removal->done, IDEM__PARTS_DELETE,
+                              unprocessed);
+    removal->left -= marked;
+    if (removal->left == 0) {
+        removal->then(task, now);
+    } else if (unprocessed != NULL) {
+        idem__task_busy(task, marked > 0, "delete a result", remove_next);
+    } else {
+        remove_next(task, now);
+    }
+}
+
+static void remove_next(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__parts parts = parts_of(&task->removal);
+
+    (void)now;
+    idem__request_parts_delete(idem__task_out(task), &task->env->table, &parts);
+    idem__task_send(task, IDEM__TARGET("BatchWriteItem"), removed);
+}
+
+void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
+                         const struct idem__body *body,
+                         void (*then)(struct idem__task *task,
+                                      const struct idem_now *now),
+                         const struct idem_now *now)
+{
+    struct idem__removal *removal = &task->removal;
+
+    if (body->place != IDEM__PLACE_APART) {
+        then(task, now);
+        return;
+    }
+    memset(removal, 0, sizeof(*removal));
+    memcpy(removal->id, id, IDEM_ID_LEN);
+    removal->kind = kind;
+    removal->body = *body;
+    removal->left = body->parts;
+    removal->then = then;
+    remove_next(task, now);
+}
+
+/* ---- After the head ---- */
+
+static void settle_next(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__body *old = task->old_result.place == IDEM__PLACE_APART
+                                 ? &task->old_result
+                                 : &task->old_input;
+    struct idem__body body = *old;
+
+    if (body.place == IDEM__PLACE_APART) {
+        old->place = IDEM__PLACE_NONE;
+        idem__bodies_remove(task, task->op->id,
+                            old == &task->old_result ? 'r' : 'i', &body,
+                            settle_next, now);
+    } else if (task->keep == IDEM__KEEP_NO_LONGER) {
+        copy_input(task, settle_next, now);
+    } else {
+        idem__task_done(task);
+    }
+}
+
+void idem__lifetime_settle(struct idem__task *task, const struct idem_now *now)
+{
+    task->settled = true;
+    settle_next(task, now);
+}

@@ -1,0 +1,461 @@
+/* Purges: deletes records past their retention, and parts of bodies that no head
+ * names.
+ *
+ * One op is one page of the table: it is scanned, without the bytes of bodies; the
+ * heads of the old parts in it are read, strongly; then it is deleted. A part is an
+ * orphan if it is older than any attempt to write one can be, and no head that was
+ * read after it names it. A writer of it meanwhile (an outcome from a journal,
+ * say) gives it another "made", on which the deletion is conditional. */
+#include "aws/dynamodb/task/walk.h"
+#include "core/error.h"
+
+enum {
+    ORPHAN_MS = 24 * 3600 * 1000,
+};
+
+static bool only_looks(const struct idem__task *task)
+{
+    return task->op->u.purge.from[IDEM__PURGE_LOOKS] != 0;
+}
+
+/* ---- The bill ---- */
+
+/* Units of a ConsumedCapacity, halved: a batch has one for each table. */
+static uint64_t half_units(json_object *consumed)
+{
+    json_object *units = NULL;
+    uint64_t sum = 0;
+    double number;
+    size_t n;
+    size_t i;
+
+    if (json_object_is_type(consumed, json_type_array)) {
+        n = json_object_array_length(consumed);
+        for (i = 0; i < n; i++) {
+            sum += half_units(json_object_array_get_idx(consumed, i));
+        }
+        return sum;
+    }
+    if (!json_object_is_type(consumed, json_type_object) ||
+        !json_object_object_get_ex(consumed, "CapacityUnits", &units)) {
+        return 0;
+    }
+    number = json_object_get_double(units);
+    return number > 0 && number < 1e9 ? (uint64_t)(2 * number + 0.5) : 0;
+}
+
+static bool writes(const struct idem__aws_request *request)
+{
+    return strcmp(request->target, IDEM__TARGET("DeleteItem")) == 0 ||
+           strcmp(request->target, IDEM__TARGET("BatchWriteItem")) == 0;
+}
+
+/* A batch that was not done to its end. */
+static bool has_undone(json_object *body)
+{
+    json_object *undone = NULL;
+
+    return (json_object_object_get_ex(body, "UnprocessedKeys", &undone) ||
+            json_object_object_get_ex(body, "UnprocessedItems", &undone)) &&
+           json_object_object_length(undone) > 0;
+}
+
+void idem__purge_bill(struct idem__task *task,
+                      const struct idem__answer *answer)
+{
+    uint64_t *from = task->op->u.purge.from;
+    json_object *consumed = NULL;
+
+    if (answer->said == IDEM__SAID_NOT_APPLIED && answer->sent) {
+        from[IDEM__PURGE_THROTTLED]++;
+    } else if (answer->said == IDEM__SAID_REFUSED) {
+        from[IDEM__PURGE_WRITE] +=
+            2; /* The service bills it, and says nothing. */
+    } else if (answer->said == IDEM__SAID_OK && answer->body != NULL) {
+        (void)json_object_object_get_ex(answer->body, "ConsumedCapacity",
+                                        &consumed);
+        from[writes(&task->request) ? IDEM__PURGE_WRITE : IDEM__PURGE_READ] +=
+            half_units(consumed);
+        from[IDEM__PURGE_THROTTLED] += has_undone(answer->body);
+    }
+}
+
+/* ---- The end of a page ---- */
+
+static void page_done(struct idem__task *task)
+{
+    task->op->u.purge.done = task->op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
+    idem__task_done(task);
+}
+
+/* ---- Deleting orphans ---- */
+
+static void delete_orphan(struct idem__task *task, const struct idem_now *now);
+
+/* One that was written again meanwhile, or is gone, is left alone. */
+static void orphan_deleted(struct idem__task *task, const struct idem_now *now,
+                           struct idem__answer *answer)
+{
+    if (answer->said == IDEM__SAID_OK) {
+        if (task->env->orphans != NULL) {
+            task->env->orphans->deleted++;
+        }
+    } else if (answer->said != IDEM__SAID_REFUSED) {
+        idem__task_retry(task, answer, delete_orphan);
+        return;
+    }
+    task->walk->at++;
+    delete_orphan(task, now);
+}
+
+static void count_orphan(struct idem__orphans *orphans,
+                         const struct idem__orphan *orphan)
+{
+    if (orphans != NULL) {
+        if (orphans->found++ == 0) {
+            memcpy(orphans->first, orphan->name, sizeof(orphans->first));
+        }
+    }
+}
+
+static void delete_orphan(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__walk *walk = task->walk;
+    const struct idem__orphan *orphan;
+
+    (void)now;
+    while (walk->at < walk->orphans_len && walk->orphans[walk->at].named) {
+        walk->at++;
+    }
+    if (walk->at == walk->orphans_len) {
+        page_done(task);
+        return;
+    }
+    orphan = &walk->orphans[walk->at];
+    idem__request_part_delete(idem__task_out(task), &task->env->table,
+                              idem_str(orphan->name), orphan->made_ms);
+    idem__task_send(task, IDEM__TARGET("DeleteItem"), orphan_deleted);
+}
+
+/* ---- Deleting records ---- */
+
+static void delete_record(struct idem__task *task, const struct idem_now *now);
+
+static void delete_orphans(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__walk *walk = task->walk;
+    size_t i;
+
+    for (i = 0; i < walk->orphans_len; i++) {
+        if (!walk->orphans[i].named) {
+            count_orphan(task->env->orphans, &walk->orphans[i]);
+        }
+    }
+    walk->at = 0;
+    if (only_looks(task)) {
+        page_done(task);
+    } else {
+        delete_orphan(task, now);
+    }
+}
+
+static void next_record(struct idem__task *task, const struct idem_now *now)
+{
+    task->walk->at++;
+    delete_record(task, now);
+}
+
+static void delete_input(struct idem__task *task, const struct idem_now *now)
+{
+    const struct idem__victim *victim = &task->walk->victims[task->walk->at];
+
+    idem__bodies_remove(task, victim->id, 'i', &victim->input, next_record,
+                        now);
+}
+
+/* One that changed meanwhile, or is gone, is left alone. */
+static void record_deleted(struct idem__task *task, const struct idem_now *now,
+                           struct idem__answer *answer)
+{
+    const struct idem__victim *victim = &task->walk->victims[task->walk->at];
+
+    if (answer->said == IDEM__SAID_REFUSED) {
+        next_record(task, now);
+    } else if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, delete_record);
+    } else {
+        task->op->u.purge.purged++;
+        idem__bodies_remove(task, victim->id, 'r', &victim->result,
+                            delete_input, now);
+    }
+}
+
+/* First the head: a reader that finds one must find its bodies. Parts that are left
+ * when this is interrupted are orphans. */
+static void delete_record(struct idem__task *task, const struct idem_now *now)
+{
+    struct idem__walk *walk = task->walk;
+    const struct idem__victim *victim = &walk->victims[walk->at];
+    const uint8_t *head;
+
+    if (walk->at == walk->victims_len) {
+        delete_orphans(task, now);
+        return;
+    }
+    head = walk->memory.base + victim->head_at;
+    idem__request_delete(idem__task_out(task), &task->env->table, victim->id,
+                         idem_bytes(head + victim->head_len, victim->key_len),
+                         idem_bytes(head, victim->head_len));
+    idem__task_send(task, IDEM__TARGET("DeleteItem"), record_deleted);
+}
+
+/* ---- Finding orphans ---- */
+
+static void mark_named(struct idem__walk *walk, const struct idem__item *item,
+                       bool readable)
+{
+    size_t i;
+
+    for (i = 0; i < walk->orphans_len; i++) {
+        struct idem__orphan *orphan = &walk->orphans[i];
+        const struct idem__body *body =
+            orphan->kind == 'r' ? &item->result : &item->input;
+
+        if (memcmp(orphan->id, item->record.id, IDEM_ID_LEN) != 0) {
+            continue;
+        }
+        /* The record that a damaged head names is not known. */
+        orphan->named = orphan->named || !readable ||
+                        (body->place == IDEM__PLACE_APART &&
+                         memcmp(body->tag, orphan->tag, IDEM__TAG_LEN) == 0);
+    }
+}
+
+static void read_heads(struct idem__task *task, const struct idem_now *now);
+
+static void heads_came(struct idem__task *task, const struct idem_now *now,
+                       struct idem__answer *answer)
+{
+    struct idem__walk *walk = task->walk;
+    json_object *list;
+    size_t n;
+    size_t i;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, read_heads);
+        return;
+    }
+    if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
+        idem__task_busy(task, false, "read the records", read_heads);
+        return;
+    }
+    list = idem__task_under_table(task, answer->body, "Responses");
+    if (!json_object_is_type(list, json_type_array)) {
+        idem__task_fail_with(task, IDEM_ECORRUPT,
+                             "DynamoDB: the answer has an unknown form");
+        return;
+    }
+    n = json_object_array_length(list);
+    for (i = 0; i < n; i++) {
+        struct idem_error error;
+        int rc = idem__task_read(task, json_object_array_get_idx(list, i), NULL,
+                                 &error);
+
+        if (rc == IDEM_ENOMEM) {
+            idem__task_fail(task, &error);
+            return;
+        }
+        mark_named(walk, &task->found, rc == 0);
+    }
+    if (only_looks(task)) {
+        delete_orphans(task, now);
+    } else {
+        delete_record(task, now);
+    }
+}
+
+static void read_heads(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    idem__request_heads_get(idem__task_out(task), &task->env->table,
+                            (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
+                            task->walk->ids_len);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), heads_came);
+}
+
+static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
+{
+    size_t i;
+
+    for (i = 0; i < walk->ids_len; i++) {
+        if (memcmp(walk->ids[i], id, IDEM_ID_LEN) == 0) {
+            return;
+        }
+    }
+    memcpy(walk->ids[walk->ids_len++], id, IDEM_ID_LEN);
+}
+
+static uint64_t number_at(json_object *object, const char *name)
+{
+    struct idem_slice text;
+    uint64_t number = 0;
+    const char *p;
+    size_t i;
+
+    if (idem__json_attribute(object, name, "N", &text) != 1) {
+        return 0;
+    }
+    p = text.base;
+    for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
+        number = number * 10 + (uint64_t)(p[i] - '0');
+    }
+    return number;
+}
+
+/* True if @object is a part; one that is old enough may be an orphan. */
+static bool take_part(struct idem__walk *walk, json_object *object,
+                      const struct idem_now *now)
+{
+    struct idem__orphan *orphan = &walk->orphans[walk->orphans_len];
+    int64_t latest_ms = now->store_ms - now->store_err_ms - ORPHAN_MS;
+    struct idem_slice name;
+
+    if (idem__json_attribute(object, "id", "S", &name) != 1 ||
+        name.len >= sizeof(orphan->name) ||
+        !idem__part_name_read(name, orphan->id, &orphan->kind, orphan->tag)) {
+        return false;
+    }
+    orphan->made_ms = number_at(object, "made");
+    if (orphan->made_ms != 0 && latest_ms > 0 &&
+        orphan->made_ms < (uint64_t)latest_ms) {
+        memcpy(orphan->name, name.base, name.len);
+        orphan->name[name.len] = '\0';
+        orphan->named = false;
+        want_head(walk, orphan->id);
+        walk->orphans_len++;
+    }
+    return true;
+}
+
+/* ---- A page ---- */
+
+static bool may_go(const struct idem_record *record, const struct idem_now *now)
+{
+    struct idem_record later = *record;
+
+    later.expires_ms = idem__item_ttl_ms(record);
+    return idem_decide_expired(&later, now);
+}
+
+static void take_victim(struct idem__walk *walk, const struct idem__item *item)
+{
+    struct idem__victim *victim = &walk->victims[walk->victims_len++];
+
+    memcpy(victim->id, item->record.id, IDEM_ID_LEN);
+    victim->head_at = walk->memory.len;
+    victim->head_len = item->head.len;
+    idem__buffer_add(&walk->memory, item->head.base, item->head.len);
+    victim->key_len = item->record.key.len;
+    idem__buffer_add(&walk->memory, item->record.key.base, victim->key_len);
+    victim->result = item->result;
+    victim->input = item->input;
+}
+
+/* False: memory ran out. */
+static bool take_item(struct idem__task *task, json_object *object,
+                      const struct idem_now *now)
+{
+    struct idem_error error;
+    int rc;
+
+    if (task->env->table.layout == IDEM__LAYOUT_OWN &&
+        take_part(task->walk, object, now)) {
+        return true;
+    }
+    rc = idem__task_read(task, object, NULL, &error);
+    if (rc == 0 && may_go(&task->found.record, now)) {
+        task->op->u.purge.from[IDEM__PURGE_FOUND]++;
+        take_victim(task->walk, &task->found);
+    }
+    return rc != IDEM_ENOMEM;
+}
+
+/* The next page begins after @object: no more may be deleted in this one. */
+static void cut_page(struct idem__task *task, json_object *object)
+{
+    uint64_t *cursor = task->op->u.purge.cursor;
+    struct idem_slice name;
+
+    if (idem__json_attribute(object, idem__layout_key(&task->env->table), "S",
+                             &name) == 1 &&
+        name.len > 0 &&
+        name.len <= (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor)) {
+        memcpy(cursor + IDEM__CURSOR_NAME, name.base, name.len);
+        cursor[IDEM__CURSOR_LEN] = name.len;
+    }
+}
+
+static void count_looked(struct idem__task *task, json_object *body)
+{
+    json_object *scanned = NULL;
+
+    if (json_object_object_get_ex(body, "ScannedCount", &scanned)) {
+        task->op->u.purge.from[IDEM__PURGE_LOOKED] +=
+            (uint64_t)json_object_get_int(scanned);
+    }
+}
+
+static void scanned(struct idem__task *task, const struct idem_now *now,
+                    struct idem__answer *answer)
+{
+    struct idem__walk *walk = task->walk;
+    bool fits = true;
+    json_object *list;
+    size_t n;
+    size_t i;
+
+    if (!idem__walk_page(task, answer, task->op->u.purge.cursor,
+                         idem__walk_purge, &list, &n)) {
+        return;
+    }
+    count_looked(task, answer->body);
+    for (i = 0; i < n && fits; i++) {
+        json_object *object = json_object_array_get_idx(list, i);
+
+        fits = take_item(task, object, now);
+        if (walk->victims_len == task->op->u.purge.max && i + 1 < n) {
+            cut_page(task, object);
+            break;
+        }
+    }
+    if (!fits || walk->memory.failed) {
+        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+    } else if (walk->ids_len > 0) {
+        read_heads(task, now);
+    } else if (only_looks(task)) {
+        delete_orphans(task, now);
+    } else {
+        delete_record(task, now);
+    }
+}
+
+void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
+{
+    const uint64_t *from = task->op->u.purge.from;
+    uint64_t limit = from[IDEM__PURGE_LIMIT];
+    struct idem__sweep sweep = {
+        .after = idem__walk_cursor(task->op->u.purge.cursor),
+        .limit =
+            limit == 0 || limit > IDEM__HEADS_GET ? IDEM__HEADS_GET : limit,
+        .segment = from[IDEM__PURGE_SEGMENT],
+        .segments = from[IDEM__PURGE_SEGMENTS],
+    };
+
+    (void)now;
+    if (idem__walk_prepare(task)) {
+        idem__task_send(task,
+                        idem__request_sweep(&task->out, &task->env->table,
+                                            &sweep),
+                        scanned);
+    }
+}

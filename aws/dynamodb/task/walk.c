@@ -1,0 +1,377 @@
+/* Lists: ops that walk over many items, a page at a time.
+ *
+ * A list of what is open asks the index and then reads the heads, strongly; any
+ * other list scans the table. */
+#include "aws/dynamodb/task/walk.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+#include "store/shared/verbs.h"
+
+#include <idem/operator.h>
+
+enum {
+    SHARDS = 16,
+};
+
+void idem__walk_free(struct idem__walk *walk)
+{
+    if (walk != NULL) {
+        idem__buffer_free(&walk->memory);
+        idem__free(walk);
+    }
+}
+
+bool idem__walk_prepare(struct idem__task *task)
+{
+    if (task->walk == NULL) {
+        task->walk = idem__zalloc(sizeof(*task->walk));
+    }
+    if (task->walk == NULL) {
+        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        return false;
+    }
+    task->walk->ids_len = 0;
+    task->walk->victims_len = 0;
+    task->walk->orphans_len = 0;
+    task->walk->at = 0;
+    task->walk->memory.len = 0;
+    task->out.len = 0;
+    return true;
+}
+
+/* ---- Where to go on ---- */
+
+struct idem_slice idem__walk_cursor(const uint64_t *cursor)
+{
+    return idem_bytes(cursor + IDEM__CURSOR_NAME,
+                      (size_t)cursor[IDEM__CURSOR_LEN]);
+}
+
+/* The number in the attribute "since" of @item; 0: it has none. */
+static uint64_t since_of(json_object *item)
+{
+    struct idem_slice text;
+    uint64_t since = 0;
+    const char *p;
+    size_t i;
+
+    if (idem__json_attribute(item, "since", "N", &text) != 1) {
+        return 0;
+    }
+    p = text.base;
+    for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
+        since = since * 10 + (uint64_t)(p[i] - '0');
+    }
+    return since;
+}
+
+/* Puts the item called @name into @cursor. */
+static bool set_name(uint64_t *cursor, struct idem_slice name)
+{
+    const size_t cap = (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
+
+    if (name.len == 0 || name.len > cap) {
+        return false;
+    }
+    memset(cursor + IDEM__CURSOR_NAME, 0, cap);
+    memcpy(cursor + IDEM__CURSOR_NAME, name.base, name.len);
+    cursor[IDEM__CURSOR_LEN] = name.len;
+    return true;
+}
+
+/* A place that came as text can be anything. */
+static bool is_cursor(const uint64_t *cursor)
+{
+    return cursor[IDEM__CURSOR_SHARD] < SHARDS &&
+           cursor[IDEM__CURSOR_LEN] <=
+               (IDEM_CURSOR_LEN - IDEM__CURSOR_NAME) * sizeof(*cursor);
+}
+
+/* Remembers the LastEvaluatedKey of @body. 1: there is more; 0: that was all; or
+ * a code. */
+static int set_cursor(const struct idem__task *task, uint64_t *cursor,
+                      json_object *body)
+{
+    const char *key = idem__layout_key(&task->env->table);
+    json_object *last;
+    struct idem_slice text;
+
+    cursor[IDEM__CURSOR_LEN] = 0;
+    cursor[IDEM__CURSOR_SINCE] = 0;
+    if (!json_object_object_get_ex(body, "LastEvaluatedKey", &last)) {
+        return 0;
+    }
+    if (idem__json_attribute(last, key, "S", &text) != 1 ||
+        !set_name(cursor, text)) {
+        return IDEM_ECORRUPT;
+    }
+    cursor[IDEM__CURSOR_SINCE] = since_of(last);
+    return 1;
+}
+
+static void strange(struct idem__task *task)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, IDEM_ECORRUPT,
+                      "DynamoDB: the answer, or the table, has a form that is "
+                      "not ours");
+    idem__task_fail(task, &error);
+}
+
+static json_object *array_of(json_object *body, const char *name)
+{
+    json_object *list;
+
+    return json_object_object_get_ex(body, name, &list) &&
+                   json_object_is_type(list, json_type_array)
+               ? list
+               : NULL;
+}
+
+bool idem__walk_page(struct idem__task *task, const struct idem__answer *answer,
+                     uint64_t *cursor,
+                     void (*again)(struct idem__task *task,
+                                   const struct idem_now *now),
+                     json_object **ret_items, size_t *ret_len)
+{
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, again);
+        return false;
+    }
+    *ret_items = array_of(answer->body, "Items");
+    *ret_len = *ret_items == NULL ? 0 : json_object_array_length(*ret_items);
+    if (*ret_len > IDEM__HEADS_GET ||
+        set_cursor(task, cursor, answer->body) < 0) {
+        strange(task);
+        return false;
+    }
+    return true;
+}
+
+/* ---- Lists ---- */
+
+/* False: the list has stopped, or failed. */
+static bool show_item(struct idem__task *task, json_object *item,
+                      const struct idem_now *now)
+{
+    struct idem_error error;
+    int rc = idem__task_read(task, item, NULL, &error);
+
+    if (rc == IDEM_ENOMEM) {
+        idem__task_fail(task, &error);
+        return false;
+    }
+    return idem__verb_list_row(task->op, rc, &task->found.record, now);
+}
+
+/* Where the list stops within the page, it goes on after that item. */
+static void show_items(struct idem__task *task, json_object *list,
+                       const struct idem_now *now)
+{
+    const char *key = idem__layout_key(&task->env->table);
+    struct idem_op *op = task->op;
+    size_t n = list == NULL ? 0 : json_object_array_length(list);
+    struct idem_slice name;
+    size_t i;
+
+    op->u.list.now_ms = now->store_ms;
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
+
+        if (!show_item(task, item, now)) {
+            if (idem__json_attribute(item, key, "S", &name) == 1) {
+                (void)set_name(op->u.list.cursor, name);
+            }
+            return;
+        }
+    }
+}
+
+static void scanned(struct idem__task *task, const struct idem_now *now,
+                    struct idem__answer *answer)
+{
+    struct idem_op *op = task->op;
+    int more;
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, idem__walk_list);
+        return;
+    }
+    more = set_cursor(task, op->u.list.cursor, answer->body);
+    if (more < 0) {
+        strange(task);
+        return;
+    }
+    idem__task_done(task);
+    show_items(task, array_of(answer->body, "Items"), now);
+    op->u.list.done = more == 0 || op->u.list.stopped;
+}
+
+static void read_heads(struct idem__task *task, const struct idem_now *now);
+
+static void next_shard(struct idem__task *task)
+{
+    uint64_t *cursor = task->op->u.list.cursor;
+
+    if (cursor[IDEM__CURSOR_LEN] == 0) {
+        cursor[IDEM__CURSOR_SHARD]++;
+    }
+    task->op->u.list.done =
+        cursor[IDEM__CURSOR_SHARD] == SHARDS || task->op->u.list.stopped;
+    idem__task_done(task);
+}
+
+/* The head of @id among @list, which is in no order; NULL: it is gone. */
+static json_object *head_of(json_object *list, const uint8_t id[IDEM_ID_LEN])
+{
+    size_t n = list == NULL ? 0 : json_object_array_length(list);
+    uint8_t other[IDEM_ID_LEN];
+    struct idem_slice text;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
+
+        if (idem__json_attribute(item, "id", "S", &text) == 1 &&
+            idem__item_id_read(text, other) &&
+            memcmp(other, id, IDEM_ID_LEN) == 0) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+/* In the order of the index, so that the list can go on where it stops. */
+static void show_heads(struct idem__task *task, json_object *list,
+                       const struct idem_now *now, uint64_t shard)
+{
+    const struct idem__walk *walk = task->walk;
+    uint64_t *cursor = task->op->u.list.cursor;
+    struct idem_slice name;
+    size_t i;
+
+    task->op->u.list.now_ms = now->store_ms;
+    for (i = 0; i < walk->ids_len; i++) {
+        json_object *item = head_of(list, walk->ids[i]);
+
+        if (item != NULL && !show_item(task, item, now)) {
+            if (idem__json_attribute(item, "id", "S", &name) == 1 &&
+                set_name(cursor, name)) {
+                cursor[IDEM__CURSOR_SHARD] = shard;
+                cursor[IDEM__CURSOR_SINCE] = walk->since[i];
+            }
+            return;
+        }
+    }
+}
+
+/* An item of the index may be gone from the table, and the other way round. */
+static void heads_came(struct idem__task *task, const struct idem_now *now,
+                       struct idem__answer *answer)
+{
+    json_object *responses = NULL;
+    json_object *list = NULL;
+    json_object *unread = NULL;
+    uint64_t shard = task->op->u.list.cursor[IDEM__CURSOR_SHARD];
+
+    if (answer->said != IDEM__SAID_OK) {
+        idem__task_retry(task, answer, read_heads);
+        return;
+    }
+    if (json_object_object_get_ex(answer->body, "UnprocessedKeys", &unread) &&
+        json_object_object_length(unread) > 0) {
+        idem__task_busy(task, false, "read the records", read_heads);
+        return;
+    }
+    if (json_object_object_get_ex(answer->body, "Responses", &responses)) {
+        list = array_of(responses, task->env->table.name);
+    }
+    next_shard(task);
+    show_heads(task, list, now, shard);
+    task->op->u.list.done |= task->op->u.list.stopped;
+}
+
+static void read_heads(struct idem__task *task, const struct idem_now *now)
+{
+    (void)now;
+    task->out.len = 0;
+    idem__request_heads_get(&task->out, &task->env->table,
+                            (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
+                            task->walk->ids_len);
+    idem__task_send(task, IDEM__TARGET("BatchGetItem"), heads_came);
+}
+
+static void queried(struct idem__task *task, const struct idem_now *now,
+                    struct idem__answer *answer)
+{
+    struct idem__walk *walk = task->walk;
+    json_object *list;
+    size_t n;
+    size_t i;
+
+    if (!idem__walk_page(task, answer, task->op->u.list.cursor, idem__walk_list,
+                         &list, &n)) {
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        json_object *item = json_object_array_get_idx(list, i);
+        struct idem_slice text;
+
+        if (idem__json_attribute(item, "id", "S", &text) == 1 &&
+            idem__item_id_read(text, walk->ids[walk->ids_len])) {
+            walk->since[walk->ids_len] = since_of(item);
+            walk->ids_len++;
+        }
+    }
+    task->op->u.list.now_ms = now->store_ms;
+    if (walk->ids_len > 0) {
+        read_heads(task, now);
+    } else {
+        next_shard(task);
+    }
+}
+
+/* Completed and released records are not in the index, but for those that
+ * failed. */
+static bool index_serves(const struct idem__task *task)
+{
+    const struct idem_filter *filter = &task->op->u.list.filter;
+    const unsigned ended =
+        1u << IDEM_STATUS_COMPLETED | 1u << IDEM_STATUS_RELEASED;
+
+    return task->env->table.index &&
+           (filter->overdue ||
+            ((filter->statuses != 0 || filter->failed_outcomes) &&
+             (filter->statuses & ended) == 0));
+}
+
+void idem__walk_list(struct idem__task *task, const struct idem_now *now)
+{
+    const uint64_t *cursor = task->op->u.list.cursor;
+    uint64_t limit = task->op->u.list.limit;
+
+    (void)now;
+    if (!is_cursor(cursor)) {
+        idem__task_fail_with(task, IDEM_EINVALID,
+                             "place: not one of a list of this table");
+        return;
+    }
+    if (!idem__walk_prepare(task)) {
+        return;
+    }
+    if (!index_serves(task)) {
+        const char *target =
+            idem__request_scan(&task->out, &task->env->table,
+                               idem__walk_cursor(cursor), limit);
+
+        idem__task_send(task, target, scanned);
+        return;
+    }
+    idem__request_query(&task->out, &task->env->table,
+                        (unsigned)cursor[IDEM__CURSOR_SHARD],
+                        idem__walk_cursor(cursor), cursor[IDEM__CURSOR_SINCE],
+                        limit < IDEM__HEADS_GET ? limit : IDEM__HEADS_GET);
+    idem__task_send(task, IDEM__TARGET("Query"), queried);
+}

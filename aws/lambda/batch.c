@@ -1,0 +1,521 @@
+/* An event that is a batch: a chain of its records.
+ *
+ *     claim 1 -> run 1 -> [end 1, claim 2] -> run 2 -> [end 2, claim 3] -> ...
+ *
+ * A record is claimed when its turn comes: the process may die in any of them, and
+ * every claim counts as an attempt, so one that never ran must not be claimed. And
+ * it starts when the end of the record before it is settled, so that what finished
+ * before such a death does not run again. The end of one and the claim of the next
+ * are in flight together: one round trip, or one flush, for each record. */
+#include "aws/lambda/work.h"
+
+#include "aws/lambda/answer.h"
+#include "aws/lambda/batch.h"
+#include "aws/lambda/ends.h"
+#include "aws/lambda/handler.h"
+#include "aws/lambda/hide.h"
+#include "aws/lambda/log.h"
+#include "aws/lambda/outcome.h"
+#include "aws/lambda/text.h"
+#include "base/heap.h"
+
+#include <idem/queue.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Reading the records ----------------------------------------------- */
+
+static void say(const struct batch *b, const struct item *item,
+                const char *level, const char *what)
+{
+    struct idem__lambda_field fields[] = {
+        {"key", idem__buffer_slice(&item->unit.key), 0},
+        {"item", item->name, 0},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    if (fields[1].text.base == NULL) {
+        fields[1].name = NULL;
+    }
+    if (fields[0].text.base == NULL) {
+        fields[0] = fields[1];
+        fields[1].name = NULL;
+    }
+    idem__lambda_log(b->lambda->now, level, fields, "%s", what);
+}
+
+/* NULL, or why the whole event cannot be handled. */
+static const char *read_item(struct batch *b, struct item *item,
+                             struct json_object *record, uint32_t *at)
+{
+    struct idem_error error = {0};
+    int rc;
+
+    if (!json_object_is_type(record, json_type_object)) {
+        return "a record is not an object";
+    }
+    item->unit.rule = b->rule;
+    item->unit.json = record;
+    item->unit.text = idem__lambda_record_text(&b->lambda->tree, at);
+    if (b->rule->item != NULL) {
+        item->name = b->rule->item(record);
+        if (item->name.len == 0) {
+            return "a record has no name by which it could be reported";
+        }
+    }
+    if (b->rule->group != NULL) {
+        item->group = b->rule->group(record);
+    }
+    rc = idem__lambda_unit_init(b->lambda, &item->unit, &error);
+    if (rc != 0) {
+        say(b, item, "ERROR", error.text);
+        item->state = rc == IDEM_EINVALID ? ITEM_INVALID : ITEM_FAILED;
+    } else if (idem_id(idem__buffer_slice(&item->unit.scope),
+                       idem__buffer_slice(&item->unit.key), item->id) != 0) {
+        item->state = ITEM_FAILED;
+    }
+    return NULL;
+}
+
+static const char *read_items(struct batch *b, struct json_object *records)
+{
+    const char *why = NULL;
+    uint32_t at = 0;
+    size_t i;
+
+    for (i = 0; why == NULL && i < b->len; i++) {
+        why = read_item(b, &b->items[i], json_object_array_get_idx(records, i),
+                        &at);
+    }
+    return why;
+}
+
+/* ---- One key twice ----------------------------------------------------- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct item *x = *(const struct item *const *)a;
+    const struct item *y = *(const struct item *const *)b;
+    int order = memcmp(x->id, y->id, sizeof(x->id));
+
+    return order != 0 ? order : x < y ? -1 : 1;
+}
+
+/* The second record of a key goes by what becomes of the first. */
+static bool find_twins(struct batch *b)
+{
+    struct item **sorted = idem__alloc(b->len * sizeof(struct item *));
+    size_t i;
+
+    if (sorted == NULL) {
+        return false;
+    }
+    for (i = 0; i < b->len; i++) {
+        sorted[i] = &b->items[i];
+    }
+    qsort(sorted, b->len, sizeof(struct item *), compare);
+    for (i = 1; i < b->len; i++) {
+        struct item *before = sorted[i - 1];
+        struct item *first = before->first == NULL ? before : before->first;
+
+        if (sorted[i]->state == ITEM_OPEN && first->state == ITEM_OPEN &&
+            memcmp(first->id, sorted[i]->id, sizeof(first->id)) == 0) {
+            sorted[i]->first = first;
+        }
+    }
+    idem__free(sorted);
+    return true;
+}
+
+/* ---- The ends ---------------------------------------------------------- */
+
+/* Nobody waits for the answer to a batch: while there is time the store is told
+ * again. A record that is in the log alone is acknowledged unless the options
+ * say else. */
+static void take_ends(struct batch *b)
+{
+    const struct idem_lambda_options *options = b->lambda->options;
+    size_t i;
+
+    idem__lambda_ends_work(b->lambda, idem__lambda_left_ms(b->lambda->now) -
+                                          options->stop_margin_ms);
+    for (i = 0; i < b->len; i++) {
+        struct item *item = &b->items[i];
+
+        if (item->ended && !idem__lambda_ends_take(b->lambda, item->ending) &&
+            options->fail_unrecorded) {
+            item->state = ITEM_FAILED;
+        }
+        if (item->first != NULL && item->first->state == ITEM_FAILED &&
+            item->state == ITEM_DONE) {
+            item->state = ITEM_FAILED;
+        }
+    }
+}
+
+static void submit_end(struct batch *b, struct item *item,
+                       const struct idem_outcome *outcome)
+{
+    item->ending = idem__lambda_ends_send(b->lambda, item->attempt, outcome);
+    item->ended = true;
+}
+
+/* Nothing happened: another delivery may try. */
+static void give_back(struct batch *b, struct item *item, const char *why)
+{
+    struct idem_outcome outcome = {.status = IDEM_STATUS_RELEASED,
+                                   .text = idem_str(why)};
+
+    if (item->attempt != NULL && item->attempt->verdict == IDEM_STARTED) {
+        submit_end(b, item, &outcome);
+    }
+}
+
+/* ---- One record -------------------------------------------------------- */
+
+static bool make_event(struct idem_lambda *lambda, const struct item *item)
+{
+    struct idem__buffer *event = &lambda->event;
+
+    idem__buffer_reset(event, /* keep= */ 1 << 20);
+    idem__buffer_str(event, "{\"Records\":[");
+    idem__buffer_add(event, item->unit.text.base, item->unit.text.len);
+    idem__buffer_add(event, "]}", 3);
+    if (!event->failed) {
+        event->len--;
+    }
+    return !event->failed;
+}
+
+static void record(struct batch *b, struct item *item)
+{
+    struct idem__buffer scratch = {0};
+    struct idem_outcome outcome;
+
+    if (!idem__lambda_outcome(b->lambda, b->rule->shape, &scratch, &outcome)) {
+        idem__lambda_stopped(b->lambda, item->attempt);
+        item->state = ITEM_FAILED;
+    } else {
+        idem__lambda_outcome_log(b->lambda, item->attempt, &outcome);
+        submit_end(b, item, &outcome);
+        item->state =
+            outcome.status == IDEM_STATUS_COMPLETED ? ITEM_DONE : ITEM_FAILED;
+    }
+    idem__buffer_free(&scratch);
+}
+
+static void run(struct batch *b, struct item *item)
+{
+    struct idem_lambda *lambda = b->lambda;
+
+    idem__lambda_log_start(lambda, item->attempt);
+    if (!make_event(lambda, item)) {
+        give_back(b, item, "there was no memory for the event");
+        item->state = ITEM_FAILED;
+        return;
+    }
+    lambda->event_ms = item->unit.event_ms;
+    idem__lambda_handler_run(lambda, idem__buffer_slice(&lambda->event),
+                             item->attempt);
+    record(b, item);
+    if (lambda->work.end != IDEM__LAMBDA_DONE) {
+        say(b, item, "ERROR", lambda->work.text);
+    }
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_work(lambda);
+    }
+}
+
+static void refuse(struct batch *b, struct item *item,
+                   const struct idem__lambda_refusal *refusal)
+{
+    item->state = ITEM_FAILED;
+    say(b, item, "WARN", refusal->title);
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_refusal(b->lambda, b->rule, NULL, refusal,
+                                    refusal->title);
+    }
+}
+
+/* The first one's outcome is on record, or is about to be. */
+static void follow(struct batch *b, struct item *item)
+{
+    const struct idem__lambda_unit *first = &item->first->unit;
+
+    if (first->has_fingerprint && item->unit.has_fingerprint &&
+        memcmp(first->fingerprint, item->unit.fingerprint,
+               sizeof(first->fingerprint)) != 0) {
+        refuse(b, item, idem__lambda_refusal_of(IDEM_MISMATCH));
+    } else {
+        item->state = item->first->state;
+    }
+}
+
+/* ---- The claim of a record --------------------------------------------- */
+
+/* How long there is still the time to start a record. */
+static int64_t patience_ms(const struct batch *b)
+{
+    const struct idem_lambda_options *options = b->lambda->options;
+
+    return idem__lambda_left_ms(b->lambda->now) - options->start_min_ms -
+           options->stop_margin_ms;
+}
+
+static int make_claim(const struct batch *b, const struct item *item,
+                      struct idem_op **ret_op, struct idem_error *error)
+{
+    char owner[IDEM__LAMBDA_OWNER_MAX];
+    struct idem_request request;
+    int rc = idem__lambda_unit_request(b->lambda, &item->unit, owner, &request);
+
+    return rc != 0 ? rc : idem_op_begin(&request, ret_op, error);
+}
+
+/* One try. Ends that were sent to the store before, the end of the last record
+ * above all, go along. An op that was not answered in time went with its
+ * queue. */
+static int ask_once(struct batch *b, struct idem_op **op,
+                    struct idem_error *error)
+{
+    int64_t left_ms = patience_ms(b);
+    int rc;
+
+    idem__lambda_allow(b->lambda, left_ms);
+    rc = idem_queue_submit(b->queue, *op, error);
+    if (rc != 0) {
+        return rc;
+    }
+    if (idem_queue_reap(b->queue, left_ms < 0 ? 0 : left_ms) != NULL) {
+        *error = *idem_op_error(*op);
+        return idem_op_code(*op);
+    }
+    *op = NULL;
+    idem_queue_destroy(b->queue);
+    b->queue = NULL;
+    rc = idem_queue_create(b->lambda->store, &b->queue, error);
+    if (rc == 0) {
+        (void)snprintf(error->text, sizeof(error->text),
+                       "the store has not answered");
+    }
+    return IDEM_EUNKNOWN;
+}
+
+/* A store that is away may be back while there is time to start: the same op is
+ * submitted again, so that a claim whose answer was lost is recognised. */
+static int ask(struct batch *b, struct idem_op **op, struct idem_error *error)
+{
+    int64_t pause_ms = IDEM__LAMBDA_PAUSE_FIRST_MS;
+    int rc = ask_once(b, op, error);
+
+    while (*op != NULL && b->queue != NULL &&
+           idem_error_kind(rc) == IDEM_KIND_RETRY &&
+           patience_ms(b) > pause_ms) {
+        idem__lambda_pause(pause_ms);
+        pause_ms = idem__lambda_pause_after(pause_ms);
+        idem__lambda_ends_work(b->lambda, /* for_ms= */ 0);
+        rc = ask_once(b, op, error);
+    }
+    return rc;
+}
+
+/* False: @item is not its own, and the log says why. */
+static bool claim(struct batch *b, struct item *item)
+{
+    struct idem_error error = {0};
+    struct idem_op *op = NULL;
+    int rc = b->queue == NULL ? IDEM_ENOMEM : make_claim(b, item, &op, &error);
+
+    if (rc == 0) {
+        rc = ask(b, &op, &error);
+    }
+    if (rc == 0) {
+        rc = idem_op_take_attempt(op, &item->attempt);
+    }
+    if (rc != 0) {
+        say(b, item, "ERROR",
+            error.text[0] == '\0' ? idem_error_text(rc) : error.text);
+    }
+    idem_op_destroy(op);
+    return rc == 0;
+}
+
+/* True if the newest that ran cannot run again for want of its end: that is on
+ * record, or refused for good. */
+static bool last_is_settled(const struct batch *b)
+{
+    return b->last == NULL || !b->last->ended ||
+           idem__lambda_ends_settle(b->lambda, b->last->ending, patience_ms(b));
+}
+
+/* ---- What comes of it --------------------------------------------------- */
+
+static void judge(struct batch *b, struct item *item)
+{
+    switch (item->attempt->verdict) {
+    case IDEM_STARTED:
+        if (last_is_settled(b)) {
+            run(b, item);
+            b->last = item;
+        } else {
+            b->held_up = true;
+            give_back(b, item, "the end of the record before it is not known");
+            refuse(b, item, &idem__lambda_no_store);
+        }
+        break;
+    case IDEM_REPLAY:
+        item->state = ITEM_DONE;
+        if (batch_answers(b, item)) {
+            idem__lambda_answer_replay(b->lambda, b->rule, NULL,
+                                       item->attempt->record);
+        }
+        break;
+    case IDEM_BUSY:
+        if (idem__lambda_hides(b->lambda, b->rule)) {
+            item->hide_until_ms = idem__lambda_hide_until_ms(item->attempt);
+        }
+        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        break;
+    case IDEM_MISMATCH:
+    case IDEM_FAILED:
+    case IDEM_UNKNOWN:
+    case IDEM_RELEASED:
+        refuse(b, item, idem__lambda_refusal_of(item->attempt->verdict));
+        break;
+    }
+}
+
+/* One of its group failed: what follows has to wait for it. */
+static bool has_to_wait(const struct batch *b, const struct item *item)
+{
+    const struct item *other;
+
+    for (other = b->items; b->rule->group != NULL && other < item; other++) {
+        if (other->state != ITEM_DONE && other->group.len == item->group.len &&
+            (item->group.len == 0 || memcmp(other->group.base, item->group.base,
+                                            item->group.len) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void answer_refusal(struct batch *b, const struct item *item,
+                           const struct idem__lambda_refusal *refusal)
+{
+    if (batch_answers(b, item)) {
+        idem__lambda_answer_refusal(
+            b->lambda, b->rule, NULL, refusal,
+            "a record could not be claimed; the log says why");
+    }
+}
+
+static void work_on(struct batch *b, struct item *item)
+{
+    if (item->state != ITEM_OPEN) {
+        answer_refusal(b, item,
+                       item->state == ITEM_INVALID ? &idem__lambda_invalid
+                                                   : &idem__lambda_unselected);
+    } else if (b->failures > 0 && has_to_wait(b, item)) {
+        item->state = ITEM_WAITS;
+    } else if (item->first != NULL) {
+        follow(b, item);
+    } else if (b->held_up) {
+        refuse(b, item, &idem__lambda_no_store);
+    } else if (patience_ms(b) < 0) {
+        refuse(b, item, &idem__lambda_too_late);
+        b->cut_off++;
+    } else if (claim(b, item)) {
+        judge(b, item);
+    } else {
+        item->state = ITEM_FAILED;
+        answer_refusal(b, item, &idem__lambda_no_store);
+    }
+    b->failures += item->state != ITEM_DONE;
+}
+
+/* ---- The batch --------------------------------------------------------- */
+
+static void work(struct batch *b)
+{
+    struct idem__lambda_field fields[] = {{"records", {NULL, 0}, 0},
+                                          {NULL, {NULL, 0}, 0}};
+    size_t i;
+
+    for (i = 0; i < b->len; i++) {
+        work_on(b, &b->items[i]);
+    }
+    take_ends(b);
+    idem__batch_hide(b);
+    if (b->cut_off > 0) {
+        fields[0].number = b->cut_off;
+        idem__lambda_log(b->lambda->now, "WARN", fields,
+                         "the deadline cut records off");
+    }
+    if (b->rule->item != NULL) {
+        idem__batch_report(b);
+    }
+}
+
+static void finish(struct batch *b)
+{
+    size_t i;
+
+    for (i = 0; i < b->len; i++) {
+        idem_attempt_destroy(b->items[i].attempt);
+        idem__lambda_unit_finish(&b->items[i].unit);
+    }
+    idem_queue_destroy(b->queue);
+    idem__free(b->items);
+}
+
+/* False: the store, or the memory for it, cannot be had. */
+static bool init(struct batch *b)
+{
+    struct idem_error error = {0};
+
+    if (idem_queue_create(b->lambda->store, &b->queue, &error) != 0 ||
+        (b->items = idem__zalloc((b->len + 1) * sizeof(*b->items))) == NULL) {
+        idem__lambda_log(b->lambda->now, "ERROR", NULL,
+                         "nothing was started: %s", error.text);
+        idem_queue_destroy(b->queue);
+        return false;
+    }
+    return true;
+}
+
+void idem__lambda_batch(struct idem_lambda *lambda,
+                        const struct idem__lambda_rule *rule,
+                        struct json_object *event)
+{
+    struct batch b = {.lambda = lambda, .rule = rule};
+    struct json_object *records;
+    const char *why;
+
+    if (!json_object_object_get_ex(event, "Records", &records) ||
+        !json_object_is_type(records, json_type_array) ||
+        json_object_array_length(records) > IDEM__LAMBDA_RECORDS_MAX) {
+        idem__lambda_answer_error(
+            lambda, idem__lambda_invalid.type,
+            "\"Records\" is not a list of at most 10,000");
+        return;
+    }
+    b.len = json_object_array_length(records);
+    if (!init(&b)) {
+        idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
+                                  "nothing was started");
+        return;
+    }
+    idem__lambda_answer_json(lambda, idem_str("null"));
+    why = read_items(&b, records);
+    if (why != NULL) {
+        idem__lambda_log(lambda->now, "ERROR", NULL, "%s", why);
+        idem__lambda_answer_error(lambda, idem__lambda_invalid.type, why);
+    } else if (!find_twins(&b)) {
+        idem__lambda_answer_error(lambda, idem__lambda_no_store.type,
+                                  "there is no memory");
+    } else {
+        work(&b);
+    }
+    finish(&b);
+}

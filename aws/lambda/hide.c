@@ -1,0 +1,274 @@
+/* Messages of SQS that came while another delivery of theirs is at work.
+ *
+ * Such a message is an item failure, so the queue hands it out again when its
+ * visibility is over, and counts that as a receive: work that takes longer than a few
+ * of these would send its own duplicate to the dead-letter queue. So the message is
+ * hidden until the attempt in flight can be over.
+ *
+ * It is hidden until the lease ends, or for half of the time that the work has taken
+ * so far, if that is longer: an owner that renews its lease may go on for hours. It is
+ * never shown earlier than the queue itself would show it. */
+#include "aws/lambda/hide.h"
+
+#include "aws/client/env.h"
+#include "aws/lambda/log.h"
+#include "aws/sqs/queue.h"
+#include "base/heap.h"
+#include "base/host.h"
+#include "core/error.h"
+
+#include <idem/http.h>
+
+#include <stdio.h>
+
+/* SQS hides a message for 12 hours in all, since it was received. */
+#define HIDE_MAX_MS ((int64_t)11 * 3600 * 1000)
+/* Of an owner whose lease never ends. */
+#define HIDE_ENDLESS_MS ((int64_t)15 * 60 * 1000)
+/* A message that could not be asked about is asked again after so long. */
+#define PAUSE_MS 60000
+
+struct idem__lambda_hider {
+    char arn[256];
+    struct idem__sqs_queue queue;
+    bool is_open;
+    int64_t visibility_ms; /* The queue's own. */
+    int64_t not_before_ms; /* Monotonic; after a failure. */
+    bool told;
+};
+
+/* ---- Whether, and how long --------------------------------------------- */
+
+bool idem__lambda_hides(const struct idem_lambda *lambda,
+                        const struct idem__lambda_rule *rule)
+{
+    /* Lambda hands a function its credentials in one of these. Others, of a person who
+     * tries a handler, are not used on a queue that an event names. */
+    static const char *const credentials[] = {
+        "AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_FULL_URI", NULL};
+
+    return (rule->shape == IDEM__LAMBDA_QUEUE ||
+            rule->shape == IDEM__LAMBDA_FIFO) &&
+           !lambda->options->keep_visibility &&
+           idem__aws_env_first(&idem__aws_env_process, credentials) != NULL;
+}
+
+int64_t idem__lambda_hide_until_ms(const struct idem_attempt *busy)
+{
+    int64_t half_ms = idem_http_attempt_age(busy) / 2;
+    int64_t ms = busy->lease_left_ms + 1000;
+
+    if (busy->record->lease_end_ms == IDEM_NEVER) {
+        ms = HIDE_ENDLESS_MS;
+    }
+    ms = ms < half_ms ? half_ms : ms;
+    return idem__mono_ms() + (ms < HIDE_MAX_MS ? ms : HIDE_MAX_MS);
+}
+
+/* ---- The queue --------------------------------------------------------- */
+
+static void close_queue(struct idem__lambda_hider *h)
+{
+    if (h->is_open) {
+        idem__sqs_queue_close(&h->queue);
+        h->is_open = false;
+    }
+}
+
+void idem__lambda_hide_finish(struct idem_lambda *lambda)
+{
+    if (lambda->hider != NULL) {
+        close_queue(lambda->hider);
+        idem__free(lambda->hider);
+        lambda->hider = NULL;
+    }
+}
+
+static int read_visibility(struct idem__lambda_hider *h, int64_t deadline_ms,
+                           struct idem_error *error)
+{
+    struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
+    struct idem__sqs_attributes attributes;
+    int rc;
+
+    idem__sqs_attributes(&call.body, h->queue.url);
+    rc = idem__sqs_ask(&h->queue, IDEM__SQS_TARGET("GetQueueAttributes"), &call,
+                       deadline_ms, error);
+    if (rc == 0) {
+        rc = idem__sqs_read_attributes(idem_bytes(call.request.answer,
+                                                  call.request.answer_len),
+                                       &attributes);
+        if (rc != 0) {
+            rc = idem__error(error, IDEM_EUNAVAILABLE,
+                             "what answers is not SQS: it gave no attributes");
+        }
+    }
+    idem__sqs_call_finish(&call);
+    if (rc == 0) {
+        h->visibility_ms = attributes.visibility_s * 1000;
+    }
+    return rc;
+}
+
+/* The queue of @arn, which stays open: all events of a function are of one queue. */
+static int open_queue(struct idem__lambda_hider *h, struct idem_slice arn,
+                      int64_t deadline_ms, struct idem_error *error)
+{
+    char region[64];
+    char account[32];
+    char name[96];
+    struct idem__sqs_place place = {.queue = name, .region = region};
+    int rc;
+
+    if (h->is_open && strlen(h->arn) == arn.len &&
+        memcmp(h->arn, arn.base, arn.len) == 0) {
+        return 0;
+    }
+    close_queue(h);
+    if (arn.len >= sizeof(h->arn) ||
+        (arn.len > 0 && memchr(arn.base, '\0', arn.len) != NULL)) {
+        return idem__error(error, IDEM_EINVALID, "the ARN is not one");
+    }
+    (void)snprintf(h->arn, sizeof(h->arn), "%.*s", (int)arn.len,
+                   arn.len == 0 ? "" : (const char *)arn.base);
+    if (!idem__sqs_read_arn(h->arn, region, account, name)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "eventSourceARN does not name a queue");
+    }
+    place.account = account;
+    rc = idem__sqs_queue_open(&place, deadline_ms, &h->queue, error);
+    if (rc != 0) {
+        return rc;
+    }
+    h->is_open = true;
+    rc = read_visibility(h, deadline_ms, error);
+    if (rc != 0) {
+        close_queue(h);
+    }
+    return rc;
+}
+
+/* ---- The messages ------------------------------------------------------ */
+
+struct round {
+    struct idem_slice receipts[IDEM__SQS_BATCH];
+    int64_t seconds[IDEM__SQS_BATCH];
+    size_t len;
+};
+
+static int send(struct idem__lambda_hider *h, struct round *round,
+                int64_t deadline_ms, struct idem_error *error)
+{
+    struct idem__sqs_call call = {.body = {NULL, 0, 0, false}};
+    int rc = 0;
+
+    if (round->len > 0) {
+        idem__sqs_visibility(&call.body, h->queue.url, round->receipts,
+                             round->seconds, round->len);
+        rc = idem__sqs_ask(&h->queue,
+                           IDEM__SQS_TARGET("ChangeMessageVisibilityBatch"),
+                           &call, deadline_ms, error);
+        idem__sqs_call_finish(&call);
+        round->len = 0;
+    }
+    return rc;
+}
+
+/* Adds @item if it is to be hidden for longer than it is anyway. */
+static void add(const struct idem__lambda_hider *h, struct round *round,
+                const struct item *item)
+{
+    struct idem_slice receipt =
+        idem__lambda_text(item->unit.json, "receiptHandle");
+    int64_t ms = item->hide_until_ms - idem__mono_ms();
+
+    if (ms > h->visibility_ms && receipt.len > 0 &&
+        receipt.len <= IDEM__SQS_RECEIPT_MAX) {
+        round->receipts[round->len] = receipt;
+        round->seconds[round->len++] = (ms + 999) / 1000;
+    }
+}
+
+static int hide_all(const struct batch *b, struct idem__lambda_hider *h,
+                    int64_t deadline_ms, struct idem_error *error)
+{
+    struct round round = {.len = 0};
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; rc == 0 && i < b->len; i++) {
+        if (b->items[i].hide_until_ms != 0) {
+            add(h, &round, &b->items[i]);
+        }
+        if (round.len == IDEM__SQS_BATCH) {
+            rc = send(h, &round, deadline_ms, error);
+        }
+    }
+    return rc == 0 ? send(h, &round, deadline_ms, error) : rc;
+}
+
+/* It goes on as without: the queue shows the messages when it would. */
+static void tell(const struct batch *b, struct idem__lambda_hider *h,
+                 const struct idem_error *error)
+{
+    bool final = error->code == IDEM_EDENIED || error->code == IDEM_EINVALID;
+
+    h->not_before_ms = final ? INT64_MAX : idem__mono_ms() + PAUSE_MS;
+    if (!h->told) {
+        h->told = true;
+        idem__lambda_log(
+            b->lambda->now, "WARN", NULL,
+            "a message that is at work elsewhere could not be hidden in its "
+            "queue, where it comes again and counts towards the dead-letter "
+            "queue: %s; allow the function sqs:ChangeMessageVisibility, or set "
+            "IDEM_LAMBDA_VISIBILITY=keep",
+            error->text);
+    }
+}
+
+static const struct item *first_to_hide(const struct batch *b)
+{
+    size_t i;
+
+    for (i = 0; i < b->len; i++) {
+        if (b->items[i].hide_until_ms != 0) {
+            return &b->items[i];
+        }
+    }
+    return NULL;
+}
+
+void idem__batch_hide(struct batch *b)
+{
+    const struct idem_lambda_options *options = b->lambda->options;
+    const struct item *item = first_to_hide(b);
+    struct idem__lambda_hider *h = b->lambda->hider;
+    struct idem_error error = {0};
+    int64_t bound_ms =
+        idem__lambda_left_ms(b->lambda->now) - options->stop_margin_ms;
+    int64_t deadline_ms;
+
+    if (item == NULL || bound_ms <= 0) {
+        return;
+    }
+    if (h == NULL) {
+        h = idem__zalloc(sizeof(*h));
+        b->lambda->hider = h;
+    }
+    if (h == NULL || idem__mono_ms() < h->not_before_ms) {
+        return;
+    }
+    if (bound_ms > options->store_timeout_ms) {
+        bound_ms = options->store_timeout_ms;
+    }
+    deadline_ms = idem__mono_ms() + bound_ms;
+    error.code =
+        open_queue(h, idem__lambda_text(item->unit.json, "eventSourceARN"),
+                   deadline_ms, &error);
+    if (error.code == 0) {
+        error.code = hide_all(b, h, deadline_ms, &error);
+    }
+    if (error.code != 0) {
+        tell(b, h, &error);
+    }
+}

@@ -1,0 +1,227 @@
+/* The parts that the sources of HTTP share. */
+#include "aws/lambda/http.h"
+
+#include "aws/lambda/text.h"
+#include "base/base64.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#define HEADER "idempotency-key"
+
+const char idem__lambda_no_header[] = "the header Idempotency-Key is missing";
+
+/* ---- The key ----------------------------------------------------------- */
+
+static const char *add_key(struct idem__buffer *key, struct idem_slice value)
+{
+    char text[IDEM_KEY_MAX];
+    size_t len;
+
+    if (idem_http_key(value, text, &len, NULL) != 0) {
+        return "the Idempotency-Key is not one: 1 to 255 visible ASCII "
+               "characters, best in quotes";
+    }
+    idem__buffer_add(key, text, len);
+    return NULL;
+}
+
+/* The part of the header that was found so far: one value, as often as it is
+ * there. */
+struct search {
+    struct idem_slice value;
+    size_t found;
+    const char *why;
+};
+
+static void look_at(struct search *search, struct json_object *value)
+{
+    struct idem_slice s;
+
+    if (!json_object_is_type(value, json_type_string)) {
+        search->why = "the Idempotency-Key is not a text";
+        return;
+    }
+    s = idem_bytes(json_object_get_string(value),
+                   (size_t)json_object_get_string_len(value));
+    if (search->found > 0 && (s.len != search->value.len ||
+                              memcmp(s.base, search->value.base, s.len) != 0)) {
+        search->why = "there is more than one Idempotency-Key";
+    }
+    search->value = s;
+    search->found++;
+}
+
+static void search_map(struct search *search, struct json_object *map)
+{
+    struct json_object_iterator at;
+    struct json_object_iterator end;
+    size_t i;
+
+    if (map == NULL) {
+        return;
+    }
+    at = json_object_iter_begin(map);
+    end = json_object_iter_end(map);
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        struct json_object *value = json_object_iter_peek_value(&at);
+
+        if (strcasecmp(json_object_iter_peek_name(&at), HEADER) != 0) {
+            continue;
+        }
+        if (!json_object_is_type(value, json_type_array)) {
+            look_at(search, value);
+            continue;
+        }
+        for (i = 0; i < json_object_array_length(value); i++) {
+            look_at(search, json_object_array_get_idx(value, i));
+        }
+    }
+}
+
+/* Of values that are sent twice "headers" has only the last one. */
+const char *idem__lambda_header_key(struct json_object *event,
+                                    const struct idem_lambda_invocation *now,
+                                    struct idem__buffer *key)
+{
+    struct search search = {.found = 0};
+
+    (void)now;
+    search_map(&search, idem__lambda_object(event, "headers"));
+    search_map(&search, idem__lambda_object(event, "multiValueHeaders"));
+    if (search.why != NULL) {
+        return search.why;
+    }
+    return search.found == 0 ? idem__lambda_no_header
+                             : add_key(key, search.value);
+}
+
+/* ---- The fingerprint --------------------------------------------------- */
+
+const char *idem__lambda_body_part(struct json_object *event,
+                                   struct idem__lambda_parts *parts)
+{
+    struct idem_slice body = idem__lambda_text(event, "body");
+    struct json_object *encoded;
+    uint8_t *room;
+    size_t len;
+
+    if (!json_object_object_get_ex(event, "isBase64Encoded", &encoded) ||
+        !json_object_get_boolean(encoded)) {
+        idem__lambda_part(parts, body);
+        return NULL;
+    }
+    room = idem__buffer_room(&parts->decoded, idem__base64_max(body.len) + 1);
+    if (room == NULL) {
+        return "memory ran out";
+    }
+    if (idem__base64_read(IDEM__BASE64, body, room, &len) != 0) {
+        return "the body is not base64";
+    }
+    idem__lambda_part(parts, idem_bytes(room, len));
+    return NULL;
+}
+
+struct idem_slice idem__lambda_method_1(struct json_object *event)
+{
+    return idem__lambda_text(event, "httpMethod");
+}
+
+struct idem_slice idem__lambda_path_1(struct json_object *event)
+{
+    return idem__lambda_text(event, "path");
+}
+
+const char *idem__lambda_parts_1(struct json_object *event,
+                                 struct idem__lambda_parts *parts)
+{
+    idem__lambda_part(parts, idem__lambda_method_1(event));
+    idem__lambda_part(parts, idem__lambda_path_1(event));
+    idem__lambda_part_json(parts, event, "queryStringParameters");
+    idem__lambda_part_json(parts, event, "multiValueQueryStringParameters");
+    return idem__lambda_body_part(event, parts);
+}
+
+static struct json_object *http_of(struct json_object *event)
+{
+    return idem__lambda_object(idem__lambda_object(event, "requestContext"),
+                               "http");
+}
+
+struct idem_slice idem__lambda_method_2(struct json_object *event)
+{
+    return idem__lambda_text(http_of(event), "method");
+}
+
+struct idem_slice idem__lambda_path_2(struct json_object *event)
+{
+    return idem__lambda_text(event, "rawPath");
+}
+
+const char *idem__lambda_parts_2(struct json_object *event,
+                                 struct idem__lambda_parts *parts)
+{
+    idem__lambda_part(parts, idem__lambda_method_2(event));
+    idem__lambda_part(parts, idem__lambda_path_2(event));
+    idem__lambda_part(parts, idem__lambda_text(event, "rawQueryString"));
+    return idem__lambda_body_part(event, parts);
+}
+
+/* ---- Answers ----------------------------------------------------------- */
+
+static void add_header(struct idem__buffer *to, bool many, const char *name,
+                       const char *value)
+{
+    idem__lambda_member_name(to, name);
+    idem__buffer_str(to, many ? "[" : "");
+    idem__lambda_string(to, idem_str(value));
+    idem__buffer_str(to, many ? "]" : "");
+}
+
+bool idem__lambda_wants_many(struct json_object *event)
+{
+    return idem__lambda_object(event, "multiValueHeaders") != NULL &&
+           idem__lambda_object(event, "headers") == NULL;
+}
+
+void idem__lambda_problem(struct idem__buffer *to, struct json_object *event,
+                          enum idem_http_problem_kind kind, int retry_s)
+{
+    bool many = idem__lambda_wants_many(event);
+    char body[IDEM_HTTP_PROBLEM_MAX];
+    char seconds[16];
+    char start[32];
+
+    idem__buffer_reset(to, to->cap);
+    (void)snprintf(start, sizeof(start), "{\"statusCode\":%d",
+                   idem_http_problem_of(kind)->status);
+    idem__buffer_str(to, start);
+    idem__lambda_member_name(to, many ? "multiValueHeaders" : "headers");
+    idem__buffer_str(to, "{");
+    add_header(to, many, "Content-Type", IDEM_HTTP_PROBLEM_CONTENT);
+    add_header(to, many, "X-Content-Type-Options", "nosniff");
+    if (retry_s > 0) {
+        (void)snprintf(seconds, sizeof(seconds), "%d", retry_s);
+        add_header(to, many, "Retry-After", seconds);
+    }
+    idem__buffer_str(to, "}");
+    idem__lambda_member(to, "body",
+                        idem_bytes(body, idem_http_problem_body(kind, body)));
+    idem__lambda_member_name(to, "isBase64Encoded");
+    idem__buffer_str(to, "false}");
+}
+
+/* ---- Responses of handlers --------------------------------------------- */
+
+int idem__lambda_status_of(struct idem_slice response)
+{
+    struct json_object *value = idem__lambda_parse(response);
+    struct json_object *status;
+    int found = 200;
+
+    if (json_object_object_get_ex(value, "statusCode", &status)) {
+        found = json_object_get_int(status);
+    }
+    (void)json_object_put(value);
+    return found;
+}

@@ -1,0 +1,211 @@
+/* Responses of HTTP handlers: what of them is put on record, and what is replayed. */
+#include "aws/lambda/http.h"
+
+#include "aws/lambda/event.h"
+#include "aws/lambda/list.h"
+
+/* True if a replay may have the header @name. */
+typedef bool keeps_fn(struct idem_slice name, const char *replay_headers);
+
+bool idem__lambda_keeps_header(struct idem_slice name,
+                               const char *replay_headers)
+{
+    if (idem_http_header_never(name)) {
+        return false;
+    }
+    return idem_http_header_kept(name) ||
+           idem__lambda_is_in_list("Content-Type", name) ||
+           (replay_headers != NULL &&
+            idem__lambda_is_in_list(replay_headers, name));
+}
+
+/* The record may be of another front end, or of a release that kept more. */
+static bool is_harmless(struct idem_slice name, const char *replay_headers)
+{
+    (void)replay_headers;
+    return !idem_http_header_never(name);
+}
+
+/* The first name in @map that @keeps refuses, or NULL. */
+static const char *refused_in(struct json_object *map, keeps_fn *keeps,
+                              const char *replay_headers)
+{
+    struct json_object_iterator at = json_object_iter_begin(map);
+    struct json_object_iterator end = json_object_iter_end(map);
+
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+
+        if (!keeps(idem_str(name), replay_headers)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+/* True if something was taken out of @map, which may be NULL. */
+static bool strip_map(struct json_object *map, keeps_fn *keeps,
+                      const char *replay_headers)
+{
+    bool stripped = false;
+    const char *name;
+
+    while (map != NULL &&
+           (name = refused_in(map, keeps, replay_headers)) != NULL) {
+        json_object_object_del(map, name);
+        stripped = true;
+    }
+    return stripped;
+}
+
+/* Both forms of headers, and the list of cookies that version 2 has beside them. */
+static bool strip(struct json_object *response, keeps_fn *keeps,
+                  const char *replay_headers)
+{
+    bool stripped = json_object_object_get_ex(response, "cookies", NULL);
+
+    json_object_object_del(response, "cookies");
+    stripped |= strip_map(idem__lambda_object(response, "headers"), keeps,
+                          replay_headers);
+    stripped |= strip_map(idem__lambda_object(response, "multiValueHeaders"),
+                          keeps, replay_headers);
+    return stripped;
+}
+
+bool idem__lambda_is_response(struct json_object *value)
+{
+    return json_object_is_type(value, json_type_object) &&
+           json_object_object_get_ex(value, "statusCode", NULL);
+}
+
+static void write_value(struct idem__buffer *to, struct json_object *value)
+{
+    size_t len;
+    const char *text = json_object_to_json_string_length(
+        value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+
+    if (text == NULL) {
+        to->failed = true;
+    } else {
+        idem__buffer_add(to, text, len);
+    }
+}
+
+bool idem__lambda_keep_response(struct idem__buffer *to,
+                                struct idem_slice response,
+                                const char *replay_headers)
+{
+    struct json_object *value = idem__lambda_parse(response);
+    bool stripped = idem__lambda_is_response(value) &&
+                    strip(value, idem__lambda_keeps_header, replay_headers);
+
+    idem__buffer_reset(to, to->cap);
+    if (stripped) {
+        write_value(to, value);
+    }
+    (void)json_object_put(value);
+    return stripped;
+}
+
+/* ---- Marks ------------------------------------------------------------- */
+
+bool idem__lambda_has_name(struct json_object *map, const char *name)
+{
+    struct json_object_iterator at = json_object_iter_begin(map);
+    struct json_object_iterator end = json_object_iter_end(map);
+
+    for (; !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        if (idem__lambda_is_in_list(name, idem_str(json_object_iter_peek_name(
+                                              &at)))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool add(struct json_object *map, bool many, const char *name,
+                const char *text)
+{
+    struct json_object *value = json_object_new_string(text);
+    struct json_object *values;
+
+    if (!many) {
+        return json_object_object_add(map, name, value) == 0;
+    }
+    values = json_object_new_array();
+    return json_object_array_add(values, value) == 0 &&
+           json_object_object_add(map, name, values) == 0;
+}
+
+/* Where @response has its headers, which become an object if it has none; NULL:
+ * memory ran out. */
+static struct json_object *map_of(struct json_object *response, bool *ret_many)
+{
+    struct json_object *map =
+        idem__lambda_object(response, "multiValueHeaders");
+
+    *ret_many = map != NULL;
+    if (map == NULL) {
+        map = idem__lambda_object(response, "headers");
+    }
+    if (map == NULL) {
+        map = json_object_new_object();
+        if (json_object_object_add(response, "headers", map) != 0) {
+            return NULL;
+        }
+    }
+    return map;
+}
+
+/* As at a gateway, a replay is kept by no cache unless the response asks. */
+static bool mark_replay(struct json_object *response)
+{
+    bool many;
+    struct json_object *map = map_of(response, &many);
+
+    return map != NULL && add(map, many, "Idempotent-Replayed", "true") &&
+           (idem__lambda_has_name(map, "Cache-Control") ||
+            add(map, many, "Cache-Control", "no-store"));
+}
+
+static bool mark_unrecorded(struct json_object *response)
+{
+    bool many;
+    struct json_object *map = map_of(response, &many);
+
+    return map != NULL && add(map, many, "Idempotency-Recorded", "false");
+}
+
+static void rewrite(struct idem__buffer *to, struct idem_slice response,
+                    bool (*change)(struct json_object *response))
+{
+    struct json_object *value = idem__lambda_parse(response);
+
+    idem__buffer_reset(to, to->cap);
+    if (!idem__lambda_is_response(value)) {
+        idem__buffer_add(to, response.base, response.len);
+    } else if (change(value)) {
+        write_value(to, value);
+    } else {
+        to->failed = true;
+    }
+    (void)json_object_put(value);
+}
+
+static bool make_replay(struct json_object *response)
+{
+    (void)strip(response, is_harmless, /* replay_headers= */ NULL);
+    return mark_replay(response);
+}
+
+void idem__lambda_replay_response(struct idem__buffer *to,
+                                  struct idem_slice response)
+{
+    rewrite(to, response, make_replay);
+}
+
+void idem__lambda_unrecorded_response(struct idem__buffer *to,
+                                      struct idem_slice response)
+{
+    rewrite(to, response, mark_unrecorded);
+}

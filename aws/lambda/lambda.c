@@ -1,0 +1,238 @@
+/* A function that is ready for events, and what becomes of one. */
+#include "aws/lambda/lambda.h"
+
+#include "aws/lambda/answer.h"
+#include "aws/lambda/ends.h"
+#include "aws/lambda/handler.h"
+#include "aws/lambda/hide.h"
+#include "aws/lambda/log.h"
+#include "aws/lambda/metrics.h"
+#include "aws/lambda/route.h"
+#include "aws/lambda/select.h"
+#include "aws/lambda/work.h"
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <idem/http.h>
+
+/* ---- Life -------------------------------------------------------------- */
+
+/* A name that is never replayed is refused: else it would be left out silently. */
+static int check_headers(const char *list, struct idem_error *error)
+{
+    while (list != NULL && *list != '\0') {
+        struct idem_slice name = {list, strcspn(list, ",")};
+
+        if (!idem_http_header_valid(name, idem_bytes(NULL, 0))) {
+            return idem__error(
+                error, IDEM_EINVALID,
+                "IDEM_LAMBDA_REPLAY_HEADERS: \"%.*s\" is not the "
+                "name of a header",
+                (int)name.len, list);
+        }
+        if (idem_http_header_never(name)) {
+            return idem__error(error, IDEM_EINVALID,
+                               "IDEM_LAMBDA_REPLAY_HEADERS: %.*s is never "
+                               "replayed: it belongs to one caller, connection "
+                               "or moment",
+                               (int)name.len, list);
+        }
+        list += name.len;
+        list += *list == ',' ? 1 : 0;
+    }
+    return 0;
+}
+
+static int check(const struct idem_lambda_options *o, struct idem_error *error)
+{
+    if (o->size != sizeof(*o)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the size of the options is not set");
+    }
+    if (o->store == NULL || o->store[0] == '\0') {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_STORE is not set: dynamodb://TABLE");
+    }
+    if (o->function == NULL || o->function[0] == '\0' ||
+        strlen(o->function) > 128) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the function has no name, or one of more than 128 "
+                           "bytes: AWS_LAMBDA_FUNCTION_NAME or "
+                           "IDEM_LAMBDA_SCOPE_NAME");
+    }
+    if (o->source != NULL && idem__lambda_rule_named(o->source) == NULL) {
+        return idem__error(error, IDEM_EINVALID,
+                           "IDEM_LAMBDA_SOURCE names no source: idem lambda "
+                           "sources");
+    }
+    if (o->lease_margin_ms < 0 || o->start_min_ms < 0 ||
+        o->stop_margin_ms < 0 || o->store_timeout_ms < 1 || o->wait_ms < 0 ||
+        o->retention_ms < 1) {
+        return idem__error(error, IDEM_EINVALID, "a time is out of range");
+    }
+    if (check_headers(o->replay_headers, error) != 0) {
+        return IDEM_EINVALID;
+    }
+    return idem__lambda_routes_check(o, error);
+}
+
+static int open_store(struct idem_lambda *lambda, struct idem_error *error)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+
+    options.timeout_ms = lambda->options->store_timeout_ms;
+    options.queue_max = IDEM__LAMBDA_RECORDS_MAX;
+    idem__lambda_metrics_observe(lambda, &options);
+    return idem_open(lambda->options->store, &options, &lambda->store, error);
+}
+
+int idem_lambda_open(const struct idem_lambda_options *options,
+                     struct idem_lambda **ret_lambda,
+                     struct idem_error *ret_error)
+{
+    struct idem_lambda *lambda;
+    int rc = check(options, ret_error);
+
+    if (rc != 0) {
+        return rc;
+    }
+    lambda = idem__zalloc(sizeof(*lambda));
+    if (lambda == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    lambda->options = options;
+    rc = idem__lambda_handler_init(lambda, ret_error);
+    if (rc == 0) {
+        rc = idem__lambda_selects_init(lambda, ret_error);
+    }
+    if (rc == 0) {
+        rc = idem__lambda_metrics_init(lambda, ret_error);
+    }
+    if (rc == 0) {
+        rc = open_store(lambda, ret_error);
+    }
+    if (rc != 0) {
+        idem_lambda_close(lambda);
+        return rc;
+    }
+    *ret_lambda = lambda;
+    return 0;
+}
+
+void idem_lambda_close(struct idem_lambda *lambda)
+{
+    if (lambda == NULL) {
+        return;
+    }
+    idem__lambda_handler_finish(lambda);
+    idem__lambda_selects_finish(lambda);
+    idem__lambda_ends_finish(lambda);
+    idem__lambda_hide_finish(lambda);
+    idem_close(lambda->store);
+    idem__lambda_metrics_finish(lambda);
+    idem__tree_free(&lambda->tree);
+    idem__buffer_free(&lambda->event);
+    idem__buffer_free(&lambda->input);
+    idem__buffer_free(&lambda->response);
+    idem__free(lambda);
+}
+
+void idem__lambda_allow(const struct idem_lambda *lambda, int64_t ms)
+{
+    int64_t most_ms = lambda->options->store_timeout_ms;
+
+    ms = ms < most_ms ? ms : most_ms;
+    (void)idem_store_set_timeout(lambda->store, ms < 1 ? 1 : ms, NULL);
+}
+
+/* ---- One event --------------------------------------------------------- */
+
+static const struct idem__lambda_rule *rule_of(const struct idem_lambda *lambda,
+                                               struct json_object *event)
+{
+    const struct idem_lambda_options *options = lambda->options;
+    const struct idem__lambda_rule *rule;
+
+    if (options->source != NULL) {
+        return idem__lambda_rule_named(options->source);
+    }
+    rule = idem__lambda_rule_of(event);
+    return rule == NULL && options->key != NULL ? &idem__lambda_direct : rule;
+}
+
+/* A batch without a record says nothing of where it is from. */
+static bool fits(const struct idem__lambda_rule *rule,
+                 struct json_object *event)
+{
+    return rule == &idem__lambda_direct || rule->is_from(event) ||
+           (rule->item != NULL && idem__lambda_first(event) == NULL);
+}
+
+static void invalid(struct idem_lambda *lambda, const char *why)
+{
+    idem__lambda_log(lambda->now, "ERROR", NULL, "the event is not valid: %s",
+                     why);
+    idem__lambda_answer_error(lambda, idem__lambda_invalid.type, why);
+}
+
+static void dispatch(struct idem_lambda *lambda, struct json_object *event)
+{
+    const struct idem__lambda_rule *rule = rule_of(lambda, event);
+    const struct idem_lambda_options *options = lambda->options;
+
+    if (rule == NULL) {
+        invalid(lambda, "it is of no source that is known: set "
+                        "IDEM_LAMBDA_KEY");
+    } else if (!fits(rule, event)) {
+        invalid(lambda, "it is not of the source in IDEM_LAMBDA_SOURCE");
+    } else if (idem__lambda_left_ms(lambda->now) <
+               options->start_min_ms + options->stop_margin_ms) {
+        idem__lambda_log(lambda->now, "WARN", NULL,
+                         "nothing was started: there is too little time left");
+        idem__lambda_answer_refusal(lambda, rule, event, &idem__lambda_too_late,
+                                    "nothing was started");
+    } else if (rule->shape == IDEM__LAMBDA_EVENT ||
+               rule->shape == IDEM__LAMBDA_HTTP) {
+        idem__lambda_single(lambda, rule, event);
+    } else {
+        idem__lambda_batch(lambda, rule, event);
+    }
+}
+
+int idem_lambda_handle(struct idem_lambda *lambda,
+                       const struct idem_lambda_invocation *invocation,
+                       struct idem_lambda_response *ret_response)
+{
+    struct json_object *event;
+    struct idem_error error = {0};
+
+    if (invocation->size != sizeof(*invocation) ||
+        invocation->request_id == NULL) {
+        return IDEM_EINVALID;
+    }
+    lambda->now = invocation;
+    lambda->busy_age_ms = 0;
+    lambda->ran = 0;
+    lambda->error_type[0] = '\0';
+    if (idem__lambda_read(&lambda->tree, invocation->event, &event, &error) !=
+        0) {
+        event = NULL;
+        invalid(lambda, error.text);
+    } else if (!json_object_is_type(event, json_type_object)) {
+        invalid(lambda, "it is not an object");
+    } else {
+        idem__lambda_ends_retell(lambda);
+        dispatch(lambda, event);
+    }
+    (void)json_object_put(event);
+    if (lambda->response.failed) {
+        idem__lambda_answer_error(lambda, "Idem.NoMemory", "out of memory");
+    }
+    idem__lambda_metrics_log(lambda);
+    ret_response->is_error = lambda->error_type[0] != '\0';
+    ret_response->error_type = lambda->error_type;
+    ret_response->json = idem__buffer_slice(&lambda->response);
+    ret_response->ran = lambda->ran;
+    lambda->now = NULL;
+    return 0;
+}

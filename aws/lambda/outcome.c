@@ -1,0 +1,293 @@
+/* How a run is put on record, and what the log says of it before. */
+#include "aws/lambda/outcome.h"
+
+#include "aws/lambda/form.h"
+#include "aws/lambda/http.h"
+#include "aws/lambda/log.h"
+#include "aws/lambda/serve.h"
+#include "base/buffer.h"
+#include "base/heap.h"
+#include "journal/entry.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <time.h>
+
+/* CloudWatch cuts a line after 256 KiB; a longer result is left out of it. */
+#define LOGGED_MAX ((size_t)160 << 10)
+
+/* ---- The outcome ------------------------------------------------------- */
+
+/* True if @type is one of the classes in @list, "Declined,Bad*". */
+static bool is_class(const char *list, const char *type)
+{
+    char pattern[IDEM__LAMBDA_TYPE_MAX];
+
+    while (list != NULL && *list != '\0') {
+        size_t len = strcspn(list, ",");
+
+        (void)snprintf(pattern, sizeof(pattern), "%.*s", (int)len, list);
+        if (len < sizeof(pattern) && fnmatch(pattern, type, 0) == 0) {
+            return true;
+        }
+        list += len;
+        list += *list == ',' ? 1 : 0;
+    }
+    return false;
+}
+
+static void set_error(const struct idem__lambda_run *run,
+                      struct idem__buffer *scratch, struct idem_outcome *out)
+{
+    idem__lambda_error_body(scratch, run->type, run->text);
+    out->result.bytes = idem__buffer_slice(scratch);
+    out->result.content_type = idem_str(IDEM_FORM_ERROR_TYPE);
+    out->text = idem_str(run->text);
+}
+
+static void judge_error(const struct idem_lambda *lambda,
+                        struct idem__buffer *scratch, struct idem_outcome *out)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+
+    if (is_class(lambda->options->fail, run->type)) {
+        out->status = IDEM_STATUS_FAILED;
+        set_error(run, scratch, out);
+    } else if (is_class(lambda->options->keep, run->type)) {
+        out->status = IDEM_STATUS_COMPLETED;
+        set_error(run, scratch, out);
+    } else if (run->nothing || is_class(lambda->options->release, run->type)) {
+        out->status = IDEM_STATUS_RELEASED;
+        out->text = idem_str(run->text);
+    } else {
+        /* An error may come after the effect: only who knows better may say that
+         * nothing happened. */
+        out->status = lambda->options->on_expired_lease == IDEM_HOLD
+                          ? IDEM_STATUS_UNKNOWN
+                          : IDEM_STATUS_RETRY;
+        out->text = idem_str(run->text);
+    }
+}
+
+/* The work was done, and its response is none. It is not done again; but where
+ * somebody waits for a response, a person has to see to it, and it does not pass
+ * with the retention. Of a record of a batch nobody reads the response. */
+static void judge_useless(const struct idem_lambda *lambda,
+                          enum idem__lambda_shape shape,
+                          struct idem__buffer *scratch,
+                          struct idem_outcome *out)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+    bool is_read = shape == IDEM__LAMBDA_EVENT || shape == IDEM__LAMBDA_HTTP;
+
+    out->status = IDEM_STATUS_COMPLETED;
+    if (run->too_long) {
+        out->result.not_kept = true;
+        return;
+    }
+    set_error(run, scratch, out);
+    if (is_read) {
+        out->status = IDEM_STATUS_FAILED;
+    }
+}
+
+/* The outcome of the work that the status of an answer implies, as in front of
+ * any server. */
+static enum idem_http_outcome said_by(struct idem_slice answer)
+{
+    struct idem_http_outcomes outcomes;
+
+    idem_http_outcomes_init(&outcomes);
+    return idem_http_outcome(&outcomes, idem__lambda_status_of(answer));
+}
+
+/* Such a table is another library's too, which replays the JSON that it finds. */
+static bool has_layout(const struct idem_lambda *lambda)
+{
+    const char *url = idem_store_url(lambda->store);
+
+    return url != NULL &&
+           (strstr(url, "?layout=") != NULL || strstr(url, "&layout=") != NULL);
+}
+
+/* A response of HTTP is on record as every server records one, so that each front end
+ * can replay it. One that is none, or that no head can hold, stays JSON. */
+static void keep_answer(const struct idem_lambda *lambda,
+                        enum idem__lambda_shape shape,
+                        struct idem__buffer *scratch, struct idem_slice answer,
+                        struct idem_result *result)
+{
+    const char *replay_headers = lambda->options->replay_headers;
+    bool http = shape == IDEM__LAMBDA_HTTP;
+
+    if (http && !has_layout(lambda) &&
+        idem__lambda_form_record(scratch, answer, replay_headers, result)) {
+        return;
+    }
+    result->bytes = answer;
+    if (http && idem__lambda_keep_response(scratch, answer, replay_headers)) {
+        result->bytes = idem__buffer_slice(scratch);
+        result->not_kept = scratch->failed;
+    }
+    result->content_type = idem_str("application/json");
+}
+
+static void judge_answer(const struct idem_lambda *lambda,
+                         enum idem__lambda_shape shape,
+                         struct idem__buffer *scratch, struct idem_outcome *out)
+{
+    struct idem_slice answer = idem__buffer_slice(&lambda->work.answer);
+    enum idem_http_outcome said =
+        shape == IDEM__LAMBDA_HTTP ? said_by(answer) : IDEM_HTTP_STORE;
+
+    switch (said) {
+    case IDEM_HTTP_RELEASE:
+        out->status = IDEM_STATUS_RELEASED;
+        out->text = idem_str("the response asks for another try");
+        return;
+    case IDEM_HTTP_UNKNOWN:
+        out->status = IDEM_STATUS_UNKNOWN;
+        out->text = idem_str("the response does not say whether it happened");
+        return;
+    case IDEM_HTTP_STORE:
+    default: /* The rest has to be asked for, which nobody can here. */
+        break;
+    }
+    out->status = IDEM_STATUS_COMPLETED;
+    keep_answer(lambda, shape, scratch, answer, &out->result);
+}
+
+/* However late the store hears of it. */
+static int64_t boot_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool idem__lambda_outcome(const struct idem_lambda *lambda,
+                          enum idem__lambda_shape shape,
+                          struct idem__buffer *scratch,
+                          struct idem_outcome *ret_outcome)
+{
+    const struct idem__lambda_run *run = &lambda->work;
+
+    memset(ret_outcome, 0, sizeof(*ret_outcome));
+    ret_outcome->ended_boot_ms = boot_ms();
+    switch (run->end) {
+    case IDEM__LAMBDA_STOPPED:
+        return false;
+    case IDEM__LAMBDA_ERROR:
+        judge_error(lambda, scratch, ret_outcome);
+        return true;
+    case IDEM__LAMBDA_USELESS:
+        judge_useless(lambda, shape, scratch, ret_outcome);
+        return true;
+    case IDEM__LAMBDA_DONE:
+        break;
+    }
+    judge_answer(lambda, shape, scratch, ret_outcome);
+    return true;
+}
+
+/* ---- The log ----------------------------------------------------------- */
+
+static void fill_entry(const struct idem_lambda *lambda,
+                       const struct idem_attempt *attempt,
+                       const struct idem_outcome *outcome,
+                       struct idem__entry *entry)
+{
+    const struct idem_record *record = attempt->record;
+    const char *url = idem_store_url(lambda->store);
+
+    memset(entry, 0, sizeof(*entry));
+    entry->store_url = idem_str(url == NULL ? "memory:" : url);
+    entry->scope = record->scope;
+    entry->key = record->key;
+    memcpy(entry->id, record->id, sizeof(entry->id));
+    memcpy(entry->nonce, record->nonce, sizeof(entry->nonce));
+    entry->fence = attempt->fence;
+    entry->outcome = *outcome;
+    if (entry->outcome.text.len > IDEM_TEXT_MAX) {
+        entry->outcome.text.len = IDEM_TEXT_MAX;
+    }
+    if (entry->outcome.result.bytes.len > LOGGED_MAX) {
+        entry->outcome.result.bytes.len = 0;
+        entry->outcome.result.not_kept = true;
+    }
+    entry->written_ms = (int64_t)time(NULL) * 1000;
+}
+
+/* The file of a journal, as base64; failed: it could not be made. */
+static void encode(const struct idem__entry *entry, struct idem__buffer *text)
+{
+    struct idem__entry_file *file = idem__alloc(sizeof(*file));
+    struct idem__buffer bytes = {0};
+
+    if (file == NULL || idem__entry_encode(entry, file) != 0) {
+        text->failed = true;
+        idem__free(file);
+        return;
+    }
+    idem__buffer_add(&bytes, file->head, file->head_len);
+    idem__buffer_add(&bytes, file->result.base, file->result.len);
+    idem__buffer_add(&bytes, file->tail, sizeof(file->tail));
+    if (bytes.failed) {
+        text->failed = true;
+    } else {
+        idem__buffer_base64(text, idem__buffer_slice(&bytes));
+    }
+    explicit_bzero(file, sizeof(*file));
+    idem__free(file);
+    idem__buffer_free(&bytes);
+}
+
+void idem__lambda_outcome_log(const struct idem_lambda *lambda,
+                              const struct idem_attempt *attempt,
+                              const struct idem_outcome *outcome)
+{
+    struct idem__entry entry;
+    struct idem__buffer text = {0};
+    const char *status =
+        outcome == NULL ? "stopped" : idem_status_name(outcome->status);
+    struct idem__lambda_field fields[] = {
+        {"scope", attempt->record->scope, 0},
+        {"key", attempt->record->key, 0},
+        {"fence", {NULL, 0}, attempt->fence},
+        {"attempts", {NULL, 0}, attempt->attempts},
+        {"status", idem_str(status), 0},
+        {NULL, {NULL, 0}, 0},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    if (fields[0].text.base == NULL) {
+        fields[0].text.base = "";
+    }
+    if (outcome != NULL) {
+        fill_entry(lambda, attempt, outcome, &entry);
+        encode(&entry, &text);
+    }
+    if (outcome != NULL && !text.failed) {
+        fields[5].name = "entry";
+        fields[5].text = idem__buffer_slice(&text);
+    }
+    idem__lambda_log(lambda->now, "INFO", fields, "outcome");
+    idem__buffer_free(&text);
+}
+
+void idem__lambda_not_recorded(const struct idem_lambda *lambda,
+                               struct idem_slice key,
+                               const struct idem_error *error)
+{
+    struct idem__lambda_field fields[] = {
+        {"key", key, 0},
+        {"code", idem_str(idem_error_name(error->code)), 0},
+        {NULL, {NULL, 0}, 0},
+    };
+
+    idem__lambda_log(lambda->now, "ERROR", fields,
+                     "the outcome is not on record: %s; the line \"outcome\" "
+                     "has it, for idem reconcile FILE",
+                     error->text);
+}

@@ -1,0 +1,136 @@
+/* The loop: next, handle, answer. */
+#include "aws/lambda/serve.h"
+
+#include "aws/lambda/answer.h"
+#include "aws/lambda/log.h"
+#include "aws/lambda/text.h"
+#include "core/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void idem__lambda_error_body(struct idem__buffer *to, const char *type,
+                             const char *text)
+{
+    idem__buffer_reset(to, to->cap);
+    idem__buffer_str(to, "{");
+    idem__lambda_member(to, "errorType", idem_str(type));
+    idem__lambda_member(to, "errorMessage", idem_str(text));
+    idem__buffer_str(to, "}");
+}
+
+/* The delivery cannot be handled; it gets its error. */
+static void refuse(struct idem_lambda *lambda,
+                   const struct idem_lambda_invocation *now, const char *why,
+                   struct idem_lambda_response *response)
+{
+    idem__lambda_error_body(&lambda->response, "Idem.BadInvocation", why);
+    idem__lambda_log(now, "ERROR", NULL, "%s", why);
+    memset(response, 0, sizeof(*response));
+    response->is_error = true;
+    response->error_type = "Idem.BadInvocation";
+    response->json = idem__buffer_slice(&lambda->response);
+}
+
+/* Nobody got the response: Lambda is told that it failed. An outcome on record
+ * stays there, so that the next delivery is answered with it. */
+static int not_sent(struct idem_lambda *lambda, struct idem__lambda_api *api,
+                    const struct idem_lambda_invocation *now, long status,
+                    struct idem_error *ret_error)
+{
+    const char *type = status == 413 ? "Function.ResponseSizeTooLarge"
+                                     : "Idem.ResponseNotSent";
+    char text[96];
+    enum idem__lambda_post how;
+
+    (void)snprintf(text, sizeof(text), "the response was refused: HTTP %ld",
+                   status);
+    idem__lambda_log(now, "ERROR", NULL, "%s", text);
+    idem__lambda_error_body(&lambda->response, type, text);
+    how = idem__lambda_api_post(api, now->request_id, type,
+                                idem__buffer_slice(&lambda->response), &status);
+    if (how == IDEM__LAMBDA_ACCEPTED || how == IDEM__LAMBDA_REFUSED) {
+        return 0;
+    }
+    return idem__error(ret_error, IDEM_EUNAVAILABLE,
+                       "neither a response nor an error was taken: HTTP %ld",
+                       status);
+}
+
+static int answer(struct idem_lambda *lambda, struct idem__lambda_api *api,
+                  const struct idem_lambda_invocation *now,
+                  const struct idem_lambda_response *response,
+                  struct idem_error *ret_error)
+{
+    long status;
+
+    switch (
+        idem__lambda_api_post(api, now->request_id,
+                              response->is_error ? response->error_type : NULL,
+                              response->json, &status)) {
+    case IDEM__LAMBDA_ACCEPTED:
+        return 0;
+    case IDEM__LAMBDA_BROKEN:
+        return idem__error(ret_error, IDEM_EUNAVAILABLE,
+                           "the Runtime API is broken: HTTP %ld", status);
+    case IDEM__LAMBDA_REFUSED:
+    case IDEM__LAMBDA_NO_ANSWER:
+        break;
+    }
+    return not_sent(lambda, api, now, status, ret_error);
+}
+
+static int serve_one(struct idem_lambda *lambda, struct idem__lambda_api *api,
+                     struct idem_error *ret_error)
+{
+    struct idem_lambda_invocation now;
+    struct idem_lambda_response response;
+    const char *fault;
+    int rc;
+
+    rc = idem__lambda_api_next(api, &now, &fault, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    (void)setenv("_X_AMZN_TRACE_ID", now.trace_id, /* overwrite= */ 1);
+    if (fault != NULL) {
+        refuse(lambda, &now, fault, &response);
+    } else {
+        (void)idem_lambda_handle(lambda, &now, &response);
+    }
+    return answer(lambda, api, &now, &response, ret_error);
+}
+
+/* Told at the start, and not only by the first request: who deploys sees it. */
+static void warn_of_scope(const struct idem_lambda *lambda)
+{
+    const char *source = lambda->options->source;
+    const struct idem__lambda_rule *rule =
+        source == NULL ? NULL : idem__lambda_rule_named(source);
+
+    if (lambda->options->scope == NULL &&
+        (rule == NULL || rule->shape == IDEM__LAMBDA_HTTP)) {
+        idem__lambda_log(NULL, "WARN", NULL, "%s%s", idem__lambda_scope_mending,
+                         rule == NULL ? "; where none come, say so with "
+                                        "IDEM_LAMBDA_SOURCE"
+                                      : "");
+    }
+}
+
+int idem_lambda_serve(struct idem_lambda *lambda, const char *api,
+                      struct idem_error *ret_error)
+{
+    struct idem__lambda_api *client;
+    int rc;
+
+    rc = idem__lambda_api_create(api, &client, ret_error);
+    if (rc != 0) {
+        return rc;
+    }
+    warn_of_scope(lambda);
+    do {
+        rc = serve_one(lambda, client, ret_error);
+    } while (rc == 0);
+    idem__lambda_api_destroy(client);
+    return rc;
+}

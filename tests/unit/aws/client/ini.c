@@ -1,0 +1,134 @@
+/* Tests of reading the format of AWS's shared files. */
+#include "aws/client/ini.h"
+
+#include "test.h"
+
+static struct idem_slice value;
+
+static int find(const char *text, const char *kind, const char *section,
+                const char *outer, const char *name)
+{
+    value = idem_str("untouched");
+    return idem__aws_ini_find(idem_str(text), kind, idem_str(section), outer,
+                              name, &value);
+}
+
+/* 0 if the whole text can be read, else the number of the line that cannot. */
+static unsigned flaw_of(struct idem_slice text, const char **ret_flaw)
+{
+    struct idem__aws_ini_line line;
+    struct idem__aws_ini ini;
+    int rc;
+
+    idem__aws_ini_begin(&ini, text);
+    do {
+        rc = idem__aws_ini_next(&ini, &line, ret_flaw);
+    } while (rc == 1);
+    return rc == 0 ? 0 : ini.number;
+}
+
+static const char usual[] = "\xef\xbb\xbf# mine\r\n"
+                            "[default]\r\n"
+                            "region = eu-west-1   ; ours\r\n"
+                            "\r\n"
+                            "[profile work] # later\n"
+                            "REGION=us-east-1\n"
+                            "empty =\n"
+                            "url = http://x/#here;too\n"
+                            "s3 =\n"
+                            "  region = nested\n"
+                            "  # a comment\n"
+                            "long = some\n"
+                            "   more\n"
+                            "[ profile  \"two words\" ]\n"
+                            "region\t=\teu-north-1\n"
+                            "[services local]\n"
+                            "sqs =\n"
+                            "  endpoint_url = http://localhost:1\n"
+                            "dynamodb =\n"
+                            "  endpoint_url = http://localhost:2\n"
+                            "[profile work]\n"
+                            "again = 1\n"
+                            "again = 2";
+
+/* Sections, settings, nested ones, comments and both line ends are understood. */
+TEST(ini, findsWhatIsSaid)
+{
+    static const struct {
+        const char *kind, *section, *outer, *name, *value; /* NULL: none. */
+    } rows[] = {
+        {"", "default", NULL, "region", "eu-west-1"},
+        {"profile", "default", NULL, "region", NULL},
+        {"profile", "work", NULL, "region", "us-east-1"},
+        {"profile", "work", NULL, "empty", NULL},
+        {"profile", "work", NULL, "url", "http://x/#here;too"},
+        {"profile", "work", "s3", "region", "nested"},
+        {"profile", "work", "s3", "other", NULL},
+        {"profile", "work", NULL, "again", "2"},
+        {"profile", "Work", NULL, "region", NULL},
+        {"profile", "two words", NULL, "region", "eu-north-1"},
+        {"services", "local", "dynamodb", "endpoint_url", "http://localhost:2"},
+        {"services", "local", "sts", "endpoint_url", NULL},
+        {"services", "local", NULL, "endpoint_url", NULL},
+    };
+    const char *flaw = "";
+    size_t i;
+
+    assert_int_equal(flaw_of(idem_str(usual), &flaw), 0);
+    for (i = 0; i < COUNT(rows); i++) {
+        int rc = find(usual, rows[i].kind, rows[i].section, rows[i].outer,
+                      rows[i].name);
+
+        if (rc != (rows[i].value != NULL)) {
+            fail_with("row %zu: %d", i, rc);
+        }
+        if (rc == 1) {
+            assert_text(value, rows[i].value);
+        }
+    }
+    assert_true(
+        idem__aws_ini_has(idem_str(usual), "profile", idem_str("work")));
+    assert_false(idem__aws_ini_has(idem_str(usual), "", idem_str("work")));
+}
+
+/* A value that goes on is not cut short in silence; one below it takes over. */
+TEST(ini, doesNotCutAValue)
+{
+    assert_code(IDEM_ECONFIG, find(usual, "profile", "work", NULL, "long"));
+    assert_text(value, "untouched");
+    assert_int_equal(find("[a]\nx = 1\n 2\nx = 3\n", "", "a", NULL, "x"), 1);
+    assert_text(value, "3");
+}
+
+/* What cannot be is refused with its line. */
+TEST(ini, refusesWhatIsNoSuchFile)
+{
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *why;
+    } rows[] = {
+        {"x = 1\n", 1, "no section"},
+        {"\n[a\n", 2, "missing"},
+        {"[a] b\n", 1, "not a section"},
+        {"[ ]\n", 1, "not a section"},
+        {"[a]\nhello\n", 2, "no ="},
+        {"[a]\n= 1\n", 2, "no name"},
+        {"[a]\n x = 1\n", 2, "follows no setting"},
+        {"[a]\ns3 =\n  hello\n", 3, "no ="},
+        {"[a]\nx = \x1b[1m\n", 2, "control"},
+        {"[a]\rx = 1\n", 1, "control"},
+    };
+    const char *flaw = "";
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        unsigned line = flaw_of(idem_str(rows[i].text), &flaw);
+
+        if (line != rows[i].line || strstr(flaw, rows[i].why) == NULL) {
+            fail_with("row %zu: line %u: %s", i, line, flaw);
+        }
+    }
+    assert_int_equal(flaw_of(idem_bytes("[a]\nx\0= 1", 9), &flaw), 2);
+    assert_int_equal(flaw_of(idem_str(""), &flaw), 0);
+}

@@ -1,0 +1,320 @@
+/* Tests of what the sources of credentials have in common, and of profiles. */
+#include "aws/client/source.h"
+
+#include "heap.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- A home of our own ------------------------------------------------- */
+
+static const char *const *variables;
+
+static const char *get(void *ctx, const char *name)
+{
+    const char *const *pair;
+
+    (void)ctx;
+    for (pair = variables; *pair != NULL; pair += 2) {
+        if (strcmp(pair[0], name) == 0) {
+            return pair[1];
+        }
+    }
+    return NULL;
+}
+
+static const struct idem__aws_env env = {.get = get};
+static char folder[] = "/tmp/idem-source-XXXXXX";
+static char config_path[64], credentials_path[64];
+static struct idem__aws_ask ask;
+static struct idem__aws_credentials credentials;
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void begin_home(const char *config, const char *keys)
+{
+    strcpy(folder, "/tmp/idem-source-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(config_path, sizeof(config_path), "%s/.aws", folder);
+    assert_int_equal(mkdir(config_path, 0700), 0);
+    (void)snprintf(config_path, sizeof(config_path), "%s/.aws/config", folder);
+    (void)snprintf(credentials_path, sizeof(credentials_path),
+                   "%s/.aws/credentials", folder);
+    if (config != NULL) {
+        write_file(config_path, config);
+    }
+    if (keys != NULL) {
+        write_file(credentials_path, keys);
+    }
+    memset(&ask, 0, sizeof(ask));
+    memset(&credentials, 0, sizeof(credentials));
+    ask.env = &env;
+    ask.region = "";
+    ask.stop = -1;
+}
+
+static void end_home(void)
+{
+    char dir[64];
+
+    (void)unlink(config_path);
+    (void)unlink(credentials_path);
+    (void)snprintf(dir, sizeof(dir), "%s/.aws", folder);
+    assert_int_equal(rmdir(dir), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* What the profile gives in that home. */
+static int ask_profile(const char *config, const char *keys,
+                       const char *profile)
+{
+    const char *pairs[] = {"HOME", NULL, "AWS_PROFILE", profile, NULL};
+    int rc;
+
+    begin_home(config, keys);
+    pairs[1] = folder;
+    variables = pairs;
+    rc = idem__aws_source_profile(&ask, &credentials, &why);
+    end_home();
+    return rc;
+}
+
+/* ---- Profiles ---------------------------------------------------------- */
+
+/* Keys come from either file; the credentials file wins, and gives all three. */
+TEST(profile, givesItsKeys)
+{
+    assert_int_equal(ask_profile(NULL,
+                                 "[default]\naws_access_key_id = A\n"
+                                 "aws_secret_access_key = b/+=\n",
+                                 NULL),
+                     0);
+    assert_string_equal(credentials.access_key, "A");
+    assert_string_equal(credentials.secret_key, "b/+=");
+    assert_string_equal(credentials.token, "");
+    assert_int_equal(credentials.expires_ms, IDEM_NEVER);
+
+    assert_int_equal(ask_profile("[profile w]\naws_access_key_id = C\n"
+                                 "aws_secret_access_key = d\n"
+                                 "aws_session_token = e\n",
+                                 NULL, "w"),
+                     0);
+    assert_string_equal(credentials.access_key, "C");
+    assert_string_equal(credentials.token, "e");
+
+    assert_int_equal(ask_profile("[profile w]\naws_access_key_id = C\n"
+                                 "aws_secret_access_key = d\n"
+                                 "aws_session_token = e\n",
+                                 "[w]\naws_access_key_id = A\n"
+                                 "aws_secret_access_key = b\n",
+                                 "w"),
+                     0);
+    assert_string_equal(credentials.access_key, "A");
+    assert_string_equal(credentials.token, "");
+}
+
+/* Without files, or without keys in them, the source is not set up. */
+TEST(profile, isNotSetUp)
+{
+    assert_int_equal(ask_profile(NULL, NULL, NULL), 1);
+    assert_int_equal(ask_profile("[default]\nregion = eu-west-1\n", NULL, NULL),
+                     1);
+}
+
+/* What cannot be used is named, with what to do, and without the secret. */
+TEST(profile, saysWhatIsWrong)
+{
+    static const struct {
+        const char *config, *keys, *profile, *says;
+    } rows[] = {
+        {NULL, NULL, "w", "AWS_PROFILE names the profile \"w\", which is"},
+        {NULL, "[w]\naws_access_key_id = A\n", "w", "but not the other"},
+        {NULL, "[w]\naws_access_key_id = A\nhunter2\n", "w", "line 3 of"},
+        {NULL, "[w]\naws_access_key_id = A\naws_secret_access_key = hunter 2\n",
+         "w", "aws_secret_access_key has a character"},
+        {"[profile w]\nsso_session = s\n", NULL, "w",
+         "aws configure export-credentials --profile w"},
+        {"[profile w]\nsso_start_url = s\n", NULL, "w", "sso_start_url"},
+        {"[profile w]\ncredential_process = 'a\n", NULL, "w",
+         "a quotation mark too few"},
+        {"[profile w]\ncredential_process = false\n", NULL, "w",
+         "false exited with status 1; run it by hand"},
+        {"[profile w]\ncredential_process = echo hunter2\n", NULL, "w",
+         "credential_process gave no JSON object"},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        int rc = ask_profile(rows[i].config, rows[i].keys, rows[i].profile);
+
+        if (rc != IDEM_ECONFIG && rc != IDEM_EUNAVAILABLE) {
+            fail_with("row %zu: %d", i, rc);
+        }
+        assert_why(rows[i].says);
+        assert_null(strstr(why.text, "hunter"));
+    }
+}
+
+/* A command that is not there is told from one that failed. */
+TEST(profile, saysThatACommandIsMissing)
+{
+    if (test_under("valgrind")) {
+        test_skip(
+            "valgrind makes fork() of vfork(), and the child cannot tell us");
+    }
+    assert_code(IDEM_ECONFIG,
+                ask_profile("[profile w]\ncredential_process = /nowhere/x\n",
+                            NULL, "w"));
+    assert_why("/nowhere/x cannot be run: No such file");
+}
+
+/* A file that is none, or far too long, is refused; one that may not be read, or
+ * is not there, says nothing. */
+TEST(profile, readsOnlyFiles)
+{
+    const char *pairs[] = {"HOME", "/nowhere", "AWS_CONFIG_FILE", "/tmp", NULL,
+                           NULL,   NULL};
+    struct idem__aws_profiles profiles;
+
+    variables = pairs;
+    assert_code(IDEM_ECONFIG, idem__aws_profiles_load(&env, &profiles, &why));
+    assert_why("/tmp cannot be read: Is a directory");
+    pairs[3] = "/dev/zero";
+    assert_code(IDEM_ECONFIG, idem__aws_profiles_load(&env, &profiles, &why));
+    assert_why("File too large");
+    pairs[3] = "~/config";
+    pairs[4] = "AWS_SHARED_CREDENTIALS_FILE";
+    pairs[5] = "/nowhere/c";
+    assert_ok(idem__aws_profiles_load(&env, &profiles, &why));
+    assert_string_equal(profiles.config.path, "/nowhere/config");
+    assert_string_equal(profiles.credentials.path, "/nowhere/c");
+    idem__aws_profiles_finish(&profiles);
+}
+
+/* The endpoint of a service comes before the profile's. */
+TEST(profile, givesEndpoints)
+{
+    const char *pairs[] = {"HOME", NULL, NULL};
+    struct idem__aws_profiles profiles;
+    struct idem_slice url;
+
+    begin_home("[default]\nendpoint_url = http://all\nservices = s\n"
+               "[services s]\ndynamodb =\n  endpoint_url = http://one\n",
+               NULL);
+    pairs[1] = folder;
+    variables = pairs;
+    assert_ok(idem__aws_profiles_load(&env, &profiles, &why));
+    assert_int_equal(idem__aws_profiles_url(&profiles, "default", "dynamodb",
+                                            &url, &why),
+                     1);
+    assert_text(url, "http://one");
+    assert_int_equal(idem__aws_profiles_url(&profiles, "default", "sts", &url,
+                                            &why),
+                     1);
+    assert_text(url, "http://all");
+    idem__aws_profiles_finish(&profiles);
+    end_home();
+}
+
+/* Without memory it fails cleanly. */
+TEST(profile, failsWithoutMemory)
+{
+    const char *pairs[] = {"HOME", NULL, NULL};
+    unsigned n;
+    int rc = -1;
+
+    begin_home("[default]\n", "[default]\naws_access_key_id = A\n"
+                              "aws_secret_access_key = b\n");
+    pairs[1] = folder;
+    variables = pairs;
+    for (n = 0; rc != 0; n++) {
+        heap_fail(n, /* on= */ false);
+        rc = idem__aws_source_profile(&ask, &credentials, &why);
+        assert_true(rc == 0 || rc == IDEM_ENOMEM);
+        (void)heap_fail_never();
+    }
+    assert_true(n == 3);
+    end_home();
+}
+
+/* ---- Programs ---------------------------------------------------------- */
+
+/* A program's words are parted as a shell does, and its end of time is read. */
+TEST(process, givesItsKeys)
+{
+    assert_int_equal(
+        ask_profile(
+            "[profile w]\ncredential_process = printf "
+            "'{\"Version\":1,\"AccessKeyId\":\"%s\",\"SecretAccessKey\":"
+            "\"%s\",\"SessionToken\":\"t\",\"Expiration\":\"%s\"}' A\"\" "
+            "b\\c 2026-11-21T15:04:05Z\n",
+            NULL, "w"),
+        0);
+    assert_string_equal(credentials.access_key, "A");
+    assert_string_equal(credentials.secret_key, "bc");
+    assert_string_equal(credentials.token, "t");
+    assert_int_equal(credentials.expires_ms, INT64_C(1795273445000));
+}
+
+/* One that hangs is ended when we stop, with all that it started. */
+TEST(process, isEndedWhenWeStop)
+{
+    int fds[2];
+
+    begin_home(NULL, NULL);
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    ask.stop = fds[0];
+    assert_code(IDEM_EUNAVAILABLE,
+                idem__aws_source_process(&ask, "sh -c 'sleep 60 & sleep 60'",
+                                         &credentials, &why));
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    end_home();
+}
+
+/* ---- Values ------------------------------------------------------------ */
+
+/* Times are read as they are written, in any zone; others are refused. */
+TEST(time, isRead)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* -1: refused. */
+    } rows[] = {
+        {"1970-01-01T00:00:00Z", 0},
+        {"2026-11-21T15:04:05Z", 1795273445000},
+        {"2026-11-21T15:04:05.123456Z", 1795273445000},
+        {"2026-11-21T16:04:05+01:00", 1795273445000},
+        {"2026-11-21T14:34:05-0030", 1795273445000},
+        {"2024-02-29T00:00:00Z", 1709164800000},
+        {"2023-02-29T00:00:00Z", -1},
+        {"2026-13-01T00:00:00Z", -1},
+        {"2026-11-21T24:00:00Z", -1},
+        {"2026-11-21T15:04:05", -1},
+        {"2026-11-21T15:04:05Zz", -1},
+        {"2026-11-21", -1},
+        {"1795273445", -1},
+        {"", -1},
+    };
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        int64_t ms = -1;
+
+        if (idem__aws_read_time(idem_str(rows[i].text), &ms) !=
+                (rows[i].ms >= 0) ||
+            ms != rows[i].ms) {
+            fail_with("%s: %lld", rows[i].text, (long long)ms);
+        }
+    }
+}

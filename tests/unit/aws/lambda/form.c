@@ -1,0 +1,154 @@
+/* Tests of aws/lambda/form.c and aws/lambda/form_record.c. */
+#include "aws/lambda/form.h"
+
+#include "aws/lambda/event.h"
+#include "test.h"
+
+static struct idem_form form_of(const char *type, const char *meta,
+                                struct idem_slice bytes)
+{
+    struct idem_result result = {.bytes = bytes,
+                                 .content_type = idem_str(type),
+                                 .meta = idem_str(meta)};
+    struct idem_form form;
+
+    idem_form_read(&result, &form);
+    return form;
+}
+
+/* A response of HTTP becomes status, headers and body; what no head can hold stays
+ * what it is: NULL. */
+TEST(form, takesAResponseApart)
+{
+    static const struct {
+        const char *response;
+        const char *meta; /* NULL: it stays JSON. */
+        const char *type;
+        const char *body;
+    } rows[] = {
+        {"{\"statusCode\":201,\"headers\":{\"location\":\"/1\",\"content-type\":"
+         "\"text/plain\",\"Set-Cookie\":\"a\",\"X-Order\":\"7\",\"X-No\":\"b\"},"
+         "\"cookies\":[\"c\"],\"body\":\"12.50\"}",
+         "HTTP 201\nlocation: /1\nX-Order: 7\n", "text/plain", "12.50"},
+        {"{\"statusCode\":\"204\",\"body\":null,\"statusDescription\":\"204 No\"}",
+         "HTTP 204\n", "", ""},
+        {"{\"statusCode\":200,\"isBase64Encoded\":true,\"body\":\"YWI=\"}",
+         "HTTP 200\n", "", "ab"},
+        {"{\"statusCode\":200,\"headers\":{\"ETag\":\"a\",\"X-Order\":7},"
+         "\"multiValueHeaders\":{\"etag\":[\"b\",\"c\"],\"Content-Type\":[\"d\"]}}",
+         "HTTP 200\netag: b\netag: c\nX-Order: 7\n", "d", ""},
+        {"{\"statusCode\":200,\"headers\":{\"X-Order\":\"a\\nSet-Cookie: b\","
+         "\"ETag\":null}}",
+         "HTTP 200\n", "", ""},
+        {"{\"statusCode\":100}", NULL, NULL, NULL},
+        {"{\"statusCode\":\"many\"}", NULL, NULL, NULL},
+        {"{\"statusCode\":200,\"body\":{}}", NULL, NULL, NULL},
+        {"{\"statusCode\":200,\"isBase64Encoded\":true,\"body\":\"?\"}", NULL,
+         NULL, NULL},
+        {"{\"statusCode\":200,\"receipt\":7}", NULL, NULL, NULL},
+        {"{\"statusCode\":200,\"multiValueHeaders\":{\"Content-Type\":[\"a\","
+         "\"b\"]}}",
+         NULL, NULL, NULL},
+        {"{\"body\":\"no status\"}", NULL, NULL, NULL},
+        {"[201]", NULL, NULL, NULL},
+        {"null", NULL, NULL, NULL},
+    };
+    struct idem__buffer to = {0};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_result result = {.not_kept = false};
+        bool done = idem__lambda_form_record(&to, idem_str(rows[i].response),
+                                             "Link,X-Order", &result);
+
+        if (done != (rows[i].meta != NULL)) {
+            fail_with("row %zu: %d", i, done);
+        }
+        if (done) {
+            assert_text(result.meta, rows[i].meta);
+            assert_text(result.content_type, rows[i].type);
+            assert_text(result.bytes, rows[i].body);
+        }
+    }
+    idem__buffer_free(&to);
+}
+
+/* An answer is what Lambda takes, in the shape that its source wants; a replay is
+ * marked, and kept by no cache unless the answer asked for it. */
+TEST(form, isAResponseAgain)
+{
+    static const char meta[] = "HTTP 201\nLink: a\nETag: e\nlink: b\n";
+    static const char cached[] = "HTTP 200\ncache-control: private\n";
+    struct json_object *many = idem__lambda_parse(
+        idem_str("{\"multiValueHeaders\":{\"host\":[\"a\"]}}"));
+    struct idem_form form = form_of("text/plain", meta, idem_str("\"1\"\n"));
+    struct idem__buffer to = {0};
+
+    idem__lambda_form_answer(&to, NULL, &form, /* replay= */ false);
+    assert_text(
+        idem__buffer_slice(&to),
+        "{\"statusCode\":201,\"headers\":{\"Content-Type\":\"text/plain\","
+        "\"Link\":\"a, b\",\"ETag\":\"e\"},\"body\":\"\\\"1\\\"\\u000a\","
+        "\"isBase64Encoded\":false}");
+    idem__lambda_form_answer(&to, many, &form, /* replay= */ true);
+    assert_text(idem__buffer_slice(&to),
+                "{\"statusCode\":201,\"multiValueHeaders\":{\"Content-Type\":["
+                "\"text/plain\"],\"Link\":[\"a\",\"b\"],\"ETag\":[\"e\"],"
+                "\"Idempotent-Replayed\":[\"true\"],\"Cache-Control\":["
+                "\"no-store\"]},\"body\":\"\\\"1\\\"\\u000a\","
+                "\"isBase64Encoded\":false}");
+    form = form_of("", cached, idem_bytes("\xff", 1));
+    idem__lambda_form_answer(&to, NULL, &form, /* replay= */ true);
+    assert_text(
+        idem__buffer_slice(&to),
+        "{\"statusCode\":200,\"headers\":{\"cache-control\":\"private\","
+        "\"Idempotent-Replayed\":\"true\"},\"body\":\"/w==\","
+        "\"isBase64Encoded\":true}");
+    form = form_of("", "", idem_str("receipt 7"));
+    idem__lambda_form_answer(&to, NULL, &form, /* replay= */ false);
+    assert_text(
+        idem__buffer_slice(&to),
+        "{\"statusCode\":200,\"headers\":{\"Content-Type\":\"text/plain; "
+        "charset=utf-8\",\"X-Content-Type-Options\":\"nosniff\"},"
+        "\"body\":\"receipt 7\",\"isBase64Encoded\":false}");
+    idem__buffer_free(&to);
+    (void)json_object_put(many);
+}
+
+/* Each row: content type, metadata, bytes; the JSON that an event is answered with. */
+TEST(form, isAValue)
+{
+    static const struct {
+        const char *type;
+        const char *meta;
+        struct idem_slice bytes;
+        const char *want;
+    } rows[] = {
+        {"", "", {" {\"a\": 1}\n", 10}, " {\"a\": 1}\n"},
+        {"application/json", "", {"7", 1}, "7"},
+        {"application/json", "", {"seven", 5}, "\"seven\""},
+        {"text/plain", "", {"7", 1}, "\"7\""},
+        {"application/octet-stream", "exit 0\n", {"7", 1}, "7"},
+        {"application/octet-stream", "", {"7", 1}, "\"7\""},
+        {"", "", {"\xc3\xa9\"", 3}, "\"\xc3\xa9\\\"\""},
+        {"", "", {"\xc3", 1}, "{\"body\":\"ww==\",\"isBase64Encoded\":true}"},
+        {"", "", {"", 0}, "null"},
+        /* Two streams of which one cuts a letter of the other in two. */
+        {IDEM_FORM_FRAMES_TYPE,
+         "exit 0\n",
+         {"\1\0\0\0\1\xc3\2\0\0\0\1!\1\0\0\0\1\xa9", 18},
+         "\"\xc3\xa9\""},
+        {IDEM_FORM_FRAMES_TYPE, "exit 0\n", {"\2\0\0\0\1!", 6}, "null"},
+    };
+    struct idem__buffer to = {0};
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem_form form =
+            form_of(rows[i].type, rows[i].meta, rows[i].bytes);
+
+        idem__lambda_form_value(&to, &form);
+        assert_text(idem__buffer_slice(&to), rows[i].want);
+    }
+    idem__buffer_free(&to);
+}
