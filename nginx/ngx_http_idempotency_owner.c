@@ -1,7 +1,6 @@
 
 /*
- * The report of a run, as one line of JSON. the work, its lease, and how it
- * ends.
+ * An attempt that this worker owns: the work, its lease, and how it ends.
  */
 
 
