@@ -1,6 +1,6 @@
 /* cli.h: what all commands share: their table, their options, their exits. */
-#ifndef IDEM_CLI_H
-#define IDEM_CLI_H
+#ifndef IDEM_CLI_CLI_H
+#define IDEM_CLI_CLI_H
 
 #include <idem.h>
 #include <idem/form.h>
@@ -284,11 +284,11 @@ void cli_form_write(const struct idem_form *form, int out, int err,
 int cli_meta_status(struct idem_slice meta);
 
 /* Options that most commands take beside it. */
-#include "claim.h"
-#include "identity.h"
-#include "mend.h"
-#include "record.h"
-#include "text.h"
-#include "verdict.h"
+#include "request/request.h"
+#include "request/identity.h"
+#include "record/remedy.h"
+#include "record/record.h"
+#include "text/text.h"
+#include "record/verdict.h"
 
 #endif

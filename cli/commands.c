@@ -1,6 +1,6 @@
 /* The table of commands. Help, completion and main() all read it. */
 #include "cli.h"
-#include "help.h"
+#include "options/help.h"
 
 /* In the order of the overview's groups. */
 const struct cli_command *const cli_commands[] = {

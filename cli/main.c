@@ -1,10 +1,10 @@
 /* The idem program: finds the command and runs it. */
 #include "cli.h"
-#include "config.h"
-#include "cores.h"
-#include "filesize.h"
-#include "help.h"
-#include "nearest.h"
+#include "options/config.h"
+#include "process/cores.h"
+#include "process/filesize.h"
+#include "options/help.h"
+#include "text/nearest.h"
 
 #include <idem/sqlite.h>
 

@@ -1,8 +1,8 @@
 /* idem consume: one recorded outcome for each message of a queue. */
 #include "consume/consume.h"
 
-#include "descriptors.h"
-#include "extract.h"
+#include "process/descriptors.h"
+#include "request/extract.h"
 
 #include <idem/key.h>
 

@@ -17,8 +17,8 @@
 #define IDEM_CLI_CONSUME_CONSUME_H
 
 #include "cli.h"
-#include "journal.h"
-#include "patience.h"
+#include "store/journal.h"
+#include "store/patience.h"
 
 #include <idem/consume.h>
 #include <idem/key.h>

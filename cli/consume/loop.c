@@ -1,7 +1,7 @@
 /* Receives, begins and ends, until it is told to stop. */
 #include "consume/consume.h"
 
-#include "clock.h"
+#include "process/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* Reports how each message ended, and all of them: for people and programs. */
 #include "consume/consume.h"
 
-#include "clock.h"
-#include "json.h"
+#include "process/clock.h"
+#include "text/json.h"
 
 #define SHOW_MS 200
 

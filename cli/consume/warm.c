@@ -1,8 +1,8 @@
 /* The consumer's side of the workers whose commands are kept running. */
 #include "consume/warm.h"
 
-#include "clock.h"
-#include "run/io.h"
+#include "process/clock.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <stdlib.h>

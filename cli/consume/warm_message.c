@@ -1,7 +1,7 @@
 /* The line of JSON for a message. */
 #include "consume/warm.h"
 
-#include "json.h"
+#include "text/json.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Lines to a command that is kept running, and from it. */
 #include "consume/warm.h"
 
-#include "run/io.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <stdlib.h>

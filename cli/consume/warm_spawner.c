@@ -2,7 +2,7 @@
  * along. */
 #include "consume/warm.h"
 
-#include "run/io.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <signal.h>

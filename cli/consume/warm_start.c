@@ -1,7 +1,7 @@
 /* The start of a command that is kept running. */
 #include "consume/warm.h"
 
-#include "run/io.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

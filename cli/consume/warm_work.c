@@ -2,9 +2,9 @@
  * the outcome. */
 #include "consume/warm.h"
 
-#include "run/io.h"
+#include "process/io.h"
 #include "run/survived.h"
-#include "verdict.h"
+#include "record/verdict.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

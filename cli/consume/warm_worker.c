@@ -1,7 +1,7 @@
 /* A worker whose command is kept running: from its start to its end. */
 #include "consume/warm.h"
 
-#include "run/io.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,10 +2,10 @@
 #include "lambda/invoke.h"
 
 #include "cli.h"
-#include "clock.h"
-#include "filesize.h"
-#include "json.h"
-#include "stop.h"
+#include "process/clock.h"
+#include "process/filesize.h"
+#include "text/json.h"
+#include "process/stop.h"
 
 #include <errno.h>
 #include <fcntl.h>

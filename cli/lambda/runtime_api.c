@@ -8,9 +8,9 @@
 #include "lambda/runtime_api.h"
 
 #include "cli.h"
-#include "clock.h"
-#include "ui/listen.h"
-#include "ui/mhd.h"
+#include "process/clock.h"
+#include "server/listen.h"
+#include "server/mhd.h"
 
 #include <errno.h>
 #include <netinet/in.h>

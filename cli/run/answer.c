@@ -1,9 +1,9 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
-#include "crash.h"
-#include "fields.h"
-#include "record.h"
+#include "process/crash.h"
+#include "record/fields.h"
+#include "record/record.h"
 #include "run/frames.h"
-#include "run/io.h"
+#include "process/io.h"
 #include "run/run.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Messages with descriptors beside them, over a pair of sockets. */
 #include "run/channel.h"
 
-#include "crash.h"
+#include "process/crash.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* Asks for the key, and waits for another's attempt if it is to. */
-#include "crash.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "process/io.h"
 #include "run/supervisor.h"
 
 #include <stdlib.h>

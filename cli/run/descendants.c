@@ -2,7 +2,7 @@
 #include "run/descendants.h"
 
 #include "cli.h"
-#include "run/io.h"
+#include "process/io.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* --dry-run: what would happen, found out by reading only. */
 #include "run/run.h"
-#include "screen.h"
+#include "text/screen.h"
 
 static bool is_other_request(const struct run *run,
                              const struct idem_record *record)

@@ -1,7 +1,7 @@
 /* The meaning of the command's end for the record, and the recording of it. */
 #include "run/ending.h"
 
-#include "run/io.h"
+#include "process/io.h"
 #include "run/self_report.h"
 
 #include <poll.h>

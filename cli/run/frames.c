@@ -2,7 +2,7 @@
 #include "run/frames.h"
 
 #include "cli.h"
-#include "run/io.h"
+#include "process/io.h"
 
 #include <errno.h>
 

@@ -1,9 +1,9 @@
 /* Everything up to the moment in which the command runs. */
 #include "run/launch.h"
 
-#include "crash.h"
+#include "process/crash.h"
 #include "run/ending.h"
-#include "run/io.h"
+#include "process/io.h"
 #include "run/supervisor.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* Keeps the lease while the command runs. */
 #include "run/lease.h"
 
-#include "crash.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "process/io.h"
 #include "run/self_report.h"
 
 #define RETRY_MIN_MS 100 /* Between two attempts at a store that is away. */

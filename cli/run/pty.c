@@ -1,7 +1,7 @@
 /* --pty: a terminal of the command's own. */
 #include "run/pty.h"
 
-#include "run/io.h"
+#include "process/io.h"
 #include "run/signals.h"
 
 #include <errno.h>

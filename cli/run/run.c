@@ -1,5 +1,5 @@
 /* idem run: runs a command once for each key, and replays its outcome. */
-#include "crash.h"
+#include "process/crash.h"
 #include "run/supervisor.h"
 
 #include <errno.h>

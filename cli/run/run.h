@@ -28,8 +28,8 @@
 #define IDEM_CLI_RUN_RUN_H
 
 #include "cli.h"
-#include "journal.h"
-#include "patience.h"
+#include "store/journal.h"
+#include "store/patience.h"
 #include "run/signals.h"
 #include "run/status_report.h"
 

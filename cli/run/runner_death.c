@@ -2,8 +2,8 @@
  * the attempt itself: whoever has followed it is not disturbed. */
 #include "run/runner_death.h"
 
-#include "crash.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "process/io.h"
 
 #include <poll.h>
 

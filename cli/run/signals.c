@@ -1,7 +1,7 @@
 /* Signals as reads of a descriptor. */
 #include "run/signals.h"
 
-#include "run/io.h"
+#include "process/io.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -1,8 +1,8 @@
 /* Bytes to keep, in memory first and in an unlinked file once they are many. */
 #include "run/spool.h"
 
-#include "crash.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "process/io.h"
 
 #include <assert.h>
 #include <fcntl.h>

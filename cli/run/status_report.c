@@ -1,9 +1,9 @@
 /* The report of a run, as one line of JSON. */
 #include "run/status_report.h"
 
-#include "crash.h"
-#include "json.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "text/json.h"
+#include "process/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "run/supervisor.h"
 
 #include "run/guard.h"
-#include "run/io.h"
+#include "process/io.h"
 #include "run/supervisor_main.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* The supervisor: parent of the command, and what ends it in time. */
 #include "run/supervisor_main.h"
 
-#include "crash.h"
+#include "process/crash.h"
 #include "run/environment.h"
-#include "run/io.h"
+#include "process/io.h"
 #include "run/supervisor.h"
 #include "run/descendants.h"
 #include "run/runner_death.h"

@@ -1,8 +1,8 @@
 /* The time between the start of the command and its end: one loop. */
 #include "run/watch.h"
 
-#include "crash.h"
-#include "run/io.h"
+#include "process/crash.h"
+#include "process/io.h"
 
 #include <limits.h>
 

@@ -1,5 +1,5 @@
 /* STARTED: runs the command and records how it ended. */
-#include "crash.h"
+#include "process/crash.h"
 #include "run/ending.h"
 #include "run/launch.h"
 #include "run/run.h"

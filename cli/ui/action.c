@@ -1,10 +1,10 @@
 /* Records: one is shown, found, decided about, or let be run again. */
-#include "audit.h"
-#include "clock.h"
-#include "decided.h"
-#include "journal.h"
-#include "record.h"
-#include "text.h"
+#include "decide/audit.h"
+#include "process/clock.h"
+#include "decide/decided.h"
+#include "store/journal.h"
+#include "record/record.h"
+#include "text/text.h"
 #include "ui/page.h"
 #include "ui/request.h"
 

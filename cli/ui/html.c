@@ -1,7 +1,7 @@
 /* Pages, in which nothing is markup but what this program wrote. */
 #include "ui/html.h"
 
-#include "text.h"
+#include "text/text.h"
 
 /* One character of text, which is UTF-8 or escaped already. */
 static void put_markup(FILE *f, const char *text, size_t len)

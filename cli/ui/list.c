@@ -1,5 +1,5 @@
 /* The lists, and the search. */
-#include "look.h"
+#include "record/open_records.h"
 #include "ui/page.h"
 #include "ui/request.h"
 

@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_UI_PAGE_H
 #define IDEM_CLI_UI_PAGE_H
 
-#include "look.h"
+#include "record/open_records.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #include "ui/html.h"
 #include "ui/page.h"
 
-#include "record.h"
-#include "text.h"
+#include "record/record.h"
+#include "text/text.h"
 
 /* As idem_resolve() takes it; by force also while a lease runs. */
 static bool may_decide(const struct idem_record *r)

@@ -2,8 +2,8 @@
 #include "ui/html.h"
 #include "ui/page.h"
 
-#include "record.h"
-#include "text.h"
+#include "record/record.h"
+#include "text/text.h"
 
 enum {
     ROWS_MAX = 500, /* Of a page: more is not read by anybody. */

@@ -2,9 +2,9 @@
 #include "ui/html.h"
 #include "ui/page.h"
 
-#include "fields.h"
-#include "record.h"
-#include "text.h"
+#include "record/fields.h"
+#include "record/record.h"
+#include "text/text.h"
 
 /* ---- What is known ---- */
 

@@ -3,7 +3,7 @@
 #define IDEM_CLI_UI_REQUEST_H
 
 #include "ui/form.h"
-#include "ui/mhd.h"
+#include "server/mhd.h"
 #include "ui/page.h"
 #include "ui/server.h"
 

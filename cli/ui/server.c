@@ -2,7 +2,7 @@
 #include "ui/server.h"
 
 #include "cli.h"
-#include "ui/listen.h"
+#include "server/listen.h"
 #include "ui/request.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
 #include "aws/dynamodb/place.h"
 #include "aws/dynamodb/task/answer.h"
 #include "fuzz.h"
-#include "text.h"
+#include "text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

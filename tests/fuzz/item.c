@@ -14,7 +14,7 @@
 #include "aws/dynamodb/layout/layout.h"
 #include "core/record.h"
 #include "fuzz.h"
-#include "text.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 

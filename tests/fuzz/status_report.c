@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 #include "run/status_report.h"
-#include "text.h"
+#include "text/text.h"
 
 #include <fcntl.h>
 #include <json-c/json.h>

@@ -5,10 +5,10 @@
  * it is.
  */
 #include "fuzz.h"
-#include "mend.h"
-#include "nearest.h"
-#include "text.h"
-#include "value.h"
+#include "record/remedy.h"
+#include "text/nearest.h"
+#include "text/text.h"
+#include "options/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "cli.h"
 #include "core/record.h"
 #include "fuzz.h"
-#include "lines.h"
-#include "transfer.h"
+#include "text/lines.h"
+#include "upkeep/transfer.h"
 
 #include <idem/operator.h>
 #include <stdlib.h>

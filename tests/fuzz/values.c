@@ -4,7 +4,7 @@
  * changes nothing.
  */
 #include "fuzz.h"
-#include "value.h"
+#include "options/value.h"
 
 #include <stdlib.h>
 

@@ -204,7 +204,7 @@ for _page in sorted(PAGES):
 
 
 def sources(pattern):
-    return "".join(read(path) for path in sorted(glob.glob(TOP + pattern)))
+    return "".join(read(path) for path in sorted(glob.glob(TOP + pattern, recursive=True)))
 
 
 def all_in(words, text, macro):
@@ -225,8 +225,8 @@ def exit_statuses_are_complete():
 @test
 def variables_are_complete():
     """Each variable that the program reads or sets is in a page of section 1."""
-    text = sources("/cli/*.c") + sources("/cli/run/*.c")
-    words = re.findall(r'"((?:IDEM|XDG)_[A-Z_]+)"', text)
+    text = sources("/cli/**/*.c")
+    words = re.findall(r'"((?:IDEM|XDG)_[A-Z_]*[A-Z])"', text)
     assert "IDEM_TOKEN" in words, words
     equal(all_in(words, PAGES["idem.1"] + PAGES["idem-run.1"], "Ev"), [])
 
@@ -235,7 +235,7 @@ def variables_are_complete():
 def json_members_are_complete():
     """Each member of a JSON answer is in the page of the command that gives it."""
     calls = r'(?:cli_json|some|add)_\w+\(\S+, "(\w+)"'
-    words = re.findall(calls, read(f"{TOP}/cli/json.c"))
+    words = re.findall(calls, read(f"{TOP}/cli/text/json.c"))
     assert "lease_end_ms" in words, words
     equal(all_in(words, PAGES["idem-show.1"] + PAGES["idem-begin.1"], "Va"), [])
     words = re.findall(calls, read(f"{TOP}/cli/run/status_report.c"))

@@ -1,5 +1,5 @@
 /* Configuration files: which lines are taken, and which are refused. */
-#include "config.h"
+#include "options/config.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Which interpreter a script needs, and whether AWS Lambda has it. */
-#include "interpreter.h"
+#include "lambda/interpreter.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* Lines of a bounded length, from files that may fail. */
-#include "lines.h"
+#include "text/lines.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* A look counts all that is open, and keeps a bounded part of it. */
-#include "look.h"
+#include "record/open_records.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* What somebody who mistyped may have meant. */
-#include "nearest.h"
+#include "text/nearest.h"
 
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* The line of progress: what it says, and how wide it is. */
-#include "progress.h"
+#include "text/progress.h"
 #include "test.h"
 
 /* A count that is known has a bar, a share, a rate and the time left. */

@@ -1,5 +1,5 @@
 /* Lines that are sorted before they are printed. */
-#include "rows.h"
+#include "inspect/rows.h"
 
 #include "test.h"
 

@@ -3,7 +3,7 @@
 
 #include "temp.h"
 #include "test.h"
-#include "text.h"
+#include "text/text.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* How bytes, times and durations read. */
-#include "text.h"
+#include "text/text.h"
 
 #include "test.h"
 

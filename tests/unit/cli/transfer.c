@@ -1,5 +1,5 @@
 /* Records as lines of JSON: what was written is read, and nothing else is. */
-#include "transfer.h"
+#include "upkeep/transfer.h"
 
 #include "core/digest.h"
 #include "sample.h"

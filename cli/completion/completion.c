@@ -1,0 +1,221 @@
+/* idem completion: prints what a shell needs to complete our command lines. */
+#include "inspect/alert.h"
+#include "cli.h"
+#include "completion/completion.h"
+#include "record/fields.h"
+
+#include <idem/operator.h>
+#include <stdlib.h>
+
+/* ---- Words from the store -------------------------------------------------- */
+
+#define NEWEST 200 /* More than anybody reads through. */
+
+/* Nobody waits for a Tab: with one scope in a large store all would be read. */
+#define LOOK_MAX 20000
+
+/* The line that was printed last, so that a scope with many keys is offered
+ * once. */
+struct offering {
+    bool scopes;
+    struct idem_slice begun; /* Words begin with it. */
+    uint64_t left;
+    char last[4 * IDEM_SCOPE_MAX + 1];
+};
+
+static bool begins_with(struct idem_slice text, struct idem_slice begun)
+{
+    return text.len >= begun.len &&
+           (begun.len == 0 || memcmp(text.base, begun.base, begun.len) == 0);
+}
+
+static void offer_scope(struct offering *offering, struct idem_slice scope)
+{
+    char text[sizeof(offering->last)];
+
+    (void)cli_escape(scope, text, sizeof(text));
+    if (scope.len > 0 && begins_with(scope, offering->begun) &&
+        strcmp(text, offering->last) != 0) {
+        (void)puts(text);
+        (void)strcpy(offering->last, text);
+        offering->left--;
+    }
+}
+
+/* As it is typed after -k, too: one that has to be escaped is left out. */
+static void offer_key(struct offering *offering, struct idem_slice key)
+{
+    bool marked = key.len >= strlen(CLI_ESCAPED) &&
+                  memcmp(key.base, CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0;
+
+    if (cli_is_seen(key) && !marked && begins_with(key, offering->begun)) {
+        (void)fwrite(key.base, 1, key.len, stdout);
+        (void)putchar('\n');
+        offering->left--;
+    }
+}
+
+static int offer(void *ctx, int code, const struct idem_record *r)
+{
+    struct offering *offering = ctx;
+
+    if (code != 0 || cli_is_alert(r)) {
+        return 0;
+    }
+    if (offering->scopes) {
+        offer_scope(offering, r->scope);
+    } else {
+        offer_key(offering, r->key);
+    }
+    return offering->left == 0;
+}
+
+/* Only a local store is asked: each request to a table has its price. */
+static int offer_from_store(bool scopes, const char *begun)
+{
+    struct offering offering = {.scopes = scopes,
+                                .begun = idem_str(begun),
+                                .left = NEWEST};
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    char *url;
+    int status = cli_store_url(/* store_url= */ NULL, /* make= */ false, &url);
+    bool is_local;
+
+    if (status != 0) {
+        return status;
+    }
+    is_local = strncmp(url, "sqlite:", strlen("sqlite:")) == 0;
+    free(url);
+    if (!is_local) {
+        return CLI_OK;
+    }
+    status = cli_open_store(/* store_url= */ NULL, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    filter.newest_first = true;
+    page.look_max = LOOK_MAX;
+    error.code =
+        idem_list_page(store, &filter, offer, &offering, &page, &error);
+    idem_close(store);
+    return error.code == 0 ? CLI_OK : cli_fail_with(&error);
+}
+
+static int offer_keys(const char *begun)
+{
+    return offer_from_store(/* scopes= */ false, begun);
+}
+
+static int offer_scopes(const char *begun)
+{
+    return offer_from_store(/* scopes= */ true, begun);
+}
+
+/* ---- Words that are always the same ---------------------------------------- */
+
+static int offer_fields(const char *begun)
+{
+    (void)begun;
+    cli_fields_print_names(stdout, "\n");
+    (void)putchar('\n');
+    return CLI_OK;
+}
+
+static int offer_statuses(const char *begun)
+{
+    (void)begun;
+    (void)puts("in_progress\ncompleted\nfailed\nunknown\nreleased\nretry");
+    return CLI_OK;
+}
+
+const char *cli_complete_asks(const struct cli_option *option)
+{
+    static const char *const rows[][2] = {
+        {"key", "keys"},    {"scope", "scopes"},    {"fields", "fields"},
+        {"sort", "fields"}, {"status", "statuses"}, {NULL, NULL},
+    };
+    size_t i;
+
+    for (i = 0; rows[i][0] != NULL; i++) {
+        if (strcmp(rows[i][0], option->name) == 0) {
+            return rows[i][1];
+        }
+    }
+    return NULL;
+}
+
+/* ---- The command ----------------------------------------------------------- */
+
+static int bash(const char *begun)
+{
+    (void)begun;
+    cli_complete_bash();
+    return CLI_OK;
+}
+
+static int zsh(const char *begun)
+{
+    (void)begun;
+    cli_complete_zsh();
+    return CLI_OK;
+}
+
+static int fish(const char *begun)
+{
+    (void)begun;
+    cli_complete_fish();
+    return CLI_OK;
+}
+
+static const struct {
+    const char *name;
+    int (*print)(const char *begun);
+    bool asked; /* By a shell, with the start of the word. */
+} rows[] = {
+    {"bash", bash, false},
+    {"zsh", zsh, false},
+    {"fish", fish, false},
+    {"keys", offer_keys, true},
+    {"scopes", offer_scopes, true},
+    {"fields", offer_fields, true},
+    {"statuses", offer_statuses, true},
+};
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    size_t i;
+
+    for (i = 0; argc > 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(argv[0], rows[i].name) == 0 &&
+            argc <= (rows[i].asked ? 2 : 1)) {
+            return rows[i].print(argc == 2 ? argv[1] : "");
+        }
+    }
+    return cli_usage(command, "no shell given: bash, zsh or fish");
+}
+
+static struct cli_option options[] = {
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "source <(idem completion bash)    # in ~/.bashrc",
+    "source <(idem completion zsh)     # in ~/.zshrc, after compinit",
+    "idem completion fish | source     # in ~/.config/fish/config.fish",
+    NULL,
+};
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+const struct cli_command cli_completion = {
+    .name = "completion",
+    .summary = "print the completions for a shell",
+    .usage = "idem completion bash|zsh|fish",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .operands = shells,
+};

@@ -1,0 +1,168 @@
+/* The decisions of persons, kept apart from the records. */
+#include "decide/audit.h"
+
+#include "text/log.h"
+#include "process/state_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <idem/operator.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int open_file(const char *path, int *ret_fd)
+{
+    *ret_fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                   0600);
+    if (*ret_fd >= 0) {
+        return 0;
+    }
+    cli_say("cannot keep the audit log %s: %s; nothing is decided without it "
+            "(IDEM_AUDIT_LOG says where it is)",
+            path, strerror(errno));
+    return CLI_DENIED;
+}
+
+static int open_default(int *ret_fd)
+{
+    char *path = cli_state_path("audit.log");
+    int status;
+
+    if (path == NULL) {
+        cli_say(
+            "no home directory for the audit log; name a file: IDEM_AUDIT_LOG");
+        return CLI_CONFIG;
+    }
+    if (cli_make_directories(path) != 0) {
+        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        status = CLI_DENIED;
+    } else {
+        status = open_file(path, ret_fd);
+    }
+    free(path);
+    return status;
+}
+
+int cli_audit_open(struct cli_audit *ret_audit)
+{
+    const char *path = secure_getenv("IDEM_AUDIT_LOG");
+    int status = cli_log_init();
+
+    ret_audit->fd = -1;
+    if (status != 0 || (path != NULL && strcmp(path, "off") == 0)) {
+        return status;
+    }
+    return path != NULL && *path != '\0' ? open_file(path, &ret_audit->fd)
+                                         : open_default(&ret_audit->fd);
+}
+
+void cli_audit_close(struct cli_audit *audit)
+{
+    if (audit->fd >= 0) {
+        (void)close(audit->fd);
+        audit->fd = -1;
+    }
+}
+
+/* The whole line in one write, so that several processes may append. */
+static void append(int fd, struct cli_json *line)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&text, &len);
+    bool kept;
+
+    if (f == NULL) {
+        cli_json_finish(line);
+        cli_say("the audit log is short of a line: out of memory");
+        return;
+    }
+    kept = cli_log_end(line, f) == 0;
+    kept = fclose(f) == 0 && kept && write(fd, text, len) == (ssize_t)len;
+    if (!kept || (fsync(fd) != 0 && errno != EINVAL)) {
+        cli_say("the audit log is short of a line: %s", strerror(errno));
+    }
+    free(text);
+}
+
+static void begin(struct cli_json *line, const char *event,
+                  const struct idem_record *before, uint64_t fence,
+                  const struct cli_decision *decision, int code)
+{
+    cli_log_begin(line, code == 0 ? "info" : "warning", event);
+    cli_log_identity(line, before);
+    cli_json_count(line, "fence", fence);
+    cli_json_text(line, "before", idem_status_name(idem_record_status(before)));
+    cli_json_text(line, "after", idem_status_name(decision->status));
+    cli_json_bytes(line, "owner", before->owner);
+    cli_json_bytes(line, "who", idem_str(decision->who));
+    cli_json_bytes(line, "why", idem_str(decision->why));
+    cli_json_text(line, "answer", idem_error_name(code));
+}
+
+static void keep(const struct cli_audit *audit,
+                 const struct idem_record *before, uint64_t fence,
+                 const struct cli_decision *decision, int code)
+{
+    struct cli_json line;
+
+    if (audit->fd >= 0) {
+        begin(&line, "resolve", before, fence, decision, code);
+        append(audit->fd, &line);
+    }
+}
+
+/* A record names its key, which IDEM_LOG_KEYS may forbid. */
+static void add_record(struct cli_json *line, const struct idem_record *before)
+{
+    struct cli_json record;
+
+    if (cli_log_shows_keys()) {
+        cli_json_init(&record);
+        cli_json_record(&record, before, /* with_bytes= */ true);
+        cli_json_object(line, "record", &record);
+    }
+}
+
+int cli_decide(struct idem_store *store, const struct cli_audit *audit,
+               const struct idem_record *before, uint64_t fence,
+               const struct cli_decision *decision,
+               struct idem_error *ret_error)
+{
+    struct idem_outcome outcome = {.status = decision->status};
+    int rc;
+
+    outcome.text = idem_str(decision->why);
+    if (decision->result != NULL) {
+        outcome.result = *decision->result;
+    }
+    rc = idem_resolve(store, before->scope, before->key, fence,
+                      idem_str(decision->who), &outcome,
+                      decision->force ? IDEM_RESOLVE_FORCE : 0, ret_error);
+    keep(audit, before, fence, decision, rc);
+    return rc;
+}
+
+int cli_reopen_record(struct idem_store *store, const struct cli_audit *audit,
+                      const struct idem_record *before, uint64_t fence,
+                      const char *who, const char *why,
+                      struct idem_error *ret_error)
+{
+    const struct cli_decision decision = {
+        .status = IDEM_STATUS_RETRY,
+        .who = who,
+        .why = why,
+    };
+    struct cli_json line;
+    int rc = idem_reopen(store, before->scope, before->key, fence,
+                         idem_str(who), idem_str(why), ret_error);
+
+    if (audit->fd >= 0) {
+        begin(&line, "reopen", before, fence, &decision, rc);
+        if (rc == 0) {
+            add_record(&line, before);
+        }
+        append(audit->fd, &line);
+    }
+    return rc;
+}

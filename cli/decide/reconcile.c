@@ -1,0 +1,341 @@
+/* idem reconcile: records the outcomes that wait on this host for their store. */
+#include "cli.h"
+#include "decide/harvest.h"
+#include "store/journal.h"
+#include "text/progress.h"
+#include "decide/reconcile_journal.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct {
+    bool list;
+    bool dry_run;
+    const char *output;
+    const char *drop;
+    const char *from;
+    const char *directory;
+    bool json;
+    const char *store;
+} args;
+
+/* ---- --list, --output, --drop ------------------------------------------ */
+
+static int list_one(void *ctx, const struct idem_journal_info *info,
+                    const struct idem_error *error)
+{
+    const struct cli_waiting_style style = {.json = args.json};
+    int *printed = ctx;
+
+    *printed = cli_waiting_print(&style, info, info->state, error);
+    return *printed != 0 || ferror(stdout);
+}
+
+static int list(struct idem_journal *journal)
+{
+    struct idem_error error = {0};
+    int printed = 0;
+
+    error.code = idem_journal_list(journal, NULL, list_one, &printed, &error);
+    return error.code == 0 ? printed : cli_fail_with(&error);
+}
+
+static int write_one(void *ctx, const struct idem_journal_info *info,
+                     const struct idem_error *error)
+{
+    int *status = ctx;
+
+    if (cli_waiting_known(info)) {
+        const struct idem_record record = {
+            .status = info->outcome.status,
+            .ended_ms = info->written_ms,
+            .result = info->outcome.result,
+        };
+
+        *status = cli_write_result(&record);
+    } else {
+        cli_say("%s", error->code != 0 ? error->text
+                                       : "another process is at the entry");
+        *status = error->code != 0 ? CLI_CORRUPT : CLI_BUSY;
+    }
+    return 1;
+}
+
+static int write_result(struct idem_journal *journal)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    struct idem_error error = {0};
+    int status = CLI_NO_RECORD;
+
+    filter.name = args.output;
+    error.code =
+        idem_journal_list(journal, &filter, write_one, &status, &error);
+    if (error.code == 0 && status == CLI_NO_RECORD) {
+        cli_say("no such entry; see: idem reconcile --list");
+    }
+    return error.code == 0 ? status : cli_fail_with(&error);
+}
+
+static int drop(struct idem_journal *journal)
+{
+    struct idem_error error = {0};
+
+    error.code = idem_journal_drop(journal, args.drop, &error);
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+/* ---- The command ------------------------------------------------------- */
+
+static int check(const struct cli_command *command, int argc)
+{
+    bool replays = !args.list && args.output == NULL && args.drop == NULL;
+
+    if (argc > 0 &&
+        (args.output != NULL || args.drop != NULL || args.directory != NULL)) {
+        return cli_usage(command, "--output, --drop and --dir are for the "
+                                  "journal of this host: name no others");
+    }
+    if (args.list + (args.output != NULL) + (args.drop != NULL) > 1) {
+        return cli_usage(command, "choose one: --list, --output or --drop");
+    }
+    if (!replays && (args.dry_run || args.store != NULL || args.from != NULL)) {
+        return cli_usage(command, "--dry-run, --store and --from are for "
+                                  "outcomes that are to be recorded");
+    }
+    return 0;
+}
+
+static int reconcile(struct idem_journal *journal)
+{
+    const struct cli_reconcile_how how = {
+        .style = {.json = args.json, .dry_run = args.dry_run},
+        .store = args.store,
+        .from = args.from,
+    };
+
+    return cli_reconcile_journal(journal, &how);
+}
+
+static int act(struct idem_journal *journal)
+{
+    if (args.list) {
+        return list(journal);
+    }
+    if (args.output != NULL) {
+        return write_result(journal);
+    }
+    return args.drop != NULL ? drop(journal) : reconcile(journal);
+}
+
+/* The journal of this host, or the one of --dir. */
+static int act_here(void)
+{
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    char *directory;
+    int status;
+
+    error.code = cli_journal_open(args.directory, /* make= */ false, &journal,
+                                  &directory, &error);
+    free(directory);
+    if (error.code == IDEM_ENOTFOUND) {
+        /* A journal that was never needed is empty; what was named should be
+         * there. */
+        if (args.directory == NULL && args.output == NULL &&
+            args.drop == NULL) {
+            return 0;
+        }
+        cli_say("%s", error.text);
+        return args.directory != NULL ? CLI_CONFIG : CLI_NO_RECORD;
+    }
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = act(journal);
+    idem_journal_close(journal);
+    return status;
+}
+
+/* ---- Journals and logs that are named ---- */
+
+static int remove_one(const char *path, const struct stat *st, int kind,
+                      struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_all(const char *directory)
+{
+    (void)nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The entries of @paths, but for the directories, are gathered in @journal. */
+static int gather(struct idem_journal *journal, int argc, char **argv)
+{
+    struct cli_harvest harvest = {.journal = journal};
+    int status = 0;
+    int i;
+
+    for (i = 0; i < argc && status == 0; i++) {
+        if (!is_directory(argv[i])) {
+            uint64_t before = harvest.found + harvest.damaged;
+
+            status = cli_harvest_file(&harvest, argv[i]);
+            if (status == 0 && harvest.found + harvest.damaged == before) {
+                cli_say("no outcome found in %s", argv[i]);
+            }
+        }
+    }
+    if (harvest.damaged > 0) {
+        cli_say("%llu outcome%s cannot be trusted: cut, or changed",
+                (unsigned long long)harvest.damaged,
+                harvest.damaged == 1 ? "" : "s");
+    }
+    return status == 0 && harvest.damaged > 0 ? CLI_CORRUPT : status;
+}
+
+static int act_on_files(int argc, char **argv, const char *temp)
+{
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    int status;
+
+    error.code = idem_journal_open(temp, NULL, &journal, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = gather(journal, argc, argv);
+    if (status == 0 || status == CLI_CORRUPT) {
+        status = cli_reconcile_worse(status, act(journal));
+    }
+    idem_journal_close(journal);
+    return status;
+}
+
+static int act_on_directory(const char *path)
+{
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    int status;
+
+    error.code = idem_journal_open(path, NULL, &journal, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = act(journal);
+    idem_journal_close(journal);
+    return status;
+}
+
+/* Directories are journals, where what was recorded is removed. Files are only
+ * read: what is in them goes through a journal that is gone afterwards. */
+static int act_on(int argc, char **argv)
+{
+    const char *where = secure_getenv("TMPDIR");
+    char *temp = NULL;
+    int status;
+    int i;
+
+    if (asprintf(&temp, "%s/idem-XXXXXX",
+                 where != NULL && *where != '\0' ? where : "/tmp") < 0) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    if (mkdtemp(temp) == NULL) {
+        cli_say("cannot make the directory %s: %s", temp, strerror(errno));
+        free(temp);
+        return CLI_DENIED;
+    }
+    status = act_on_files(argc, argv, temp);
+    remove_all(temp);
+    free(temp);
+    for (i = 0; i < argc; i++) {
+        if (is_directory(argv[i])) {
+            status = cli_reconcile_worse(status, act_on_directory(argv[i]));
+        }
+    }
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    int status = check(command, argc);
+
+    if (status != 0) {
+        return status;
+    }
+    return argc > 0 ? act_on(argc, argv) : act_here();
+}
+
+static struct cli_option options[] = {
+    {.name = "list",
+     .letter = 'l',
+     .kind = CLI_FLAG,
+     .target = &args.list,
+     .help = "only show what is in the journal, for all stores"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "say what would become of it, and change nothing"},
+    {.name = "output",
+     .kind = CLI_TEXT,
+     .target = &args.output,
+     .arg = "ENTRY",
+     .help = "write the result of an entry to stdout"},
+    {.name = "drop",
+     .kind = CLI_TEXT,
+     .target = &args.drop,
+     .arg = "ENTRY",
+     .help = "delete an entry: it was seen, and is not needed"},
+    {.name = "from",
+     .kind = CLI_TEXT,
+     .target = &args.from,
+     .arg = "URL",
+     .help = "record what was meant for that store, which has moved"},
+    {.name = "dir",
+     .kind = CLI_TEXT,
+     .target = &args.directory,
+     .arg = "DIR",
+     .help = "the journal (default: $IDEM_JOURNAL_DIR)"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
+    {.name = "store",
+     .kind = CLI_TEXT,
+     .target = &args.store,
+     .arg = "URL",
+     .help = "only for this store (default: for each its own)"},
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem reconcile                    # record what waits on this host",
+    "idem reconcile --list             # see what waits, was lost, is damaged",
+    "idem reconcile --output ENTRY     # what a lost outcome was",
+    "idem reconcile --drop ENTRY       # it was dealt with",
+    "idem reconcile -n lambda.log      # what a log has that the store has not",
+    NULL,
+};
+
+const struct cli_command cli_reconcile = {
+    .name = "reconcile",
+    .summary = "record outcomes that were kept or logged, and not recorded",
+    .usage = "idem reconcile [OPTION...] [JOURNAL|LOG...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,204 @@
+/* idem reopen: a person lets work be run again, by any request. */
+#include "decide/audit.h"
+#include "cli.h"
+#include "process/clock.h"
+#include "decide/decided.h"
+#include "store/journal.h"
+#include "text/json.h"
+#include "record/record.h"
+
+static struct {
+    const char *key_file;
+    const char *scope;
+    const char *reason;
+    uint64_t fence;
+    bool fence_given;
+    const char *who;
+    bool dry_run;
+    bool json;
+    const char *store;
+} args;
+
+/* The answer of the store, as far as it can be told without asking. */
+static int check_record(const struct idem_record *r, uint64_t fence)
+{
+    char live[CLI_LIVE_MAX];
+
+    if (r->fence != fence) {
+        cli_say("its fence is %llu now and not %llu: look again",
+                (unsigned long long)r->fence, (unsigned long long)fence);
+        return CLI_NOT_RECORDED;
+    }
+    if (cli_is_live(r, cli_now_ms())) {
+        cli_live_text(r, cli_now_ms(), live);
+        cli_say("it is at work (%s): it cannot be reopened before that ends",
+                live);
+        return CLI_USAGE;
+    }
+    if (cli_is_reopened(r) || r->status == IDEM_STATUS_RELEASED) {
+        cli_say("it is %s already: the next caller runs it",
+                r->retry ? "reopened" : "released");
+        return CLI_USAGE;
+    }
+    return 0;
+}
+
+static int change(struct idem_store *store, const struct idem_record *r,
+                  uint64_t fence)
+{
+    struct idem_error error = {0};
+    char who[IDEM_OWNER_MAX + 1];
+    struct cli_audit audit;
+    int status = cli_audit_open(&audit);
+
+    if (status == 0) {
+        cli_who(args.who, who);
+        error.code = cli_reopen_record(store, &audit, r, fence, who,
+                                       args.reason, &error);
+        cli_audit_close(&audit);
+        status = error.code == 0 ? 0 : cli_fail_with(&error);
+    }
+    return status;
+}
+
+static int print_json(const struct idem_record *r)
+{
+    struct cli_json json;
+    struct cli_json was;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "scope", r->scope);
+    cli_json_bytes(&json, "key", r->key);
+    cli_json_count(&json, "fence", r->fence);
+    cli_json_text(&json, "before", idem_status_name(idem_record_status(r)));
+    cli_json_text(&json, "after", idem_status_name(IDEM_STATUS_RETRY));
+    cli_json_bool(&json, "changed", !args.dry_run);
+    cli_json_init(&was);
+    cli_json_record(&was, r, /* with_bytes= */ true);
+    cli_json_object(&json, "record", &was);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int print_change(const struct idem_record *r)
+{
+    if (args.json) {
+        return print_json(r);
+    }
+    cli_print_decided(r, IDEM_STATUS_RETRY,
+                      args.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
+    if (!args.dry_run && cli_stderr_is_tty()) {
+        (void)fflush(stdout);
+        cli_say("nothing starts it by itself: run it with this key");
+    }
+    return 0;
+}
+
+static int decide(struct idem_store *store, const struct idem_record *r)
+{
+    uint64_t fence = args.fence_given ? args.fence : r->fence;
+    int status = check_record(r, fence);
+
+    if (status == 0 && !args.dry_run) {
+        status = change(store, r, fence);
+    }
+    return status == 0 ? print_change(r) : status;
+}
+
+static int reopen(struct idem_slice scope, struct idem_slice key)
+{
+    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
+                                  : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
+    struct idem_error error = {0};
+    struct idem_answer *answer;
+    struct idem_store *store;
+    int status;
+
+    status = cli_open_store(args.store, flags, &store);
+    if (status != 0) {
+        return status;
+    }
+    if (!args.dry_run) {
+        /* Recorded later, it would be refused: what is known comes first. */
+        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
+                                 &error);
+    }
+    status = cli_get(store, args.store, scope, key, &answer);
+    if (status == 0) {
+        status = decide(store, idem_answer_record(answer));
+        idem_answer_destroy(answer);
+    }
+    idem_close(store);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_slice scope;
+    struct cli_key_text key;
+    int status;
+
+    if (args.reason == NULL) {
+        return cli_usage(
+            command,
+            "no reason given: --reason TEXT, which is kept for those who ask "
+            "later");
+    }
+    status = cli_operand_key(command, argc, argv, args.key_file, &key);
+    if (status == 0) {
+        status = cli_scope(args.scope, &scope);
+    }
+    return status != 0 ? status : reopen(scope, idem_bytes(key.bytes, key.len));
+}
+
+static struct cli_option options[] = {
+    {.name = "reason",
+     .kind = CLI_TEXT,
+     .target = &args.reason,
+     .arg = "TEXT",
+     .max = IDEM_TEXT_MAX,
+     .help = "why it is to be run again; it is recorded"},
+    {.name = "fence",
+     .kind = CLI_COUNT,
+     .target = &args.fence,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .given = &args.fence_given,
+     .help = "only if it is still this attempt (default: see first)"},
+    {.name = "who",
+     .kind = CLI_TEXT,
+     .target = &args.who,
+     .arg = "NAME",
+     .max = IDEM_OWNER_MAX,
+     .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "say what would change, and change nothing"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_KEY_FILE(&args.key_file),
+    CLI_OPTION_SCOPE(&args.scope),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem show deploy-1.4              # look first",
+    "idem reopen deploy-1.4 --reason \"the disk has room again\"",
+    "idem reopen deploy-1.4 -n --json --reason x | jq .record",
+    NULL,
+};
+
+const struct cli_command cli_reopen = {
+    .name = "reopen",
+    .summary = "let finished work be run again",
+    .usage = "idem reopen [OPTION...] KEY --reason TEXT",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .takes_key = true,
+};

@@ -1,0 +1,416 @@
+/* idem resolve: a person decides how work ended. */
+#include "decide/audit.h"
+#include "cli.h"
+#include "process/clock.h"
+#include "decide/decided.h"
+#include "store/journal.h"
+#include "request/result.h"
+#include "decide/selection.h"
+
+static struct {
+    const char *key_file;
+    const char *scope;
+    const char *complete;
+    bool fail;
+    bool release;
+    struct cli_result_spec spec;
+    const char *reason;
+    uint64_t fence;
+    bool fence_given;
+    const char *who;
+    bool dry_run;
+    bool overdue;
+    const char *statuses;
+    int64_t older_ms;
+    uint64_t count;
+    bool yes;
+    bool force;
+    bool json;
+    const char *store;
+} args;
+
+/* The subject of the decision: the records that are alike, and not one key. */
+static bool is_selection(void)
+{
+    return args.overdue || args.statuses != NULL;
+}
+
+static enum idem_status decision(void)
+{
+    if (args.complete != NULL) {
+        return IDEM_STATUS_COMPLETED;
+    }
+    return args.fail ? IDEM_STATUS_FAILED : IDEM_STATUS_RELEASED;
+}
+
+static int check_args(const struct cli_command *command)
+{
+    if ((args.complete != NULL) + args.fail + args.release != 1) {
+        return cli_usage(command, "give exactly one of "
+                                  "--complete, --fail and --release");
+    }
+    if (args.reason == NULL) {
+        return cli_usage(
+            command,
+            "no reason given: --reason TEXT, which is kept for those who ask "
+            "later");
+    }
+    if (!is_selection() &&
+        (args.yes || args.older_ms != 0 || args.count != 0)) {
+        return cli_usage(command, "--yes, --older and --count belong to "
+                                  "--overdue and --status");
+    }
+    if (is_selection() && (args.fence_given || args.key_file != NULL)) {
+        return cli_usage(command, "--overdue and --status choose the records: "
+                                  "leave out the key and --fence");
+    }
+    if (args.yes && args.dry_run) {
+        return cli_usage(command, "choose one: --yes or --dry-run");
+    }
+    if (args.force && is_selection()) {
+        return cli_usage(command, "--force is for one key: look at it first");
+    }
+    if (args.complete == NULL &&
+        (args.spec.exit_given || args.spec.http_given ||
+         args.spec.content_type != NULL)) {
+        return cli_usage(command, "--exit, --http-status and --content-type "
+                                  "belong to --complete");
+    }
+    return cli_result_check(command, &args.spec);
+}
+
+/* A second owner would work beside this one until its next renewal. */
+static void say_live(const struct idem_record *r)
+{
+    char live[CLI_LIVE_MAX];
+
+    cli_live_text(r, cli_now_ms(), live);
+    cli_say("it is at work (%s): wait for its end, or override it with --force",
+            live);
+}
+
+/* The answer of the store, as far as it can be told without asking. */
+static int check_record(const struct idem_record *r, uint64_t fence)
+{
+    if (r->fence != fence) {
+        cli_say("its fence is %llu now and not %llu: look again",
+                (unsigned long long)r->fence, (unsigned long long)fence);
+        return CLI_NOT_RECORDED;
+    }
+    if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
+        (r->status == IDEM_STATUS_IN_PROGRESS &&
+         (args.force || !cli_is_live(r, cli_now_ms())))) {
+        return 0;
+    }
+    if (r->status == IDEM_STATUS_IN_PROGRESS) {
+        say_live(r);
+    } else {
+        cli_say("it is %s: there is nothing to resolve; %s",
+                idem_status_name(idem_record_status(r)),
+                r->status == IDEM_STATUS_COMPLETED
+                    ? "to let the work run again: idem reopen"
+                    : "the next caller runs the work");
+    }
+    return CLI_USAGE;
+}
+
+static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
+                                         const struct idem_result *result)
+{
+    cli_who(args.who, who);
+    return (struct cli_decision){
+        .status = decision(),
+        .result = args.complete != NULL ? result : NULL,
+        .who = who,
+        .why = args.reason,
+        .force = args.force,
+    };
+}
+
+static int refused(const struct idem_record *r, const struct idem_error *error)
+{
+    if (error->code == IDEM_EINVALID && cli_is_live(r, cli_now_ms())) {
+        say_live(r);
+        return CLI_USAGE;
+    }
+    return cli_fail_with(error);
+}
+
+static void say_overridden(const struct idem_record *r)
+{
+    char live[CLI_LIVE_MAX];
+
+    if (args.force && cli_is_live(r, cli_now_ms())) {
+        cli_live_text(r, cli_now_ms(), live);
+        cli_say("a lease that runs %s overridden (%s): its owner may go on "
+                "until its next renewal",
+                args.dry_run ? "would be" : "is", live);
+    }
+}
+
+static int change(struct idem_store *store, const struct idem_record *r,
+                  uint64_t fence, const struct idem_result *result)
+{
+    struct idem_error error = {0};
+    char who[IDEM_OWNER_MAX + 1];
+    struct cli_decision made = decision_made(who, result);
+    struct cli_audit audit;
+    int status = cli_audit_open(&audit);
+
+    if (status == 0) {
+        error.code = cli_decide(store, &audit, r, fence, &made, &error);
+        cli_audit_close(&audit);
+        status = error.code == 0 ? 0 : refused(r, &error);
+    }
+    return status;
+}
+
+static int print_change(const struct idem_record *r)
+{
+    if (args.json) {
+        return cli_print_decided_json(r, decision(), !args.dry_run);
+    }
+    cli_print_decided(r, decision(),
+                      args.dry_run ? CLI_WOULD_DECIDE : CLI_DECIDED);
+    return 0;
+}
+
+static int decide(struct idem_store *store, const struct idem_record *r,
+                  struct cli_result *result)
+{
+    uint64_t fence = args.fence_given ? args.fence : r->fence;
+    int status;
+
+    cli_result_adopt(result, &args.spec, &r->result);
+    status = args.dry_run ? check_record(r, fence)
+                          : change(store, r, fence, &result->result);
+    if (status != 0) {
+        return status;
+    }
+    say_overridden(r);
+    return print_change(r);
+}
+
+static int resolve(struct idem_slice scope, struct idem_slice key,
+                   struct cli_result *result)
+{
+    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
+                                  : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
+    struct idem_error error = {0};
+    struct idem_answer *answer;
+    struct idem_store *store;
+    int status;
+
+    status = cli_open_store(args.store, flags, &store);
+    if (status != 0) {
+        return status;
+    }
+    if (!args.dry_run) {
+        /* Somebody may know how it ended, after all. */
+        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
+                                 &error);
+    }
+    status = cli_get(store, args.store, scope, key, &answer);
+    if (status == 0) {
+        status = decide(store, idem_answer_record(answer), result);
+        idem_answer_destroy(answer);
+    }
+    idem_close(store);
+    return status;
+}
+
+/* 0, or an exit status after saying why. */
+static int read_selection(const struct cli_command *command,
+                          struct idem_slice *scope,
+                          struct cli_selection *selection)
+{
+    const unsigned may = 1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN;
+    int status;
+
+    *selection = (struct cli_selection){
+        .overdue = args.overdue,
+        .older_ms = args.older_ms,
+        .count = args.count,
+        .json = args.json,
+    };
+    if (args.scope != NULL) {
+        *scope = idem_str(args.scope);
+        selection->scope = scope;
+    }
+    if (args.statuses == NULL) {
+        return 0;
+    }
+    status = cli_statuses(command, args.statuses, &selection->statuses);
+    if (status == 0 && (selection->statuses & ~may) != 0) {
+        return cli_usage(command, "--status: only what is failed or unknown "
+                                  "can be resolved, and with --overdue what "
+                                  "is late");
+    }
+    return status;
+}
+
+static int resolve_all(const struct cli_command *command,
+                       const struct idem_result *result)
+{
+    unsigned flags = args.yes ? IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON
+                              : IDEM_OPEN_READONLY;
+    struct cli_audit audit = {.fd = -1};
+    char who[IDEM_OWNER_MAX + 1];
+    struct cli_decision made = decision_made(who, result);
+    struct cli_selection selection;
+    struct idem_store *store;
+    struct idem_slice scope;
+    int status = read_selection(command, &scope, &selection);
+
+    if (status == 0 && args.yes) {
+        status = cli_audit_open(&audit);
+    }
+    if (status == 0) {
+        status = cli_open_store(args.store, flags, &store);
+    }
+    if (status == 0) {
+        status =
+            cli_resolve_selected(store, &audit, &selection, &made, args.yes);
+        idem_close(store);
+    }
+    cli_audit_close(&audit);
+    return status;
+}
+
+static int resolve_key(const struct cli_command *command, int argc, char **argv,
+                       struct cli_result *result)
+{
+    struct idem_slice scope;
+    struct cli_key_text key;
+    int status;
+
+    status = cli_operand_key(command, argc, argv, args.key_file, &key);
+    if (status == 0) {
+        status = cli_scope(args.scope, &scope);
+    }
+    return status != 0 ? status
+                       : resolve(scope, idem_bytes(key.bytes, key.len), result);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_result result;
+    int status;
+
+    status = check_args(command);
+    if (status == 0 && is_selection() && argc > 0) {
+        return cli_usage(command, "--overdue and --status choose the records: "
+                                  "leave out the key");
+    }
+    if (status == 0) {
+        status =
+            cli_result_init(&result, "complete", args.complete, &args.spec);
+    }
+    if (status != 0) {
+        return status;
+    }
+
+    status = is_selection() ? resolve_all(command, &result.result)
+                            : resolve_key(command, argc, argv, &result);
+
+    cli_result_finish(&result);
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "complete",
+     .kind = CLI_ANY_TEXT,
+     .target = &args.complete,
+     .arg = "RESULT",
+     .help = "it was done; the result: TEXT, @FILE or -"},
+    {.name = "fail",
+     .kind = CLI_FLAG,
+     .target = &args.fail,
+     .help = "it failed for good"},
+    {.name = "release",
+     .kind = CLI_FLAG,
+     .target = &args.release,
+     .help = "it did not happen: another may try"},
+    {.name = "reason",
+     .kind = CLI_TEXT,
+     .target = &args.reason,
+     .arg = "TEXT",
+     .max = IDEM_TEXT_MAX,
+     .help = "why you know; it is recorded"},
+    {.name = "fence",
+     .kind = CLI_COUNT,
+     .target = &args.fence,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .given = &args.fence_given,
+     .help = "only if it is still this attempt (default: see first)"},
+    {.name = "who",
+     .kind = CLI_TEXT,
+     .target = &args.who,
+     .arg = "NAME",
+     .max = IDEM_OWNER_MAX,
+     .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "say what would change, and change nothing"},
+    {.name = "overdue",
+     .kind = CLI_FLAG,
+     .target = &args.overdue,
+     .help = "instead of a key: all that should have ended by now"},
+    {.name = "status",
+     .kind = CLI_TEXT,
+     .target = &args.statuses,
+     .arg = "STATUS",
+     .help = "instead of a key: all that is failed, unknown"},
+    {.name = "older",
+     .kind = CLI_DURATION,
+     .target = &args.older_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "of these, only what was started so long ago"},
+    {.name = "count",
+     .kind = CLI_COUNT,
+     .target = &args.count,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "only if it is about so many records"},
+    {.name = "force",
+     .kind = CLI_FLAG,
+     .target = &args.force,
+     .help = "although the lease of its owner runs"},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = CLI_FLAG,
+     .target = &args.yes,
+     .help = "decide for all of these; without, they are only shown"},
+    CLI_RESULT_OPTIONS(&args.spec),
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_KEY_FILE(&args.key_file),
+    CLI_OPTION_SCOPE(&args.scope),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem show order-42                # look first",
+    "idem resolve order-42 --complete @receipt --reason \"the bank has it\"",
+    "idem resolve order-42 --release --reason \"the bank never saw it\"",
+    "idem resolve --overdue --status unknown --scope eu --release --reason \"..\"",
+    NULL,
+};
+
+const struct cli_command cli_resolve = {
+    .name = "resolve",
+    .summary = "decide how failed, unknown or overdue work ended",
+    .usage =
+        "idem resolve [OPTION...] KEY|--overdue|--status STATUS --reason TEXT",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .takes_key = true,
+};

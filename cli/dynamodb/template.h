@@ -1,0 +1,26 @@
+/* idem store template: what makes a table, for the tool that makes it. */
+#ifndef IDEM_CLI_DYNAMODB_TEMPLATE_H
+#define IDEM_CLI_DYNAMODB_TEMPLATE_H
+
+#include <stdbool.h>
+
+enum cli_template_format {
+    CLI_TEMPLATE_CLOUDFORMATION, /* YAML. */
+    CLI_TEMPLATE_SAM,            /* Likewise. */
+    CLI_TEMPLATE_JSON,           /* Of CloudFormation. */
+    CLI_TEMPLATE_TERRAFORM,
+    CLI_TEMPLATE_CLI, /* Commands of the AWS command line. */
+};
+
+/* The names of the formats, in their order; ends with NULL. */
+extern const char *const cli_template_formats[];
+
+struct cli_command;
+
+/* Prints the template of the table that @store_url (NULL: $IDEM_STORE) names, or
+ * of "idem". Without its index if @no_index, or where the URL says so; with the right
+ * that rate limits need if @limits. Returns an exit status. */
+int cli_template(const struct cli_command *command, const char *store_url,
+                 enum cli_template_format format, bool no_index, bool limits);
+
+#endif

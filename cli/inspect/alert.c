@@ -1,0 +1,335 @@
+/* Alerts: findings that an operator is told of, with a severity, and once. */
+#include "inspect/alert.h"
+
+#include "inspect/hook.h"
+#include "text/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const char *const cli_alert_kinds[] = {
+    "overdue",     "failed",         "unknown", "unreadable",
+    "in_progress", "failed_outcome", NULL,
+};
+const char *const cli_levels[] = {"ok", "warning", "critical", "unknown"};
+const char *const cli_raised_names[] = {"now", "before", "busy", "failed"};
+
+enum {
+    LEASE_MARGIN_MS = 30000 /* Beyond the longest that a hook may take. */
+};
+
+/* ---- Limits ---- */
+
+void cli_limits_init(struct cli_limits *limits)
+{
+    size_t i;
+
+    for (i = 0; i < CLI_ALERT_KINDS; i++) {
+        limits->warn[i] = IDEM_NEVER;
+        limits->critical[i] = IDEM_NEVER;
+    }
+    limits->critical[CLI_ALERT_OVERDUE] = 0;
+    limits->critical[CLI_ALERT_UNKNOWN] = 0;
+    limits->critical[CLI_ALERT_UNREADABLE] = 0;
+    limits->warn[CLI_ALERT_FAILED] = 0;
+    limits->warn[CLI_ALERT_OUTCOME] = 0;
+}
+
+/* "N" or "never", to the end of @text. */
+static bool read_limit(const char *text, size_t len, int64_t *ret_limit)
+{
+    char copy[24];
+    char *end;
+
+    if (len == 5 && memcmp(text, "never", 5) == 0) {
+        *ret_limit = IDEM_NEVER;
+        return true;
+    }
+    if (len == 0 || len > 18 || strspn(text, "0123456789") < len) {
+        return false;
+    }
+    memcpy(copy, text, len);
+    copy[len] = '\0';
+    *ret_limit = strtoll(copy, &end, 10);
+    return true;
+}
+
+static bool read_one(const char *text, size_t len,
+                     int64_t limits[CLI_ALERT_KINDS])
+{
+    size_t i;
+
+    for (i = 0; i < CLI_ALERT_KINDS; i++) {
+        size_t name = strlen(cli_alert_kinds[i]);
+
+        if (len > name && memcmp(text, cli_alert_kinds[i], name) == 0 &&
+            text[name] == '=') {
+            return read_limit(text + name + 1, len - name - 1, &limits[i]);
+        }
+    }
+    return false;
+}
+
+int cli_limits_read(const struct cli_command *command, const char *option,
+                    const char *text, int64_t limits[CLI_ALERT_KINDS])
+{
+    const char *p = text;
+
+    while (text != NULL) {
+        size_t len = strcspn(p, ",");
+
+        if (!read_one(p, len, limits)) {
+            return cli_usage(
+                command,
+                "--%s: write KIND=N or KIND=never, with commas between them; a KIND "
+                "is overdue, failed, "
+                "unknown, unreadable, in_progress or "
+                "failed_outcome",
+                option);
+        }
+        if (p[len] == '\0') {
+            break;
+        }
+        p += len + 1;
+    }
+    return 0;
+}
+
+/* ---- Levels ---- */
+
+uint64_t cli_alert_count(const struct cli_look *look, enum cli_alert_kind kind)
+{
+    switch (kind) {
+    case CLI_ALERT_OVERDUE:
+        return look->overdue;
+    case CLI_ALERT_FAILED:
+        return look->failed_len;
+    case CLI_ALERT_UNKNOWN:
+        return look->unknown;
+    case CLI_ALERT_UNREADABLE:
+        return look->unreadable;
+    case CLI_ALERT_OUTCOME:
+        return look->failed_outcomes;
+    case CLI_ALERT_IN_PROGRESS:
+    case CLI_ALERT_KINDS:
+        break;
+    }
+    return look->in_progress;
+}
+
+static bool is_over(uint64_t count, int64_t limit)
+{
+    return limit != IDEM_NEVER && count > (uint64_t)limit;
+}
+
+enum cli_level cli_alert_level(const struct cli_limits *limits,
+                               const struct cli_look *look,
+                               enum cli_alert_kind kind)
+{
+    uint64_t count = cli_alert_count(look, kind);
+
+    if (is_over(count, limits->critical[kind])) {
+        return CLI_LEVEL_CRITICAL;
+    }
+    return is_over(count, limits->warn[kind]) ? CLI_LEVEL_WARNING
+                                              : CLI_LEVEL_OK;
+}
+
+enum cli_level cli_alert_worst(const struct cli_limits *limits,
+                               const struct cli_look *look)
+{
+    enum cli_level worst = CLI_LEVEL_OK;
+    int kind;
+
+    for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
+        enum cli_level level =
+            cli_alert_level(limits, look, (enum cli_alert_kind)kind);
+
+        worst = level > worst ? level : worst;
+    }
+    return worst;
+}
+
+bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind)
+{
+    const struct idem_record *r = &open->record;
+
+    if (open->unreadable) {
+        *ret_kind = CLI_ALERT_UNREADABLE;
+    } else if (r->status == IDEM_STATUS_FAILED) {
+        *ret_kind = CLI_ALERT_FAILED;
+    } else if (r->status == IDEM_STATUS_UNKNOWN) {
+        *ret_kind = CLI_ALERT_UNKNOWN;
+    } else if (r->status == IDEM_STATUS_COMPLETED) {
+        *ret_kind = CLI_ALERT_OUTCOME;
+    } else if (r->overdue) {
+        *ret_kind = CLI_ALERT_OVERDUE;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- Words ---- */
+
+static void print_wrong(FILE *f, const struct cli_open *open,
+                        enum cli_alert_kind kind)
+{
+    switch (kind) {
+    case CLI_ALERT_OVERDUE:
+        (void)fputs(" should have ended by now", f);
+        break;
+    case CLI_ALERT_FAILED:
+        (void)fputs(" failed and waits for a person", f);
+        break;
+    case CLI_ALERT_UNKNOWN:
+        (void)fputs(" may have happened, and nobody knows", f);
+        break;
+    case CLI_ALERT_UNREADABLE:
+        (void)fputs(" cannot be trusted: its record is damaged", f);
+        break;
+    case CLI_ALERT_OUTCOME:
+        if (open->exit_status >= 0) {
+            (void)fprintf(f, " ended with exit status %d", open->exit_status);
+        } else {
+            (void)fprintf(f, " was answered with HTTP status %d",
+                          open->http_status);
+        }
+        break;
+    case CLI_ALERT_IN_PROGRESS:
+    case CLI_ALERT_KINDS:
+        break;
+    }
+}
+
+/* The command that shows more; with the key in the form that holds on one line, and
+ * through an echo. */
+static void print_show(FILE *f, const struct idem_record *record,
+                       const char *store_url)
+{
+    char *key = NULL;
+    size_t len;
+    FILE *text = open_memstream(&key, &len);
+
+    if (text == NULL) {
+        return;
+    }
+    cli_print_key(text, record->key);
+    if (fclose(text) == 0) {
+        (void)fputs("; see: idem show", f);
+        if (store_url != NULL) {
+            (void)fputs(" --store=", f);
+            cli_print_quoted(f, idem_str(store_url));
+        }
+        if (record->scope.len > 0) {
+            (void)fputs(" --scope=", f);
+            cli_print_quoted(f, record->scope);
+        }
+        (void)fputc(' ', f);
+        cli_print_quoted(f, idem_bytes(key, len));
+    }
+    free(key);
+}
+
+char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
+                     const char *store_url, bool elsewhere)
+{
+    const char *usual = elsewhere ? secure_getenv("IDEM_STORE") : NULL;
+    char id[2 * IDEM_ID_LEN + 1];
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        return NULL;
+    }
+    if (!cli_log_shows_keys()) {
+        cli_hex(idem_bytes(open->record.id, IDEM_ID_LEN), id);
+        (void)fprintf(f, "the record %s", id);
+    } else {
+        (void)fputc('"', f);
+        cli_print_escaped(f, open->record.key);
+        (void)fputc('"', f);
+    }
+    print_wrong(f, open, kind);
+    if (cli_log_shows_keys()) {
+        if (store_url == NULL && usual != NULL && *usual != '\0') {
+            store_url = usual;
+        }
+        print_show(f, &open->record, store_url);
+    }
+    return fclose(f) == 0 ? text : (free(text), NULL);
+}
+
+/* ---- Raising ---- */
+
+void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
+                    char buf[CLI_ALERT_NAME_MAX])
+{
+    char id[2 * IDEM_ID_LEN + 1];
+
+    cli_hex(idem_bytes(record->id, sizeof(record->id)), id);
+    (void)snprintf(buf, CLI_ALERT_NAME_MAX, "%s/%llu/%s", id,
+                   (unsigned long long)record->fence, cli_alert_kinds[kind]);
+}
+
+/* The hook has failed or is done: so is the attempt. */
+static enum cli_raised finish(struct idem_attempt *attempt, int exit_status)
+{
+    struct idem_error error = {0};
+    char text[64];
+
+    if (exit_status == 0) {
+        error.code = idem_complete(attempt, /* result= */ NULL, &error);
+    } else {
+        (void)snprintf(text, sizeof(text), "the hook ended with status %d",
+                       exit_status);
+        cli_say("%s; it is tried again at the next look", text);
+        error.code = idem_release(attempt, idem_str(text), &error);
+    }
+    if (error.code != 0) {
+        (void)cli_fail_with(&error);
+    }
+    return exit_status == 0 ? CLI_RAISED_NOW : CLI_RAISED_FAILED;
+}
+
+bool cli_is_alert(const struct idem_record *record)
+{
+    static const char scope[] = CLI_ALERT_SCOPE;
+
+    return record->scope.len == sizeof(scope) - 1 &&
+           memcmp(record->scope.base, scope, sizeof(scope) - 1) == 0;
+}
+
+enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,
+                                const struct cli_json *line)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    enum cli_raised raised = CLI_RAISED_BEFORE;
+    struct idem_error error = {0};
+    struct idem_attempt *attempt;
+    char who[IDEM_OWNER_MAX + 1];
+
+    cli_who(/* given= */ NULL, who);
+    request.scope = idem_str(CLI_ALERT_SCOPE);
+    request.key = idem_str(name);
+    request.owner = idem_str(who);
+    request.on_expired_lease = IDEM_RERUN;
+    request.attempts_max = 0;
+    request.lease_ms = raise->timeout_ms + LEASE_MARGIN_MS;
+    request.retention_ms =
+        raise->again_ms > request.lease_ms ? raise->again_ms : request.lease_ms;
+    error.code = idem_begin(raise->store, &request, &attempt, &error);
+    if (error.code != 0) {
+        (void)cli_fail_with(&error);
+        return CLI_RAISED_FAILED;
+    }
+    if (attempt->verdict == IDEM_STARTED) {
+        raised = finish(attempt, cli_hook(raise->command, line, raise->text,
+                                          raise->timeout_ms));
+    } else if (attempt->verdict == IDEM_BUSY) {
+        raised = CLI_RAISED_BUSY;
+    }
+    idem_attempt_destroy(attempt);
+    return raised;
+}

@@ -1,0 +1,496 @@
+/* idem doctor: checks everything that idem depends on, and tells how to mend
+ * it. */
+#include "upkeep/check.h"
+#include "cli.h"
+#include "process/clock.h"
+#include "store/journal.h"
+#include "record/open_records.h"
+#include "inspect/metrics.h"
+#include "text/nearest.h"
+#include "text/progress.h"
+#include "process/state_path.h"
+
+#include <errno.h>
+#include <idem/journal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static struct {
+    bool json;
+    bool full;
+    const char *state;
+    const char *store;
+} args;
+
+enum {
+    FILES_FEW = 256,
+    CLOCK_OFF_MS = 2000
+};
+
+static void found(struct cli_check *check, enum idem_grade grade,
+                  const char *about, const char *mend, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static void found(struct cli_check *check, enum idem_grade grade,
+                  const char *about, const char *mend, const char *format, ...)
+{
+    struct idem_finding finding = {.grade = grade,
+                                   .about = about,
+                                   .mend = mend};
+    char text[512];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    finding.text = text;
+    finding.code = grade == IDEM_GRADE_BAD ? IDEM_ECONFIG : 0;
+    cli_check_take(check, &finding);
+}
+
+/* ---- The host ---- */
+
+static void check_version(struct cli_check *check)
+{
+    struct utsname host;
+
+    if (uname(&host) == 0) {
+        found(check, IDEM_GRADE_OK, "version", NULL, "idem %s on %s %s, %s",
+              IDEM_VERSION, host.sysname, host.release, host.machine);
+    }
+}
+
+/* The daemon that keeps the clock right tells the kernel so. */
+static void check_clock(struct cli_check *check)
+{
+    struct timex state = {.modes = 0};
+    int rc = adjtimex(&state);
+
+    if (rc < 0) {
+        found(check, IDEM_GRADE_WARN, "clock", NULL,
+              "cannot ask whether the clock is kept right: %s",
+              strerror(errno));
+    } else if (rc == TIME_ERROR || (state.status & STA_UNSYNC) != 0) {
+        found(check, IDEM_GRADE_WARN, "clock", "timedatectl set-ntp true",
+              "nothing keeps this host's clock right: what people read, and "
+              "what is signed for AWS, may be wrong");
+    } else {
+        found(check, IDEM_GRADE_OK, "clock", NULL,
+              "it is kept right, to %ld ms", state.maxerror / 1000);
+    }
+}
+
+static void check_limit(struct cli_check *check, int what, rlim_t least,
+                        const char *mend, const char *text)
+{
+    struct rlimit limit;
+
+    if (getrlimit((__rlimit_resource_t)what, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < least) {
+        found(check, IDEM_GRADE_WARN, "limits", mend, "%s: %llu", text,
+              (unsigned long long)limit.rlim_cur);
+    }
+}
+
+static void check_limits(struct cli_check *check)
+{
+    check_limit(check, RLIMIT_NOFILE, FILES_FEW, "ulimit -n 1024",
+                "few files may be open at a time");
+    check_limit(check, RLIMIT_FSIZE, RLIM_INFINITY, "ulimit -f unlimited",
+                "files, and so the store, may only grow to so many bytes");
+}
+
+/* ---- The environment ---- */
+
+/* All that a command reads, or that `idem run` and `idem watch` set. */
+static const char *const variables[] = {
+    "IDEM_STORE",     "IDEM_SCOPE",    "IDEM_OWNER",
+    "IDEM_TOKEN",     "IDEM_JOURNAL",  "IDEM_JOURNAL_DIR",
+    "IDEM_AUDIT_LOG", "IDEM_LOG_KEYS", "IDEM_METER",
+    "IDEM_KEY",       "IDEM_FENCE",    "IDEM_ATTEMPTS",
+    "IDEM_TAKEOVER",  "IDEM_EVENT_MS", "IDEM_STORE_TIMEOUT",
+    "IDEM_PAGER",     "IDEM_ALERT",    NULL,
+};
+
+/* Of what idem consume and idem lambda have many of. */
+static const char *const families[] = {"MESSAGE_", "LAMBDA_", NULL};
+
+static bool is_known(const char *name, size_t len)
+{
+    size_t i;
+
+    for (i = 0; families[i] != NULL; i++) {
+        if (strncmp(name + strlen("IDEM_"), families[i], strlen(families[i])) ==
+            0) {
+            return true;
+        }
+    }
+    for (i = 0; variables[i] != NULL; i++) {
+        if (strlen(variables[i]) == len &&
+            memcmp(variables[i], name, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_variable(struct cli_check *check, const char *name,
+                           size_t len)
+{
+    char word[64];
+    struct cli_nearest nearest = {.word = word};
+    char mend[128];
+    size_t i;
+
+    (void)snprintf(word, sizeof(word), "%.*s", (int)len, name);
+    for (i = 0; variables[i] != NULL; i++) {
+        cli_nearest_offer(&nearest, variables[i]);
+    }
+    if (nearest.best != NULL) {
+        (void)snprintf(mend, sizeof(mend), "Did you mean %s.", nearest.best);
+    } else {
+        (void)snprintf(mend, sizeof(mend),
+                       "Unset it, or leave it to the "
+                       "program that reads it.");
+    }
+    found(check, IDEM_GRADE_WARN, "environment", mend,
+          "%s is set, and nothing reads it", word);
+}
+
+static void check_environment(struct cli_check *check)
+{
+    bool odd = false;
+    size_t i;
+
+    for (i = 0; environ[i] != NULL; i++) {
+        size_t len = strcspn(environ[i], "=");
+
+        if (strncmp(environ[i], "IDEM_", 5) == 0 && len < 64 &&
+            !is_known(environ[i], len)) {
+            check_variable(check, environ[i], len);
+            odd = true;
+        }
+    }
+    if (!odd) {
+        found(check, IDEM_GRADE_OK, "environment", NULL,
+              "each variable that is set is one that is read");
+    }
+}
+
+/* ---- The journal, the audit log, the meter ---- */
+
+struct entries {
+    unsigned long waiting;
+    unsigned long lost;
+    unsigned long damaged;
+    unsigned long newer;
+};
+
+static int count_entry(void *ctx, const struct idem_journal_info *info,
+                       const struct idem_error *error)
+{
+    struct entries *entries = ctx;
+
+    (void)error;
+    entries->waiting += info->state == IDEM_JOURNAL_WAITING;
+    entries->lost += info->state == IDEM_JOURNAL_LOST;
+    entries->damaged += info->state == IDEM_JOURNAL_DAMAGED;
+    entries->newer += info->state == IDEM_JOURNAL_NEWER;
+    return 0;
+}
+
+/* A full journal keeps nothing more: told while there is room. */
+static void judge_room(struct cli_check *check, struct idem_journal *journal)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
+        found(check,
+              cli_journal_percent(&usage) < 100 ? IDEM_GRADE_WARN
+                                                : IDEM_GRADE_BAD,
+              "journal", "idem reconcile",
+              "it is %u %% full: it holds %llu of %llu outcomes and %llu of "
+              "%llu bytes, and keeps nothing more when it is full",
+              cli_journal_percent(&usage), (unsigned long long)usage.entries,
+              (unsigned long long)usage.entries_max,
+              (unsigned long long)usage.bytes,
+              (unsigned long long)usage.bytes_max);
+    }
+}
+
+static void check_entries(struct cli_check *check, const struct entries *n)
+{
+    if (n->waiting > 0) {
+        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile",
+              "%lu outcome%s wait%s to be recorded", n->waiting,
+              n->waiting == 1 ? "" : "s", n->waiting == 1 ? "s" : "");
+    }
+    if (n->lost > 0) {
+        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
+              "%lu outcome%s came too late: the record has another; a person "
+              "must look",
+              n->lost, n->lost == 1 ? "" : "s");
+    }
+    if (n->damaged > 0) {
+        found(check, IDEM_GRADE_WARN, "journal", "idem reconcile --list",
+              "%lu entr%s damaged and set aside: a person must look",
+              n->damaged, n->damaged == 1 ? "y is" : "ies are");
+    }
+    if (n->newer > 0) {
+        found(check, IDEM_GRADE_WARN, "journal", "Use the newer idem.",
+              "%lu outcome%s written by a newer idem", n->newer,
+              n->newer == 1 ? " was" : "s were");
+    }
+    if (n->waiting + n->lost + n->damaged + n->newer == 0) {
+        found(check, IDEM_GRADE_OK, "journal", NULL, "nothing waits in it");
+    }
+}
+
+static void check_journal(struct cli_check *check)
+{
+    struct entries entries = {0};
+    struct idem_error error = {0};
+    struct idem_journal *journal;
+    char *directory = NULL;
+
+    error.code = cli_journal_open(/* given= */ NULL, /* make= */ false,
+                                  &journal, &directory, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        found(check, IDEM_GRADE_OK, "journal", NULL,
+              "there is none: it was never needed");
+    } else if (error.code != 0) {
+        found(check, IDEM_GRADE_BAD, "journal",
+              "Name a directory of your own in IDEM_JOURNAL_DIR.", "%s",
+              error.text);
+    } else {
+        error.code =
+            idem_journal_list(journal, NULL, count_entry, &entries, &error);
+        if (error.code == 0) {
+            judge_room(check, journal);
+            check_entries(check, &entries);
+        } else {
+            found(check, IDEM_GRADE_BAD, "journal", NULL, "%s", error.text);
+        }
+        idem_journal_close(journal);
+    }
+    free(directory);
+}
+
+/* @path, or if it is not there the directory in which it would be made. */
+static bool may_write(const char *path)
+{
+    struct stat st;
+    char *copy;
+    char *slash;
+    bool may;
+
+    if (access(path, F_OK) == 0) {
+        return access(path, W_OK) == 0;
+    }
+    copy = strdup(path);
+    if (copy == NULL) {
+        return false;
+    }
+    slash = strrchr(copy, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    may = slash == NULL || stat(copy, &st) != 0 || S_ISDIR(st.st_mode);
+    may = may && (access(slash == NULL ? "." : copy, W_OK) == 0 ||
+                  (errno == ENOENT && slash != NULL));
+    free(copy);
+    return may;
+}
+
+static void check_audit(struct cli_check *check)
+{
+    const char *chosen = secure_getenv("IDEM_AUDIT_LOG");
+    char *path = chosen != NULL && *chosen != '\0'
+                     ? strdup(chosen)
+                     : cli_state_path("audit.log");
+
+    if (path == NULL) {
+        found(check, IDEM_GRADE_WARN, "audit", "Name a file in IDEM_AUDIT_LOG.",
+              "no home directory for the audit log: nothing can be "
+              "resolved");
+    } else if (strcmp(path, "off") == 0) {
+        found(check, IDEM_GRADE_WARN, "audit", NULL,
+              "IDEM_AUDIT_LOG is off: who decided what is only in the records");
+    } else if (!may_write(path)) {
+        found(check, IDEM_GRADE_BAD, "audit", "Name a file in IDEM_AUDIT_LOG.",
+              "%s cannot be written: nothing can be resolved", path);
+    } else {
+        found(check, IDEM_GRADE_OK, "audit", NULL, "decisions are kept in %s",
+              path);
+    }
+    free(path);
+}
+
+static void check_meter(struct cli_check *check)
+{
+    const char *path = secure_getenv("IDEM_METER");
+    struct idem_meter *meter;
+    struct idem_error error = {0};
+
+    if (path == NULL || *path == '\0') {
+        return;
+    }
+    error.code = idem_meter_open(path, IDEM_METER_READONLY, &meter, &error);
+    if (error.code == 0) {
+        found(check, IDEM_GRADE_OK, "meter", NULL, "%s counts", path);
+        idem_meter_close(meter);
+    } else if (error.code == IDEM_ENOTFOUND && may_write(path)) {
+        found(check, IDEM_GRADE_OK, "meter", NULL,
+              "%s will be made by the next command", path);
+    } else {
+        found(check, IDEM_GRADE_WARN, "meter",
+              "Name another file in IDEM_METER.", "%s", error.text);
+    }
+}
+
+/* ---- What is in the store ---- */
+
+static void check_look(struct cli_check *check, const struct cli_look *look)
+{
+    if (look->overdue > 0) {
+        found(check, IDEM_GRADE_WARN, "work", "idem list --overdue",
+              "%llu operation%s should have ended by now",
+              (unsigned long long)look->overdue, look->overdue == 1 ? "" : "s");
+    }
+    if (look->unknown + look->failed_len > 0) {
+        found(check, IDEM_GRADE_WARN, "work",
+              "idem list --status unknown,failed",
+              "%llu operations are unknown and %llu failed: a person must look",
+              (unsigned long long)look->unknown,
+              (unsigned long long)look->failed_len);
+    }
+    if (look->overdue + look->unknown + look->failed_len == 0) {
+        found(check, IDEM_GRADE_OK, "work", NULL,
+              "nothing waits for a person; %llu in progress",
+              (unsigned long long)look->in_progress);
+    }
+}
+
+/* SQLite's store time follows this host's clock unless that was set. */
+static void check_time(struct cli_check *check, const struct cli_look *look)
+{
+    int64_t off_ms = cli_now_ms() - look->now_ms;
+    char text[CLI_WORDS_MAX];
+
+    if (off_ms < CLOCK_OFF_MS && off_ms > -CLOCK_OFF_MS) {
+        found(check, IDEM_GRADE_OK, "time", NULL,
+              "the store's time is that of this host");
+        return;
+    }
+    cli_span_words(off_ms < 0 ? -off_ms : off_ms, text);
+    found(check, IDEM_GRADE_WARN, "time",
+          "Set the clock right; the store's own time does not jump.",
+          "this host's clock is %s %s the store's time", text,
+          off_ms < 0 ? "earlier than" : "later than");
+}
+
+static void check_work(struct cli_check *check)
+{
+    struct idem_error error = {0};
+    struct idem_store *store;
+    struct cli_look look;
+
+    if (cli_open_store(args.store, IDEM_OPEN_READONLY, &store) != 0) {
+        return; /* The store was found bad already. */
+    }
+    error.code =
+        cli_look(store, /* scope= */ NULL, /* keep= */ NULL, &look, &error);
+    if (error.code == 0) {
+        check_time(check, &look);
+        check_look(check, &look);
+        cli_look_finish(&look);
+    } else {
+        found(check, IDEM_GRADE_BAD, "work", NULL, "%s", error.text);
+    }
+    idem_close(store);
+}
+
+/* ---- The command ---- */
+
+static int check_all(const char *url)
+{
+    struct cli_check check;
+    int status;
+
+    cli_check_init(&check, args.json);
+    check.quick = !args.full;
+    check.state = args.state;
+    check.again = "idem doctor --full";
+    check_version(&check);
+    check_clock(&check);
+    check_limits(&check);
+    check_environment(&check);
+    check_journal(&check);
+    check_audit(&check);
+    check_meter(&check);
+    status = cli_check_url(&check, url);
+    if (status == 0 && check.code == 0 && !check.stopped) {
+        check_work(&check);
+    }
+    if (status == 0) {
+        status = cli_check_finish(&check, url);
+    }
+    cli_json_finish(&check.object);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    char *url;
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "doctor takes no key; see idem show");
+    }
+    if (args.state != NULL && !args.full) {
+        return cli_usage(command, "a quick check has nothing to go on with: "
+                                  "add --full to --state FILE");
+    }
+    status = cli_store_url(args.store, /* make= */ false, &url);
+    if (status == 0) {
+        status = check_all(url);
+        free(url);
+    }
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "full",
+     .kind = CLI_FLAG,
+     .target = &args.full,
+     .help = "read all of the store; it may take minutes"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_CHECK_STATE(&args.state, "--full: "),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem doctor                       # what is wrong, and what to do about it",
+    "idem doctor --full                # the same, and all of the store is read",
+    "idem doctor --json | jq '.findings[] | select(.grade != \"ok\")'",
+    NULL,
+};
+
+const struct cli_command cli_doctor = {
+    .name = "doctor",
+    .summary = "say what is wrong with store and host, and what to do",
+    .usage = "idem doctor [OPTION...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,159 @@
+/* Somebody else's command, which is told something in JSON. */
+#include "inspect/hook.h"
+
+#include "process/clock.h"
+#include "process/filesize.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum {
+    TOO_LONG = 124,
+    NOT_STARTED = 127,
+    LOOK_MS = 10
+};
+
+/* A file in memory, at its beginning: unlike a pipe it can be read late, or not
+ * at all. -1 with errno. */
+static int text_file(const struct cli_json *json)
+{
+    int fd = memfd_create("idem-hook", MFD_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
+    bool written;
+
+    if (f == NULL) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return -1;
+    }
+    written = cli_json_write(json, f) == 0;
+    if (fclose(f) != 0 || !written || lseek(fd, 0, SEEK_SET) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Our environment with IDEM_ALERT=@text, which the caller frees with its first
+ * member; NULL: no memory. */
+static char **environment(const char *text)
+{
+    size_t len = 0;
+    size_t n = 1;
+    char **env;
+    size_t i;
+
+    while (environ[len] != NULL) {
+        len++;
+    }
+    env = calloc(len + 2, sizeof(*env));
+    if (env == NULL ||
+        asprintf(&env[0], "IDEM_ALERT=%s", text != NULL ? text : "") < 0) {
+        free(env);
+        return NULL;
+    }
+    for (i = 0; i < len; i++) {
+        if (strncmp(environ[i], "IDEM_ALERT=", strlen("IDEM_ALERT=")) != 0) {
+            env[n++] = environ[i];
+        }
+    }
+    return env;
+}
+
+static void free_environment(char **env)
+{
+    if (env != NULL) {
+        free(env[0]);
+        free(env);
+    }
+}
+
+static int start(const char *command, const char *text, int input,
+                 pid_t *ret_pid)
+{
+    char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    sigset_t usual;
+    sigset_t none;
+    char **env;
+    int rc;
+
+    argv[2] = strdup(command);
+    env = environment(text);
+    if (argv[2] == NULL || env == NULL) {
+        free(argv[2]);
+        free_environment(env);
+        return ENOMEM;
+    }
+    (void)sigemptyset(&none);
+    (void)posix_spawnattr_init(&attr);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
+                                              POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETSIGMASK);
+    cli_filesize_signals(&usual);
+    (void)posix_spawnattr_setsigdefault(&attr, &usual);
+    (void)posix_spawnattr_setsigmask(&attr, &none);
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
+                                           STDOUT_FILENO);
+    rc = posix_spawn(ret_pid, "/bin/sh", &actions, &attr, argv, env);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attr);
+    free(argv[2]);
+    free_environment(env);
+    return rc;
+}
+
+static int await(pid_t pid, int64_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    int64_t until_ms = cli_mono_ms() + timeout_ms;
+    bool late = false;
+    int how = 0;
+    pid_t got;
+
+    while ((got = waitpid(pid, &how, WNOHANG)) == 0 ||
+           (got < 0 && errno == EINTR)) {
+        if (!late && cli_mono_ms() >= until_ms) {
+            late = true;
+            (void)kill(-pid, SIGKILL);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    if (late) {
+        return TOO_LONG;
+    }
+    return got == pid && WIFEXITED(how) ? WEXITSTATUS(how)
+                                        : 128 + WTERMSIG(how);
+}
+
+int cli_hook(const char *command, const struct cli_json *json, const char *text,
+             int64_t timeout_ms)
+{
+    int input = text_file(json);
+    pid_t pid;
+    int rc;
+
+    if (input < 0) {
+        cli_say("cannot tell the hook: %s", strerror(errno));
+        return NOT_STARTED;
+    }
+    rc = start(command, text, input, &pid);
+    (void)close(input);
+    if (rc != 0) {
+        cli_say("cannot start the hook: %s", strerror(rc));
+        return NOT_STARTED;
+    }
+    return await(pid, timeout_ms);
+}

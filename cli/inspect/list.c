@@ -1,0 +1,643 @@
+/* idem list: the records, one on a line. */
+#include "inspect/alert.h"
+#include "cli.h"
+#include "process/clock.h"
+#include "text/color.h"
+#include "record/fields.h"
+#include "store/journal.h"
+#include "text/json.h"
+#include "inspect/list_order.h"
+#include "text/progress.h"
+#include "inspect/repeat.h"
+#include "text/screen.h"
+#include "dynamodb/table_size.h"
+
+#include <fnmatch.h>
+#include <idem/operator.h>
+#include <stdlib.h>
+
+static struct {
+    const char *statuses;
+    bool overdue;
+    bool failed;
+    bool all;
+    const char *scope;
+    const char *match;
+    int64_t since_ms;
+    const char *fields;
+    const char *sort;
+    bool reverse;
+    uint64_t limit;
+    const char *after;
+    bool json;
+    const char *store;
+} args;
+
+struct listing {
+    struct cli_fields fields;
+    bool is_tty; /* For eyes: headings, ages, local time. */
+    bool tabs;   /* --fields in a pipe: nothing is padded. */
+    struct cli_list_order order;
+    const char *looking; /* The text of the progress. */
+    uint64_t shown;      /* As they came, not sorted. */
+    bool more;           /* Than --limit shows; for certain. */
+    bool maybe_more;
+    int status; /* Of the whole command, so far. */
+    uint64_t corrupt;
+    bool begun; /* The first row, or the headings, are printed. */
+};
+
+/* ---- Which columns ------------------------------------------------------- */
+
+/* In a pipe, and where the terminal is wide enough. */
+static const char all_columns[] =
+    "status,exit,started,lease,attempts,owner,scope,key";
+
+/* On a terminal: the first that leaves KEY_ROOM columns for the key. */
+static const char *const terminal_columns[] = {
+    "status,exit,started,age,lease,attempts,owner,scope,key",
+    "status,exit,age,lease,attempts,owner,scope,key",
+    "status,exit,age,lease,attempts,scope,key",
+    "status,exit,age,lease,scope,key",
+    "status,exit,age,key",
+    NULL,
+};
+
+#define KEY_ROOM 24
+#define GAP 2 /* Between two columns. */
+
+static int width_of(const struct cli_fields *fields)
+{
+    int width = 0;
+    size_t i;
+
+    for (i = 0; i < fields->len; i++) {
+        width += abs(fields->list[i]->width) + GAP;
+    }
+    return width;
+}
+
+static int choose_for_terminal(const struct cli_command *command,
+                               struct cli_fields *fields)
+{
+    size_t i;
+
+    for (i = 0; terminal_columns[i] != NULL; i++) {
+        int status =
+            cli_fields_parse(command, "fields", terminal_columns[i], fields);
+
+        if (status != 0 || width_of(fields) + KEY_ROOM <= cli_width()) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static int choose_fields(const struct cli_command *command,
+                         struct listing *listing)
+{
+    if (args.fields != NULL) {
+        listing->tabs = !listing->is_tty;
+        return cli_fields_parse(command, "fields", args.fields,
+                                &listing->fields);
+    }
+    return listing->is_tty ? choose_for_terminal(command, &listing->fields)
+                           : cli_fields_parse(command, "fields", all_columns,
+                                              &listing->fields);
+}
+
+/* ---- One row ------------------------------------------------------------- */
+
+/* The text of one field, to be freed; NULL: no memory. */
+static char *field_text(const struct cli_field *field,
+                        const struct idem_record *r, bool is_tty)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) {
+        return NULL;
+    }
+    field->print(f, r, is_tty);
+    (void)fclose(f);
+    return text;
+}
+
+static void pad(FILE *f, int columns)
+{
+    (void)fprintf(f, "%*s", columns > 0 ? columns : 0, "");
+}
+
+/* The last column is not padded: a long key is not followed by blanks. */
+static void print_cell(FILE *f, const struct listing *listing, size_t i,
+                       const char *text)
+{
+    const struct cli_field *field = listing->fields.list[i];
+    int width = field->width == 0 ? KEY_ROOM : abs(field->width);
+    int room = width - (int)cli_columns(text);
+    bool last = i + 1 == listing->fields.len;
+
+    if (listing->tabs) {
+        (void)fprintf(f, "%s%s", text, last ? "" : "\t");
+        return;
+    }
+    pad(f, field->width < 0 ? room : 0);
+    (void)fputs(text, f);
+    pad(f, field->width < 0 || last ? 0 : room);
+    pad(f, last ? 0 : GAP);
+}
+
+static void print_field(FILE *f, const struct listing *listing, size_t i,
+                        int code, const struct idem_record *r)
+{
+    const struct cli_field *field = listing->fields.list[i];
+    bool is_status = strcmp(field->name, "status") == 0;
+    bool is_identity =
+        strcmp(field->name, "key") == 0 || strcmp(field->name, "scope") == 0;
+    char *text;
+
+    if (code != 0 && !is_identity) {
+        print_cell(f, listing, i, is_status ? "CORRUPT" : "-");
+        return;
+    }
+    if (is_status && !listing->tabs) {
+        cli_print_status(f, r, field->width);
+        pad(f, i + 1 == listing->fields.len ? 0 : GAP);
+        return;
+    }
+    text = field_text(field, r, listing->is_tty);
+    print_cell(f, listing, i, text != NULL ? text : "?");
+    free(text);
+}
+
+static void print_row(FILE *f, const struct listing *listing, int code,
+                      const struct idem_record *r)
+{
+    size_t i;
+
+    for (i = 0; i < listing->fields.len; i++) {
+        print_field(f, listing, i, code, r);
+    }
+    (void)fputc('\n', f);
+}
+
+static int print_json_row(FILE *f, const struct listing *listing, int code,
+                          const struct idem_record *r)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    if (code == 0) {
+        cli_json_record(&json, r, /* with_bytes= */ false);
+    } else {
+        cli_json_bytes(&json, "scope", r->scope);
+        cli_json_bytes(&json, "key", r->key);
+        cli_json_hex(&json, "id", idem_bytes(r->id, sizeof(r->id)));
+        cli_json_text(&json, "problem", idem_error_name(code));
+    }
+    if (args.fields != NULL && code == 0 && !json.failed) {
+        cli_fields_keep(&listing->fields, json.object);
+    }
+    status = cli_json_write(&json, f);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int print_to(FILE *f, const struct listing *listing, int code,
+                    const struct idem_record *r)
+{
+    if (args.json) {
+        return print_json_row(f, listing, code, r);
+    }
+    print_row(f, listing, code, r);
+    return 0;
+}
+
+/* Keeps the line until all of them can be sorted. */
+static int keep_row(struct listing *listing, int code,
+                    const struct idem_record *r)
+{
+    struct cli_list_order *order = &listing->order;
+    struct cli_list_value value;
+    char *line = NULL;
+    size_t len;
+    int status;
+    FILE *f;
+
+    if (!cli_list_value(order, code, r, &value)) {
+        return 0;
+    }
+    f = open_memstream(&line, &len);
+    status = f != NULL ? print_to(f, listing, code, r) : CLI_INTERNAL;
+    if (f == NULL || fclose(f) != 0 || line == NULL) {
+        cli_say("out of memory");
+        status = CLI_INTERNAL;
+    }
+    if (status != 0) {
+        free(line);
+        free(value.text);
+        return status;
+    }
+    return cli_rows_add(&order->rows, line, value.text, value.number,
+                        value.tie);
+}
+
+/* ---- Which records -------------------------------------------------------- */
+
+static bool matches(const struct idem_record *r)
+{
+    char key[4 * IDEM_KEY_MAX + 1];
+
+    return args.match == NULL ||
+           fnmatch(args.match, cli_escape(r->key, key, sizeof(key)),
+                   FNM_NOESCAPE) == 0;
+}
+
+static bool is_recent(const struct idem_record *r)
+{
+    int64_t last_ms = r->ended_ms > r->started_ms ? r->ended_ms : r->started_ms;
+
+    return args.since_ms == 0 || last_ms >= cli_now_ms() - args.since_ms;
+}
+
+/* The records by which idem watch tells of an alert once are for those who name
+ * them. */
+static bool is_shown(const struct idem_record *r)
+{
+    return args.all || args.scope != NULL || !cli_is_alert(r);
+}
+
+/* One that cannot be read is shown in any case: it may be any. */
+static bool is_wanted(int code, const struct idem_record *r)
+{
+    return matches(r) && is_shown(r) &&
+           (code != 0 ||
+            (is_recent(r) && (!args.failed || cli_outcome_failed(r))));
+}
+
+/* With the first row: a store that cannot be read has no heading, and while it is
+ * looked through the terminal shows how far it is. */
+static void begin_output(struct listing *listing)
+{
+    size_t i;
+
+    if (listing->begun) {
+        return;
+    }
+    listing->begun = true;
+    cli_progress_end();
+    cli_page_begin();
+    if (args.json || !listing->is_tty) {
+        return;
+    }
+    for (i = 0; i < listing->fields.len; i++) {
+        print_cell(stdout, listing, i, listing->fields.list[i]->heading);
+    }
+    (void)putchar('\n');
+}
+
+static int list_one(void *ctx, int code, const struct idem_record *r)
+{
+    struct listing *listing = ctx;
+
+    if (!is_wanted(code, r)) {
+        return 0;
+    }
+    listing->corrupt += code != 0;
+    if (listing->order.sorts) {
+        listing->status = keep_row(listing, code, r);
+        return listing->status != 0 ||
+               cli_list_is_full(&listing->order, ++listing->shown);
+    }
+    begin_output(listing);
+    listing->status = print_to(stdout, listing, code, r);
+    /* Nobody reads on: going on would be of no use either. */
+    return listing->status != 0 || ferror(stdout) ||
+           cli_list_is_full(&listing->order, ++listing->shown);
+}
+
+static int note_more(void *ctx, int code, const struct idem_record *r)
+{
+    struct listing *listing = ctx;
+
+    listing->more = is_wanted(code, r);
+    return listing->more;
+}
+
+/* Steps that are short enough for progress to be seen. */
+enum {
+    LOOK_STEP = 4096,
+    LOOK_FOR_MORE = 2000
+};
+
+/* Looks whether more comes after the last row, but not for long. */
+static int look_for_more(struct idem_store *store,
+                         const struct idem_filter *filter,
+                         struct listing *listing, const struct idem_page *page,
+                         struct idem_error *error)
+{
+    struct idem_page next = *page;
+
+    next.look_max = LOOK_FOR_MORE;
+    error->code =
+        idem_list_page(store, filter, note_more, listing, &next, error);
+    listing->maybe_more = !listing->more && !next.done;
+    return error->code;
+}
+
+static int walk(struct idem_store *store, const struct idem_filter *filter,
+                struct listing *listing, struct idem_page *page,
+                struct idem_error *error)
+{
+    bool full = false;
+
+    page->look_max = LOOK_STEP;
+    while (error->code == 0 && listing->status == 0 && !full && !page->done &&
+           !ferror(stdout)) {
+        if (!listing->begun) {
+            cli_progress(listing->looking, page->looked, /* all= */ 0);
+        }
+        error->code =
+            idem_list_page(store, filter, list_one, listing, page, error);
+        full = cli_list_is_full(&listing->order, listing->shown);
+    }
+    cli_progress_end();
+    return full && !page->done && error->code == 0
+               ? look_for_more(store, filter, listing, page, error)
+               : error->code;
+}
+
+/* The command for the next page: the last line on a terminal, else on standard
+ * error, where it is in nobody's way. */
+static void print_next(const struct listing *listing, bool certain,
+                       const char *place)
+{
+    static const char *const but[] = {"after", "color", "no-pager", "quiet",
+                                      NULL};
+    FILE *f = listing->is_tty && !args.json ? stdout : stderr;
+
+    (void)fflush(stdout);
+    (void)fprintf(f, "%sthere %s more; the next: idem list",
+                  f == stderr ? "idem: " : "", certain ? "are" : "may be");
+    cli_print_options(f, cli_list.options, but);
+    (void)fprintf(f, " --after %s\n", place);
+}
+
+static void print_left_out(const struct listing *listing, uint64_t n)
+{
+    FILE *f = listing->is_tty && !args.json ? stdout : stderr;
+
+    (void)fflush(stdout);
+    (void)fprintf(f, "%s%llu more %s not shown; a higher --limit shows them\n",
+                  f == stderr ? "idem: " : "", (unsigned long long)n,
+                  n == 1 ? "is" : "are");
+}
+
+static void say_more(const struct listing *listing,
+                     const struct idem_page *page)
+{
+    const struct cli_rows *rows = &listing->order.rows;
+    char place[CLI_LIST_PLACE_MAX];
+
+    if (cli_list_next(&listing->order, place)) {
+        print_next(listing, /* certain= */ true, place);
+    } else if (listing->more || listing->maybe_more) {
+        print_next(listing, listing->more, page->place);
+    } else if (rows->limit != 0 && rows->added > rows->limit) {
+        print_left_out(listing, rows->added - rows->limit);
+    }
+}
+
+/* People expect the newest first where they see no order. */
+static void say_unordered(const struct listing *listing,
+                          const struct idem_store *store)
+{
+    if (listing->is_tty && !args.json && listing->order.unordered &&
+        listing->shown > 1) {
+        (void)printf("%s keeps no order: %s; --sort=-created reads all of it "
+                     "first\n",
+                     idem_store_url(store),
+                     args.limit != 0 ? "the newest of this page are first"
+                                     : "the records came as it gave them");
+    }
+}
+
+static int conclude(struct listing *listing, struct idem_store *store,
+                    const struct idem_page *page)
+{
+    int status;
+
+    begin_output(listing);
+    status = cli_rows_print(&listing->order.rows, stdout);
+    listing->status = listing->status != 0 ? listing->status : status;
+    say_unordered(listing, store);
+    say_more(listing, page);
+    cli_journal_note(store);
+    if (listing->corrupt > 0 && listing->status == 0) {
+        cli_say("%llu record%s cannot be trusted; restore the store, or take "
+                "other keys",
+                (unsigned long long)listing->corrupt,
+                listing->corrupt == 1 ? "" : "s");
+        return CLI_CORRUPT;
+    }
+    return listing->status;
+}
+
+/* Shows the rows that were found before the store went away. */
+static int give_up(const struct cli_command *command, struct listing *listing,
+                   const struct idem_error *error)
+{
+    if (error->code == IDEM_EINVALID && args.after != NULL) {
+        return cli_list_bad_place(command);
+    }
+    if (listing->order.rows.added > 0) {
+        begin_output(listing);
+        (void)cli_rows_print(&listing->order.rows, stdout);
+    }
+    return cli_fail_with(error);
+}
+
+/* In a pipe nobody waits to see it. The URL of an open store says nothing of an index
+ * any more. */
+static void say_before(const struct listing *listing,
+                       const struct idem_filter *filter)
+{
+    char *url;
+
+    if (!listing->is_tty ||
+        cli_store_url(args.store, /* make= */ false, &url) != 0) {
+        return;
+    }
+    if (cli_list_reads_all(&listing->order, filter, url)) {
+        cli_table_say_read(url, CLI_TABLE_LIST, CLI_TABLE_UNITS_UNSAID);
+    }
+    free(url);
+}
+
+static int list(const struct cli_command *command, struct listing *listing,
+                const struct idem_filter *filter)
+{
+    struct idem_page page = IDEM_PAGE_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    int status;
+
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    status = cli_list_order(command, &listing->order, filter,
+                            idem_store_is_remote(store), page.place);
+    if (status == 0) {
+        say_before(listing, filter);
+        error.code = walk(store, filter, listing, &page, &error);
+        status = error.code != 0 ? give_up(command, listing, &error)
+                                 : conclude(listing, store, &page);
+    }
+    idem_close(store);
+    return status;
+}
+
+/* The progress of a walk says when no index helps. */
+static const char *looking(void)
+{
+    return args.scope != NULL ? "no index has the scope, looking at all records"
+                              : "looking at all records";
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct listing listing = {.is_tty = cli_stdout_is_tty(),
+                              .looking = looking()};
+    struct cli_list_order *order = &listing.order;
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "list takes no key; see idem show");
+    }
+    status = cli_statuses(command, args.statuses, &filter.statuses);
+    if (status == 0) {
+        status = choose_fields(command, &listing);
+    }
+    order->limit = args.limit;
+    order->after = args.after;
+    order->reverse = args.reverse;
+    if (status == 0) {
+        status = cli_list_sort(command, order, args.sort);
+    }
+    if (status != 0) {
+        return status;
+    }
+    if (args.failed && filter.statuses == 0) {
+        /* Reads only the records that list_one() would let through. */
+        filter.statuses = 1u << IDEM_STATUS_FAILED;
+        filter.failed_outcomes = true;
+    }
+    filter.newest_first = !args.reverse;
+    filter.overdue = args.overdue;
+    filter.any_scope = args.scope == NULL;
+    filter.scope = idem_str(args.scope);
+    status = list(command, &listing, &filter);
+    cli_rows_finish(&order->rows);
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "status",
+     .kind = CLI_TEXT,
+     .target = &args.statuses,
+     .arg = "STATUS",
+     .help = "only these: failed,unknown"},
+    {.name = "overdue",
+     .kind = CLI_FLAG,
+     .target = &args.overdue,
+     .help = "only work that should have ended by now"},
+    {.name = "failed",
+     .kind = CLI_FLAG,
+     .target = &args.failed,
+     .help = "only what failed, or ended with an exit status other than 0"},
+    {.name = "all",
+     .letter = 'a',
+     .kind = CLI_FLAG,
+     .target = &args.all,
+     .help = "also what idem keeps for itself: the alerts of idem watch"},
+    {.name = "since",
+     .kind = CLI_DURATION,
+     .target = &args.since_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "only what began or ended that recently: 2h"},
+    {.name = "match",
+     .kind = CLI_TEXT,
+     .target = &args.match,
+     .arg = "PATTERN",
+     .help = "only keys that look like this: 'order-*'"},
+    {.name = "scope",
+     .letter = 's',
+     .kind = CLI_ANY_TEXT,
+     .target = &args.scope,
+     .arg = "SCOPE",
+     .max = IDEM_SCOPE_MAX,
+     .help = "only this scope (default: all)"},
+    {.name = "limit",
+     .kind = CLI_COUNT,
+     .target = &args.limit,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "at most so many, and the command for the next ones"},
+    {.name = "after",
+     .kind = CLI_TEXT,
+     .target = &args.after,
+     .arg = "PLACE",
+     .max = IDEM_PLACE_MAX - 1,
+     .help = "go on where a list with --limit ended"},
+    {.name = "reverse",
+     .letter = 'r',
+     .kind = CLI_FLAG,
+     .target = &args.reverse,
+     .help = "the oldest first, or --sort the other way round"},
+    {.name = "sort",
+     .kind = CLI_TEXT,
+     .target = &args.sort,
+     .arg = "FIELD",
+     .help = "in this order; -FIELD: the greatest first"},
+    {.name = "fields",
+     .letter = 'f',
+     .kind = CLI_TEXT,
+     .target = &args.fields,
+     .arg = "FIELDS",
+     .help = "show these, with commas between them: status exit started age "
+             "lease attempts owner scope key created ended expires fence "
+             "error"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_COLOR,
+    CLI_OPTION_NO_PAGER,
+    CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem list --status failed,unknown # what waits for a person",
+    "idem list --limit 20              # the newest",
+    "idem list --overdue               # what should have ended by now",
+    "idem list --failed --since 24h    # what went wrong since yesterday",
+    "idem list --match 'order-*' --sort -started --fields key,status,exit",
+    "idem list --json | jq -r 'select(.attempts > 1) | .key'",
+    NULL,
+};
+
+const struct cli_command cli_list = {
+    .name = "list",
+    .summary = "list the records",
+    .usage = "idem list [OPTION...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

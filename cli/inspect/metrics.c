@@ -1,0 +1,182 @@
+/* The counters of the commands, and the form in which an operator's tools get
+ * them. */
+#include "inspect/metrics.h"
+
+#include "cli.h"
+#include "process/clock.h"
+#include "store/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <idem/journal.h>
+#include <idem/operator.h>
+#include <idem/sqlite.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct idem_meter *cli_meter(void)
+{
+    static struct idem_meter *meter;
+    static bool tried;
+    const char *path = secure_getenv("IDEM_METER");
+    struct idem_error error = {0};
+
+    if (tried || path == NULL || *path == '\0') {
+        return meter;
+    }
+    tried = true;
+    if (idem_meter_open(path, IDEM_METER_CREATE, &meter, &error) != 0) {
+        cli_say("IDEM_METER: %s; nothing is counted there", error.text);
+        meter = NULL;
+    }
+    return meter;
+}
+
+void cli_metered(struct idem_open_options *options)
+{
+    struct idem_meter *meter = cli_meter();
+
+    if (meter != NULL) {
+        options->observe = idem_meter_observe;
+        options->observe_ctx = meter;
+    }
+}
+
+static void add_look(struct idem_metrics *m, const struct cli_look *look)
+{
+    m->up = true;
+    m->now_ms = look->now_ms;
+    m->missing = look->missing;
+    m->overdue = look->overdue;
+    m->in_progress = look->in_progress;
+    m->failed = look->failed_len;
+    m->unknown = look->unknown;
+    m->unreadable = look->unreadable;
+    m->failed_outcomes = look->failed_outcomes;
+    m->oldest_ms = look->oldest_ms == 0 ? 0 : look->now_ms - look->oldest_ms;
+}
+
+static void add_log(struct idem_metrics *m, struct idem_store *store)
+{
+    struct idem_sqlite_log_info log = IDEM_SQLITE_LOG_INFO_INIT;
+
+    m->has_log = idem_sqlite_log(store, &log, NULL) == 0;
+    m->log_len = log.len;
+    m->log_held = log.pid != 0;
+}
+
+static void add_journal(struct idem_metrics *m)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (cli_journal_read_usage(&usage)) {
+        m->has_journal = true;
+        m->journal_entries = usage.entries;
+        m->journal_entries_max = usage.entries_max;
+        m->journal_bytes = usage.bytes;
+        m->journal_bytes_max = usage.bytes_max;
+    }
+}
+
+/* The counters of a store in a file are for all who ever used it. One that many
+ * machines share keeps no counters: there the meter of this host has its
+ * own. */
+int cli_metrics(struct idem_store *store, const struct cli_look *look,
+                struct idem_metrics *ret_metrics, struct idem_error *ret_error)
+{
+    static const struct idem_metrics none = IDEM_METRICS_INIT;
+    struct idem_meter *meter = cli_meter();
+    int rc = 0;
+
+    *ret_metrics = none;
+    ret_metrics->now_ms = cli_now_ms();
+    if (store != NULL) {
+        ret_metrics->store = idem_store_url(store);
+        if (!idem_store_is_remote(store)) {
+            rc = idem_count(store, &ret_metrics->counters, ret_error);
+            ret_metrics->has_counters = rc == 0;
+            rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* It keeps none. */
+        }
+    }
+    if (look != NULL) {
+        add_look(ret_metrics, look);
+        if (store != NULL && !idem_store_is_remote(store)) {
+            add_log(ret_metrics, store);
+        }
+    }
+    if (meter != NULL) {
+        idem_meter_read(meter, ret_metrics);
+    }
+    add_journal(ret_metrics);
+    return rc;
+}
+
+static int cannot_write(const char *path)
+{
+    cli_say("cannot write the metrics to %s: %s", path, strerror(errno));
+    return CLI_OUTPUT_FAILED;
+}
+
+/* A reader of the file gets all of the old one or all of the new one. It is for
+ * others to read, too. */
+static int replace(const char *path, const char *text, size_t len)
+{
+    char *temp = NULL;
+    bool done = false;
+    int fd;
+
+    if (asprintf(&temp, "%s.%ld.tmp", path, (long)getpid()) < 0) {
+        errno = ENOMEM;
+        return cannot_write(path);
+    }
+    fd =
+        open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd >= 0) {
+        done = write(fd, text, len) == (ssize_t)len;
+        done = close(fd) == 0 && done && rename(temp, path) == 0;
+        if (!done) {
+            int why = errno;
+
+            (void)unlink(temp);
+            errno = why;
+        }
+    }
+    free(temp);
+    return done ? 0 : cannot_write(path);
+}
+
+int cli_metrics_write(const struct idem_metrics *metrics, const char *path)
+{
+    static char text[IDEM_METRICS_TEXT_MAX];
+    size_t len;
+
+    if (idem_metrics_prometheus(metrics, text, sizeof(text), &len) != 0) {
+        cli_say("the metrics do not fit");
+        return CLI_INTERNAL;
+    }
+    if (strcmp(path, "-") != 0) {
+        return replace(path, text, len);
+    }
+    (void)fwrite(text, 1, len, stdout);
+    return 0;
+}
+
+int cli_metrics_emf(const struct idem_metrics *metrics,
+                    const struct idem_metrics *before)
+{
+    static char text[IDEM_METRICS_TEXT_MAX];
+    struct idem_metrics shown = *metrics;
+    size_t len;
+
+    /* CloudWatch adds up what it is told: sums since ever are not for it. */
+    shown.has_counters = shown.has_counters && before != NULL;
+    shown.has_calls = shown.has_calls && before != NULL;
+    if (idem_metrics_emf(&shown, before, "idem", text, sizeof(text), &len) !=
+        0) {
+        cli_say("the metrics do not fit");
+        return CLI_INTERNAL;
+    }
+    (void)printf("%s\n", text);
+    (void)fflush(stdout);
+    return 0;
+}

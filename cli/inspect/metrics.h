@@ -1,0 +1,30 @@
+/* metrics.h: what the commands count, and how an operator's tools get it. */
+#ifndef IDEM_CLI_INSPECT_METRICS_H
+#define IDEM_CLI_INSPECT_METRICS_H
+
+#include "record/open_records.h"
+
+#include <idem/metrics.h>
+
+/* The meter of $IDEM_METER; NULL where none is asked for, or it cannot be used,
+ * which is reported once and does not stop the work. The process keeps it. */
+struct idem_meter *cli_meter(void);
+
+/* Has a store that is about to be opened observed by it. */
+void cli_metered(struct idem_open_options *options);
+
+/* The known facts of @store. @look may be NULL, and both where the store cannot
+ * be read. An enum idem_code. */
+int cli_metrics(struct idem_store *store, const struct cli_look *look,
+                struct idem_metrics *ret_metrics, struct idem_error *ret_error);
+
+/* Writes them to the file @path as Prometheus text, all of it or nothing; "-" is
+ * stdout. 0 or an exit status, after saying why. */
+int cli_metrics_write(const struct idem_metrics *metrics, const char *path);
+
+/* Writes them to stdout as a line in CloudWatch's embedded metric format, with
+ * what was counted since @before; NULL: with nothing that is counted. Likewise. */
+int cli_metrics_emf(const struct idem_metrics *metrics,
+                    const struct idem_metrics *before);
+
+#endif

@@ -1,0 +1,260 @@
+/* idem stats: how often things happened, and what is on record now. */
+#include "cli.h"
+#include "store/journal.h"
+#include "text/json.h"
+#include "record/open_records.h"
+#include "inspect/metrics.h"
+
+#include <idem/operator.h>
+
+static struct {
+    bool json;
+    bool prometheus;
+    bool emf;
+    const char *output;
+    const char *store;
+} args;
+
+/* The source of the counts: the store, or for want of that the commands of this
+ * host. */
+struct counted {
+    const struct idem_counters *counters; /* NULL: nobody. */
+    const char *meter;                    /* Its path; NULL: the store. */
+    bool of_table;
+};
+
+/* One member on a line of its own, or in an object. */
+struct printer {
+    struct cli_json *json;
+};
+
+static void put(struct printer *p, const char *name, uint64_t value)
+{
+    if (p->json != NULL) {
+        cli_json_count(p->json, name, value);
+    } else {
+        (void)printf("  %-15s %llu\n", name, (unsigned long long)value);
+    }
+}
+
+static void put_counters(struct printer *p, const struct idem_counters *c)
+{
+    put(p, "started", c->started);
+    put(p, "takeovers", c->takeovers);
+    put(p, "completed", c->completed);
+    put(p, "failed", c->failed);
+    put(p, "unknown", c->unknown);
+    put(p, "released", c->released);
+    put(p, "retried", c->retried);
+    put(p, "replayed", c->replayed);
+    put(p, "busy", c->busy);
+    put(p, "mismatch", c->mismatch);
+    put(p, "lost", c->lost);
+    put(p, "resolved", c->resolved);
+    put(p, "purged", c->purged);
+}
+
+static void put_gauges(struct printer *p, const struct cli_look *look)
+{
+    put(p, "in_progress", look->in_progress);
+    put(p, "overdue", look->overdue);
+    put(p, "missing", look->missing);
+    put(p, "failed", look->failed_len);
+    put(p, "unknown", look->unknown);
+    put(p, "corrupt", look->unreadable);
+    put(p, "failed_outcomes", look->failed_outcomes);
+}
+
+static int print_json(const struct counted *counted,
+                      const struct cli_look *look)
+{
+    struct printer p;
+    struct cli_json json;
+    struct cli_json child;
+    int status;
+
+    cli_json_init(&json);
+    p.json = &child;
+    cli_json_init(&child);
+    if (counted->counters != NULL) {
+        put_counters(&p, counted->counters);
+        cli_json_object(&json, "counters", &child);
+    } else {
+        cli_json_null(&json, "counters");
+    }
+    if (counted->meter != NULL) {
+        cli_json_bytes(&json, "meter", idem_str(counted->meter));
+    }
+    cli_json_init(&child);
+    put_gauges(&p, look);
+    cli_json_object(&json, "records", &child);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+/* A number that nobody counted is not 0. */
+static void print_counters(struct printer *p, const struct counted *counted)
+{
+    if (counted->counters == NULL) {
+        (void)puts(counted->of_table
+                       ? "No counters: a DynamoDB table keeps none. With "
+                         "IDEM_METER=FILE the commands of\nthis host count "
+                         "from now on; see idem-stats(1), Metrics."
+                       : "No counters: an application's database keeps none.");
+        return;
+    }
+    if (counted->meter != NULL) {
+        (void)fputs("By the commands of this host, since ", stdout);
+        cli_print_escaped(stdout, idem_str(counted->meter));
+        (void)puts(" (IDEM_METER) was made:");
+    } else {
+        (void)puts("Since the store was made:");
+    }
+    put_counters(p, counted->counters);
+}
+
+static int print(const struct counted *counted, const struct cli_look *look)
+{
+    struct printer p = {.json = NULL};
+
+    if (args.json) {
+        return print_json(counted, look);
+    }
+    print_counters(&p, counted);
+    (void)puts("On record now:");
+    put_gauges(&p, look);
+    return 0;
+}
+
+static int print_stats(struct idem_store *store, const struct cli_look *look)
+{
+    struct counted counted = {.of_table = idem_store_is_remote(store)};
+    struct idem_counters own = IDEM_COUNTERS_INIT;
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    error.code = cli_metrics(store, look, &metrics, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    if (metrics.has_counters) {
+        counted.counters = &metrics.counters;
+    }
+    if (metrics.has_counters &&
+        (counted.of_table || idem_count(store, &own, NULL) != 0)) {
+        counted.meter = secure_getenv("IDEM_METER");
+    }
+    return print(&counted, look);
+}
+
+static int print_metrics(struct idem_store *store, const struct cli_look *look)
+{
+    const char *to = args.output != NULL ? args.output : "-";
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    error.code = cli_metrics(store, look, &metrics, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    return args.emf ? cli_metrics_emf(&metrics, /* before= */ NULL)
+                    : cli_metrics_write(&metrics, to);
+}
+
+static int stats(struct idem_store *store)
+{
+    struct idem_error error = {0};
+    struct cli_look look;
+    int status;
+
+    error.code =
+        cli_look_outcomes(store, /* scope= */ NULL, CLI_OUTCOMES_SINCE_MS,
+                          /* keep= */ NULL, &look, &error);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = args.prometheus || args.emf ? print_metrics(store, &look)
+                                         : print_stats(store, &look);
+    if (status == 0 && look.unreadable > 0) {
+        status = CLI_CORRUPT;
+    }
+    cli_look_finish(&look);
+    return status;
+}
+
+/* A collector of metrics is told that the store is away, too. */
+static int away(int status)
+{
+    struct idem_error error = {0};
+    struct idem_metrics metrics;
+
+    if (args.prometheus && cli_metrics(/* store= */ NULL, /* look= */ NULL,
+                                       &metrics, &error) == 0) {
+        (void)cli_metrics_write(&metrics,
+                                args.output != NULL ? args.output : "-");
+    }
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_store *store;
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "stats takes no key; see idem show");
+    }
+    if (args.json + args.prometheus + args.emf > 1) {
+        return cli_usage(command, "choose one: --json, --prometheus or --emf");
+    }
+    if (args.output != NULL && !args.prometheus) {
+        return cli_usage(command, "--output belongs to --prometheus");
+    }
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return away(status);
+    }
+    status = stats(store);
+    cli_journal_note(store);
+    idem_close(store);
+    return status;
+}
+
+static struct cli_option options[] = {
+    CLI_OPTION_JSON(&args.json),
+    {.name = "prometheus",
+     .letter = 'p',
+     .kind = CLI_FLAG,
+     .target = &args.prometheus,
+     .help = "answer in the text format of Prometheus"},
+    {.name = "emf",
+     .kind = CLI_FLAG,
+     .target = &args.emf,
+     .help = "answer in CloudWatch's embedded metric format"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXT,
+     .target = &args.output,
+     .arg = "FILE",
+     .help = "write it there, all of it or nothing (default: stdout)"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem stats",
+    "idem stats --json | jq .counters.replayed",
+    "idem stats -p -o /var/lib/prometheus/node-exporter/idem.prom",
+    NULL,
+};
+
+const struct cli_command cli_stats = {
+    .name = "stats",
+    .summary = "count what was started, replayed, refused",
+    .usage = "idem stats [OPTION...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,291 @@
+/* idem lambda: the runtime for AWS Lambda, and what goes with it. */
+#include "cli.h"
+#include "process/clock.h"
+#include "text/json.h"
+#include "lambda/invoke.h"
+#include "lambda/package.h"
+
+#include <idem/lambda.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct {
+    const char *handler;
+    const char *store;
+    const char *request_id;
+    const char *arn;
+    const char *output;
+    const char *program;
+    int64_t time_ms;
+    bool json;
+} args = {.time_ms = 30000};
+
+/* ---- The runtime ------------------------------------------------------- */
+
+static int serve(const struct cli_command *command)
+{
+    if (secure_getenv("AWS_LAMBDA_RUNTIME_API") == NULL) {
+        return cli_usage(command,
+                         "AWS_LAMBDA_RUNTIME_API is not set: this is what "
+                         "Lambda runs; to try a handler here: idem lambda "
+                         "invoke");
+    }
+    return idem_lambda_main(/* run= */ NULL);
+}
+
+/* ---- sources ----------------------------------------------------------- */
+
+static int print_source_json(const struct idem_lambda_source *source)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_text(&json, "name", source->name);
+    cli_json_text(&json, "key", source->key);
+    cli_json_text(&json, "strength",
+                  idem_lambda_strength_name(source->strength));
+    cli_json_text(&json, "busy", source->busy);
+    cli_json_text(&json, "failure", source->failure);
+    cli_json_text(&json, "sample", source->sample);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int sources(void)
+{
+    const struct idem_lambda_source *source;
+    int status = 0;
+    size_t i;
+
+    for (i = 0; status == 0 && (source = idem_lambda_source_at(i)) != NULL;
+         i++) {
+        if (args.json) {
+            status = print_source_json(source);
+        } else {
+            (void)printf("%-16s  %-15s  %s\n", source->name,
+                         idem_lambda_strength_name(source->strength),
+                         source->key);
+        }
+    }
+    return status;
+}
+
+/* ---- invoke ------------------------------------------------------------ */
+
+/* A fresh one, as every delivery has. */
+static void make_request_id(char id[40])
+{
+    struct timespec t = {0, 0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    (void)snprintf(id, 40, "local-%lld-%09ld", (long long)t.tv_sec, t.tv_nsec);
+}
+
+static void print_json_line(struct idem_slice json)
+{
+    const char *text = json.base;
+
+    (void)fwrite(text, 1, json.len, stdout);
+    if (json.len == 0 || text[json.len - 1] != '\n') {
+        (void)putchar('\n');
+    }
+}
+
+static int handle(struct idem_lambda *lambda, struct idem_slice event)
+{
+    struct idem_lambda_invocation now = IDEM_LAMBDA_INVOCATION_INIT;
+    struct idem_lambda_response response;
+    char id[40];
+
+    make_request_id(id);
+    now.request_id = args.request_id == NULL ? id : args.request_id;
+    now.function_arn = args.arn;
+    now.deadline_ms = cli_now_ms() + args.time_ms;
+    now.event = event;
+    if (idem_lambda_handle(lambda, &now, &response) != 0) {
+        cli_say("the event could not be handled");
+        return CLI_INTERNAL;
+    }
+    print_json_line(response.json);
+    return response.is_error ? CLI_NO_RECORD : CLI_OK;
+}
+
+static int invoke_with(const char *store_url, struct idem_slice event)
+{
+    struct idem_lambda_options options = IDEM_LAMBDA_OPTIONS_INIT;
+    struct idem_error error = {0};
+    struct idem_lambda *lambda;
+    int status;
+
+    options.function = "local";
+    error.code = idem_lambda_options_env(&options, &error);
+    if (error.code == 0) {
+        options.store = store_url;
+        if (args.handler != NULL) {
+            options.handler = args.handler;
+        }
+        error.code = idem_lambda_open(&options, &lambda, &error);
+    }
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    status = handle(lambda, event);
+    idem_lambda_close(lambda);
+    return status;
+}
+
+/* A function with a runtime of its own. */
+static int invoke_program(const char *store_url, struct idem_slice json)
+{
+    struct lambda_program program = {
+        .path = args.program,
+        .handler = args.handler,
+        .store = store_url,
+    };
+    struct lambda_event event = {
+        .request_id = args.request_id,
+        .arn = args.arn,
+        .time_ms = args.time_ms,
+        .json = json,
+    };
+    char id[40];
+
+    make_request_id(id);
+    if (event.request_id == NULL) {
+        event.request_id = id;
+    }
+    return lambda_invoke(&program, &event);
+}
+
+static int invoke(const char *file)
+{
+    char *store_url;
+    char *spec = NULL;
+    char *event;
+    size_t len;
+    int status;
+
+    if (strcmp(file, "-") != 0 && asprintf(&spec, "@%s", file) < 0) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    status = cli_read_arg("EVENT", spec == NULL ? file : spec,
+                          /* text_ok= */ false, (size_t)16 << 20, &event, &len);
+    free(spec);
+    if (status != 0) {
+        return status;
+    }
+    status = cli_store_url(args.store, /* make= */ true, &store_url);
+    if (status == 0) {
+        /* The handler is given a NUL after it. */
+        char *text = realloc(event, len + 1);
+
+        if (text == NULL) {
+            cli_say("out of memory");
+            status = CLI_INTERNAL;
+        } else {
+            event = text;
+            event[len] = '\0';
+            status = args.program == NULL
+                         ? invoke_with(store_url, idem_bytes(event, len))
+                         : invoke_program(store_url, idem_bytes(event, len));
+        }
+        free(store_url);
+    }
+    free(event);
+    return status;
+}
+
+/* ---- The command ------------------------------------------------------- */
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    char shown[128];
+
+    if (argc == 0) {
+        return serve(command);
+    }
+    if (argc == 1 && strcmp(argv[0], "sources") == 0) {
+        return sources();
+    }
+    if (argc == 2 && strcmp(argv[0], "invoke") == 0) {
+        return invoke(argv[1]);
+    }
+    if (argc >= 1 && strcmp(argv[0], "package") == 0) {
+        return cli_lambda_package(args.output == NULL ? "function.zip"
+                                                      : args.output,
+                                  args.program, argc - 1, argv + 1);
+    }
+    if (strcmp(argv[0], "invoke") == 0) {
+        return cli_usage(command, "invoke takes one event: idem lambda invoke "
+                                  "EVENT.json");
+    }
+    return cli_usage(command,
+                     "unexpected argument \"%s\"; give sources, invoke "
+                     "EVENT.json or package FILE..., or nothing, to run a "
+                     "function",
+                     cli_escape(idem_str(argv[0]), shown, sizeof(shown)));
+}
+
+static struct cli_option options[] = {
+    {.name = "handler",
+     .kind = CLI_TEXT,
+     .target = &args.handler,
+     .arg = "HANDLER",
+     .help = "PROGRAM or OBJECT.so:FUNCTION (default: $_HANDLER)"},
+    {.name = "time",
+     .kind = CLI_DURATION,
+     .target = &args.time_ms,
+     .arg = "TIME",
+     .help = "invoke: how long the function may take (default: 30s)",
+     .min = 1,
+     .max = 900000},
+    {.name = "request-id",
+     .kind = CLI_TEXT,
+     .target = &args.request_id,
+     .arg = "ID",
+     .help = "invoke: the id of this delivery (default: a new one)",
+     .max = 128},
+    {.name = "function-arn",
+     .kind = CLI_TEXT,
+     .target = &args.arn,
+     .arg = "ARN",
+     .help = "invoke: what the handler is told of itself"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = CLI_TEXT,
+     .target = &args.output,
+     .arg = "ZIP",
+     .help = "package: the file to write (default: function.zip)"},
+    {.name = "program",
+     .kind = CLI_TEXT,
+     .target = &args.program,
+     .arg = "PROGRAM",
+     .help = "invoke, package: a function that is linked with libidem"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem lambda invoke --handler ./charge event.json   # try it here",
+    "idem lambda invoke --program ./linked event.json   # one with a main()",
+    "idem lambda package -o charge.zip ./charge   # for provided.al2023",
+    "idem lambda sources               # where keys come from",
+    NULL,
+};
+
+static const char *const what[] = {"invoke", "package", "sources", NULL};
+
+const struct cli_command cli_lambda = {
+    .name = "lambda",
+    .summary = "run an AWS Lambda function once for each event",
+    .usage =
+        "idem lambda [OPTION...] [sources|invoke EVENT.json|package FILE...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .operands = what,
+};

@@ -1,0 +1,151 @@
+/* Help: what --help and `idem help` print. */
+#include "options/help.h"
+
+#include "cli.h"
+#include "text/screen.h"
+
+/* Lines that are longer are hard to read, and shorter ones have no room for the
+ * names of options. */
+#define WIDTH_MIN 60
+#define WIDTH_MAX 100
+
+/* "  -k, --key KEY" in @buf. Returns its length. */
+static int option_text(const struct cli_option *option, char buf[64])
+{
+    char letter[4] = "   ";
+
+    if (option->letter != 0) {
+        (void)snprintf(letter, sizeof(letter), "-%c,", option->letter);
+    }
+    return snprintf(buf, 64, "  %s --%s%s%s", letter, option->name,
+                    option->arg != NULL ? " " : "",
+                    option->arg != NULL ? option->arg : "");
+}
+
+/* Where the help of every option of @command begins. */
+static int help_column(const struct cli_command *command)
+{
+    const struct cli_option *o;
+    char text[64];
+    int column = 0;
+
+    for (o = command->options; o->name != NULL; o++) {
+        int len = option_text(o, text);
+
+        column = len + 2 > column ? len + 2 : column;
+    }
+    return column;
+}
+
+/* The number of bytes of @text that fit on a line of @room: whole words
+ * only. */
+static int line_len(const char *text, int room)
+{
+    int len = (int)strlen(text);
+
+    if (len <= room) {
+        return len;
+    }
+    for (len = room; len > 0 && text[len] != ' '; len--) {
+    }
+    return len > 0 ? len : room;
+}
+
+static int help_width(void)
+{
+    int width = cli_width();
+
+    if (width < WIDTH_MIN) {
+        return WIDTH_MIN;
+    }
+    return width < WIDTH_MAX ? width : WIDTH_MAX;
+}
+
+static void print_option(const struct cli_option *option, int column)
+{
+    const char *help = option->help;
+    char left[64];
+
+    (void)option_text(option, left);
+    do {
+        int len = line_len(help, help_width() - column);
+
+        (void)printf("%-*s%.*s\n", column, left, len, help);
+        left[0] = '\0';
+        help += len;
+        help += *help == ' ' ? 1 : 0;
+    } while (*help != '\0');
+}
+
+void cli_print_help(const struct cli_command *command)
+{
+    const struct cli_option *option;
+    const char *const *line;
+    int column = help_column(command);
+
+    cli_page_begin();
+    (void)printf("idem %s: %s\n\nUsage: %s\n\nExamples:\n", command->name,
+                 command->summary, command->usage);
+    for (line = command->examples; *line != NULL; line++) {
+        (void)printf("%s%s\n", **line != '\0' ? "  " : "", *line);
+    }
+    if (command->options->name != NULL) {
+        (void)printf("\nOptions:\n");
+    }
+    for (option = command->options; option->name != NULL; option++) {
+        print_option(option, column);
+    }
+}
+
+void cli_print_version(void)
+{
+    (void)printf("idem %s\n", IDEM_VERSION);
+}
+
+/* The commands in groups: each begins with the one that it names. */
+static const struct {
+    const struct cli_command *first;
+    const char *title;
+} groups[] = {
+    {&cli_run, "Do something once"},
+    {&cli_begin, "The same in steps, in a script of any language"},
+    {&cli_show, "Look"},
+    {&cli_resolve, "Decide, as a person"},
+    {&cli_store, "Care for the records"},
+    {&cli_key, "More"},
+};
+
+static void print_title(FILE *f, const struct cli_command *command)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        if (groups[i].first == command) {
+            (void)fprintf(f, "\n%s:\n", groups[i].title);
+        }
+    }
+}
+
+void cli_print_overview(FILE *f)
+{
+    size_t i;
+
+    (void)fputs("idem: one recorded outcome for each idempotency key\n"
+                "\n"
+                "  idem run -k KEY -- CMD    run CMD once; replay it after\n"
+                "  idem watch --once         what failed or needs a person\n"
+                "  idem show KEY             everything known about one key\n",
+                f);
+    for (i = 0; cli_commands[i] != NULL; i++) {
+        print_title(f, cli_commands[i]);
+        (void)fprintf(f, "  %-15s%s\n", cli_commands[i]->name,
+                      cli_commands[i]->summary);
+    }
+    (void)fputs("  help           show this, or the help of a command\n"
+                "\n"
+                "The records are in --store URL, else $IDEM_STORE, else in\n"
+                "~/.local/state/idem/idem.db (root: /var/lib/idem/idem.db).\n"
+                "\n"
+                "See: idem help COMMAND, idem COMMAND --help, man idem\n",
+                f);
+}

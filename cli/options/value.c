@@ -1,0 +1,227 @@
+/* Values of options: from text to what the option's target holds. */
+#include "options/value.h"
+
+#include "cli.h"
+
+#include <ctype.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit time_units[] = {
+    {"ms", 1},      {"s", 1000},     {"m", 60000},
+    {"h", 3600000}, {"d", 86400000}, {NULL, 0},
+};
+
+static const struct unit size_units[] = {
+    {"", 1},         {"k", 1u << 10}, {"K", 1u << 10},
+    {"M", 1u << 20}, {"G", 1u << 30}, {NULL, 0},
+};
+
+static const struct unit no_units[] = {
+    {"", 1},
+    {NULL, 0},
+};
+
+/* Digits, at least one, and nothing that does not fit. Moves *@text past it. */
+static bool take_digits(const char **text, uint64_t *ret_number)
+{
+    const char *p = *text;
+    uint64_t number = 0;
+
+    if (!isdigit((unsigned char)*p)) {
+        return false;
+    }
+    for (; isdigit((unsigned char)*p); p++) {
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*p - '0'), &number)) {
+            return false;
+        }
+    }
+    *text = p;
+    *ret_number = number;
+    return true;
+}
+
+static bool parse_number(const char *text, const struct unit *units,
+                         uint64_t *ret_number)
+{
+    uint64_t number;
+    const struct unit *u;
+
+    if (!take_digits(&text, &number)) {
+        return false;
+    }
+    for (u = units; u->name != NULL; u++) {
+        if (strcmp(u->name, text) == 0) {
+            return !__builtin_mul_overflow(number, u->factor, ret_number);
+        }
+    }
+    return false;
+}
+
+static bool in_range(const struct cli_option *option, uint64_t number)
+{
+    uint64_t min = (uint64_t)(option->min < 0 ? -option->min : option->min);
+
+    return number >= min && number <= (uint64_t)option->max;
+}
+
+static int refuse(const struct cli_command *command,
+                  const struct cli_option *option, const char *text,
+                  const char *wanted)
+{
+    char shown[128];
+
+    /* Variables are set as options are. */
+    return cli_usage(command, "%s%s: \"%s\" is not %s",
+                     isupper((unsigned char)option->name[0]) ? "" : "--",
+                     option->name,
+                     cli_escape(idem_str(text), shown, sizeof(shown)), wanted);
+}
+
+static int set_text(const struct cli_command *command,
+                    const struct cli_option *option, const char *text)
+{
+    if (*text == '\0' && option->kind == CLI_TEXT) {
+        return cli_usage(command, "--%s: %s must not be empty", option->name,
+                         option->arg);
+    }
+    if (option->max != 0 && strlen(text) > (uint64_t)option->max) {
+        return cli_usage(command, "--%s: %s has at most %lld bytes, not %zu",
+                         option->name, option->arg, (long long)option->max,
+                         strlen(text));
+    }
+    *(const char **)option->target = text;
+    return 0;
+}
+
+static int set_duration(const struct cli_command *command,
+                        const struct cli_option *option, const char *text)
+{
+    bool or_never = option->min < 0;
+    char wanted[128];
+    char min[32];
+    char max[32];
+    uint64_t ms;
+
+    if (or_never && strcmp(text, "never") == 0) {
+        *(int64_t *)option->target = IDEM_NEVER;
+        return 0;
+    }
+    if (parse_number(text, time_units, &ms) && in_range(option, ms)) {
+        *(int64_t *)option->target = (int64_t)ms;
+        return 0;
+    }
+    cli_duration_text(or_never ? -option->min : option->min, min);
+    cli_duration_text(option->max, max);
+    (void)snprintf(wanted, sizeof(wanted),
+                   "a time from %s to %s%s (500ms, 30s, 5m, 2h, 7d)", min, max,
+                   or_never ? ", or never" : "");
+    return refuse(command, option, text, wanted);
+}
+
+static int set_number(const struct cli_command *command,
+                      const struct cli_option *option, const char *text)
+{
+    bool is_size = option->kind == CLI_SIZE;
+    char wanted[128];
+    uint64_t number;
+
+    if (parse_number(text, is_size ? size_units : no_units, &number) &&
+        in_range(option, number)) {
+        *(uint64_t *)option->target = number;
+        return 0;
+    }
+    (void)snprintf(wanted, sizeof(wanted), "a %s from %lld to %lld%s",
+                   is_size ? "number of bytes" : "number",
+                   (long long)option->min, (long long)option->max,
+                   is_size ? " (512, 64k, 8M, 1G)" : "");
+    return refuse(command, option, text, wanted);
+}
+
+static int set_choice(const struct cli_command *command,
+                      const struct cli_option *option, const char *text)
+{
+    char wanted[128] = "one of";
+    size_t len = strlen(wanted);
+    int i;
+
+    for (i = 0; option->choices[i] != NULL; i++) {
+        if (strcmp(option->choices[i], text) == 0) {
+            *(int *)option->target = i;
+            return 0;
+        }
+        len += (size_t)snprintf(wanted + len, sizeof(wanted) - len, "%s %s",
+                                i > 0 ? "," : "", option->choices[i]);
+    }
+    return refuse(command, option, text, wanted);
+}
+
+/* One "75" or "111-113" of a list. Moves *@text past it. */
+static bool take_codes(const char **text, struct cli_codes *codes)
+{
+    uint64_t from;
+    uint64_t to;
+
+    if (!take_digits(text, &from)) {
+        return false;
+    }
+    to = from;
+    if (**text == '-') {
+        ++*text;
+        if (!take_digits(text, &to)) {
+            return false;
+        }
+    }
+    if (from > to || to > 255) {
+        return false;
+    }
+    for (; from <= to; from++) {
+        codes->has[from] = true;
+    }
+    return true;
+}
+
+static int set_codes(const struct cli_command *command,
+                     const struct cli_option *option, const char *text)
+{
+    struct cli_codes codes = {{false}};
+    const char *p = text;
+    bool good = take_codes(&p, &codes);
+
+    while (good && *p == ',') {
+        p++;
+        good = take_codes(&p, &codes);
+    }
+    if (!good || *p != '\0') {
+        return refuse(command, option, text,
+                      "a list of exit statuses from 0 to 255 (75,111-113)");
+    }
+    *(struct cli_codes *)option->target = codes;
+    return 0;
+}
+
+int cli_set_value(const struct cli_command *command,
+                  const struct cli_option *option, const char *text)
+{
+    switch (option->kind) {
+    case CLI_FLAG:
+        break; /* Takes no value. */
+    case CLI_TEXT:
+    case CLI_ANY_TEXT:
+        return set_text(command, option, text);
+    case CLI_DURATION:
+        return set_duration(command, option, text);
+    case CLI_COUNT:
+    case CLI_SIZE:
+        return set_number(command, option, text);
+    case CLI_CHOICE:
+        return set_choice(command, option, text);
+    case CLI_CODES:
+        return set_codes(command, option, text);
+    }
+    return CLI_INTERNAL;
+}

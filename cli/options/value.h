@@ -1,0 +1,12 @@
+/* value.h: the values of options. */
+#ifndef IDEM_CLI_OPTIONS_VALUE_H
+#define IDEM_CLI_OPTIONS_VALUE_H
+
+#include "cli.h"
+
+/* Converts @text and stores it in the option's target. 0, or CLI_USAGE after
+ * saying what the option takes. */
+int cli_set_value(const struct cli_command *command,
+                  const struct cli_option *option, const char *text);
+
+#endif

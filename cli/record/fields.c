@@ -1,0 +1,341 @@
+/* The fields of a record, as they are printed, compared and named. */
+#include "record/fields.h"
+
+#include "process/clock.h"
+
+#include <idem/http.h>
+#include <idem/operator.h>
+#include <stdlib.h>
+
+int cli_outcome_exit(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_COMPLETED ||
+                   record->status == IDEM_STATUS_FAILED
+               ? cli_meta_status(record->result.meta)
+               : -1;
+}
+
+int cli_outcome_http(const struct idem_record *record)
+{
+    struct idem_slice rest;
+    int status;
+
+    return record->result.meta.len > 0 &&
+                   idem_http_head_read(record->result.meta, &status, &rest) == 0
+               ? status
+               : -1;
+}
+
+bool cli_outcome_failed(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_FAILED || idem_outcome_failed(record);
+}
+
+/* ---- What is printed ---------------------------------------------------- */
+
+/* A word of a column: on a terminal spaces stay, in a pipe they would be taken
+ * for the end of it. */
+static void print_word(FILE *f, struct idem_slice s, bool is_tty)
+{
+    const char *bytes = s.base;
+    size_t from = 0;
+    size_t i;
+
+    for (i = 0; i < s.len && !is_tty; i++) {
+        if (bytes[i] == ' ') {
+            cli_print_escaped(f, idem_bytes(bytes + from, i - from));
+            (void)fputs("\\x20", f);
+            from = i + 1;
+        }
+    }
+    cli_print_escaped(f, idem_bytes(bytes + from, s.len - from));
+    (void)fputs(s.len == 0 ? "-" : "", f);
+}
+
+static void print_span(FILE *f, int64_t ms)
+{
+    char text[32];
+
+    cli_span_text(ms < 0 && ms != IDEM_NEVER ? -ms : ms, text);
+    (void)fprintf(f, "%s%s", ms < 0 ? "-" : "", text);
+}
+
+static void print_time(FILE *f, int64_t ms, bool is_tty)
+{
+    char text[48];
+
+    cli_time_for(is_tty, ms, text);
+    (void)fputs(text, f);
+}
+
+static void print_status(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    (void)fputs(idem_status_name(idem_record_status(r)), f);
+}
+
+static void print_exit(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    int exit_status = cli_outcome_exit(r);
+    int http = cli_outcome_http(r);
+
+    (void)is_tty;
+    if (exit_status < 0 && http < 0) {
+        (void)fputc('-', f);
+    } else {
+        (void)fprintf(f, "%d", exit_status >= 0 ? exit_status : http);
+    }
+}
+
+static void print_started(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_time(f, r->started_ms, is_tty);
+}
+
+static void print_created(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_time(f, r->created_ms, is_tty);
+}
+
+static void print_ended(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_time(f, r->ended_ms, is_tty);
+}
+
+static void print_expires(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_time(f, r->expires_ms, is_tty);
+}
+
+static int64_t age_ms(const struct idem_record *r)
+{
+    int64_t ms = cli_now_ms() - r->started_ms;
+
+    return ms > 0 ? ms : 0;
+}
+
+static void print_age(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    print_span(f, age_ms(r));
+}
+
+/* The rest of the lease, "-12s" if it is over; "-" where none runs. */
+static void print_lease(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    if (r->status != IDEM_STATUS_IN_PROGRESS || r->retry) {
+        (void)fputc('-', f);
+    } else if (r->lease_end_ms == IDEM_NEVER) {
+        (void)fputs("never", f);
+    } else {
+        print_span(f, r->lease_end_ms - cli_now_ms());
+    }
+}
+
+static void print_attempts(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    (void)fprintf(f, "%u", (unsigned)r->attempts);
+}
+
+static void print_fence(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    (void)fprintf(f, "%llu", (unsigned long long)r->fence);
+}
+
+static void print_owner(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_word(f, r->owner, is_tty);
+}
+
+static void print_scope(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    print_word(f, r->scope, is_tty);
+}
+
+static void print_key(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    (void)is_tty;
+    cli_print_key(f, r->key);
+}
+
+static void print_error(FILE *f, const struct idem_record *r, bool is_tty)
+{
+    struct idem_slice text = r->error.len > 0 ? r->error : r->note;
+
+    (void)is_tty;
+    cli_print_escaped(f, text);
+    (void)fputs(text.len == 0 ? "-" : "", f);
+}
+
+/* ---- What they are sorted by -------------------------------------------- */
+
+static int64_t number_exit(const struct idem_record *r)
+{
+    int exit_status = cli_outcome_exit(r);
+
+    return exit_status >= 0 ? exit_status : cli_outcome_http(r);
+}
+
+static int64_t number_started(const struct idem_record *r)
+{
+    return r->started_ms;
+}
+
+static int64_t number_created(const struct idem_record *r)
+{
+    return r->created_ms;
+}
+
+static int64_t number_ended(const struct idem_record *r)
+{
+    return r->ended_ms;
+}
+
+static int64_t number_expires(const struct idem_record *r)
+{
+    return r->expires_ms;
+}
+
+static int64_t number_lease(const struct idem_record *r)
+{
+    return r->status == IDEM_STATUS_IN_PROGRESS ? r->lease_end_ms : 0;
+}
+
+static int64_t number_attempts(const struct idem_record *r)
+{
+    return r->attempts;
+}
+
+static int64_t number_fence(const struct idem_record *r)
+{
+    return (int64_t)r->fence;
+}
+
+/* ---- The table ----------------------------------------------------------- */
+
+static const struct cli_field fields[] = {
+    {"status", "STATUS", "status", 11, print_status, NULL},
+    {"exit", "EXIT", "exit_status", -4, print_exit, number_exit},
+    {"started", "STARTED", "started_ms", 24, print_started, number_started},
+    {"age", "AGE", "started_ms", 7, print_age, age_ms},
+    {"lease", "LEASE", "lease_end_ms", 7, print_lease, number_lease},
+    {"attempts", "TRIES", "attempts", -5, print_attempts, number_attempts},
+    {"owner", "OWNER", "owner", 20, print_owner, NULL},
+    {"scope", "SCOPE", "scope", 10, print_scope, NULL},
+    {"key", "KEY", "key", 0, print_key, NULL},
+    {"created", "CREATED", "created_ms", 24, print_created, number_created},
+    {"ended", "ENDED", "ended_ms", 24, print_ended, number_ended},
+    {"expires", "EXPIRES", "expires_ms", 24, print_expires, number_expires},
+    {"fence", "FENCE", "fence", 13, print_fence, number_fence},
+    {"error", "ERROR", "error", 0, print_error, NULL},
+};
+
+#define FIELDS_LEN (sizeof(fields) / sizeof(fields[0]))
+
+const struct cli_field *cli_field_find(const char *name, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < FIELDS_LEN; i++) {
+        if (strlen(fields[i].name) == len &&
+            memcmp(fields[i].name, name, len) == 0) {
+            return &fields[i];
+        }
+    }
+    return NULL;
+}
+
+void cli_fields_print_names(FILE *f, const char *between)
+{
+    size_t i;
+
+    for (i = 0; i < FIELDS_LEN; i++) {
+        (void)fprintf(f, "%s%s", i > 0 ? between : "", fields[i].name);
+    }
+}
+
+static int refuse(const struct cli_command *command, const char *option,
+                  const char *name, size_t len)
+{
+    char shown[64];
+    char *names = NULL;
+    size_t size;
+    FILE *f = open_memstream(&names, &size);
+    int status;
+
+    if (f != NULL) {
+        cli_fields_print_names(f, ", ");
+        (void)fclose(f);
+    }
+    status =
+        cli_usage(command, "--%s: \"%s\" is not a field; there are %s", option,
+                  cli_escape(idem_bytes(name, len), shown, sizeof(shown)),
+                  names != NULL ? names : "others");
+    free(names);
+    return status;
+}
+
+int cli_fields_parse(const struct cli_command *command, const char *option,
+                     const char *text, struct cli_fields *ret_fields)
+{
+    const char *p = text;
+
+    ret_fields->len = 0;
+    while (p != NULL) {
+        size_t len = strcspn(p, ",");
+        const struct cli_field *field = cli_field_find(p, len);
+
+        if (field == NULL) {
+            return refuse(command, option, p, len);
+        }
+        if (ret_fields->len == CLI_FIELDS_MAX) {
+            return cli_usage(command, "--%s: at most %d fields", option,
+                             CLI_FIELDS_MAX);
+        }
+        ret_fields->list[ret_fields->len++] = field;
+        p = p[len] == ',' ? p + len + 1 : NULL;
+    }
+    return 0;
+}
+
+/* A member, or a variant of it: key_hex where the key is not UTF-8, http_status
+ * where the exit status is a server's. */
+static bool is_of(const char *member, const struct cli_field *field)
+{
+    size_t len = strlen(field->member);
+
+    return strcmp(member, field->member) == 0 ||
+           (strncmp(member, field->member, len) == 0 &&
+            strcmp(member + len, "_hex") == 0) ||
+           (strcmp(field->name, "exit") == 0 &&
+            strcmp(member, "http_status") == 0) ||
+           (strcmp(field->name, "error") == 0 && strcmp(member, "note") == 0);
+}
+
+static bool keeps(const struct cli_fields *chosen, const char *member)
+{
+    size_t i;
+
+    for (i = 0; i < chosen->len; i++) {
+        if (is_of(member, chosen->list[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void cli_fields_keep(const struct cli_fields *chosen,
+                     struct json_object *object)
+{
+    /* This loop, unlike the others, allows for the removal of its place. */
+    json_object_object_foreach(object, member, value)
+    {
+        (void)value;
+        if (!keeps(chosen, member)) {
+            json_object_object_del(object, member);
+        }
+    }
+}

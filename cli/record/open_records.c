@@ -1,0 +1,326 @@
+/* The open records of a store, read once. */
+#include "record/open_records.h"
+
+#include "inspect/alert.h"
+#include "process/clock.h"
+#include "record/fields.h"
+
+#include <idem/operator.h>
+#include <stdlib.h>
+
+/* Moves what @slice points to into @to. */
+static char *keep(char *to, struct idem_slice *slice)
+{
+    if (slice->len > 0) {
+        memcpy(to, slice->base, slice->len);
+    }
+    slice->base = to;
+    return to + slice->len;
+}
+
+/* The texts share one block, which the scope begins. */
+static bool keep_texts(struct idem_record *copy,
+                       const struct idem_record *record)
+{
+    struct idem_slice *slices[] = {&copy->scope, &copy->key, &copy->owner,
+                                   &copy->error, &copy->note};
+    size_t len = 1;
+    char *block;
+    size_t i;
+
+    memset(copy, 0, sizeof(*copy));
+    copy->scope = record->scope;
+    copy->key = record->key;
+    copy->owner = record->owner;
+    copy->error = record->error;
+    copy->note = record->note;
+    for (i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+        len += slices[i]->len;
+    }
+    block = malloc(len);
+    if (block == NULL) {
+        return false;
+    }
+    for (i = 0; i < sizeof(slices) / sizeof(slices[0]); i++) {
+        block = keep(block, slices[i]);
+    }
+    return true;
+}
+
+static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
+{
+    copy->status = r->status;
+    copy->on_expired_lease = r->on_expired_lease;
+    copy->fence = r->fence;
+    copy->attempts = r->attempts;
+    copy->retried = r->retried;
+    copy->created_ms = r->created_ms;
+    copy->started_ms = r->started_ms;
+    copy->lease_ms = r->lease_ms;
+    copy->lease_end_ms = r->lease_end_ms;
+    copy->expected_ms = r->expected_ms;
+    copy->ended_ms = r->ended_ms;
+    copy->expires_ms = r->expires_ms;
+    copy->retention_ms = r->retention_ms;
+    copy->by_lease = r->by_lease;
+    copy->retry = r->retry;
+    copy->overdue = r->overdue;
+}
+
+/* All but the texts. */
+static void describe(struct cli_open *open, int code,
+                     const struct idem_record *r)
+{
+    memcpy(open->record.id, r->id, sizeof(open->record.id));
+    open->unreadable = code != 0;
+    open->exit_status = -1;
+    open->http_status = -1;
+    open->told = false;
+    if (code == 0) {
+        copy_numbers(&open->record, r);
+        open->exit_status = cli_outcome_exit(r);
+        open->http_status = cli_outcome_http(r);
+    }
+}
+
+bool cli_open_init(struct cli_open *open, int code, const struct idem_record *r)
+{
+    if (!keep_texts(&open->record, r)) {
+        memset(open, 0, sizeof(*open));
+        return false;
+    }
+    describe(open, code, r);
+    return true;
+}
+
+void cli_open_finish(struct cli_open *open)
+{
+    free((char *)(uintptr_t)open->record.scope.base);
+    memset(open, 0, sizeof(*open));
+}
+
+static int rank(const struct cli_open *open)
+{
+    if (open->unreadable) {
+        return 0;
+    }
+    if (open->record.overdue) {
+        return 1;
+    }
+    switch (idem_record_status(&open->record)) {
+    case IDEM_STATUS_UNKNOWN:
+        return 2;
+    case IDEM_STATUS_FAILED:
+        return 3;
+    case IDEM_STATUS_RETRY:
+        return 4;
+    case IDEM_STATUS_COMPLETED:
+        return 6;
+    default:
+        return 5;
+    }
+}
+
+int cli_open_compare(const void *a, const void *b)
+{
+    const struct cli_open *x = a;
+    const struct cli_open *y = b;
+
+    if (rank(x) != rank(y)) {
+        return rank(x) - rank(y);
+    }
+    if (x->record.status == IDEM_STATUS_COMPLETED) {
+        return (x->record.ended_ms < y->record.ended_ms) -
+               (x->record.ended_ms > y->record.ended_ms);
+    }
+    return (x->record.started_ms > y->record.started_ms) -
+           (x->record.started_ms < y->record.started_ms);
+}
+
+/* ---- What is kept ---- */
+
+static void sort(struct cli_look_class *class, const struct cli_look_keep *keep)
+{
+    if (class->len > 0) {
+        qsort(class->open, class->len, sizeof(class->open[0]), keep->compare);
+    }
+    while (class->len > keep->max) {
+        cli_open_finish(&class->open[--class->len]);
+    }
+    class->is_cut = class->len == keep->max;
+}
+
+/* Room for twice as many as are kept: to sort is rare. */
+static bool make_room(struct cli_look_class *class,
+                      const struct cli_look_keep *keep)
+{
+    size_t room = class->room == 0 ? 64 : 2 * class->room;
+    struct cli_open *more;
+
+    if (class->len >= 2 * keep->max) {
+        sort(class, keep);
+    }
+    if (class->len < class->room) {
+        return true;
+    }
+    more = reallocarray(class->open, room, sizeof(*more));
+    if (more == NULL) {
+        return false;
+    }
+    class->open = more;
+    class->room = room;
+    return true;
+}
+
+/* Copies a record only if it is kept. */
+static bool add(struct cli_look *look, const struct cli_look_keep *keep,
+                int code, const struct idem_record *r)
+{
+    struct cli_open seen = {.unreadable = false};
+    struct cli_look_class *class;
+    int which;
+
+    describe(&seen, code, r);
+    seen.record.scope = r->scope;
+    seen.record.key = r->key;
+    which = keep->class_of(keep->ctx, &seen);
+    if (which < 0) {
+        return true;
+    }
+    class = &look->classes[which];
+    class->found++;
+    if (keep->max == 0 ||
+        (class->is_cut &&
+         keep->compare(&seen, &class->open[keep->max - 1]) >= 0)) {
+        return true;
+    }
+    if (!make_room(class, keep) ||
+        !cli_open_init(&class->open[class->len], code, r)) {
+        return false;
+    }
+    class->open[class->len].told = seen.told;
+    class->len++;
+    return true;
+}
+
+/* ---- What is counted ---- */
+
+static void count(struct cli_look *look, int code, const struct idem_record *r)
+{
+    if (code != 0) {
+        look->unreadable++;
+    } else if (r->status == IDEM_STATUS_FAILED) {
+        look->failed_len++;
+    } else if (r->status == IDEM_STATUS_UNKNOWN) {
+        look->unknown++;
+        look->missing += r->by_lease;
+    } else if (r->status == IDEM_STATUS_COMPLETED) {
+        look->failed_outcomes++;
+    } else {
+        look->in_progress++;
+        look->retry += r->retry;
+        look->overdue += r->overdue;
+        look->missing += r->overdue;
+        if (look->oldest_ms == 0 || r->started_ms < look->oldest_ms) {
+            look->oldest_ms = r->started_ms;
+        }
+    }
+}
+
+struct looking {
+    struct cli_look *look;
+    const struct cli_look_keep *keep; /* NULL: nothing is kept. */
+    int64_t from_ms;                  /* Earlier failures are left out. */
+};
+
+static int see(void *ctx, int code, const struct idem_record *record)
+{
+    const struct looking *looking = ctx;
+
+    if (cli_is_alert(record) ||
+        (code == 0 && record->status == IDEM_STATUS_COMPLETED &&
+         record->ended_ms < looking->from_ms)) {
+        return 0;
+    }
+    count(looking->look, code, record);
+    if (looking->keep != NULL &&
+        !add(looking->look, looking->keep, code, record)) {
+        looking->look->failed = true;
+        return 1;
+    }
+    return 0;
+}
+
+static int look(struct idem_store *store, const struct idem_slice *scope,
+                struct idem_filter *filter, struct looking *looking,
+                struct idem_error *ret_error)
+{
+    struct cli_look *ret_look = looking->look;
+    size_t i;
+    int rc;
+
+    memset(ret_look, 0, sizeof(*ret_look));
+    filter->statuses = 1u << IDEM_STATUS_IN_PROGRESS |
+                       1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN;
+    if (scope != NULL) {
+        filter->any_scope = false;
+        filter->scope = *scope;
+    }
+    rc = idem_list(store, filter, see, looking, &ret_look->now_ms, ret_error);
+    if (rc == 0 && ret_look->failed) {
+        rc = IDEM_ENOMEM;
+        ret_error->code = rc;
+        (void)snprintf(ret_error->text, sizeof(ret_error->text), "%s",
+                       idem_error_text(rc));
+    }
+    for (i = 0; rc == 0 && looking->keep != NULL && i < CLI_LOOK_CLASSES; i++) {
+        sort(&ret_look->classes[i], looking->keep);
+    }
+    if (rc != 0) {
+        cli_look_finish(ret_look);
+    }
+    return rc;
+}
+
+int cli_look(struct idem_store *store, const struct idem_slice *scope,
+             const struct cli_look_keep *keep, struct cli_look *ret_look,
+             struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct looking looking = {ret_look, keep, /* from_ms= */ 0};
+
+    return look(store, scope, &filter, &looking, ret_error);
+}
+
+int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
+                      int64_t within_ms, const struct cli_look_keep *keep,
+                      struct cli_look *ret_look, struct idem_error *ret_error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct looking looking = {ret_look, keep, cli_now_ms() - within_ms};
+
+    filter.failed_outcomes = true;
+    return look(store, scope, &filter, &looking, ret_error);
+}
+
+uint64_t cli_look_open(const struct cli_look *look)
+{
+    return look->in_progress + look->failed_len + look->unknown +
+           look->unreadable;
+}
+
+void cli_look_finish(struct cli_look *look)
+{
+    size_t i;
+    size_t n;
+
+    for (i = 0; i < CLI_LOOK_CLASSES; i++) {
+        struct cli_look_class *class = &look->classes[i];
+
+        for (n = 0; n < class->len; n++) {
+            cli_open_finish(&class->open[n]);
+        }
+        free(class->open);
+    }
+    memset(look, 0, sizeof(*look));
+}

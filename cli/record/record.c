@@ -1,0 +1,197 @@
+/* The state of a record for somebody who looks at it now. */
+#include "record/record.h"
+
+#include "cli.h"
+#include "process/clock.h"
+#include "text/color.h"
+
+#include <stdlib.h>
+
+/* Nobody named a store, and the one of a cron job may be another. */
+static void say_usual_store(void)
+{
+    const char *given = secure_getenv("IDEM_STORE");
+    char *url;
+
+    if ((given == NULL || *given == '\0') &&
+        cli_store_url(NULL, /* make= */ false, &url) == 0) {
+        cli_say("this is the store %s; another is named by --store or "
+                "IDEM_STORE",
+                url);
+        free(url);
+    }
+}
+
+int cli_get(struct idem_store *store, const char *store_url,
+            struct idem_slice scope, struct idem_slice key,
+            struct idem_answer **ret_answer)
+{
+    struct idem_error error = {0};
+    char shown[128];
+
+    error.code = idem_get(store, scope, key, ret_answer, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("no record for \"%s\"%s; see: idem list",
+                cli_escape(key, shown, sizeof(shown)),
+                scope.len > 0 ? " in this scope" : "");
+        if (store_url == NULL) {
+            say_usual_store();
+        }
+        return CLI_NO_RECORD;
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+bool cli_is_overdue(const struct idem_record *record)
+{
+    int64_t now_ms = cli_now_ms();
+
+    return record->status == IDEM_STATUS_IN_PROGRESS &&
+           ((!record->retry && now_ms > record->lease_end_ms) ||
+            (record->expected_ms != 0 && now_ms > record->expected_ms));
+}
+
+bool cli_is_reopened(const struct idem_record *record)
+{
+    return record->retry && record->history_len > 0 &&
+           record->history[0].end == IDEM_PAST_REOPENED &&
+           record->history[0].fence == record->fence;
+}
+
+bool cli_is_live(const struct idem_record *record, int64_t now_ms)
+{
+    return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
+           record->lease_end_ms != IDEM_NEVER && now_ms <= record->lease_end_ms;
+}
+
+void cli_live_text(const struct idem_record *record, int64_t now_ms,
+                   char buf[CLI_LIVE_MAX])
+{
+    int64_t renewed_ms = record->lease_end_ms - record->lease_ms;
+    char owner[4 * IDEM_OWNER_MAX + 1] = "?";
+    char ago[32];
+    char left[32];
+
+    cli_span_text(now_ms > renewed_ms ? now_ms - renewed_ms : 0, ago);
+    cli_span_text(record->lease_end_ms - now_ms, left);
+    if (record->owner.len > 0) {
+        (void)cli_escape(record->owner, owner, sizeof(owner));
+    }
+    (void)snprintf(buf, CLI_LIVE_MAX, "renewed %s ago, %s left, owner %s", ago,
+                   left, owner);
+}
+
+/* Red for what failed, magenta for what else may need a person: both can be read on
+ * black and on white, where yellow and cyan cannot. */
+const char *cli_status_paint(const struct idem_record *record, bool overdue)
+{
+    if (record->status == IDEM_STATUS_FAILED) {
+        return "\033[31m";
+    }
+    if (record->status == IDEM_STATUS_UNKNOWN || overdue) {
+        return "\033[1;35m";
+    }
+    return NULL;
+}
+
+void cli_print_status(FILE *f, const struct idem_record *record, int width)
+{
+    const char *paint = cli_may_paint()
+                            ? cli_status_paint(record, cli_is_overdue(record))
+                            : NULL;
+
+    (void)fprintf(f, "%s%-*s%s", paint != NULL ? paint : "", width,
+                  idem_status_name(idem_record_status(record)),
+                  paint != NULL ? "\033[0m" : "");
+}
+
+const char *cli_past_end_name(enum idem_past_end end)
+{
+    switch (end) {
+    case IDEM_PAST_RELEASED:
+        return "released";
+    case IDEM_PAST_TAKEN_OVER:
+        return "taken_over";
+    case IDEM_PAST_RESOLVED:
+        return "resolved";
+    case IDEM_PAST_RETRIED:
+        return "retried";
+    case IDEM_PAST_REOPENED:
+        return "reopened";
+    }
+    return "unknown";
+}
+
+bool cli_is_output(const struct idem_form *form)
+{
+    struct idem_slice type = idem_str(IDEM_FORM_BYTES_TYPE);
+
+    return form->framed ||
+           (form->has_exit && form->content_type.len == type.len &&
+            memcmp(form->content_type.base, type.base, type.len) == 0);
+}
+
+int cli_replay_status(const struct idem_record *record,
+                      const struct idem_form *form)
+{
+    /* A failure must not look like a success because nobody said a status. */
+    if (record->status == IDEM_STATUS_FAILED && !form->has_exit &&
+        form->exit_status == 0) {
+        return CLI_FAILED;
+    }
+    return form->exit_status;
+}
+
+static void write_streams(const struct idem_form *form)
+{
+    struct idem_slice rest = form->bytes;
+    struct idem_slice piece;
+    enum idem_stream stream;
+
+    while (idem_form_next(form, &rest, &stream, &piece)) {
+        FILE *f = stream == IDEM_STREAM_STDOUT ? stdout : stderr;
+
+        (void)fwrite(piece.base, 1, piece.len, f);
+        (void)fflush(f); /* Both may go to one place: keep the order. */
+    }
+}
+
+void cli_outcome_text(const struct idem_record *record, char buf[64])
+{
+    struct idem_form form;
+
+    idem_form_read(&record->result, &form);
+    if (form.has_exit && form.exit_status > 0) {
+        (void)snprintf(buf, 64, "it failed with status %d", form.exit_status);
+    } else if (form.http_status >= 400) {
+        (void)snprintf(buf, 64, "it was answered with HTTP status %d",
+                       form.http_status);
+    } else {
+        (void)strcpy(buf, record->status == IDEM_STATUS_FAILED ||
+                                  form.kind == IDEM_FORM_ERROR
+                              ? "it failed"
+                              : "it was done");
+    }
+}
+
+int cli_write_result(const struct idem_record *record)
+{
+    struct idem_form form;
+    char outcome[64];
+    char ended[48];
+
+    idem_form_read(&record->result, &form);
+    if (form.kind == IDEM_FORM_NOT_KEPT) {
+        cli_outcome_text(record, outcome);
+        cli_time_for(cli_stderr_is_tty(), record->ended_ms, ended);
+        cli_say("%s at %s; its result was too long to be kept", outcome, ended);
+        return 0;
+    }
+    /* Half of a damaged recording must not pass for the whole of it. */
+    if (form.kind == IDEM_FORM_DAMAGED) {
+        cli_say("the recorded result is damaged; nothing of it was written");
+        return CLI_CORRUPT;
+    }
+    write_streams(&form);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* remedy.h: commands for people to type when they must decide. */
+#ifndef IDEM_CLI_RECORD_REMEDY_H
+#define IDEM_CLI_RECORD_REMEDY_H
+
+#include <idem.h>
+#include <stdio.h>
+
+/* @s as one word of a shell. */
+void cli_print_quoted(FILE *f, struct idem_slice s);
+
+/* "idem COMMAND --store=URL --scope=SCOPE" + @options + " KEY", ready to be
+ * typed. @store_url: --store, or NULL if it was not given. */
+void cli_print_mend(FILE *f, const char *command, const char *options,
+                    const struct idem_record *record, const char *store_url);
+
+/* The ways to resolve @record, each on an indented line of its own, each after
+ * its newline. */
+void cli_print_resolve(FILE *f, const struct idem_record *record,
+                       const char *store_url);
+
+/* The same for the command that lets it be run again. */
+void cli_print_reopen(FILE *f, const struct idem_record *record,
+                      const char *store_url);
+
+#endif

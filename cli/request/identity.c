@@ -1,0 +1,294 @@
+/* Which operation it is: keys, scopes and fingerprints of a command line. */
+#include "request/identity.h"
+
+#include "cli.h"
+#include "request/extract.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Reads from @fd until its end, or until @len bytes are there. */
+static ssize_t read_up_to(int fd, char *buf, size_t len)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = read(fd, buf + done, len - done);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        if (n == 0) {
+            break;
+        }
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static int check_file_key(const char *file, size_t len)
+{
+    if (len == 0) {
+        cli_say("--key-file: no key in %s", file);
+        return CLI_USAGE;
+    }
+    if (len > IDEM_KEY_MAX) {
+        cli_say("--key-file: a key has 1 to %d bytes; %s holds more",
+                IDEM_KEY_MAX, file);
+        return CLI_USAGE;
+    }
+    return 0;
+}
+
+static int read_key_file(const char *file, struct cli_key_text *ret_key)
+{
+    char buf[IDEM_KEY_MAX + 2]; /* The longest key, a newline, one too many. */
+    ssize_t len = -1;
+    int status;
+    int fd;
+
+    fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        len = read_up_to(fd, buf, sizeof(buf));
+    }
+    if (len < 0) {
+        cli_say("--key-file: cannot read %s: %s", file, strerror(errno));
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (len < 0) {
+        return CLI_USAGE;
+    }
+
+    if (len > 0 && buf[len - 1] == '\n') {
+        len--;
+    }
+    status = check_file_key(file, (size_t)len);
+    if (status != 0) {
+        return status;
+    }
+    memcpy(ret_key->bytes, buf, (size_t)len);
+    ret_key->bytes[len] = '\0';
+    ret_key->len = (size_t)len;
+    return 0;
+}
+
+int cli_read_key(const struct cli_command *command, const char *text,
+                 const char *file, struct cli_key_text *ret_key)
+{
+    if (text == NULL && file == NULL) {
+        return cli_usage(command,
+                         "no key given: --key KEY, or --key-file FILE");
+    }
+    if (text != NULL && file != NULL) {
+        return cli_usage(command, "give the key once: --key or --key-file");
+    }
+    if (file != NULL) {
+        return read_key_file(file, ret_key);
+    }
+    if (strlen(text) < 1 || strlen(text) > IDEM_KEY_MAX) {
+        return cli_usage(command, "a key has 1 to %d bytes; this one has %zu",
+                         IDEM_KEY_MAX, strlen(text));
+    }
+    ret_key->len = strlen(text);
+    memcpy(ret_key->bytes, text, ret_key->len + 1);
+    return 0;
+}
+
+/* A key as it was shown. Commands that begin work do not take it: a key must mean
+ * the same to all versions. */
+static int read_escaped(const struct cli_command *command, const char *text,
+                        struct cli_key_text *ret_key)
+{
+    const char *escaped = text + strlen(CLI_ESCAPED);
+
+    if (!cli_unescape(escaped, ret_key->bytes, IDEM_KEY_MAX, &ret_key->len) ||
+        ret_key->len == 0) {
+        return cli_usage(command,
+                         "%s: a key of 1 to %d bytes follows, with every "
+                         "backslash as \\x5c and other bytes as \\xHH",
+                         CLI_ESCAPED, IDEM_KEY_MAX);
+    }
+    ret_key->bytes[ret_key->len] = '\0';
+    return 0;
+}
+
+int cli_operand_key(const struct cli_command *command, int argc, char **argv,
+                    const char *file, struct cli_key_text *ret_key)
+{
+    if (argc > 1) {
+        return cli_usage(command, "one key at a time; quote a key with spaces");
+    }
+    if (argc == 0 && file == NULL) {
+        return cli_usage(command, "no key given; see: idem list");
+    }
+    if (argc == 1 && file != NULL) {
+        return cli_usage(command, "give the key once: KEY or --key-file");
+    }
+    if (argc == 1 && strncmp(argv[0], CLI_ESCAPED, strlen(CLI_ESCAPED)) == 0) {
+        return read_escaped(command, argv[0], ret_key);
+    }
+    return cli_read_key(command, argc == 1 ? argv[0] : NULL, file, ret_key);
+}
+
+int cli_scope(const char *given, struct idem_slice *ret_scope)
+{
+    const char *scope = given != NULL ? given : secure_getenv("IDEM_SCOPE");
+
+    if (scope != NULL && strlen(scope) > IDEM_SCOPE_MAX) {
+        cli_say("IDEM_SCOPE: a scope has at most %d bytes; this one has %zu",
+                IDEM_SCOPE_MAX, strlen(scope));
+        return CLI_USAGE;
+    }
+    *ret_scope = idem_str(scope);
+    return 0;
+}
+
+/* Every argument with its NUL, one after the other. No argument can hold a NUL,
+ * so that two command lines never give the same bytes; and however many
+ * arguments there are, they are one part of a fingerprint. */
+static int join_args(int argc, char **argv, char **ret_bytes, size_t *ret_len)
+{
+    size_t len = 0;
+    char *bytes;
+    char *p;
+    int i;
+
+    for (i = 0; i < argc; i++) {
+        len += strlen(argv[i]) + 1;
+    }
+    bytes = malloc(len + 1);
+    if (bytes == NULL) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    for (i = 0, p = bytes; i < argc; i++) {
+        size_t n = strlen(argv[i]) + 1;
+
+        memcpy(p, argv[i], n);
+        p += n;
+    }
+    *ret_bytes = bytes;
+    *ret_len = len;
+    return 0;
+}
+
+static int make_fingerprint(const struct idem_slice *parts, size_t parts_len,
+                            uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    struct idem_error error = {0};
+
+    error.code =
+        idem_fingerprint(parts, parts_len, /* secret= */ idem_str(NULL),
+                         ret_fingerprint);
+    if (error.code == 0) {
+        return 0;
+    }
+    cli_say("cannot make a fingerprint: %s", idem_error_text(error.code));
+    return cli_exit_of(error.code);
+}
+
+/* The parts of a fingerprint. The first one says what the others are, so that
+ * two requests of different kinds never have the same list of parts:
+ *
+ *     "text"        the text, or the bytes of the file
+ *     "argv"        the arguments, each with a NUL after it
+ *     "argv+input"  the arguments likewise; the bytes of the input
+ *     "selected"    what a jq program selects of the input, as a JSON array
+ */
+static int fingerprint_text(const char *spec,
+                            uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    struct idem_slice parts[2];
+    char *text;
+    size_t len;
+    int status;
+
+    status = cli_read_arg("fingerprint", spec, /* text_ok= */ true,
+                          IDEM_RESULT_MAX, &text, &len);
+    if (status != 0) {
+        return status;
+    }
+    parts[0] = idem_str("text");
+    parts[1] = idem_bytes(text, len);
+    status = make_fingerprint(parts, 2, ret_fingerprint);
+    free(text);
+    return status;
+}
+
+static int fingerprint_args(int argc, char **argv, struct idem_slice input,
+                            uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    bool has_input = input.base != NULL;
+    struct idem_slice parts[3];
+    char *args;
+    size_t len;
+    int status;
+
+    status = join_args(argc, argv, &args, &len);
+    if (status != 0) {
+        return status;
+    }
+    parts[0] = idem_str(has_input ? "argv+input" : "argv");
+    parts[1] = idem_bytes(args, len);
+    parts[2] = input;
+    status = make_fingerprint(parts, has_input ? 3 : 2, ret_fingerprint);
+    free(args);
+    return status;
+}
+
+int cli_fingerprint(const char *spec, int argc, char **argv,
+                    struct idem_slice input,
+                    uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
+                    bool *ret_has)
+{
+    bool automatic = spec == NULL || strcmp(spec, "auto") == 0;
+
+    *ret_has =
+        automatic ? argc > 0 || input.base != NULL : strcmp(spec, "none") != 0;
+    if (!*ret_has) {
+        return 0;
+    }
+    return automatic ? fingerprint_args(argc, argv, input, ret_fingerprint)
+                     : fingerprint_text(spec, ret_fingerprint);
+}
+
+int cli_fingerprint_from(const char *program, struct idem_slice input,
+                         uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN])
+{
+    struct idem_slice parts[2];
+    char *bytes;
+    size_t len;
+    int status = cli_extract_parts(program, input, &bytes, &len);
+
+    if (status != 0) {
+        return status;
+    }
+    parts[0] = idem_str("selected");
+    parts[1] = idem_bytes(bytes, len);
+    status = make_fingerprint(parts, 2, ret_fingerprint);
+    free(bytes);
+    return status;
+}
+
+int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key)
+{
+    uint8_t digest[IDEM_FINGERPRINT_LEN];
+    int status;
+
+    status = fingerprint_args(argc, argv, /* input= */ idem_str(NULL), digest);
+    if (status != 0) {
+        return status;
+    }
+    /* The first byte of the digest is the version of fingerprints. */
+    cli_hex(idem_bytes(digest + 1, sizeof(digest) - 1),
+            stpcpy(ret_key->bytes, "args-"));
+    ret_key->len = strlen(ret_key->bytes);
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* identity.h: keys, scopes and fingerprints from the command line. */
+#ifndef IDEM_CLI_REQUEST_IDENTITY_H
+#define IDEM_CLI_REQUEST_IDENTITY_H
+
+#include <idem.h>
+
+struct cli_command;
+
+struct cli_key_text {
+    char bytes[IDEM_KEY_MAX + 1]; /* With a NUL after the last one. */
+    size_t len;
+};
+
+/* The key of an attempt: exactly one of @text (--key) and @file (--key-file)
+ * must be given. From a file one newline at the end is taken off; all other
+ * bytes are the key as they are. 0 or an exit status, after saying why. */
+int cli_read_key(const struct cli_command *command, const char *text,
+                 const char *file, struct cli_key_text *ret_key);
+
+/* The key of a command that takes it as its only operand, or with --key-file.
+ * 0 or an exit status, after saying why. */
+int cli_operand_key(const struct cli_command *command, int argc, char **argv,
+                    const char *file, struct cli_key_text *ret_key);
+
+/* --key-from-args: "args-" and the hex digits of a digest of the command line.
+ * 0 or an exit status, after saying why. */
+int cli_key_from_args(int argc, char **argv, struct cli_key_text *ret_key);
+
+/* --scope, else $IDEM_SCOPE, else the empty scope. Its bytes live as long as
+ * the process. 0 or an exit status, after saying why. */
+int cli_scope(const char *given, struct idem_slice *ret_scope);
+
+/* --fingerprint: "auto" (or NULL) means the command line, with @input if there
+ * is one (its base is not NULL); "none" for no fingerprint; "@FILE" for the
+ * bytes of a file; anything else for itself. *@ret_has is false where there is
+ * nothing to make one from. 0 or an exit status, after saying why. */
+int cli_fingerprint(const char *spec, int argc, char **argv,
+                    struct idem_slice input,
+                    uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN],
+                    bool *ret_has);
+
+/* --fingerprint-from: what the jq program selects of @input. 0 or an exit
+ * status, after saying why. */
+int cli_fingerprint_from(const char *program, struct idem_slice input,
+                         uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+#endif

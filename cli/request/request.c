@@ -1,0 +1,209 @@
+/* The request that `idem begin` and `idem run` make of their options. */
+#include "request/request.h"
+
+#include "cli.h"
+#include "request/extract.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *const cli_on_expired_lease[] = {"hold", "rerun", NULL};
+
+static const enum idem_on_expired_lease policies[] = {IDEM_HOLD, IDEM_RERUN};
+
+/* A finite lease beyond the retention is a slip: units mixed up, or the two
+ * exchanged. */
+static int check_times(const struct cli_command *command,
+                       const struct cli_claim *claim)
+{
+    char lease[32];
+    char retention[32];
+
+    if (claim->wait_then_run && claim->wait_ms == 0) {
+        return cli_usage(command, "--wait-then-run needs --wait TIME");
+    }
+    if (claim->lease_ms == IDEM_NEVER ||
+        claim->lease_ms <= claim->retention_ms) {
+        return 0;
+    }
+    cli_duration_text(claim->lease_ms, lease);
+    cli_duration_text(claim->retention_ms, retention);
+    return cli_usage(command,
+                     "--lease %s is longer than --retention %s; a retention "
+                     "from %s on is allowed, or never",
+                     lease, retention, lease);
+}
+
+/* How many ways to the key were named. */
+static int count_keys(const struct cli_claim *claim)
+{
+    return (claim->key != NULL) + (claim->key_file != NULL) +
+           (claim->key_from != NULL) + claim->from_args;
+}
+
+/* Checks that need nothing to be read. */
+static int check_sources(const struct cli_command *command,
+                         const struct cli_claim *claim, int argc)
+{
+    bool extracts = claim->key_from != NULL || claim->fingerprint_from != NULL;
+
+    if (count_keys(claim) > 1) {
+        return cli_usage(command,
+                         "give the key once: --key, --key-file%s or --key-from",
+                         claim->from_args ? ", --key-from-args" : "");
+    }
+    if (claim->from_args && argc == 0) {
+        return cli_usage(command, "--key-from-args needs a command line");
+    }
+    if (claim->fingerprint != NULL && claim->fingerprint_from != NULL) {
+        return cli_usage(command, "give the fingerprint once: --fingerprint or "
+                                  "--fingerprint-from");
+    }
+    if (extracts && claim->input == NULL) {
+        return cli_usage(command,
+                         "--%s selects from the input: name it with --input "
+                         "@FILE, or --input - for standard input",
+                         claim->key_from != NULL ? "key-from"
+                                                 : "fingerprint-from");
+    }
+    return 0;
+}
+
+static int fill_key(struct cli_request *r, const struct cli_command *command,
+                    const struct cli_claim *claim, int argc, char **argv)
+{
+    int status;
+
+    if (claim->key_from != NULL) {
+        status = cli_extract_key(claim->key_from, r->request.input, &r->key);
+    } else if (claim->from_args) {
+        status = cli_key_from_args(argc, argv, &r->key);
+    } else {
+        status = cli_read_key(command, claim->key, claim->key_file, &r->key);
+    }
+    r->request.key = idem_bytes(r->key.bytes, r->key.len);
+    return status;
+}
+
+static int fill_input(struct cli_request *r, const struct cli_claim *claim)
+{
+    size_t len;
+    int status;
+
+    if (claim->input == NULL) {
+        return 0;
+    }
+    status = cli_read_arg("input", claim->input, /* text_ok= */ true,
+                          IDEM_RESULT_MAX, &r->input, &len);
+    if (status == 0) {
+        r->request.input = idem_bytes(r->input, len);
+    }
+    return status;
+}
+
+/* The name of a file in place of its bytes. */
+static bool is_name_of_file(const char *input)
+{
+    return input[0] != '@' && strcmp(input, "-") != 0 &&
+           access(input, F_OK) == 0;
+}
+
+/* Without --key-from the key is known, and a mistake about it found, before
+ * standard input is read. */
+static int fill_key_and_input(struct cli_request *r,
+                              const struct cli_command *command,
+                              const struct cli_claim *claim, int argc,
+                              char **argv)
+{
+    int status = 0;
+
+    if ((claim->key_from != NULL || claim->fingerprint_from != NULL) &&
+        is_name_of_file(claim->input)) {
+        return cli_usage(command,
+                         "--input %s is the text itself; for what the file "
+                         "holds: --input @%s",
+                         claim->input, claim->input);
+    }
+    if (claim->key_from == NULL) {
+        status = fill_key(r, command, claim, argc, argv);
+    }
+    if (status == 0) {
+        status = fill_input(r, claim);
+    }
+    if (status == 0 && claim->key_from != NULL) {
+        status = fill_key(r, command, claim, argc, argv);
+    }
+    return status;
+}
+
+static int fill_fingerprint(struct cli_request *r,
+                            const struct cli_claim *claim, int argc,
+                            char **argv)
+{
+    bool has = true;
+    int status;
+
+    if (claim->fingerprint_from != NULL) {
+        status = cli_fingerprint_from(claim->fingerprint_from, r->request.input,
+                                      r->fingerprint);
+    } else {
+        status = cli_fingerprint(claim->fingerprint, argc, argv,
+                                 r->request.input, r->fingerprint, &has);
+    }
+    if (status == 0 && has) {
+        r->request.fingerprint =
+            idem_bytes(r->fingerprint, sizeof(r->fingerprint));
+    }
+    return status;
+}
+
+static void fill_settings(struct cli_request *r, const struct cli_claim *claim)
+{
+    struct idem_request *q = &r->request;
+
+    cli_owner(claim->owner, claim->by_caller ? getppid() : getpid(), r->owner);
+    q->owner = idem_str(r->owner);
+    q->on_expired_lease = policies[claim->on_expired_lease];
+    q->lease_ms = claim->lease_ms;
+    q->retention_ms = claim->retention_ms;
+    q->expect_ms = claim->expect_ms;
+    q->attempts_max = (uint32_t)claim->attempts_max;
+    q->wait_ms = claim->wait_ms;
+    q->flags = claim->wait_then_run ? IDEM_WAIT_THEN_RUN : 0;
+}
+
+int cli_request_init(struct cli_request *ret_request,
+                     const struct cli_command *command,
+                     const struct cli_claim *claim, int argc, char **argv)
+{
+    static const struct idem_request empty = IDEM_REQUEST_INIT;
+    int status;
+
+    memset(ret_request, 0, sizeof(*ret_request));
+    ret_request->request = empty;
+    status = check_times(command, claim);
+    if (status == 0) {
+        status = check_sources(command, claim, argc);
+    }
+    if (status == 0) {
+        status = cli_scope(claim->scope, &ret_request->request.scope);
+    }
+    if (status == 0) {
+        status = fill_key_and_input(ret_request, command, claim, argc, argv);
+    }
+    if (status == 0) {
+        status = fill_fingerprint(ret_request, claim, argc, argv);
+    }
+    if (status != 0) {
+        cli_request_finish(ret_request);
+        return status;
+    }
+    fill_settings(ret_request, claim);
+    return 0;
+}
+
+void cli_request_finish(struct cli_request *request)
+{
+    free(request->input);
+    memset(request, 0, sizeof(*request));
+}

@@ -1,0 +1,126 @@
+/* request.h: what `idem begin` and `idem run` ask for alike. */
+#ifndef IDEM_CLI_REQUEST_REQUEST_H
+#define IDEM_CLI_REQUEST_REQUEST_H
+
+#include "request/identity.h"
+
+#include <idem.h>
+
+struct cli_claim {
+    const char *key;
+    const char *key_file;
+    const char *scope;
+    const char *owner;
+    const char *fingerprint;
+    const char *input;
+    const char *key_from; /* jq programs over the input. */
+    const char *fingerprint_from;
+    bool from_args; /* Only run offers it. */
+    bool by_caller; /* The owner is the process that called us. */
+    int64_t lease_ms;
+    int64_t retention_ms;
+    int64_t expect_ms;
+    int on_expired_lease; /* Index into cli_on_expired_lease. */
+    uint64_t attempts_max;
+    int64_t wait_ms;
+    bool wait_then_run;
+};
+
+#define CLI_CLAIM_INIT                                                         \
+    {                                                                          \
+        .lease_ms = 60000, .retention_ms = 86400000, .attempts_max = 5         \
+    }
+
+extern const char *const cli_on_expired_lease[]; /* "hold", "rerun", NULL. */
+
+/* The rows of these options, for the middle of a table. */
+#define CLI_CLAIM_OPTIONS(c)                                                   \
+    {.name = "key",                                                            \
+     .letter = 'k',                                                            \
+     .kind = CLI_TEXT,                                                         \
+     .target = &(c)->key,                                                      \
+     .arg = "KEY",                                                             \
+     .max = IDEM_KEY_MAX,                                                      \
+     .help = "the idempotency key, 1 to 255 bytes"},                           \
+        CLI_OPTION_KEY_FILE(&(c)->key_file), CLI_OPTION_SCOPE(&(c)->scope),    \
+        {.name = "owner",                                                      \
+         .kind = CLI_TEXT,                                                     \
+         .target = &(c)->owner,                                                \
+         .arg = "OWNER",                                                       \
+         .max = IDEM_OWNER_MAX,                                                \
+         .help = "who asks, for people (default: HOST/PID)"},                  \
+        {.name = "lease",                                                      \
+         .kind = CLI_DURATION,                                                 \
+         .target = &(c)->lease_ms,                                             \
+         .arg = "TIME",                                                        \
+         .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS),                               \
+         .max = IDEM_DURATION_MAX_MS,                                          \
+         .help = "how long the key is yours, unless renewed (60s)"},           \
+        {.name = "retention",                                                  \
+         .kind = CLI_DURATION,                                                 \
+         .target = &(c)->retention_ms,                                         \
+         .arg = "TIME",                                                        \
+         .min = CLI_OR_NEVER(1),                                               \
+         .max = IDEM_DURATION_MAX_MS,                                          \
+         .help = "how long the outcome is replayed (24h)"},                    \
+        {.name = "expect",                                                     \
+         .kind = CLI_DURATION,                                                 \
+         .target = &(c)->expect_ms,                                            \
+         .arg = "TIME",                                                        \
+         .min = 1,                                                             \
+         .max = IDEM_DURATION_MAX_MS,                                          \
+         .help = "call it overdue after this long"},                           \
+        {.name = "on-expired-lease",                                           \
+         .kind = CLI_CHOICE,                                                   \
+         .target = &(c)->on_expired_lease,                                     \
+         .arg = "POLICY",                                                      \
+         .choices = cli_on_expired_lease,                                      \
+         .help = "hold (the default: a person must look), rerun"},             \
+        {.name = "max-attempts",                                               \
+         .kind = CLI_COUNT,                                                    \
+         .target = &(c)->attempts_max,                                         \
+         .arg = "N",                                                           \
+         .max = UINT32_MAX,                                                    \
+         .help = "give up after N starts; 0: never (5)"},                      \
+        {.name = "fingerprint",                                                \
+         .kind = CLI_TEXT,                                                     \
+         .target = &(c)->fingerprint,                                          \
+         .arg = "WHAT",                                                        \
+         .help = "what must be the same: auto, none, TEXT, @FILE"},            \
+        {.name = "input",                                                      \
+         .kind = CLI_TEXT,                                                     \
+         .target = &(c)->input,                                                \
+         .arg = "WHAT",                                                        \
+         .help = "the request, kept for people: TEXT, @FILE or -"},            \
+        CLI_OPTION_KEY_FROM(&(c)->key_from),                                   \
+        CLI_OPTION_FINGERPRINT_FROM(&(c)->fingerprint_from),                   \
+        {.name = "wait",                                                       \
+         .kind = CLI_DURATION,                                                 \
+         .target = &(c)->wait_ms,                                              \
+         .arg = "TIME",                                                        \
+         .max = IDEM_DURATION_MAX_MS,                                          \
+         .help = "how long to wait for another's attempt (0s)"},               \
+    {                                                                          \
+        .name = "wait-then-run", .kind = CLI_FLAG,                             \
+        .target = &(c)->wait_then_run,                                         \
+        .help = "start it if that attempt is given up"                         \
+    }
+
+/* A request that owns what it points to. */
+struct cli_request {
+    struct idem_request request;
+    struct cli_key_text key;
+    char owner[IDEM_OWNER_MAX + 1];
+    uint8_t fingerprint[IDEM_FINGERPRINT_LEN];
+    char *input;
+};
+
+/* Reads and checks everything that @claim names, before any store is touched.
+ * @argc and @argv: the command line, for the fingerprint. 0 or an exit status,
+ * after saying why. Points into itself: @ret_request must not be moved. */
+int cli_request_init(struct cli_request *ret_request,
+                     const struct cli_command *command,
+                     const struct cli_claim *claim, int argc, char **argv);
+void cli_request_finish(struct cli_request *request);
+
+#endif

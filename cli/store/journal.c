@@ -1,0 +1,488 @@
+/* Outcomes that wait on this host for their store. */
+#include "store/journal.h"
+
+#include "cli.h"
+#include "process/clock.h"
+#include "process/state_path.h"
+
+#include <errno.h>
+#include <idem/journal.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#define IN_USE_MS                                                              \
+    1000 /* A process that tells a store is done by then, or
+                          stuck. */
+#define IN_USE_PAUSE_MS 20
+
+/* The entries of others that one command takes over: enough that a short outage
+ * is made good by the next one, and never so much that a long one is felt. */
+#define CATCH_UP_ENTRIES 16
+#define CATCH_UP_MS 100
+#define CATCH_UP_LONGEST_MS 1000
+
+const char *const cli_journal_rules[] = {
+    [CLI_JOURNAL_AUTO] = "auto",
+    [CLI_JOURNAL_ALWAYS] = "always",
+    [CLI_JOURNAL_ON_FAILURE] = "on-failure",
+    [CLI_JOURNAL_OFF] = "off",
+    NULL,
+};
+
+int cli_journal_choose(const struct cli_command *command,
+                       struct cli_journal_choice *choice)
+{
+    const char *text = secure_getenv("IDEM_JOURNAL");
+    char shown[64];
+    int i;
+
+    if (choice->given || text == NULL || *text == '\0') {
+        return 0;
+    }
+    for (i = 0; cli_journal_rules[i] != NULL; i++) {
+        if (strcmp(text, cli_journal_rules[i]) == 0) {
+            choice->rule = i;
+            return 0;
+        }
+    }
+    return cli_usage(command,
+                     "IDEM_JOURNAL: \"%s\" is not one of auto, always, "
+                     "on-failure, off",
+                     cli_escape(idem_str(text), shown, sizeof(shown)));
+}
+
+static int fail(struct idem_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int fail(struct idem_error *error, int code, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    error->code = code;
+    (void)vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
+    return code;
+}
+
+/* The directory that somebody chose, or NULL: it is beside the default
+ * store. */
+static const char *chosen(const char *given)
+{
+    if (given == NULL) {
+        given = secure_getenv("IDEM_JOURNAL_DIR");
+    }
+    return given != NULL && *given != '\0' ? given : NULL;
+}
+
+int cli_journal_open(const char *given, bool make,
+                     struct idem_journal **ret_journal, char **ret_directory,
+                     struct idem_error *ret_error)
+{
+    struct idem_journal_options options = IDEM_JOURNAL_OPTIONS_INIT;
+    const char *choice = chosen(given);
+    char *directory =
+        choice != NULL ? strdup(choice) : cli_state_path("journal");
+
+    *ret_directory = directory;
+    if (directory == NULL && errno == ENOENT) {
+        return fail(ret_error, IDEM_ENOTFOUND,
+                    "no home directory for the journal; name a directory: "
+                    "IDEM_JOURNAL_DIR");
+    }
+    if (directory == NULL) {
+        return fail(ret_error, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
+    }
+    options.flags = make ? IDEM_JOURNAL_CREATE : 0;
+    if (make && choice == NULL && cli_make_directories(directory) != 0) {
+        return fail(ret_error, IDEM_EDENIED,
+                    "cannot make the directory %.150s: %s", directory,
+                    strerror(errno));
+    }
+    return idem_journal_open(directory, &options, ret_journal, ret_error);
+}
+
+/* ---- What waits -------------------------------------------------------- */
+
+/* One look around, and what it found. */
+struct look {
+    bool remarks;
+    int64_t began_ms;
+    unsigned told;
+    unsigned waiting;
+    unsigned in_use;
+    enum idem_status status; /* Of one that waits. */
+    struct idem_error error; /* Why it does. */
+};
+
+static void say_lost(const struct idem_journal_info *info,
+                     const struct idem_error *error)
+{
+    char key[128];
+    char when[48];
+
+    cli_time_for(cli_stderr_is_tty(), info->written_ms, when);
+    cli_say("the outcome of \"%s\" that waited in the journal since %s (%s) "
+            "came too late: %s; it was set aside: idem reconcile --list",
+            cli_escape(info->key, key, sizeof(key)), when,
+            idem_status_name(info->outcome.status), error->text);
+}
+
+static void say_damaged(const struct idem_journal_info *info,
+                        const struct idem_error *error)
+{
+    char key[128];
+
+    cli_say("an outcome in the journal%s%s%s was set aside: %s; see: idem "
+            "reconcile --list",
+            info->key.len > 0 ? ", of \"" : "",
+            cli_escape(info->key, key, sizeof(key)),
+            info->key.len > 0 ? "\" it seems," : "", error->text);
+}
+
+static void say_recorded(const struct idem_journal_info *info)
+{
+    char key[128];
+
+    cli_say("the outcome of \"%s\" that waited in the journal is on record now",
+            cli_escape(info->key, key, sizeof(key)));
+}
+
+static void note_waiting(struct look *look,
+                         const struct idem_journal_info *info,
+                         const struct idem_error *error)
+{
+    look->waiting++;
+    look->status = info->outcome.status;
+    look->error = *error;
+}
+
+static int look_at(void *ctx, const struct idem_journal_info *info,
+                   const struct idem_error *error)
+{
+    struct look *look = ctx;
+
+    switch (info->state) {
+    case IDEM_JOURNAL_RECORDED:
+        if (look->remarks) {
+            say_recorded(info);
+        }
+        break;
+    case IDEM_JOURNAL_LOST:
+        say_lost(info, error);
+        break;
+    case IDEM_JOURNAL_DAMAGED:
+        say_damaged(info, error);
+        break;
+    case IDEM_JOURNAL_IN_USE:
+        look->in_use++;
+        break;
+    case IDEM_JOURNAL_WAITING:
+    case IDEM_JOURNAL_NEWER:
+        note_waiting(look, info, error);
+        break;
+    }
+    return 0;
+}
+
+/* 0, or a code; *@ret_journal is NULL where there is none. One of another user,
+ * whose environment we have, or that others may write to, is as good as none:
+ * that is said, because an outcome could not be kept there. */
+static int open_existing(const struct idem_store *store, bool say,
+                         struct idem_journal **ret_journal,
+                         struct idem_error *error)
+{
+    char *directory;
+    int rc;
+
+    *ret_journal = NULL;
+    if (idem_store_url(store) == NULL) {
+        return 0;
+    }
+    rc = cli_journal_open(/* given= */ NULL, /* make= */ false, ret_journal,
+                          &directory, error);
+    free(directory);
+    if (rc == IDEM_EDENIED && say) {
+        cli_say("%s; outcomes cannot be kept there: name a directory of your "
+                "own in IDEM_JOURNAL_DIR",
+                error->text);
+    }
+    return rc == IDEM_ENOTFOUND || rc == IDEM_EDENIED ? 0 : rc;
+}
+
+static void replay_one_record(struct idem_journal *journal,
+                              struct idem_store *store, const uint8_t *id,
+                              struct look *look)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    int64_t until_ms = cli_mono_ms() + IN_USE_MS;
+    struct idem_error error = {0};
+
+    filter.id = id;
+    do {
+        if (look->in_use > 0) {
+            (void)poll(NULL, 0, IN_USE_PAUSE_MS);
+        }
+        look->in_use = 0;
+        look->waiting = 0;
+        if (idem_journal_replay(journal, store, &filter, look_at, look,
+                                &error) != 0) {
+            look->waiting = 1; /* For all we know. */
+            look->error = error;
+        }
+    } while (look->in_use > 0 && look->waiting == 0 &&
+             cli_mono_ms() < until_ms);
+}
+
+enum cli_journal_settled cli_journal_settle(struct idem_store *store,
+                                            struct idem_slice scope,
+                                            struct idem_slice key, bool remarks,
+                                            struct idem_error *ret_error)
+{
+    struct look look = {.remarks = remarks};
+    struct idem_journal *journal;
+    uint8_t id[IDEM_ID_LEN];
+    int rc = open_existing(store, /* say= */ true, &journal, ret_error);
+
+    if (rc == 0 && journal == NULL) {
+        return CLI_JOURNAL_CLEAR;
+    }
+    if (rc == 0) {
+        rc = idem_id(scope, key, id);
+    }
+    if (rc != 0) {
+        ret_error->code = rc;
+        return CLI_JOURNAL_WAITS; /* For all we know. */
+    }
+    replay_one_record(journal, store, id, &look);
+    idem_journal_close(journal);
+    if (look.waiting > 0) {
+        *ret_error = look.error;
+        return CLI_JOURNAL_WAITS;
+    }
+    return look.in_use > 0 ? CLI_JOURNAL_IN_USE : CLI_JOURNAL_CLEAR;
+}
+
+int cli_journal_refuse(const struct idem_error *error)
+{
+    cli_say("the outcome of this key is known, and waits in the journal: %s; "
+            "nothing was run; see: idem reconcile --list",
+            error->text[0] != '\0' ? error->text
+                                   : idem_error_text(error->code));
+    return cli_exit_of(error->code);
+}
+
+/* A store that stopped answering is not kept waiting for, and neither is whoever
+ * called us. */
+static int look_while_it_lasts(void *ctx, const struct idem_journal_info *info,
+                               const struct idem_error *error)
+{
+    struct look *look = ctx;
+    int64_t took_ms = cli_mono_ms() - look->began_ms;
+
+    (void)look_at(look, info, error);
+    look->told++;
+    return idem_error_kind(error->code) == IDEM_KIND_RETRY ||
+           took_ms >= CATCH_UP_LONGEST_MS ||
+           (took_ms >= CATCH_UP_MS && look->told >= CATCH_UP_ENTRIES);
+}
+
+void cli_journal_catch_up(struct idem_store *store, bool remarks)
+{
+    struct look look = {
+        .remarks = remarks,
+        .began_ms = cli_mono_ms(),
+    };
+    struct idem_journal *journal;
+    struct idem_error error;
+
+    if (open_existing(store, /* say= */ false, &journal, &error) == 0 &&
+        journal != NULL) {
+        (void)idem_journal_catch_up(journal, store, look_while_it_lasts, &look,
+                                    NULL);
+        idem_journal_close(journal);
+    }
+}
+
+/* The first that waits will do. */
+static int find_waiting(void *ctx, const struct idem_journal_info *info,
+                        const struct idem_error *error)
+{
+    struct look *look = ctx;
+
+    if (info->state == IDEM_JOURNAL_WAITING) {
+        note_waiting(look, info, error);
+    }
+    return info->state == IDEM_JOURNAL_WAITING;
+}
+
+static void find(struct idem_store *store, const uint8_t *id, struct look *look)
+{
+    struct idem_journal_filter filter = IDEM_JOURNAL_FILTER_INIT;
+    struct idem_journal *journal;
+    struct idem_error error;
+
+    if (open_existing(store, /* say= */ false, &journal, &error) == 0 &&
+        journal != NULL) {
+        filter.store_url = idem_store_url(store);
+        filter.id = id;
+        (void)idem_journal_list(journal, &filter, find_waiting, look, NULL);
+        idem_journal_close(journal);
+    }
+}
+
+enum idem_status cli_journal_peek(struct idem_store *store,
+                                  struct idem_slice scope,
+                                  struct idem_slice key)
+{
+    struct look look = {.waiting = 0};
+    uint8_t id[IDEM_ID_LEN];
+
+    if (idem_id(scope, key, id) == 0) {
+        find(store, id, &look);
+    }
+    return look.status;
+}
+
+void cli_journal_note(struct idem_store *store)
+{
+    struct look look = {.waiting = 0};
+
+    find(store, /* id= */ NULL, &look);
+    if (look.waiting > 0) {
+        cli_say("outcomes wait in the journal for this store; record them: "
+                "idem reconcile");
+    }
+}
+
+/* ---- An outcome on its way to the store -------------------------------- */
+
+static void name_path(struct cli_net *net, const char *directory)
+{
+    if (asprintf(&net->path, "%s/%s", directory,
+                 idem_journal_entry_name(net->entry)) < 0) {
+        net->path = NULL;
+    }
+}
+
+bool cli_journal_read_usage(struct idem_journal_usage *ret_usage)
+{
+    struct idem_journal *journal;
+    struct idem_error error;
+    char *directory;
+    bool known = false;
+
+    if (cli_journal_open(/* given= */ NULL, /* make= */ false, &journal,
+                         &directory, &error) == 0) {
+        known = idem_journal_read_usage(journal, ret_usage, &error) == 0;
+        idem_journal_close(journal);
+    }
+    free(directory);
+    return known;
+}
+
+unsigned cli_journal_percent(const struct idem_journal_usage *usage)
+{
+    double entries = (double)usage->entries / (double)usage->entries_max;
+    double bytes = (double)usage->bytes / (double)usage->bytes_max;
+
+    return (unsigned)((entries > bytes ? entries : bytes) * 100);
+}
+
+/* A journal that is full keeps nothing more, so a person is told before. */
+static void say_near(struct idem_journal *journal, const char *directory)
+{
+    struct idem_journal_usage usage = IDEM_JOURNAL_USAGE_INIT;
+
+    if (idem_journal_read_usage(journal, &usage, NULL) == 0 && usage.near) {
+        cli_say("the journal %s is %u %% full: it holds %llu of %llu outcomes "
+                "and %llu of %llu bytes; record them: idem reconcile",
+                directory, cli_journal_percent(&usage),
+                (unsigned long long)usage.entries,
+                (unsigned long long)usage.entries_max,
+                (unsigned long long)usage.bytes,
+                (unsigned long long)usage.bytes_max);
+    }
+}
+
+static void keep(struct cli_net *net)
+{
+    struct idem_journal *journal;
+    char *directory;
+    int rc;
+
+    rc = cli_journal_open(/* given= */ NULL, /* make= */ true, &journal,
+                          &directory, &net->error);
+    if (rc == 0) {
+        rc = idem_journal_put(journal, net->store, net->attempt, net->outcome,
+                              &net->entry, &net->error);
+        if (rc == 0) {
+            name_path(net, directory);
+            say_near(journal, directory);
+        }
+        idem_journal_close(journal);
+    }
+    net->error.code = rc;
+    free(directory);
+}
+
+void cli_net_init(struct cli_net *net, enum cli_journal_rule rule,
+                  struct idem_store *store, struct idem_attempt *attempt,
+                  const struct idem_outcome *outcome)
+{
+    bool remote = idem_store_is_remote(store);
+
+    memset(net, 0, sizeof(*net));
+    net->store = store;
+    net->attempt = attempt;
+    net->outcome = outcome;
+    net->rule = rule;
+    if (idem_store_url(store) == NULL) {
+        net->rule = CLI_JOURNAL_OFF;
+    } else if (rule == CLI_JOURNAL_AUTO) {
+        net->rule = remote ? CLI_JOURNAL_ALWAYS : CLI_JOURNAL_ON_FAILURE;
+    }
+    if (net->rule == CLI_JOURNAL_ALWAYS) {
+        keep(net);
+    }
+}
+
+void cli_net_answered(struct cli_net *net, int code)
+{
+    if (code != 0 && code != IDEM_ELOST && net->entry == NULL &&
+        net->error.code == 0 && net->rule != CLI_JOURNAL_OFF) {
+        keep(net);
+    }
+}
+
+bool cli_net_settle(struct cli_net *net, int code)
+{
+    bool waits = net->entry != NULL && code != 0 && code != IDEM_ELOST;
+
+    if (waits) {
+        idem_journal_leave(net->entry);
+    } else {
+        idem_journal_remove(net->entry);
+    }
+    net->entry = NULL;
+    return waits;
+}
+
+void cli_net_explain(const struct cli_net *net, struct idem_error *error)
+{
+    size_t len = strlen(error->text);
+
+    if (net->error.code != 0) {
+        (void)snprintf(error->text + len, sizeof(error->text) - len,
+                       "; nor could it be kept in the journal: %s",
+                       net->error.text);
+    }
+}
+
+void cli_net_finish(struct cli_net *net)
+{
+    idem_journal_leave(net->entry);
+    free(net->path);
+    memset(net, 0, sizeof(*net));
+}

@@ -1,0 +1,116 @@
+/* journal.h: outcomes that wait on this host for their store, as the commands use
+ * them; see <idem/journal.h>. */
+#ifndef IDEM_CLI_STORE_JOURNAL_H
+#define IDEM_CLI_STORE_JOURNAL_H
+
+#include <idem.h>
+
+struct cli_command;
+struct idem_journal;
+struct idem_journal_entry;
+struct idem_journal_usage;
+
+/* --journal: which outcomes are kept. */
+enum cli_journal_rule {
+    CLI_JOURNAL_AUTO,       /* ALWAYS where the store is remote. */
+    CLI_JOURNAL_ALWAYS,     /* Before the store is told. */
+    CLI_JOURNAL_ON_FAILURE, /* Once the store has refused it. */
+    CLI_JOURNAL_OFF,
+};
+
+struct cli_journal_choice {
+    int rule;
+    bool given;
+};
+
+extern const char *const cli_journal_rules[]; /* "auto" ..., NULL. */
+
+#define CLI_OPTION_JOURNAL(c)                                                  \
+    {                                                                          \
+        .name = "journal", .kind = CLI_CHOICE, .target = &(c)->rule,           \
+        .arg = "RULE", .choices = cli_journal_rules, .given = &(c)->given,     \
+        .help = "when to keep the outcome on this host (auto)"                 \
+    }
+
+/* Fills in $IDEM_JOURNAL where the option was not given. 0, or a usage error. */
+int cli_journal_choose(const struct cli_command *command,
+                       struct cli_journal_choice *choice);
+
+/* Opens $IDEM_JOURNAL_DIR, else the journal in the directory of idem's state,
+ * which is made if @make. @given is --dir (may be NULL). *@ret_directory is its
+ * path, also where it cannot be opened; the caller frees it. An enum idem_code;
+ * IDEM_ENOTFOUND: there is none. */
+int cli_journal_open(const char *given, bool make,
+                     struct idem_journal **ret_journal, char **ret_directory,
+                     struct idem_error *ret_error);
+
+/* ---- What waits -------------------------------------------------------- */
+
+enum cli_journal_settled {
+    CLI_JOURNAL_CLEAR,  /* Nothing waits any more. */
+    CLI_JOURNAL_IN_USE, /* Another process is at it. */
+    CLI_JOURNAL_WAITS,  /* An outcome is known that cannot be recorded. */
+};
+
+/* Records what waits for the record of @scope and @key, before anything else is
+ * done about it. Says what was lost or damaged, and with @remarks what was
+ * recorded. Where something waits, @ret_error says why. */
+enum cli_journal_settled cli_journal_settle(struct idem_store *store,
+                                            struct idem_slice scope,
+                                            struct idem_slice key, bool remarks,
+                                            struct idem_error *ret_error);
+
+/* Where something WAITS nothing is begun: says why, and returns the exit status.
+ */
+int cli_journal_refuse(const struct idem_error *error);
+
+/* Records what else waits for @store, which has just answered: some of it, so that
+ * it takes about as long however much there is. The next command goes on. */
+void cli_journal_catch_up(struct idem_store *store, bool remarks);
+
+/* The status of an outcome that waits for the record of @scope and @key; 0 if
+ * there is none. */
+enum idem_status cli_journal_peek(struct idem_store *store,
+                                  struct idem_slice scope,
+                                  struct idem_slice key);
+
+/* Says so, if outcomes wait for @store, which was only read. */
+void cli_journal_note(struct idem_store *store);
+
+/* How much is in the journal of this host. False: there is none, or it cannot be
+ * read. */
+bool cli_journal_read_usage(struct idem_journal_usage *ret_usage);
+
+/* How full a journal is. */
+unsigned cli_journal_percent(const struct idem_journal_usage *usage);
+
+/* ---- An outcome on its way to the store -------------------------------- */
+
+/* The net below it. */
+struct cli_net {
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+    const struct idem_outcome *outcome;
+    enum cli_journal_rule rule;
+    struct idem_journal_entry *entry; /* NULL: it is not kept. */
+    char *path;                       /* Of the entry, when it was kept. */
+    struct idem_error error;          /* Why it was not. */
+};
+
+/* Keeps @outcome, if it is to be kept before the store is told. All must stay. */
+void cli_net_init(struct cli_net *net, enum cli_journal_rule rule,
+                  struct idem_store *store, struct idem_attempt *attempt,
+                  const struct idem_outcome *outcome);
+
+/* The store answered @code: keeps @outcome, if it is to be and is not yet. */
+void cli_net_answered(struct cli_net *net, int code);
+
+/* @code was the last answer. True: the outcome waits, in net->path. */
+bool cli_net_settle(struct cli_net *net, int code);
+
+/* Adds to @error, of a store that refused, why it is not kept either. */
+void cli_net_explain(const struct cli_net *net, struct idem_error *error);
+
+void cli_net_finish(struct cli_net *net);
+
+#endif

@@ -1,0 +1,209 @@
+/* The store of a command: which one, and opening it. */
+#include "cli.h"
+#include "process/clock.h"
+#include "process/descriptors.h"
+#include "inspect/metrics.h"
+#include "process/state_path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+bool cli_no_create;
+
+/* A person who looks, or decides, is told soon that the store is away. Where work
+ * depends on the answer it is waited for. */
+#define PERSON_TIMEOUT_MS 3200
+
+#define LONGEST_MS 3600000 /* That a store may be given for anything. */
+
+/* The URL of the default store; its directory is made if @make. */
+static int default_url(bool make, char **ret_url)
+{
+    char *path = cli_state_path("idem.db");
+    char *url;
+
+    if (path == NULL && errno == ENOENT) {
+        cli_say("no home directory for the records; name a store: "
+                "--store sqlite:PATH or IDEM_STORE");
+        return CLI_CONFIG;
+    }
+    if (path == NULL || asprintf(&url, "sqlite:%s", path) < 0) {
+        free(path);
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    if (make && cli_make_directories(path) != 0) {
+        cli_say("cannot make the directory %s: %s", path, strerror(errno));
+        free(path);
+        free(url);
+        return CLI_DENIED;
+    }
+    free(path);
+    *ret_url = url;
+    return 0;
+}
+
+/* A copy of @url, which the user gave by @source. */
+static int given_url(const char *url, const char *source, char **ret_url)
+{
+    char shown[256];
+    char *copy;
+
+    if (strchr(url, ':') == NULL) {
+        (void)cli_escape(idem_str(url), shown, sizeof(shown));
+        cli_say("%s: \"%s\" is not the URL of a store; did you mean sqlite:%s",
+                source, shown, shown);
+        return CLI_USAGE;
+    }
+    copy = strdup(url);
+    if (copy == NULL) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    *ret_url = copy;
+    return 0;
+}
+
+/* Any other program that is given the URL, as nginx is, must not make a store
+ * either. */
+static int add_no_create(char **url)
+{
+    char *more;
+
+    if (strncmp(*url, "sqlite:", 7) != 0 || strstr(*url, "create=no") != NULL) {
+        return 0;
+    }
+    if (asprintf(&more, "%s%ccreate=no", *url,
+                 strchr(*url, '?') == NULL ? '?' : '&') < 0) {
+        free(*url);
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    free(*url);
+    *url = more;
+    return 0;
+}
+
+static int find_url(const char *store_url, bool make, char **ret_url)
+{
+    const char *source = "--store";
+
+    if (store_url == NULL) {
+        store_url = secure_getenv("IDEM_STORE");
+        source = "IDEM_STORE";
+    }
+    if (store_url == NULL || *store_url == '\0') {
+        return default_url(make, ret_url);
+    }
+    return given_url(store_url, source, ret_url);
+}
+
+int cli_store_url(const char *store_url, bool make, char **ret_url)
+{
+    int status = find_url(store_url, make && !cli_no_create, ret_url);
+
+    return status == 0 && cli_no_create ? add_no_create(ret_url) : status;
+}
+
+static int open_url(const char *url, unsigned flags,
+                    const struct idem_host *host, int64_t wait_ms,
+                    struct idem_store **ret_store)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    bool is_file = strncmp(url, "sqlite:", 7) == 0;
+    struct cli_descriptors noted;
+    struct idem_error error = {0};
+    int64_t usual_ms = options.timeout_ms;
+
+    if (!is_file) {
+        cli_descriptors_note(&noted);
+    } else if (wait_ms > usual_ms) {
+        options.timeout_ms = wait_ms < LONGEST_MS ? wait_ms : LONGEST_MS;
+    }
+    options.flags = flags & ~CLI_OPEN_FOR_PERSON;
+    if (!is_file && (flags & (CLI_OPEN_FOR_PERSON | IDEM_OPEN_READONLY)) != 0) {
+        options.timeout_ms = PERSON_TIMEOUT_MS;
+    }
+    if (host != NULL) {
+        options.host = *host;
+    }
+    options.result_max = IDEM_RESULT_MAX; /* --max-output is the limit. */
+    cli_metered(&options);
+    error.code = idem_open(url, &options, ret_store, &error);
+    if (!is_file) {
+        cli_descriptors_keep(&noted);
+    }
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    if (options.timeout_ms > usual_ms) {
+        (void)idem_store_set_timeout(*ret_store, usual_ms, NULL);
+    }
+    return 0;
+}
+
+static int open_store(const char *store_url, unsigned flags,
+                      const struct idem_host *host, int64_t wait_ms,
+                      struct idem_store **ret_store)
+{
+    bool may_create = (flags & (IDEM_OPEN_READONLY | IDEM_OPEN_NO_CREATE)) == 0;
+    char *url;
+    int status;
+
+    status = cli_store_url(store_url, may_create, &url);
+    if (status == 0) {
+        status = open_url(url, flags, host, wait_ms, ret_store);
+        free(url);
+    }
+    return status;
+}
+
+int cli_open_store_as(const char *store_url, unsigned flags,
+                      const struct idem_host *host,
+                      struct idem_store **ret_store)
+{
+    return open_store(store_url, flags, host, /* wait_ms= */ 0, ret_store);
+}
+
+int cli_open_store_to_wait(const char *store_url, unsigned flags,
+                           const struct idem_host *host, int64_t *wait_ms,
+                           struct idem_store **ret_store)
+{
+    int64_t before_ms = cli_mono_ms();
+    int status = open_store(store_url, flags, host, *wait_ms, ret_store);
+
+    if (*wait_ms > 0) {
+        *wait_ms -= cli_mono_ms() - before_ms;
+        *wait_ms = *wait_ms < 1 ? 1 : *wait_ms;
+    }
+    return status;
+}
+
+int cli_store_ask(struct idem_store *store)
+{
+    const struct idem_open_options usual = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_slice key = idem_str("is it there?");
+    struct idem_answer *answer = NULL;
+    struct idem_error error = {0};
+
+    if (!idem_store_is_remote(store)) {
+        return 0;
+    }
+    (void)idem_store_set_timeout(store, PERSON_TIMEOUT_MS, NULL);
+    error.code = idem_get(store, idem_bytes(NULL, 0), key, &answer, &error);
+    idem_answer_destroy(answer);
+    (void)idem_store_set_timeout(store, usual.timeout_ms, NULL);
+    return error.code == 0 || error.code == IDEM_ENOTFOUND
+               ? 0
+               : cli_fail_with(&error);
+}
+
+int cli_open_store(const char *store_url, unsigned flags,
+                   struct idem_store **ret_store)
+{
+    return cli_open_store_as(store_url, flags, /* host= */ NULL, ret_store);
+}

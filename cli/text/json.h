@@ -1,0 +1,57 @@
+/* json.h: answers in JSON, one object on one line.
+ *
+ * Names are those of the library. Times and durations are numbers, in ms; null
+ * is one that never ends; what does not apply is left out. Bytes are a string
+ * where they are valid UTF-8. Where they are not, the member is null, and
+ * NAME_hex beside it holds two hex digits for each byte.
+ */
+#ifndef IDEM_CLI_TEXT_JSON_H
+#define IDEM_CLI_TEXT_JSON_H
+
+#include "cli.h"
+
+#include <json-c/json.h>
+
+/* An object that remembers whether something could not be added to it. */
+struct cli_json {
+    struct json_object *object;
+    bool failed;
+};
+
+void cli_json_init(struct cli_json *json);
+void cli_json_finish(struct cli_json *json);
+
+void cli_json_text(struct cli_json *json, const char *name, const char *text);
+void cli_json_bool(struct cli_json *json, const char *name, bool value);
+void cli_json_count(struct cli_json *json, const char *name, uint64_t value);
+void cli_json_null(struct cli_json *json, const char *name);
+
+/* IDEM_NEVER is null. */
+void cli_json_ms(struct cli_json *json, const char *name, int64_t ms);
+void cli_json_bytes(struct cli_json *json, const char *name,
+                    struct idem_slice s);
+void cli_json_hex(struct cli_json *json, const char *name, struct idem_slice s);
+
+/* Adds @child to the end of the array @name, which the first of them makes.
+ * Finishes @child. */
+void cli_json_append(struct cli_json *json, const char *name,
+                     struct cli_json *child);
+
+/* Adds @child as the member @name, and finishes it. */
+void cli_json_object(struct cli_json *json, const char *name,
+                     struct cli_json *child);
+
+/* Adds a number to the end of the array @name. */
+void cli_json_append_count(struct cli_json *json, const char *name,
+                           uint64_t value);
+
+/* Everything that may be shown of @record; with its bytes if @with_bytes. The
+ * nonce may not: it is a credential. */
+void cli_json_record(struct cli_json *json, const struct idem_record *record,
+                     bool with_bytes);
+
+/* Writes the line to @f, or to stdout. 0 or an exit status, after saying why. */
+int cli_json_write(const struct cli_json *json, FILE *f);
+int cli_json_print(const struct cli_json *json);
+
+#endif

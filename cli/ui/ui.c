@@ -1,0 +1,244 @@
+/* idem ui: a page on this host for a person who puts things right. */
+#include "cli.h"
+#include "text/log.h"
+#include "process/stop.h"
+#include "ui/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static struct {
+    const char *listen;
+    const char *token_file;
+    const char *who;
+    const char *store;
+} args;
+
+enum {
+    PORT_MAX = 65535,
+    TOKEN_MIN = 16,
+    TOKEN_MAX = 200
+};
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* ---- Where ---- */
+
+static bool read_port(const char *text, in_port_t *ret_port)
+{
+    char *end;
+    long port = strtol(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0' || port > PORT_MAX) {
+        return false;
+    }
+    *ret_port = htons((in_port_t)port);
+    return true;
+}
+
+/* "127.0.0.1:8080", "[::1]:8080", "localhost:8080". @host: without the port. */
+static bool read_address(const char *text, union address *ret_address,
+                         char host[64])
+{
+    const char *colon = strrchr(text, ':');
+    in_port_t port;
+
+    if (colon == NULL || colon - text >= 63 || !read_port(colon + 1, &port)) {
+        return false;
+    }
+    (void)snprintf(host, 64, "%.*s", (int)(colon - text), text);
+    memset(ret_address, 0, sizeof(*ret_address));
+    if (strcmp(host, "[::1]") == 0) {
+        ret_address->v6 =
+            (struct sockaddr_in6){.sin6_family = AF_INET6,
+                                  .sin6_port = port,
+                                  .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+        return true;
+    }
+    if (strcmp(host, "localhost") == 0) {
+        (void)strcpy(host, "127.0.0.1");
+    }
+    ret_address->v4.sin_family = AF_INET;
+    ret_address->v4.sin_port = port;
+    return inet_pton(AF_INET, host, &ret_address->v4.sin_addr) == 1 &&
+           ntohl(ret_address->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+/* ---- The secrets ---- */
+
+static int make_secret(char text[UI_TOKEN_LEN + 1])
+{
+    uint8_t bytes[UI_TOKEN_LEN / 2];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+        cli_say("the random source does not answer");
+        return CLI_UNAVAILABLE;
+    }
+    cli_hex(idem_bytes(bytes, sizeof(bytes)), text);
+    return 0;
+}
+
+/* One that a cookie can carry. */
+static bool is_token(const char *text)
+{
+    const char *p;
+
+    for (p = text; *p != '\0'; p++) {
+        if ((*p < '0' || *p > '9') && (*p < 'a' || *p > 'z') &&
+            (*p < 'A' || *p > 'Z') && *p != '-' && *p != '_') {
+            return false;
+        }
+    }
+    return strlen(text) >= TOKEN_MIN;
+}
+
+static int read_token(const struct cli_command *command,
+                      char token[TOKEN_MAX + 1])
+{
+    char *spec = NULL;
+    const char *end;
+    char *text;
+    size_t len;
+    int status;
+
+    if (args.token_file == NULL) {
+        return make_secret(token);
+    }
+    if (asprintf(&spec, "@%s", args.token_file) < 0) {
+        return CLI_INTERNAL;
+    }
+    status = cli_read_arg("token-file", spec, /* text_ok= */ false, TOKEN_MAX,
+                          &text, &len);
+    free(spec);
+    if (status != 0) {
+        return status;
+    }
+    end = memchr(text, '\n', len); /* The bytes that were read have no NUL after
+                                      them. */
+    (void)snprintf(token, TOKEN_MAX + 1, "%.*s",
+                   (int)(end != NULL ? (size_t)(end - text) : len), text);
+    explicit_bzero(text, len);
+    free(text);
+    return is_token(token) ? 0
+                           : cli_usage(command,
+                                       "--token-file: a token has at least %d "
+                                       "letters, digits, - and _",
+                                       TOKEN_MIN);
+}
+
+/* ---- The command ---- */
+
+static int serve(struct ui_options *options, bool show_token)
+{
+    struct ui_server *server;
+    unsigned port;
+    int status;
+    int stop;
+
+    stop = cli_stop_fd(); /* Before there is a thread, which inherits it. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    status = ui_server_start(options, &server, &port);
+    if (status != 0) {
+        return status;
+    }
+    (void)printf("http://%s:%u/\n", options->host, port);
+    if (show_token) {
+        (void)printf("token: %s\n", options->token);
+    }
+    (void)fflush(stdout);
+    (void)cli_stop_within(stop, IDEM_NEVER);
+    ui_server_stop(server);
+    return 0;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    char token[TOKEN_MAX + 1];
+    char seal[UI_TOKEN_LEN + 1];
+    char who[IDEM_OWNER_MAX + 1];
+    char host[64];
+    union address address;
+    struct ui_options options = {.address = &address.any,
+                                 .host = host,
+                                 .token = token,
+                                 .seal = seal,
+                                 .who = who};
+    int status;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "ui takes no key; its page has a search");
+    }
+    if (!read_address(args.listen != NULL ? args.listen : "127.0.0.1:0",
+                      &address, host)) {
+        return cli_usage(command,
+                         "--listen: an address of this host alone, such as "
+                         "127.0.0.1:8400; from elsewhere, come through ssh -L");
+    }
+    status = cli_log_init();
+    if (status == 0) {
+        status = read_token(command, token);
+    }
+    if (status == 0) {
+        status = make_secret(seal);
+    }
+    if (status == 0) {
+        cli_who(args.who, who);
+        status = cli_open_store(args.store,
+                                IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON,
+                                &options.store);
+    }
+    if (status != 0) {
+        return status;
+    }
+    status = serve(&options, args.token_file == NULL);
+    idem_close(options.store);
+    explicit_bzero(token, sizeof(token));
+    return status;
+}
+
+static struct cli_option options_of_ui[] = {
+    {.name = "listen",
+     .letter = 'l',
+     .kind = CLI_TEXT,
+     .target = &args.listen,
+     .arg = "ADDRESS",
+     .help = "where, on this host alone: 127.0.0.1:8400 (any free port)"},
+    {.name = "token-file",
+     .kind = CLI_TEXT,
+     .target = &args.token_file,
+     .arg = "FILE",
+     .help = "the token is in FILE (default: a new one, which is printed)"},
+    {.name = "who",
+     .kind = CLI_TEXT,
+     .target = &args.who,
+     .arg = "NAME",
+     .max = IDEM_OWNER_MAX,
+     .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem ui                           # prints an address, and a token",
+    "idem ui -l 127.0.0.1:8400         # elsewhere: ssh -L 8400:127.0.0.1:8400",
+    NULL,
+};
+
+const struct cli_command cli_ui = {
+    .name = "ui",
+    .summary = "serve a page on this host, to look and to decide",
+    .usage = "idem ui [OPTION...]",
+    .examples = examples,
+    .options = options_of_ui,
+    .run = run,
+};

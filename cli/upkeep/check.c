@@ -1,0 +1,233 @@
+/* idem store check: is the store as it should be? */
+#include "upkeep/check.h"
+
+#include "upkeep/check_state.h"
+#include "cli.h"
+#include "text/progress.h"
+#include "process/stop.h"
+#include "dynamodb/table_size.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *grade_name(enum idem_grade grade)
+{
+    switch (grade) {
+    case IDEM_GRADE_OK:
+        return "ok";
+    case IDEM_GRADE_WARN:
+        return "warn";
+    case IDEM_GRADE_SKIP:
+        return "skip";
+    case IDEM_GRADE_BAD:
+        break;
+    }
+    return "bad";
+}
+
+static void print_finding(const struct idem_finding *finding)
+{
+    (void)printf("%-4s  %s: ", grade_name(finding->grade), finding->about);
+    cli_print_escaped(stdout, idem_str(finding->text));
+    if (finding->mend != NULL) {
+        (void)fputs("; mend: ", stdout);
+        cli_print_escaped(stdout, idem_str(finding->mend));
+    }
+    (void)putchar('\n');
+    (void)fflush(stdout); /* The next may take a while. */
+}
+
+static void add_finding(struct cli_json *to, const struct idem_finding *finding)
+{
+    struct cli_json json;
+
+    cli_json_init(&json);
+    cli_json_text(&json, "grade", grade_name(finding->grade));
+    cli_json_text(&json, "about", finding->about);
+    cli_json_bytes(&json, "text", idem_str(finding->text));
+    if (finding->mend != NULL) {
+        cli_json_bytes(&json, "mend", idem_str(finding->mend));
+    }
+    cli_json_append(to, "findings", &json);
+}
+
+void cli_check_init(struct cli_check *check, bool json)
+{
+    memset(check, 0, sizeof(*check));
+    check->json = json;
+    check->again = "idem store check";
+    cli_json_init(&check->object);
+}
+
+void cli_check_take(void *ctx, const struct idem_finding *finding)
+{
+    struct cli_check *c = ctx;
+
+    cli_progress_hide();
+    if (finding->grade == IDEM_GRADE_BAD && c->code == 0) {
+        c->code = finding->code;
+    }
+    c->part |= finding->grade == IDEM_GRADE_SKIP;
+    if (c->json) {
+        add_finding(&c->object, finding);
+    } else {
+        print_finding(finding);
+    }
+}
+
+static int report(void *ctx, uint64_t done, uint64_t all)
+{
+    struct cli_check *check = ctx;
+    struct pollfd stop = {.fd = check->stop, .events = POLLIN};
+
+    cli_progress("checking", done, all);
+    if (!check->stopped && poll(&stop, 1, 0) > 0) {
+        check->stopped = true;
+        check->percent =
+            all == 0 ? 0 : (unsigned)((double)done / (double)all * 100);
+    }
+    return check->stopped;
+}
+
+static void keep(void *ctx, const void *state, size_t len)
+{
+    struct cli_check *check = ctx;
+
+    if (check->state != NULL && !check->not_kept) {
+        check->not_kept = !cli_check_state_write(check->state, state, len);
+    }
+}
+
+/* The part of @url after @scheme; NULL if it is of another one. */
+static const char *after(const char *url, const char *scheme)
+{
+    size_t len = strlen(scheme);
+
+    return strncmp(url, scheme, len) == 0 ? url + len : NULL;
+}
+
+/* An exit status, after saying why. */
+static int check_store(struct cli_check *check, const char *url,
+                       struct idem_slice state)
+{
+    struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;
+    const char *table = after(url, "dynamodb:");
+    const char *file = after(url, "sqlite:");
+    struct idem_error error = {0};
+
+    options.quick = check->quick;
+    options.state = state;
+    options.progress = report;
+    options.keep = keep;
+    options.ctx = check;
+    if (table != NULL) {
+        error.code =
+            idem_dynamodb_check(table, &options, cli_check_take, check, &error);
+    } else if (file != NULL) {
+        error.code =
+            idem_sqlite_check(file, &options, cli_check_take, check, &error);
+    } else {
+        cli_say("only sqlite: and dynamodb: stores can be checked");
+        return CLI_USAGE;
+    }
+    cli_progress_end();
+    if (error.code == IDEM_EINVALID && state.len > 0) {
+        cli_say("--state %s: %s, without that file", check->state, error.text);
+        return CLI_USAGE;
+    }
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+/* A signal stops the check between two slices, so that it can say what it has found,
+ * and where the next one goes on. */
+static int check_until_stopped(struct cli_check *check, const char *url,
+                               struct idem_slice state)
+{
+    sigset_t mask;
+    int status;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    check->stop = cli_stop_fd();
+    status = check_store(check, url, state);
+    if (check->stop >= 0 && !check->stopped) {
+        (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+        (void)close(check->stop);
+    }
+    if (status == 0 && check->state != NULL && !check->stopped) {
+        cli_check_state_delete(check->state);
+    }
+    return status;
+}
+
+int cli_check_url(struct cli_check *check, const char *url)
+{
+    void *state = NULL;
+    size_t len = 0;
+    int status = 0;
+
+    if (check->state != NULL) {
+        status = cli_check_state_read(check->state, &state, &len);
+    }
+    if (status == 0) {
+        status = check_until_stopped(check, url, idem_bytes(state, len));
+    }
+    free(state);
+    return status;
+}
+
+static void say_stopped(const struct cli_check *check)
+{
+    if (check->state != NULL && !check->not_kept) {
+        cli_say("stopped by a signal at %u %%; to go on there: %s --state %s",
+                check->percent, check->again, check->state);
+    } else {
+        cli_say("stopped by a signal at %u %%; with --state FILE the next one "
+                "would go on there",
+                check->percent);
+    }
+}
+
+int cli_check_finish(struct cli_check *check, const char *url)
+{
+    int printed = 0;
+
+    if (check->json) {
+        cli_json_bytes(&check->object, "store", idem_str(url));
+        cli_json_bool(&check->object, "usable", check->code == 0);
+        cli_json_bool(&check->object, "whole", !check->part);
+        printed = cli_json_print(&check->object);
+    }
+    if (check->stopped) {
+        say_stopped(check);
+    }
+    if (check->code != 0) {
+        return cli_exit_of(check->code);
+    }
+    return check->stopped ? CLI_BUSY : printed;
+}
+
+int cli_check(const struct cli_check_args *args)
+{
+    struct cli_check check;
+    char *url;
+    int status = cli_store_url(args->store, /* make= */ false, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    cli_check_init(&check, args->json);
+    check.quick = args->quick;
+    check.state = args->state;
+    if (!args->quick) {
+        cli_table_say_read(url, CLI_TABLE_CHECK, /* above= */ 0);
+    }
+    status = cli_check_url(&check, url);
+    if (status == 0) {
+        status = cli_check_finish(&check, url);
+    }
+    cli_json_finish(&check.object);
+    free(url);
+    return status;
+}

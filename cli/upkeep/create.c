@@ -1,0 +1,57 @@
+/* idem store create: a table of DynamoDB, or a file. */
+#include "upkeep/create.h"
+
+#include "cli.h"
+#include "text/json.h"
+
+#include <idem/dynamodb.h>
+#include <idem/sqlite.h>
+#include <stdlib.h>
+
+static int print_done(const char *url, bool created, bool json)
+{
+    struct cli_json object;
+    int status;
+
+    if (!json) {
+        cli_print_escaped(stdout, idem_str(url));
+        (void)fputs(created ? " was made\n"
+                            : " is there already; nothing was changed\n",
+                    stdout);
+        return 0;
+    }
+    cli_json_init(&object);
+    cli_json_bytes(&object, "store", idem_str(url));
+    cli_json_bool(&object, "created", created);
+    status = cli_json_print(&object);
+    cli_json_finish(&object);
+    return status;
+}
+
+int cli_create(const char *store_url, bool json)
+{
+    const char *scheme = "dynamodb:";
+    const char *file = "sqlite:";
+    struct idem_error error = {0};
+    bool created;
+    char *url;
+    int status = cli_store_url(store_url, /* make= */ true, &url);
+
+    if (status != 0) {
+        return status;
+    }
+    if (strncmp(url, scheme, strlen(scheme)) == 0) {
+        error.code =
+            idem_dynamodb_create(url + strlen(scheme), &created, &error);
+    } else if (strncmp(url, file, strlen(file)) == 0) {
+        error.code = idem_sqlite_create(url + strlen(file), &created, &error);
+    } else {
+        cli_say("only a sqlite: file or a dynamodb: table can be made");
+        free(url);
+        return CLI_USAGE;
+    }
+    status = error.code != 0 ? cli_fail_with(&error)
+                             : print_done(url, created, json);
+    free(url);
+    return status;
+}

@@ -1,0 +1,396 @@
+/* idem import: adds the records of an export that are not there. */
+#include "cli.h"
+#include "process/clock.h"
+#include "text/json.h"
+#include "text/lines.h"
+#include "text/progress.h"
+#include "upkeep/transfer.h"
+
+#include <errno.h>
+#include <idem/queue.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BATCH_LEN = 256,        /* Records that share a flush to the disk. */
+    BATCH_BYTES = 16 << 20, /* Or so many bytes of lines. */
+    SAID_MAX = 20,          /* Bad lines that are told about one by one. */
+    NUMBERED_MAX = 1000     /* Bad lines whose numbers are in JSON. */
+};
+
+static struct {
+    bool dry_run;
+    bool json;
+    const char *store;
+} args;
+
+struct importing {
+    struct idem_store *store; /* NULL: there is none, in a dry run. */
+    struct idem_queue *queue;
+    size_t bytes;  /* Of lines, in the queue. */
+    uint64_t read; /* Bytes of the export. */
+    uint64_t len;  /* Of a file; 0: not known. */
+    uint64_t added;
+    uint64_t kept;
+    uint64_t refused;
+    uint64_t refused_lines[NUMBERED_MAX];
+    struct cli_transfer transfer;
+};
+
+/* ---- Counting ---- */
+
+static void refuse(struct importing *i, uint64_t line, const char *why)
+{
+    if (i->refused < NUMBERED_MAX) {
+        i->refused_lines[i->refused] = line;
+    }
+    i->refused++;
+    if (i->refused <= SAID_MAX) {
+        cli_say("line %llu: %s", (unsigned long long)line, why);
+    }
+}
+
+static void count(struct importing *i, bool added)
+{
+    i->added += added ? 1 : 0;
+    i->kept += added ? 0 : 1;
+}
+
+/* The store's answer to one line. A record that it cannot take is that line's
+ * affair; a store that is away is everybody's. */
+static int conclude(struct importing *i, uint64_t line,
+                    const struct idem_error *error, bool added)
+{
+    if (error->code == 0) {
+        count(i, added);
+        return 0;
+    }
+    if (error->code == IDEM_EINVALID || error->code == IDEM_ECORRUPT) {
+        refuse(i, line, error->text);
+        return 0;
+    }
+    return cli_fail_with(error);
+}
+
+/* ---- Adding ---- */
+
+/* Waits for what is queued, all of it, whatever comes of it. */
+static int settle(struct importing *i)
+{
+    struct idem_op *op;
+    int status = 0;
+
+    while (i->queue != NULL && (op = idem_queue_reap(i->queue, -1)) != NULL) {
+        uint64_t line = (uint64_t)(uintptr_t)idem_op_user(op);
+
+        if (status == 0) {
+            status = conclude(i, line, idem_op_error(op), idem_op_added(op));
+        }
+        idem_op_destroy(op);
+    }
+    i->bytes = 0;
+    return status;
+}
+
+static int add(struct importing *i, const struct cli_lines *lines)
+{
+    struct idem_error error = {0};
+    struct idem_op *op;
+
+    error.code = idem_op_import(&i->transfer.record, &op, &error);
+    if (error.code != 0) {
+        return conclude(i, lines->number, &error, /* added= */ false);
+    }
+    idem_op_set_user(op, (void *)(uintptr_t)lines->number);
+    error.code = idem_queue_submit(i->queue, op, &error);
+    if (error.code != 0) {
+        idem_op_destroy(op);
+        return cli_fail_with(&error);
+    }
+    i->bytes += lines->len;
+    return idem_queue_len(i->queue) == BATCH_LEN || i->bytes > BATCH_BYTES
+               ? settle(i)
+               : 0;
+}
+
+/* The answer that adding it would have had. */
+static int would_add(struct importing *i, const struct cli_lines *lines)
+{
+    const struct idem_record *record = &i->transfer.record;
+    struct idem_error error = {.code = IDEM_ENOTFOUND};
+    struct idem_answer *answer;
+
+    if (i->store != NULL) {
+        error.code =
+            idem_get(i->store, record->scope, record->key, &answer, &error);
+    }
+    if (error.code == 0) {
+        idem_answer_destroy(answer);
+    }
+    if (error.code == IDEM_ENOTFOUND) {
+        count(i, cli_now_ms() < record->expires_ms);
+        return 0;
+    }
+    return conclude(i, lines->number, &error, /* added= */ false);
+}
+
+/* ---- Reading ---- */
+
+static int import_header(struct importing *i, const struct cli_lines *lines)
+{
+    if (i->transfer.version == CLI_TRANSFER_VERSION) {
+        return 0;
+    }
+    cli_say("line %llu: the export has version %lld and this program knows %d: "
+            "use a newer idem",
+            (unsigned long long)lines->number, (long long)i->transfer.version,
+            CLI_TRANSFER_VERSION);
+    return CLI_CONFIG;
+}
+
+static int import_line(struct importing *i, const struct cli_lines *lines)
+{
+    struct cli_transfer *t = &i->transfer;
+    enum cli_transfer_kind kind =
+        cli_transfer_read(idem_bytes(lines->line, lines->len), t);
+    int status = 0;
+
+    if (lines->number == 1 && kind != CLI_TRANSFER_HEADER) {
+        cli_say(
+            "not an idem export: the first line is not an idem header; idem "
+            "export makes one");
+        status = CLI_CORRUPT;
+        kind = CLI_TRANSFER_BAD;
+    } else if (kind == CLI_TRANSFER_BAD) {
+        refuse(i, lines->number, t->why);
+    }
+    switch (kind) {
+    case CLI_TRANSFER_RECORD:
+        status = args.dry_run ? would_add(i, lines) : add(i, lines);
+        break;
+    case CLI_TRANSFER_HEADER:
+        status = import_header(i, lines);
+        break;
+    case CLI_TRANSFER_BAD:
+        break;
+    case CLI_TRANSFER_NOMEM:
+        cli_say("out of memory");
+        status = CLI_INTERNAL;
+        break;
+    }
+    cli_transfer_finish(t);
+    return status;
+}
+
+/* By the bytes of a file, whose length is known; by the lines of a pipe. */
+static void show_progress(const struct importing *i, uint64_t line)
+{
+    if (i->len > 0) {
+        cli_progress("importing KiB", i->read >> 10, (i->len >> 10) + 1);
+    } else {
+        cli_progress("importing", line, /* all= */ 0);
+    }
+}
+
+static int import_lines(struct importing *i, struct cli_lines *lines)
+{
+    enum cli_lines_got got;
+    int status = 0;
+    int settled;
+
+    while (status == 0 && (got = cli_lines_next(lines)) != CLI_LINES_END) {
+        if (got == CLI_LINES_FAILED) {
+            cli_say("cannot read the export: %s", strerror(errno));
+            status = CLI_USAGE;
+        } else if (got == CLI_LINES_TOO_LONG) {
+            refuse(i, lines->number, "it is longer than any record");
+        } else {
+            status = import_line(i, lines);
+        }
+        i->read += lines->len + 1;
+        show_progress(i, lines->number);
+    }
+    if (status == 0 && lines->number == 1) {
+        cli_say("not an idem export: it is empty");
+        status = CLI_CORRUPT;
+    }
+    settled = settle(i);
+    return status != 0 ? status : settled;
+}
+
+/* ---- Telling ---- */
+
+static int print_json(const struct importing *i)
+{
+    uint64_t n = i->refused < NUMBERED_MAX ? i->refused : NUMBERED_MAX;
+    struct cli_json json;
+    uint64_t at;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "added", i->added);
+    cli_json_count(&json, "kept", i->kept);
+    cli_json_count(&json, "refused", i->refused);
+    for (at = 0; at < n; at++) {
+        cli_json_append_count(&json, "refused_lines", i->refused_lines[at]);
+    }
+    if (args.dry_run) {
+        cli_json_bool(&json, "dry_run", true);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int tell(const struct importing *i, int status)
+{
+    int printed = 0;
+
+    cli_progress_end();
+    if (i->refused > SAID_MAX) {
+        cli_say("and %llu lines more",
+                (unsigned long long)(i->refused - SAID_MAX));
+    }
+    if (args.json) {
+        printed = print_json(i);
+    } else {
+        (void)printf("%sadded %llu, kept %llu, refused %llu%s\n",
+                     args.dry_run ? "would have " : "",
+                     (unsigned long long)i->added, (unsigned long long)i->kept,
+                     (unsigned long long)i->refused,
+                     args.dry_run ? "; nothing was changed" : "");
+    }
+    if (status == 0 && i->refused > 0) {
+        status = CLI_CORRUPT;
+    }
+    return status != 0 ? status : printed;
+}
+
+/* ---- The command ---- */
+
+static int import_from(FILE *f, struct importing *i)
+{
+    struct cli_lines lines = {.f = f, .max = CLI_TRANSFER_LINE_MAX};
+    struct idem_error error = {0};
+    int status = 0;
+
+    if (!args.dry_run) {
+        error.code = idem_queue_create(i->store, &i->queue, &error);
+        status = error.code == 0 ? 0 : cli_fail_with(&error);
+    }
+    if (status == 0) {
+        status = import_lines(i, &lines);
+        status = tell(i, status);
+    }
+    cli_lines_finish(&lines);
+    idem_queue_destroy(i->queue);
+    return status;
+}
+
+/* A dry run makes no store, and needs none. */
+static int open_store(struct importing *i)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_error error = {0};
+    char *url;
+    int status;
+
+    if (!args.dry_run) {
+        return cli_open_store(args.store, /* flags= */ 0, &i->store);
+    }
+    status = cli_store_url(args.store, /* make= */ false, &url);
+    if (status != 0) {
+        return status;
+    }
+    options.flags = IDEM_OPEN_READONLY;
+    error.code = idem_open(url, &options, &i->store, &error);
+    free(url);
+    return error.code == 0 || error.code == IDEM_ENOTFOUND
+               ? 0
+               : cli_fail_with(&error);
+}
+
+static uint64_t length_of(FILE *f)
+{
+    struct stat st;
+
+    return fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
+static int import(FILE *f)
+{
+    struct importing *i = calloc(1, sizeof(*i));
+    int status;
+
+    if (i == NULL) {
+        cli_say("out of memory");
+        return CLI_INTERNAL;
+    }
+    i->len = length_of(f);
+    status = open_store(i);
+    if (status == 0) {
+        status = i->store != NULL ? cli_store_ask(i->store) : 0;
+        status = status == 0 ? import_from(f, i) : status;
+        idem_close(i->store);
+    }
+    free(i);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    const char *path = argc == 1 && strcmp(argv[0], "-") != 0 ? argv[0] : NULL;
+    FILE *f = stdin;
+    int status;
+
+    if (argc > 1) {
+        return cli_usage(command, "one file, or - for standard input");
+    }
+    if (argc == 0 && isatty(STDIN_FILENO)) {
+        return cli_usage(command, "no file given: idem import FILE");
+    }
+    if (path != NULL) {
+        f = fopen(path, "re");
+    }
+    if (f == NULL) {
+        cli_say("cannot open \"%s\": %s", path, strerror(errno));
+        return CLI_USAGE;
+    }
+
+    status = import(f);
+
+    if (path != NULL) {
+        (void)fclose(f);
+    }
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "verify every line, and change nothing"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem import records.jsonl         # keeps what is there; repeat it freely",
+    "idem import --dry-run records.jsonl",
+    NULL,
+};
+
+const struct cli_command cli_import = {
+    .name = "import",
+    .summary = "add the records of an export that are not there",
+    .usage = "idem import [OPTION...] [FILE|-]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

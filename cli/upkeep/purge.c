@@ -1,0 +1,247 @@
+/* idem purge: deletes records whose retention ended. */
+#include "cli.h"
+#include "process/clock.h"
+#include "store/journal.h"
+#include "text/json.h"
+#include "text/progress.h"
+#include "dynamodb/purge_table.h"
+#include "dynamodb/table_size.h"
+
+#include <errno.h>
+#include <idem/operator.h>
+#include <time.h>
+
+#define SLICE 1000            /* Records between two reports of progress. */
+#define SLICES_EACH_SECOND 10 /* With --rate: pauses are short. */
+
+static struct {
+    uint64_t max;
+    uint64_t rate;
+    uint64_t units;
+    bool dry_run;
+    bool json;
+    bool verbose;
+    const char *store;
+} args;
+
+static void report(uint64_t purged)
+{
+    cli_progress("purging", purged, /* all= */ 0);
+    if (args.verbose && !cli_stderr_is_tty()) {
+        (void)fprintf(stderr, "purged %llu\n", (unsigned long long)purged);
+    }
+}
+
+/* Waits until @purged records since @from_ms are no more than --rate. */
+static void hold_back(uint64_t purged, int64_t from_ms)
+{
+    int64_t left_ms;
+    struct timespec left;
+
+    if (args.rate == 0) {
+        return;
+    }
+    left_ms = from_ms + (int64_t)(purged * 1000 / args.rate) - cli_mono_ms();
+    if (left_ms > 0) {
+        left = (struct timespec){(time_t)(left_ms / 1000),
+                                 (long)(left_ms % 1000) * 1000000L};
+        while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+        }
+    }
+}
+
+static uint64_t slice_max(void)
+{
+    uint64_t slice = args.rate / SLICES_EACH_SECOND;
+
+    if (args.rate == 0 || slice > SLICE) {
+        return SLICE;
+    }
+    return slice == 0 ? 1 : slice;
+}
+
+/* Deletes until nothing is left to delete or --max is reached. */
+static int purge_slices(struct idem_store *store, uint64_t *ret_purged)
+{
+    struct idem_error error = {0};
+    int64_t from_ms = cli_mono_ms();
+    uint64_t purged = 0;
+    uint64_t slice;
+    uint64_t got;
+
+    do {
+        slice = slice_max();
+        if (args.max != 0 && args.max - purged < slice) {
+            slice = args.max - purged;
+        }
+        got = 0;
+        error.code = idem_purge(store, slice, &got, &error);
+        purged += got;
+        if (got > 0) {
+            report(purged);
+            hold_back(purged, from_ms);
+        }
+    } while (error.code == 0 && got == slice && purged != args.max);
+    cli_progress_end();
+    *ret_purged = purged;
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static int count_one(void *ctx, int code, const struct idem_record *r)
+{
+    uint64_t *found = ctx;
+
+    (void)code;
+    (void)r;
+    ++*found;
+    cli_progress("counting", *found, /* all= */ 0);
+    return 0;
+}
+
+static int dry_run(struct idem_store *store, uint64_t *ret_found)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct idem_error error = {0};
+
+    filter.expired = true;
+    filter.max = args.max;
+    *ret_found = 0;
+    error.code = idem_list(store, &filter, count_one, ret_found,
+                           /* ret_now_ms= */ NULL, &error);
+    cli_progress_end();
+    return error.code == 0 ? 0 : cli_fail_with(&error);
+}
+
+static void print_text(uint64_t purged)
+{
+    (void)printf("%spurged %llu record%s%s\n",
+                 args.dry_run ? "would have " : "", (unsigned long long)purged,
+                 purged == 1 ? "" : "s",
+                 args.dry_run ? "; nothing was changed" : "");
+}
+
+static int print_json(uint64_t purged)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "purged", purged);
+    cli_json_count(&json, "parts", 0); /* Only a table has them. */
+    if (args.dry_run) {
+        cli_json_bool(&json, "dry_run", true);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int purge_table(struct idem_store *store)
+{
+    struct cli_purge_options table = {.max = args.max,
+                                      .rate = args.rate,
+                                      .units_per_second = args.units,
+                                      .dry_run = args.dry_run,
+                                      .json = args.json,
+                                      .verbose = args.verbose};
+
+    return cli_purge_table(store, &table);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_store *store;
+    uint64_t purged;
+    int status;
+    int printed;
+
+    (void)argv;
+    if (argc > 0) {
+        return cli_usage(command, "purge takes no key; see idem resolve");
+    }
+    status = cli_open_store(args.store,
+                            (args.dry_run ? IDEM_OPEN_READONLY
+                                          : IDEM_OPEN_NO_CREATE) |
+                                CLI_OPEN_FOR_PERSON,
+                            &store);
+    if (status != 0) {
+        return status;
+    }
+    if (cli_is_table(store)) {
+        status = purge_table(store);
+        idem_close(store);
+        return status;
+    }
+    if (args.units != 0) {
+        idem_close(store);
+        return cli_usage(command, "--units-per-second: only a DynamoDB table "
+                                  "is paid by units; see --rate");
+    }
+    status =
+        args.dry_run ? dry_run(store, &purged) : purge_slices(store, &purged);
+    if (status == 0 && !args.dry_run) {
+        cli_journal_catch_up(store, cli_stderr_is_tty());
+    }
+    idem_close(store);
+
+    if (args.json) {
+        printed = print_json(purged);
+        return status != 0 ? status : printed;
+    }
+    print_text(purged);
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "max",
+     .kind = CLI_COUNT,
+     .target = &args.max,
+     .arg = "N",
+     .min = 1,
+     .max = INT64_MAX,
+     .help = "at most so many (default: all)"},
+    {.name = "rate",
+     .kind = CLI_COUNT,
+     .target = &args.rate,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "at most so many each second (default: no limit)"},
+    {.name = "units-per-second",
+     .kind = CLI_COUNT,
+     .target = &args.units,
+     .arg = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "capacity of a DynamoDB table (default: 1000)"},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "only say how many it would be"},
+    CLI_OPTION_JSON(&args.json),
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = CLI_FLAG,
+     .target = &args.verbose,
+     .help = "report progress also if stderr is not a terminal"},
+    CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem purge                        # safe at any time, beside all else",
+    "idem purge --dry-run              # how many would go",
+    "idem purge --max 100000           # a bounded piece of it, from cron",
+    NULL,
+};
+
+const struct cli_command cli_purge = {
+    .name = "purge",
+    .summary = "delete records whose retention ended",
+    .usage = "idem purge [OPTION...]",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};

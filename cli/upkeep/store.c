@@ -1,0 +1,460 @@
+/* idem store: what the store is, and its care. */
+#include "upkeep/check.h"
+#include "cli.h"
+#include "upkeep/copy.h"
+#include "upkeep/create.h"
+#include "text/json.h"
+#include "text/progress.h"
+#include "upkeep/restored.h"
+#include "dynamodb/template.h"
+
+#include <idem/operator.h>
+#include <idem/sqlite.h>
+#include <stdlib.h>
+
+static struct {
+    bool json;
+    bool yes;
+    bool no_index;
+    bool limits;
+    bool accept_loss;
+    bool quick;
+    bool dry_run;
+    const char *state;
+    int format;
+    int open;
+    const char *from;
+    const char *to;
+    const char *to_scope;
+    const char *store;
+} args;
+
+static const enum idem_status statuses[] = {
+    IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,
+    IDEM_STATUS_UNKNOWN,     IDEM_STATUS_RELEASED,
+};
+
+#define STATUSES_LEN (sizeof(statuses) / sizeof(statuses[0]))
+
+/* ---- info ---- */
+
+/* A question for any store: its time. */
+static int stop_at_once(void *ctx, int code, const struct idem_record *record)
+{
+    (void)ctx;
+    (void)code;
+    (void)record;
+    return 1;
+}
+
+static int read_info(struct idem_store *store, struct idem_sqlite_info *info,
+                     int64_t *ret_now_ms, struct idem_error *error)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    int rc = idem_sqlite_inspect(store, info, error);
+
+    return rc != 0 ? rc
+                   : idem_list(store, &filter, stop_at_once, /* ctx= */ NULL,
+                               ret_now_ms, error);
+}
+
+static int print_json(const struct idem_sqlite_info *info, int64_t now_ms)
+{
+    struct cli_json records;
+    struct cli_json json;
+    size_t i;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "path", idem_str(info->path));
+    cli_json_count(&json, "schema", info->schema);
+    cli_json_ms(&json, "store_ms", now_ms);
+    cli_json_count(&json, "file_bytes", info->file_len);
+    cli_json_count(&json, "wal_bytes", info->wal_len);
+    cli_json_count(&json, "page_bytes", info->page_size);
+    cli_json_count(&json, "pages", info->pages);
+    cli_json_count(&json, "pages_free", info->pages_free);
+    cli_json_init(&records);
+    for (i = 0; i < STATUSES_LEN; i++) {
+        cli_json_count(&records, idem_status_name(statuses[i]),
+                       info->records[statuses[i]]);
+    }
+    cli_json_object(&json, "records", &records);
+    cli_json_ms(&json, "known_ms", info->known_ms);
+    cli_json_bool(&json, "is_copy", info->is_copy);
+    cli_json_bool(&json, "is_other", info->is_other);
+    cli_json_hex(&json, "id", idem_bytes(info->id, sizeof(info->id)));
+    cli_json_count(&json, "restores", info->restores);
+    if (info->restores > 0) {
+        cli_json_ms(&json, "restored_ms", info->restored_ms);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static void print_restores(const struct idem_sqlite_info *info)
+{
+    char time[32];
+
+    if (info->restores > 0) {
+        cli_time_text(info->restored_ms, time);
+        (void)printf("restored      %s (%llu time%s)\n", time,
+                     (unsigned long long)info->restores,
+                     info->restores == 1 ? "" : "s");
+    }
+    if (info->is_copy) {
+        cli_say("the store is older than what was here before: it was put back "
+                "from a copy; mark it: idem store mark-restored");
+    }
+    if (info->is_other) {
+        cli_say("the store is not the one that was made here, or lies here "
+                "without its lock file; accept it: idem store mark-restored");
+    }
+}
+
+static int print_text(const struct idem_sqlite_info *info, int64_t now_ms)
+{
+    char now[32];
+    size_t i;
+
+    cli_time_text(now_ms, now);
+    (void)fputs("path          ", stdout);
+    cli_print_escaped(stdout, idem_str(info->path));
+    (void)printf("\n"
+                 "schema        %u\n"
+                 "store time    %s\n"
+                 "file          %llu bytes, %llu pages, %llu free\n"
+                 "log           %llu bytes\n",
+                 info->schema, now, (unsigned long long)info->file_len,
+                 (unsigned long long)info->pages,
+                 (unsigned long long)info->pages_free,
+                 (unsigned long long)info->wal_len);
+    for (i = 0; i < STATUSES_LEN; i++) {
+        (void)printf("%-12s  %llu\n", idem_status_name(statuses[i]),
+                     (unsigned long long)info->records[statuses[i]]);
+    }
+    print_restores(info);
+    return 0;
+}
+
+static int info(void)
+{
+    struct idem_sqlite_info info = IDEM_SQLITE_INFO_INIT;
+    struct idem_error error = {0};
+    struct idem_store *store;
+    int64_t now_ms;
+    int status;
+
+    status = cli_open_store(args.store, IDEM_OPEN_READONLY, &store);
+    if (status != 0) {
+        return status;
+    }
+    error.code = read_info(store, &info, &now_ms, &error);
+    if (error.code != 0) {
+        status = cli_fail_with(&error);
+    } else {
+        status =
+            args.json ? print_json(&info, now_ms) : print_text(&info, now_ms);
+    }
+    idem_close(store);
+    return status;
+}
+
+/* ---- upgrade ---- */
+
+static int print_upgrade(unsigned from, unsigned to)
+{
+    struct cli_json json;
+    int status;
+
+    if (!args.json) {
+        if (from == to) {
+            (void)printf("schema %u is the newest; nothing was changed\n", to);
+        } else {
+            (void)printf("schema %u -> %u\n", from, to);
+        }
+        return 0;
+    }
+    cli_json_init(&json);
+    cli_json_count(&json, "from", from);
+    cli_json_count(&json, "to", to);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int upgrade_url(const char *url)
+{
+    const char *scheme = "sqlite:";
+    struct idem_error error = {0};
+    unsigned from;
+    unsigned to;
+
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        cli_say("only sqlite: stores have a schema");
+        return CLI_USAGE;
+    }
+    error.code = idem_sqlite_upgrade(url + strlen(scheme), &from, &to, &error);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    return error.code != 0 ? cli_fail_with(&error) : print_upgrade(from, to);
+}
+
+static int upgrade(void)
+{
+    char *url;
+    int status = cli_store_url(args.store, /* make= */ false, &url);
+
+    if (status == 0) {
+        status = upgrade_url(url);
+        free(url);
+    }
+    return status;
+}
+
+/* ---- template ---- */
+
+static enum cli_template_format format_wanted(void)
+{
+    return args.json ? CLI_TEMPLATE_JSON
+                     : (enum cli_template_format)args.format;
+}
+
+/* ---- copy ---- */
+
+static int copy(const struct cli_command *command)
+{
+    struct cli_copy_options options = {
+        .open = (enum cli_copy_open)args.open,
+        .scope = args.to_scope == NULL ? idem_bytes(NULL, 0)
+                                       : idem_str(args.to_scope),
+    };
+
+    if (args.store != NULL) {
+        return cli_usage(command,
+                         "copy takes --from URL and --to URL, not --store");
+    }
+    return (args.dry_run ? cli_copy_dry : cli_copy)(command, args.from, args.to,
+                                                    &options, args.json);
+}
+
+/* ---- check ---- */
+
+static int check(const struct cli_command *command)
+{
+    const struct cli_check_args check = {.json = args.json,
+                                         .quick = args.quick,
+                                         .state = args.state,
+                                         .store = args.store};
+
+    if (args.quick && args.state != NULL) {
+        return cli_usage(command, "a quick check has nothing to go on with: "
+                                  "--quick or --state FILE");
+    }
+    return cli_check(&check);
+}
+
+/* ---- create ---- */
+
+static int create(const struct cli_command *command)
+{
+    if (cli_no_create) {
+        return cli_usage(command, "create makes a store: leave out "
+                                  "--no-create");
+    }
+    return args.accept_loss
+               ? cli_accept_loss(command, args.store, args.yes, args.json)
+               : cli_create(args.store, args.json);
+}
+
+/* ---- set-clock ---- */
+
+static int print_clock(int64_t from_ms, int64_t to_ms)
+{
+    struct cli_json json;
+    char from[32];
+    char to[32];
+    int status;
+
+    if (!args.json) {
+        cli_time_text(from_ms, from);
+        cli_time_text(to_ms, to);
+        (void)printf(from_ms == to_ms
+                         ? "the store's time is %s, and not ahead of this "
+                           "host's clock; nothing was changed\n"
+                         : "the store's time was %s; it is %s now\n",
+                     from, to);
+        return 0;
+    }
+    cli_json_init(&json);
+    cli_json_ms(&json, "from_ms", from_ms);
+    cli_json_ms(&json, "to_ms", to_ms);
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int set_clock(const struct cli_command *command)
+{
+    const char *scheme = "sqlite:";
+    struct idem_error error = {0};
+    int64_t from_ms;
+    int64_t to_ms;
+    char *url;
+    int status;
+
+    if (!args.yes) {
+        return cli_usage(command, "set-clock takes this host's clock for the "
+                                  "truth: look at it, then say --yes");
+    }
+    status = cli_store_url(args.store, /* make= */ false, &url);
+    if (status != 0) {
+        return status;
+    }
+    if (strncmp(url, scheme, strlen(scheme)) != 0) {
+        cli_say("only sqlite: stores have a clock that can be set");
+        free(url);
+        return CLI_USAGE;
+    }
+    error.code =
+        idem_sqlite_set_clock(url + strlen(scheme), /* options= */ NULL,
+                              &from_ms, &to_ms, &error);
+    free(url);
+    if (error.code == IDEM_ENOTFOUND) {
+        cli_say("%s", error.text);
+        return CLI_CONFIG;
+    }
+    return error.code != 0 ? cli_fail_with(&error)
+                           : print_clock(from_ms, to_ms);
+}
+
+/* ---- The command ---- */
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    if (args.dry_run && (argc != 1 || strcmp(argv[0], "copy") != 0)) {
+        return cli_usage(command, "only copy takes --dry-run");
+    }
+    if (argc == 1 && strcmp(argv[0], "info") == 0) {
+        return info();
+    }
+    if (argc == 1 && strcmp(argv[0], "upgrade") == 0) {
+        return upgrade();
+    }
+    if (argc == 1 && strcmp(argv[0], "create") == 0) {
+        return create(command);
+    }
+    if (argc == 1 && strcmp(argv[0], "check") == 0) {
+        return check(command);
+    }
+    if (argc == 1 && strcmp(argv[0], "template") == 0) {
+        return cli_template(command, args.store, format_wanted(), args.no_index,
+                            args.limits);
+    }
+    if (argc == 1 && strcmp(argv[0], "copy") == 0) {
+        return copy(command);
+    }
+    if (argc == 1 && strcmp(argv[0], "mark-restored") == 0) {
+        return cli_mark_restored(command, args.store, args.yes, args.json);
+    }
+    if (argc == 1 && strcmp(argv[0], "set-clock") == 0) {
+        return set_clock(command);
+    }
+    return cli_usage(
+        command,
+        "no action given: create, check, info, copy, template, upgrade, "
+        "mark-restored or set-clock");
+}
+
+static struct cli_option options[] = {
+    {.name = "accept-loss",
+     .kind = CLI_FLAG,
+     .target = &args.accept_loss,
+     .help = "create: in the place of a store that is lost"},
+    {.name = "format",
+     .kind = CLI_CHOICE,
+     .target = &args.format,
+     .arg = "FORMAT",
+     .help = "template: for which tool",
+     .choices = cli_template_formats},
+    CLI_OPTION_JSON(&args.json),
+    {.name = "from",
+     .kind = CLI_TEXT,
+     .target = &args.from,
+     .arg = "URL",
+     .help = "copy: the source; it is only read"},
+    {.name = "to",
+     .kind = CLI_TEXT,
+     .target = &args.to,
+     .arg = "URL",
+     .help = "copy: the target; nothing in it is written over"},
+    {.name = "to-scope",
+     .kind = CLI_TEXT,
+     .target = &args.to_scope,
+     .arg = "SCOPE",
+     .help = "copy: the scope at the target of records that have none"},
+    {.name = "open",
+     .kind = CLI_CHOICE,
+     .target = &args.open,
+     .arg = "WHAT",
+     .help = "copy: what becomes of attempts in progress",
+     .choices = cli_copy_opens},
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &args.dry_run,
+     .help = "copy: only say how many records, and what units they cost"},
+    {.name = "limits",
+     .kind = CLI_FLAG,
+     .target = &args.limits,
+     .help = "template: with the right that rate limits need"},
+    {.name = "no-index",
+     .kind = CLI_FLAG,
+     .target = &args.no_index,
+     .help = "template: a table without its index"},
+    {.name = "quick",
+     .kind = CLI_FLAG,
+     .target = &args.quick,
+     .help = "check: for seconds, and say what was not looked at"},
+    CLI_OPTION_CHECK_STATE(&args.state, "check: "),
+    {.name = "yes",
+     .letter = 'y',
+     .kind = CLI_FLAG,
+     .target = &args.yes,
+     .help = "mark-restored, create --accept-loss, set-clock: do not ask"},
+    CLI_OPTION_NO_PROGRESS,
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem store info                   # its size, its schema, its records",
+    "idem store create --store dynamodb://idem   # a table for many machines",
+    "idem store check                  # what is wrong with it, and how to mend it",
+    "idem store check --state here     # the same; after a ^C it goes on there",
+    "idem store copy --from sqlite:idem.db --to dynamodb://idem",
+    "idem store template >table.yaml   # what CloudFormation makes it with",
+    "idem store upgrade                # after an update of idem that asks for it",
+    "idem store mark-restored          # once a copy of the file was put back",
+    "idem store set-clock --yes        # once its time ran ahead",
+    NULL,
+};
+
+static const char *const what[] = {
+    "create",  "check",         "info",      "copy", "template",
+    "upgrade", "mark-restored", "set-clock", NULL,
+};
+
+const struct cli_command cli_store = {
+    .name = "store",
+    .summary = "make the store, look at it, and care for it",
+    .usage = "idem store [OPTION...] create|check|info|copy|template\n"
+             "       idem store [OPTION...] upgrade|mark-restored|set-clock",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .operands = what,
+};

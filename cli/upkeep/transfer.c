@@ -1,0 +1,322 @@
+/* Records as lines of JSON, and back. */
+#include "upkeep/transfer.h"
+
+#include "base/base64.h"
+#include "process/clock.h"
+#include "text/json.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* ---- Writing ---- */
+
+static void add_base64(struct cli_json *json, const char *name,
+                       struct idem_slice bytes)
+{
+    size_t len = idem__base64_len(IDEM__BASE64, bytes.len);
+    char *text = len == SIZE_MAX ? NULL : malloc(len + 1);
+
+    if (text == NULL) {
+        json->failed = true;
+        return;
+    }
+    idem__base64_write(IDEM__BASE64, bytes, text);
+    text[len] = '\0';
+    cli_json_text(json, name, text);
+    free(text);
+}
+
+static void add_head(struct cli_json *json, const struct idem_record *record)
+{
+    uint8_t head[IDEM_HEAD_MAX];
+    size_t len;
+
+    if (idem_record_encode(record, head, sizeof(head), &len) != 0) {
+        json->failed = true;
+        return;
+    }
+    add_base64(json, "head", idem_bytes(head, len));
+}
+
+/* The members that can be read without decoding anything. Whether it is overdue
+ * is not on record: that depends on who asks, and when. */
+static void add_readable(struct cli_json *json,
+                         const struct idem_record *record)
+{
+    cli_json_record(json, record, /* with_bytes= */ false);
+    if (!json->failed) {
+        json_object_object_del(json->object, "overdue");
+    }
+}
+
+int cli_transfer_write(FILE *f, const struct idem_record *record)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    add_readable(&json, record);
+    add_head(&json, record);
+    if (record->result.bytes.len > 0) {
+        add_base64(&json, "result", record->result.bytes);
+    }
+    if (record->input.len > 0) {
+        add_base64(&json, "input", record->input);
+    }
+    status = cli_json_write(&json, f);
+    cli_json_finish(&json);
+    return status;
+}
+
+int cli_transfer_header(FILE *f, const char *store_url)
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_count(&json, "idem_export", CLI_TRANSFER_VERSION);
+    cli_json_ms(&json, "exported_ms", cli_now_ms());
+    cli_json_bytes(&json, "store", idem_str(store_url));
+    status = cli_json_write(&json, f);
+    cli_json_finish(&json);
+    return status;
+}
+
+/* ---- Reading ---- */
+
+static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
+                                  ...) __attribute__((format(printf, 2, 3)));
+
+static enum cli_transfer_kind bad(struct cli_transfer *t, const char *format,
+                                  ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(t->why, sizeof(t->why), format, args);
+    va_end(args);
+    return CLI_TRANSFER_BAD;
+}
+
+/* One object that nothing follows; NULL after saying why not. */
+static struct json_object *parse(struct idem_slice line, struct cli_transfer *t)
+{
+    struct json_tokener *tokener;
+    struct json_object *object;
+    enum json_tokener_error error;
+
+    /* For the reader it would be the end, whatever follows it. */
+    if (line.len > 0 && memchr(line.base, '\0', line.len) != NULL) {
+        (void)bad(t, "not JSON: there is a NUL in it");
+        return NULL;
+    }
+    tokener = json_tokener_new();
+    if (tokener == NULL) {
+        (void)bad(t, "out of memory");
+        return NULL;
+    }
+    json_tokener_set_flags(tokener,
+                           JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    object = json_tokener_parse_ex(tokener, line.base, (int)line.len);
+    error = json_tokener_get_error(tokener);
+    json_tokener_free(tokener);
+    if (error == json_tokener_continue) {
+        (void)bad(t, "it is cut short");
+    } else if (error != json_tokener_success) {
+        (void)bad(t, "not JSON: %s", json_tokener_error_desc(error));
+    } else if (!json_object_is_type(object, json_type_object)) {
+        (void)bad(t, "not a JSON object");
+    } else {
+        return object;
+    }
+    (void)json_object_put(object);
+    return NULL;
+}
+
+/* The text of the member @name; its base is NULL if it has none. */
+static struct idem_slice text_of(struct json_object *object, const char *name)
+{
+    struct json_object *member;
+
+    if (!json_object_object_get_ex(object, name, &member) ||
+        !json_object_is_type(member, json_type_string)) {
+        return idem_bytes(NULL, 0);
+    }
+    return idem_bytes(json_object_get_string(member),
+                      (size_t)json_object_get_string_len(member));
+}
+
+static int digit_of(char c)
+{
+    const char *digits = "0123456789abcdef";
+    const char *at = c == '\0' ? NULL : strchr(digits, c);
+
+    return at == NULL ? -1 : (int)(at - digits);
+}
+
+/* The bytes of NAME, or of NAME_hex where they are not valid text. */
+static bool read_name(struct json_object *object, const char *name, char *buf,
+                      size_t max, struct idem_slice *ret_bytes)
+{
+    struct idem_slice text = text_of(object, name);
+    char name_hex[16];
+    const char *hex;
+    size_t i;
+
+    if (text.base != NULL && text.len <= max) {
+        memcpy(buf, text.base, text.len);
+        *ret_bytes = idem_bytes(buf, text.len);
+        return true;
+    }
+    (void)snprintf(name_hex, sizeof(name_hex), "%s_hex", name);
+    text = text_of(object, name_hex);
+    hex = text.base;
+    if (hex == NULL || text.len % 2 != 0 || text.len / 2 > max) {
+        return false;
+    }
+    for (i = 0; i < text.len / 2; i++) {
+        int high = digit_of(hex[2 * i]);
+        int low = digit_of(hex[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        buf[i] = (char)(high << 4 | low);
+    }
+    *ret_bytes = idem_bytes(buf, text.len / 2);
+    return true;
+}
+
+static enum cli_transfer_kind read_head(struct json_object *object,
+                                        struct cli_transfer *t)
+{
+    struct idem_slice text = text_of(object, "head");
+    struct idem_record *record = &t->record;
+    struct idem_error error = {0};
+    struct idem_slice scope;
+    struct idem_slice key;
+    uint8_t id[IDEM_ID_LEN];
+    size_t len;
+
+    if (!read_name(object, "scope", t->scope, sizeof(t->scope), &scope) ||
+        !read_name(object, "key", t->key, sizeof(t->key), &key) ||
+        idem_id(scope, key, id) != 0) {
+        return bad(t, "it has no scope and key");
+    }
+    if (text.base == NULL || idem__base64_max(text.len) > sizeof(t->head) ||
+        idem__base64_read(IDEM__BASE64, text, t->head, &len) != 0) {
+        return bad(t, "it has no head in base64");
+    }
+    if (idem_record_decode(id, idem_bytes(t->head, len), record, &error) != 0) {
+        return bad(t, "%s", error.text);
+    }
+    memcpy(record->id, id, sizeof(id));
+    record->scope = scope;
+    record->key = key;
+    return CLI_TRANSFER_RECORD;
+}
+
+/* The bytes of result or input, which @len and @digest of the head vouch for. */
+static enum cli_transfer_kind read_body(struct json_object *object,
+                                        const char *name, uint64_t len,
+                                        const uint8_t digest[16],
+                                        struct cli_transfer *t, uint8_t **to,
+                                        struct idem_slice *ret_bytes)
+{
+    struct idem_slice text = text_of(object, name);
+    size_t got = 0;
+
+    *to = malloc(idem__base64_max(text.len) + 1);
+    if (*to == NULL) {
+        return CLI_TRANSFER_NOMEM;
+    }
+    if (idem__base64_read(IDEM__BASE64, text, *to, &got) != 0) {
+        return bad(t, "its %s is not in base64", name);
+    }
+    *ret_bytes = idem_bytes(*to, got);
+    if (idem_record_check_body(*ret_bytes, len, digest) != 0) {
+        return bad(t, "its %s is not the one that was recorded", name);
+    }
+    return CLI_TRANSFER_RECORD;
+}
+
+/* Somebody who changes "status" in a line must not believe that it worked. */
+static enum cli_transfer_kind compare(struct json_object *object,
+                                      struct cli_transfer *t)
+{
+    enum cli_transfer_kind kind = CLI_TRANSFER_RECORD;
+    struct json_object_iterator at;
+    struct json_object_iterator end;
+    struct cli_json json;
+
+    cli_json_init(&json);
+    add_readable(&json, &t->record);
+    if (json.failed) {
+        cli_json_finish(&json);
+        return CLI_TRANSFER_NOMEM;
+    }
+
+    at = json_object_iter_begin(json.object);
+    end = json_object_iter_end(json.object);
+    for (; !json_object_iter_equal(&at, &end) && kind == CLI_TRANSFER_RECORD;
+         json_object_iter_next(&at)) {
+        const char *name = json_object_iter_peek_name(&at);
+        struct json_object *told;
+
+        if (json_object_object_get_ex(object, name, &told) &&
+            !json_object_equal(json_object_iter_peek_value(&at), told)) {
+            kind = bad(t, "its \"%s\" does not match its head", name);
+        }
+    }
+
+    cli_json_finish(&json);
+    return kind;
+}
+
+static enum cli_transfer_kind read_record(struct json_object *object,
+                                          struct cli_transfer *t)
+{
+    struct idem_record *record = &t->record;
+    enum cli_transfer_kind kind = read_head(object, t);
+
+    if (kind == CLI_TRANSFER_RECORD) {
+        kind = read_body(object, "result", record->result_len,
+                         record->result_digest, t, &t->result,
+                         &record->result.bytes);
+    }
+    if (kind == CLI_TRANSFER_RECORD) {
+        kind = read_body(object, "input", record->input_len,
+                         record->input_digest, t, &t->input, &record->input);
+    }
+    return kind == CLI_TRANSFER_RECORD ? compare(object, t) : kind;
+}
+
+enum cli_transfer_kind cli_transfer_read(struct idem_slice line,
+                                         struct cli_transfer *transfer)
+{
+    struct json_object *object = parse(line, transfer);
+    struct json_object *version;
+    enum cli_transfer_kind kind;
+
+    transfer->result = NULL;
+    transfer->input = NULL;
+    if (object == NULL) {
+        return CLI_TRANSFER_BAD;
+    }
+    if (json_object_object_get_ex(object, "idem_export", &version)) {
+        transfer->version = json_object_get_int64(version);
+        kind = CLI_TRANSFER_HEADER;
+    } else {
+        kind = read_record(object, transfer);
+    }
+    (void)json_object_put(object);
+    return kind;
+}
+
+void cli_transfer_finish(struct cli_transfer *transfer)
+{
+    free(transfer->result);
+    free(transfer->input);
+    transfer->result = NULL;
+    transfer->input = NULL;
+}

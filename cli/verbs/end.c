@@ -1,0 +1,211 @@
+/* idem complete, fail, release, retry, unknown and renew: the verbs of an attempt
+ * that another process began, which its token names. */
+#include "cli.h"
+#include "verbs/held.h"
+#include "request/result.h"
+
+/* One command runs in a process, and each has some of these as its options. */
+static struct {
+    const char *token;
+    const char *text; /* The note or the error. */
+    const char *result;
+    struct cli_result_spec spec;
+    int64_t lease_ms;
+    struct cli_journal_choice journal;
+    bool json;
+    const char *store;
+} args;
+
+static int end_with(const struct cli_command *command, enum idem_status how,
+                    const struct idem_result *result)
+{
+    struct idem_outcome outcome = {
+        .status = how,
+        .result = *result,
+        .text = idem_str(args.text),
+    };
+    struct cli_held held;
+    int status;
+
+    status = cli_hold(command, args.token, args.store, args.json, &held);
+    return status != 0 ? status : cli_held_end(&held, &outcome, &args.journal);
+}
+
+/* The end of @command: with a result where it takes one, else with an empty one. */
+static int end(const struct cli_command *command, enum idem_status how,
+               int argc, char **argv)
+{
+    struct cli_result result;
+    int status;
+
+    if (argc > 0) {
+        return cli_unexpected(command, argv[0]);
+    }
+    status = cli_journal_choose(command, &args.journal);
+    if (status == 0) {
+        status = cli_result_check(command, &args.spec);
+    }
+    if (status == 0) {
+        status = cli_result_init(&result, "result", args.result, &args.spec);
+    }
+    if (status != 0) {
+        return status;
+    }
+
+    status = end_with(command, how, &result.result);
+
+    cli_result_finish(&result);
+    return status;
+}
+
+static int renew(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_error error = {0};
+    struct cli_held held;
+    int status;
+
+    if (argc > 0) {
+        return cli_unexpected(command, argv[0]);
+    }
+    status = cli_hold(command, args.token, args.store, args.json, &held);
+    if (status != 0) {
+        return status;
+    }
+    error.code = idem_renew(held.attempt, args.lease_ms, &error);
+    return cli_held_finish(&held, &error);
+}
+
+#define OPTION_TEXT(option, what)                                              \
+    {                                                                          \
+        .name = (option), .kind = CLI_ANY_TEXT, .target = &args.text,          \
+        .arg = "TEXT", .max = IDEM_TEXT_MAX, .help = (what)                    \
+    }
+
+#define OPTION_RESULT(what)                                                    \
+    {                                                                          \
+        .name = "result", .letter = 'r', .kind = CLI_ANY_TEXT,                 \
+        .target = &args.result, .arg = "WHAT", .help = (what)                  \
+    }
+
+#define OPTIONS_OF_ENDS                                                        \
+    CLI_OPTION_JOURNAL(&args.journal), CLI_OPTION_JSON(&args.json),            \
+        CLI_OPTION_STORE(&args.store),                                         \
+    {                                                                          \
+        .name = NULL                                                           \
+    }
+
+static struct cli_option complete_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    OPTION_RESULT("TEXT, @FILE or - for stdin (default: empty)"),
+    CLI_RESULT_OPTIONS(&args.spec),
+    OPTIONS_OF_ENDS,
+};
+
+static struct cli_option fail_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    OPTION_TEXT("error", "what went wrong, for the person who looks"),
+    OPTION_RESULT("what is replayed: TEXT, @FILE or - for stdin"),
+    CLI_RESULT_OPTIONS(&args.spec),
+    OPTIONS_OF_ENDS,
+};
+
+static struct cli_option release_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    OPTION_TEXT("note", "why, for people"),
+    OPTIONS_OF_ENDS,
+};
+
+static struct cli_option retry_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    OPTION_TEXT("note", "why, for the person who looks"),
+    OPTIONS_OF_ENDS,
+};
+
+static struct cli_option unknown_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    OPTION_TEXT("note", "what is known, for the person who looks"),
+    OPTIONS_OF_ENDS,
+};
+
+static struct cli_option renew_options[] = {
+    CLI_OPTION_TOKEN(&args.token),
+    {.name = "lease",
+     .kind = CLI_DURATION,
+     .target = &args.lease_ms,
+     .arg = "TIME",
+     .min = CLI_OR_NEVER(IDEM_LEASE_MIN_MS),
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "from now on (default: as long as at the start)"},
+    CLI_OPTION_JSON(&args.json),
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const complete_examples[] = {
+    "idem complete --token \"$token\" --result paid",
+    "IDEM_TOKEN=$token idem complete --result @receipt.json \\",
+    "    --content-type application/json",
+    "make_report | idem complete --result -    # inside idem run",
+    NULL,
+};
+
+static const char *const fail_examples[] = {
+    "idem fail --token \"$token\" --error \"card 4711 was refused\"",
+    "idem fail --token \"$token\" --result @answer.json --exit 3",
+    "idem list --status failed                  # who looks, finds it here",
+    NULL,
+};
+
+static const char *const release_examples[] = {
+    "idem release --token \"$token\" --note \"the bank was closed\"",
+    "idem release                       # inside idem run: try again later",
+    NULL,
+};
+
+static const char *const retry_examples[] = {
+    "idem retry --token \"$token\" --note \"the host ran out of space\"",
+    "idem list --status retry           # what waits for the next caller",
+    NULL,
+};
+
+static const char *const unknown_examples[] = {
+    "idem unknown --token \"$token\" --note \"no answer from the bank\"",
+    "idem list --status unknown         # who looks, finds it here",
+    NULL,
+};
+
+static const char *const renew_examples[] = {
+    "idem renew --token \"$token\"                # the lease begins anew",
+    "idem renew --token \"$token\" --lease 10m || exit   # 80: it was lost",
+    NULL,
+};
+
+/* A verb: its command, and the status that it gives the attempt. */
+#define VERB(verb, how, words)                                                 \
+    static int run_##verb(const struct cli_command *command, int argc,         \
+                          char **argv)                                         \
+    {                                                                          \
+        return end(command, (how), argc, argv);                                \
+    }                                                                          \
+    COMMAND(verb, run_##verb, words)
+
+#define COMMAND(verb, run_it, words)                                           \
+    const struct cli_command cli_##verb = {                                    \
+        .name = #verb,                                                         \
+        .summary = (words),                                                    \
+        .usage = "idem " #verb " [OPTION...] --token TOKEN",                   \
+        .examples = verb##_examples,                                           \
+        .options = verb##_options,                                             \
+        .run = (run_it),                                                       \
+        .hint = CLI_HELD_HINT,                                                 \
+    }
+
+VERB(complete, IDEM_STATUS_COMPLETED,
+     "record that the work was done, and its result");
+VERB(fail, IDEM_STATUS_FAILED,
+     "record that the work failed and a person must look");
+VERB(release, IDEM_STATUS_RELEASED,
+     "give the key up: nothing happened, another may try");
+VERB(retry, IDEM_STATUS_RETRY, "let the next caller run the work again");
+VERB(unknown, IDEM_STATUS_UNKNOWN, "record that the work may have happened");
+COMMAND(renew, renew, "extend the lease of work that takes longer");

@@ -1,0 +1,42 @@
+/* held.h: attempts that another process began. */
+#ifndef IDEM_CLI_VERBS_HELD_H
+#define IDEM_CLI_VERBS_HELD_H
+
+#include "cli.h"
+#include "store/journal.h"
+#include "store/patience.h"
+
+#define CLI_OPTION_TOKEN(to)                                                   \
+    {                                                                          \
+        .name = "token", .kind = CLI_TEXT, .target = (to), .arg = "TOKEN",     \
+        .help = "the attempt; -: from stdin (default: $IDEM_TOKEN)"            \
+    }
+
+/* For commands whose attempt is named by its token. */
+#define CLI_HELD_HINT                                                            \
+    "an attempt is named by the token that idem begin printed, or $IDEM_TOKEN: " \
+    "--token TOKEN; a person decides about a key with: idem resolve KEY"
+
+/* An attempt that another process began. */
+struct cli_held {
+    struct idem_store *store;
+    struct idem_attempt *attempt;
+    const char *store_url; /* As given, for people. */
+    bool json;             /* The record is printed when all is well. */
+    struct cli_patience patience;
+};
+
+/* Opens the store and the attempt of --token, else of $IDEM_TOKEN. 0 or an exit
+ * status, after saying why. */
+int cli_hold(const struct cli_command *command, const char *token,
+             const char *store_url, bool json, struct cli_held *ret_held);
+
+/* Ends the attempt, and closes. The exit status, after saying what is wrong. */
+int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
+                 const struct cli_journal_choice *journal);
+
+/* Says what became of the attempt if @error has a code, else prints the record
+ * where JSON is wanted; closes, and returns the exit status. */
+int cli_held_finish(struct cli_held *held, const struct idem_error *error);
+
+#endif

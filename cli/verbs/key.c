@@ -1,0 +1,184 @@
+/* idem key: shows the identity and fingerprint that other commands use. */
+#include "request/request.h"
+#include "cli.h"
+#include "verbs/flavour.h"
+#include "text/json.h"
+
+static struct {
+    struct cli_claim claim;
+    struct cli_flavour flavour;
+    bool has_flavour;
+    bool json;
+} args = {.claim = CLI_CLAIM_INIT};
+
+static void print_line(const char *name, struct idem_slice s)
+{
+    (void)printf("%-*s", s.len > 0 ? 13 : 0, name);
+    cli_print_escaped(stdout, s);
+    (void)putchar('\n');
+}
+
+static void print_hex(const char *name, struct idem_slice bytes)
+{
+    char hex[2 * IDEM_FINGERPRINT_LEN + 1];
+
+    cli_hex(bytes, hex);
+    print_line(name, idem_str(hex));
+}
+
+static int print(const struct idem_request *q, const uint8_t id[IDEM_ID_LEN])
+{
+    print_line("scope", q->scope);
+    print_line("key", q->key);
+    print_hex("id", idem_bytes(id, IDEM_ID_LEN));
+    if (q->fingerprint.len > 0) {
+        print_hex("fingerprint", q->fingerprint);
+    }
+    return CLI_OK;
+}
+
+static int print_json(const struct idem_request *q,
+                      const uint8_t id[IDEM_ID_LEN])
+{
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_bytes(&json, "scope", q->scope);
+    cli_json_bytes(&json, "key", q->key);
+    cli_json_hex(&json, "id", idem_bytes(id, IDEM_ID_LEN));
+    if (q->fingerprint.len > 0) {
+        cli_json_hex(&json, "fingerprint", q->fingerprint);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int print_identity(const struct idem_request *q)
+{
+    uint8_t id[IDEM_ID_LEN];
+    int code = idem_id(q->scope, q->key, id);
+
+    if (code != 0) {
+        cli_say("cannot make the id: %s", idem_error_text(code));
+        return cli_exit_of(code);
+    }
+    return args.json ? print_json(q, id) : print(q, id);
+}
+
+static bool names_identity(const struct cli_claim *claim)
+{
+    return claim->key != NULL || claim->key_file != NULL || claim->from_args ||
+           claim->key_from != NULL || claim->scope != NULL ||
+           claim->fingerprint != NULL || claim->fingerprint_from != NULL ||
+           claim->input != NULL;
+}
+
+static int print_flavour(const struct cli_command *command, int argc,
+                         char **argv)
+{
+    if (!args.has_flavour) {
+        return cli_usage(command, "--select, --prefix and --allow-null want "
+                                  "--flavour");
+    }
+    if (names_identity(&args.claim)) {
+        return cli_usage(command, "--flavour makes the key of the event: it "
+                                  "takes no other key, and no scope");
+    }
+    args.flavour.json = args.json;
+    return cli_flavour_print(command, &args.flavour, argc, argv);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct cli_request request;
+    int status;
+
+    if (args.has_flavour || args.flavour.select != NULL ||
+        args.flavour.prefix != NULL || args.flavour.allow_null) {
+        return print_flavour(command, argc, argv);
+    }
+    if (argc > 0 && argv[0][0] == '@') {
+        return cli_usage(command, "an event wants --flavour");
+    }
+    status = cli_request_init(&request, command, &args.claim, argc, argv);
+    if (status == 0) {
+        status = print_identity(&request.request);
+        cli_request_finish(&request);
+    }
+    return status;
+}
+
+static struct cli_option options[] = {
+    {.name = "key",
+     .letter = 'k',
+     .kind = CLI_TEXT,
+     .target = &args.claim.key,
+     .arg = "KEY",
+     .max = IDEM_KEY_MAX,
+     .help = "the idempotency key, 1 to 255 bytes"},
+    CLI_OPTION_KEY_FILE(&args.claim.key_file),
+    {.name = "key-from-args",
+     .kind = CLI_FLAG,
+     .target = &args.claim.from_args,
+     .help = "make the key of the command line"},
+    CLI_OPTION_SCOPE(&args.claim.scope),
+    {.name = "fingerprint",
+     .kind = CLI_TEXT,
+     .target = &args.claim.fingerprint,
+     .arg = "WHAT",
+     .help = "auto (command line and input), none, TEXT or @FILE"},
+    {.name = "input",
+     .kind = CLI_TEXT,
+     .target = &args.claim.input,
+     .arg = "WHAT",
+     .help = "the request: TEXT, @FILE or -"},
+    CLI_OPTION_KEY_FROM(&args.claim.key_from),
+    CLI_OPTION_FINGERPRINT_FROM(&args.claim.fingerprint_from),
+    {.name = "flavour",
+     .kind = CLI_CHOICE,
+     .target = &args.flavour.choice,
+     .given = &args.has_flavour,
+     .arg = "NAME",
+     .choices = cli_flavours,
+     .help = "the key that another library makes of an event: python, "
+             "typescript; unverified: java, dotnet, locker"},
+    {.name = "select",
+     .kind = CLI_TEXT,
+     .target = &args.flavour.select,
+     .arg = "JQ",
+     .help = "what of the event it makes it of, as a jq program"},
+    {.name = "prefix",
+     .kind = CLI_ANY_TEXT,
+     .target = &args.flavour.prefix,
+     .arg = "TEXT",
+     .help = "the part before the # of that key"},
+    {.name = "allow-null",
+     .kind = CLI_FLAG,
+     .target = &args.flavour.allow_null,
+     .help = "take null, although every event without it has that key"},
+    CLI_OPTION_JSON(&args.json),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem key -k order-42              # the id that the store files it under",
+    "idem key -k order-42 -- charge 42 # what idem run would compare",
+    "idem key --key-from-args -- charge 42",
+    "idem key --input @order.json --key-from .id --fingerprint-from .sum,.currency",
+    "idem key --flavour typescript --prefix pay --select .body.id @event.json",
+    NULL,
+};
+
+const struct cli_command cli_key = {
+    .name = "key",
+    .summary = "show the identity and fingerprint of a key",
+    .usage = "idem key [OPTION...] -k KEY [-- CMD [ARG...]]\n"
+             "       idem key --flavour NAME [OPTION...] @EVENT",
+    .examples = examples,
+    .options = options,
+    .run = run,
+    .takes_command = true,
+    .takes_event = true,
+};

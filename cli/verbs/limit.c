@@ -1,0 +1,271 @@
+/* idem limit: counts a request against a limit, once. */
+#include "cli.h"
+#include "process/clock.h"
+#include "text/json.h"
+#include "options/value.h"
+
+#include <idem/limit.h>
+#include <stdlib.h>
+
+static struct {
+    const char *name;
+    const char *subject;
+    const char *request;
+    uint64_t at_ms;
+    bool has_at;
+    uint64_t max;
+    const char *per;
+    uint64_t cost;
+    int64_t late_ms;
+    bool approximate;
+    bool json;
+    bool quiet;
+    const char *store;
+} args = {.cost = 1, .late_ms = IDEM_LIMIT_DAY};
+
+static int64_t per_ms;
+
+/* --per as a time; a word means one of its kind. */
+static struct cli_option per_time = {
+    .name = "per",
+    .kind = CLI_DURATION,
+    .target = &per_ms,
+    .min = IDEM_LIMIT_SECOND,
+    .max = IDEM_LIMIT_PER_MAX,
+};
+
+static int read_per(const struct cli_command *command)
+{
+    static const char *const words[][2] = {{"second", "1s"},
+                                           {"minute", "1m"},
+                                           {"hour", "1h"},
+                                           {"day", "1d"}};
+    const char *text = args.per;
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(args.per, words[i][0]) == 0) {
+            text = words[i][1];
+        }
+    }
+    return cli_set_value(command, &per_time, text);
+}
+
+static int check(const struct cli_command *command, int argc)
+{
+    if (argc > 0) {
+        return cli_usage(command, "limit takes options only");
+    }
+    if (args.name == NULL || args.subject == NULL || args.request == NULL) {
+        return cli_usage(
+            command,
+            "--name, --subject and --request are needed: the limit, its subject, the request");
+    }
+    if (args.max == 0 || args.per == NULL) {
+        return cli_usage(
+            command, "--max and --per are needed: how much, and in what time");
+    }
+    if (args.cost > args.max) {
+        return cli_usage(command, "--cost: more than --max can never be "
+                                  "admitted");
+    }
+    return read_per(command);
+}
+
+/* As idem lambda tells a handler: a retry of the same event says the same. */
+static int read_event_time(const struct cli_command *command)
+{
+    const char *text = secure_getenv("IDEM_EVENT_MS");
+    char shown[64];
+
+    if (args.has_at || text == NULL || text[0] == '\0') {
+        return 0;
+    }
+    if (strlen(text) > 15 || strspn(text, "0123456789") != strlen(text)) {
+        return cli_usage(command,
+                         "IDEM_EVENT_MS: \"%s\" is not a time in milliseconds "
+                         "since 1970",
+                         cli_escape(idem_str(text), shown, sizeof(shown)));
+    }
+    args.at_ms = strtoull(text, NULL, 10);
+    args.has_at = true;
+    return 0;
+}
+
+static void print_text(const struct idem_limited *limited)
+{
+    char of[32] = "";
+    char end[32];
+
+    /* An answer of a larger max is not one of this. */
+    if (limited->remaining < args.max) {
+        (void)snprintf(of, sizeof(of), " of %llu",
+                       (unsigned long long)args.max);
+    }
+    cli_time_text(limited->end_ms, end);
+    (void)printf("%s: %llu%s left until %s%s\n",
+                 limited->admitted ? "admitted" : "refused",
+                 (unsigned long long)limited->remaining, of, end,
+                 limited->repeated ? ", as before" : "");
+}
+
+static int print_json(const struct idem_limit_request *limit,
+                      const struct idem_limited *limited)
+{
+    int64_t left_ms = limited->end_ms - cli_now_ms();
+    struct cli_json json;
+    int status;
+
+    cli_json_init(&json);
+    cli_json_bool(&json, "admitted", limited->admitted);
+    cli_json_bool(&json, "repeated", limited->repeated);
+    cli_json_count(&json, "remaining", limited->remaining);
+    cli_json_count(&json, "max", limit->max);
+    cli_json_ms(&json, "at_ms", limit->at_ms);
+    cli_json_ms(&json, "start_ms", limited->start_ms);
+    cli_json_ms(&json, "end_ms", limited->end_ms);
+    if (!limited->admitted) {
+        cli_json_ms(&json, "retry_after_ms", left_ms > 0 ? left_ms : 0);
+    }
+    status = cli_json_print(&json);
+    cli_json_finish(&json);
+    return status;
+}
+
+static int ask(const struct idem_limit_request *limit)
+{
+    struct idem_error error = {0};
+    struct idem_limited limited;
+    struct idem_store *store;
+    int status = cli_open_store(args.store, /* flags= */ 0, &store);
+
+    if (status != 0) {
+        return status;
+    }
+    error.code = idem_limit(store, limit, &limited, &error);
+    idem_close(store);
+    if (error.code != 0) {
+        return cli_fail_with(&error);
+    }
+    if (args.json) {
+        status = print_json(limit, &limited);
+    } else if (!args.quiet) {
+        print_text(&limited);
+    }
+    return status != 0 || limited.admitted ? status : CLI_BUSY;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    struct idem_limit_request limit = IDEM_LIMIT_INIT;
+    int status = check(command, argc);
+
+    (void)argv;
+    if (status == 0) {
+        status = read_event_time(command);
+    }
+    if (status != 0) {
+        return status;
+    }
+    limit.name = idem_str(args.name);
+    limit.subject = idem_str(args.subject);
+    limit.request = idem_str(args.request);
+    limit.at_ms = args.has_at ? (int64_t)args.at_ms : cli_now_ms();
+    limit.max = args.max;
+    limit.per_ms = per_ms;
+    limit.cost = args.cost;
+    limit.late_ms = args.late_ms;
+    limit.flags = args.approximate ? IDEM_LIMIT_APPROXIMATE : 0;
+    return ask(&limit);
+}
+
+static struct cli_option options[] = {
+    {.name = "name",
+     .letter = 'n',
+     .kind = CLI_TEXT,
+     .target = &args.name,
+     .arg = "NAME",
+     .max = IDEM_LIMIT_NAME_MAX,
+     .help = "of the limit"},
+    {.name = "subject",
+     .letter = 'u',
+     .kind = CLI_TEXT,
+     .target = &args.subject,
+     .arg = "WHO",
+     .max = IDEM_LIMIT_NAME_MAX,
+     .help = "who is limited: a user, a tenant"},
+    {.name = "request",
+     .letter = 'r',
+     .kind = CLI_TEXT,
+     .target = &args.request,
+     .arg = "ID",
+     .max = IDEM_LIMIT_NAME_MAX,
+     .help = "the request's id, the same for each retry"},
+    {.name = "at",
+     .kind = CLI_COUNT,
+     .target = &args.at_ms,
+     .arg = "MS",
+     .min = 0,
+     .max = 253402300799999,
+     .given = &args.has_at,
+     .help = "when the event happened, since 1970, the same for each retry "
+             "(default: $IDEM_EVENT_MS, else now)"},
+    {.name = "max",
+     .letter = 'm',
+     .kind = CLI_COUNT,
+     .target = &args.max,
+     .arg = "N",
+     .min = 1,
+     .max = IDEM_LIMIT_MAX,
+     .help = "admit so many in one window"},
+    {.name = "per",
+     .letter = 'p',
+     .kind = CLI_TEXT,
+     .target = &args.per,
+     .arg = "TIME",
+     .help = "the window: second, minute, hour, day (UTC), or a time as 90s"},
+    {.name = "cost",
+     .kind = CLI_COUNT,
+     .target = &args.cost,
+     .arg = "N",
+     .min = 1,
+     .max = IDEM_LIMIT_MAX,
+     .help = "count the request so often (default: 1)"},
+    {.name = "late",
+     .kind = CLI_DURATION,
+     .target = &args.late_ms,
+     .arg = "TIME",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS,
+     .help = "how long after its window a request may ask (default: 1d)"},
+    {.name = "approximate",
+     .kind = CLI_FLAG,
+     .target = &args.approximate,
+     .help = "in a table: cheaper, and not quite exact (see the manual)"},
+    CLI_OPTION_JSON(&args.json),
+    {.name = "quiet",
+     .letter = 'q',
+     .kind = CLI_FLAG,
+     .target = &args.quiet,
+     .help = "print nothing; the exit status says it"},
+    CLI_OPTION_STORE(&args.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem limit -n uploads -u u1 -r r1 --max 8 --per day",
+    "idem limit -qn mail -u \"$user\" -r \"$id\" --at \"$ms\" -m 100 -p hour || "
+    "exit 75",
+    "idem limit -n api -u t1 -r q7 -m 50000 -p 1m --cost 20 --json | jq "
+    ".remaining",
+    NULL,
+};
+
+const struct cli_command cli_limit = {
+    .name = "limit",
+    .summary = "count a request against a limit, once",
+    .usage = "idem limit [OPTION...] -n NAME -u WHO -r ID --max N --per TIME",
+    .examples = examples,
+    .options = options,
+    .run = run,
+};
