@@ -16,7 +16,7 @@
  *
  * Requests to the store, which store.c opens, go through queue.c, and outcomes
  * that it refused to record to journal.c. A remote store is told after the
- * journal: writer.c.
+ * journal, by a thread; another one tells what the journal has: thread.c.
  */
 
 
@@ -61,10 +61,11 @@
 
 typedef struct ngx_http_idem_ctx_s     ngx_http_idem_ctx_t;
 typedef struct ngx_http_idem_flight_s  ngx_http_idem_flight_t;
-typedef struct ngx_http_idem_writer_s  ngx_http_idem_writer_t;
+typedef struct ngx_http_idem_thread_s  ngx_http_idem_thread_t;
 
 typedef void (*ngx_http_idem_done_pt)(ngx_http_idem_flight_t *flight);
 typedef void (*ngx_http_idem_large_pt)(ngx_http_idem_ctx_t *ctx);
+typedef void (*ngx_http_idem_job_pt)(ngx_http_idem_ctx_t *ctx);
 
 
 /* ---- Configuration ---- */
@@ -96,7 +97,12 @@ typedef struct {
     struct idem_store        *store;        /* NULL: it could not be opened */
     struct idem_queue        *queue;
     struct idem_journal      *journal;
-    ngx_http_idem_writer_t   *writer;       /* of a remote store */
+    ngx_http_idem_thread_t   *writer;       /* of a remote store */
+    ngx_http_idem_thread_t   *teller;       /* of what is in the journal */
+    ngx_atomic_t              telling;      /* an outcome may wait there */
+    int64_t                   vain_ms;      /* for the teller alone, these too: */
+    ngx_uint_t                told;
+    unsigned                  unreadable:1;
     ngx_connection_t         *connection;
     ngx_queue_t               turn;         /* flights of this turn */
     ngx_queue_t               fresh;        /* submitted in this turn */
@@ -108,6 +114,10 @@ typedef struct {
     ngx_event_t               again;        /* for unrecorded, and to reopen */
     ngx_log_t                *log;
 } ngx_http_idem_store_t;
+
+
+typedef ngx_msec_t (*ngx_http_idem_thread_idle_pt)(
+    ngx_http_idem_store_t *store);
 
 
 /* A jq program, once for each text; its processes belong to one worker. */
@@ -240,6 +250,7 @@ struct ngx_http_idem_ctx_s {
     ngx_uint_t                    attempts;
     ngx_uint_t                    tries;
     unsigned                      takeover:1;
+    unsigned                      told:1;     /* what the journal had of it */
 
     /* limits */
     ngx_array_t                  *limits;     /* that are about this request */
@@ -283,9 +294,11 @@ struct ngx_http_idem_ctx_s {
     ngx_int_t                     problem;    /* in place of it; -1: none */
     int64_t                       expires_ms;
     void                         *map;
-    ngx_queue_t                   job;        /* of the journal's thread */
+    ngx_queue_t                   job;        /* of a thread of the store */
     ngx_event_t                   job_guard;
-    ngx_http_idem_large_pt        job_done;
+    ngx_http_idem_job_pt          job_work;
+    ngx_http_idem_job_pt          job_done;
+    ngx_http_idem_job_pt          put_done;
     int                           job_code;
     struct idem_error             job_error;
     struct idem_journal_entry    *entry;
@@ -572,12 +585,32 @@ void ngx_http_idem_journal_open(ngx_http_idem_store_t *store);
 void ngx_http_idem_journal_close(ngx_http_idem_store_t *store);
 
 
-/* writer.c: a thread that puts outcomes into the journal. */
-ngx_http_idem_writer_t *ngx_http_idem_writer_start(
-    ngx_http_idem_store_t *store);
-void ngx_http_idem_writer_stop(ngx_http_idem_writer_t *writer);
-void ngx_http_idem_writer_put(ngx_http_idem_writer_t *writer,
-    ngx_http_idem_ctx_t *ctx, ngx_http_idem_large_pt done);
+/*
+ * Tells the store what the journal has of the request's key, before the key is
+ * looked at.  NGX_DONE: it is being told.  NGX_DECLINED: nothing is to be told.
+ */
+ngx_int_t ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx);
+
+/* Puts ctx->outcome, which stays as it is until @done is called. */
+void ngx_http_idem_journal_put(ngx_http_idem_ctx_t *ctx,
+    ngx_http_idem_job_pt done);
+
+
+/* thread.c: a thread for what has to wait. */
+
+/* @idle, where it is not NULL, is called while no job is there; it answers in how
+ * many milliseconds it is to be called again. */
+ngx_http_idem_thread_t *ngx_http_idem_thread_start(
+    ngx_http_idem_store_t *store, ngx_http_idem_thread_idle_pt idle);
+/* Waits for what the thread is at. */
+void ngx_http_idem_thread_stop(ngx_http_idem_thread_t *thread);
+/* Has the thread call @work, and then the event loop @done.  The request has to
+ * be held. */
+void ngx_http_idem_thread_ask(ngx_http_idem_thread_t *thread,
+    ngx_http_idem_ctx_t *ctx, ngx_http_idem_job_pt work,
+    ngx_http_idem_job_pt done);
+/* Of the thread itself, while it is idle: whether it should stop that. */
+ngx_uint_t ngx_http_idem_thread_wanted(ngx_http_idem_thread_t *thread);
 
 
 /* filter.c */

@@ -450,6 +450,12 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
             return rc;
         }
 
+        rc = ngx_http_idem_journal_tell(ctx);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
+        }
+
         rc = ngx_http_idem_limit(ctx);
 
         if (rc != NGX_DECLINED) {

@@ -3,6 +3,11 @@
  * Outcomes that the store did not take.  They are put into the journal, which is
  * on a disk of this host, and told again and again for as long as the worker
  * lives; after it, by the next worker that starts, or by idem reconcile.
+ *
+ * A thread of the worker tells what is in the journal, in slices: a request does
+ * not wait for the others' outcomes.  It waits for those of its own key, as long
+ * as any may be there: a store that has not heard of them would take their work
+ * for one that stopped, and under rerun let it begin again.
  */
 
 
@@ -13,8 +18,27 @@
 
 #define NGX_HTTP_IDEM_UNRECORDED_MAX  1000
 
+/* A slice, after which the teller rests as long; and the rest of one that has
+ * nothing to tell, or tells in vain. */
+#define NGX_HTTP_IDEM_TELL_MS         100
+#define NGX_HTTP_IDEM_TELL_AGAIN_MS   5000
+
+
+typedef struct {
+    ngx_http_idem_store_t  *store;
+    int64_t                 began_ms;
+    ngx_uint_t              told;
+    unsigned                whole:1;    /* all that is asked for */
+    unsigned                vain:1;     /* the store does not answer */
+} ngx_http_idem_slice_t;
+
 
 static void ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight);
+static ngx_msec_t ngx_http_idem_journal_idle(ngx_http_idem_store_t *store);
+static void ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_journal_tell_done(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_journal_put_work(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_journal_put_done(ngx_http_idem_ctx_t *ctx);
 
 
 void
@@ -41,17 +65,17 @@ ngx_http_idem_journal_open(ngx_http_idem_store_t *store)
         return;
     }
 
-    if (idem_journal_replay(store->journal, store->store, NULL, NULL, NULL,
-                            &error)
-        != 0)
-    {
+    store->telling = 1;
+    store->teller = ngx_http_idem_thread_start(store,
+                                               ngx_http_idem_journal_idle);
+    if (store->teller == NULL) {
         ngx_log_error(NGX_LOG_ERR, store->log, 0,
-                      "idempotency journal \"%V\" cannot be replayed: %s",
-                      &store->journal_dir, error.text);
+                      "idempotency journal \"%V\" cannot be replayed: a thread "
+                      "cannot be started", &store->journal_dir);
     }
 
     if (idem_store_is_remote(store->store)) {
-        store->writer = ngx_http_idem_writer_start(store);
+        store->writer = ngx_http_idem_thread_start(store, NULL);
     }
 }
 
@@ -62,7 +86,10 @@ ngx_http_idem_journal_close(ngx_http_idem_store_t *store)
     ngx_queue_t             *q;
     ngx_http_idem_flight_t  *flight;
 
-    ngx_http_idem_writer_stop(store->writer);
+    ngx_http_idem_thread_stop(store->teller);
+    store->teller = NULL;
+
+    ngx_http_idem_thread_stop(store->writer);
     store->writer = NULL;
 
     while (!ngx_queue_empty(&store->unrecorded)) {
@@ -140,6 +167,7 @@ ngx_http_idem_journal_keep(ngx_http_idem_store_t *store,
     if (flight == NULL) {
         idem_journal_leave(entry);
         idem_attempt_destroy(attempt);
+        store->telling = 1;
         return;
     }
 
@@ -191,4 +219,226 @@ ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight)
 
     idem_journal_remove(flight->entry);
     ngx_http_idem_flight_free(flight);
+}
+
+
+/* ---- Telling ---- */
+
+
+static int64_t
+ngx_http_idem_mono_ms(void)
+{
+    struct timespec  now;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+
+/* Of an entry that the store was told; not 0 ends the slice. */
+
+static int
+ngx_http_idem_journal_told(void *data, const struct idem_journal_info *info,
+    const struct idem_error *error)
+{
+    ngx_http_idem_slice_t  *slice = data;
+
+    switch (info->state) {
+
+    case IDEM_JOURNAL_RECORDED:
+    case IDEM_JOURNAL_LOST:
+    case IDEM_JOURNAL_DAMAGED:
+        slice->told++;
+        slice->store->told++;
+        break;
+
+    default:
+        break;
+    }
+
+    if (idem_error_kind(error->code) == IDEM_KIND_RETRY) {
+        slice->vain = 1;
+        slice->store->vain_ms = ngx_http_idem_mono_ms();
+        return 1;
+    }
+
+    if (slice->whole) {
+        return 0;
+    }
+
+    return ngx_http_idem_mono_ms() - slice->began_ms >= NGX_HTTP_IDEM_TELL_MS
+           || ngx_http_idem_thread_wanted(slice->store->teller);
+}
+
+
+static int
+ngx_http_idem_journal_found(void *data, const struct idem_journal_info *info,
+    const struct idem_error *error)
+{
+    ngx_uint_t  *waits = data;
+
+    *waits = (info->state == IDEM_JOURNAL_WAITING);
+    return (int) *waits;
+}
+
+
+/* Another worker may be at it, or have left some: so the journal is looked at. */
+
+static void
+ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
+{
+    ngx_uint_t                  waits;
+    struct idem_error           error;
+    struct idem_journal_filter  filter = IDEM_JOURNAL_FILTER_INIT;
+
+    waits = 0;
+    filter.store_url = idem_store_url(store->store);
+
+    if (idem_journal_list(store->journal, &filter, ngx_http_idem_journal_found,
+                          &waits, &error)
+        != 0 || waits)
+    {
+        return;
+    }
+
+    if (store->told > 0) {
+        ngx_log_error(NGX_LOG_NOTICE, store->log, 0,
+                      "idempotency store \"%V\" was told %ui outcomes that "
+                      "waited in the journal", &store->url, store->told);
+    }
+
+    store->told = 0;
+    store->telling = 0;
+}
+
+
+/* One slice, in the teller. */
+
+static ngx_msec_t
+ngx_http_idem_journal_idle(ngx_http_idem_store_t *store)
+{
+    int                    rc;
+    struct idem_error      error;
+    ngx_http_idem_slice_t  slice;
+
+    ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
+    slice.store = store;
+    slice.began_ms = ngx_http_idem_mono_ms();
+
+    rc = idem_journal_catch_up(store->journal, store->store,
+                               ngx_http_idem_journal_told, &slice, &error);
+
+    if (rc != 0 && !store->unreadable) {
+        ngx_log_error(NGX_LOG_ERR, store->log, 0,
+                      "idempotency journal \"%V\" cannot be replayed: %s",
+                      &store->journal_dir, error.text);
+    }
+
+    store->unreadable = (rc != 0);
+
+    if (slice.told > 0 && !slice.vain) {
+        return ngx_http_idem_mono_ms() - slice.began_ms + 1;
+    }
+
+    if (rc == 0 && !slice.vain && store->telling) {
+        ngx_http_idem_journal_settle(store);
+    }
+
+    return NGX_HTTP_IDEM_TELL_AGAIN_MS;
+}
+
+
+ngx_int_t
+ngx_http_idem_journal_tell(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    if (!store->telling || store->teller == NULL || ctx->told
+        || ngx_http_idem_id(ctx) == NULL)
+    {
+        return NGX_DECLINED;
+    }
+
+    ctx->told = 1;
+    ctx->state = NGX_HTTP_IDEM_BEGIN;
+    ctx->request->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_idem_hold(ctx);
+
+    ngx_http_idem_thread_ask(store->teller, ctx,
+                             ngx_http_idem_journal_tell_work,
+                             ngx_http_idem_journal_tell_done);
+    return NGX_DONE;
+}
+
+
+/* In the teller.  A store that did not answer a moment ago is not waited for again:
+ * the request hears that from it. */
+
+static void
+ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
+{
+    struct idem_error           error;
+    ngx_http_idem_slice_t       slice;
+    ngx_http_idem_store_t      *store = ctx->store;
+    struct idem_journal_filter  filter = IDEM_JOURNAL_FILTER_INIT;
+
+    ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
+    slice.store = store;
+    slice.began_ms = ngx_http_idem_mono_ms();
+    slice.whole = 1;
+    filter.id = ctx->id;
+
+    if (store->vain_ms == 0
+        || slice.began_ms - store->vain_ms >= NGX_HTTP_IDEM_TELL_AGAIN_MS)
+    {
+        (void) idem_journal_replay(store->journal, store->store, &filter,
+                                   ngx_http_idem_journal_told, &slice,
+                                   &error);
+    }
+}
+
+
+static void
+ngx_http_idem_journal_tell_done(ngx_http_idem_ctx_t *ctx)
+{
+    ctx->state = NGX_HTTP_IDEM_LIMITED;
+    ngx_http_idem_resume(ctx);
+}
+
+
+/* ---- Putting, before a remote store is told ---- */
+
+
+void
+ngx_http_idem_journal_put(ngx_http_idem_ctx_t *ctx, ngx_http_idem_job_pt done)
+{
+    ctx->put_done = done;
+    ngx_http_idem_thread_ask(ctx->store->writer, ctx,
+                             ngx_http_idem_journal_put_work,
+                             ngx_http_idem_journal_put_done);
+}
+
+
+static void
+ngx_http_idem_journal_put_work(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    ctx->job_code = idem_journal_put(store->journal, store->store,
+                                     ctx->attempt, &ctx->outcome, &ctx->entry,
+                                     &ctx->job_error);
+}
+
+
+static void
+ngx_http_idem_journal_put_done(ngx_http_idem_ctx_t *ctx)
+{
+    if (ctx->job_code != 0) {
+        ctx->entry = NULL;
+        ngx_log_error(NGX_LOG_CRIT, ctx->store->log, 0,
+                      "an outcome cannot be put into the journal: %s",
+                      ctx->job_error.text);
+    }
+
+    ctx->put_done(ctx);
 }

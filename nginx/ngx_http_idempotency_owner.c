@@ -349,7 +349,7 @@ ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
         return;
     }
 
-    ngx_http_idem_writer_put(ctx->store->writer, ctx, ngx_http_idem_end_large);
+    ngx_http_idem_journal_put(ctx, ngx_http_idem_end_large);
 }
 
 

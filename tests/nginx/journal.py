@@ -1,0 +1,68 @@
+"""Outcomes that wait in a journal when a worker starts: nobody waits for those of
+others, and no work begins whose outcome is there."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import time
+
+from kept import kept
+from nginx import ON, Nginx, Upstream
+from patience import until
+from tap import equal, main, run, test
+
+FILL = os.environ["IDEM_FILL_JOURNAL"]
+ENTRIES = 1000
+RERUN = ON + "idempotency_on_expired_lease rerun;"
+
+
+def fill(nginx, entries):
+    """Attempts under rerun whose leases are over, and their outcomes in the journal."""
+    store = nginx.home + "/idem.db"
+    done = run([FILL, f"sqlite:{store}", store + ".journal", str(entries), "2000"])
+    equal((done.status, done.stderr), (0, b""))
+    equal(len(kept(store + ".journal")), entries)
+
+
+def start_anew(nginx):
+    """A worker that knows nothing of the one before."""
+    old = nginx.workers()
+    os.kill(old[0], signal.SIGKILL)
+    until(lambda: nginx.workers() and nginx.workers() != old)
+
+
+@contextlib.contextmanager
+def turn(journal):
+    """Another process is at it, so that this one's workers tell nothing by themselves."""
+    fd = os.open(journal, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+@test
+def a_long_journal_keeps_nobody_waiting():
+    """A worker answers before it has told one outcome; a key whose outcome is there is
+    not begun; and all of them are told in the end."""
+    asked = [f"key-{i}" for i in range(0, ENTRIES, 20)]
+    with Upstream() as up, Nginx(up, http=RERUN, workers=1) as nginx:
+        journal = nginx.home + "/idem.db.journal"
+        equal(nginx.post("/pay", "warm", b"x").status, 201)
+        fill(nginx, ENTRIES)
+        with turn(journal):
+            start_anew(nginx)
+            equal(nginx.post("/pay", "new", b"x").status, 201)
+            equal(len(kept(journal)), ENTRIES)
+            time.sleep(2)  # The last lease is over.
+            answers = [nginx.post("/pay", key, b"x") for key in asked]
+            equal({a.problem for a in answers}, {"outcome-unknown"})
+            equal(len(kept(journal)), ENTRIES - len(asked))
+        until(lambda: not kept(journal))
+        equal(up.executions(), 2)
+        until(lambda: f"was told {ENTRIES} outcomes" in nginx.errors())
+
+
+main()
