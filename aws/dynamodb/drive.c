@@ -26,7 +26,7 @@ int idem__drive_submit(struct idem_store *base, struct idem_op *op)
         (void)pthread_mutex_unlock(&store->mutex);
         return IDEM_EUNAVAILABLE;
     }
-    idem__pending_append(&store->pending, op);
+    idem_pending_append(&store->pending, op);
     led = store->led;
     if (store->threaded) {
         (void)pthread_cond_signal(&store->wake);
@@ -46,7 +46,7 @@ enum idem_cancel idem__drive_cancel(struct idem_store *base, struct idem_op *op)
     enum idem_cancel how;
 
     (void)pthread_mutex_lock(&store->mutex);
-    how = idem__pending_cancel(&store->pending, op);
+    how = idem_pending_cancel(&store->pending, op);
     (void)pthread_mutex_unlock(&store->mutex);
     return how;
 }
@@ -162,7 +162,7 @@ static void call_next_leader(struct idem__dynamodb_store *store)
     for (task = store->running; task != NULL; task = task->link) {
         queue = queue_of(task->op);
         first = first == NULL ? queue : first;
-        if (queue != NULL && idem__queue_has_sleeper(queue)) {
+        if (queue != NULL && idem_queue_has_sleeper(queue)) {
             idem_queue_poke(queue);
             return;
         }
@@ -170,7 +170,7 @@ static void call_next_leader(struct idem__dynamodb_store *store)
     for (op = store->pending.first; op != NULL; op = op->next) {
         queue = queue_of(op);
         first = first == NULL ? queue : first;
-        if (queue != NULL && idem__queue_has_sleeper(queue)) {
+        if (queue != NULL && idem_queue_has_sleeper(queue)) {
             idem_queue_poke(queue);
             return;
         }

@@ -37,6 +37,8 @@ static void dynamodb_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops dynamodb_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "dynamodb",
     .submit = idem__drive_submit,
     .cancel = idem__drive_cancel,

@@ -18,7 +18,8 @@
 #include "base/list.h"
 #include "base/span.h"
 #include "core/error.h"
-#include "store/shared/verbs.h"
+
+#include <idem/store_parts.h>
 
 enum {
     SENDING_MAX = 64,
@@ -116,9 +117,9 @@ static void give_back(struct idem__dynamodb_store *store, struct idem_op *op)
     if (changed) {
         idem_store_changed(&store->base, op->id);
     }
-    if (idem__verb_unwanted(op)) {
+    if (idem_verb_unwanted(op)) {
         (void)pthread_mutex_lock(&store->mutex);
-        idem__pending_append(&store->pending, op);
+        idem_pending_append(&store->pending, op);
         (void)pthread_mutex_unlock(&store->mutex);
     } else {
         idem_op_answer(op);
@@ -331,7 +332,7 @@ static bool admit_pending(struct idem__dynamodb_store *store)
     (void)pthread_mutex_lock(&store->mutex);
     op = store->running_len < STARTED_MAX ? store->pending.first : NULL;
     if (op != NULL) {
-        idem__pending_run(&store->pending, op);
+        idem_pending_run(&store->pending, op);
     }
     (void)pthread_mutex_unlock(&store->mutex);
     if (op != NULL && !answer_at_once(store, op)) {
@@ -450,7 +451,7 @@ bool idem__run_is_full(const struct idem__dynamodb_store *store)
 void idem__run_drop(struct idem__dynamodb_store *store)
 {
     (void)pthread_mutex_lock(&store->mutex);
-    idem__pending_drop(&store->pending);
+    idem_pending_drop(&store->pending);
     (void)pthread_mutex_unlock(&store->mutex);
     while (store->running != NULL) {
         struct idem__task *task = store->running;

@@ -6,10 +6,10 @@
 #include "aws/dynamodb/breaker.h"
 #include "aws/dynamodb/place.h"
 #include "aws/dynamodb/task/task.h"
-#include "queue/pending.h"
 #include "store/shared/tally.h"
 
 #include <idem/queue.h>
+#include <idem/store_parts.h>
 #include <pthread.h>
 
 struct idem__dynamodb_store {
@@ -24,7 +24,7 @@ struct idem__dynamodb_store {
     bool answered;                /* By the service, at all. */
 
     pthread_mutex_t mutex; /* The next step. */
-    struct idem__pending pending;
+    struct idem_pending pending;
     struct idem__task *running; /* Linked both ways. */
     size_t running_len;
     struct idem__tally tally;

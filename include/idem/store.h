@@ -1,4 +1,5 @@
-/* idem/store.h: for people who write a store.
+/* idem/store.h: for people who write a store; a contract that is kept by both
+ * sides, see IDEM_STORE_ABI.
  *
  * A store is a struct idem_store_ops over one struct idem_op. It takes ops with
  * submit(), works on them when a caller drives it, and gives each back with
@@ -10,6 +11,33 @@
  *                        |                      |
  *                     cancel():              cancel(): detached, freed by
  *                     taken back             idem_op_answer() itself
+ *
+ * These hold for every store:
+ *
+ * - One step. Between reading a record and writing what was decided about it falls
+ *   no other change of it, by any process: a lock, a transaction, or a write on
+ *   condition that what was found is still there.
+ * - Durable. What is answered 0 survives the death of the process and, where the
+ *   store says that it is durable, of the machine: it is flushed before
+ *   idem_op_answer(). A read sees every change that was answered before.
+ * - True. IDEM_EUNAVAILABLE and IDEM_EFULL say that nothing was done. If it may have
+ *   been done the code is IDEM_EUNKNOWN: the caller then submits the same op
+ *   again, with the nonce by which the decision recognises its own write.
+ * - Whole. A record is kept as idem_record_encode() made it, with scope, key and
+ *   both bodies, and is verified when it is read. The id is that of scope and key,
+ *   and whoever reads by id compares these. A record that fails is answered with
+ *   IDEM_ECORRUPT, and never written over.
+ * - Alone. An op that fails does not fail those that were run with it.
+ * - In time. An op whose deadline_ms comes while it is pending is taken back by
+ *   its caller; one that is running may go on, detached. A store that waits for
+ *   something beyond its control gives up at the deadline.
+ * - Threads. The functions of a store are called from any thread, several at once:
+ *   submit and cancel while another thread is inside drive. None is called in the
+ *   child of a fork(): a handle works in the process that opened it.
+ * - Memory. What an op points to is the op's, and gone with idem_op_answer(). What
+ *   is put into its answer is copied by idem_op_set_record().
+ *
+ * <idem/store_parts.h> has parts that do much of this.
  */
 #ifndef IDEM_STORE_H
 #define IDEM_STORE_H
@@ -232,13 +260,25 @@ int idem_op_fail(struct idem_op *op, int code, const char *format, ...)
 
 /* ---- Stores ------------------------------------------------------------ */
 
+/* The number of the layout of what a store and the library share: the structs of
+ * this header and of those that it includes, and their enums. It is raised when one
+ * of them changes in any way but by a new member at the end of struct
+ * idem_store_ops, or a new name for a number that was free. A store that was
+ * compiled for another number is refused by idem_store_init(), before anything else
+ * of it is looked at. */
+#define IDEM_STORE_ABI 1
+
 struct idem_store_ops {
+    unsigned abi;  /* IDEM_STORE_ABI. */
+    unsigned size; /* sizeof(struct idem_store_ops): members that are not in it
+                      count as NULL. */
     const char *name;
     /* Answers what can be answered at once, without a change to the store: those
      * ops leave @ops, and *@n says how many are left, in their order. They may
      * have no nonces yet. NULL: this store does no such thing. */
     void (*peek)(struct idem_store *store, struct idem_op **ops, size_t *n);
-    /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. */
+    /* Takes @op: 0, or IDEM_EUNAVAILABLE when too much is queued. A store that
+     * needs no driving may run and answer it here. NULL: submit_all is there. */
     int (*submit)(struct idem_store *store, struct idem_op *op);
     /* Takes @ops in one go, or the first of them for which there is room, and
      * returns how many. NULL: submit() is called for each. */
@@ -278,8 +318,10 @@ struct idem_store {
                                        closed; set and freed with the head. */
 };
 
-/* Sets up the head. @options may be NULL.
+/* Sets up the head. @ops is not copied. @options may be NULL.
  *
+ * IDEM_ECONFIG   @ops was compiled for another IDEM_STORE_ABI, or lacks a function
+ *                that is not optional.
  * IDEM_EINVALID  Options out of range.
  * IDEM_ENOMEM
  */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-static void refuse(struct idem__limit_decision *decision, int code,
+static void refuse(struct idem_limit_decision *decision, int code,
                    const char *text)
 {
     decision->code = code;
@@ -13,14 +13,14 @@ static void refuse(struct idem__limit_decision *decision, int code,
 }
 
 /* The answer that was given before. */
-static void repeat(struct idem__limit_decision *decision, int64_t entry)
+static void repeat(struct idem_limit_decision *decision, int64_t entry)
 {
     decision->limited.repeated = true;
     decision->limited.admitted = entry >= 0;
     decision->limited.remaining = (uint64_t)(entry >= 0 ? entry : -entry);
 }
 
-static bool is_sound(const struct idem__limit_state *found)
+static bool is_sound(const struct idem_limit_state *found)
 {
     return (!found->has_window || found->used <= IDEM_LIMIT_MAX) &&
            (!found->has_entry ||
@@ -28,11 +28,11 @@ static bool is_sound(const struct idem__limit_state *found)
 }
 
 void idem__limit_decide(const struct idem_limit_request *limit,
-                        const struct idem__limit_state *found,
+                        const struct idem_limit_state *found,
                         const struct idem_now *now,
-                        struct idem__limit_decision *ret_decision)
+                        struct idem_limit_decision *ret_decision)
 {
-    struct idem__limit_decision *decision = ret_decision;
+    struct idem_limit_decision *decision = ret_decision;
     uint64_t used = found->has_window ? found->used : 0;
     uint64_t left = used < limit->max ? limit->max - used : 0;
     struct idem_error error;
@@ -72,10 +72,9 @@ void idem__limit_decide(const struct idem_limit_request *limit,
     decision->expires_ms = idem__limit_expires(limit);
 }
 
-bool idem__limit_settle(struct idem_op *op,
-                        const struct idem__limit_state *found,
-                        const struct idem_now *now,
-                        struct idem__limit_decision *ret_decision)
+bool idem_limit_settle(struct idem_op *op, const struct idem_limit_state *found,
+                       const struct idem_now *now,
+                       struct idem_limit_decision *ret_decision)
 {
     idem__limit_decide(&op->u.limit.limit, found, now, ret_decision);
     if (ret_decision->code != 0) {

@@ -2,7 +2,7 @@
 #ifndef IDEM_LIMIT_LIMIT_H
 #define IDEM_LIMIT_LIMIT_H
 
-#include <idem/store.h>
+#include <idem/store_parts.h>
 
 /* State outlives the time in which it can be asked for by this much, which is
  * more than any clock of ours can be wrong. */
@@ -28,48 +28,13 @@ int idem__limit_ids(const struct idem_limit_request *limit,
 
 /* ---- The decision ---- */
 
-/* The window as it was found. Zeroed: nothing. */
-struct idem__limit_state {
-    bool has_window;
-    uint64_t used;     /* May be more than max, where that was larger before. */
-    uint64_t refusals; /* Remembered ones. */
-    bool has_entry;
-    int64_t entry; /* Of the request; see below. */
-};
-
-/* Of a request one number is remembered: the remaining count if it was
- * admitted, and the negative of it if it was refused. With nothing left nothing
- * is remembered of a refusal: it would be refused again, or admitted once max
- * is larger. */
-
-struct idem__limit_decision {
-    int code; /* 0, or an enum idem_code with @text. */
-    char text[200];
-    struct idem_limited limited;
-    bool remember; /* Write entry, used and refusals, and expires_ms if it is
-                      later than what is there. */
-    int64_t entry;
-    uint64_t used;
-    uint64_t refusals;
-    int64_t expires_ms;
-};
-
 void idem__limit_decide(const struct idem_limit_request *limit,
-                        const struct idem__limit_state *found,
+                        const struct idem_limit_state *found,
                         const struct idem_now *now,
-                        struct idem__limit_decision *ret_decision);
-
-/* Decides on @op, and sets its answer. False: op->error says why not. */
-bool idem__limit_settle(struct idem_op *op,
-                        const struct idem__limit_state *found,
-                        const struct idem_now *now,
-                        struct idem__limit_decision *ret_decision);
+                        struct idem_limit_decision *ret_decision);
 
 /* 0, or IDEM_EINVALID: the window is too far from @now to begin anything in. */
 int idem__limit_in_time(const struct idem_limit_request *limit,
                         const struct idem_now *now, struct idem_error *error);
-
-/* True if state that expires then may be deleted. */
-bool idem__limit_expired(int64_t expires_ms, const struct idem_now *now);
 
 #endif

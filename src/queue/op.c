@@ -340,7 +340,7 @@ static void push(struct idem_op *first, struct idem_op *last)
     }
 }
 
-void idem__op_answer_all(struct idem_op *ops)
+void idem_op_answer_all(struct idem_op *ops)
 {
     struct idem_op *first = NULL;
     struct idem_op *last = NULL;
@@ -367,7 +367,7 @@ void idem__op_answer_all(struct idem_op *ops)
 void idem_op_answer(struct idem_op *op)
 {
     op->next = NULL;
-    idem__op_answer_all(op);
+    idem_op_answer_all(op);
 }
 
 /* ---- What callers read ---- */

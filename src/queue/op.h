@@ -2,7 +2,7 @@
 #ifndef IDEM_QUEUE_OP_H
 #define IDEM_QUEUE_OP_H
 
-#include <idem/store.h>
+#include <idem/store_parts.h>
 
 /* A zeroed op of @verb with room for @args_len bytes of arguments, or NULL. */
 struct idem_op *idem__op_create(enum idem_verb verb, size_t args_len);
@@ -22,10 +22,6 @@ int idem__op_import(struct idem_op *op, const struct idem_record *record);
  * them there. */
 size_t idem__op_record_len(const struct idem_record *record);
 void idem__op_keep_record(struct idem_op *op, struct idem_record *record);
-
-/* idem_op_answer() for each of @ops, which are linked by next: whoever waits for
- * several of them wakes up once. */
-void idem__op_answer_all(struct idem_op *ops);
 
 /* An independent copy in state IDLE, without answer, or NULL. */
 struct idem_op *idem__op_clone(const struct idem_op *op);

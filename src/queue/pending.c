@@ -1,23 +1,23 @@
 /* Ops that their store has not begun. */
-#include "queue/pending.h"
 
 #include "base/list.h"
 
 #include <idem/queue.h>
+#include <idem/store_parts.h>
 
-void idem__pending_append(struct idem__pending *pending, struct idem_op *op)
+void idem_pending_append(struct idem_pending *pending, struct idem_op *op)
 {
     IDEM__LIST_APPEND(pending, op);
     pending->len++;
 }
 
-static void take_off(struct idem__pending *pending, struct idem_op *op)
+static void take_off(struct idem_pending *pending, struct idem_op *op)
 {
     IDEM__LIST_REMOVE(pending, op);
     pending->len--;
 }
 
-void idem__pending_run(struct idem__pending *pending, struct idem_op *op)
+void idem_pending_run(struct idem_pending *pending, struct idem_op *op)
 {
     take_off(pending, op);
     if (op->queue != NULL) {
@@ -25,8 +25,8 @@ void idem__pending_run(struct idem__pending *pending, struct idem_op *op)
     }
 }
 
-enum idem_cancel idem__pending_cancel(struct idem__pending *pending,
-                                      struct idem_op *op)
+enum idem_cancel idem_pending_cancel(struct idem_pending *pending,
+                                     struct idem_op *op)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_PENDING) {
         return idem_op_detach(op);
@@ -35,7 +35,7 @@ enum idem_cancel idem__pending_cancel(struct idem__pending *pending,
     return IDEM_CANCEL_TAKEN_BACK;
 }
 
-void idem__pending_drop(struct idem__pending *pending)
+void idem_pending_drop(struct idem_pending *pending)
 {
     while (pending->first != NULL) {
         struct idem_op *op = pending->first;

@@ -292,7 +292,7 @@ bool idem_queue_ready(struct idem_queue *queue)
     return ready;
 }
 
-bool idem__queue_has_sleeper(struct idem_queue *queue)
+bool idem_queue_has_sleeper(struct idem_queue *queue)
 {
     bool has;
 

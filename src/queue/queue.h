@@ -3,7 +3,7 @@
 #define IDEM_QUEUE_QUEUE_H
 
 #include <idem/queue.h>
-#include <idem/store.h>
+#include <idem/store_parts.h>
 #include <pthread.h>
 
 struct idem_queue {
@@ -37,9 +37,6 @@ void idem__queue_leave(struct idem_queue *queue, struct idem_op *op);
 /* Adds the answered ops from @first to @last, linked by next. */
 void idem__queue_push(struct idem_queue *queue, struct idem_op *first,
                       struct idem_op *last);
-
-/* True while a thread sleeps in idem_queue_sleep(). */
-bool idem__queue_has_sleeper(struct idem_queue *queue);
 
 /* Takes @op back from the store or detaches it; it has left the queue then. */
 enum idem_cancel idem__queue_cancel(struct idem_queue *queue,

@@ -48,6 +48,28 @@ static int check_options(const struct idem_open_options *options,
     return 0;
 }
 
+/* The number first: with another one nothing else is where it is looked for. */
+static int check_ops(const struct idem_store_ops *ops, struct idem_error *error)
+{
+    if (ops->abi != IDEM_STORE_ABI) {
+        return idem__error(
+            error, IDEM_ECONFIG,
+            "this store was compiled for version %u of "
+            "<idem/store.h>, and libidem has version %u: compile "
+            "the store with the headers of this libidem",
+            ops->abi, IDEM_STORE_ABI);
+    }
+    if (ops->size < sizeof(*ops) || ops->name == NULL ||
+        (ops->submit == NULL && ops->submit_all == NULL) ||
+        ops->cancel == NULL || ops->drive == NULL || ops->close == NULL) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "the store's struct idem_store_ops is not complete: "
+                           "set size, name, submit (or submit_all), cancel, "
+                           "drive and close");
+    }
+    return 0;
+}
+
 int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
                     const struct idem_open_options *options,
                     struct idem_error *ret_error)
@@ -58,7 +80,10 @@ int idem_store_init(struct idem_store *store, const struct idem_store_ops *ops,
     if (options == NULL) {
         options = &standard;
     }
-    rc = check_options(options, ret_error);
+    rc = check_ops(ops, ret_error);
+    if (rc == 0) {
+        rc = check_options(options, ret_error);
+    }
     if (rc != 0) {
         return rc;
     }

@@ -84,6 +84,8 @@ static void script_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops script_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "script",
     .submit = script_submit,
     .cancel = script_cancel,

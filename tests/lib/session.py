@@ -150,7 +150,7 @@ HEADERS = """#include <idem.h>
 #include <idem/metrics.h>
 #include <idem/sqlite.h>
 #include <idem/stepfunctions.h>
-#include <idem/store.h>
+#include <idem/store_parts.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

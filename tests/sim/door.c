@@ -107,6 +107,8 @@ static void door_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops door_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "simulated",
     .submit = door_submit,
     .cancel = door_cancel,

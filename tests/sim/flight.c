@@ -126,16 +126,16 @@ void flight_decide(struct world *w, struct flight *f,
         .next = &f->next,
         .full = w->disk_full,
     };
-    struct idem__table door = table_of(&table);
+    struct idem_table door = table_of(&table);
     bool peek = w->config.mode == EMBEDDED &&
                 (w->explore != NULL || rng_chance(&w->rng, 500));
 
     f->before = found->view;
     f->before.exists = found->rev != 0;
     forget_answer(f->copy);
-    if (!peek || !idem__engine_peek(&door, f->copy, &f->now)) {
+    if (!peek || !idem_table_peek(&door, f->copy, &f->now)) {
         forget_answer(f->copy);
-        (void)idem__engine_run(&door, f->copy, &f->now);
+        (void)idem_table_run(&door, f->copy, &f->now);
     }
     if (f->flipped && f->copy->error.code != IDEM_ECORRUPT) {
         violate(w, "I19", "a damaged record is not answered CORRUPT");

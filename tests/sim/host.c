@@ -57,7 +57,7 @@ static int64_t later(int64_t a, int64_t b)
 static void boot_truth(struct world *w)
 {
     const struct host *host = &w->hosts[0];
-    struct idem__anchor *truth = &w->truth;
+    struct idem_anchor *truth = &w->truth;
     bool first = truth->store_ms == 0 && w->saved_ms == 0;
     int64_t known_ms = later(truth->sure_ms, w->saved_ms);
 
@@ -77,7 +77,7 @@ static bool truth_is_of_this_boot(const struct world *w)
 void truth_look(struct world *w)
 {
     const struct host *host = &w->hosts[0];
-    struct idem__anchor *truth = &w->truth;
+    struct idem_anchor *truth = &w->truth;
     int64_t passed_ms;
     int64_t wall_ms;
 

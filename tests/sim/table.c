@@ -58,7 +58,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
         ret_record->result.bytes = idem_bytes(bodies, row->result_len);
         ret_record->input =
             idem_bytes(bodies + row->result_len, row->input_len);
-        rc = idem__verb_check_bodies(ret_record, ret_error);
+        rc = idem_verb_check_bodies(ret_record, ret_error);
     }
     return rc != 0 ? rc : 1;
 }
@@ -173,11 +173,11 @@ static int save(void *ctx, const struct idem_decision *decision,
     return rc;
 }
 
-struct idem__table table_of(struct look *table)
+struct idem_table table_of(struct look *table)
 {
     table->saved = false;
     table->blind = false;
-    return (struct idem__table){.load = load, .save = save, .ctx = table};
+    return (struct idem_table){.load = load, .save = save, .ctx = table};
 }
 
 /* ---- Storing and purging ---- */

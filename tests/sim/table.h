@@ -4,8 +4,7 @@
 
 #include "world.h"
 
-#include "store/local/engine.h"
-#include "store/shared/verbs.h"
+#include <idem/store_parts.h>
 
 /* One look at one key: what is found, and where what is written goes. */
 struct look {
@@ -17,7 +16,7 @@ struct look {
     bool blind; /* It was written as if what was found were not there. */
 };
 
-struct idem__table table_of(struct look *table);
+struct idem_table table_of(struct look *table);
 
 /* The hash of a piece of content, as views carry it; never 0. */
 uint64_t content_of(const struct idem_result *result);

@@ -32,10 +32,9 @@
 #include "stats.h"
 #include "trace.h"
 
-#include <idem/store.h>
-
 #include "base/buffer.h"
-#include "store/local/anchor.h"
+
+#include <idem/store_parts.h>
 
 enum {
     KEYS_MAX = 3,
@@ -446,9 +445,9 @@ struct world {
     uint64_t writes;
     uint64_t fence_floor;
     bool disk_full;
-    struct idem__anchor anchor; /* Embedded: the store's. */
-    struct idem__anchor truth;  /* Embedded: the checker's own. */
-    int64_t saved_ms; /* Embedded: what the store knows of its time. */
+    struct idem_anchor anchor; /* Embedded: the store's. */
+    struct idem_anchor truth;  /* Embedded: the checker's own. */
+    int64_t saved_ms;          /* Embedded: what the store knows of its time. */
     bool believed; /* A doubt was outlasted: a clock that was ahead counts. */
     unsigned chains;
     struct order order;

@@ -53,7 +53,7 @@ struct idem__limit_bounds *idem__limit_known_of(struct idem__limit_known *known,
 }
 
 void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
-                            const struct idem__limit_state *small, bool big)
+                            const struct idem_limit_state *small, bool big)
 {
     bounds->is_marked = bounds->is_marked || big;
     bounds->has_small =

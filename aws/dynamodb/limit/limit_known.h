@@ -42,7 +42,7 @@ bool idem__limit_known_is_marked(const struct idem__limit_known *known,
 
 /* The facts of the window in the item of small limits. */
 void idem__limit_bounds_see(struct idem__limit_bounds *bounds,
-                            const struct idem__limit_state *small, bool big);
+                            const struct idem_limit_state *small, bool big);
 
 /* From shard @shard @used was taken. */
 void idem__limit_bounds_raise(struct idem__limit_bounds *bounds, unsigned shard,

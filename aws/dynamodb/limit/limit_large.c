@@ -20,7 +20,7 @@ static bool is_approximate(const struct idem__task *task)
 static void found_small(struct idem__task *task, json_object *item,
                         const struct idem_now *now)
 {
-    struct idem__limit_state small;
+    struct idem_limit_state small;
     bool big;
 
     if (idem__limit_read_window(item, task->op, &small, &big) != 0) {
@@ -228,12 +228,12 @@ static void send_request(struct idem__task *task)
 }
 
 /* The known part of the window, and its shares for this max. */
-static struct idem__limit_state known_state(struct idem__task *task)
+static struct idem_limit_state known_state(struct idem__task *task)
 {
     const struct idem_limit_request *limit = &task->op->u.limit.limit;
     const struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
     struct idem__limiter *limiter = task->limiter;
-    struct idem__limit_state state = {
+    struct idem_limit_state state = {
         .has_window = true,
         .refusals = bounds->refusals,
     };
@@ -246,7 +246,7 @@ static struct idem__limit_state known_state(struct idem__task *task)
 /* Nothing is known of the request, and there is not enough left. */
 static void not_enough(struct idem__task *task, const struct idem_now *now)
 {
-    struct idem__limit_state found = known_state(task);
+    struct idem_limit_state found = known_state(task);
 
     if (!idem__limiter_settle(task, &found, now)) {
         return;
@@ -287,7 +287,7 @@ static void look_for_entry(struct idem__task *task, const struct idem_now *now)
 static int learn_item(struct idem__task *task, json_object *item)
 {
     struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
-    struct idem__limit_state small;
+    struct idem_limit_state small;
     int shard = idem__limit_shard_of(item);
     uint64_t refusals = 0;
     uint64_t used;
@@ -357,7 +357,7 @@ static void plan(struct idem__task *task, const struct idem_now *now)
     const struct idem_limit_request *limit = &task->op->u.limit.limit;
     const struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
     struct idem__limiter *limiter = task->limiter;
-    struct idem__limit_state found = known_state(task);
+    struct idem_limit_state found = known_state(task);
 
     if (bounds->has_small && !limiter->saw_small) {
         look_at_small(task, now); /* The request may be one of those. */

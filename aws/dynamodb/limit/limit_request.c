@@ -144,7 +144,7 @@ void idem__limit_request_admit(struct idem__buffer *out,
 void idem__limit_request_refuse(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op,
-                                const struct idem__limit_decision *decision)
+                                const struct idem_limit_decision *decision)
 {
     begin_update(out, table, op);
     idem__buffer_str(
@@ -312,7 +312,7 @@ static void add_request(struct idem__buffer *out,
 void idem__limit_request_put(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const struct idem_op *op,
-                             const struct idem__limit_decision *decision)
+                             const struct idem_limit_decision *decision)
 {
     add_request(out, table, op, decision->entry);
 }
@@ -320,7 +320,7 @@ void idem__limit_request_put(struct idem__buffer *out,
 void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem__table_conf *table,
                                   const struct idem_op *op,
-                                  const struct idem__limit_decision *decision,
+                                  const struct idem_limit_decision *decision,
                                   const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
                                   bool marks)
@@ -348,8 +348,8 @@ void idem__limit_request_transact(struct idem__buffer *out,
 static void add_count(struct idem__buffer *out,
                       const struct idem__table_conf *table,
                       const struct idem_op *op,
-                      const struct idem__limit_state *own,
-                      const struct idem__limit_decision *decision)
+                      const struct idem_limit_state *own,
+                      const struct idem_limit_decision *decision)
 {
     uint64_t cost =
         decision->limited.admitted ? op->u.limit.limit.cost : (uint64_t)0;
@@ -376,8 +376,8 @@ static void add_count(struct idem__buffer *out,
 void idem__limit_request_beside(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op,
-                                const struct idem__limit_state *own,
-                                const struct idem__limit_decision *decision)
+                                const struct idem_limit_state *own,
+                                const struct idem_limit_decision *decision)
 {
     idem__buffer_str(out, "{\"TransactItems\":[{\"Put\":");
     add_request(out, table, op, decision->entry);
@@ -441,7 +441,7 @@ int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
 }
 
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
-                            struct idem__limit_state *ret_state, bool *ret_big)
+                            struct idem_limit_state *ret_state, bool *ret_big)
 {
     char name[NAME_MAX_LEN];
     int64_t big = 0;
@@ -468,7 +468,7 @@ int idem__limit_read_window(json_object *item, const struct idem_op *op,
 }
 
 int idem__limit_read_entry(json_object *item,
-                           struct idem__limit_state *ret_state)
+                           struct idem_limit_state *ret_state)
 {
     memset(ret_state, 0, sizeof(*ret_state));
     if (item == NULL) {

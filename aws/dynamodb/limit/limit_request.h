@@ -66,7 +66,7 @@ void idem__limit_request_admit(struct idem__buffer *out,
 void idem__limit_request_refuse(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op,
-                                const struct idem__limit_decision *decision);
+                                const struct idem_limit_decision *decision);
 void idem__limit_request_get(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const uint8_t id[IDEM_ID_LEN]);
@@ -80,8 +80,8 @@ void idem__limit_request_all(struct idem__buffer *out,
 void idem__limit_request_beside(struct idem__buffer *out,
                                 const struct idem__table_conf *table,
                                 const struct idem_op *op,
-                                const struct idem__limit_state *own,
-                                const struct idem__limit_decision *decision);
+                                const struct idem_limit_state *own,
+                                const struct idem_limit_decision *decision);
 
 /* Large limits: reads the first @shards shards and the item of small limits, not
  * strongly; writes the request with its entry and takes takes[i] from each shard
@@ -94,7 +94,7 @@ void idem__limit_request_shards(struct idem__buffer *out,
 void idem__limit_request_transact(struct idem__buffer *out,
                                   const struct idem__table_conf *table,
                                   const struct idem_op *op,
-                                  const struct idem__limit_decision *decision,
+                                  const struct idem_limit_decision *decision,
                                   const uint64_t shares[IDEM__LIMIT_SHARDS_MAX],
                                   const uint64_t takes[IDEM__LIMIT_SHARDS_MAX],
                                   bool marks);
@@ -103,14 +103,14 @@ void idem__limit_request_transact(struct idem__buffer *out,
 void idem__limit_request_put(struct idem__buffer *out,
                              const struct idem__table_conf *table,
                              const struct idem_op *op,
-                             const struct idem__limit_decision *decision);
+                             const struct idem_limit_decision *decision);
 
 /* The contents of an item. 0 or IDEM_ECORRUPT. @item NULL: nothing. @ret_big: a
  * greater limit counted in this window. */
 int idem__limit_read_window(json_object *item, const struct idem_op *op,
-                            struct idem__limit_state *ret_state, bool *ret_big);
+                            struct idem_limit_state *ret_state, bool *ret_big);
 int idem__limit_read_entry(json_object *item,
-                           struct idem__limit_state *ret_state);
+                           struct idem_limit_state *ret_state);
 int idem__limit_read_shard(json_object *item, uint64_t *ret_used,
                            uint64_t *ret_refusals);
 

@@ -12,8 +12,8 @@ static void write_beside(struct idem__task *task);
 static void decide_small(struct idem__task *task, const struct idem_now *now)
 {
     const struct idem__limiter *limiter = task->limiter;
-    const struct idem__limit_decision *decision = &limiter->decision;
-    struct idem__limit_state found = limiter->own;
+    const struct idem_limit_decision *decision = &limiter->decision;
+    struct idem_limit_state found = limiter->own;
 
     if (limiter->is_beside) {
         found.has_window = true;
@@ -52,7 +52,7 @@ static void found_window(struct idem__task *task, json_object *item,
 
 /* One of all items of a window, or the request's. 0 or IDEM_ECORRUPT. */
 static int add_item(struct idem__task *task, json_object *item,
-                    struct idem__limit_state *ret_entry)
+                    struct idem_limit_state *ret_entry)
 {
     struct idem__limiter *limiter = task->limiter;
     const struct idem_op *op = task->op;
@@ -80,7 +80,7 @@ static void looked_at_all(struct idem__task *task, const struct idem_now *now,
                           struct idem__answer *answer)
 {
     struct idem__limiter *limiter = task->limiter;
-    struct idem__limit_state entry = {.has_entry = false};
+    struct idem_limit_state entry = {.has_entry = false};
     json_object *list;
     size_t n;
     size_t i;
@@ -169,7 +169,7 @@ static void admitted(struct idem__task *task, const struct idem_now *now,
 {
     struct idem_limited *limited = &task->limiter->decision.limited;
     json_object *item = NULL;
-    struct idem__limit_state state;
+    struct idem_limit_state state;
     bool big;
 
     if (!was_updated(task, answer, admit, now)) {

@@ -27,10 +27,10 @@ void idem__limiter_corrupt(struct idem__task *task)
 }
 
 bool idem__limiter_settle(struct idem__task *task,
-                          const struct idem__limit_state *found,
+                          const struct idem_limit_state *found,
                           const struct idem_now *now)
 {
-    struct idem__limit_decision *decision = &task->limiter->decision;
+    struct idem_limit_decision *decision = &task->limiter->decision;
 
     if (task->rounds++ == ROUNDS_MAX) {
         idem__task_fail_with(
@@ -119,7 +119,7 @@ json_object *idem__limiter_items(const struct idem__task *task,
 void idem__limiter_found(struct idem__task *task, json_object *item,
                          const struct idem_now *now)
 {
-    struct idem__limit_state found;
+    struct idem_limit_state found;
 
     if (idem__limit_read_entry(item, &found) != 0) {
         idem__limiter_corrupt(task);

@@ -7,7 +7,7 @@
 #include "aws/dynamodb/task/task.h"
 
 struct idem__limiter {
-    struct idem__limit_decision decision;
+    struct idem_limit_decision decision;
     uint64_t takes[IDEM__LIMIT_SHARDS_MAX];
     uint64_t shares[IDEM__LIMIT_SHARDS_MAX];
     /* The bounds that the transaction was planned with. Once it is applied at least
@@ -19,7 +19,7 @@ struct idem__limiter {
     bool saw_small;  /* The item of small limits has no entry of the request. */
 
     /* Of a small limit: what its item says, and what a greater one took. */
-    struct idem__limit_state own;
+    struct idem_limit_state own;
     bool is_beside;
     uint64_t others_used;
 };
@@ -29,7 +29,7 @@ void idem__limiter_corrupt(struct idem__task *task);
 
 /* Decides on what was found. False: the op failed. */
 bool idem__limiter_settle(struct idem__task *task,
-                          const struct idem__limit_state *found,
+                          const struct idem_limit_state *found,
                           const struct idem_now *now);
 
 /* Ends the op with the decision. */

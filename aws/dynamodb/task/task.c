@@ -5,9 +5,9 @@
 #include "aws/dynamodb/task/commit.h"
 #include "core/decide.h"
 #include "core/error.h"
-#include "store/shared/verbs.h"
 
 #include <assert.h>
+#include <idem/store_parts.h>
 #include <stdio.h>
 
 enum {
@@ -353,10 +353,10 @@ static void refuse_caller_write(struct idem__task *task)
     task->op->commit->refused = task->caller_write;
     decision->change = IDEM_CHANGE_NONE;
     decision->verdict = begins ? IDEM_RELEASED : decision->verdict;
-    (void)idem__verb_given(task->op, begins ? NULL : &task->found.record,
-                           decision, &task->given);
+    (void)idem_verb_given(task->op, begins ? NULL : &task->found.record,
+                          decision, &task->given);
     task->given.result.bytes = idem_bytes(NULL, 0);
-    idem__verb_answer(task->op, decision, &task->given);
+    idem_verb_answer(task->op, decision, &task->given);
     idem__task_done(task);
 }
 
@@ -381,7 +381,7 @@ static void wrote_head(struct idem__task *task, const struct idem_now *now,
         if (task->op->verb == IDEM_OP_IMPORT) {
             task->op->u.import.added = true;
         }
-        idem__verb_answer(task->op, &task->decision, &task->given);
+        idem_verb_answer(task->op, &task->decision, &task->given);
         task->op->changed = true;
         if (task->transacts) {
             task->op->commit->committed = true;
@@ -458,7 +458,7 @@ void idem__task_change(struct idem__task *task, const struct idem_now *now)
         return;
     }
     if (decision->change == IDEM_CHANGE_NONE) {
-        idem__verb_answer(task->op, decision, &task->given);
+        idem_verb_answer(task->op, decision, &task->given);
         task->op->changed = task->ambiguous;
         idem__task_done(task);
         return;
@@ -513,7 +513,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
     bool wants;
 
     if (deleted_before(task)) {
-        idem__verb_answer(task->op, decision, &task->given);
+        idem_verb_answer(task->op, decision, &task->given);
         task->op->changed = true;
         idem__task_done(task);
         return;
@@ -525,7 +525,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
         return;
     }
     task->extending = false;
-    idem__verb_decide(there, task->op, now, decision);
+    idem_verb_decide(there, task->op, now, decision);
     /* A remembered item is good for a write that is conditional on it, and for
      * no answer. */
     if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
@@ -557,7 +557,7 @@ static void decide(struct idem__task *task, const struct idem_now *now)
                 ? claim->fence
                 : 0;
     }
-    wants = idem__verb_given(task->op, there, decision, &task->given);
+    wants = idem_verb_given(task->op, there, decision, &task->given);
     task->result.loading = false;
     task->input.loading = false;
     if (decision->change != IDEM_CHANGE_NONE) {

@@ -6,9 +6,9 @@
 
 #include "base/heap.h"
 #include "core/error.h"
-#include "store/shared/verbs.h"
 
 #include <idem/operator.h>
+#include <idem/store_parts.h>
 
 enum {
     SHARDS = 16,
@@ -163,7 +163,7 @@ static bool show_item(struct idem__task *task, json_object *item,
         idem__task_fail(task, &error);
         return false;
     }
-    return idem__verb_list_row(task->op, rc, &task->found.record, now);
+    return idem_verb_list_row(task->op, rc, &task->found.record, now);
 }
 
 /* Where the list stops within the page, it goes on after that item. */

@@ -8,14 +8,15 @@
  * is certain. A clock that was ahead is so put right within its boot. One that
  * was late is not: records of this boot would seem to be older than they
  * are. */
-#include "store/local/anchor.h"
+
+#include <idem/store_parts.h>
 
 static int64_t larger(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static void begin_boot(struct idem__anchor *anchor,
+static void begin_boot(struct idem_anchor *anchor,
                        const struct idem_clock_reading *reading,
                        int64_t last_ms)
 {
@@ -31,7 +32,7 @@ static void begin_boot(struct idem__anchor *anchor,
 }
 
 /* Ends the doubt, where there is reason to. True: it did. */
-static bool believe(struct idem__anchor *anchor,
+static bool believe(struct idem_anchor *anchor,
                     const struct idem_clock_reading *reading)
 {
     int64_t passed_ms = larger(reading->boot_ms - anchor->boot_ms, 0);
@@ -52,9 +53,9 @@ static bool believe(struct idem__anchor *anchor,
     return false;
 }
 
-bool idem__anchor_now(struct idem__anchor *anchor,
-                      const struct idem_clock_reading *reading, int64_t last_ms,
-                      struct idem_now *ret_now)
+bool idem_anchor_now(struct idem_anchor *anchor,
+                     const struct idem_clock_reading *reading, int64_t last_ms,
+                     struct idem_now *ret_now)
 {
     bool other_boot = memcmp(anchor->boot_id, reading->boot_id, 16) != 0 ||
                       anchor->store_ms == 0;
@@ -71,6 +72,6 @@ bool idem__anchor_now(struct idem__anchor *anchor,
     ret_now->doubt_ms = anchor->store_ms - anchor->sure_ms;
     ret_now->boot_ms = reading->boot_ms;
     memcpy(ret_now->boot_id, reading->boot_id, 16);
-    ret_now->margin_ms = IDEM__OTHER_BOOT_MARGIN_MS;
+    ret_now->margin_ms = IDEM_OTHER_BOOT_MARGIN_MS;
     return other_boot || moved;
 }

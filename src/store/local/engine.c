@@ -1,12 +1,12 @@
 /* One op over a table of records. */
-#include "store/local/engine.h"
 
 #include "core/slice.h"
-#include "store/shared/verbs.h"
+
+#include <idem/store_parts.h>
 
 /* 1 found, 0 none, negative: op->error says why not. The id is that of the names
  * in @op, so to compare the names is enough. */
-static int load(const struct idem__table *table, struct idem_op *op,
+static int load(const struct idem_table *table, struct idem_op *op,
                 struct idem_record *ret_record)
 {
     int rc = table->load(table->ctx, op->id, /* with_bodies= */ false,
@@ -28,7 +28,7 @@ static int load(const struct idem__table *table, struct idem_op *op,
 
 /* The record for the caller. Bodies are read before anything is written: one
  * that cannot be trusted must not cost an attempt. */
-static int prepare(const struct idem__table *table, struct idem_op *op,
+static int prepare(const struct idem_table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
                    struct idem_record *ret_record)
@@ -36,7 +36,7 @@ static int prepare(const struct idem__table *table, struct idem_op *op,
     struct idem_record bodies;
     int rc;
 
-    if (!idem__verb_given(op, found, decision, ret_record)) {
+    if (!idem_verb_given(op, found, decision, ret_record)) {
         return 0;
     }
     rc = table->load(table->ctx, op->id, /* with_bodies= */ true, &bodies,
@@ -44,12 +44,12 @@ static int prepare(const struct idem__table *table, struct idem_op *op,
     if (rc < 0) {
         return rc;
     }
-    idem__verb_take_bodies(decision, &bodies, ret_record);
+    idem_verb_take_bodies(decision, &bodies, ret_record);
     return 0;
 }
 
 /* Prepares the answer. False: op->error says why not. */
-static bool settle(const struct idem__table *table, struct idem_op *op,
+static bool settle(const struct idem_table *table, struct idem_op *op,
                    const struct idem_record *found,
                    const struct idem_decision *decision,
                    struct idem_record *ret_record)
@@ -61,8 +61,8 @@ static bool settle(const struct idem__table *table, struct idem_op *op,
     return prepare(table, op, found, decision, ret_record) == 0;
 }
 
-bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
-                      const struct idem_now *now)
+bool idem_table_run(const struct idem_table *table, struct idem_op *op,
+                    const struct idem_now *now)
 {
     struct idem_record record;
     struct idem_record given;
@@ -77,7 +77,7 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
         return false;
     }
     found = rc == 0 ? NULL : &record;
-    idem__verb_decide(found, op, now, &decision);
+    idem_verb_decide(found, op, now, &decision);
     if (!settle(table, op, found, &decision, &given)) {
         return false;
     }
@@ -90,7 +90,7 @@ bool idem__engine_run(const struct idem__table *table, struct idem_op *op,
         /* A write that an earlier copy of this op made is its own. */
         op->u.import.added = op->u.import.added || changes;
     }
-    idem__verb_answer(op, &decision, &given);
+    idem_verb_answer(op, &decision, &given);
     return changes;
 }
 
@@ -100,8 +100,8 @@ static bool claims(const struct idem_op *op)
     return op->verb == IDEM_OP_BEGIN && op->u.begin.join_fence == 0;
 }
 
-bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
-                       const struct idem_now *now)
+bool idem_table_peek(const struct idem_table *table, struct idem_op *op,
+                     const struct idem_now *now)
 {
     struct idem_record record;
     struct idem_record given;
@@ -121,13 +121,13 @@ bool idem__engine_peek(const struct idem__table *table, struct idem_op *op,
         return false;
     }
     found = rc == 0 ? NULL : &record;
-    idem__verb_decide(found, op, now, &decision);
+    idem_verb_decide(found, op, now, &decision);
     if (decision.change != IDEM_CHANGE_NONE ||
         (op->verb == IDEM_OP_BEGIN && decision.verdict == IDEM_STARTED)) {
         return false;
     }
     if (settle(table, op, found, &decision, &given)) {
-        idem__verb_answer(op, &decision, &given);
+        idem_verb_answer(op, &decision, &given);
     }
     return true;
 }

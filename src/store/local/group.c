@@ -12,9 +12,9 @@
 #include "base/host.h"
 #include "queue/op.h"
 #include "queue/queue.h"
-#include "store/shared/verbs.h"
 
 #include <idem/queue.h>
+#include <idem/store_parts.h>
 #include <signal.h>
 
 enum {
@@ -69,7 +69,7 @@ void idem__group_finish(struct idem__group *group)
         (void)pthread_mutex_unlock(&group->mutex);
         (void)pthread_join(group->thread, NULL);
     }
-    idem__pending_drop(&group->pending);
+    idem_pending_drop(&group->pending);
     (void)pthread_cond_destroy(&group->wake);
     (void)pthread_mutex_destroy(&group->mutex);
 }
@@ -84,7 +84,7 @@ static bool is_end(const struct idem_op *op)
 /* Called with the mutex held. */
 static void append(struct idem__group *group, struct idem_op *op)
 {
-    idem__pending_append(&group->pending, op);
+    idem_pending_append(&group->pending, op);
     if (is_end(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
@@ -129,7 +129,7 @@ enum idem_cancel idem__group_cancel(struct idem__group *group,
     enum idem_cancel how;
 
     (void)pthread_mutex_lock(&group->mutex);
-    how = idem__pending_cancel(&group->pending, op);
+    how = idem_pending_cancel(&group->pending, op);
     (void)pthread_mutex_unlock(&group->mutex);
     return how;
 }
@@ -153,7 +153,7 @@ static struct idem_op *take_batch(struct idem__group *group)
         if (n > 0 && bytes + weight(op) > BATCH_BYTES_MAX) {
             break;
         }
-        idem__pending_run(&group->pending, op);
+        idem_pending_run(&group->pending, op);
         bytes += weight(op);
         n++;
         *tail = op;
@@ -165,7 +165,7 @@ static struct idem_op *take_batch(struct idem__group *group)
 /* Gives an unwanted claim back. Best effort. */
 static bool give_back(struct idem__group *group, struct idem_op *op)
 {
-    if (!idem__verb_unwanted(op)) {
+    if (!idem_verb_unwanted(op)) {
         return false;
     }
     IDEM__CRASH_POINT("local/group/gives-back");
@@ -191,7 +191,7 @@ static void answer_all(struct idem__group *group, struct idem_op *batch)
             at = &(*at)->next;
         }
     }
-    idem__op_answer_all(batch);
+    idem_op_answer_all(batch);
 }
 
 /* Takes off the queue what is refused: those whose deadline has come if that is
@@ -209,7 +209,7 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
-        idem__pending_run(&group->pending, op);
+        idem_pending_run(&group->pending, op);
         *tail = op;
         tail = &op->next;
     }
@@ -243,7 +243,7 @@ static void call_next_leader(struct idem__group *group)
             continue;
         }
         first = first == NULL ? op->queue : first;
-        if (idem__queue_has_sleeper(op->queue)) {
+        if (idem_queue_has_sleeper(op->queue)) {
             idem_queue_poke(op->queue);
             return;
         }
@@ -258,7 +258,7 @@ static void call_next_leader(struct idem__group *group)
 static bool has_company(const struct idem_op *op)
 {
     while (op != NULL &&
-           (op->queue == NULL || !idem__queue_has_sleeper(op->queue))) {
+           (op->queue == NULL || !idem_queue_has_sleeper(op->queue))) {
         op = op->next;
     }
     return op != NULL;

@@ -2,11 +2,10 @@
 #ifndef IDEM_STORE_LOCAL_GROUP_H
 #define IDEM_STORE_LOCAL_GROUP_H
 
-#include "queue/pending.h"
 #include "store/local/gather.h"
 
 #include <idem/queue.h>
-#include <idem/store.h>
+#include <idem/store_parts.h>
 #include <pthread.h>
 
 struct idem__group_ops {
@@ -37,7 +36,7 @@ struct idem__group {
     struct idem_store *store;
     const struct idem__group_ops *ops;
     pthread_mutex_t mutex;
-    struct idem__pending pending;
+    struct idem_pending pending;
     bool led;
     bool ends; /* Something pending ends or renews an attempt; atomic. */
     struct idem__gather gather;

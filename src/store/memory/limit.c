@@ -135,7 +135,7 @@ static void clean(struct idem__memory_limits *limits,
         struct idem__memory_window *window = limits->windows;
 
         limits->windows = window->after;
-        if (idem__limit_expired(window->expires_ms, now)) {
+        if (idem_limit_expired(window->expires_ms, now)) {
             free_window(limits, window);
         }
     }
@@ -167,7 +167,7 @@ static void add_window(struct idem__memory_limits *limits,
 /* Writes what was decided: all of it or, without memory, nothing. */
 static int save(struct idem__memory_limits *limits,
                 struct idem__memory_window *window, const struct idem_op *op,
-                const struct idem__limit_decision *decision,
+                const struct idem_limit_decision *decision,
                 const struct idem_now *now)
 {
     struct idem__memory_entry *entry = idem__zalloc(sizeof(*entry));
@@ -205,8 +205,8 @@ void idem__memory_limit(struct idem__memory_limits *limits, struct idem_op *op,
     struct idem__memory_window *window =
         (struct idem__memory_window *)find(limits, op->u.limit.window);
     const struct idem__memory_entry *entry = find(limits, op->u.limit.request);
-    struct idem__limit_state found = {.has_window = window != NULL};
-    struct idem__limit_decision decision;
+    struct idem_limit_state found = {.has_window = window != NULL};
+    struct idem_limit_decision decision;
 
     if (window != NULL) {
         found.used = window->used;
@@ -217,7 +217,7 @@ void idem__memory_limit(struct idem__memory_limits *limits, struct idem_op *op,
         found.entry = entry->entry;
     }
     op->changed = false;
-    if (!idem__limit_settle(op, &found, now, &decision) || !decision.remember) {
+    if (!idem_limit_settle(op, &found, now, &decision) || !decision.remember) {
         return;
     }
     if (save(limits, window, op, &decision, now) != 0) {

@@ -2,15 +2,13 @@
 #include "base/heap.h"
 #include "core/error.h"
 #include "queue/queue.h"
-#include "store/local/anchor.h"
-#include "store/local/engine.h"
 #include "store/memory/limit.h"
-#include "store/shared/verbs.h"
 #include "store/shared/tally.h"
 
 #include <assert.h>
 #include <idem/memory.h>
 #include <idem/queue.h>
+#include <idem/store_parts.h>
 
 /* A record as it would be stored: encoded, so that this store meets the codec
  * like any other. */
@@ -29,7 +27,7 @@ struct row {
 struct memory_store {
     struct idem_store base;
     pthread_mutex_t mutex;
-    struct idem__anchor anchor;
+    struct idem_anchor anchor;
     int64_t last_ms;
     uint64_t fence_floor;
     uint64_t last_seq;
@@ -166,7 +164,7 @@ static int load(void *ctx, const uint8_t *id, bool with_bodies,
     bodies = head_of(row) + row->head_len;
     ret_record->result.bytes = idem_bytes(bodies, row->result_len);
     ret_record->input = idem_bytes(bodies + row->result_len, row->input_len);
-    rc = idem__verb_check_bodies(ret_record, ret_error);
+    rc = idem_verb_check_bodies(ret_record, ret_error);
     return rc != 0 ? rc : 1;
 }
 
@@ -265,9 +263,9 @@ static int save(void *ctx, const struct idem_decision *decision,
     return 0;
 }
 
-static struct idem__table table_of(struct memory_store *m)
+static struct idem_table table_of(struct memory_store *m)
 {
-    return (struct idem__table){.load = load, .save = save, .ctx = m};
+    return (struct idem_table){.load = load, .save = save, .ctx = m};
 }
 
 /* ---- Lists and purges ---- */
@@ -297,7 +295,7 @@ static const struct row *next_row(const struct memory_store *m,
     uint64_t seq = op->u.list.cursor[0];
     size_t i;
 
-    if (!idem__verb_list_down(op)) {
+    if (!idem_verb_list_down(op)) {
         i = row_after(m, seq);
         return i < m->rows_len ? m->rows[i] : NULL;
     }
@@ -322,7 +320,7 @@ static void list(struct memory_store *m, struct idem_op *op,
             decode_names(row, &record);
         }
         op->u.list.cursor[0] = row->seq;
-        (void)idem__verb_list_row(op, rc, &record, now);
+        (void)idem_verb_list_row(op, rc, &record, now);
         row = next_row(m, op);
     }
     op->u.list.done = row == NULL || op->u.list.stopped;
@@ -367,7 +365,7 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
         return idem__error(error, IDEM_EUNAVAILABLE,
                            "the clock does not answer");
     }
-    (void)idem__anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
+    (void)idem_anchor_now(&m->anchor, &reading, m->last_ms, ret_now);
     m->last_ms = ret_now->store_ms - ret_now->doubt_ms;
     ret_now->fence_floor = m->fence_floor;
     return 0;
@@ -375,7 +373,7 @@ static int read_now(struct memory_store *m, struct idem_now *ret_now,
 
 static bool run(struct memory_store *m, struct idem_op *op)
 {
-    struct idem__table table = table_of(m);
+    struct idem_table table = table_of(m);
     struct idem_now now;
 
     if (read_now(m, &now, &op->error) != 0) {
@@ -404,7 +402,7 @@ static bool run(struct memory_store *m, struct idem_op *op)
     case IDEM_OP_RESOLVE:
         break;
     }
-    return idem__engine_run(&table, op, &now);
+    return idem_table_run(&table, op, &now);
 }
 
 static int memory_submit(struct idem_store *base, struct idem_op *op)
@@ -462,6 +460,8 @@ static void memory_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops memory_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "memory",
     .submit = memory_submit,
     .cancel = memory_cancel,

@@ -1,14 +1,14 @@
 /* Verbs: what all stores do around a decision. */
-#include "store/shared/verbs.h"
 
 #include "core/error.h"
 #include "core/slice.h"
 
 #include <idem/operator.h>
+#include <idem/store_parts.h>
 
-void idem__verb_decide(const struct idem_record *found,
-                       const struct idem_op *op, const struct idem_now *now,
-                       struct idem_decision *decision)
+void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
+                      const struct idem_now *now,
+                      struct idem_decision *decision)
 {
     switch (op->verb) {
     case IDEM_OP_BEGIN:
@@ -94,9 +94,9 @@ static void absent(const struct idem_op *op, struct idem_record *ret_record)
     ret_record->status = IDEM_STATUS_RELEASED;
 }
 
-bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
-                      const struct idem_decision *decision,
-                      struct idem_record *ret_record)
+bool idem_verb_given(const struct idem_op *op, const struct idem_record *found,
+                     const struct idem_decision *decision,
+                     struct idem_record *ret_record)
 {
     if (found == NULL && decision->change == IDEM_CHANGE_NONE) {
         absent(op, ret_record);
@@ -114,9 +114,9 @@ bool idem__verb_given(const struct idem_op *op, const struct idem_record *found,
     return needs_bodies(op, ret_record, decision);
 }
 
-void idem__verb_take_bodies(const struct idem_decision *decision,
-                            const struct idem_record *bodies,
-                            struct idem_record *record)
+void idem_verb_take_bodies(const struct idem_decision *decision,
+                           const struct idem_record *bodies,
+                           struct idem_record *record)
 {
     if (!decision->set_result) {
         record->result.bytes = bodies->result.bytes;
@@ -126,8 +126,8 @@ void idem__verb_take_bodies(const struct idem_decision *decision,
     }
 }
 
-void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
-                       const struct idem_record *record)
+void idem_verb_answer(struct idem_op *op, const struct idem_decision *decision,
+                      const struct idem_record *record)
 {
     op->verdict = decision->verdict;
     op->takeover = decision->takeover;
@@ -137,8 +137,8 @@ void idem__verb_answer(struct idem_op *op, const struct idem_decision *decision,
     }
 }
 
-int idem__verb_check_bodies(const struct idem_record *record,
-                            struct idem_error *error)
+int idem_verb_check_bodies(const struct idem_record *record,
+                           struct idem_error *error)
 {
     int rc = idem_record_check_body(record->result.bytes, record->result_len,
                                     record->result_digest);
@@ -186,7 +186,7 @@ static bool passes(const struct idem_filter *filter, int code,
     return !filter->overdue || idem_decide_overdue(record, now);
 }
 
-bool idem__verb_list_down(const struct idem_op *op)
+bool idem_verb_list_down(const struct idem_op *op)
 {
     const struct idem_filter *filter = &op->u.list.filter;
 
@@ -195,9 +195,9 @@ bool idem__verb_list_down(const struct idem_op *op)
             (filter->statuses == 0 && !filter->failed_outcomes));
 }
 
-bool idem__verb_list_row(struct idem_op *op, int code,
-                         const struct idem_record *record,
-                         const struct idem_now *now)
+bool idem_verb_list_row(struct idem_op *op, int code,
+                        const struct idem_record *record,
+                        const struct idem_now *now)
 {
     struct idem_record shown;
 
@@ -214,7 +214,7 @@ bool idem__verb_list_row(struct idem_op *op, int code,
     return true;
 }
 
-bool idem__verb_unwanted(struct idem_op *op)
+bool idem_verb_unwanted(struct idem_op *op)
 {
     if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED ||
         op->verb != IDEM_OP_BEGIN || op->error.code != 0 ||

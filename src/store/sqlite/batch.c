@@ -50,10 +50,10 @@ static bool is_new(const struct idem_op *op)
 /* Without room in reserve, and under a second name, nothing new is written; a
  * replay needs neither. */
 static void refuse(const struct idem__sqlite_store *store,
-                   const struct idem__table *table, struct idem_op *op,
+                   const struct idem_table *table, struct idem_op *op,
                    const struct idem_now *now)
 {
-    if (idem__engine_peek(table, op, now)) {
+    if (idem_table_peek(table, op, now)) {
         return;
     }
     if (store->files.is_linked) {
@@ -73,7 +73,7 @@ static void refuse(const struct idem__sqlite_store *store,
 static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
                    const struct idem_now *now)
 {
-    struct idem__table table = idem__sqlite_table_of(&store->table);
+    struct idem_table table = idem__sqlite_table_of(&store->table);
 
     clear_answer(op);
     if (op->verb == IDEM_OP_PURGE) {
@@ -86,7 +86,7 @@ static bool run_op(struct idem__sqlite_store *store, struct idem_op *op,
         refuse(store, &table, op, now);
         return false;
     }
-    return idem__engine_run(&table, op, now);
+    return idem_table_run(&table, op, now);
 }
 
 static void roll_back(struct idem__sqlite_store *store)

@@ -57,7 +57,7 @@ static bool is_sound(sqlite3_stmt *stmt)
                                 sqlite3_column_int64(stmt, STORE_MS));
 }
 
-static void read_row(sqlite3_stmt *stmt, struct idem__anchor *ret_anchor)
+static void read_row(sqlite3_stmt *stmt, struct idem_anchor *ret_anchor)
 {
     int64_t sure_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, SURE_MS);
 
@@ -72,7 +72,7 @@ static void read_row(sqlite3_stmt *stmt, struct idem__anchor *ret_anchor)
 
 /* A reader may have an older snapshot than this process has seen. */
 static void install(struct idem__sqlite_clock *clock,
-                    const struct idem__anchor *anchor, int64_t last_ms,
+                    const struct idem_anchor *anchor, int64_t last_ms,
                     bool writer)
 {
     (void)pthread_mutex_lock(&clock->mutex);
@@ -87,7 +87,7 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
                      bool writer)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_LOAD);
-    struct idem__anchor anchor;
+    struct idem_anchor anchor;
     int rc = idem__conn_step(conn, stmt);
 
     if (rc == SQLITE_ROW && is_sound(stmt)) {
@@ -117,7 +117,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
                            "the clock does not answer; nothing was done");
     }
     (void)pthread_mutex_lock(&clock->mutex);
-    moved = idem__anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
+    moved = idem_anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
     *ret_save =
@@ -130,7 +130,7 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
                      bool *ret_moved)
 {
     struct idem_clock_reading reading = {0};
-    struct idem__anchor anchor;
+    struct idem_anchor anchor;
     int64_t last_ms;
 
     if (host->clock(host->ctx, &reading) != 0) {
@@ -140,14 +140,14 @@ int idem__clock_peek(struct idem__sqlite_clock *clock,
     anchor = clock->anchor;
     last_ms = clock->last_ms;
     (void)pthread_mutex_unlock(&clock->mutex);
-    *ret_moved = idem__anchor_now(&anchor, &reading, last_ms, ret_now);
+    *ret_moved = idem_anchor_now(&anchor, &reading, last_ms, ret_now);
     return 0;
 }
 
 void idem__clock_set(struct idem__sqlite_clock *clock,
                      const struct idem_clock_reading *reading, int64_t store_ms)
 {
-    struct idem__anchor anchor = {
+    struct idem_anchor anchor = {
         .boot_ms = reading->boot_ms,
         .store_ms = store_ms,
         .sure_ms = store_ms,
@@ -164,7 +164,7 @@ int idem__clock_save(struct idem__sqlite_clock *clock, struct idem__conn *conn,
                      const struct idem_now *now)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_SAVE);
-    struct idem__anchor anchor;
+    struct idem_anchor anchor;
     int64_t last_ms;
 
     (void)pthread_mutex_lock(&clock->mutex);

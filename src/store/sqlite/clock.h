@@ -2,16 +2,16 @@
 #ifndef IDEM_STORE_SQLITE_CLOCK_H
 #define IDEM_STORE_SQLITE_CLOCK_H
 
-#include "store/local/anchor.h"
 #include "store/sqlite/conn.h"
 
+#include <idem/store_parts.h>
 #include <pthread.h>
 
 /* The clock row as this process last saw it. Writers know it exactly: they load
  * it in each transaction. */
 struct idem__sqlite_clock {
     pthread_mutex_t mutex; /* Over the next two, which readers need. */
-    struct idem__anchor anchor;
+    struct idem_anchor anchor;
     int64_t last_ms;      /* The newest time in the file that is sure. */
     uint64_t fence_floor; /* For writers. */
 };

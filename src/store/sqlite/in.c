@@ -58,7 +58,7 @@ static int enter(sqlite3 *db, struct visit **ret_visit,
 
 static int run_op(struct visit *visit, struct idem_op *op)
 {
-    struct idem__table table = idem__sqlite_table_of(&visit->table);
+    struct idem_table table = idem__sqlite_table_of(&visit->table);
     struct idem_host host = {.ctx = NULL};
     struct idem_now now;
     bool save_clock;
@@ -78,7 +78,7 @@ static int run_op(struct visit *visit, struct idem_op *op)
                             "the random source does not answer");
     }
     op->has_nonce = true;
-    if (idem__engine_run(&table, op, &now) && save_clock) {
+    if (idem_table_run(&table, op, &now) && save_clock) {
         rc = idem__clock_save(&visit->clock, &visit->conn, &now);
         if (rc != SQLITE_OK) {
             return idem__conn_fail(&visit->conn, rc, "set the clock",

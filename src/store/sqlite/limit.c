@@ -36,7 +36,7 @@ enum {
 struct place {
     int64_t seq;
     int64_t expires_ms;
-    struct idem__limit_state state;
+    struct idem_limit_state state;
 };
 
 /* Steps @stmt once. SQLITE_ROW, SQLITE_DONE, or what is wrong. */
@@ -99,7 +99,7 @@ static int bind_bytes(sqlite3_stmt *stmt, int at, struct idem_slice s)
 }
 
 static int insert_window(struct idem__conn *conn, const struct idem_op *op,
-                         const struct idem__limit_decision *decision,
+                         const struct idem_limit_decision *decision,
                          struct place *place)
 {
     const struct idem_limit_request *limit = &op->u.limit.limit;
@@ -121,7 +121,7 @@ static int insert_window(struct idem__conn *conn, const struct idem_op *op,
 }
 
 static int update_window(struct idem__conn *conn,
-                         const struct idem__limit_decision *decision,
+                         const struct idem_limit_decision *decision,
                          const struct place *place)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_LIMIT_UPDATE);
@@ -137,8 +137,7 @@ static int update_window(struct idem__conn *conn,
 }
 
 static int save(struct idem__conn *conn, const struct idem_op *op,
-                const struct idem__limit_decision *decision,
-                struct place *place)
+                const struct idem_limit_decision *decision, struct place *place)
 {
     sqlite3_stmt *stmt;
     int rc = place->state.has_window ? update_window(conn, decision, place)
@@ -187,7 +186,7 @@ static int clean(struct idem__conn *conn, const struct idem_now *now,
         }
         rc = SQLITE_OK;
         seq = sqlite3_column_int64(stmt, 0);
-        if (!idem__limit_expired(sqlite3_column_int64(stmt, 1), now)) {
+        if (!idem_limit_expired(sqlite3_column_int64(stmt, 1), now)) {
             idem__conn_reset(conn, IDEM__SQL_LIMIT_OLDEST);
             break;
         }
@@ -222,7 +221,7 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now)
 {
     struct idem__conn *conn = store->table.conn;
-    struct idem__limit_decision decision;
+    struct idem_limit_decision decision;
     struct place place;
     int64_t deleted;
     int rc = make_tables(conn);
@@ -233,7 +232,7 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
     if (rc != SQLITE_OK) {
         return fail(store, op, rc, "read what was counted");
     }
-    if (!idem__limit_settle(op, &place.state, now, &decision) ||
+    if (!idem_limit_settle(op, &place.state, now, &decision) ||
         !decision.remember) {
         return false;
     }
@@ -257,7 +256,7 @@ bool idem__sqlite_limit(struct idem__sqlite_store *store, struct idem_op *op,
 bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
                              const struct idem_now *now)
 {
-    struct idem__limit_decision decision;
+    struct idem_limit_decision decision;
     struct place place;
 
     op->changed = false;
@@ -269,7 +268,7 @@ bool idem__sqlite_limit_peek(struct idem__conn *conn, struct idem_op *op,
     if (decision.remember) {
         return false;
     }
-    (void)idem__limit_settle(op, &place.state, now, &decision);
+    (void)idem_limit_settle(op, &place.state, now, &decision);
     return true;
 }
 

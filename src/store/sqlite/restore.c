@@ -147,7 +147,7 @@ static int look_at_page(struct restore *r, bool *ret_more)
 static int turn_one(struct restore *r, const uint8_t id[IDEM_ID_LEN])
 {
     const struct idem_host *host = &r->store->base.options.host;
-    struct idem__table table = idem__sqlite_table_of(&r->store->table);
+    struct idem_table table = idem__sqlite_table_of(&r->store->table);
     struct idem_decision decision;
     struct idem_record record;
     uint8_t nonce[16];

@@ -89,7 +89,7 @@ static int look_at_page(struct setting *s, bool *ret_more)
 
 static int change(struct setting *s, const uint8_t id[IDEM_ID_LEN])
 {
-    struct idem__table table = idem__sqlite_table_of(&s->store->table);
+    struct idem_table table = idem__sqlite_table_of(&s->store->table);
     struct idem_decision decision;
     struct idem_record record;
     int rc =

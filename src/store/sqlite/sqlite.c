@@ -122,7 +122,7 @@ static bool look(struct view *view, struct idem_op *op)
     bool must = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
                 op->verb == IDEM_OP_COUNT ||
                 (op->verb == IDEM_OP_BEGIN && read_only(store));
-    struct idem__table records = idem__sqlite_table_of(&view->table);
+    struct idem_table records = idem__sqlite_table_of(&view->table);
     struct idem__conn *conn;
     bool answered = true;
 
@@ -149,8 +149,8 @@ static bool look(struct view *view, struct idem_op *op)
         answered =
             !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);
     } else {
-        answered = (must || !view->moved) &&
-                   idem__engine_peek(&records, op, &view->now);
+        answered =
+            (must || !view->moved) && idem_table_peek(&records, op, &view->now);
     }
     idem__sqlite_table_reset(&view->table);
     return answered;
@@ -190,7 +190,7 @@ static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
         }
     }
     view_close(&view);
-    idem__op_answer_all(answered);
+    idem_op_answer_all(answered);
     *n = left;
 }
 
@@ -291,6 +291,8 @@ static void sqlite_close(struct idem_store *base)
 }
 
 static const struct idem_store_ops sqlite_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "sqlite",
     .peek = sqlite_peek,
     .submit_all = sqlite_submit_all,

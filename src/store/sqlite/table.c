@@ -84,7 +84,7 @@ int idem__row_bodies(sqlite3_stmt *stmt, struct idem_record *record,
 {
     record->result.bytes = blob(stmt, COLUMN_RESULT);
     record->input = blob(stmt, COLUMN_INPUT);
-    return idem__verb_check_bodies(record, error);
+    return idem_verb_check_bodies(record, error);
 }
 
 /* True if the record of @id was just loaded, and small enough that its bodies
@@ -252,7 +252,7 @@ void idem__sqlite_table_reset(struct idem__sqlite_table *table)
     idem__conn_reset(table->conn, IDEM__SQL_LOAD_BODIES);
 }
 
-struct idem__table idem__sqlite_table_of(struct idem__sqlite_table *table)
+struct idem_table idem__sqlite_table_of(struct idem__sqlite_table *table)
 {
-    return (struct idem__table){.load = load, .save = save, .ctx = table};
+    return (struct idem_table){.load = load, .save = save, .ctx = table};
 }

@@ -2,9 +2,9 @@
 #ifndef IDEM_STORE_SQLITE_TABLE_H
 #define IDEM_STORE_SQLITE_TABLE_H
 
-#include "store/local/engine.h"
-#include "store/shared/verbs.h"
 #include "store/sqlite/conn.h"
+
+#include <idem/store_parts.h>
 
 struct idem__sqlite_table {
     struct idem__conn *conn;
@@ -17,7 +17,7 @@ struct idem__sqlite_table {
 };
 
 /* The engine's view of @table. */
-struct idem__table idem__sqlite_table_of(struct idem__sqlite_table *table);
+struct idem_table idem__sqlite_table_of(struct idem__sqlite_table *table);
 
 /* Lets go of the record that was loaded last, and of the snapshot that an
  * unfinished statement would keep alive. */

@@ -298,7 +298,7 @@ TEST(sleep, endsAtDeadlineOrPoke)
 
     idem_queue_sleep(queue, 0);
     assert_false(idem_queue_ready(queue));
-    assert_false(idem__queue_has_sleeper(queue));
+    assert_false(idem_queue_has_sleeper(queue));
     idem_queue_destroy(queue);
     idem_close(store);
 }

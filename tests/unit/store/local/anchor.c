@@ -1,7 +1,8 @@
 /* Store time of a local store: the boot clock since the wall was read once. */
-#include "store/local/anchor.h"
 
 #include "test.h"
+
+#include <idem/store_parts.h>
 
 static struct idem_clock_reading reading_of(char boot, int64_t boot_ms,
                                             int64_t wall_ms)
@@ -15,19 +16,19 @@ static struct idem_clock_reading reading_of(char boot, int64_t boot_ms,
     return reading;
 }
 
-static bool now_at(struct idem__anchor *anchor, char boot, int64_t boot_ms,
+static bool now_at(struct idem_anchor *anchor, char boot, int64_t boot_ms,
                    int64_t wall_ms, int64_t last_ms, struct idem_now *ret_now)
 {
     struct idem_clock_reading reading = reading_of(boot, boot_ms, wall_ms);
 
     memset(ret_now, 0x5a, sizeof(*ret_now));
-    return idem__anchor_now(anchor, &reading, last_ms, ret_now);
+    return idem_anchor_now(anchor, &reading, last_ms, ret_now);
 }
 
 /* The first reading of all anchors store time at the wall clock. */
 TEST(anchor, beginsAtTheWallClock)
 {
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_now now;
 
     assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
@@ -45,7 +46,7 @@ TEST(anchor, beginsAtTheWallClock)
 TEST(anchor, followsTheBootClock)
 {
     static const int64_t walls[] = {0, 1000000, 1000000 + 86400000, -5, 1};
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_now now;
     size_t i;
 
@@ -62,7 +63,7 @@ TEST(anchor, followsTheBootClock)
 /* A boot clock that seems to run backwards does not take store time with it. */
 TEST(anchor, doesNotGoBehindItself)
 {
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_now now;
 
     assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
@@ -85,7 +86,7 @@ TEST(anchor, movesAtAnotherBoot)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem__anchor anchor = {.store_ms = 0};
+        struct idem_anchor anchor = {.store_ms = 0};
         struct idem_now now;
 
         assert_true(now_at(&anchor, 'A', 5000, 1000000, 0, &now));
@@ -100,7 +101,7 @@ TEST(anchor, movesAtAnotherBoot)
 /* A wall clock that was never set gives a store time all the same. */
 TEST(anchor, needsNoWallClock)
 {
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_now now;
 
     assert_true(now_at(&anchor, 'A', 5000, 0, 0, &now));
@@ -115,18 +116,18 @@ TEST(anchor, needsNoWallClock)
 #define DAY_MS (24 * HOUR_MS)
 #define START_MS (INT64_C(20000) * DAY_MS)
 
-static bool unsure_at(struct idem__anchor *anchor, char boot, int64_t boot_ms,
+static bool unsure_at(struct idem_anchor *anchor, char boot, int64_t boot_ms,
                       int64_t wall_ms, struct idem_now *ret_now)
 {
     struct idem_clock_reading reading = reading_of(boot, boot_ms, wall_ms);
 
     reading.unsynchronised = true;
-    return idem__anchor_now(anchor, &reading, START_MS, ret_now);
+    return idem_anchor_now(anchor, &reading, START_MS, ret_now);
 }
 
-static struct idem__anchor anchor_of_boot_a(void)
+static struct idem_anchor anchor_of_boot_a(void)
 {
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_now now;
 
     assert_true(now_at(&anchor, 'A', 0, START_MS, 0, &now));
@@ -136,12 +137,12 @@ static struct idem__anchor anchor_of_boot_a(void)
 /* The first time of all is believed: there is nothing that it could expire. */
 TEST(doubt, isNoneAtTheFirstUse)
 {
-    struct idem__anchor anchor = {.store_ms = 0};
+    struct idem_anchor anchor = {.store_ms = 0};
     struct idem_clock_reading reading = reading_of('A', 0, START_MS);
     struct idem_now now;
 
     reading.unsynchronised = true;
-    assert_true(idem__anchor_now(&anchor, &reading, 0, &now));
+    assert_true(idem_anchor_now(&anchor, &reading, 0, &now));
     assert_int_equal(now.store_ms, START_MS);
     assert_int_equal(now.doubt_ms, 0);
     assert_int_equal(anchor.jump_ms, 0);
@@ -151,7 +152,7 @@ TEST(doubt, isNoneAtTheFirstUse)
  * less boot time than that has passed. */
 TEST(doubt, lastsAsLongAsTheJump)
 {
-    struct idem__anchor anchor = anchor_of_boot_a();
+    struct idem_anchor anchor = anchor_of_boot_a();
     struct idem_now now;
 
     assert_true(unsure_at(&anchor, 'B', 10, START_MS + 3 * DAY_MS, &now));
@@ -185,7 +186,7 @@ TEST(doubt, endsWhenTheClockIsSynchronised)
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
-        struct idem__anchor anchor = anchor_of_boot_a();
+        struct idem_anchor anchor = anchor_of_boot_a();
         struct idem_now now;
 
         assert_true(unsure_at(&anchor, 'B', 10, START_MS + 3 * DAY_MS, &now));
@@ -202,7 +203,7 @@ TEST(doubt, endsWhenTheClockIsSynchronised)
 /* A boot in doubt is forgotten at the next: its time was never sure. */
 TEST(doubt, isNotCarriedToTheNextBoot)
 {
-    struct idem__anchor anchor = anchor_of_boot_a();
+    struct idem_anchor anchor = anchor_of_boot_a();
     struct idem_now now;
 
     assert_true(unsure_at(&anchor, 'B', 10, START_MS + 99 * DAY_MS, &now));

@@ -125,6 +125,8 @@ static void close_store(struct idem_store *base)
 }
 
 static const struct idem_store_ops store_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
     .name = "group",
     .submit_all = submit_all,
     .cancel = cancel,
