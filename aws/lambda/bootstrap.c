@@ -16,6 +16,21 @@ struct paths {
 
 void start(char **stack) __attribute__((noreturn));
 
+/* GCC calls it for an initialiser on ARM64, freestanding or not. */
+void *memcpy(void *to, const void *from, unsigned long len);
+
+void *memcpy(void *to, const void *from, unsigned long len)
+{
+    unsigned char *at = to;
+    const unsigned char *byte = from;
+
+    while (len-- > 0) {
+        *at++ = *byte++;
+        __asm__ volatile(""); /* Or the loop becomes a call of memcpy(). */
+    }
+    return to;
+}
+
 #if defined(__x86_64__)
 
 /* The stack holds the number of arguments, the arguments, NULL, the environment,

@@ -298,9 +298,11 @@ static void print_outcomes(FILE *f, const char *outcomes)
     struct idem_slice word;
 
     while (outcomes != NULL && next_outcome(&outcomes, &codes, &word)) {
-        (void)fprintf(f, "    idempotency_outcome %.*s %.*s;\n", (int)codes.len,
-                      (const char *)codes.base, (int)word.len,
-                      (const char *)word.base);
+        (void)fputs("    idempotency_outcome ", f);
+        (void)fwrite(codes.base, 1, codes.len, f);
+        (void)fputc(' ', f);
+        (void)fwrite(word.base, 1, word.len, f);
+        (void)fputs(";\n", f);
     }
 }
 

@@ -120,7 +120,8 @@ static void add_point(struct idem__buffer *out, uint32_t c)
 static int read_point(struct reader *r)
 {
     struct idem__tree *tree = r->tree;
-    uint32_t first, second;
+    uint32_t first = 0;
+    uint32_t second = 0;
     int rc = read_unit(r, &first);
 
     if (rc != 0) {
