@@ -51,9 +51,12 @@ enum {
 };
 
 /* The cursor: the place in expiring[], or STATUSES for the windows of limits;
- * deadline; seq. After them the turn of the op's last slice, and one more. */
+ * deadline; seq. After them the turn of the op's last slice, and one more; and up
+ * to which deadline all that it saw open is held, which another purge between its
+ * slices knows nothing of. */
 enum {
-    CURSOR_TURN = 3
+    CURSOR_TURN = 3,
+    CURSOR_HELD = 4
 };
 
 /* The state between slices. */
@@ -116,16 +119,24 @@ static int load_mark(const struct slice *slice, struct mark *ret_mark)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* All that is open was looked at up to @to_ms. The time of the first look is kept:
  * one that goes on from another does not make that newer. */
 static int save_mark(struct slice *slice, int64_t to_ms)
 {
-    struct idem__purge *purge = &slice->store->purge;
-    int64_t held_ms = purge->held_ms < to_ms ? purge->held_ms : to_ms;
+    uint64_t *cursor = slice->op->u.purge.cursor;
+    int64_t held_ms =
+        least((int64_t)cursor[CURSOR_HELD], slice->store->purge.held_ms);
     struct mark mark;
     sqlite3_stmt *stmt;
     int rc = load_mark(slice, &mark);
 
+    cursor[CURSOR_HELD] = (uint64_t)held_ms;
+    held_ms = least(held_ms, to_ms);
     if (rc != SQLITE_OK || held_ms <= mark.held_ms) {
         return rc;
     }
@@ -219,8 +230,9 @@ static int find_rows(struct slice *slice)
             return rc;
         }
         place[1] = (uint64_t)mark.held_ms;
-        purge->held_ms = INT64_MAX;
+        place[CURSOR_HELD] = INT64_MAX;
     }
+    purge->held_ms = INT64_MAX;
     purge->len = 0;
     purge->next = 0;
     purge->packed = 0;
@@ -240,7 +252,8 @@ static bool has_window(const struct slice *slice)
 
 /* ---- Deleting ---- */
 
-/* An open record that is not held keeps the mark before it. */
+/* An open record that is not held keeps the mark before it. It is noted for the
+ * window, which several purges may share. */
 static void note_unheld(struct slice *slice, sqlite3_stmt *stmt,
                         const struct idem_record *record)
 {

@@ -62,7 +62,7 @@ struct idem__purge {
     size_t next;      /* The first of them that was not looked at yet. */
     uint64_t from[3]; /* Cursors: where they were found, */
     uint64_t to[3];   /* and where to go on afterwards. */
-    int64_t held_ms;  /* Up to it all that is open is held; of this walk. */
+    int64_t held_ms;  /* Up to it all that is open is held; of these rows. */
     size_t packed;    /* Regions, since the last window. */
     size_t rows;      /* Of the next slice beside writers. */
     bool beside;      /* Others wrote since the slice before the last. */

@@ -1,6 +1,8 @@
 /* Purges give space back where retentions are mixed, look once at what is held, and
  * rest beside writers. */
+#include "api/call.h"
 #include "host.h"
+#include "queue/op.h"
 #include "temp.h"
 #include "test.h"
 
@@ -411,6 +413,74 @@ TEST(held, isLookedAtOnceAWeek)
                "(SELECT max(deadline) FROM idem_record)");
     assert_int_equal(purge(&s), 0);
     host_pass(&s.host, 7 * 86400000LL);
+    assert_int_equal(purge(&s), 1);
+    idem_close(s.idem);
+}
+
+static void leave_many_open(const struct store *s, int n)
+{
+    struct idem_queue *queue;
+    struct idem_op *op;
+    char key[32];
+    int i;
+
+    assert_ok(idem_queue_create(s->idem, &queue, &why));
+    for (i = 0; i < n; i++) {
+        struct idem_request request = request_for(key, SHORT_MS);
+
+        (void)snprintf(key, sizeof(key), "held-%d", i);
+        request.key = idem_str(key);
+        assert_ok(idem_op_begin(&request, &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+        while (i % BATCH == BATCH - 1 &&
+               (op = idem_queue_reap(queue, -1)) != NULL) {
+            assert_int_equal(idem_op_code(op), 0);
+            idem_op_destroy(op);
+        }
+    }
+    idem_queue_destroy(queue);
+}
+
+static void purge_slice(const struct store *s, struct idem_op **op)
+{
+    (*op)->u.purge.max = 100;
+    assert_ok(idem__call(s->idem, op, &why));
+}
+
+/* A purge goes through more than one window of what is open; between two of its
+ * slices another begins. What the first has seen to expire later stays before the
+ * mark. */
+TEST(held, isKeptApartByTwoPurges)
+{
+    struct idem_op *first = idem__op_create(IDEM_OP_PURGE, 0);
+    struct idem_op *second = idem__op_create(IDEM_OP_PURGE, 0);
+    struct idem_request request = request_for("again", SHORT_MS);
+    struct idem_attempt *attempt;
+    struct store s;
+    int i;
+
+    open_new(&s, /* sleeping= */ false);
+    leave_many_open(&s, 17 * BATCH);
+    request.on_expired_lease = IDEM_RERUN;
+    request.lease_ms = 2000; /* Last in the table, and the first that is due. */
+    assert_ok(idem_begin(s.idem, &request, &attempt, &why));
+    idem_attempt_destroy(attempt);
+    host_pass(&s.host, 31000);
+    do {
+        purge_slice(&s, &first);
+    } while (first->u.purge.cursor[1] == 0);
+    assert_false(first->u.purge.done);
+    for (i = 0; i < 4; i++) {
+        purge_slice(&s, &second);
+    }
+    assert_false(second->u.purge.done);
+    while (!first->u.purge.done) {
+        purge_slice(&s, &first);
+    }
+    idem_op_destroy(first);
+    idem_op_destroy(second);
+
+    host_pass(&s.host, SHORT_MS);
     assert_int_equal(purge(&s), 1);
     idem_close(s.idem);
 }
