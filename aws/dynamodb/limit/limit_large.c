@@ -1,14 +1,19 @@
-/* A large limit: one transaction of the request's item and a shard. */
+/* A large limit: one transaction of the request's item and a shard.
+ *
+ *     LARGE_PLAN     enough is known to be left: which shards does the request take
+ *                    from? Each of the others comes back to it with what it learned,
+ *                    or ends the op with the request's entry
+ *     LARGE_WRITE    the transaction; refused by a shard, it shows how much is used
+ *     LARGE_SHARDS   the counts of the window are not known, or old
+ *     LARGE_ENTRY    there is not enough left: was the request admitted before?
+ *     LARGE_SMALL    small limits counted in the window: is it one of theirs?
+ */
 #include "aws/dynamodb/limit/limiter.h"
 #include "core/error.h"
 
 enum {
     BOUNDS_MS = 1000 /* How old a count may be that is given as remaining. */
 };
-
-static void plan(struct idem__task *task, const struct idem_now *now);
-static void look_for_entry(struct idem__task *task, const struct idem_now *now);
-static void read_shards(struct idem__task *task, const struct idem_now *now);
 
 static bool is_approximate(const struct idem__task *task)
 {
@@ -17,43 +22,41 @@ static bool is_approximate(const struct idem__task *task)
 
 /* The contents of the item of small limits, with an entry of the request or
  * without. */
-static void found_small(struct idem__task *task, json_object *item,
-                        const struct idem_now *now)
+static enum idem__state found_small(struct idem__task *task, json_object *item,
+                                    const struct idem_now *now)
 {
     struct idem_limit_state small;
     bool big;
 
     if (idem__limit_read_window(item, task->op, &small, &big) != 0) {
-        idem__limiter_corrupt(task);
-    } else if (small.has_entry) {
-        if (idem__limiter_settle(task, &small, now)) {
-            idem__limiter_answer(task, /* changed= */ false);
-        }
-    } else {
-        idem__limit_bounds_see(idem__limiter_bounds(task), &small, big);
-        task->limiter->saw_small = true;
-        plan(task, now);
+        return idem__limiter_corrupt(task);
     }
+    if (small.has_entry) {
+        return idem__limiter_settle(task, &small, now)
+                   ? idem__limiter_answer(task, /* changed= */ false)
+                   : IDEM__STATE_DONE;
+    }
+    idem__limit_bounds_see(idem__limiter_bounds(task), &small, big);
+    task->limiter->saw_small = true;
+    return IDEM__STATE_LARGE_PLAN;
 }
 
-static void look_at_small(struct idem__task *task, const struct idem_now *now);
-
-static void looked_at_small(struct idem__task *task, const struct idem_now *now,
-                            struct idem__answer *answer)
+enum idem__state idem__large_small_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
 {
-    if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, look_at_small);
-    } else {
-        found_small(task, idem__limiter_item(answer->body), now);
-    }
+    return answer->said != IDEM__SAID_OK
+               ? idem__task_retry(task, answer, IDEM__STATE_LARGE_SMALL)
+               : found_small(task, idem__limiter_item(answer->body), now);
 }
 
-static void look_at_small(struct idem__task *task, const struct idem_now *now)
+const char *idem__large_small_ask(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     (void)now;
     idem__limit_request_get(idem__task_out(task), &task->env->table,
                             task->op->u.limit.window);
-    idem__task_send(task, IDEM__TARGET("GetItem"), looked_at_small);
+    return IDEM__TARGET("GetItem");
 }
 
 /* Why the last part of a transaction failed, which marks the window. NULL: it had
@@ -108,8 +111,8 @@ static bool learn(struct idem__task *task, json_object *reasons)
 }
 
 /* Nothing was applied. */
-static void cancelled(struct idem__task *task, json_object *reasons,
-                      const struct idem_now *now)
+static enum idem__state cancelled(struct idem__task *task, json_object *reasons,
+                                  const struct idem_now *now)
 {
     struct idem__answer busy = {
         .said = IDEM__SAID_NOT_APPLIED,
@@ -121,30 +124,24 @@ static void cancelled(struct idem__task *task, json_object *reasons,
     memset(&task->op->error, 0, sizeof(task->op->error));
     if (idem__limiter_has_code(first, "ConditionalCheckFailed")) {
         task->tries = 0;
-        if (idem__limiter_item(first) != NULL) {
-            idem__limiter_found(task, idem__limiter_item(first), now);
-        } else {
-            look_for_entry(task, now);
-        }
-        return;
+        return idem__limiter_item(first) != NULL
+                   ? idem__limiter_found(task, idem__limiter_item(first), now)
+                   : IDEM__STATE_LARGE_ENTRY;
     }
     if (idem__limiter_has_code(mark_of(task->limiter, reasons),
                                "ConditionalCheckFailed")) {
         task->tries = 0;
-        look_at_small(task, now); /* There is an entry of the request. */
-        return;
+        return IDEM__STATE_LARGE_SMALL; /* There is an entry of the request. */
     }
     if (!task->limiter->decision.limited.admitted &&
         idem__limiter_has_code(json_object_array_get_idx(reasons, 1),
                                "ConditionalCheckFailed")) {
         idem__limiter_bounds(task)->refusals = IDEM_LIMIT_REFUSALS;
-        plan(task, now);
-        return;
+        return IDEM__STATE_LARGE_PLAN;
     }
     if (learn(task, reasons)) {
         task->tries = 0;
-        plan(task, now);
-        return;
+        return IDEM__STATE_LARGE_PLAN;
     }
     if (idem__limiter_has_code(mark_of(task->limiter, reasons),
                                "TransactionConflict")) {
@@ -156,11 +153,11 @@ static void cancelled(struct idem__task *task, json_object *reasons,
     task->limiter->spread++;
     (void)idem__error(&busy.error, IDEM_EUNAVAILABLE,
                       "DynamoDB is too busy to count the request");
-    idem__task_retry(task, &busy, plan);
+    return idem__task_retry(task, &busy, IDEM__STATE_LARGE_PLAN);
 }
 
 /* The request is counted, or its refusal remembered. */
-static void counted(struct idem__task *task)
+static enum idem__state counted(struct idem__task *task)
 {
     struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
     const struct idem__limiter *limiter = task->limiter;
@@ -172,59 +169,71 @@ static void counted(struct idem__task *task)
     }
     bounds->refusals += !limiter->decision.limited.admitted;
     bounds->is_marked = bounds->is_marked || limiter->marks;
-    idem__limiter_answer(task, /* changed= */ true);
+    return idem__limiter_answer(task, /* changed= */ true);
 }
 
-static void transacted(struct idem__task *task, const struct idem_now *now,
-                       struct idem__answer *answer)
+/* An answer that refuses nothing: it was counted; or not, or nobody knows. */
+static enum idem__state counted_or_not(struct idem__task *task,
+                                       const struct idem__answer *answer)
+{
+    if (answer->said == IDEM__SAID_OK) {
+        return counted(task);
+    }
+    task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
+    return idem__task_retry(task, answer, IDEM__STATE_LARGE_PLAN);
+}
+
+static enum idem__state transacted(struct idem__task *task,
+                                   const struct idem_now *now,
+                                   const struct idem__answer *answer)
 {
     json_object *body;
     json_object *reasons = idem__limiter_reasons(&task->request, &body);
+    enum idem__state next = reasons != NULL ? cancelled(task, reasons, now)
+                                            : counted_or_not(task, answer);
 
-    if (reasons != NULL) {
-        cancelled(task, reasons, now);
-    } else if (answer->said == IDEM__SAID_OK) {
-        counted(task);
-    } else {
-        task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
-        idem__task_retry(task, answer, plan);
-    }
     (void)json_object_put(body);
+    return next;
 }
 
-static void put(struct idem__task *task, const struct idem_now *now,
-                struct idem__answer *answer)
+static enum idem__state put(struct idem__task *task, const struct idem_now *now,
+                            const struct idem__answer *answer)
 {
-    if (answer->said == IDEM__SAID_REFUSED && answer->item != NULL) {
-        idem__limiter_found(task, answer->item, now);
-    } else if (answer->said == IDEM__SAID_REFUSED) {
-        look_for_entry(task, now);
-    } else if (answer->said == IDEM__SAID_OK) {
-        counted(task);
-    } else {
-        task->ambiguous = task->ambiguous || answer->said == IDEM__SAID_UNKNOWN;
-        idem__task_retry(task, answer, plan);
+    if (answer->said == IDEM__SAID_REFUSED) {
+        return answer->item != NULL
+                   ? idem__limiter_found(task, answer->item, now)
+                   : IDEM__STATE_LARGE_ENTRY;
     }
+    return counted_or_not(task, answer);
 }
 
-static void send_request(struct idem__task *task)
+enum idem__state idem__large_write_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
+{
+    return is_approximate(task) ? put(task, now, answer)
+                                : transacted(task, now, answer);
+}
+
+const char *idem__large_write_ask(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     const struct idem__limiter *limiter = task->limiter;
     struct idem__buffer *out = idem__task_out(task);
 
+    (void)now;
     memcpy(task->limiter->used, idem__limiter_bounds(task)->used,
            sizeof(task->limiter->used));
     if (is_approximate(task)) {
         idem__limit_request_put(out, &task->env->table, task->op,
                                 &limiter->decision);
-        idem__task_send(task, IDEM__TARGET("PutItem"), put);
-    } else {
-        task->limiter->marks = !idem__limiter_bounds(task)->is_marked;
-        idem__limit_request_transact(out, &task->env->table, task->op,
-                                     &limiter->decision, limiter->shares,
-                                     limiter->takes, limiter->marks);
-        idem__task_send(task, IDEM__TARGET("TransactWriteItems"), transacted);
+        return IDEM__TARGET("PutItem");
     }
+    task->limiter->marks = !idem__limiter_bounds(task)->is_marked;
+    idem__limit_request_transact(out, &task->env->table, task->op,
+                                 &limiter->decision, limiter->shares,
+                                 limiter->takes, limiter->marks);
+    return IDEM__TARGET("TransactWriteItems");
 }
 
 /* The known part of the window, and its shares for this max. */
@@ -244,43 +253,46 @@ static struct idem_limit_state known_state(struct idem__task *task)
 }
 
 /* Nothing is known of the request, and there is not enough left. */
-static void not_enough(struct idem__task *task, const struct idem_now *now)
+static enum idem__state not_enough(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     struct idem_limit_state found = known_state(task);
 
     if (!idem__limiter_settle(task, &found, now)) {
-        return;
+        return IDEM__STATE_DONE;
     }
-    if (task->limiter->decision.remember && !is_approximate(task)) {
-        memset(task->limiter->takes, 0, sizeof(task->limiter->takes));
-        send_request(task);
-    } else {
-        idem__limiter_answer(task, /* changed= */ false);
+    if (!task->limiter->decision.remember || is_approximate(task)) {
+        return idem__limiter_answer(task, /* changed= */ false);
     }
+    memset(task->limiter->takes, 0, sizeof(task->limiter->takes));
+    return IDEM__STATE_LARGE_WRITE;
 }
 
-static void looked_for_entry(struct idem__task *task,
-                             const struct idem_now *now,
-                             struct idem__answer *answer)
+enum idem__state idem__large_entry_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
 {
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, look_for_entry);
-    } else if (idem__limiter_item(answer->body) != NULL) {
-        idem__limiter_found(task, idem__limiter_item(answer->body), now);
-    } else if (!idem__limiter_bounds(task)->was_read &&
-               !task->limiter->saw_small && !is_approximate(task)) {
-        look_at_small(task, now); /* A window that is over was never read. */
-    } else {
-        not_enough(task, now);
+        return idem__task_retry(task, answer, IDEM__STATE_LARGE_ENTRY);
     }
+    if (idem__limiter_item(answer->body) != NULL) {
+        return idem__limiter_found(task, idem__limiter_item(answer->body), now);
+    }
+    if (!idem__limiter_bounds(task)->was_read && !task->limiter->saw_small &&
+        !is_approximate(task)) {
+        return IDEM__STATE_LARGE_SMALL; /* A window that is over was never
+                                           read. */
+    }
+    return not_enough(task, now);
 }
 
-static void look_for_entry(struct idem__task *task, const struct idem_now *now)
+const char *idem__large_entry_ask(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     (void)now;
     idem__limit_request_get(idem__task_out(task), &task->env->table,
                             task->op->u.limit.request);
-    idem__task_send(task, IDEM__TARGET("GetItem"), looked_for_entry);
+    return IDEM__TARGET("GetItem");
 }
 
 /* 0 or IDEM_ECORRUPT. */
@@ -313,8 +325,9 @@ static int learn_item(struct idem__task *task, json_object *item)
 
 /* Shards that are not among the answer have not been touched, or could not be
  * read now: the bounds stay as they were. */
-static void shards_came(struct idem__task *task, const struct idem_now *now,
-                        struct idem__answer *answer)
+enum idem__state idem__large_shards_answered(struct idem__task *task,
+                                             const struct idem_now *now,
+                                             struct idem__answer *answer)
 {
     struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
     json_object *list;
@@ -322,24 +335,23 @@ static void shards_came(struct idem__task *task, const struct idem_now *now,
     size_t i;
 
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, read_shards);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_LARGE_SHARDS);
     }
     list = idem__limiter_items(task, answer->body);
     n = list == NULL ? 0 : json_object_array_length(list);
     for (i = 0; i < n; i++) {
         if (learn_item(task, json_object_array_get_idx(list, i)) != 0) {
-            idem__limiter_corrupt(task);
-            return;
+            return idem__limiter_corrupt(task);
         }
     }
     bounds->was_read = true;
     bounds->read_boot_ms = now->boot_ms;
-    plan(task, now);
+    return IDEM__STATE_LARGE_PLAN;
 }
 
 /* The first time all that a larger limit may have had. */
-static void read_shards(struct idem__task *task, const struct idem_now *now)
+const char *idem__large_shards_ask(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     unsigned shards = idem__limit_shards(&task->op->u.limit.limit);
 
@@ -349,10 +361,11 @@ static void read_shards(struct idem__task *task, const struct idem_now *now)
     }
     idem__limit_request_shards(idem__task_out(task), &task->env->table,
                                task->op, shards);
-    idem__task_send(task, IDEM__TARGET("BatchGetItem"), shards_came);
+    return IDEM__TARGET("BatchGetItem");
 }
 
-static void plan(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__large_plan_step(struct idem__task *task,
+                                       const struct idem_now *now)
 {
     const struct idem_limit_request *limit = &task->op->u.limit.limit;
     const struct idem__limit_bounds *bounds = idem__limiter_bounds(task);
@@ -360,24 +373,20 @@ static void plan(struct idem__task *task, const struct idem_now *now)
     struct idem_limit_state found = known_state(task);
 
     if (bounds->has_small && !limiter->saw_small) {
-        look_at_small(task, now); /* The request may be one of those. */
-    } else if (idem__limit_in_time(limit, now, NULL) != 0 ||
-               limit->max - found.used < limit->cost) {
-        look_for_entry(task, now);
-    } else if (!bounds->was_read ||
-               now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
-        read_shards(task, now);
-    } else if (idem__limiter_settle(task, &found, now)) {
-        idem__limit_bounds_plan(bounds, limiter->shares,
-                                idem__limit_shards(limit),
-                                task->op->u.limit.request[0] + limiter->spread,
-                                limit->cost, limiter->takes);
-        send_request(task);
+        return IDEM__STATE_LARGE_SMALL; /* The request may be one of those. */
     }
-}
-
-void idem__limit_large_start(struct idem__task *task,
-                             const struct idem_now *now)
-{
-    plan(task, now);
+    if (idem__limit_in_time(limit, now, NULL) != 0 ||
+        limit->max - found.used < limit->cost) {
+        return IDEM__STATE_LARGE_ENTRY;
+    }
+    if (!bounds->was_read || now->boot_ms - bounds->read_boot_ms >= BOUNDS_MS) {
+        return IDEM__STATE_LARGE_SHARDS;
+    }
+    if (!idem__limiter_settle(task, &found, now)) {
+        return IDEM__STATE_DONE;
+    }
+    idem__limit_bounds_plan(bounds, limiter->shares, idem__limit_shards(limit),
+                            task->op->u.limit.request[0] + limiter->spread,
+                            limit->cost, limiter->takes);
+    return IDEM__STATE_LARGE_WRITE;
 }

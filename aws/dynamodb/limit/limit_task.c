@@ -19,9 +19,9 @@ void idem__limiter_free(struct idem__limiter *limiter)
     idem__free(limiter);
 }
 
-void idem__limiter_corrupt(struct idem__task *task)
+enum idem__state idem__limiter_corrupt(struct idem__task *task)
 {
-    idem__task_fail_with(
+    return idem__task_fail_with(
         task, IDEM_ECORRUPT,
         "DynamoDB: what was counted in this window has a form that is not ours");
 }
@@ -33,24 +33,24 @@ bool idem__limiter_settle(struct idem__task *task,
     struct idem_limit_decision *decision = &task->limiter->decision;
 
     if (task->rounds++ == ROUNDS_MAX) {
-        idem__task_fail_with(
+        (void)idem__task_fail_with(
             task, IDEM_EUNAVAILABLE,
             "DynamoDB: the count changes faster than it can be read");
         return false;
     }
     idem__limit_decide(&task->op->u.limit.limit, found, now, decision);
     if (decision->code != 0) {
-        idem__task_fail_with(task, decision->code, decision->text);
+        (void)idem__task_fail_with(task, decision->code, decision->text);
         return false;
     }
     return true;
 }
 
-void idem__limiter_answer(struct idem__task *task, bool changed)
+enum idem__state idem__limiter_answer(struct idem__task *task, bool changed)
 {
     task->op->u.limit.answer = task->limiter->decision.limited;
     task->op->changed = changed;
-    idem__task_done(task);
+    return IDEM__STATE_DONE;
 }
 
 json_object *idem__limiter_item(json_object *body)
@@ -116,19 +116,21 @@ json_object *idem__limiter_items(const struct idem__task *task,
     return json_object_is_type(list, json_type_array) ? list : NULL;
 }
 
-void idem__limiter_found(struct idem__task *task, json_object *item,
-                         const struct idem_now *now)
+enum idem__state idem__limiter_found(struct idem__task *task, json_object *item,
+                                     const struct idem_now *now)
 {
     struct idem_limit_state found;
 
     if (idem__limit_read_entry(item, &found) != 0) {
-        idem__limiter_corrupt(task);
-    } else if (idem__limiter_settle(task, &found, now)) {
-        idem__limiter_answer(task, /* changed= */ false);
+        return idem__limiter_corrupt(task);
     }
+    return idem__limiter_settle(task, &found, now)
+               ? idem__limiter_answer(task, /* changed= */ false)
+               : IDEM__STATE_DONE;
 }
 
-void idem__limit_start(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__limit_step(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     const struct idem_limit_request *limit = &task->op->u.limit.limit;
     struct idem_limited *limited;
@@ -137,16 +139,13 @@ void idem__limit_start(struct idem__task *task, const struct idem_now *now)
         task->limiter = idem__zalloc(sizeof(*task->limiter));
     }
     if (task->limiter == NULL) {
-        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
-        return;
+        return idem__task_fail_with(task, IDEM_ENOMEM,
+                                    idem_error_text(IDEM_ENOMEM));
     }
     memset(task->limiter, 0, sizeof(*task->limiter));
     limited = &task->limiter->decision.limited;
     idem__limit_window(limit->at_ms, limit->per_ms, &limited->start_ms,
                        &limited->end_ms);
-    if (idem__limit_shards(limit) > 0) {
-        idem__limit_large_start(task, now);
-    } else {
-        idem__limit_small_start(task, now);
-    }
+    return idem__limit_shards(limit) > 0 ? IDEM__STATE_LARGE_PLAN
+                                         : idem__limit_small_first(task, now);
 }

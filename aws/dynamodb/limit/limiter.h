@@ -24,23 +24,23 @@ struct idem__limiter {
     uint64_t others_used;
 };
 
-/* The item was not written by us: the op fails. */
-void idem__limiter_corrupt(struct idem__task *task);
+/* The item was not written by us: the op fails. Returns DONE. */
+enum idem__state idem__limiter_corrupt(struct idem__task *task);
 
 /* Decides on what was found. False: the op failed. */
 bool idem__limiter_settle(struct idem__task *task,
                           const struct idem_limit_state *found,
                           const struct idem_now *now);
 
-/* Ends the op with the decision. */
-void idem__limiter_answer(struct idem__task *task, bool changed);
+/* Ends the op with the decision. Returns DONE. */
+enum idem__state idem__limiter_answer(struct idem__task *task, bool changed);
 
 /* This handle's knowledge of the op's window. Valid until the next call. */
 struct idem__limit_bounds *idem__limiter_bounds(struct idem__task *task);
 
-/* The request's item, which is there: its answer is given again. */
-void idem__limiter_found(struct idem__task *task, json_object *item,
-                         const struct idem_now *now);
+/* The request's item, which is there: its answer is given again. Returns DONE. */
+enum idem__state idem__limiter_found(struct idem__task *task, json_object *item,
+                                     const struct idem_now *now);
 
 /* ---- Answers ---- */
 
@@ -60,11 +60,8 @@ json_object *idem__limiter_reasons(const struct idem__aws_request *request,
 json_object *idem__limiter_reason(json_object *reasons, size_t i);
 bool idem__limiter_has_code(json_object *reason, const char *name);
 
-/* ---- The two kinds ---- */
-
-void idem__limit_small_start(struct idem__task *task,
-                             const struct idem_now *now);
-void idem__limit_large_start(struct idem__task *task,
-                             const struct idem_now *now);
+/* The first state of a small limit. */
+enum idem__state idem__limit_small_first(const struct idem__task *task,
+                                         const struct idem_now *now);
 
 #endif

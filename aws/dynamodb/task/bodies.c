@@ -1,5 +1,5 @@
-/* The bodies of an op on their way through the table: inside its item, or in parts
- * of their own. */
+/* LOAD, GET_PARTS and PUT_PARTS: the bodies of an op on their way through the table,
+ * inside its item, or in parts of their own. */
 #include "aws/dynamodb/task/pack.h"
 #include "aws/dynamodb/task/parts.h"
 #include "aws/dynamodb/task/task.h"
@@ -23,27 +23,23 @@ static struct idem__parts parts_of(const struct idem__task *task,
 
 /* Between the head and its parts another may have written the one and deleted the
  * others; so the head is read once more before it counts as damaged. */
-static void no_body(struct idem__task *task, const struct idem_now *now)
+static enum idem__state no_body(struct idem__task *task)
 {
     if (!task->looked_again) {
         task->looked_again = true;
-        idem__task_look(task, now);
-        return;
+        return IDEM__STATE_LOOK;
     }
-    idem__task_fail_with(
+    return idem__task_fail_with(
         task, IDEM_ECORRUPT,
         "the record cannot be trusted: its result or input is not there, or "
         "does not match its checksum");
 }
 
 /* A body that is only kept, and that nobody is given, costs nobody his answer. */
-static void parts_missing(struct idem__task *task, const struct idem_now *now)
+static enum idem__state parts_missing(struct idem__task *task)
 {
-    if (task->keeping != NULL) {
-        idem__lifetime_skip(task, now);
-    } else {
-        no_body(task, now);
-    }
+    return task->keeping != IDEM__STATE_NONE ? idem__lifetime_skip(task)
+                                             : no_body(task);
 }
 
 /* Unpacks, and checks against the record. */
@@ -68,16 +64,14 @@ static int accept_body(struct idem__transfer *transfer,
     return idem_record_check_body(*ret_bytes, len, digest);
 }
 
-static void got_parts(struct idem__task *task, const struct idem_now *now,
-                      struct idem__answer *answer);
-
-static void get_parts(struct idem__task *task, const struct idem_now *now)
+const char *idem__get_parts_ask(struct idem__task *task,
+                                const struct idem_now *now)
 {
     struct idem__parts parts = parts_of(task, task->moving);
 
     (void)now;
     idem__request_parts_get(idem__task_out(task), &task->env->table, &parts);
-    idem__task_send(task, IDEM__TARGET("BatchGetItem"), got_parts);
+    return IDEM__TARGET("BatchGetItem");
 }
 
 /* Puts one part in its place. False: it cannot be trusted. */
@@ -113,8 +107,9 @@ static bool take_part(struct idem__task *task, json_object *item)
     return true;
 }
 
-static void got_parts(struct idem__task *task, const struct idem_now *now,
-                      struct idem__answer *answer)
+enum idem__state idem__get_parts_answered(struct idem__task *task,
+                                          const struct idem_now *now,
+                                          struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
     json_object *list;
@@ -122,9 +117,9 @@ static void got_parts(struct idem__task *task, const struct idem_now *now,
     size_t n;
     size_t i;
 
+    (void)now;
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, get_parts);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_GET_PARTS);
     }
     list = idem__task_under_table(task, answer->body, "Responses");
     n = json_object_is_type(list, json_type_array)
@@ -132,30 +127,29 @@ static void got_parts(struct idem__task *task, const struct idem_now *now,
             : 0;
     for (i = 0; i < n; i++) {
         if (!take_part(task, json_object_array_get_idx(list, i))) {
-            parts_missing(task, now);
-            return;
+            return parts_missing(task);
         }
     }
     if (t->left == 0) {
-        task->moved(task, now);
-    } else if (idem__task_under_table(task, answer->body, "UnprocessedKeys") !=
-               NULL) {
-        idem__task_busy(task, t->left < before, "read the result", get_parts);
-    } else if (t->left < before &&
-               before - t->left == (before < IDEM__PARTS_GET
-                                        ? before
-                                        : (uint32_t)IDEM__PARTS_GET)) {
-        get_parts(task, now);
-    } else {
-        parts_missing(task, now);
+        return t->then;
     }
+    if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
+        return idem__task_busy(task, t->left < before, "read the result",
+                               IDEM__STATE_GET_PARTS);
+    }
+    /* All that this request asked for have come: now the others. */
+    if (t->left < before &&
+        before - t->left ==
+            (before < IDEM__PARTS_GET ? before : (uint32_t)IDEM__PARTS_GET)) {
+        return IDEM__STATE_GET_PARTS;
+    }
+    return parts_missing(task);
 }
 
-void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
-                      const struct idem__body *body,
-                      void (*then)(struct idem__task *task,
-                                   const struct idem_now *now),
-                      const struct idem_now *now)
+enum idem__state idem__bodies_get(struct idem__task *task,
+                                  struct idem__transfer *t,
+                                  const struct idem__body *body,
+                                  enum idem__state then)
 {
     t->body = *body;
     t->loading = true;
@@ -163,62 +157,68 @@ void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
     t->stored_len = 0;
     t->stored.len = 0;
     memset(t->done, 0, sizeof(t->done));
+    t->then = then;
     task->moving = t;
-    task->moved = then;
     if (idem__buffer_room(&t->stored, (size_t)body->parts * IDEM__PART_LEN) ==
         NULL) {
-        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
-        return;
+        return idem__task_fail_with(task, IDEM_ENOMEM,
+                                    idem_error_text(IDEM_ENOMEM));
     }
-    get_parts(task, now);
+    return IDEM__STATE_GET_PARTS;
 }
 
-/* True if the body is on its way; else *@ret_bytes holds it, or the op failed. */
-static bool fetch(struct idem__task *task, struct idem__transfer *t,
-                  const struct idem__body *body, uint64_t len,
-                  const uint8_t digest[16], struct idem_slice *ret_bytes,
-                  const struct idem_now *now)
+/* NONE: *@ret_bytes holds the body. Else the next state, which reads it, or ends
+ * the op. */
+static enum idem__state fetch(struct idem__task *task, struct idem__transfer *t,
+                              const struct idem__body *body, uint64_t len,
+                              const uint8_t digest[16],
+                              struct idem_slice *ret_bytes)
 {
     struct idem_slice stored = body->stored;
     int rc;
 
     t->body = *body;
     if (body->place == IDEM__PLACE_APART && !t->loading) {
-        task->keeping = NULL;
-        idem__bodies_get(task, t, body, idem__bodies_load, now);
-        return true;
+        task->keeping = IDEM__STATE_NONE;
+        return idem__bodies_get(task, t, body, IDEM__STATE_LOAD);
     }
     if (body->place == IDEM__PLACE_APART) {
         stored = idem_bytes(t->stored.base, t->stored_len);
     }
     rc = accept_body(t, stored, len, digest, ret_bytes);
     if (rc == IDEM_ECORRUPT) {
-        no_body(task, now);
-    } else if (rc != 0) {
-        idem__task_fail_with(task, rc,
-                             rc == IDEM_ECONFIG
-                                 ? "the result is packed, and libzstd, which "
-                                   "unpacks it, is not installed"
-                                 : idem_error_text(rc));
+        return no_body(task);
     }
-    return rc != 0;
+    if (rc != 0) {
+        return idem__task_fail_with(
+            task, rc,
+            rc == IDEM_ECONFIG ? "the result is packed, and libzstd, which "
+                                 "unpacks it, is not installed"
+                               : idem_error_text(rc));
+    }
+    return IDEM__STATE_NONE;
 }
 
-void idem__bodies_load(struct idem__task *task, const struct idem_now *now)
+/* Before anything is written: a body that cannot be trusted must not cost an
+ * attempt. Entered again for each body that has come. */
+enum idem__state idem__load_step(struct idem__task *task,
+                                 const struct idem_now *now)
 {
     struct idem_record *given = &task->given;
+    enum idem__state first = IDEM__STATE_NONE;
 
-    if (!task->decision.set_result && given->result_len > 0 &&
-        fetch(task, &task->result, &task->found.result, given->result_len,
-              given->result_digest, &given->result.bytes, now)) {
-        return;
+    (void)now;
+    if (!task->decision.set_result && given->result_len > 0) {
+        first =
+            fetch(task, &task->result, &task->found.result, given->result_len,
+                  given->result_digest, &given->result.bytes);
     }
-    if (!task->decision.set_input && given->input_len > 0 &&
-        fetch(task, &task->input, &task->found.input, given->input_len,
-              given->input_digest, &given->input, now)) {
-        return;
+    if (first == IDEM__STATE_NONE && !task->decision.set_input &&
+        given->input_len > 0) {
+        first = fetch(task, &task->input, &task->found.input, given->input_len,
+                      given->input_digest, &given->input);
     }
-    idem__task_change(task, now);
+    return first != IDEM__STATE_NONE ? first : IDEM__STATE_ACT;
 }
 
 /* ---- Writing bodies ---- */
@@ -281,20 +281,19 @@ void idem__bodies_place(struct idem__task *task)
     idem__lifetime_plan(task);
 }
 
-static void put_parts(struct idem__task *task, const struct idem_now *now);
-
-static void wrote_parts(struct idem__task *task, const struct idem_now *now,
-                        struct idem__answer *answer)
+enum idem__state idem__put_parts_answered(struct idem__task *task,
+                                          const struct idem_now *now,
+                                          struct idem__answer *answer)
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
     json_object *unprocessed;
     uint32_t marked;
 
+    (void)now;
     if (answer->said != IDEM__SAID_OK) {
         /* Parts are named after their content: once more does no harm. */
-        idem__task_retry(task, answer, put_parts);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_PUT_PARTS);
     }
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
@@ -302,15 +301,17 @@ static void wrote_parts(struct idem__task *task, const struct idem_now *now,
     t->left -= marked;
     if (t->left == 0) {
         t->written = true;
-        task->moved(task, now);
-    } else if (unprocessed != NULL) {
-        idem__task_busy(task, marked > 0, "take the result", put_parts);
-    } else {
-        put_parts(task, now);
+        return t->then;
     }
+    if (unprocessed != NULL) {
+        return idem__task_busy(task, marked > 0, "take the result",
+                               IDEM__STATE_PUT_PARTS);
+    }
+    return IDEM__STATE_PUT_PARTS;
 }
 
-static void put_parts(struct idem__task *task, const struct idem_now *now)
+const char *idem__put_parts_ask(struct idem__task *task,
+                                const struct idem_now *now)
 {
     struct idem__transfer *t = task->moving;
     struct idem__parts parts = parts_of(task, t);
@@ -318,43 +319,43 @@ static void put_parts(struct idem__task *task, const struct idem_now *now)
     parts.stored = t->body.stored;
     parts.made_ms = now->store_ms;
     idem__request_parts_put(idem__task_out(task), &task->env->table, &parts);
-    idem__task_send(task, IDEM__TARGET("BatchWriteItem"), wrote_parts);
+    return IDEM__TARGET("BatchWriteItem");
 }
 
-void idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
-                      const struct idem__body *body,
-                      void (*then)(struct idem__task *task,
-                                   const struct idem_now *now),
-                      const struct idem_now *now)
+enum idem__state idem__bodies_put(struct idem__task *task,
+                                  struct idem__transfer *t,
+                                  const struct idem__body *body,
+                                  enum idem__state then)
 {
     t->written = false;
     t->body = *body;
     t->left = body->parts;
     memset(t->done, 0, sizeof(t->done));
+    t->then = then;
     task->moving = t;
-    task->moved = then;
-    put_parts(task, now);
+    return IDEM__STATE_PUT_PARTS;
 }
 
 /* True if @body's parts have to be written first. */
-static bool send_body(struct idem__task *task, struct idem__transfer *t,
-                      const struct idem__body *body, const struct idem_now *now)
+static bool is_missing(const struct idem__transfer *t,
+                       const struct idem__body *body)
 {
-    if (body->place != IDEM__PLACE_APART ||
-        (t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0)) {
-        return false;
-    }
-    idem__bodies_put(task, t, body, idem__task_change, now);
-    return true;
+    return body->place == IDEM__PLACE_APART &&
+           !(t->written && memcmp(t->body.tag, body->tag, IDEM__TAG_LEN) == 0);
 }
 
-bool idem__bodies_store(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__bodies_store(struct idem__task *task)
 {
     const struct idem_decision *decision = &task->decision;
+    const struct idem__item *item = &task->item;
 
-    return (decision->set_input &&
-            send_body(task, &task->input, &task->item.input, now)) ||
-           (decision->set_result &&
-            send_body(task, &task->result, &task->item.result, now)) ||
-           idem__lifetime_extend(task, now);
+    if (decision->set_input && is_missing(&task->input, &item->input)) {
+        return idem__bodies_put(task, &task->input, &item->input,
+                                IDEM__STATE_ACT);
+    }
+    if (decision->set_result && is_missing(&task->result, &item->result)) {
+        return idem__bodies_put(task, &task->result, &item->result,
+                                IDEM__STATE_ACT);
+    }
+    return idem__lifetime_extend(task);
 }

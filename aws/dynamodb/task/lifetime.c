@@ -85,21 +85,21 @@ void idem__lifetime_plan(struct idem__task *task)
 
 /* ---- Writing an input anew ---- */
 
-static void write_copy(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__copy_step(struct idem__task *task,
+                                 const struct idem_now *now)
 {
     struct idem__transfer *input = &task->input;
     struct idem__body body = task->item.input;
 
+    (void)now;
     body.stored = idem_bytes(input->stored.base, input->stored_len);
-    idem__bodies_put(task, input, &body, task->keeping, now);
+    return idem__bodies_put(task, input, &body, task->keeping);
 }
 
 /* Reads the input's parts, unless the caller is given them, and writes them with
- * the ttl that task->item says; then goes on to @then. */
-static void copy_input(struct idem__task *task,
-                       void (*then)(struct idem__task *task,
-                                    const struct idem_now *now),
-                       const struct idem_now *now)
+ * the ttl that task->item says; then @then is entered. */
+static enum idem__state copy_input(struct idem__task *task,
+                                   enum idem__state then)
 {
     struct idem__transfer *input = &task->input;
 
@@ -107,36 +107,31 @@ static void copy_input(struct idem__task *task,
     task->keeping = then;
     if (input->loading && input->left == 0 &&
         same_parts(&input->body, &task->item.input)) {
-        write_copy(task, now);
-    } else {
-        idem__bodies_get(task, input, &task->item.input, write_copy, now);
+        return IDEM__STATE_COPY;
     }
+    return idem__bodies_get(task, input, &task->item.input, IDEM__STATE_COPY);
 }
 
-static void extended(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__kept_step(struct idem__task *task,
+                                 const struct idem_now *now)
 {
-    task->keeping = NULL;
+    (void)now;
+    task->keeping = IDEM__STATE_NONE;
     task->kept = task->item.input;
-    idem__task_change(task, now);
+    return IDEM__STATE_ACT;
 }
 
-bool idem__lifetime_extend(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__lifetime_extend(struct idem__task *task)
 {
-    if (task->keep != IDEM__KEEP_LONGER) {
-        return false;
-    }
-    copy_input(task, extended, now);
-    return true;
+    return task->keep == IDEM__KEEP_LONGER ? copy_input(task, IDEM__STATE_KEPT)
+                                           : IDEM__STATE_NONE;
 }
 
 /* The head goes on saying what it said, so that the next write tries again. */
-void idem__lifetime_skip(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__lifetime_skip(struct idem__task *task)
 {
-    void (*then)(struct idem__task * task, const struct idem_now *now) =
-        task->keeping;
-
     task->item.input.ttl_ms = task->found.input.ttl_ms;
-    then(task, now);
+    return task->keeping;
 }
 
 /* ---- Deleting bodies ---- */
@@ -151,19 +146,18 @@ static struct idem__parts parts_of(const struct idem__removal *removal)
     };
 }
 
-static void remove_next(struct idem__task *task, const struct idem_now *now);
-
-static void removed(struct idem__task *task, const struct idem_now *now,
-                    struct idem__answer *answer)
+enum idem__state idem__delete_parts_answered(struct idem__task *task,
+                                             const struct idem_now *now,
+                                             struct idem__answer *answer)
 {
     struct idem__removal *removal = &task->removal;
     struct idem__parts parts = parts_of(removal);
     json_object *unprocessed;
     uint32_t marked;
 
+    (void)now;
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, remove_next);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_DELETE_PARTS);
     }
     unprocessed =
         idem__task_under_table(task, answer->body, "UnprocessedItems");
@@ -171,34 +165,33 @@ static void removed(struct idem__task *task, const struct idem_now *now,
                               unprocessed);
     removal->left -= marked;
     if (removal->left == 0) {
-        removal->then(task, now);
-    } else if (unprocessed != NULL) {
-        idem__task_busy(task, marked > 0, "delete a result", remove_next);
-    } else {
-        remove_next(task, now);
+        return removal->then;
     }
+    if (unprocessed != NULL) {
+        return idem__task_busy(task, marked > 0, "delete a result",
+                               IDEM__STATE_DELETE_PARTS);
+    }
+    return IDEM__STATE_DELETE_PARTS;
 }
 
-static void remove_next(struct idem__task *task, const struct idem_now *now)
+const char *idem__delete_parts_ask(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     struct idem__parts parts = parts_of(&task->removal);
 
     (void)now;
     idem__request_parts_delete(idem__task_out(task), &task->env->table, &parts);
-    idem__task_send(task, IDEM__TARGET("BatchWriteItem"), removed);
+    return IDEM__TARGET("BatchWriteItem");
 }
 
-void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
-                         const struct idem__body *body,
-                         void (*then)(struct idem__task *task,
-                                      const struct idem_now *now),
-                         const struct idem_now *now)
+enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
+                                     char kind, const struct idem__body *body,
+                                     enum idem__state then)
 {
     struct idem__removal *removal = &task->removal;
 
     if (body->place != IDEM__PLACE_APART) {
-        then(task, now);
-        return;
+        return then;
     }
     memset(removal, 0, sizeof(*removal));
     memcpy(removal->id, id, IDEM_ID_LEN);
@@ -206,32 +199,28 @@ void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
     removal->body = *body;
     removal->left = body->parts;
     removal->then = then;
-    remove_next(task, now);
+    return IDEM__STATE_DELETE_PARTS;
 }
 
 /* ---- After the head ---- */
 
-static void settle_next(struct idem__task *task, const struct idem_now *now)
+/* One thing after the other; entered again until nothing is left. */
+enum idem__state idem__settle_step(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     struct idem__body *old = task->old_result.place == IDEM__PLACE_APART
                                  ? &task->old_result
                                  : &task->old_input;
     struct idem__body body = *old;
 
+    (void)now;
     if (body.place == IDEM__PLACE_APART) {
         old->place = IDEM__PLACE_NONE;
-        idem__bodies_remove(task, task->op->id,
-                            old == &task->old_result ? 'r' : 'i', &body,
-                            settle_next, now);
-    } else if (task->keep == IDEM__KEEP_NO_LONGER) {
-        copy_input(task, settle_next, now);
-    } else {
-        idem__task_done(task);
+        return idem__bodies_remove(task, task->op->id,
+                                   old == &task->old_result ? 'r' : 'i', &body,
+                                   IDEM__STATE_SETTLE);
     }
-}
-
-void idem__lifetime_settle(struct idem__task *task, const struct idem_now *now)
-{
-    task->settled = true;
-    settle_next(task, now);
+    return task->keep == IDEM__KEEP_NO_LONGER
+               ? copy_input(task, IDEM__STATE_SETTLE)
+               : IDEM__STATE_DONE;
 }

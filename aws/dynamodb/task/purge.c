@@ -5,7 +5,18 @@
  * heads of the old parts in it are read, strongly; then it is deleted. A part is an
  * orphan if it is older than any attempt to write one can be, and no head that was
  * read after it names it. A writer of it meanwhile (an outcome from a journal,
- * say) gives it another "made", on which the deletion is conditional. */
+ * say) gives it another "made", on which the deletion is conditional.
+ *
+ *     PURGE -> PURGE_SCAN -> PURGE_HEADS -> PURGE_RECORDS -> PURGE_COUNT --+-> DONE
+ *                                             |    ^              |        |
+ *                     its head PURGE_RECORD <-+    |              v        |
+ *               its result DELETE_PARTS, then      |      PURGE_ORPHANS ---+
+ *                          PURGE_INPUT             |         |    ^
+ *                its input DELETE_PARTS, then      |         v    |
+ *                          PURGE_NEXT -------------+      PURGE_ORPHAN
+ *
+ * One that only looks goes to PURGE_COUNT at once, and from there to its end.
+ */
 #include "aws/dynamodb/task/walk.h"
 #include "core/error.h"
 
@@ -80,32 +91,53 @@ void idem__purge_bill(struct idem__task *task,
     }
 }
 
-/* ---- The end of a page ---- */
-
-static void page_done(struct idem__task *task)
-{
-    task->op->u.purge.done = task->op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
-    idem__task_done(task);
-}
-
 /* ---- Deleting orphans ---- */
 
-static void delete_orphan(struct idem__task *task, const struct idem_now *now);
+static enum idem__state page_done(struct idem__task *task)
+{
+    task->op->u.purge.done = task->op->u.purge.cursor[IDEM__CURSOR_LEN] == 0;
+    return IDEM__STATE_DONE;
+}
 
 /* One that was written again meanwhile, or is gone, is left alone. */
-static void orphan_deleted(struct idem__task *task, const struct idem_now *now,
-                           struct idem__answer *answer)
+enum idem__state idem__purge_orphan_answered(struct idem__task *task,
+                                             const struct idem_now *now,
+                                             struct idem__answer *answer)
 {
-    if (answer->said == IDEM__SAID_OK) {
-        if (task->env->orphans != NULL) {
-            task->env->orphans->deleted++;
-        }
-    } else if (answer->said != IDEM__SAID_REFUSED) {
-        idem__task_retry(task, answer, delete_orphan);
-        return;
+    (void)now;
+    if (answer->said != IDEM__SAID_OK && answer->said != IDEM__SAID_REFUSED) {
+        return idem__task_retry(task, answer, IDEM__STATE_PURGE_ORPHAN);
+    }
+    if (answer->said == IDEM__SAID_OK && task->env->orphans != NULL) {
+        task->env->orphans->deleted++;
     }
     task->walk->at++;
-    delete_orphan(task, now);
+    return IDEM__STATE_PURGE_ORPHANS;
+}
+
+const char *idem__purge_orphan_ask(struct idem__task *task,
+                                   const struct idem_now *now)
+{
+    const struct idem__orphan *orphan = &task->walk->orphans[task->walk->at];
+
+    (void)now;
+    idem__request_part_delete(idem__task_out(task), &task->env->table,
+                              idem_str(orphan->name), orphan->made_ms);
+    return IDEM__TARGET("DeleteItem");
+}
+
+/* The next one. */
+enum idem__state idem__purge_orphans_step(struct idem__task *task,
+                                          const struct idem_now *now)
+{
+    struct idem__walk *walk = task->walk;
+
+    (void)now;
+    while (walk->at < walk->orphans_len && walk->orphans[walk->at].named) {
+        walk->at++;
+    }
+    return walk->at == walk->orphans_len ? page_done(task)
+                                         : IDEM__STATE_PURGE_ORPHAN;
 }
 
 static void count_orphan(struct idem__orphans *orphans,
@@ -118,95 +150,91 @@ static void count_orphan(struct idem__orphans *orphans,
     }
 }
 
-static void delete_orphan(struct idem__task *task, const struct idem_now *now)
-{
-    struct idem__walk *walk = task->walk;
-    const struct idem__orphan *orphan;
-
-    (void)now;
-    while (walk->at < walk->orphans_len && walk->orphans[walk->at].named) {
-        walk->at++;
-    }
-    if (walk->at == walk->orphans_len) {
-        page_done(task);
-        return;
-    }
-    orphan = &walk->orphans[walk->at];
-    idem__request_part_delete(idem__task_out(task), &task->env->table,
-                              idem_str(orphan->name), orphan->made_ms);
-    idem__task_send(task, IDEM__TARGET("DeleteItem"), orphan_deleted);
-}
-
-/* ---- Deleting records ---- */
-
-static void delete_record(struct idem__task *task, const struct idem_now *now);
-
-static void delete_orphans(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__purge_count_step(struct idem__task *task,
+                                        const struct idem_now *now)
 {
     struct idem__walk *walk = task->walk;
     size_t i;
 
+    (void)now;
     for (i = 0; i < walk->orphans_len; i++) {
         if (!walk->orphans[i].named) {
             count_orphan(task->env->orphans, &walk->orphans[i]);
         }
     }
     walk->at = 0;
-    if (only_looks(task)) {
-        page_done(task);
-    } else {
-        delete_orphan(task, now);
-    }
+    return only_looks(task) ? page_done(task) : IDEM__STATE_PURGE_ORPHANS;
 }
 
-static void next_record(struct idem__task *task, const struct idem_now *now)
+/* ---- Deleting records ---- */
+
+enum idem__state idem__purge_next_step(struct idem__task *task,
+                                       const struct idem_now *now)
 {
+    (void)now;
     task->walk->at++;
-    delete_record(task, now);
+    return IDEM__STATE_PURGE_RECORDS;
 }
 
-static void delete_input(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__purge_input_step(struct idem__task *task,
+                                        const struct idem_now *now)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
-    idem__bodies_remove(task, victim->id, 'i', &victim->input, next_record,
-                        now);
+    (void)now;
+    return idem__bodies_remove(task, victim->id, 'i', &victim->input,
+                               IDEM__STATE_PURGE_NEXT);
 }
 
 /* One that changed meanwhile, or is gone, is left alone. */
-static void record_deleted(struct idem__task *task, const struct idem_now *now,
-                           struct idem__answer *answer)
+enum idem__state idem__purge_record_answered(struct idem__task *task,
+                                             const struct idem_now *now,
+                                             struct idem__answer *answer)
 {
     const struct idem__victim *victim = &task->walk->victims[task->walk->at];
 
+    (void)now;
     if (answer->said == IDEM__SAID_REFUSED) {
-        next_record(task, now);
-    } else if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, delete_record);
-    } else {
-        task->op->u.purge.purged++;
-        idem__bodies_remove(task, victim->id, 'r', &victim->result,
-                            delete_input, now);
+        return IDEM__STATE_PURGE_NEXT;
     }
+    if (answer->said != IDEM__SAID_OK) {
+        return idem__task_retry(task, answer, IDEM__STATE_PURGE_RECORD);
+    }
+    task->op->u.purge.purged++;
+    return idem__bodies_remove(task, victim->id, 'r', &victim->result,
+                               IDEM__STATE_PURGE_INPUT);
 }
 
 /* First the head: a reader that finds one must find its bodies. Parts that are left
  * when this is interrupted are orphans. */
-static void delete_record(struct idem__task *task, const struct idem_now *now)
+const char *idem__purge_record_ask(struct idem__task *task,
+                                   const struct idem_now *now)
 {
     struct idem__walk *walk = task->walk;
     const struct idem__victim *victim = &walk->victims[walk->at];
-    const uint8_t *head;
+    const uint8_t *head = walk->memory.base + victim->head_at;
 
-    if (walk->at == walk->victims_len) {
-        delete_orphans(task, now);
-        return;
-    }
-    head = walk->memory.base + victim->head_at;
+    (void)now;
     idem__request_delete(idem__task_out(task), &task->env->table, victim->id,
                          idem_bytes(head + victim->head_len, victim->key_len),
                          idem_bytes(head, victim->head_len));
-    idem__task_send(task, IDEM__TARGET("DeleteItem"), record_deleted);
+    return IDEM__TARGET("DeleteItem");
+}
+
+/* The next one. */
+enum idem__state idem__purge_records_step(struct idem__task *task,
+                                          const struct idem_now *now)
+{
+    (void)now;
+    return task->walk->at == task->walk->victims_len ? IDEM__STATE_PURGE_COUNT
+                                                     : IDEM__STATE_PURGE_RECORD;
+}
+
+/* After all of the page is known. */
+static enum idem__state delete_or_count(const struct idem__task *task)
+{
+    return only_looks(task) ? IDEM__STATE_PURGE_COUNT
+                            : IDEM__STATE_PURGE_RECORDS;
 }
 
 /* ---- Finding orphans ---- */
@@ -231,29 +259,27 @@ static void mark_named(struct idem__walk *walk, const struct idem__item *item,
     }
 }
 
-static void read_heads(struct idem__task *task, const struct idem_now *now);
-
-static void heads_came(struct idem__task *task, const struct idem_now *now,
-                       struct idem__answer *answer)
+enum idem__state idem__purge_heads_answered(struct idem__task *task,
+                                            const struct idem_now *now,
+                                            struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
     json_object *list;
     size_t n;
     size_t i;
 
+    (void)now;
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, read_heads);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_PURGE_HEADS);
     }
     if (idem__task_under_table(task, answer->body, "UnprocessedKeys") != NULL) {
-        idem__task_busy(task, false, "read the records", read_heads);
-        return;
+        return idem__task_busy(task, false, "read the records",
+                               IDEM__STATE_PURGE_HEADS);
     }
     list = idem__task_under_table(task, answer->body, "Responses");
     if (!json_object_is_type(list, json_type_array)) {
-        idem__task_fail_with(task, IDEM_ECORRUPT,
-                             "DynamoDB: the answer has an unknown form");
-        return;
+        return idem__task_fail_with(task, IDEM_ECORRUPT,
+                                    "DynamoDB: the answer has an unknown form");
     }
     n = json_object_array_length(list);
     for (i = 0; i < n; i++) {
@@ -262,25 +288,21 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
                                  &error);
 
         if (rc == IDEM_ENOMEM) {
-            idem__task_fail(task, &error);
-            return;
+            return idem__task_fail(task, &error);
         }
         mark_named(walk, &task->found, rc == 0);
     }
-    if (only_looks(task)) {
-        delete_orphans(task, now);
-    } else {
-        delete_record(task, now);
-    }
+    return delete_or_count(task);
 }
 
-static void read_heads(struct idem__task *task, const struct idem_now *now)
+const char *idem__purge_heads_ask(struct idem__task *task,
+                                  const struct idem_now *now)
 {
     (void)now;
     idem__request_heads_get(idem__task_out(task), &task->env->table,
                             (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
                             task->walk->ids_len);
-    idem__task_send(task, IDEM__TARGET("BatchGetItem"), heads_came);
+    return IDEM__TARGET("BatchGetItem");
 }
 
 static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
@@ -405,18 +427,21 @@ static void count_looked(struct idem__task *task, json_object *body)
     }
 }
 
-static void scanned(struct idem__task *task, const struct idem_now *now,
-                    struct idem__answer *answer)
+enum idem__state idem__purge_scan_answered(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
+    enum idem__state other;
     bool fits = true;
     json_object *list;
     size_t n;
     size_t i;
 
-    if (!idem__walk_page(task, answer, task->op->u.purge.cursor,
-                         idem__walk_purge, &list, &n)) {
-        return;
+    other = idem__walk_page(task, answer, task->op->u.purge.cursor,
+                            IDEM__STATE_PURGE, &list, &n);
+    if (other != IDEM__STATE_NONE) {
+        return other;
     }
     count_looked(task, answer->body);
     for (i = 0; i < n && fits; i++) {
@@ -429,17 +454,14 @@ static void scanned(struct idem__task *task, const struct idem_now *now,
         }
     }
     if (!fits || walk->memory.failed) {
-        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
-    } else if (walk->ids_len > 0) {
-        read_heads(task, now);
-    } else if (only_looks(task)) {
-        delete_orphans(task, now);
-    } else {
-        delete_record(task, now);
+        return idem__task_fail_with(task, IDEM_ENOMEM,
+                                    idem_error_text(IDEM_ENOMEM));
     }
+    return walk->ids_len > 0 ? IDEM__STATE_PURGE_HEADS : delete_or_count(task);
 }
 
-void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
+const char *idem__purge_scan_ask(struct idem__task *task,
+                                 const struct idem_now *now)
 {
     const uint64_t *from = task->op->u.purge.from;
     uint64_t limit = from[IDEM__PURGE_LIMIT];
@@ -452,10 +474,12 @@ void idem__walk_purge(struct idem__task *task, const struct idem_now *now)
     };
 
     (void)now;
-    if (idem__walk_prepare(task)) {
-        idem__task_send(task,
-                        idem__request_sweep(&task->out, &task->env->table,
-                                            &sweep),
-                        scanned);
-    }
+    return idem__request_sweep(idem__task_out(task), &task->env->table, &sweep);
+}
+
+enum idem__state idem__purge_step(struct idem__task *task,
+                                  const struct idem_now *now)
+{
+    (void)now;
+    return idem__walk_prepare(task) ? IDEM__STATE_PURGE_SCAN : IDEM__STATE_DONE;
 }

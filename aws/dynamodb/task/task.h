@@ -7,20 +7,18 @@
  *         IDEM__TASK_SEND:  send task->request; when it is done
  *                           idem__task_answered(task, now)
  *         IDEM__TASK_PAUSE: after task->pause_ms, idem__task_resume(task, now)
- *     the op's answer is set: give it back, idem__task_finish(task)
+ *     the op's answer is set: give it back, idem__task_reset(task)
  *
- * A write is decided on what was found (or on there being nothing) and is
- * conditional on just that. Refused, it shows what is there now, and that is
- * decided on anew. Whether an unanswered write was applied is found by reading,
- * never guessed: the record then holds our nonce and content, or it does not.
+ * The way is drawn in state.h.
  */
 #ifndef IDEM_AWS_DYNAMODB_TASK_TASK_H
 #define IDEM_AWS_DYNAMODB_TASK_TASK_H
 
-#include "aws/dynamodb/layout/layout.h"
-#include "aws/dynamodb/layout/request.h"
 #include "aws/dynamodb/task/answer.h"
 #include "aws/dynamodb/task/claims.h"
+#include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/layout/request.h"
+#include "aws/dynamodb/task/state.h"
 
 enum idem__task_next {
     IDEM__TASK_SEND = 1,
@@ -56,9 +54,8 @@ struct idem__transfer {
     struct idem__buffer bytes;  /* Unpacked; empty if it was not packed. */
     uint32_t left;
     bool done[IDEM__PARTS_MAX];
+    enum idem__state then; /* Once all parts have moved. */
 };
-
-struct idem__task;
 
 /* The place of a paused task among those that wait to send again. */
 struct idem__task_turn {
@@ -86,58 +83,74 @@ struct idem__removal {
     struct idem__body body;
     bool done[IDEM__PARTS_MAX];
     uint32_t left;
-    void (*then)(struct idem__task *task, const struct idem_now *now);
+    enum idem__state then; /* Once all parts are gone. */
 };
 
 struct idem__task {
     const struct idem__task_env *env;
     struct idem_op *op;
+
+    /* What the driver does next. */
     enum idem__task_next next;
     int64_t pause_ms;
     struct idem__aws_request request; /* target, body and answer_max are set. */
 
-    /* The task's own. */
-    void (*then)(struct idem__task *task, const struct idem_now *now,
-                 struct idem__answer *answer);
-    void (*again)(struct idem__task *task, const struct idem_now *now);
-    unsigned tries;        /* In vain, in a row ... */
-    unsigned tries_before; /* ... before the answer that is being looked at. */
+    /* Where the op is. */
+    enum idem__state state;
+    enum idem__state after_pause; /* PAUSE: what is entered then. */
+
+    /* What it has taken so far; each is bounded. */
+    unsigned tries;        /* Requests in vain, in a row ... */
+    unsigned tries_before; /* ... before the answer that is being read. */
     unsigned rounds;       /* Decisions. */
-    bool ambiguous;        /* A write of ours may have been applied. */
-    bool extending;        /* The write is a claim that is made to last. */
-    bool transacts;        /* The write goes together with the op's writes. */
-    size_t caller_write;   /* The one of these that was refused, from 1 on. */
+    bool looked_again;     /* For parts that were not there. */
+
+    /* What may be said of it should it fail. Once set for an op, neither is ever
+     * unset. */
+    bool ambiguous; /* A write of ours may have been applied: "nothing was done"
+                       is not ours to say. */
+    bool settled;   /* The op is answered; what is left to do may fail. */
+
+    /* What is there, which the decision and the write's condition rest on. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
     struct idem__item found;
     struct idem__buffer found_memory;
+    struct idem__buffer written; /* The head of found, where that is a write of
+                                    ours that was not read back. */
+
+    /* What was decided, and is to be answered and written. */
     struct idem_decision decision;
-    struct idem__item item; /* To be written. */
-    struct idem__buffer head;
-    struct idem__buffer written; /* A head that is on record by now. */
     struct idem_record given;
+    struct idem__item item;
+    struct idem__buffer head; /* Of item. */
+    bool extending;           /* The write is a claim that is made to last. */
+    bool transacts; /* The write goes together with the caller's writes ... */
+    size_t caller_write; /* ... of which this one was refused, from 1 on; 0. */
+
+    /* The bodies of found that the caller is given, and those of item. */
     struct idem__transfer result;
     struct idem__transfer input;
-    struct idem__transfer *moving;
-    void (*moved)(struct idem__task *task, const struct idem_now *now);
-    bool looked_again; /* For parts that were not there. */
+    struct idem__transfer *moving; /* Of these: GET_PARTS and PUT_PARTS. */
 
-    /* Of lifetime.c. */
+    /* How long bodies live: lifetime.c. */
     enum idem__keep keep;
-    void (*keeping)(struct idem__task *task, const struct idem_now *now);
+    enum idem__state
+        keeping;            /* The input is being written anew: what is entered
+                                 then. NONE: it is not. */
     struct idem__body kept; /* The input, as it was written anew. */
-    struct idem__body
-        old_result; /* Named by nobody once the head is written. */
-    struct idem__body old_input;
-    struct idem__removal removal;
-    bool settled; /* The op is answered; what is left to do may fail. */
+    struct idem__body old_result; /* Named by nobody once the head is ... */
+    struct idem__body old_input;  /* ... written. */
+    struct idem__removal removal; /* DELETE_PARTS. */
 
-    struct idem__buffer out;
+    /* Memory, which outlives an op. */
+    struct idem__buffer out;       /* The request's. */
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
     struct idem__limiter *limiter; /* See limiter.h; likewise. */
     struct idem__scratch scratch;
 
-    struct idem__task *link;      /* The store's. */
+    /* The driver's. */
+    struct idem__task *link;
     struct idem__task *link_back; /* Of those that run. */
     struct idem__task_turn turn;
     int64_t due_ms; /* Paused: the clock is looked at then. */
@@ -164,10 +177,8 @@ void idem__task_no_clock(struct idem__task *task);
 void idem__task_reset(struct idem__task *task);
 void idem__task_free(struct idem__task *task);
 
-/* ---- The verbs of their own: walk.c, purge.c and limit_task.c ---- */
+/* ---- Lists, purges and limits: walk.c, purge.c and limit_task.c ---- */
 
-void idem__walk_list(struct idem__task *task, const struct idem_now *now);
-void idem__walk_purge(struct idem__task *task, const struct idem_now *now);
 /* Of purge.from. */
 enum {
     IDEM__PURGE_LOOKS =
@@ -188,35 +199,27 @@ enum {
 void idem__purge_bill(struct idem__task *task,
                       const struct idem__answer *answer);
 void idem__walk_free(struct idem__walk *walk);
-void idem__limit_start(struct idem__task *task, const struct idem_now *now);
 void idem__limiter_free(struct idem__limiter *limiter);
 
 /* ---- Bodies: bodies.c ---- */
 
-/* Reads the bodies that the caller is given, before anything is written: one that
- * cannot be trusted must not cost an attempt. Then goes on to idem__task_change(),
- * or the op has failed. */
-void idem__bodies_load(struct idem__task *task, const struct idem_now *now);
-
 /* Decides where the bodies of task->item, which is to be written, go. */
 void idem__bodies_place(struct idem__task *task);
 
-/* Writes the parts beside task->item, if there are any and they are not there
- * yet. True: they are on their way, and idem__task_change() is called again
- * once they are. */
-bool idem__bodies_store(struct idem__task *task, const struct idem_now *now);
+/* The state that writes the parts beside task->item, and after which comes ACT
+ * again; NONE: there are none, or they are there. */
+enum idem__state idem__bodies_store(struct idem__task *task);
 
-/* Reads, or writes, the parts of @body; goes on to @then, or the op has failed. */
-void idem__bodies_get(struct idem__task *task, struct idem__transfer *t,
-                      const struct idem__body *body,
-                      void (*then)(struct idem__task *task,
-                                   const struct idem_now *now),
-                      const struct idem_now *now);
-void idem__bodies_put(struct idem__task *task, struct idem__transfer *t,
-                      const struct idem__body *body,
-                      void (*then)(struct idem__task *task,
-                                   const struct idem_now *now),
-                      const struct idem_now *now);
+/* Reads, or writes, the parts of @body; @then is what is entered after that.
+ * Returns the next state. */
+enum idem__state idem__bodies_get(struct idem__task *task,
+                                  struct idem__transfer *t,
+                                  const struct idem__body *body,
+                                  enum idem__state then);
+enum idem__state idem__bodies_put(struct idem__task *task,
+                                  struct idem__transfer *t,
+                                  const struct idem__body *body,
+                                  enum idem__state then);
 
 /* ---- Lifetime of bodies: lifetime.c ---- */
 
@@ -227,64 +230,57 @@ int64_t idem__result_ttl_ms(const struct idem_record *record);
 /* Decides what becomes of the bodies of task->found once task->item is written. */
 void idem__lifetime_plan(struct idem__task *task);
 
-/* Lets the input live as long as task->item, if it would not. True: that is on its
- * way, and idem__task_change() is called again. */
-bool idem__lifetime_extend(struct idem__task *task, const struct idem_now *now);
+/* The state that lets the input live as long as task->item, and after which comes
+ * ACT again; NONE: it does. */
+enum idem__state idem__lifetime_extend(struct idem__task *task);
 
-/* The parts that were to be written anew are not there. */
-void idem__lifetime_skip(struct idem__task *task, const struct idem_now *now);
+/* The parts that were to be written anew are not there. Returns the next state. */
+enum idem__state idem__lifetime_skip(struct idem__task *task);
 
-/* task->item is on record and the op's answer is set: does what is left, and ends
- * the op, whatever comes of that. */
-void idem__lifetime_settle(struct idem__task *task, const struct idem_now *now);
-
-/* Deletes the parts of a @body that no head names, and goes on to @then. */
-void idem__bodies_remove(struct idem__task *task, const uint8_t *id, char kind,
-                         const struct idem__body *body,
-                         void (*then)(struct idem__task *task,
-                                      const struct idem_now *now),
-                         const struct idem_now *now);
+/* Deletes the parts of a @body that no head names; @then is what is entered after
+ * that. Returns the next state. */
+enum idem__state idem__bodies_remove(struct idem__task *task, const uint8_t *id,
+                                     char kind, const struct idem__body *body,
+                                     enum idem__state then);
 
 /* ---- For all of these ---- */
 
-/* Reads the record, and decides on what is there. */
-void idem__task_look(struct idem__task *task, const struct idem_now *now);
-
-/* The value under @member for this table, or NULL. */
+/* The value under @member for this table, or NULL: look.c. */
 json_object *idem__task_under_table(const struct idem__task *task,
                                     json_object *body, const char *member);
 
-/* Does what was decided on: writes it, or answers that there is nothing to do. */
-void idem__task_change(struct idem__task *task, const struct idem_now *now);
-
-/* Reads an item of the table into task->found; see idem__item_read(). */
+/* Reads an item of the table into task->found; see idem__layout_read(). */
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error);
 
-/* task->out, emptied, for the body of the next request. */
+/* Takes @object (NULL: none) as what is there. Returns the next state. */
+enum idem__state idem__task_found(struct idem__task *task, json_object *object);
+
+/* Encodes the head of task->item, which is to be written: write.c. False: the op
+ * has failed. */
+bool idem__task_encode(struct idem__task *task);
+
+/* A write of the caller's was refused, and so nothing was done: an attempt goes on,
+ * a key is free. Returns the next state. */
+enum idem__state idem__task_refuse_caller_write(struct idem__task *task);
+
+/* task->out, emptied, for the body of the next request: fail.c. */
 struct idem__buffer *idem__task_out(struct idem__task *task);
 
-/* Sends @target with what is in task->out. */
-void idem__task_send(struct idem__task *task, const char *target,
-                     void (*then)(struct idem__task *task,
-                                  const struct idem_now *now,
-                                  struct idem__answer *answer));
+/* Ends the op with an error. Return DONE. */
+enum idem__state idem__task_fail(struct idem__task *task,
+                                 const struct idem_error *error);
+enum idem__state idem__task_fail_with(struct idem__task *task, int code,
+                                      const char *text);
 
-/* Ends the op with an error. */
-void idem__task_fail(struct idem__task *task, const struct idem_error *error);
-void idem__task_fail_with(struct idem__task *task, int code, const char *text);
-void idem__task_done(struct idem__task *task);
+/* For an answer that is neither OK nor REFUSED: enters @again after a pause, or
+ * ends the op. Returns the next state. */
+enum idem__state idem__task_retry(struct idem__task *task,
+                                  const struct idem__answer *answer,
+                                  enum idem__state again);
 
-/* For an answer that is neither OK nor REFUSED: asks again after a pause with
- * again(), or ends the op. */
-void idem__task_retry(struct idem__task *task,
-                      const struct idem__answer *answer,
-                      void (*again)(struct idem__task *task,
-                                    const struct idem_now *now));
-
-/* For a batch that was not done to its end. */
-void idem__task_busy(struct idem__task *task, bool progress, const char *what,
-                     void (*again)(struct idem__task *task,
-                                   const struct idem_now *now));
+/* Likewise, for a batch that was not done to its end. */
+enum idem__state idem__task_busy(struct idem__task *task, bool progress,
+                                 const char *what, enum idem__state again);
 
 #endif

@@ -1,7 +1,12 @@
 /* Lists: ops that walk over many items, a page at a time.
  *
  * A list of what is open asks the index and then reads the heads, strongly; any
- * other list scans the table. */
+ * other list scans the table.
+ *
+ *     LIST -+-> LIST_SCAN -------------------------------> DONE
+ *           +-> LIST_QUERY -+-> LIST_HEADS --------------> DONE
+ *                           +-> (none in this shard) ----> DONE
+ */
 #include "aws/dynamodb/task/walk.h"
 
 #include "base/heap.h"
@@ -28,7 +33,8 @@ bool idem__walk_prepare(struct idem__task *task)
         task->walk = idem__zalloc(sizeof(*task->walk));
     }
     if (task->walk == NULL) {
-        idem__task_fail_with(task, IDEM_ENOMEM, idem_error_text(IDEM_ENOMEM));
+        (void)idem__task_fail_with(task, IDEM_ENOMEM,
+                                   idem_error_text(IDEM_ENOMEM));
         return false;
     }
     task->walk->ids_len = 0;
@@ -36,7 +42,6 @@ bool idem__walk_prepare(struct idem__task *task)
     task->walk->orphans_len = 0;
     task->walk->at = 0;
     task->walk->memory.len = 0;
-    task->out.len = 0;
     return true;
 }
 
@@ -110,14 +115,11 @@ static int set_cursor(const struct idem__task *task, uint64_t *cursor,
     return 1;
 }
 
-static void strange(struct idem__task *task)
+static enum idem__state strange(struct idem__task *task)
 {
-    struct idem_error error;
-
-    (void)idem__error(&error, IDEM_ECORRUPT,
-                      "DynamoDB: the answer, or the table, has a form that is "
-                      "not ours");
-    idem__task_fail(task, &error);
+    return idem__task_fail_with(
+        task, IDEM_ECORRUPT,
+        "DynamoDB: the answer, or the table, has a form that is not ours");
 }
 
 static json_object *array_of(json_object *body, const char *name)
@@ -130,24 +132,21 @@ static json_object *array_of(json_object *body, const char *name)
                : NULL;
 }
 
-bool idem__walk_page(struct idem__task *task, const struct idem__answer *answer,
-                     uint64_t *cursor,
-                     void (*again)(struct idem__task *task,
-                                   const struct idem_now *now),
-                     json_object **ret_items, size_t *ret_len)
+enum idem__state idem__walk_page(struct idem__task *task,
+                                 const struct idem__answer *answer,
+                                 uint64_t *cursor, enum idem__state again,
+                                 json_object **ret_items, size_t *ret_len)
 {
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, again);
-        return false;
+        return idem__task_retry(task, answer, again);
     }
     *ret_items = array_of(answer->body, "Items");
     *ret_len = *ret_items == NULL ? 0 : json_object_array_length(*ret_items);
     if (*ret_len > IDEM__HEADS_GET ||
         set_cursor(task, cursor, answer->body) < 0) {
-        strange(task);
-        return false;
+        return strange(task);
     }
-    return true;
+    return IDEM__STATE_NONE;
 }
 
 /* ---- Lists ---- */
@@ -160,7 +159,7 @@ static bool show_item(struct idem__task *task, json_object *item,
     int rc = idem__task_read(task, item, NULL, &error);
 
     if (rc == IDEM_ENOMEM) {
-        idem__task_fail(task, &error);
+        (void)idem__task_fail(task, &error);
         return false;
     }
     return idem_verb_list_row(task->op, rc, &task->found.record, now);
@@ -189,27 +188,33 @@ static void show_items(struct idem__task *task, json_object *list,
     }
 }
 
-static void scanned(struct idem__task *task, const struct idem_now *now,
-                    struct idem__answer *answer)
+enum idem__state idem__list_scan_answered(struct idem__task *task,
+                                          const struct idem_now *now,
+                                          struct idem__answer *answer)
 {
     struct idem_op *op = task->op;
     int more;
 
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, idem__walk_list);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_LIST);
     }
     more = set_cursor(task, op->u.list.cursor, answer->body);
     if (more < 0) {
-        strange(task);
-        return;
+        return strange(task);
     }
-    idem__task_done(task);
     show_items(task, array_of(answer->body, "Items"), now);
     op->u.list.done = more == 0 || op->u.list.stopped;
+    return IDEM__STATE_DONE;
 }
 
-static void read_heads(struct idem__task *task, const struct idem_now *now);
+const char *idem__list_scan_ask(struct idem__task *task,
+                                const struct idem_now *now)
+{
+    (void)now;
+    return idem__request_scan(idem__task_out(task), &task->env->table,
+                              idem__walk_cursor(task->op->u.list.cursor),
+                              task->op->u.list.limit);
+}
 
 static void next_shard(struct idem__task *task)
 {
@@ -220,7 +225,6 @@ static void next_shard(struct idem__task *task)
     }
     task->op->u.list.done =
         cursor[IDEM__CURSOR_SHARD] == SHARDS || task->op->u.list.stopped;
-    idem__task_done(task);
 }
 
 /* The head of @id among @list, which is in no order; NULL: it is gone. */
@@ -268,8 +272,9 @@ static void show_heads(struct idem__task *task, json_object *list,
 }
 
 /* An item of the index may be gone from the table, and the other way round. */
-static void heads_came(struct idem__task *task, const struct idem_now *now,
-                       struct idem__answer *answer)
+enum idem__state idem__list_heads_answered(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer)
 {
     json_object *responses = NULL;
     json_object *list = NULL;
@@ -277,13 +282,12 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
     uint64_t shard = task->op->u.list.cursor[IDEM__CURSOR_SHARD];
 
     if (answer->said != IDEM__SAID_OK) {
-        idem__task_retry(task, answer, read_heads);
-        return;
+        return idem__task_retry(task, answer, IDEM__STATE_LIST_HEADS);
     }
     if (json_object_object_get_ex(answer->body, "UnprocessedKeys", &unread) &&
         json_object_object_length(unread) > 0) {
-        idem__task_busy(task, false, "read the records", read_heads);
-        return;
+        return idem__task_busy(task, false, "read the records",
+                               IDEM__STATE_LIST_HEADS);
     }
     if (json_object_object_get_ex(answer->body, "Responses", &responses)) {
         list = array_of(responses, task->env->table.name);
@@ -291,29 +295,33 @@ static void heads_came(struct idem__task *task, const struct idem_now *now,
     next_shard(task);
     show_heads(task, list, now, shard);
     task->op->u.list.done |= task->op->u.list.stopped;
+    return IDEM__STATE_DONE;
 }
 
-static void read_heads(struct idem__task *task, const struct idem_now *now)
+const char *idem__list_heads_ask(struct idem__task *task,
+                                 const struct idem_now *now)
 {
     (void)now;
-    task->out.len = 0;
-    idem__request_heads_get(&task->out, &task->env->table,
+    idem__request_heads_get(idem__task_out(task), &task->env->table,
                             (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
                             task->walk->ids_len);
-    idem__task_send(task, IDEM__TARGET("BatchGetItem"), heads_came);
+    return IDEM__TARGET("BatchGetItem");
 }
 
-static void queried(struct idem__task *task, const struct idem_now *now,
-                    struct idem__answer *answer)
+enum idem__state idem__list_query_answered(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer)
 {
     struct idem__walk *walk = task->walk;
+    enum idem__state other;
     json_object *list;
     size_t n;
     size_t i;
 
-    if (!idem__walk_page(task, answer, task->op->u.list.cursor, idem__walk_list,
-                         &list, &n)) {
-        return;
+    other = idem__walk_page(task, answer, task->op->u.list.cursor,
+                            IDEM__STATE_LIST, &list, &n);
+    if (other != IDEM__STATE_NONE) {
+        return other;
     }
     for (i = 0; i < n; i++) {
         json_object *item = json_object_array_get_idx(list, i);
@@ -327,10 +335,24 @@ static void queried(struct idem__task *task, const struct idem_now *now,
     }
     task->op->u.list.now_ms = now->store_ms;
     if (walk->ids_len > 0) {
-        read_heads(task, now);
-    } else {
-        next_shard(task);
+        return IDEM__STATE_LIST_HEADS;
     }
+    next_shard(task);
+    return IDEM__STATE_DONE;
+}
+
+const char *idem__list_query_ask(struct idem__task *task,
+                                 const struct idem_now *now)
+{
+    const uint64_t *cursor = task->op->u.list.cursor;
+    uint64_t limit = task->op->u.list.limit;
+
+    (void)now;
+    idem__request_query(idem__task_out(task), &task->env->table,
+                        (unsigned)cursor[IDEM__CURSOR_SHARD],
+                        idem__walk_cursor(cursor), cursor[IDEM__CURSOR_SINCE],
+                        limit < IDEM__HEADS_GET ? limit : IDEM__HEADS_GET);
+    return IDEM__TARGET("Query");
 }
 
 /* Completed and released records are not in the index, but for those that
@@ -347,31 +369,16 @@ static bool index_serves(const struct idem__task *task)
              (filter->statuses & ended) == 0));
 }
 
-void idem__walk_list(struct idem__task *task, const struct idem_now *now)
+enum idem__state idem__list_step(struct idem__task *task,
+                                 const struct idem_now *now)
 {
-    const uint64_t *cursor = task->op->u.list.cursor;
-    uint64_t limit = task->op->u.list.limit;
-
     (void)now;
-    if (!is_cursor(cursor)) {
-        idem__task_fail_with(task, IDEM_EINVALID,
-                             "place: not one of a list of this table");
-        return;
+    if (!is_cursor(task->op->u.list.cursor)) {
+        return idem__task_fail_with(task, IDEM_EINVALID,
+                                    "place: not one of a list of this table");
     }
     if (!idem__walk_prepare(task)) {
-        return;
+        return IDEM__STATE_DONE;
     }
-    if (!index_serves(task)) {
-        const char *target =
-            idem__request_scan(&task->out, &task->env->table,
-                               idem__walk_cursor(cursor), limit);
-
-        idem__task_send(task, target, scanned);
-        return;
-    }
-    idem__request_query(&task->out, &task->env->table,
-                        (unsigned)cursor[IDEM__CURSOR_SHARD],
-                        idem__walk_cursor(cursor), cursor[IDEM__CURSOR_SINCE],
-                        limit < IDEM__HEADS_GET ? limit : IDEM__HEADS_GET);
-    idem__task_send(task, IDEM__TARGET("Query"), queried);
+    return index_serves(task) ? IDEM__STATE_LIST_QUERY : IDEM__STATE_LIST_SCAN;
 }

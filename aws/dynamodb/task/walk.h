@@ -52,13 +52,12 @@ bool idem__walk_prepare(struct idem__task *task);
 /* After which item the page of @cursor begins. */
 struct idem_slice idem__walk_cursor(const uint64_t *cursor);
 
-/* The items of a page, at most IDEM__HEADS_GET, and @cursor set to the next one;
- * false when the task goes another way: with @again, which asked for the page, or
- * to its end. */
-bool idem__walk_page(struct idem__task *task, const struct idem__answer *answer,
-                     uint64_t *cursor,
-                     void (*again)(struct idem__task *task,
-                                   const struct idem_now *now),
-                     json_object **ret_items, size_t *ret_len);
+/* NONE: the items of a page, at most IDEM__HEADS_GET, and @cursor set to the next
+ * one. Else the next state: @again, which asked for the page, after a pause; or the
+ * end. */
+enum idem__state idem__walk_page(struct idem__task *task,
+                                 const struct idem__answer *answer,
+                                 uint64_t *cursor, enum idem__state again,
+                                 json_object **ret_items, size_t *ret_len);
 
 #endif

@@ -1,0 +1,130 @@
+/* DECIDE: what is answered, and what is written, for what is there. The rules are
+ * those of all stores (core/decide.h); here is what a table adds to them. */
+#include "aws/dynamodb/task/commit.h"
+#include "aws/dynamodb/task/task.h"
+#include "core/decide.h"
+
+#include <idem/store_parts.h>
+
+enum {
+    /* Decisions of one op. Each but the first means that another changed the record
+     * between our reading and our write. */
+    ROUNDS_MAX = 16,
+};
+
+/* An import whose answer was lost finds the record that it added. */
+static void own_import(struct idem__task *task)
+{
+    const struct idem_record *ours = task->op->u.import.record;
+
+    if (task->op->verb == IDEM_OP_IMPORT && task->ambiguous &&
+        task->has_found &&
+        memcmp(task->found.record.nonce, ours->nonce, sizeof(ours->nonce)) ==
+            0) {
+        task->op->u.import.added = true;
+    }
+}
+
+/* A release that deletes, whose answer was lost: there is nothing, which is what
+ * was asked for. */
+static bool deleted_before(const struct idem__task *task)
+{
+    return task->ambiguous && !task->has_found &&
+           task->op->verb == IDEM_OP_END &&
+           idem__layout_deletes(task->env->table.layout, &task->item.record);
+}
+
+/* The fence of the claim, which its caller gives back should nobody want it. One
+ * that is ended with its claim leaves none to give back. */
+static void set_fence(struct idem__task *task)
+{
+    const struct idem_decision *decision = &task->decision;
+    const struct idem_record *claim = decision->change == IDEM_CHANGE_NONE
+                                          ? &task->found.record
+                                          : &decision->next;
+
+    if (task->op->verb == IDEM_OP_BEGIN) {
+        task->op->fence =
+            decision->verdict == IDEM_STARTED && task->op->commit == NULL
+                ? claim->fence
+                : 0;
+    }
+}
+
+/* False: the op failed, the layout has no room for what is to be written. */
+static bool fits(struct idem__task *task)
+{
+    struct idem_error error;
+
+    if (task->env->table.layout == IDEM__LAYOUT_OWN ||
+        idem__layout_fits(&task->item, task->head.len, &error) == 0) {
+        return true;
+    }
+    (void)idem__task_fail(task, &error);
+    return false;
+}
+
+/* Makes the item that is to be written. False: the op failed. */
+static bool make_item(struct idem__task *task)
+{
+    task->item.record = task->decision.next;
+    if (!idem__task_encode(task)) {
+        return false;
+    }
+    task->item.has_writes = task->transacts;
+    if (task->transacts) {
+        memcpy(task->item.writes, task->op->commit->digest, IDEM__TAG_LEN);
+    }
+    idem__bodies_place(task);
+    return fits(task);
+}
+
+enum idem__state idem__decide_step(struct idem__task *task,
+                                   const struct idem_now *now)
+{
+    const struct idem_record *there =
+        task->has_found ? &task->found.record : NULL;
+    struct idem_decision *decision = &task->decision;
+    bool wants;
+
+    if (deleted_before(task)) {
+        idem_verb_answer(task->op, decision, &task->given);
+        task->op->changed = true;
+        return IDEM__STATE_DONE;
+    }
+    if (task->rounds++ == ROUNDS_MAX) {
+        return idem__task_fail_with(
+            task, IDEM_EUNAVAILABLE,
+            "DynamoDB: the record changes faster than it can be read");
+    }
+    task->extending = false;
+    idem_verb_decide(there, task->op, now, decision);
+    /* A remembered item is good for a write that is conditional on it, and for
+     * no answer: it may be long gone. */
+    if ((decision->code != 0 || decision->change == IDEM_CHANGE_NONE) &&
+        task->remembered) {
+        return IDEM__STATE_LOOK;
+    }
+    if (task->op->commit != NULL && decision->code == 0) {
+        idem__commit_decide(task->op, task->has_found ? &task->found : NULL,
+                            now, decision);
+    }
+    if (decision->code != 0) {
+        return idem__task_fail_with(task, decision->code, decision->text);
+    }
+    task->transacts = idem__commit_transacts(task->op, decision);
+    if (task->caller_write != 0 && task->transacts) {
+        /* What is there has been read since: no earlier copy was applied. */
+        return idem__task_refuse_caller_write(task);
+    }
+    own_import(task);
+    set_fence(task);
+    wants = idem_verb_given(task->op, there, decision, &task->given);
+    /* Bodies that were read belong to what was found before. */
+    task->result.loading = false;
+    task->input.loading = false;
+    if (decision->change != IDEM_CHANGE_NONE && !make_item(task)) {
+        return IDEM__STATE_DONE;
+    }
+    return wants ? IDEM__STATE_LOAD : IDEM__STATE_ACT;
+}

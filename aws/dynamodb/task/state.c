@@ -1,0 +1,117 @@
+/* The table of the states of an op, and what moves it from one to the next. */
+#include "aws/dynamodb/task/state.h"
+
+#include "aws/dynamodb/task/task.h"
+#include "core/error.h"
+
+#include <assert.h>
+
+/* A state asks, or steps, or is an end of a step. */
+static const struct row {
+    idem__ask_fn *ask;
+    idem__answered_fn *answered;
+    idem__step_fn *step;
+} rows[IDEM__STATES] = {
+    [IDEM__STATE_LOOK] = {idem__look_ask, idem__look_answered},
+    [IDEM__STATE_DECIDE] = {.step = idem__decide_step},
+    [IDEM__STATE_LOAD] = {.step = idem__load_step},
+    [IDEM__STATE_ACT] = {.step = idem__act_step},
+    [IDEM__STATE_EXTEND] = {.step = idem__extend_step},
+    [IDEM__STATE_WRITE] = {idem__write_ask, idem__write_answered},
+    [IDEM__STATE_SETTLE] = {.step = idem__settle_step},
+
+    [IDEM__STATE_GET_PARTS] = {idem__get_parts_ask, idem__get_parts_answered},
+    [IDEM__STATE_PUT_PARTS] = {idem__put_parts_ask, idem__put_parts_answered},
+    [IDEM__STATE_DELETE_PARTS] = {idem__delete_parts_ask,
+                                  idem__delete_parts_answered},
+    [IDEM__STATE_COPY] = {.step = idem__copy_step},
+    [IDEM__STATE_KEPT] = {.step = idem__kept_step},
+
+    [IDEM__STATE_LIST] = {.step = idem__list_step},
+    [IDEM__STATE_LIST_SCAN] = {idem__list_scan_ask, idem__list_scan_answered},
+    [IDEM__STATE_LIST_QUERY] = {idem__list_query_ask,
+                                idem__list_query_answered},
+    [IDEM__STATE_LIST_HEADS] = {idem__list_heads_ask,
+                                idem__list_heads_answered},
+
+    [IDEM__STATE_PURGE] = {.step = idem__purge_step},
+    [IDEM__STATE_PURGE_SCAN] = {idem__purge_scan_ask,
+                                idem__purge_scan_answered},
+    [IDEM__STATE_PURGE_HEADS] = {idem__purge_heads_ask,
+                                 idem__purge_heads_answered},
+    [IDEM__STATE_PURGE_RECORDS] = {.step = idem__purge_records_step},
+    [IDEM__STATE_PURGE_RECORD] = {idem__purge_record_ask,
+                                  idem__purge_record_answered},
+    [IDEM__STATE_PURGE_INPUT] = {.step = idem__purge_input_step},
+    [IDEM__STATE_PURGE_NEXT] = {.step = idem__purge_next_step},
+    [IDEM__STATE_PURGE_COUNT] = {.step = idem__purge_count_step},
+    [IDEM__STATE_PURGE_ORPHANS] = {.step = idem__purge_orphans_step},
+    [IDEM__STATE_PURGE_ORPHAN] = {idem__purge_orphan_ask,
+                                  idem__purge_orphan_answered},
+
+    [IDEM__STATE_LIMIT] = {.step = idem__limit_step},
+    [IDEM__STATE_SMALL_ADMIT] = {idem__small_admit_ask,
+                                 idem__small_admit_answered},
+    [IDEM__STATE_SMALL_REFUSE] = {idem__small_refuse_ask,
+                                  idem__small_refuse_answered},
+    [IDEM__STATE_SMALL_LOOK] = {idem__small_look_ask,
+                                idem__small_look_answered},
+    [IDEM__STATE_SMALL_ALL] = {idem__small_all_ask, idem__small_all_answered},
+    [IDEM__STATE_SMALL_BESIDE] = {idem__small_beside_ask,
+                                  idem__small_beside_answered},
+    [IDEM__STATE_LARGE_PLAN] = {.step = idem__large_plan_step},
+    [IDEM__STATE_LARGE_SMALL] = {idem__large_small_ask,
+                                 idem__large_small_answered},
+    [IDEM__STATE_LARGE_ENTRY] = {idem__large_entry_ask,
+                                 idem__large_entry_answered},
+    [IDEM__STATE_LARGE_SHARDS] = {idem__large_shards_ask,
+                                  idem__large_shards_answered},
+    [IDEM__STATE_LARGE_WRITE] = {idem__large_write_ask,
+                                 idem__large_write_answered},
+};
+
+/* Makes the request of @state. */
+static void ask(struct idem__task *task, enum idem__state state,
+                const struct idem_now *now)
+{
+    const char *target = rows[state].ask(task, now);
+
+    if (task->out.failed) {
+        task->state = idem__task_fail_with(task, IDEM_ENOMEM,
+                                           idem_error_text(IDEM_ENOMEM));
+        task->next = IDEM__TASK_DONE;
+        return;
+    }
+    task->request.target = target;
+    task->request.body = idem__buffer_slice(&task->out);
+    task->next = IDEM__TASK_SEND;
+}
+
+void idem__state_enter(struct idem__task *task, enum idem__state state,
+                       const struct idem_now *now)
+{
+    for (task->state = state; rows[task->state].step != NULL;) {
+        task->state = rows[task->state].step(task, now);
+    }
+    switch (task->state) {
+    case IDEM__STATE_PAUSE:
+        task->next = IDEM__TASK_PAUSE;
+        return;
+    case IDEM__STATE_DONE:
+        task->next = IDEM__TASK_DONE;
+        return;
+    default:
+        assert(rows[task->state].ask != NULL);
+        ask(task, task->state, now);
+    }
+}
+
+void idem__state_answered(struct idem__task *task, const struct idem_now *now,
+                          struct idem__answer *answer)
+{
+    enum idem__state next = rows[task->state].answered(task, now, answer);
+
+    /* It is large, and no longer needed. */
+    idem__answer_finish(answer);
+    idem__state_enter(task, next, now);
+}

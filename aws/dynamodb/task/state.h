@@ -1,0 +1,208 @@
+/* The states of an op on its way through the table.
+ *
+ * A state asks or steps. One that asks makes a request, and its answer names the
+ * next state; one that steps does its work at once and names the next state. The
+ * table of them is in state.c, and nothing else moves an op.
+ *
+ * An op on one record:
+ *
+ *     a claim, which is     an owner's op, whose       any other op; a claim that
+ *     probably the first    claim is remembered        is probably refused
+ *            |                      |                          |
+ *            |                      |                          v
+ *            |                      |     +----------------> LOOK  GetItem
+ *            |                      |     |                    | what is there,
+ *            |                      |     |                    | or nothing
+ *            +----------------------+-----|----> DECIDE <------+
+ *                                         |       |  |         |
+ *                            the caller is|given  |  | nothing |
+ *                            a body       |       v  | to read |
+ *                                         |    LOAD  |         |
+ *                               GET_PARTS |       |  |         |
+ *                                         |       v  v         |
+ *       DONE <----------------------------|------- ACT         |
+ *              there is nothing to write  |       |  |         |
+ *                                         |       |  | the parts of bodies,
+ *                  the claim that is there|       |  | before the head
+ *                  is too short  EXTEND <-|-------+  | PUT_PARTS, COPY, KEPT
+ *                                   |     |          v         |
+ *                                   +-----|------> WRITE ------+
+ *                                         |          | | refused: the condition
+ *                                         +----------+ | did not hold, and the
+ *                       refused, and not shown what    | answer shows the item
+ *                       is there; not answered         | that is there
+ *                                                      | applied
+ *       DONE <---------- SETTLE <----------------------+
+ *              what the new head names no longer
+ *              is deleted: DELETE_PARTS
+ *
+ * A write is decided on what was found, or on there being nothing, and is
+ * conditional on just that. Refused, it shows what is there now, and that is
+ * decided on anew. Whether an unanswered write was applied is found by reading,
+ * never guessed: the record then holds our nonce and content, or it does not.
+ *
+ * Each state that asks may be throttled or go unanswered: it goes through PAUSE to
+ * itself, and WRITE without an answer to LOOK. Each state may fail: DONE.
+ *
+ * Lists, purges and rate limits have ways of their own, drawn where they are: walk.c,
+ * purge.c, limit_small.c and limit_large.c.
+ */
+#ifndef IDEM_AWS_DYNAMODB_TASK_STATE_H
+#define IDEM_AWS_DYNAMODB_TASK_STATE_H
+
+#include "aws/dynamodb/task/answer.h"
+
+struct idem__task;
+struct idem_now;
+
+enum idem__state {
+    /* None: before the first op; and for a function that has nothing to say of
+     * what is next. */
+    IDEM__STATE_NONE = 0,
+
+    /* One record: look.c, decide.c and write.c. */
+    IDEM__STATE_LOOK,   /* Reads its item, strongly. */
+    IDEM__STATE_DECIDE, /* What is to be answered and written? */
+    IDEM__STATE_LOAD,   /* Reads the bodies that the caller is given. */
+    IDEM__STATE_ACT,    /* Does what was decided. */
+    IDEM__STATE_EXTEND, /* Makes a claim last as long as its owner counts. */
+    IDEM__STATE_WRITE,  /* Writes its item, if it is as it was found. */
+    IDEM__STATE_SETTLE, /* The op is answered: deletes what is not needed. */
+
+    /* Bodies: bodies.c and lifetime.c. Each of the first three goes on to the
+     * state that whoever entered it has named. */
+    IDEM__STATE_GET_PARTS,
+    IDEM__STATE_PUT_PARTS,
+    IDEM__STATE_DELETE_PARTS,
+    IDEM__STATE_COPY, /* Writes an input's parts anew, with another ttl ... */
+    IDEM__STATE_KEPT, /* ... which is done, before the head is written. */
+
+    /* A page of a list: walk.c. */
+    IDEM__STATE_LIST,
+    IDEM__STATE_LIST_SCAN,
+    IDEM__STATE_LIST_QUERY,
+    IDEM__STATE_LIST_HEADS,
+
+    /* A page of a purge: purge.c. */
+    IDEM__STATE_PURGE,
+    IDEM__STATE_PURGE_SCAN,
+    IDEM__STATE_PURGE_HEADS,
+    IDEM__STATE_PURGE_RECORDS,
+    IDEM__STATE_PURGE_RECORD,
+    IDEM__STATE_PURGE_INPUT,
+    IDEM__STATE_PURGE_NEXT,
+    IDEM__STATE_PURGE_COUNT,
+    IDEM__STATE_PURGE_ORPHANS,
+    IDEM__STATE_PURGE_ORPHAN,
+
+    /* A rate limit: limit_task.c, limit_small.c and limit_large.c. */
+    IDEM__STATE_LIMIT,
+    IDEM__STATE_SMALL_ADMIT,
+    IDEM__STATE_SMALL_REFUSE,
+    IDEM__STATE_SMALL_LOOK,
+    IDEM__STATE_SMALL_ALL,
+    IDEM__STATE_SMALL_BESIDE,
+    IDEM__STATE_LARGE_PLAN,
+    IDEM__STATE_LARGE_SMALL,
+    IDEM__STATE_LARGE_ENTRY,
+    IDEM__STATE_LARGE_SHARDS,
+    IDEM__STATE_LARGE_WRITE,
+
+    /* The ends of a step: the driver waits, or gives the op back. */
+    IDEM__STATE_PAUSE, /* Then the state task->after_pause. */
+    IDEM__STATE_DONE,
+
+    IDEM__STATES,
+};
+
+/* Makes the request of a state in idem__task_out(). Returns its target. */
+typedef const char *idem__ask_fn(struct idem__task *task,
+                                 const struct idem_now *now);
+
+/* Takes in the answer to it; nothing may point into @answer afterwards. Returns the
+ * next state. */
+typedef enum idem__state idem__answered_fn(struct idem__task *task,
+                                           const struct idem_now *now,
+                                           struct idem__answer *answer);
+
+/* Does the work of a state that asks for nothing. Returns the next state. */
+typedef enum idem__state idem__step_fn(struct idem__task *task,
+                                       const struct idem_now *now);
+
+/* ---- The functions of the states ---- */
+
+idem__ask_fn idem__look_ask;
+idem__answered_fn idem__look_answered;
+idem__step_fn idem__decide_step;
+idem__step_fn idem__load_step;
+idem__step_fn idem__act_step;
+idem__step_fn idem__extend_step;
+idem__ask_fn idem__write_ask;
+idem__answered_fn idem__write_answered;
+idem__step_fn idem__settle_step;
+
+idem__ask_fn idem__get_parts_ask;
+idem__answered_fn idem__get_parts_answered;
+idem__ask_fn idem__put_parts_ask;
+idem__answered_fn idem__put_parts_answered;
+idem__ask_fn idem__delete_parts_ask;
+idem__answered_fn idem__delete_parts_answered;
+idem__step_fn idem__copy_step;
+idem__step_fn idem__kept_step;
+
+idem__step_fn idem__list_step;
+idem__ask_fn idem__list_scan_ask;
+idem__answered_fn idem__list_scan_answered;
+idem__ask_fn idem__list_query_ask;
+idem__answered_fn idem__list_query_answered;
+idem__ask_fn idem__list_heads_ask;
+idem__answered_fn idem__list_heads_answered;
+
+idem__step_fn idem__purge_step;
+idem__ask_fn idem__purge_scan_ask;
+idem__answered_fn idem__purge_scan_answered;
+idem__ask_fn idem__purge_heads_ask;
+idem__answered_fn idem__purge_heads_answered;
+idem__step_fn idem__purge_records_step;
+idem__ask_fn idem__purge_record_ask;
+idem__answered_fn idem__purge_record_answered;
+idem__step_fn idem__purge_input_step;
+idem__step_fn idem__purge_next_step;
+idem__step_fn idem__purge_count_step;
+idem__step_fn idem__purge_orphans_step;
+idem__ask_fn idem__purge_orphan_ask;
+idem__answered_fn idem__purge_orphan_answered;
+
+idem__step_fn idem__limit_step;
+idem__ask_fn idem__small_admit_ask;
+idem__answered_fn idem__small_admit_answered;
+idem__ask_fn idem__small_refuse_ask;
+idem__answered_fn idem__small_refuse_answered;
+idem__ask_fn idem__small_look_ask;
+idem__answered_fn idem__small_look_answered;
+idem__ask_fn idem__small_all_ask;
+idem__answered_fn idem__small_all_answered;
+idem__ask_fn idem__small_beside_ask;
+idem__answered_fn idem__small_beside_answered;
+idem__step_fn idem__large_plan_step;
+idem__ask_fn idem__large_small_ask;
+idem__answered_fn idem__large_small_answered;
+idem__ask_fn idem__large_entry_ask;
+idem__answered_fn idem__large_entry_answered;
+idem__ask_fn idem__large_shards_ask;
+idem__answered_fn idem__large_shards_answered;
+idem__ask_fn idem__large_write_ask;
+idem__answered_fn idem__large_write_answered;
+
+/* ---- Moving on: state.c ---- */
+
+/* Enters @state, and those that follow, until there is a request to send, a pause
+ * to make, or an end. */
+void idem__state_enter(struct idem__task *task, enum idem__state state,
+                       const struct idem_now *now);
+
+/* The answer to the request of the state that the op is in. */
+void idem__state_answered(struct idem__task *task, const struct idem_now *now,
+                          struct idem__answer *answer);
+
+#endif
