@@ -115,8 +115,8 @@ def machines(kind, ops, seed, least):
         began = time.monotonic()
         with proxy.chaos(url, seed, RATE) as between:
             into = drive(
-                *(between.url, "--machines", 4, "--threads", 16, "--keys", 4),
-                *("--ops", -(-ops // 64), "--seed", seed),
+                *(between.url, "--processes", 4, "--threads", 16, "--keys", 4),
+                *("--calls", -(-ops // 64), "--seed", seed),
             )
         print(f"# {time.monotonic() - began:.1f} s")
         assert show(between) >= least
@@ -151,8 +151,8 @@ def machines_that_do_not_know_the_time():
         for n in range(STARTS):
             with proxy.chaos(url, seed=n, rate=RATE) as between:
                 places += [drive(
-                    *(between.url, "--machines", 4, "--threads", 8, "--keys", 4, "--cold"),
-                    *("--ops", 8, "--seed", n), into=f"into-{n}",
+                    *(between.url, "--processes", 4, "--threads", 8, "--keys", 4, "--cold"),
+                    *("--calls", 8, "--seed", n), into=f"into-{n}",
                 )]
         with open("ledger", "w", encoding="ascii") as f:
             f.writelines((into / "ledger").read_text() for into in places)
@@ -166,7 +166,7 @@ def machines_that_are_killed():
     that holds too."""
     with table("dynoxide") as url:
         into = drive(
-            *(url, "--machines", 4, "--threads", 4, "--keys", 4, "--ops", 100000),
+            *(url, "--processes", 4, "--threads", 4, "--keys", 4, "--calls", 100000),
             *("--kills", KILLS, "--every", 40 if tap.LONG else 60, "--seed", 4),
         )
         found = faults_of(into, url)
@@ -185,8 +185,8 @@ def control_without_answer_is_not_undone():
     with table("dynoxide") as url:
         with proxy.chaos(url, seed=5, rate=0.6) as between:
             into = drive(
-                *(between.url, "--machines", 2, "--threads", 8, "--keys", 2),
-                *("--ops", 60, "--seed", 5, "--naive"),
+                *(between.url, "--processes", 2, "--threads", 8, "--keys", 2),
+                *("--calls", 60, "--seed", 5, "--naive"),
             )
         found = faults_of(into, url)
         print(f"# {len(found)} faults, the first: {(found or ['none'])[0]}")

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     KEY_EVERY_MS = 200,    /* Everybody turns to new keys, */
@@ -35,42 +34,16 @@ enum style {
     STYLE_FORGET, /* Not a word more. */
 };
 
-/* An attempt, and its name in the history. */
-struct held {
-    struct idem_attempt *attempt;
-    struct call_id id;
-    const char *key;
-};
-
 static unsigned below(struct owner *o, unsigned n)
 {
-    uint64_t z = o->random += 0x9e3779b97f4a7c15ULL;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
-    return (unsigned)((z ^ z >> 31) % n);
-}
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
-
-    (void)nanosleep(&ts, NULL);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_BOOTTIME, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return rng_below(&o->caller.rng, n);
 }
 
 static void note(const struct owner *o, const char *what, const char *key,
                  uint64_t fence, const char *id)
 {
     ledger_note(/* durable= */ false, "%s %s %u %" PRIu64 " %s", what, key,
-                o->who, fence, id);
+                o->caller.writer.who, fence, id);
 }
 
 /* ---- Outcomes ---- */
@@ -107,40 +80,16 @@ static void make_product(struct owner *o, uint64_t fence,
     }
 }
 
-/* Where the first answer was lost and another one has claimed the key meanwhile,
- * LOST does not say whether this call was done before that. */
-static void write_told(struct owner *o, struct call_id id, int rc)
-{
-    write_answer(&o->writer, id, rc == IDEM_ELOST ? IDEM_EUNKNOWN : rc, NULL,
-                 NULL);
-}
-
-/* Tells the store once; what happens to the attempt goes into the history. */
-static int tell(struct owner *o, const struct held *held,
-                const struct idem_outcome *outcome)
-{
-    struct call_id id = write_end(&o->writer, held->key, held->id,
-                                  held->attempt->fence, outcome);
-    int rc = idem_end(held->attempt, outcome, NULL);
-
-    if (outcome->status == IDEM_STATUS_COMPLETED) {
-        write_answer(&o->writer, id, rc, NULL, NULL);
-    } else {
-        write_told(o, id, rc);
-    }
-    return rc;
-}
-
 /* Tells the store until it answers; then it is up to the journal. */
-static int tell_surely(struct owner *o, const struct held *held,
+static int tell_surely(struct owner *o, const struct caller_held *held,
                        const struct idem_outcome *outcome)
 {
     /* Whoever replays the entry is one more caller, whose answer is not seen. */
-    struct call_id replay = write_end(&o->writer, held->key, held->id,
+    struct call_id replay = write_end(&o->caller.writer, held->key, held->id,
                                       held->attempt->fence, outcome);
     struct idem_journal_entry *entry;
-    int rc = idem_journal_put(o->journal, o->store, held->attempt, outcome,
-                              &entry, NULL);
+    int rc = idem_journal_put(o->journal, o->caller.store, held->attempt,
+                              outcome, &entry, NULL);
     unsigned n;
 
     if (rc != 0) {
@@ -148,18 +97,19 @@ static int tell_surely(struct owner *o, const struct held *held,
     }
     rc = IDEM_EUNKNOWN;
     for (n = 0; n < TRIES && idem_error_kind(rc) == IDEM_KIND_RETRY; n++) {
-        rc = tell(o, held, outcome);
+        rc = caller_end(&o->caller, held, outcome);
     }
     if (rc == 0 || rc == IDEM_ELOST) {
         idem_journal_remove(entry);
-        write_answer(&o->writer, replay, rc, NULL, NULL);
+        write_answer(&o->caller.writer, replay, rc, NULL, NULL);
     } else {
         idem_journal_leave(entry);
     }
     return rc;
 }
 
-static void complete(struct owner *o, const struct held *held, bool twice)
+static void complete(struct owner *o, const struct caller_held *held,
+                     bool twice)
 {
     uint64_t fence = held->attempt->fence;
     int64_t end_ms;
@@ -170,27 +120,27 @@ static void complete(struct owner *o, const struct held *held, bool twice)
         abort();
     }
     make_product(o, fence, IDEM_STATUS_COMPLETED, product);
-    end_ms = now_ms() + idem_attempt_lease_left_ms(held->attempt);
+    end_ms = caller_now_ms() + idem_attempt_lease_left_ms(held->attempt);
     note(o, "C", held->key, fence, "");
     rc = tell_surely(o, held, &product->outcome);
     if (rc == 0) {
         note(o, "A", held->key, fence, product->id);
     } else if (rc == IDEM_ELOST) {
-        note(o, now_ms() < end_ms ? "V" : "T", held->key, fence, "");
+        note(o, caller_now_ms() < end_ms ? "V" : "T", held->key, fence, "");
     } else if (o->naive) {
         note(o, "E", held->key, fence, "");
     }
     if (rc == 0 && twice) {
         make_product(o, fence, IDEM_STATUS_COMPLETED, product + 1);
-        (void)tell(o, held, &product->outcome);
-        if (tell(o, held, &product[1].outcome) == 0) {
+        (void)caller_end(&o->caller, held, &product->outcome);
+        if (caller_end(&o->caller, held, &product[1].outcome) == 0) {
             note(o, "W", held->key, fence, product[1].id);
         }
     }
     free(product);
 }
 
-static void end_as(struct owner *o, const struct held *held,
+static void end_as(struct owner *o, const struct caller_held *held,
                    enum idem_status status)
 {
     struct product *product = malloc(sizeof(*product));
@@ -199,7 +149,7 @@ static void end_as(struct owner *o, const struct held *held,
         abort();
     }
     make_product(o, held->attempt->fence, status, product);
-    if (tell(o, held, &product->outcome) == 0 &&
+    if (caller_end(&o->caller, held, &product->outcome) == 0 &&
         status == IDEM_STATUS_RELEASED) {
         note(o, "L", held->key, held->attempt->fence, "");
     }
@@ -208,25 +158,7 @@ static void end_as(struct owner *o, const struct held *held,
 
 /* ---- Work ---- */
 
-static void renew(struct owner *o, const struct held *held)
-{
-    int64_t lease_ms = LEASE_MS + below(o, 1500);
-    struct call_id id = write_renew(&o->writer, held->key, held->id,
-                                    held->attempt->fence, lease_ms);
-
-    write_answer(&o->writer, id, idem_renew(held->attempt, lease_ms, NULL),
-                 NULL, NULL);
-}
-
-static void expire(struct owner *o, const struct held *held)
-{
-    struct call_id id =
-        write_expire(&o->writer, held->key, held->id, held->attempt->fence);
-
-    write_told(o, id, idem_expire(held->attempt, NULL));
-}
-
-static void retry(struct owner *o, const struct held *held)
+static void retry(struct owner *o, const struct caller_held *held)
 {
     end_as(o, held, IDEM_STATUS_RETRY);
     note(o, "Y", held->key, held->attempt->fence, "");
@@ -260,7 +192,7 @@ static enum style choose_style(struct owner *o, const char *key)
     return how < 96 ? STYLE_FAIL : how < 98 ? STYLE_UNKNOWN : STYLE_FORGET;
 }
 
-static void work(struct owner *o, const struct held *held)
+static void work(struct owner *o, const struct caller_held *held)
 {
     enum style style = choose_style(o, held->key);
 
@@ -270,9 +202,9 @@ static void work(struct owner *o, const struct held *held)
         return;
     }
     if (style == STYLE_RENEW) {
-        renew(o, held);
+        (void)caller_renew(&o->caller, held, LEASE_MS + below(o, 1500));
     }
-    pause_ms(below(o, o->cold ? COLD_WORK_MS : WORK_MS));
+    caller_pause(below(o, o->cold ? COLD_WORK_MS : WORK_MS));
     if (idem_attempt_lease_left_ms(held->attempt) == 0) {
         return; /* No effect any more. */
     }
@@ -284,7 +216,7 @@ static void work(struct owner *o, const struct held *held)
     case STYLE_FORGET:
         return;
     case STYLE_EXPIRE:
-        expire(o, held);
+        (void)caller_expire(&o->caller, held);
         return;
     case STYLE_RETRY:
         retry(o, held);
@@ -296,7 +228,7 @@ static void work(struct owner *o, const struct held *held)
         end_as(o, held, IDEM_STATUS_UNKNOWN);
         return;
     case STYLE_LATE:
-        pause_ms(LEASE_MS + 4000 + below(o, 5000));
+        caller_pause(LEASE_MS + 4000 + below(o, 5000));
         break;
     default:
         break;
@@ -310,12 +242,12 @@ static void choose_key(struct owner *o, char key[40])
 {
     char kind = "rrrrhhhx"[below(o, 8)];
     int every_ms = kind == 'x' ? SHORT_EVERY_MS : KEY_EVERY_MS;
-    long long turn = now_ms() / every_ms;
+    long long turn = caller_now_ms() / every_ms;
 
     if (kind != 'x' && below(o, 2) == 0) {
         turn -= below(o, BACK);
     }
-    (void)snprintf(key, 40, "%c%lld.%u", kind, turn, below(o, o->keys));
+    (void)snprintf(key, 40, "%c%lld.%u", kind, turn, below(o, o->caller.keys));
 }
 
 static struct idem_request choose_request(struct owner *o, const char *key)
@@ -359,16 +291,12 @@ static void visit(struct owner *o)
 {
     char key[40];
     struct idem_request request;
-    struct held held = {.key = key};
-    int rc;
+    struct caller_held held;
 
     choose_key(o, key);
     request = choose_request(o, key);
     note(o, "B", key, 0, "");
-    held.id = write_begin(&o->writer, key, &request);
-    rc = idem_begin(o->store, &request, &held.attempt, NULL);
-    write_answer(&o->writer, held.id, rc, held.attempt, NULL);
-    if (rc != 0) {
+    if (caller_begin(&o->caller, key, &request, &held) != 0) {
         note(o, "Q", key, 0, "");
         if (o->naive) {
             note(o, "E", key, 0, "");
@@ -385,32 +313,23 @@ static void visit(struct owner *o)
 
 static void get(struct owner *o)
 {
-    struct idem_answer *answer = NULL;
-    const struct idem_record *record = NULL;
-    struct call_id id;
     char key[40];
-    int rc;
 
     choose_key(o, key);
-    id = write_get(&o->writer, key);
-    rc = idem_get(o->store, idem_str(""), idem_str(key), &answer, NULL);
-    if (rc == 0) {
-        record = idem_answer_record(answer);
-    }
-    write_answer(&o->writer, id, rc, NULL, record);
-    idem_answer_destroy(answer);
+    (void)caller_get(&o->caller, key);
 }
 
-void owner_run(struct owner *owner)
+void owner_run(struct caller *caller)
 {
-    while (owner->writer.calls < owner->ops &&
-           __atomic_load_n(owner->stopped, __ATOMIC_RELAXED) == 0) {
+    struct owner *owner = (struct owner *)caller;
+
+    while (caller_goes_on(caller)) {
         if (below(owner, 12) == 0) {
             get(owner);
         } else {
             visit(owner);
         }
-        pause_ms(below(owner, 10));
+        caller_pause(below(owner, 10));
     }
 }
 

@@ -3,9 +3,8 @@
 #ifndef CHAOS_OWNER_H
 #define CHAOS_OWNER_H
 
-#include "write.h"
+#include "caller.h"
 
-#include <idem.h>
 #include <idem/journal.h>
 
 /* The ledger has a line for each event, in the order in which they happened:
@@ -30,19 +29,14 @@
  * and expires after a moment. */
 
 struct owner {
-    struct idem_store *store;
+    struct caller caller; /* The first member. */
     struct idem_journal *journal;
-    struct writer writer; /* Of its part of the history. */
-    unsigned ops;         /* Calls to make. */
-    unsigned keys;        /* Of each kind, at any time. */
-    bool cold; /* The service's time is not known to all; nobody waits long. */
-    unsigned who;
+    bool cold;  /* The service's time is not known to all; nobody waits long. */
     bool naive; /* The control: takes no answer for "not done", and goes on. */
-    uint64_t random;
-    const int *stopped; /* Atomic; not 0: it is to end. */
 };
 
-void owner_run(struct owner *owner);
+/* Makes the calls of a struct owner. */
+void owner_run(struct caller *caller);
 
 /* Tells the store what those who were killed could not. */
 void owner_replay(struct idem_store *store, struct idem_journal *journal,

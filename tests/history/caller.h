@@ -1,32 +1,55 @@
-/* One that calls a store again and again, and writes down what it is told. */
+/* A caller of a store: each call is in a history before it is made, and then what
+ * it was answered. Scripts choose the calls: any.c, and owner.c of tests/chaos. */
 #ifndef HISTORY_CALLER_H
 #define HISTORY_CALLER_H
 
 #include "write.h"
 
-enum {
-    CALLER_HELD = 4 /* Attempts that it keeps hold of. */
-};
+#include "../lib/rng.h"
 
-struct caller_key {
-    char name[40];
-};
+#include <idem.h>
 
 struct caller {
     struct idem_store *store;
-    struct writer writer;
-    unsigned ops;  /* Calls to make. */
-    unsigned keys; /* At any time. */
-    int64_t lease_ms;
-    uint64_t seed;
-    struct caller_held {
-        struct idem_attempt *attempt; /* NULL: free. */
-        struct call_id id;            /* Of its begin. */
-        struct caller_key key;
-    } held[CALLER_HELD];
+    struct writer writer; /* Of its part of the history. */
+    struct rng rng;
+    unsigned calls;     /* To make. */
+    unsigned keys;      /* Of each kind, at any time. */
+    bool lossy;         /* Answers of the store are lost on the way. */
+    const int *stopped; /* Atomic; not 0: it is to end. */
 };
 
-/* Makes its calls, with pauses: most of them short, a few longer than a lease. */
-void caller_run(struct caller *caller);
+/* An attempt, and its name in the history. */
+struct caller_held {
+    struct idem_attempt *attempt; /* NULL: free. */
+    struct call_id id;            /* Of its begin. */
+    char key[40];
+};
+
+/* True while there are calls to make and nobody has stopped it. */
+bool caller_goes_on(const struct caller *caller);
+
+/* Each makes one call and returns its code. Fills *@ret_held when that is 0; the
+ * caller destroys its attempt. */
+int caller_begin(struct caller *caller, const char *key,
+                 const struct idem_request *request,
+                 struct caller_held *ret_held);
+int caller_end(struct caller *caller, const struct caller_held *held,
+               const struct idem_outcome *outcome);
+int caller_renew(struct caller *caller, const struct caller_held *held,
+                 int64_t lease_ms);
+int caller_expire(struct caller *caller, const struct caller_held *held);
+int caller_resolve(struct caller *caller, const char *key, uint64_t fence,
+                   const char *who, const struct idem_outcome *outcome,
+                   bool force);
+int caller_purge(struct caller *caller, uint64_t max);
+
+/* The fence of @key's record, or 0: the call failed. */
+uint64_t caller_get(struct caller *caller, const char *key);
+
+void caller_pause(int64_t ms);
+
+/* The clock that leases and histories run on. */
+int64_t caller_now_ms(void);
 
 #endif

@@ -36,7 +36,7 @@ def drive(program, name, store, *options):
     command = [program, "--store", store, "--into", name, *map(str, options)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return sorted(Path(name).glob("*.txt"))
+    return sorted(Path(name).glob("history-*"))
 
 
 def met(paths):

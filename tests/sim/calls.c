@@ -1,6 +1,7 @@
 /* Calling, noting, checking. */
 #include "calls.h"
 
+#include "../lib/verbs.h"
 #include "ledger.h"
 #include "told.h"
 
@@ -55,25 +56,6 @@ int call_begin(struct client *c, struct key *key,
     return rc;
 }
 
-static int end_it(struct idem_attempt *attempt,
-                  const struct idem_outcome *outcome)
-{
-    switch (outcome->status) {
-    case IDEM_STATUS_COMPLETED:
-        return idem_complete(attempt, &outcome->result, NULL);
-    case IDEM_STATUS_FAILED:
-        return idem_fail(attempt, outcome->text, &outcome->result, NULL);
-    case IDEM_STATUS_RELEASED:
-        return idem_release(attempt, outcome->text, NULL);
-    case IDEM_STATUS_RETRY:
-        return idem_retry(attempt, outcome->text, NULL);
-    case IDEM_STATUS_UNKNOWN:
-    case IDEM_STATUS_IN_PROGRESS:
-        break;
-    }
-    return idem_unknown(attempt, outcome->text, NULL);
-}
-
 int call_end(struct client *c, struct held *held,
              const struct idem_outcome *outcome)
 {
@@ -82,7 +64,7 @@ int call_end(struct client *c, struct held *held,
     ledger_over(c->world, held->key, held->fence, outcome->status);
     held->over = true;
     call_enter(c, held->key, IDEM_OP_END);
-    rc = end_it(held->attempt, outcome);
+    rc = verb_end(held->attempt, outcome);
     told_end(c, held, outcome, rc);
     return rc;
 }
@@ -139,11 +121,8 @@ int call_resolve(struct client *c, struct key *key, uint64_t fence,
     int rc;
 
     call_enter(c, key, IDEM_OP_RESOLVE);
-    rc = outcome->status == IDEM_STATUS_RETRY
-             ? idem_reopen(&c->door.base, key->name->scope, key->name->key,
-                           fence, idem_str("somebody"), outcome->text, NULL)
-             : idem_resolve(&c->door.base, key->name->scope, key->name->key,
-                            fence, idem_str("somebody"), outcome, flags, NULL);
+    rc = verb_resolve(&c->door.base, key->name->scope, key->name->key, fence,
+                      "somebody", outcome, flags);
     told_resolved(c, rc);
     return rc;
 }

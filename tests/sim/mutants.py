@@ -47,7 +47,7 @@ ROOMS += ["src/store/local", "src/store/shared", "aws/client"]
 ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/open.c", "src/key/select_none.c"]
 HELPERS = [f"src/http/{name}.c" for name in "form head header".split()]
-HELPERS += ["tests/lib/table.c", "tests/lib/wire.c"]
+HELPERS += ["tests/lib/table.c", "tests/lib/verbs.c", "tests/lib/wire.c"]
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
 # Schedules that are run to their end, for how often each class kills.

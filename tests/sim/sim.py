@@ -50,7 +50,7 @@ def objects_are_those_of_libidem():
     text = SIM.with_suffix(".map").read_text()
     ours = [Path(line) for line in re.findall(r"^LOAD (.+\.o)$", text, re.M)]
     ours = sorted(p.name for p in ours if p.parent.name == "sim.p")
-    helpers = [f".._lib_{name}.c.o" for name in ("table", "wire")]
+    helpers = [f".._lib_{name}.c.o" for name in ("table", "verbs", "wire")]
     tap.equal(ours, sorted([p.name + ".o" for p in HERE.glob("*.c")] + helpers))
 
     members = set(re.findall(r"libidem\.a\((\w+)\.c\.o\)", text))

@@ -28,7 +28,7 @@
 
 #include "coro.h"
 #include "heap.h"
-#include "rng.h"
+#include "../lib/rng.h"
 #include "stats.h"
 #include "trace.h"
 

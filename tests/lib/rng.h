@@ -1,9 +1,9 @@
-/* Pseudo-random choices: all that happens in a schedule follows from its seed.
+/* Pseudo-random choices: all that a test does follows from its seed.
  *
  * Two choices never stand in one expression: compilers differ in which of them
  * they would make first. */
-#ifndef SIM_RNG_H
-#define SIM_RNG_H
+#ifndef TEST_RNG_H
+#define TEST_RNG_H
 
 #include <stdbool.h>
 #include <stddef.h>
