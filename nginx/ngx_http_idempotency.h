@@ -444,6 +444,17 @@ const uint8_t *ngx_http_idem_id(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 
+/* Submits @op before the upstream is asked, and holds the request until then. */
+ngx_int_t ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
+    ngx_http_idem_done_pt done);
+
+/*
+ * Ends an event handler with @rc of the request.  After NGX_DONE @r may be gone,
+ * so @c was read before.
+ */
+void ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r,
+    ngx_int_t rc);
+
 /* Selects and hashes what the configuration says, and begins. As _begin(). */
 ngx_int_t ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx);
 

@@ -303,6 +303,34 @@ ngx_http_idem_hold(ngx_http_idem_ctx_t *ctx)
 }
 
 
+ngx_int_t
+ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
+    ngx_http_idem_done_pt done)
+{
+    ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx, done, NULL);
+    if (ctx->flight == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->state = NGX_HTTP_IDEM_BEGIN;
+    ctx->request->write_event_handler = ngx_http_core_run_phases;
+    ngx_http_idem_hold(ctx);
+
+    return NGX_DONE;
+}
+
+
+void
+ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r, ngx_int_t rc)
+{
+    if (rc != NGX_DONE) {
+        ngx_http_finalize_request(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
 void
 ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx)
 {
@@ -419,12 +447,7 @@ ngx_http_idem_hash_handler(ngx_event_t *ev)
 
     c = r->connection;
     rc = ngx_http_idem_hashed(ctx);
-
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(r, rc);
-    }
-
-    ngx_http_run_posted_requests(c);
+    ngx_http_idem_go_on(c, r, rc);
 }
 
 
@@ -503,18 +526,14 @@ ngx_http_idem_begin(ngx_http_idem_ctx_t *ctx)
     ctx->has_id = 1;
 
     ctx->asked = ngx_current_msec;
-    ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
-                                       ngx_http_idem_begin_done, NULL);
-    if (ctx->flight == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    rc = ngx_http_idem_ask(ctx, op, ngx_http_idem_begin_done);
+
+    if (rc == NGX_DONE) {
+        ctx->flight->until = ngx_current_msec + conf->lease;
     }
 
-    ctx->flight->until = ngx_current_msec + conf->lease;
-    ctx->state = NGX_HTTP_IDEM_BEGIN;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_idem_hold(ctx);
-
-    return NGX_DONE;
+    return rc;
 }
 
 

@@ -58,17 +58,7 @@ ngx_http_idem_limit(ngx_http_idem_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
-                                       ngx_http_idem_limit_done, NULL);
-    if (ctx->flight == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ctx->state = NGX_HTTP_IDEM_BEGIN;
-    r->write_event_handler = ngx_http_core_run_phases;
-    ngx_http_idem_hold(ctx);
-
-    return NGX_DONE;
+    return ngx_http_idem_ask(ctx, op, ngx_http_idem_limit_done);
 }
 
 

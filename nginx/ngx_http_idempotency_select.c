@@ -363,11 +363,7 @@ ngx_http_idem_select_end(ngx_http_idem_ctx_t *ctx)
         rc = ngx_http_idem_prepare(ctx);
     }
 
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(r, rc);
-    }
-
-    ngx_http_run_posted_requests(c);
+    ngx_http_idem_go_on(c, r, rc);
 }
 
 
@@ -492,10 +488,6 @@ ngx_http_idem_select_next_handler(ngx_event_t *ev)
         ngx_http_idem_select_stop(ctx);
         rc = ngx_http_idem_select_start(ctx);
 
-        if (rc != NGX_DONE) {
-            ngx_http_finalize_request(r, rc);
-        }
-
-        ngx_http_run_posted_requests(c);
+        ngx_http_idem_go_on(c, r, rc);
     }
 }

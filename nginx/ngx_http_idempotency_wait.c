@@ -153,10 +153,5 @@ ngx_http_idem_wait_handler(ngx_event_t *ev)
     r->read_event_handler = ngx_http_block_reading;
 
     rc = ngx_http_idem_begin(ctx);
-
-    if (rc != NGX_DONE) {
-        ngx_http_finalize_request(r, rc);
-    }
-
-    ngx_http_run_posted_requests(c);
+    ngx_http_idem_go_on(c, r, rc);
 }
