@@ -1,4 +1,5 @@
 /* Asks for the key, and waits for another's attempt if it is to. */
+#include "base/pace.h"
 #include "process/crash.h"
 #include "process/io.h"
 #include "run/supervisor.h"
@@ -7,9 +8,6 @@
 #include <sys/random.h>
 
 #define PAUSE_FIRST_MS 10
-#define PAUSE_LONG_MS 250     /* For the first five seconds; */
-#define PAUSE_SHARE 20        /* then a twentieth of the time waited, */
-#define PAUSE_LONGEST_MS 1000 /* and at most. */
 
 static int draw(void *ctx, void *buf, size_t len)
 {
@@ -85,15 +83,6 @@ static bool is_own_work(const struct run *run)
            is_env("IDEM_FENCE", idem_str(fence));
 }
 
-/* Somewhere in the upper half of @ms, so that waiters do not march in step. */
-static int64_t with_jitter(int64_t ms)
-{
-    uint32_t random = 0;
-
-    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-    return ms - (int64_t)(random % (uint64_t)(ms / 2 + 1));
-}
-
 /* 0 after @ms, or 128+N at once when signal N tells us to end. */
 static int sleep_for(struct run *run, int64_t ms)
 {
@@ -122,9 +111,8 @@ static bool is_at_work(const struct idem_attempt *attempt)
 
 /* A wait for another's attempt, or, where others keep the store busy, for our turn. */
 struct patience {
-    int64_t since_ms;
+    struct idem__pace pace;
     int64_t until_ms;
-    int64_t pause_ms;
     bool was_busy; /* The attempt of another was seen. */
 };
 
@@ -140,20 +128,16 @@ static bool goes_on(const struct run *run, const struct patience *patience,
     return is_at_work(run->attempt);
 }
 
-/* The next pause, the last one before the wait is over at most. */
+/* The next pause, which ends with the wait at the latest. */
 static int64_t next_pause(struct patience *patience, int64_t now_ms)
 {
-    int64_t longest_ms = (now_ms - patience->since_ms) / PAUSE_SHARE;
     int64_t left_ms = patience->until_ms - now_ms;
-    int64_t ms = patience->pause_ms;
+    uint16_t random = 0;
+    int64_t ms;
 
-    if (longest_ms < PAUSE_LONG_MS) {
-        longest_ms = PAUSE_LONG_MS;
-    } else if (longest_ms > PAUSE_LONGEST_MS) {
-        longest_ms = PAUSE_LONGEST_MS;
-    }
-    patience->pause_ms = ms * 2 < longest_ms ? ms * 2 : longest_ms;
-    return with_jitter(ms < left_ms ? ms : left_ms);
+    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    ms = idem__pace_next(&patience->pace, now_ms, random);
+    return ms < left_ms ? ms : left_ms;
 }
 
 /* The library could wait for us, but not for a signal too. A waiter is tied to
@@ -162,12 +146,11 @@ static int wait_for_end(struct run *run, int64_t wait_ms, int rc,
                         struct idem_error *error)
 {
     struct patience patience = {
-        .since_ms = io_now_ms(),
-        .pause_ms = PAUSE_FIRST_MS,
+        .pace = {.since_ms = io_now_ms(), .pause_ms = PAUSE_FIRST_MS},
     };
     int status = 0;
 
-    patience.until_ms = patience.since_ms + wait_ms;
+    patience.until_ms = patience.pace.since_ms + wait_ms;
     while (status == 0 && goes_on(run, &patience, rc)) {
         int64_t now_ms = io_now_ms();
 

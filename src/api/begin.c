@@ -3,6 +3,7 @@
 #include "api/check.h"
 #include "base/crash.h"
 #include "base/host.h"
+#include "base/pace.h"
 #include "core/error.h"
 #include "queue/attempt.h"
 #include "queue/queue.h"
@@ -11,10 +12,7 @@
 #include <idem/queue.h>
 
 enum {
-    POLL_FIRST_MS = 2,
-    POLL_MAX_MS = 250,  /* For the first five seconds; */
-    POLL_SHARE = 20,    /* then a twentieth of the time waited, */
-    POLL_LAST_MS = 1000 /* and at most. */
+    POLL_FIRST_MS = 2
 };
 
 /* A waiter polls, because the owner may live in another process; a change in
@@ -24,14 +22,13 @@ struct wait {
     const struct idem_request *request;
     uint8_t id[IDEM_ID_LEN];
     uint64_t fence;   /* Of the attempt that it saw first; 0: of none yet. */
-    int64_t since_ms; /* Boot clock, as the next. */
-    int64_t until_ms;
-    int64_t pause_ms;
+    int64_t until_ms; /* Boot clock, as the next. */
+    struct idem__pace pace;
 };
 
-/* Between half and all of @ms, so that many waiters do not come at once. */
-static int64_t jitter(const struct idem_host *host, const struct idem_op *op,
-                      int64_t ms)
+/* Bits for the pace: of the nonce that @op has drawn for nothing, or new ones. */
+static uint16_t random_of(const struct idem_host *host,
+                          const struct idem_op *op)
 {
     uint8_t bytes[2] = {0, 0};
 
@@ -40,7 +37,7 @@ static int64_t jitter(const struct idem_host *host, const struct idem_op *op,
     } else {
         (void)host->random(host->ctx, bytes, sizeof(bytes));
     }
-    return ms - ms * ((unsigned)bytes[0] << 8 | bytes[1]) / 131072;
+    return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
 
 static void pause_for(const struct wait *wait, uint64_t mark, int64_t ms)
@@ -57,18 +54,6 @@ static void pause_for(const struct wait *wait, uint64_t mark, int64_t ms)
 static int64_t shorter(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* After a long wait the end may be heard of a little later: a thousand waiters are
- * a thousand looks. */
-static int64_t longest_pause(const struct wait *wait, int64_t now_ms)
-{
-    int64_t ms = (now_ms - wait->since_ms) / POLL_SHARE;
-
-    if (ms < POLL_MAX_MS) {
-        return POLL_MAX_MS;
-    }
-    return shorter(ms, POLL_LAST_MS);
 }
 
 /* The op of the next look: a fresh request, so that a late start counts its lease
@@ -112,12 +97,14 @@ static bool goes_on(const struct wait *wait, const struct idem_op *op, int rc)
 static int wait_on(struct wait *wait, struct idem_op **op, int rc,
                    struct idem_error *error)
 {
+    const struct idem_host *host = &wait->store->options.host;
     struct idem_waiters *waiters = wait->store->waiters;
     uint64_t mark = 0;
 
     while (goes_on(wait, *op, rc)) {
         int64_t now_ms = idem__boot_ms(wait->store);
         int64_t left_ms = wait->until_ms - now_ms;
+        int64_t pause_ms;
 
         if (left_ms <= 0) {
             break;
@@ -125,13 +112,9 @@ static int wait_on(struct wait *wait, struct idem_op **op, int rc,
         if (rc == 0 && wait->fence == 0) {
             wait->fence = (*op)->record->fence;
         }
-        pause_for(wait, mark,
-                  shorter(left_ms, jitter(&wait->store->options.host, *op,
-                                          wait->pause_ms) +
-                                       1));
+        pause_ms = idem__pace_next(&wait->pace, now_ms, random_of(host, *op));
+        pause_for(wait, mark, shorter(left_ms, pause_ms + 1));
         IDEM__CRASH_POINT("api/begin/waited");
-        wait->pause_ms =
-            shorter(wait->pause_ms * 2, longest_pause(wait, now_ms));
         if (waiters != NULL) {
             mark = idem__waiters_mark(waiters, wait->id);
         }
@@ -151,13 +134,12 @@ static int wait_for_other(struct idem_store *store,
     struct wait wait = {
         .store = store,
         .request = request,
-        .pause_ms = POLL_FIRST_MS,
-        .since_ms = idem__boot_ms(store),
+        .pace = {.since_ms = idem__boot_ms(store), .pause_ms = POLL_FIRST_MS},
     };
 
     /* Without a clock nobody waits: no wait would come to its end. */
-    if (wait.since_ms != IDEM_NEVER) {
-        wait.until_ms = idem__time_add(wait.since_ms, request->wait_ms);
+    if (wait.pace.since_ms != IDEM_NEVER) {
+        wait.until_ms = idem__time_add(wait.pace.since_ms, request->wait_ms);
     }
     if (idem_id(request->scope, request->key, wait.id) != 0) {
         idem_op_destroy(*op);
