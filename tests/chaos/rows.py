@@ -16,6 +16,7 @@ import dynamo  # noqa: E402
 import faults  # noqa: E402
 import proxy  # noqa: E402
 from kept import kept
+from ports import free_port
 from tap import PROGRAM, equal, main, skip, test  # noqa: E402
 
 TABLE = "orders"
@@ -201,7 +202,7 @@ def credentials_that_expire_meanwhile_cost_no_outcome():
 @test(rows=[24])
 def without_a_service_nothing_runs():
     """No such host, or nobody who listens: nothing runs."""
-    closed = f"http://127.0.0.1:{dynamo.free_port()}"
+    closed = f"http://127.0.0.1:{free_port()}"
     for endpoint in ("https://dynamodb.invalid", closed):
         env = dict(dynamo.environment(), HOME=os.getcwd(),
                    IDEM_STORE=f"dynamodb://{TABLE}?endpoint={endpoint}")

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import dynamo
 from patience import PATIENCE
+from ports import free_port
 from tap import PROGRAM, TOP, Idem, environment, equal, main, note, test
 
 GOLDEN = os.path.join(TOP, "tests/integration/golden/bad_input.txt")
@@ -165,12 +166,6 @@ MASKS = [
     (r"x{100,}", "xxx..."),
     (r"y{100,}", "yyy..."),
 ]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        return s.getsockname()[1]
 
 
 def prepare(idem):

@@ -15,6 +15,7 @@ import urllib.error
 import dynamo
 from aws_server import ENV, Server
 from checks import REGION, TABLE, aws_line, check, grades, mend_of, pairs, server
+from ports import free_port
 from tap import PROGRAM, Idem, environment, equal, main, run, test
 
 
@@ -265,7 +266,7 @@ def what_is_no_dynamodb():
                            (refuse("InternalServerError", "500 Internal Server Error"), 69)):
         status, findings = checked({"DescribeTable": answer})
         equal((status, list(findings)), (wanted, ["service"]))
-    store = f"dynamodb://{TABLE}?region={REGION}&endpoint=http://127.0.0.1:{dynamo.free_port()}"
+    store = f"dynamodb://{TABLE}?region={REGION}&endpoint=http://127.0.0.1:{free_port()}"
     status, findings = check(store, ENV)
     equal((status, list(findings)), (69, ["service"]))
 

@@ -13,6 +13,7 @@ import time
 import dynamo
 from checks import server
 from records import HEADER, line_of, sample
+from ports import free_port
 from tap import LONG, PROGRAM, SANITIZED, Idem, environment, equal, main, note, run, test
 
 ENV = {name: value for name, value in dynamo.environment().items() if name.startswith("AWS_")}
@@ -258,7 +259,7 @@ def wrong_stores_are_refused():
         equal(status("sqlite:none.db", "sqlite:new.db"), 78)
         equal(os.path.exists("new.db") or os.path.exists("none.db"), False)
         equal(status(a.store, table.store.replace("orders", "missing")), 78)
-        nowhere = f"dynamodb://orders?endpoint=http://127.0.0.1:{dynamo.free_port()}"
+        nowhere = f"dynamodb://orders?endpoint=http://127.0.0.1:{free_port()}"
         equal(status(nowhere, a.store), 69)
         equal(status(a.store, nowhere), 69)
         equal(len(lines_of(a)), 3)

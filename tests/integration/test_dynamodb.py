@@ -16,6 +16,7 @@ import urllib.request
 
 import counting
 import dynamo
+from ports import free_port
 from tap import PROGRAM, SANITIZED, TOP, Skip, equal, kill_session, main, test
 
 TABLE = "orders"
@@ -287,7 +288,7 @@ def a_short_lease_is_renewed_in_time():
 def a_lease_that_carries_nothing_is_refused():
     """What leaves no time to run anything is refused before anything is asked; the
     message says how long it was, and how long it must be."""
-    with machine(f"http://127.0.0.1:{dynamo.free_port()}") as env:
+    with machine(f"http://127.0.0.1:{free_port()}") as env:
         for verb in (("run", "-k", "a", "--", "true"), ("begin", "-k", "a")):
             for lease in ("2s", "3999ms"):
                 status, _, err = program(verb[0], "--lease", lease, "--on-expired-lease",
@@ -562,7 +563,7 @@ def nothing_runs_without_the_table():
     """With the service away, or the table not there, nothing runs."""
     with tempfile.TemporaryDirectory() as top:
         effect = os.path.join(top, "effect")
-        with machine(f"http://127.0.0.1:{dynamo.free_port()}") as env:
+        with machine(f"http://127.0.0.1:{free_port()}") as env:
             status, _, err = program("run", "-k", "a", "--", "touch", effect, env=env)
             equal(status, 69)
             assert b"cannot be reached" in err, err

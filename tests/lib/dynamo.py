@@ -17,13 +17,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
 from patience import PATIENCE
+from ports import free_port
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SERVERS = os.environ.get("IDEM_TEST_SERVERS", os.path.join(TOP, "build", "servers"))
@@ -44,13 +44,6 @@ def environment():
         AWS_SHARED_CREDENTIALS_FILE="/nonexistent/credentials",
     )
     return kept
-
-
-def free_port():
-    """A port of 127.0.0.1 that nobody listened on a moment ago."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def missing(kind):

@@ -29,6 +29,7 @@ import urllib.parse
 from typing import NamedTuple
 
 from patience import PATIENCE
+from ports import free_port
 import tap
 
 NGINX = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -389,19 +390,6 @@ LOG = (
     "log_format idem '$status $idempotency_verdict $idempotency_outcome "
     "$idempotency_id $idempotency_fence $idempotency_attempts';"
 )
-
-
-_kept = []
-
-
-def free_port():
-    """A port that nobody else is given as long as this program runs: a socket that
-    does not listen keeps it, and lets a server listen there."""
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind(("127.0.0.1", 0))
-    _kept.append(s)
-    return s.getsockname()[1]
 
 
 class Nginx:

@@ -12,13 +12,13 @@ from nginx import (
     STATUS,
     Nginx,
     Upstream,
-    free_port,
     held,
     read_answer,
     record,
     request_bytes,
 )
 from patience import until
+from ports import free_port
 from tap import equal, main, note, test
 
 SHORT = ON + "idempotency_lease 2s;"

@@ -21,8 +21,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import corpus_cases
-from nginx import free_port
 from patience import PATIENCE
+from ports import free_port
 from tap import PROGRAM, main, note, skip, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")

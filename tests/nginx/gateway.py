@@ -19,8 +19,8 @@ import time
 from typing import NamedTuple
 
 import dynamo
-from nginx import free_port
 from patience import PATIENCE, until
+from ports import free_port
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")

@@ -1,7 +1,8 @@
 """Redirects after a request was sent: it never goes to an upstream a second time."""
 
-from nginx import ON, Nginx, Upstream, free_port
+from nginx import ON, Nginx, Upstream
 from patience import until
+from ports import free_port
 from tap import equal, main, note, test
 
 # Configurations that no check of what they say can refuse: (who, server, path).

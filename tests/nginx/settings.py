@@ -20,6 +20,7 @@ from nginx import (
     request_bytes,
 )
 from patience import PATIENCE
+from ports import free_port
 from tap import PROGRAM, TOP, equal, main, note, run, skip, test
 
 SCOPED = STORE + "idempotency on;"
@@ -661,8 +662,6 @@ def it_speaks_http2_and_tls():
     made = run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
                 "/CN=h", "-keyout", "ngx/key.pem", "-out", "ngx/cert.pem", "-days", "1"])
     equal(made.status, 0)
-    from nginx import free_port
-
     port = free_port()
     server = (f"listen 127.0.0.1:{port} ssl http2; ssl_certificate cert.pem;"
               "ssl_certificate_key key.pem;")

@@ -18,8 +18,9 @@ import threading
 import time
 
 import effects
-from nginx import MODULE, Nginx, free_port, need
+from nginx import MODULE, Nginx, need
 from patience import PATIENCE, until
+from ports import free_port
 from tap import LONG, PROGRAM, equal, kill_session, main, note, start, test
 
 KEYS = 5000 if LONG else 150
