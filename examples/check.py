@@ -3,6 +3,7 @@
 Usage: check.py ONCE QUEUE MINIMAL
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,12 +32,34 @@ def once_charges_once():
 
 @tap.test
 def minimal_charges_once():
-    """Run twice, the forty lines of minimal.c charge once."""
+    """Run twice, the fifty lines of minimal.c charge once."""
     first = tap.run([MINIMAL, "sqlite:shop.db", "order-42"])
     again = tap.run([MINIMAL, "sqlite:shop.db", "order-42"])
     tap.equal(first.stdout, b"charging order-42\nSTARTED receipt 7\n")
     tap.equal(again.stdout, b"REPLAY receipt 7\n")
     tap.equal((first.status, again.status), (0, 0))
+
+
+@tap.test
+def no_verdict_is_taken_for_another():
+    """A key that is in progress, or on record as failed or unknown, gets no receipt and
+    is not taken for a success: of minimal.c, once.c and queue.c."""
+    idem = tap.Idem("sqlite:" + os.path.abspath("shop.db"))
+    for key, end, verdict in [("order-7", None, "BUSY"), ("order-8", "fail", "FAILED"),
+                              ("order-9", "unknown", "UNKNOWN")]:
+        begun = idem("begin", "-k", key, "--lease", "10m", "--on-expired-lease", "hold")
+        tap.equal(begun.status, 0)
+        if end is not None:
+            tap.equal(idem(end, "--token", begun.stdout.decode().split()[0]).status, 0)
+        minimal = tap.run([MINIMAL, idem.store, key])
+        tap.equal((minimal.status, minimal.stdout), (1, b""))
+        assert verdict.encode() in minimal.stderr, minimal
+        once = tap.run([ONCE, idem.store, key])
+        assert once.status in (75, 76) and b"charging" not in once.stdout, once
+        assert once.stdout.startswith(verdict.encode()), once
+    lines = tap.run([QUEUE, idem.store]).stdout.decode().splitlines()
+    tap.equal(sorted(lines[1:-1]), ["order-7: BUSY", "order-8: FAILED", "order-9: UNKNOWN"])
+    tap.equal(lines[-1], "997 charged, 0 replayed, 3 failed")
 
 
 @tap.test

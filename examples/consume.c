@@ -98,6 +98,25 @@ static void finish(struct idem_message *message)
     }
 }
 
+static void begun(struct idem_message *message, struct idem_op *op)
+{
+    switch (idem_op_verdict(op)) {
+    case IDEM_STARTED:
+        work(message, op);
+        break;
+    case IDEM_REPLAY:
+        replayed++;
+        idem_consumer_delete(consumer, message);
+        break;
+    case IDEM_BUSY:
+        idem_consumer_keep(consumer, message, AGAIN_MS);
+        break;
+    default: /* Failed, unknown, or another message with this key. */
+        failed++;
+        idem_consumer_leave(consumer, message, FAILED_MS);
+    }
+}
+
 static void answered(struct idem_op *op)
 {
     struct idem_message *message = idem_op_user(op);
@@ -111,16 +130,8 @@ static void answered(struct idem_op *op)
         idem_consumer_keep(consumer, message, AGAIN_MS);
     } else if (message->user != NULL) {
         finish(message);
-    } else if (idem_op_verdict(op) == IDEM_STARTED) {
-        work(message, op);
-    } else if (idem_op_verdict(op) == IDEM_REPLAY) {
-        replayed++;
-        idem_consumer_delete(consumer, message);
-    } else if (idem_op_verdict(op) == IDEM_BUSY) {
-        idem_consumer_keep(consumer, message, AGAIN_MS);
     } else {
-        failed++;
-        idem_consumer_leave(consumer, message, FAILED_MS);
+        begun(message, op);
     }
     idem_op_destroy(op);
 }

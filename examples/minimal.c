@@ -1,4 +1,4 @@
-/* The whole pattern in forty lines: minimal STORE ORDER */
+/* The whole pattern in fifty lines: minimal STORE ORDER */
 #include <idem.h>
 #include <stdio.h>
 
@@ -9,6 +9,7 @@ int main(int argc, char **argv)
     struct idem_attempt *attempt;
     struct idem_store *store;
     struct idem_error error;
+    struct idem_slice bytes;
     int rc;
 
     if (argc != 3 || idem_open(argv[1], NULL, &store, &error) != 0) {
@@ -24,17 +25,24 @@ int main(int argc, char **argv)
         idem_close(store);
         return 1;
     }
-    if (attempt->verdict == IDEM_STARTED) {
+    switch (attempt->verdict) {
+    case IDEM_STARTED:
         printf("charging %s\n", argv[2]);
         rc = idem_complete(attempt, &result, &error);
-    }
-    if (rc != 0) {
-        fprintf(stderr, "minimal: charged, not recorded: %s\n", error.text);
-    } else {
-        struct idem_slice bytes = attempt->record->result.bytes;
-
-        printf("%s %.*s\n", idem_verdict_name(attempt->verdict), (int)bytes.len,
-               bytes.len > 0 ? (const char *)bytes.base : "");
+        if (rc != 0) {
+            fprintf(stderr, "minimal: charged, not recorded: %s\n", error.text);
+            break;
+        }
+        printf("STARTED receipt 7\n");
+        break;
+    case IDEM_REPLAY:
+        bytes = attempt->record->result.bytes;
+        printf("REPLAY %.*s\n", (int)bytes.len, (const char *)bytes.base);
+        break;
+    default: /* In progress, failed or unknown: there is no receipt. */
+        fprintf(stderr, "minimal: nothing was charged: %s\n",
+                idem_verdict_name(attempt->verdict));
+        rc = -1;
     }
     idem_attempt_destroy(attempt);
     idem_close(store);

@@ -85,6 +85,22 @@ static void charge(struct idem_queue *queue, struct order *order,
     idem_attempt_destroy(attempt);
 }
 
+static void begun(struct idem_queue *queue, struct order *order,
+                  struct idem_op *op)
+{
+    switch (idem_op_verdict(op)) {
+    case IDEM_STARTED:
+        charge(queue, order, op);
+        break;
+    case IDEM_REPLAY:
+        replayed++;
+        break;
+    default: /* In progress, failed, unknown: there is no receipt. */
+        printf("%s: %s\n", order->name, idem_verdict_name(idem_op_verdict(op)));
+        failed++;
+    }
+}
+
 static void answered(struct idem_queue *queue, struct idem_op *op)
 {
     struct order *order = idem_op_user(op);
@@ -98,12 +114,8 @@ static void answered(struct idem_queue *queue, struct idem_op *op)
         give_up(order, idem_op_error(op));
     } else if (order->charged) {
         charged++;
-    } else if (idem_op_verdict(op) == IDEM_STARTED) {
-        charge(queue, order, op);
-    } else if (idem_op_verdict(op) == IDEM_REPLAY) {
-        replayed++;
     } else {
-        printf("%s: %s\n", order->name, idem_verdict_name(idem_op_verdict(op)));
+        begun(queue, order, op);
     }
     idem_op_destroy(op);
 }
