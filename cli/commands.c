@@ -1,9 +1,20 @@
-/* The table of commands. Help, completion and main() all read it. */
-#include "cli.h"
-#include "options/help.h"
+/* The table of all commands. */
+#include "commands.h"
+
+#include "completion/commands.h"
+#include "consume/commands.h"
+#include "decide/commands.h"
+#include "gateway/commands.h"
+#include "inspect/commands.h"
+#include "lambda/commands.h"
+#include "run/commands.h"
+#include "stepfunctions/commands.h"
+#include "ui/commands.h"
+#include "upkeep/commands.h"
+#include "verbs/commands.h"
 
 /* In the order of the overview's groups. */
-const struct cli_command *const cli_commands[] = {
+const struct cli_command *const cli_all_commands[] = {
     &cli_run,
     &cli_consume,
     &cli_gateway,
@@ -35,15 +46,3 @@ const struct cli_command *const cli_commands[] = {
     &cli_completion,
     NULL,
 };
-
-const struct cli_command *cli_command_find(const char *name)
-{
-    size_t i;
-
-    for (i = 0; cli_commands[i] != NULL; i++) {
-        if (strcmp(cli_commands[i]->name, name) == 0) {
-            return cli_commands[i];
-        }
-    }
-    return NULL;
-}

@@ -1,10 +1,17 @@
 /* The idem program: finds the command and runs it. */
-#include "cli.h"
+#include "commands.h"
+#include "options/command.h"
 #include "options/config.h"
-#include "process/cores.h"
-#include "process/filesize.h"
 #include "options/help.h"
+#include "options/parse.h"
+#include "overview.h"
+#include "process/descriptors.h"
+#include "process/limits.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/nearest.h"
+#include "text/output.h"
+#include "text/text.h"
 
 #include <idem/sqlite.h>
 
@@ -88,6 +95,7 @@ int main(int argc, char **argv)
     int skip = argc > 0 ? 1 : 0;
 
     cli_open_std_fds();
+    cli_commands = cli_all_commands;
     cli_config_enable();
     cli_cores_off();
     cli_filesize_no_signal();

@@ -5,7 +5,7 @@ import sys
 with open(sys.argv[1], "rb") as f:
     DATA = f.read()
 print("/* Made from aws/lambda/bootstrap.c. */")
-print('#include "lambda/bootstrap.h"\n')
+print('#include "lambda/package.h"\n')
 print(f"const unsigned char {sys.argv[2]}[] = {{")
 for at in range(0, len(DATA), 16):
     print("   ", " ".join(f"{byte}," for byte in DATA[at : at + 16]))

@@ -1,6 +1,8 @@
 /* Completions for bash. */
-#include "cli.h"
 #include "completion/completion.h"
+#include "options/command.h"
+
+#include <stdio.h>
 
 static void print_words(const char *const *words)
 {

@@ -1,8 +1,14 @@
 /* idem completion: prints what a shell needs to complete our command lines. */
-#include "inspect/alert.h"
-#include "cli.h"
 #include "completion/completion.h"
+
+#include "completion/commands.h"
+#include "options/usage.h"
 #include "record/fields.h"
+#include "record/record.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <idem/operator.h>
 #include <stdlib.h>

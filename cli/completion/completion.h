@@ -5,7 +5,7 @@
 #ifndef IDEM_CLI_COMPLETION_COMPLETION_H
 #define IDEM_CLI_COMPLETION_COMPLETION_H
 
-#include "cli.h"
+#include "options/command.h"
 
 void cli_complete_bash(void);
 void cli_complete_zsh(void);

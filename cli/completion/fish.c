@@ -1,6 +1,8 @@
 /* Completions for fish. */
-#include "cli.h"
 #include "completion/completion.h"
+#include "options/command.h"
+
+#include <stdio.h>
 
 /* Text within single quotes of fish. */
 static void print_text(const char *text)

@@ -1,6 +1,8 @@
 /* Completions for zsh. */
-#include "cli.h"
 #include "completion/completion.h"
+#include "options/command.h"
+
+#include <stdio.h>
 
 /* Text within '...[text]' of a specification. */
 static void print_text(const char *text)

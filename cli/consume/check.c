@@ -1,5 +1,8 @@
 /* Finds the settings of the queue that do not fit this use of it. */
 #include "consume/consume.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <stdarg.h>
 

@@ -1,5 +1,6 @@
 /* From what `idem run` said to what becomes of the message. Pure. */
 #include "consume/consume.h"
+#include "text/exit_status.h"
 
 #define AWAY_MS 1000
 #define AWAY_CAP_MS 30000

@@ -1,12 +1,20 @@
 /* idem consume: one recorded outcome for each message of a queue. */
 #include "consume/consume.h"
 
+#include "consume/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/descriptors.h"
 #include "request/extract.h"
-
-#include <idem/key.h>
+#include "request/identity.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
+#include <idem/key.h>
 
 const char *const consume_policies[] = {"rerun", "hold", NULL};
 const char *const consume_rules[] = {"retry",   "keep",    "fail",

@@ -16,15 +16,12 @@
 #ifndef IDEM_CLI_CONSUME_CONSUME_H
 #define IDEM_CLI_CONSUME_CONSUME_H
 
-#include "cli.h"
 #include "store/journal.h"
 #include "store/patience.h"
 
 #include <idem/consume.h>
 #include <idem/key.h>
-
 #include <json-c/json.h>
-
 #include <signal.h>
 #include <sys/types.h>
 

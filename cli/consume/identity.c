@@ -1,5 +1,6 @@
 /* The key and the fingerprint of a message. */
 #include "consume/consume.h"
+#include "text/text.h"
 
 #include <idem/key.h>
 

@@ -1,7 +1,8 @@
 /* Receives, begins and ends, until it is told to stop. */
 #include "consume/consume.h"
-
 #include "process/clock.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,10 @@
 /* Reports how each message ended, and all of them: for people and programs. */
 #include "consume/consume.h"
-
 #include "process/clock.h"
+#include "text/error.h"
 #include "text/json.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #define SHOW_MS 200
 

@@ -26,11 +26,14 @@
 #define IDEM_CLI_CONSUME_WARM_H
 
 #include "consume/consume.h"
-
+#include "request/request.h"
 #include "run/channel.h"
-#include "run/ending.h"
 #include "run/run.h"
+#include "run/supervisor.h"
+#include "run/terminal.h"
 #include "run/watch.h"
+
+#include <stdio.h>
 
 #define WARM_LINE_MAX ((size_t)1 << 20) /* Bytes of a line of the command's. */
 

@@ -1,6 +1,5 @@
 /* The line of JSON for a message. */
 #include "consume/warm.h"
-
 #include "text/json.h"
 
 #include <stdlib.h>

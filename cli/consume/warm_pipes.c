@@ -1,6 +1,5 @@
 /* Lines to a command that is kept running, and from it. */
 #include "consume/warm.h"
-
 #include "process/io.h"
 
 #include <errno.h>

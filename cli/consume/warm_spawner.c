@@ -1,8 +1,9 @@
 /* The process that starts warm workers: it has nothing open that a fork would carry
  * along. */
+#include "consume/consume.h"
 #include "consume/warm.h"
-
 #include "process/io.h"
+#include "run/channel.h"
 
 #include <errno.h>
 #include <signal.h>

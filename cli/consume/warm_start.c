@@ -1,7 +1,13 @@
 /* The start of a command that is kept running. */
 #include "consume/warm.h"
-
 #include "process/io.h"
+#include "run/channel.h"
+#include "run/child.h"
+#include "run/supervisor.h"
+#include "run/watch.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,24 @@
 /* One message for a command that is kept running: the claim, the line, the answer,
  * the outcome. */
+#include "consume/commands.h"
 #include "consume/warm.h"
-
 #include "process/io.h"
-#include "run/survived.h"
 #include "record/verdict.h"
+#include "request/request.h"
+#include "run/channel.h"
+#include "run/ending.h"
+#include "run/lease.h"
+#include "run/run.h"
+#include "run/status_report.h"
+#include "run/supervisor.h"
+#include "run/watch.h"
+#include "run/work.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "store/patience.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

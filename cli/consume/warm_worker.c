@@ -1,7 +1,16 @@
 /* A worker whose command is kept running: from its start to its end. */
+#include "consume/commands.h"
+#include "consume/consume.h"
 #include "consume/warm.h"
-
 #include "process/io.h"
+#include "request/request.h"
+#include "run/channel.h"
+#include "run/pty.h"
+#include "run/run.h"
+#include "run/supervisor.h"
+#include "run/watch.h"
+#include "text/error.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <limits.h>

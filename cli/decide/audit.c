@@ -1,8 +1,12 @@
 /* The decisions of persons, kept apart from the records. */
 #include "decide/audit.h"
 
-#include "text/log.h"
 #include "process/state_path.h"
+#include "record/record_json.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

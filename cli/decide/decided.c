@@ -1,7 +1,6 @@
 /* A person's decision about a record, as a line and in words. */
 #include "decide/decided.h"
 
-#include "cli.h"
 #include "text/json.h"
 #include "text/text.h"
 

@@ -2,6 +2,8 @@
 #ifndef IDEM_CLI_DECIDE_DECIDED_H
 #define IDEM_CLI_DECIDE_DECIDED_H
 
+#include "decide/audit.h"
+
 #include <idem.h>
 
 enum cli_decided {
@@ -25,5 +27,23 @@ void cli_print_decided(const struct idem_record *r, enum idem_status status,
 /* The same as a line of JSON. 0 or an exit status. */
 int cli_print_decided_json(const struct idem_record *r, enum idem_status status,
                            bool changed);
+
+/* ---- One decision for all records that are alike ------------------------ */
+
+struct cli_selection {
+    bool overdue;
+    unsigned statuses;              /* FAILED, UNKNOWN: 1u << status, or-ed. */
+    const struct idem_slice *scope; /* NULL: all. */
+    int64_t older_ms; /* Only what was started at least so long ago; 0: all. */
+    bool json;        /* Lines of JSON. */
+    uint64_t count;   /* Decide only if it is about so many; 0: however many. */
+};
+
+/* Prints what would be decided or, with @yes, decides it and prints that. A record
+ * that was changed since it was looked at is left alone. 0 or an exit status. */
+int cli_resolve_selected(struct idem_store *store,
+                         const struct cli_audit *audit,
+                         const struct cli_selection *selection,
+                         const struct cli_decision *decision, bool yes);
 
 #endif

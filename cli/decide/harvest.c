@@ -1,8 +1,9 @@
 /* Outcomes from the files of other hosts, and from logs. */
-#include "decide/harvest.h"
-
 #include "base/base64.h"
-#include "cli.h"
+#include "decide/reconcile.h"
+#include "options/read.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/lines.h"
 
 #include <errno.h>

@@ -1,9 +1,14 @@
 /* idem reconcile: records the outcomes that wait on this host for their store. */
-#include "cli.h"
-#include "decide/harvest.h"
+#include "decide/reconcile.h"
+
+#include "decide/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "record/record.h"
 #include "store/journal.h"
-#include "text/progress.h"
-#include "decide/reconcile_journal.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <ftw.h>

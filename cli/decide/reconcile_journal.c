@@ -1,11 +1,14 @@
 /* Tells stores the outcomes that wait in a journal. */
-#include "decide/reconcile_journal.h"
-
-#include "cli.h"
+#include "decide/reconcile.h"
 #include "process/clock.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/progress.h"
+#include "text/screen.h"
 
 #include <idem/store.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {

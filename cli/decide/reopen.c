@@ -1,11 +1,21 @@
 /* idem reopen: a person lets work be run again, by any request. */
 #include "decide/audit.h"
-#include "cli.h"
-#include "process/clock.h"
+#include "decide/commands.h"
 #include "decide/decided.h"
-#include "store/journal.h"
-#include "text/json.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "process/clock.h"
 #include "record/record.h"
+#include "record/record_json.h"
+#include "request/identity.h"
+#include "request/owner.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/screen.h"
 
 static struct {
     const char *key_file;

@@ -1,11 +1,20 @@
 /* idem resolve: a person decides how work ended. */
 #include "decide/audit.h"
-#include "cli.h"
-#include "process/clock.h"
+#include "decide/commands.h"
 #include "decide/decided.h"
-#include "store/journal.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/statuses.h"
+#include "options/usage.h"
+#include "process/clock.h"
+#include "record/record.h"
+#include "request/identity.h"
+#include "request/owner.h"
 #include "request/result.h"
-#include "decide/selection.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 static struct {
     const char *key_file;

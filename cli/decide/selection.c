@@ -1,11 +1,12 @@
 /* One decision for all records that are alike. */
-#include "decide/selection.h"
-
-#include "cli.h"
+#include "decide/audit.h"
 #include "decide/decided.h"
-#include "inspect/alert.h"
-#include "store/journal.h"
 #include "record/names.h"
+#include "record/record.h"
+#include "store/journal.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <idem/operator.h>
 

@@ -1,8 +1,8 @@
 /* One line for each outcome that waits in a journal. */
-#include "decide/waiting.h"
-
-#include "cli.h"
+#include "decide/reconcile.h"
+#include "text/error.h"
 #include "text/json.h"
+#include "text/text.h"
 
 static const char *state_name(enum idem_journal_state state)
 {

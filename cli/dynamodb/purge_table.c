@@ -1,11 +1,12 @@
 /* idem purge of a DynamoDB table, and what it costs. */
 #include "dynamodb/purge_table.h"
 
-#include "cli.h"
+#include "dynamodb/table_size.h"
 #include "store/journal.h"
+#include "text/error.h"
 #include "text/json.h"
 #include "text/progress.h"
-#include "dynamodb/table_size.h"
+#include "text/screen.h"
 
 enum {
     /* Items that a dry run reads: about 100 read units for small records. */

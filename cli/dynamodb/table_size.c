@@ -1,8 +1,9 @@
 /* How large a DynamoDB table is. */
 #include "dynamodb/table_size.h"
 
-#include "cli.h"
+#include "text/error.h"
 #include "text/progress.h"
+#include "text/screen.h"
 
 #define SCHEME "dynamodb:"
 
@@ -16,11 +17,6 @@ const char *cli_table_place(const char *url)
     size_t len = strlen(SCHEME);
 
     return url != NULL && strncmp(url, SCHEME, len) == 0 ? url + len : NULL;
-}
-
-bool cli_table_has_index(const char *url)
-{
-    return strstr(url, "index=off") == NULL && strstr(url, "layout=") == NULL;
 }
 
 bool cli_is_table(const struct idem_store *store)

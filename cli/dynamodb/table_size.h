@@ -3,6 +3,7 @@
 #ifndef IDEM_CLI_DYNAMODB_TABLE_SIZE_H
 #define IDEM_CLI_DYNAMODB_TABLE_SIZE_H
 
+#include <idem.h>
 #include <idem/dynamodb.h>
 
 /* True: @store is a table. */
@@ -10,9 +11,6 @@ bool cli_is_table(const struct idem_store *store);
 
 /* The part of @url after "dynamodb:"; NULL if it is not the URL of a table. */
 const char *cli_table_place(const char *url);
-
-/* False: @url, as it was given, says that its table has no index. */
-bool cli_table_has_index(const char *url);
 
 /* By one request that costs no units. The service counts anew about every six hours:
  * 0 items may be many. An enum idem_code, with @ret_error. */

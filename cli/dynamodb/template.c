@@ -1,9 +1,10 @@
 /* idem store template: what makes a table, for the tool that makes it. */
 #include "dynamodb/template.h"
 
-#include "cli.h"
-#include "dynamodb/template_text.h"
+#include "options/command.h"
+#include "options/usage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const cli_template_formats[] = {

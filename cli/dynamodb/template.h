@@ -23,4 +23,21 @@ struct cli_command;
 int cli_template(const struct cli_command *command, const char *store_url,
                  enum cli_template_format format, bool no_index, bool limits);
 
+/* The files of cli/templates, by line; each ends with NULL.
+ *
+ * A line is printed as it is, but for
+ *
+ *     @TABLE@       the name of the table
+ *     @REGION@      " --region NAME" where the region is known
+ *     @index|       at its start: only for a table with its index
+ *     @no-index|    only for one without
+ *     @limits|      only if its users count requests in it
+ *     @no-limits|   only if they do not */
+
+extern const char *const cli_template_cloudformation_yaml[];
+extern const char *const cli_template_cloudformation_json[];
+extern const char *const cli_template_sam_yaml[];
+extern const char *const cli_template_terraform_tf[];
+extern const char *const cli_template_commands_sh[];
+
 #endif

@@ -2,6 +2,7 @@
 #include "gateway/address.h"
 
 #include <ctype.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

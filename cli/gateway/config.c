@@ -1,7 +1,7 @@
 /* The configuration that nginx is given. */
 #include "gateway/config.h"
 
-#include "cli.h"
+#include "text/text.h"
 
 #include <ctype.h>
 #include <idem/http.h>

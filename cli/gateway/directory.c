@@ -1,7 +1,8 @@
 /* The directory that one nginx has for itself. */
-#include "gateway/directory.h"
-
-#include "cli.h"
+#include "gateway/config.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* Where nginx and its module are. */
-#include "gateway/nginx.h"
-
-#include "cli.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,15 +1,16 @@
 /* idem gateway: nginx with our module in front of an HTTP service. */
-#include "cli.h"
+#include "gateway/gateway.h"
+
+#include "gateway/commands.h"
+#include "options/command.h"
+#include "options/usage.h"
 #include "request/extract.h"
-#include "gateway/address.h"
-#include "gateway/config.h"
-#include "gateway/directory.h"
-#include "gateway/listen.h"
-#include "gateway/nginx.h"
-#include "gateway/resolve.h"
-#include "gateway/user.h"
 #include "store/journal.h"
+#include "store/open.h"
 #include "store/patience.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <idem/journal.h>

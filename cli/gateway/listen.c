@@ -1,7 +1,8 @@
 /* The socket that the gateway listens on. */
-#include "gateway/listen.h"
-
-#include "cli.h"
+#include "gateway/address.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -1,8 +1,9 @@
 /* Whether the service's name is known: nginx would say so in words about a file in a
  * directory that is gone by then. */
-#include "gateway/resolve.h"
-
-#include "cli.h"
+#include "gateway/address.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <netdb.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* Running nginx, in the foreground. */
-#include "gateway/nginx.h"
-
-#include "cli.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/screen.h"
 
 #include <errno.h>
 #include <fcntl.h>

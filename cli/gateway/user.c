@@ -1,7 +1,7 @@
 /* As whom nginx runs. */
-#include "gateway/user.h"
-
-#include "cli.h"
+#include "gateway/gateway.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <ctype.h>
 #include <errno.h>

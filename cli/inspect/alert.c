@@ -1,8 +1,13 @@
 /* Alerts: findings that an operator is told of, with a severity, and once. */
 #include "inspect/alert.h"
 
-#include "inspect/hook.h"
+#include "options/usage.h"
+#include "record/record.h"
+#include "record/remedy.h"
+#include "request/owner.h"
+#include "text/error.h"
 #include "text/log.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -291,14 +296,6 @@ static enum cli_raised finish(struct idem_attempt *attempt, int exit_status)
         (void)cli_fail_with(&error);
     }
     return exit_status == 0 ? CLI_RAISED_NOW : CLI_RAISED_FAILED;
-}
-
-bool cli_is_alert(const struct idem_record *record)
-{
-    static const char scope[] = CLI_ALERT_SCOPE;
-
-    return record->scope.len == sizeof(scope) - 1 &&
-           memcmp(record->scope.base, scope, sizeof(scope) - 1) == 0;
 }
 
 enum cli_raised cli_alert_raise(const struct cli_raise *raise, const char *name,

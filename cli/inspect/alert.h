@@ -2,14 +2,11 @@
 #ifndef IDEM_CLI_INSPECT_ALERT_H
 #define IDEM_CLI_INSPECT_ALERT_H
 
-#include "text/json.h"
+#include "options/command.h"
 #include "record/open_records.h"
+#include "text/json.h"
 
-/* The scope of the records that say which alerts were raised. */
-#define CLI_ALERT_SCOPE "idem.watch"
-
-/* True of such a record, which is about no work. */
-bool cli_is_alert(const struct idem_record *record);
+#include <idem.h>
 
 enum cli_alert_kind {
     CLI_ALERT_OVERDUE,     /* Work that should have ended by now. */
@@ -98,5 +95,15 @@ char *cli_alert_text(const struct cli_open *open, enum cli_alert_kind kind,
 #define CLI_ALERT_NAME_MAX 128
 void cli_alert_name(const struct idem_record *record, enum cli_alert_kind kind,
                     char buf[CLI_ALERT_NAME_MAX]);
+
+/* ---- Somebody else's command, which is told something in JSON ----------- */
+
+/* Runs @command by sh -c, with the line @json on its stdin, the sentence @text (may
+ * be NULL) in its environment as IDEM_ALERT, and our stderr as its stdout, in a
+ * process group of its own. One that is not done after @timeout_ms is
+ * killed with its group. Its exit status; 128 + N if signal N ended it; 124 if it
+ * took too long; 127 if it could not be started. */
+int cli_hook(const char *command, const struct cli_json *json, const char *text,
+             int64_t timeout_ms);
 
 #endif

@@ -1,17 +1,22 @@
 /* idem doctor: checks everything that idem depends on, and tells how to mend
  * it. */
-#include "upkeep/check.h"
-#include "cli.h"
+#include "inspect/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/clock.h"
-#include "store/journal.h"
-#include "record/open_records.h"
-#include "inspect/metrics.h"
-#include "text/nearest.h"
-#include "text/progress.h"
 #include "process/state_path.h"
+#include "record/open_records.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/json.h"
+#include "text/nearest.h"
+#include "text/text.h"
+#include "upkeep/check.h"
 
 #include <errno.h>
 #include <idem/journal.h>
+#include <idem/metrics.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/resource.h>

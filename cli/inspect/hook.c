@@ -1,8 +1,9 @@
 /* Somebody else's command, which is told something in JSON. */
-#include "inspect/hook.h"
-
+#include "inspect/alert.h"
 #include "process/clock.h"
-#include "process/filesize.h"
+#include "process/limits.h"
+#include "text/error.h"
+#include "text/json.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 /* In which order idem list shows records, and where it goes on. */
 #include "inspect/list_order.h"
 
-#include "dynamodb/table_size.h"
+#include "options/usage.h"
+#include "store/index.h"
 
 #include <idem/operator.h>
 #include <inttypes.h>
@@ -37,14 +38,6 @@ int cli_list_bad_place(const struct cli_command *command)
                      "the page before it ended with");
 }
 
-/* An index has what is open, and what failed, in an order of its own. */
-static bool index_serves(const struct idem_filter *filter)
-{
-    return filter->overdue || filter->failed_outcomes ||
-           (filter->statuses != 0 &&
-            (filter->statuses & 1u << IDEM_STATUS_COMPLETED) == 0);
-}
-
 /* "s1763900000000-0123456789abcdef" */
 static bool read_place(struct cli_list_order *order)
 {
@@ -59,11 +52,6 @@ static bool read_place(struct cli_list_order *order)
     return strcmp(again, order->after) == 0;
 }
 
-bool cli_filter_has_index(const struct idem_filter *filter, const char *url)
-{
-    return index_serves(filter) && cli_table_has_index(url);
-}
-
 bool cli_list_reads_all(const struct cli_list_order *order,
                         const struct idem_filter *filter, const char *url)
 {
@@ -75,7 +63,7 @@ int cli_list_order(const struct cli_command *command,
                    const struct idem_filter *filter, bool remote,
                    char place[IDEM_PLACE_MAX])
 {
-    bool indexed = index_serves(filter);
+    bool indexed = cli_index_serves(filter);
 
     if (order->field != NULL) {
         order->sorts = true;

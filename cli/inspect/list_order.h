@@ -9,8 +9,9 @@
 #ifndef IDEM_CLI_INSPECT_LIST_ORDER_H
 #define IDEM_CLI_INSPECT_LIST_ORDER_H
 
-#include "record/fields.h"
 #include "inspect/rows.h"
+#include "options/command.h"
+#include "record/fields.h"
 
 #include <idem/operator.h>
 
@@ -43,9 +44,6 @@ int cli_list_order(const struct cli_command *command,
                    struct cli_list_order *order,
                    const struct idem_filter *filter, bool remote,
                    char place[IDEM_PLACE_MAX]);
-
-/* False: @filter makes the store at @url, as it was given, read all of its records. */
-bool cli_filter_has_index(const struct idem_filter *filter, const char *url);
 
 /* True if the list cannot end before all of the store at @url, as it was given,
  * was read. */

@@ -2,45 +2,20 @@
  * them. */
 #include "inspect/metrics.h"
 
-#include "cli.h"
 #include "process/clock.h"
 #include "store/journal.h"
+#include "store/meter.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <idem/journal.h>
 #include <idem/operator.h>
 #include <idem/sqlite.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-struct idem_meter *cli_meter(void)
-{
-    static struct idem_meter *meter;
-    static bool tried;
-    const char *path = secure_getenv("IDEM_METER");
-    struct idem_error error = {0};
-
-    if (tried || path == NULL || *path == '\0') {
-        return meter;
-    }
-    tried = true;
-    if (idem_meter_open(path, IDEM_METER_CREATE, &meter, &error) != 0) {
-        cli_say("IDEM_METER: %s; nothing is counted there", error.text);
-        meter = NULL;
-    }
-    return meter;
-}
-
-void cli_metered(struct idem_open_options *options)
-{
-    struct idem_meter *meter = cli_meter();
-
-    if (meter != NULL) {
-        options->observe = idem_meter_observe;
-        options->observe_ctx = meter;
-    }
-}
 
 static void add_look(struct idem_metrics *m, const struct cli_look *look)
 {

@@ -4,14 +4,8 @@
 
 #include "record/open_records.h"
 
+#include <idem.h>
 #include <idem/metrics.h>
-
-/* The meter of $IDEM_METER; NULL where none is asked for, or it cannot be used,
- * which is reported once and does not stop the work. The process keeps it. */
-struct idem_meter *cli_meter(void);
-
-/* Has a store that is about to be opened observed by it. */
-void cli_metered(struct idem_open_options *options);
 
 /* The known facts of @store. @look may be NULL, and both where the store cannot
  * be read. An enum idem_code. */

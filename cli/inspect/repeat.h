@@ -2,7 +2,9 @@
 #ifndef IDEM_CLI_INSPECT_REPEAT_H
 #define IDEM_CLI_INSPECT_REPEAT_H
 
-#include "cli.h"
+#include "options/command.h"
+
+#include <stdio.h>
 
 /* Prints " --limit 20 --store 'URL'": each of @options that has a value, but not
  * those named in @but (ends with NULL). Values are quoted for the shell. */

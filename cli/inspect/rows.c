@@ -1,7 +1,8 @@
 /* Lines that are sorted before they are printed. */
 #include "inspect/rows.h"
 
-#include "cli.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <stdlib.h>
 

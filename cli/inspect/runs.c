@@ -1,7 +1,7 @@
 /* Rows in sorted runs in a file without a name, merged at the end. */
-#include "inspect/runs.h"
-
-#include "cli.h"
+#include "inspect/rows.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -58,9 +58,9 @@ static void write_row(FILE *f, const struct cli_row *row)
 
 int cli_runs_add(struct cli_runs *runs, const struct cli_row *rows, size_t len)
 {
-    struct cli_run *more =
+    struct cli_sorted_run *more =
         reallocarray(runs->list, runs->len + 1, sizeof(*more));
-    struct cli_run *run;
+    struct cli_sorted_run *run;
     size_t i;
 
     if (more == NULL) {
@@ -90,7 +90,7 @@ int cli_runs_add(struct cli_runs *runs, const struct cli_row *rows, size_t len)
 
 /* ---- Merging ---- */
 
-static bool read_at(struct cli_runs *runs, struct cli_run *run, void *to,
+static bool read_at(struct cli_runs *runs, struct cli_sorted_run *run, void *to,
                     uint64_t len)
 {
     ssize_t n = pread(fileno(runs->f), to, (size_t)len, run->at);
@@ -104,7 +104,7 @@ static bool read_at(struct cli_runs *runs, struct cli_run *run, void *to,
 }
 
 /* The next row of @run; without a line at its end. */
-static int next_row(struct cli_runs *runs, struct cli_run *run)
+static int next_row(struct cli_runs *runs, struct cli_sorted_run *run)
 {
     struct head head;
 
@@ -130,13 +130,13 @@ static int next_row(struct cli_runs *runs, struct cli_run *run)
     return 0;
 }
 
-static struct cli_run *first_of(struct cli_runs *runs, bool descending)
+static struct cli_sorted_run *first_of(struct cli_runs *runs, bool descending)
 {
-    struct cli_run *first = NULL;
+    struct cli_sorted_run *first = NULL;
     size_t i;
 
     for (i = 0; i < runs->len; i++) {
-        struct cli_run *run = &runs->list[i];
+        struct cli_sorted_run *run = &runs->list[i];
 
         if (run->row.line != NULL &&
             (first == NULL ||
@@ -149,7 +149,7 @@ static struct cli_run *first_of(struct cli_runs *runs, bool descending)
 
 int cli_runs_print(struct cli_runs *runs, bool descending, FILE *f)
 {
-    struct cli_run *run;
+    struct cli_sorted_run *run;
     int status = 0;
     size_t i;
 

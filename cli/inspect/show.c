@@ -1,11 +1,21 @@
 /* idem show: everything that is known about one key. */
-#include "cli.h"
+#include "inspect/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/clock.h"
-#include "text/color.h"
 #include "record/fields.h"
+#include "record/record.h"
+#include "record/record_json.h"
+#include "record/remedy.h"
+#include "request/identity.h"
 #include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
 #include "text/screen.h"
+#include "text/text.h"
 
 #include <idem/http.h>
 

@@ -1,11 +1,19 @@
 /* idem stats: how often things happened, and what is on record now. */
-#include "cli.h"
-#include "store/journal.h"
-#include "text/json.h"
-#include "record/open_records.h"
+#include "inspect/commands.h"
 #include "inspect/metrics.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "record/open_records.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/text.h"
 
 #include <idem/operator.h>
+#include <stdlib.h>
 
 static struct {
     bool json;

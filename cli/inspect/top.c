@@ -1,13 +1,18 @@
 /* idem top: what is open, and what failed, as it is now, on a terminal. */
 #include "inspect/top.h"
 
-#include "cli.h"
+#include "inspect/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/clock.h"
-#include "text/color.h"
 #include "process/stop.h"
+#include "store/open.h"
+#include "text/error.h"
 
 #include <idem/operator.h>
 #include <signal.h>
+#include <stdio.h>
 
 static struct {
     int64_t every_ms;

@@ -1,8 +1,8 @@
 /* The screen of idem top: sums, and a table that fits the window. */
 #include "inspect/top.h"
-
-#include "text/color.h"
+#include "record/open_records.h"
 #include "record/record.h"
+#include "text/color.h"
 #include "text/text.h"
 
 #include <limits.h>

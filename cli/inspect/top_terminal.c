@@ -1,6 +1,5 @@
 /* The terminal of idem top: its modes, its keys and its signals. */
 #include "inspect/top.h"
-
 #include "process/clock.h"
 
 #include <errno.h>

@@ -1,12 +1,20 @@
 /* idem watch: tells an operator of work that needs one. */
 #include "inspect/alert.h"
-#include "cli.h"
-#include "process/clock.h"
-#include "store/journal.h"
-#include "text/log.h"
+#include "inspect/commands.h"
 #include "inspect/metrics.h"
-#include "text/screen.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "process/clock.h"
 #include "process/stop.h"
+#include "record/open_records.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/log.h"
+#include "text/screen.h"
 
 #include <idem/journal.h>
 #include <idem/sqlite.h>

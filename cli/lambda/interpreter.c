@@ -1,5 +1,5 @@
 /* The first line of a script, as execve(2) and env(1) read it. */
-#include "lambda/interpreter.h"
+#include "lambda/package.h"
 
 #include <string.h>
 

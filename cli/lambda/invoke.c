@@ -1,11 +1,13 @@
 /* A function that has a runtime of its own, invoked here: what Lambda does with it. */
-#include "lambda/invoke.h"
-
-#include "cli.h"
+#include "lambda/lambda.h"
+#include "lambda/runtime_api.h"
 #include "process/clock.h"
-#include "process/filesize.h"
-#include "text/json.h"
+#include "process/limits.h"
 #include "process/stop.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,17 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
-#include "cli.h"
+#include "lambda/lambda.h"
+
+#include "lambda/commands.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/read.h"
+#include "options/usage.h"
 #include "process/clock.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
-#include "lambda/invoke.h"
-#include "lambda/package.h"
+#include "text/text.h"
 
 #include <idem/lambda.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* Where libmicrohttpd was not there when this was built. */
-#include "cli.h"
 #include "lambda/runtime_api.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 int lambda_api_start(const struct lambda_event *event,
                      struct lambda_api **ret_api, unsigned *ret_port)

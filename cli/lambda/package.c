@@ -8,10 +8,11 @@
  */
 #include "lambda/package.h"
 
-#include "lambda/bootstrap.h"
-#include "cli.h"
-#include "lambda/interpreter.h"
-#include "lambda/zip.h"
+#include "lambda/lambda.h"
+#include "options/read.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <dlfcn.h>
 #include <elf.h>

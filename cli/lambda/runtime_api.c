@@ -7,14 +7,15 @@
  */
 #include "lambda/runtime_api.h"
 
-#include "cli.h"
 #include "process/clock.h"
-#include "server/listen.h"
 #include "server/mhd.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

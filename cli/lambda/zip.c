@@ -1,14 +1,14 @@
 /* Writing a zip file: local headers and data, then the directory of them. */
-#include "lambda/zip.h"
-
-#include "cli.h"
-
-#include <zlib.h>
+#include "lambda/package.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <zlib.h>
 
 /* zlib is loaded when it is needed; libcurl has brought it to this machine. */
 struct zlib {

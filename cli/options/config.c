@@ -1,9 +1,10 @@
 /* Defaults of options from configuration files. */
 #include "options/config.h"
 
-#include "options/help.h"
-#include "text/nearest.h"
 #include "options/value.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

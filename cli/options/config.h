@@ -15,7 +15,7 @@
 #ifndef IDEM_CLI_OPTIONS_CONFIG_H
 #define IDEM_CLI_OPTIONS_CONFIG_H
 
-#include "cli.h"
+#include "options/command.h"
 
 /* From here on cli_parse() applies the files. */
 void cli_config_enable(void);

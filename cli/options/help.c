@@ -1,8 +1,9 @@
-/* Help: what --help and `idem help` print. */
+/* The page that --help prints. */
 #include "options/help.h"
 
-#include "cli.h"
 #include "text/screen.h"
+
+#include <stdio.h>
 
 /* Lines that are longer are hard to read, and shorter ones have no room for the
  * names of options. */
@@ -100,52 +101,4 @@ void cli_print_help(const struct cli_command *command)
 void cli_print_version(void)
 {
     (void)printf("idem %s\n", IDEM_VERSION);
-}
-
-/* The commands in groups: each begins with the one that it names. */
-static const struct {
-    const struct cli_command *first;
-    const char *title;
-} groups[] = {
-    {&cli_run, "Do something once"},
-    {&cli_begin, "The same in steps, in a script of any language"},
-    {&cli_show, "Look"},
-    {&cli_resolve, "Decide, as a person"},
-    {&cli_store, "Care for the records"},
-    {&cli_key, "More"},
-};
-
-static void print_title(FILE *f, const struct cli_command *command)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
-        if (groups[i].first == command) {
-            (void)fprintf(f, "\n%s:\n", groups[i].title);
-        }
-    }
-}
-
-void cli_print_overview(FILE *f)
-{
-    size_t i;
-
-    (void)fputs("idem: one recorded outcome for each idempotency key\n"
-                "\n"
-                "  idem run -k KEY -- CMD    run CMD once; replay it after\n"
-                "  idem watch --once         what failed or needs a person\n"
-                "  idem show KEY             everything known about one key\n",
-                f);
-    for (i = 0; cli_commands[i] != NULL; i++) {
-        print_title(f, cli_commands[i]);
-        (void)fprintf(f, "  %-15s%s\n", cli_commands[i]->name,
-                      cli_commands[i]->summary);
-    }
-    (void)fputs("  help           show this, or the help of a command\n"
-                "\n"
-                "The records are in --store URL, else $IDEM_STORE, else in\n"
-                "~/.local/state/idem/idem.db (root: /var/lib/idem/idem.db).\n"
-                "\n"
-                "See: idem help COMMAND, idem COMMAND --help, man idem\n",
-                f);
 }

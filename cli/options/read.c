@@ -1,5 +1,8 @@
 /* Values that are too long for a command line: from a file or from stdin. */
-#include "cli.h"
+#include "options/read.h"
+
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>

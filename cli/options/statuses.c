@@ -1,5 +1,9 @@
 /* --status: several statuses as one list of names. */
-#include "cli.h"
+#include "options/statuses.h"
+
+#include "options/command.h"
+#include "options/usage.h"
+#include "text/text.h"
 
 static const enum idem_status all_statuses[] = {
     IDEM_STATUS_IN_PROGRESS, IDEM_STATUS_COMPLETED, IDEM_STATUS_FAILED,

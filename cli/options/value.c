@@ -1,7 +1,9 @@
 /* Values of options: from text to what the option's target holds. */
 #include "options/value.h"
 
-#include "cli.h"
+#include "options/usage.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <ctype.h>
 

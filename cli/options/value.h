@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_OPTIONS_VALUE_H
 #define IDEM_CLI_OPTIONS_VALUE_H
 
-#include "cli.h"
+#include "options/command.h"
 
 /* Converts @text and stores it in the option's target. 0, or CLI_USAGE after
  * saying what the option takes. */

@@ -18,4 +18,8 @@ void cli_descriptors_note(struct cli_descriptors *ret_noted);
 /* Marks all that were opened since as close-on-exec. */
 void cli_descriptors_keep(const struct cli_descriptors *noted);
 
+/* Makes sure that descriptors 0 to 2 are open, so that no file of ours becomes
+ * one of them: a closed one fails as if it still were. */
+void cli_open_std_fds(void);
+
 #endif

@@ -2,6 +2,7 @@
 #include "process/state_path.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,10 @@
 /* The fields of a record, as they are printed, compared and named. */
 #include "record/fields.h"
 
+#include "options/usage.h"
 #include "process/clock.h"
+#include "record/record.h"
+#include "text/text.h"
 
 #include <idem/http.h>
 #include <idem/operator.h>

@@ -2,9 +2,10 @@
 #ifndef IDEM_CLI_RECORD_FIELDS_H
 #define IDEM_CLI_RECORD_FIELDS_H
 
-#include "cli.h"
+#include "options/command.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 
 /* How a field is compared: by a number of the record, or as it is printed. */
 typedef int64_t cli_field_number_fn(const struct idem_record *record);

@@ -1,7 +1,8 @@
 /* The records of a list, noted in a file without a name. */
 #include "record/names.h"
 
-#include "cli.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 

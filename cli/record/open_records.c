@@ -1,9 +1,9 @@
 /* The open records of a store, read once. */
 #include "record/open_records.h"
 
-#include "inspect/alert.h"
 #include "process/clock.h"
 #include "record/fields.h"
+#include "record/record.h"
 
 #include <idem/operator.h>
 #include <stdlib.h>

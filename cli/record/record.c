@@ -1,9 +1,13 @@
 /* The state of a record for somebody who looks at it now. */
 #include "record/record.h"
 
-#include "cli.h"
 #include "process/clock.h"
+#include "store/open.h"
 #include "text/color.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 
@@ -194,4 +198,21 @@ int cli_write_result(const struct idem_record *record)
     }
     write_streams(&form);
     return 0;
+}
+
+int cli_meta_status(struct idem_slice meta)
+{
+    struct idem_result result = {.meta = meta};
+    struct idem_form form;
+
+    idem_form_read(&result, &form);
+    return form.has_exit ? form.exit_status : -1;
+}
+
+bool cli_is_alert(const struct idem_record *record)
+{
+    static const char scope[] = CLI_ALERT_SCOPE;
+
+    return record->scope.len == sizeof(scope) - 1 &&
+           memcmp(record->scope.base, scope, sizeof(scope) - 1) == 0;
 }

@@ -2,6 +2,7 @@
 #ifndef IDEM_CLI_RECORD_RECORD_H
 #define IDEM_CLI_RECORD_RECORD_H
 
+#include <idem.h>
 #include <idem/form.h>
 #include <stdio.h>
 
@@ -47,5 +48,15 @@ void cli_outcome_text(const struct idem_record *record, char buf[64]);
  * stdout. 0, or CLI_CORRUPT after saying why; cli_finish_output() sees what
  * could not be written. */
 int cli_write_result(const struct idem_record *record);
+
+/* The exit status for @meta ("exit 3\n" or "signal 9\n"), as a shell would give
+ * it; -1 if it says none. */
+int cli_meta_status(struct idem_slice meta);
+
+/* The scope of the records that say which alerts were raised. */
+#define CLI_ALERT_SCOPE "idem.watch"
+
+/* True of such a record, which is about no work. */
+bool cli_is_alert(const struct idem_record *record);
 
 #endif

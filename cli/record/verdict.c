@@ -1,7 +1,11 @@
 /* Verdicts for people: why work is not started, and what to do about it. */
 #include "record/verdict.h"
 
-#include "cli.h"
+#include "record/remedy.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,9 @@
 /* Key and fingerprint from a JSON text, with jq programs. */
 #include "request/extract.h"
 
-#include "cli.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <idem/key.h>
 #include <stdlib.h>

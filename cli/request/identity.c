@@ -1,8 +1,12 @@
 /* Which operation it is: keys, scopes and fingerprints of a command line. */
 #include "request/identity.h"
 
-#include "cli.h"
+#include "options/read.h"
+#include "options/usage.h"
 #include "request/extract.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

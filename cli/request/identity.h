@@ -2,6 +2,8 @@
 #ifndef IDEM_CLI_REQUEST_IDENTITY_H
 #define IDEM_CLI_REQUEST_IDENTITY_H
 
+#include "options/command.h"
+
 #include <idem.h>
 
 struct cli_command;
@@ -43,5 +45,32 @@ int cli_fingerprint(const char *spec, int argc, char **argv,
  * status, after saying why. */
 int cli_fingerprint_from(const char *program, struct idem_slice input,
                          uint8_t ret_fingerprint[IDEM_FINGERPRINT_LEN]);
+
+/* ---- Options that name them -------------------------------------------- */
+
+#define CLI_OPTION_SCOPE(to)                                                   \
+    {                                                                          \
+        .name = "scope", .letter = 's', .kind = CLI_ANY_TEXT, .target = (to),  \
+        .arg = "SCOPE", .max = IDEM_SCOPE_MAX,                                 \
+        .help = "the tenant of the key (default: $IDEM_SCOPE)"                 \
+    }
+
+#define CLI_OPTION_KEY_FILE(to)                                                \
+    {                                                                          \
+        .name = "key-file", .kind = CLI_TEXT, .target = (to), .arg = "FILE",   \
+        .help = "read the key from FILE (one newline is cut)"                  \
+    }
+
+#define CLI_OPTION_KEY_FROM(to)                                                \
+    {                                                                          \
+        .name = "key-from", .kind = CLI_TEXT, .target = (to), .arg = "JQ",     \
+        .help = "select the key from the input, as a jq program"               \
+    }
+
+#define CLI_OPTION_FINGERPRINT_FROM(to)                                        \
+    {                                                                          \
+        .name = "fingerprint-from", .kind = CLI_TEXT, .target = (to),          \
+        .arg = "JQ", .help = "compare only what this jq program selects of it" \
+    }
 
 #endif

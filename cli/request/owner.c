@@ -1,8 +1,9 @@
 /* The names of the caller: the owner of an attempt, and the person who
  * decides. */
-#include "cli.h"
+#include "request/owner.h"
 
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,8 +1,11 @@
 /* The request that `idem begin` and `idem run` make of their options. */
 #include "request/request.h"
 
-#include "cli.h"
+#include "options/read.h"
+#include "options/usage.h"
 #include "request/extract.h"
+#include "request/owner.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 #include <unistd.h>

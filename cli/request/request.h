@@ -2,6 +2,7 @@
 #ifndef IDEM_CLI_REQUEST_REQUEST_H
 #define IDEM_CLI_REQUEST_REQUEST_H
 
+#include "options/command.h"
 #include "request/identity.h"
 
 #include <idem.h>

@@ -1,8 +1,12 @@
 /* Results that are said on the command line. */
 #include "request/result.h"
 
-#include "cli.h"
+#include "options/read.h"
+#include "options/usage.h"
+#include "text/error.h"
 
+#include <idem/form.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* As much as idem run keeps by default, and every other store of libidem. */

@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_REQUEST_RESULT_H
 #define IDEM_CLI_REQUEST_RESULT_H
 
-#include "cli.h"
+#include "options/command.h"
 
 struct cli_result_spec {
     const char *content_type;

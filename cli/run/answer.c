@@ -1,10 +1,16 @@
 /* The answer where nothing is run: the recorded outcome, or what is wrong. */
 #include "process/crash.h"
+#include "process/io.h"
 #include "record/fields.h"
 #include "record/record.h"
+#include "record/remedy.h"
+#include "record/verdict.h"
 #include "run/frames.h"
-#include "process/io.h"
 #include "run/run.h"
+#include "run/status_report.h"
+#include "text/exit_status.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

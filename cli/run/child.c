@@ -1,9 +1,9 @@
 /* Starts the command: vfork, exec, and the news of whether the exec worked. */
 #include "run/child.h"
 
-#include "process/cores.h"
 #include "process/crash.h"
 #include "process/io.h"
+#include "process/limits.h"
 #include "run/signals.h"
 
 #include <errno.h>

@@ -45,4 +45,23 @@ struct child_end {
  * is left and errno says why. All signals must be blocked. */
 enum child_start child_start(const struct child_plan *plan, pid_t *ret_pid);
 
+/* ---- What the command is told about its attempt ------------------------- */
+
+#define ENVIRONMENT_OWN_MAX 7
+
+struct environment {
+    char *own[ENVIRONMENT_OWN_MAX]; /* The variables that we set. */
+    size_t own_len;
+    char **list; /* Those, then what we were given; NULL at its end. */
+};
+
+/* Our environment with IDEM_KEY and IDEM_SCOPE of @request, IDEM_FENCE,
+ * IDEM_ATTEMPTS, IDEM_TAKEOVER and IDEM_TOKEN of @task, and IDEM_STORE where
+ * @store_url is not NULL, instead of any that were there. Where @task is NULL there
+ * is none of those that are about an attempt. 0, or -1: out of memory. */
+int environment_init(struct environment *environment,
+                     const struct idem_request *request,
+                     const struct child_task *task, const char *store_url);
+void environment_finish(struct environment *environment);
+
 #endif

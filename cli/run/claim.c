@@ -2,7 +2,12 @@
 #include "base/pace.h"
 #include "process/crash.h"
 #include "process/io.h"
+#include "run/run.h"
+#include "run/signals.h"
+#include "run/status_report.h"
 #include "run/supervisor.h"
+#include "store/journal.h"
+#include "text/error.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

@@ -1,8 +1,8 @@
 /* Finds, signals and reaps all descendants. */
 #include "run/descendants.h"
 
-#include "cli.h"
 #include "process/io.h"
+#include "text/text.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,13 @@
 /* --dry-run: what would happen, found out by reading only. */
 #include "run/run.h"
+#include "run/status_report.h"
+#include "store/journal.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/screen.h"
+#include "text/text.h"
+
+#include <idem/form.h>
 
 static bool is_other_request(const struct run *run,
                              const struct idem_record *record)

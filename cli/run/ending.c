@@ -3,6 +3,12 @@
 
 #include "process/io.h"
 #include "run/self_report.h"
+#include "run/status_report.h"
+#include "store/journal.h"
+#include "store/patience.h"
+#include "text/exit_status.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <poll.h>
 

@@ -2,8 +2,8 @@
 #ifndef IDEM_CLI_RUN_ENDING_H
 #define IDEM_CLI_RUN_ENDING_H
 
+#include "run/child.h"
 #include "run/run.h"
-#include "run/watch.h"
 
 struct ending {
     enum idem_status status; /* To be recorded. */

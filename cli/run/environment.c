@@ -1,5 +1,5 @@
 /* The environment that tells the command about its attempt. */
-#include "run/environment.h"
+#include "run/child.h"
 
 #include <assert.h>
 #include <stdarg.h>

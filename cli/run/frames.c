@@ -1,7 +1,6 @@
 /* Prints recorded output. */
 #include "run/frames.h"
 
-#include "cli.h"
 #include "process/io.h"
 
 #include <errno.h>
@@ -35,13 +34,4 @@ void cli_form_write(const struct idem_form *form, int out, int err,
             *fd = -1;
         }
     }
-}
-
-int cli_meta_status(struct idem_slice meta)
-{
-    struct idem_result result = {.meta = meta};
-    struct idem_form form;
-
-    idem_form_read(&result, &form);
-    return form.has_exit ? form.exit_status : -1;
 }

@@ -19,6 +19,12 @@ enum frame_stream {
 /* Bytes of output in @form, without the headers of frames. */
 uint64_t frames_payload(const struct idem_form *form);
 
+/* Writes each stream of @form to its own: @out and @err (descriptors; negative: left
+ * out). Stops writing to one that fails. *@ret_out_error: errno of the write to @out that
+ * failed; 0: none did. */
+void cli_form_write(const struct idem_form *form, int out, int err,
+                    int *ret_out_error);
+
 /* Collects frames while a command runs. */
 struct recorder {
     struct spool spool;

@@ -1,7 +1,8 @@
 /* The guard: ends what a supervisor that was killed has left. */
-#include "run/guard.h"
-
-#include "run/supervisor_main.h"
+#include "process/descriptors.h"
+#include "run/channel.h"
+#include "run/descendants.h"
+#include "run/run.h"
 #include "run/supervisor.h"
 
 #include <errno.h>

@@ -1,10 +1,20 @@
 /* Everything up to the moment in which the command runs. */
-#include "run/launch.h"
-
 #include "process/crash.h"
-#include "run/ending.h"
 #include "process/io.h"
+#include "run/channel.h"
+#include "run/child.h"
+#include "run/ending.h"
+#include "run/lease.h"
+#include "run/pty.h"
+#include "run/pump.h"
+#include "run/run.h"
+#include "run/status_report.h"
 #include "run/supervisor.h"
+#include "run/terminal.h"
+#include "run/watch.h"
+#include "run/work.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 
 #include "process/crash.h"
 #include "process/io.h"
+#include "run/channel.h"
 #include "run/self_report.h"
 
 #define RETRY_MIN_MS 100 /* Between two attempts at a store that is away. */

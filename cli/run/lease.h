@@ -12,6 +12,8 @@
 
 #include "run/supervisor.h"
 
+#include <idem.h>
+
 struct lease {
     const struct supervisor *supervisor;
     struct idem_store *store;

@@ -1,5 +1,8 @@
 /* The end of a run whose output cannot be written to our stdout. */
+#include "record/remedy.h"
 #include "run/run.h"
+#include "run/status_report.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Collects what a command prints, as frames. */
-#include "cli.h"
 #include "run/frames.h"
+#include "run/spool.h"
 
 void recorder_drop(struct recorder *recorder)
 {

@@ -1,6 +1,14 @@
 /* idem run: runs a command once for each key, and replays its outcome. */
+#include "run/run.h"
+
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/crash.h"
+#include "run/commands.h"
 #include "run/supervisor.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>

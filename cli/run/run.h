@@ -27,11 +27,15 @@
 #ifndef IDEM_CLI_RUN_RUN_H
 #define IDEM_CLI_RUN_RUN_H
 
-#include "cli.h"
-#include "store/journal.h"
-#include "store/patience.h"
+#include "options/command.h"
+#include "request/request.h"
 #include "run/signals.h"
 #include "run/status_report.h"
+#include "store/journal.h"
+#include "store/patience.h"
+
+#include <idem.h>
+#include <stdio.h>
 
 /* --on-failure: the meaning of a status other than 0 of the command. */
 enum run_on_failure {

@@ -1,9 +1,13 @@
 /* The supervisor's call to the store after the death of the runner. It writes as
  * the attempt itself: whoever has followed it is not disturbed. */
-#include "run/runner_death.h"
-
 #include "process/crash.h"
 #include "process/io.h"
+#include "run/child.h"
+#include "run/run.h"
+#include "run/supervisor.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/exit_status.h"
 
 #include <poll.h>
 

@@ -1,5 +1,8 @@
 /* idem's own line on stderr: who gets to see it. */
+#include "record/remedy.h"
 #include "run/run.h"
+#include "text/error.h"
+#include "text/screen.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -2,8 +2,10 @@
 #include "run/status_report.h"
 
 #include "process/crash.h"
-#include "text/json.h"
 #include "process/io.h"
+#include "text/error.h"
+#include "text/json.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

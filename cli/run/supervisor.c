@@ -1,9 +1,7 @@
 /* The runner's side of the supervisor. */
 #include "run/supervisor.h"
 
-#include "run/guard.h"
 #include "process/io.h"
-#include "run/supervisor_main.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -157,4 +157,33 @@ int supervisor_hear(const struct supervisor *supervisor, bool wait,
 void supervisor_dismiss(struct supervisor *supervisor);
 void supervisor_finish(struct supervisor *supervisor);
 
+/* ---- The process between it and a runner that has other children ------------- */
+
+/* With all signals blocked: starts the supervisor on @channel and waits for its end.
+ * If it was killed, ends what it left and tells the runner. Ends the process. */
+void guard(const struct run *run, int channel) __attribute__((noreturn));
+
+/* ---- The supervisor itself ---------------------------------------------------- */
+
+/* In the supervisor, with all signals blocked: obeys what comes from @channel. Ends
+ * the process. */
+void supervisor_main(const struct run *run, int channel)
+    __attribute__((noreturn));
+
+/* ---- The supervisor tells the store of the death of the runner ---------------- */
+
+/* The runner died after it asked for the key and before it ordered anything. If
+ * it got the key, that is released: nothing was run. After a takeover its lease
+ * ends instead, so that the next one takes over too. */
+void runner_death_of_claim(const struct run *run);
+
+/* The runner died after the order @start to run the command, which ended as @end
+ * says (NULL: it was not run). Nobody knows what that has done: the lease is over
+ * now, and @note says so to people; or it is to be run again, where that is the
+ * rule for how it ended. Without an end, the key is released; or its lease ends,
+ * if another attempt may have had effects. */
+void runner_death_of_work(const struct run *run,
+                          const struct supervisor_order *start,
+                          const struct child_end *end, const char *note);
+
 #endif

@@ -1,13 +1,14 @@
 /* The supervisor: parent of the command, and what ends it in time. */
-#include "run/supervisor_main.h"
-
 #include "process/crash.h"
-#include "run/environment.h"
+#include "process/descriptors.h"
 #include "process/io.h"
-#include "run/supervisor.h"
+#include "run/channel.h"
+#include "run/child.h"
 #include "run/descendants.h"
-#include "run/runner_death.h"
 #include "run/pty.h"
+#include "run/run.h"
+#include "run/supervisor.h"
+#include "text/error.h"
 
 #include <assert.h>
 #include <errno.h>

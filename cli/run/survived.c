@@ -1,7 +1,13 @@
 /* A process of the command is alive, or may be: the lease decides. */
-#include "run/survived.h"
-
+#include "run/descendants.h"
+#include "run/ending.h"
+#include "run/run.h"
 #include "run/self_report.h"
+#include "run/status_report.h"
+#include "run/watch.h"
+#include "run/work.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 /* The result of the command itself. */
 static const char *end_of(const struct watch *watch,

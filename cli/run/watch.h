@@ -2,11 +2,13 @@
 #ifndef IDEM_CLI_RUN_WATCH_H
 #define IDEM_CLI_RUN_WATCH_H
 
-#include "run/supervisor.h"
+#include "run/child.h"
+#include "run/descendants.h"
 #include "run/lease.h"
 #include "run/pty.h"
 #include "run/pump.h"
 #include "run/signals.h"
+#include "run/supervisor.h"
 #include "run/terminal.h"
 
 struct watch {

@@ -1,9 +1,16 @@
 /* STARTED: runs the command and records how it ended. */
+#include "run/work.h"
+
 #include "process/crash.h"
-#include "run/ending.h"
-#include "run/launch.h"
-#include "run/run.h"
-#include "run/survived.h"
+#include "run/frames.h"
+#include "run/pty.h"
+#include "run/pump.h"
+#include "run/signals.h"
+#include "run/status_report.h"
+#include "run/supervisor.h"
+#include "run/terminal.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* The socket of the page. */
-#include "server/listen.h"
+#include "server/mhd.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* Loading libmicrohttpd. */
 #include "server/mhd.h"
 
-#include "cli.h"
+#include "text/error.h"
 
 #include <dlfcn.h>
 

@@ -3,6 +3,7 @@
 #define IDEM_CLI_SERVER_MHD_H
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 #define UI_MHD_MAP(X)                                                          \
     X(start_daemon)                                                            \
@@ -24,5 +25,11 @@ struct ui_mhd {
 
 /* NULL after saying why. */
 const struct ui_mhd *ui_mhd(void);
+
+/* ---- The socket of the page, which is open before anybody is answered --- */
+
+/* Listens at @address, of IPv4 or IPv6; port 0 is any that is free. The socket,
+ * and in *@ret_port which it is; or -1 with errno set. */
+int ui_listen(const struct sockaddr *address, unsigned *ret_port);
 
 #endif

@@ -1,9 +1,21 @@
 /* idem stepfunctions: starts executions of AWS Step Functions, one for each key. */
-#include "cli.h"
-#include "verbs/held.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "record/record.h"
+#include "record/verdict.h"
+#include "request/identity.h"
+#include "request/request.h"
+#include "stepfunctions/commands.h"
 #include "store/journal.h"
-#include "text/json.h"
+#include "store/open.h"
 #include "store/patience.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/screen.h"
+#include "text/text.h"
+#include "verbs/held.h"
 
 #include <idem/stepfunctions.h>
 #include <stdlib.h>

@@ -1,9 +1,12 @@
 /* Outcomes that wait on this host for their store. */
 #include "store/journal.h"
 
-#include "cli.h"
+#include "options/usage.h"
 #include "process/clock.h"
 #include "process/state_path.h"
+#include "text/error.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <idem/journal.h>

@@ -3,7 +3,10 @@
 #ifndef IDEM_CLI_STORE_JOURNAL_H
 #define IDEM_CLI_STORE_JOURNAL_H
 
+#include "options/command.h"
+
 #include <idem.h>
+#include <idem/journal.h>
 
 struct cli_command;
 struct idem_journal;

@@ -1,9 +1,13 @@
 /* The store of a command: which one, and opening it. */
-#include "cli.h"
+#include "store/open.h"
+
 #include "process/clock.h"
 #include "process/descriptors.h"
-#include "inspect/metrics.h"
 #include "process/state_path.h"
+#include "store/meter.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* How long an outcome waits for its store. */
 #include "store/patience.h"
 
-#include "cli.h"
+#include "options/command.h"
 #include "options/value.h"
 
 #include <stdlib.h>

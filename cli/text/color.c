@@ -3,6 +3,7 @@
 
 #include "text/screen.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 

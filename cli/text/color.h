@@ -12,13 +12,6 @@ extern const char
     *const cli_color_names[]; /* "auto", "always", "never", NULL */
 extern int cli_color;         /* Index of the one that was said. */
 
-#define CLI_OPTION_COLOR                                                       \
-    {                                                                          \
-        .name = "color", .kind = CLI_CHOICE, .target = &cli_color,             \
-        .arg = "WHEN", .choices = cli_color_names,                             \
-        .help = "paint: auto (on a terminal), always, never"                   \
-    }
-
 /* True if stdout is to be painted. */
 bool cli_may_paint(void);
 

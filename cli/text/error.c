@@ -1,8 +1,11 @@
 /* Errors: one sentence on stderr, and the exit status that goes with it. */
-#include "cli.h"
+#include "text/error.h"
+
+#include "text/exit_status.h"
 #include "text/progress.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <syslog.h>
 
@@ -25,12 +28,9 @@ static void log_lines(const char *text)
     }
 }
 
-static void say(const char *format, va_list args)
-    __attribute__((format(printf, 1, 0)));
-
 /* One write for the whole line, so that lines of several processes that share
  * stderr do not run into each other. */
-static void say(const char *format, va_list args)
+void cli_vsay(const char *format, va_list args)
 {
     char *sentence = NULL;
 
@@ -51,29 +51,8 @@ void cli_say(const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say(format, args);
+    cli_vsay(format, args);
     va_end(args);
-}
-
-int cli_usage(const struct cli_command *command, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    say(format, args);
-    va_end(args);
-    (void)fprintf(stderr, "See: idem %s --help\n", command->name);
-    return CLI_USAGE;
-}
-
-int cli_unexpected(const struct cli_command *command, const char *argument)
-{
-    char shown[128];
-
-    return cli_usage(command, "unexpected argument \"%s\"%s%s",
-                     cli_escape(idem_str(argument), shown, sizeof(shown)),
-                     command->hint != NULL ? "; " : "",
-                     command->hint != NULL ? command->hint : "");
 }
 
 int cli_exit_of(int code)

@@ -8,9 +8,11 @@
 #ifndef IDEM_CLI_TEXT_JSON_H
 #define IDEM_CLI_TEXT_JSON_H
 
-#include "cli.h"
-
+#include <idem.h>
 #include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 
 /* An object that remembers whether something could not be added to it. */
 struct cli_json {
@@ -44,11 +46,6 @@ void cli_json_object(struct cli_json *json, const char *name,
 /* Adds a number to the end of the array @name. */
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value);
-
-/* Everything that may be shown of @record; with its bytes if @with_bytes. The
- * nonce may not: it is a credential. */
-void cli_json_record(struct cli_json *json, const struct idem_record *record,
-                     bool with_bytes);
 
 /* Writes the line to @f, or to stdout. 0 or an exit status, after saying why. */
 int cli_json_write(const struct cli_json *json, FILE *f);

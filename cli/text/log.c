@@ -2,6 +2,9 @@
 #include "text/log.h"
 
 #include "process/clock.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/text.h"
 
 #include <stdlib.h>
 

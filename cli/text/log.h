@@ -13,6 +13,8 @@
 
 #include "text/json.h"
 
+#include <idem.h>
+
 /* Reads IDEM_LOG_KEYS. 0, or CLI_USAGE after saying why. */
 int cli_log_init(void);
 

@@ -1,9 +1,13 @@
 /* Standard output: that it is there, and that everything reached it. */
-#include "cli.h"
+#include "text/output.h"
+
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/screen.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 int cli_finish_output(int status)
@@ -23,22 +27,4 @@ int cli_finish_output(int status)
     clearerr(stdout);
     return status == CLI_OK || status == CLI_REPLAY ? CLI_OUTPUT_FAILED
                                                     : status;
-}
-
-/* Opened the wrong way round on purpose: reading from a standard input that was
- * closed must fail, and so must writing to such an output. */
-void cli_open_std_fds(void)
-{
-    int fd;
-
-    for (fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
-        }
-    }
-}
-
-bool cli_stderr_is_tty(void)
-{
-    return isatty(STDERR_FILENO) == 1;
 }

@@ -1,8 +1,9 @@
 /* How far long work has come: one line on the terminal of stderr. */
 #include "text/progress.h"
 
-#include "cli.h"
 #include "process/clock.h"
+#include "text/screen.h"
+#include "text/text.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -26,12 +26,6 @@ void cli_progress_end(void);
 /* The line is gone, and comes back with the next call of cli_progress(). */
 void cli_progress_hide(void);
 
-#define CLI_OPTION_NO_PROGRESS                                                 \
-    {                                                                          \
-        .name = "quiet", .letter = 'q', .kind = CLI_FLAG,                      \
-        .target = &cli_progress_off, .help = "show no progress on a terminal"  \
-    }
-
 /* ---- The line itself, for its test ------------------------------------- */
 
 #define CLI_PROGRESS_MAX 256

@@ -1,12 +1,15 @@
 /* The terminal that stdout may be. */
 #include "text/screen.h"
 
-#include "cli.h"
+#include "text/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +23,11 @@ static pid_t pager; /* 0: there is none. */
 bool cli_stdout_is_tty(void)
 {
     return pager != 0 || isatty(STDOUT_FILENO) == 1;
+}
+
+bool cli_stderr_is_tty(void)
+{
+    return isatty(STDERR_FILENO) == 1;
 }
 
 /* The terminal is asked, not $COLUMNS: that is a shell's and may be stale. The

@@ -17,10 +17,7 @@ void cli_page_end(void);
 
 extern bool cli_no_pager; /* --no-pager: nothing is paged. */
 
-#define CLI_OPTION_NO_PAGER                                                    \
-    {                                                                          \
-        .name = "no-pager", .kind = CLI_FLAG, .target = &cli_no_pager,         \
-        .help = "print to the terminal, whatever $PAGER says"                  \
-    }
+/* True if stderr is a terminal. */
+bool cli_stderr_is_tty(void);
 
 #endif

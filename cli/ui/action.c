@@ -1,12 +1,14 @@
 /* Records: one is shown, found, decided about, or let be run again. */
 #include "decide/audit.h"
-#include "process/clock.h"
 #include "decide/decided.h"
-#include "store/journal.h"
+#include "process/clock.h"
 #include "record/record.h"
+#include "store/journal.h"
 #include "text/text.h"
+#include "ui/form.h"
 #include "ui/page.h"
 #include "ui/request.h"
+#include "ui/server.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* Where libmicrohttpd was not there when this was built. */
-#include "cli.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "ui/server.h"
 
 int ui_server_start(const struct ui_options *options,

@@ -1,9 +1,8 @@
 /* The forms of a record: a decision about it, and to let it be run again. */
-#include "ui/html.h"
-#include "ui/page.h"
-
 #include "record/record.h"
 #include "text/text.h"
+#include "ui/html.h"
+#include "ui/page.h"
 
 /* As idem_resolve() takes it; by force also while a lease runs. */
 static bool may_decide(const struct idem_record *r)

@@ -1,9 +1,9 @@
 /* The lists: what is open, and what was completed with a failure. */
-#include "ui/html.h"
-#include "ui/page.h"
-
+#include "record/open_records.h"
 #include "record/record.h"
 #include "text/text.h"
+#include "ui/html.h"
+#include "ui/page.h"
 
 enum {
     ROWS_MAX = 500, /* Of a page: more is not read by anybody. */

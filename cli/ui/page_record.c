@@ -1,10 +1,9 @@
 /* One record: what is known of it, and its history. */
-#include "ui/html.h"
-#include "ui/page.h"
-
 #include "record/fields.h"
 #include "record/record.h"
 #include "text/text.h"
+#include "ui/html.h"
+#include "ui/page.h"
 
 /* ---- What is known ---- */
 

@@ -2,8 +2,8 @@
 #ifndef IDEM_CLI_UI_REQUEST_H
 #define IDEM_CLI_UI_REQUEST_H
 
-#include "ui/form.h"
 #include "server/mhd.h"
+#include "ui/form.h"
 #include "ui/page.h"
 #include "ui/server.h"
 

@@ -1,8 +1,10 @@
 /* The server: from a connection to a request, and by its path to who answers it. */
 #include "ui/server.h"
 
-#include "cli.h"
-#include "server/listen.h"
+#include "server/mhd.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "ui/form.h"
 #include "ui/request.h"
 
 #include <errno.h>

@@ -1,7 +1,15 @@
 /* idem ui: a page on this host for a person who puts things right. */
-#include "cli.h"
-#include "text/log.h"
+#include "options/command.h"
+#include "options/read.h"
+#include "options/usage.h"
 #include "process/stop.h"
+#include "request/owner.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/log.h"
+#include "text/text.h"
+#include "ui/commands.h"
 #include "ui/server.h"
 
 #include <arpa/inet.h>

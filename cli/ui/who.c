@@ -5,6 +5,7 @@
  * which a cookie of this site only carries; a name in Host that is not ours (as
  * where a name was made to point here) is refused; and nothing is changed but by a
  * form that has our seal and was sent from our own page. */
+#include "ui/form.h"
 #include "ui/page.h"
 #include "ui/request.h"
 

@@ -1,11 +1,13 @@
 /* idem store check: is the store as it should be? */
 #include "upkeep/check.h"
 
-#include "upkeep/check_state.h"
-#include "cli.h"
-#include "text/progress.h"
-#include "process/stop.h"
 #include "dynamodb/table_size.h"
+#include "process/stop.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/progress.h"
+#include "text/text.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -2,8 +2,10 @@
 #ifndef IDEM_CLI_UPKEEP_CHECK_H
 #define IDEM_CLI_UPKEEP_CHECK_H
 
+#include "options/command.h"
 #include "text/json.h"
 
+#include <idem.h>
 #include <idem/check.h>
 
 /* The findings so far; the first thing that is bad says how this ends. */
@@ -48,5 +50,17 @@ int cli_check(const struct cli_check_args *args);
         .name = "state", .kind = CLI_TEXT, .target = (TARGET), .arg = "FILE",  \
         .help = WITH "keep there where it stops, and go on from there"         \
     }
+
+/* ---- The file of --state, which says where a check stopped -------------- */
+
+/* Reads the file @path into a block that the caller frees; NULL and 0 bytes where
+ * there is none. An exit status, after saying why. */
+int cli_check_state_read(const char *path, void **ret_state, size_t *ret_len);
+
+/* Puts @state in the place of what is there. False, after saying why. */
+bool cli_check_state_write(const char *path, const void *state, size_t len);
+
+/* The check came to its end: there is nothing to go on with. */
+void cli_check_state_delete(const char *path);
 
 #endif

@@ -1,8 +1,8 @@
 /* Where a check stopped, in a file. */
-#include "upkeep/check_state.h"
-
-#include "cli.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/progress.h"
+#include "upkeep/check.h"
 
 #include <errno.h>
 #include <fcntl.h>

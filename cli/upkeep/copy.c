@@ -1,9 +1,12 @@
 /* idem store copy: the records of one store into another. */
-#include "upkeep/copy.h"
-
-#include "cli.h"
-#include "upkeep/copy_dry_run.h"
+#include "options/command.h"
+#include "options/usage.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "upkeep/copying.h"
+#include "upkeep/store.h"
 
 const char *const cli_copy_opens[] = {"leave", "unknown", NULL};
 

@@ -3,13 +3,13 @@
  * The records of a file are read, and each is sized as the table would hold it. Of a
  * table only the service's count is asked for, which costs no units: an average stands
  * in for each record. */
-#include "upkeep/copy_dry_run.h"
-
-#include "cli.h"
+#include "dynamodb/table_size.h"
 #include "process/clock.h"
+#include "store/index.h"
+#include "text/error.h"
 #include "text/json.h"
 #include "text/progress.h"
-#include "dynamodb/table_size.h"
+#include "upkeep/copying.h"
 
 #include <idem/operator.h>
 

@@ -7,10 +7,12 @@
  * again. */
 #include "upkeep/copying.h"
 
-#include "cli.h"
 #include "process/clock.h"
 #include "record/names.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/progress.h"
+#include "text/text.h"
 
 #include <idem/operator.h>
 #include <idem/queue.h>

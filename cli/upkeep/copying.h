@@ -39,4 +39,12 @@ int cli_copying(struct idem_store *from, struct idem_store *to,
                 const struct cli_copy_options *options,
                 struct cli_copied *ret_copied);
 
+/* ---- Idem store copy --dry-run ------------------------------------------ */
+
+/* Prints how many records a copy of @from to @to_url would take over, about, and the
+ * units that it would use of tables. Changes nothing; the target need not be there. An
+ * exit status. */
+int cli_copy_dry_run(struct idem_store *from, const char *to_url,
+                     const struct cli_copy_options *options, bool json);
+
 #endif

@@ -1,8 +1,10 @@
 /* idem store create: a table of DynamoDB, or a file. */
-#include "upkeep/create.h"
-
-#include "cli.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "text/text.h"
+#include "upkeep/store.h"
 
 #include <idem/dynamodb.h>
 #include <idem/sqlite.h>

@@ -1,9 +1,17 @@
 /* idem export: the records of a store as lines of JSON. */
-#include "cli.h"
-#include "inspect/list_order.h"
-#include "record/names.h"
-#include "text/progress.h"
 #include "dynamodb/table_size.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/statuses.h"
+#include "options/usage.h"
+#include "record/names.h"
+#include "store/index.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/progress.h"
+#include "text/text.h"
+#include "upkeep/commands.h"
 #include "upkeep/transfer.h"
 
 #include <errno.h>

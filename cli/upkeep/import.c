@@ -1,9 +1,15 @@
 /* idem import: adds the records of an export that are not there. */
-#include "cli.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "process/clock.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
 #include "text/lines.h"
 #include "text/progress.h"
+#include "upkeep/commands.h"
 #include "upkeep/transfer.h"
 
 #include <errno.h>

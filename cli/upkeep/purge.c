@@ -1,11 +1,17 @@
 /* idem purge: deletes records whose retention ended. */
-#include "cli.h"
-#include "process/clock.h"
-#include "store/journal.h"
-#include "text/json.h"
-#include "text/progress.h"
 #include "dynamodb/purge_table.h"
 #include "dynamodb/table_size.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "process/clock.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/json.h"
+#include "text/progress.h"
+#include "text/screen.h"
+#include "upkeep/commands.h"
 
 #include <errno.h>
 #include <idem/operator.h>

@@ -1,10 +1,15 @@
 /* idem store mark-restored, and store create --accept-loss: what it means is asked
  * and told here, for it cannot be undone. */
-#include "upkeep/restored.h"
-
-#include "cli.h"
+#include "options/command.h"
+#include "options/usage.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
 #include "text/progress.h"
+#include "text/screen.h"
+#include "text/text.h"
+#include "upkeep/store.h"
 
 #include <idem/sqlite.h>
 #include <stdlib.h>

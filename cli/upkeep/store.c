@@ -1,12 +1,17 @@
 /* idem store: what the store is, and its care. */
-#include "upkeep/check.h"
-#include "cli.h"
-#include "upkeep/copy.h"
-#include "upkeep/create.h"
-#include "text/json.h"
-#include "text/progress.h"
-#include "upkeep/restored.h"
+#include "upkeep/store.h"
+
 #include "dynamodb/template.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/text.h"
+#include "upkeep/check.h"
+#include "upkeep/commands.h"
 
 #include <idem/operator.h>
 #include <idem/sqlite.h>

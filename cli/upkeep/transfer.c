@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "process/clock.h"
+#include "record/record_json.h"
 #include "text/json.h"
 
 #include <stdarg.h>

@@ -13,9 +13,8 @@
 #ifndef IDEM_CLI_UPKEEP_TRANSFER_H
 #define IDEM_CLI_UPKEEP_TRANSFER_H
 
-#include "cli.h"
-
 #include <idem/store.h>
+#include <stdio.h>
 
 #define CLI_TRANSFER_VERSION 1
 

@@ -1,7 +1,19 @@
 /* idem begin: claims a key for work that is done elsewhere. */
-#include "cli.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "record/record.h"
+#include "record/record_json.h"
+#include "record/verdict.h"
+#include "request/request.h"
 #include "store/journal.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "text/output.h"
+#include "text/screen.h"
+#include "verbs/commands.h"
 
 #include <signal.h>
 

@@ -1,8 +1,12 @@
 /* idem complete, fail, release, retry, unknown and renew: the verbs of an attempt
  * that another process began, which its token names. */
-#include "cli.h"
-#include "verbs/held.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "request/result.h"
+#include "store/journal.h"
+#include "store/open.h"
+#include "verbs/held.h"
 
 /* One command runs in a process, and each has some of these as its options. */
 static struct {

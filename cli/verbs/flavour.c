@@ -1,7 +1,12 @@
 /* The key that another library makes of an event. */
 #include "verbs/flavour.h"
 
+#include "options/read.h"
+#include "options/usage.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "text/text.h"
 
 #include <idem/key.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_VERBS_FLAVOUR_H
 #define IDEM_CLI_VERBS_FLAVOUR_H
 
-#include "cli.h"
+#include "options/command.h"
 
 struct cli_flavour {
     int choice;         /* Index into cli_flavours. */

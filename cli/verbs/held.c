@@ -1,8 +1,15 @@
 /* Attempts that another process began: from their token. */
 #include "verbs/held.h"
 
-#include "cli.h"
+#include "options/read.h"
+#include "options/usage.h"
+#include "record/record_json.h"
+#include "record/remedy.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "text/screen.h"
 
 #include <stdlib.h>
 

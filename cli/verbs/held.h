@@ -2,7 +2,7 @@
 #ifndef IDEM_CLI_VERBS_HELD_H
 #define IDEM_CLI_VERBS_HELD_H
 
-#include "cli.h"
+#include "options/command.h"
 #include "store/journal.h"
 #include "store/patience.h"
 

@@ -1,8 +1,15 @@
 /* idem key: shows the identity and fingerprint that other commands use. */
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
+#include "request/identity.h"
 #include "request/request.h"
-#include "cli.h"
-#include "verbs/flavour.h"
+#include "text/error.h"
+#include "text/exit_status.h"
 #include "text/json.h"
+#include "text/text.h"
+#include "verbs/commands.h"
+#include "verbs/flavour.h"
 
 static struct {
     struct cli_claim claim;

@@ -1,8 +1,15 @@
 /* idem limit: counts a request against a limit, once. */
-#include "cli.h"
-#include "process/clock.h"
-#include "text/json.h"
+#include "options/command.h"
+#include "options/common.h"
+#include "options/usage.h"
 #include "options/value.h"
+#include "process/clock.h"
+#include "store/open.h"
+#include "text/error.h"
+#include "text/exit_status.h"
+#include "text/json.h"
+#include "text/text.h"
+#include "verbs/commands.h"
 
 #include <idem/limit.h>
 #include <stdlib.h>

@@ -8,9 +8,9 @@
  *   or it was dropped, and says so.
  * - the line that says how it ended: no other number than the one in it.
  */
-#include "cli.h"
-#include "fuzz.h"
+#include "record/record.h"
 #include "run/frames.h"
+#include "fuzz.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

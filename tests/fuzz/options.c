@@ -3,7 +3,10 @@
  * come to the same, set what was given and nothing else, and lose no argument.
  * The tables of the real commands are read too.
  */
-#include "cli.h"
+#include "commands.h"
+#include "options/command.h"
+#include "options/parse.h"
+#include "text/exit_status.h"
 #include "fuzz.h"
 
 #include <setjmp.h>
@@ -280,10 +283,10 @@ static void real_command(struct tape *tape, int argc, char **argv)
     int first = 0;
     int rc;
 
-    while (cli_commands[len] != NULL) {
+    while (cli_all_commands[len] != NULL) {
         len++;
     }
-    rc = parse(cli_commands[take_up_to(tape, len - 1)], argc, argv, &first);
+    rc = parse(cli_all_commands[take_up_to(tape, len - 1)], argc, argv, &first);
     must(rc == 0 || rc == CLI_USAGE || rc == -1);
     must(rc != 0 || (first >= 1 && first <= argc));
 }

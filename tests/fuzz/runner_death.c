@@ -5,7 +5,9 @@
  */
 #include "fuzz.h"
 #include "host.h"
-#include "run/runner_death.h"
+#include "run/child.h"
+#include "run/run.h"
+#include "run/supervisor.h"
 
 #include <stdlib.h>
 

@@ -5,10 +5,11 @@
  * it is.
  */
 #include "fuzz.h"
+#include "options/command.h"
+#include "options/value.h"
 #include "record/remedy.h"
 #include "text/nearest.h"
 #include "text/text.h"
-#include "options/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,11 +6,11 @@
  * - a record, whose line is read back as that record; and where one byte of the
  *   line is changed, it is refused, or still stands for that very record.
  */
-#include "cli.h"
+#include "text/lines.h"
+#include "text/text.h"
+#include "upkeep/transfer.h"
 #include "core/record.h"
 #include "fuzz.h"
-#include "text/lines.h"
-#include "upkeep/transfer.h"
 
 #include <idem/operator.h>
 #include <stdlib.h>

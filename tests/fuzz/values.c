@@ -4,7 +4,9 @@
  * changes nothing.
  */
 #include "fuzz.h"
+#include "options/command.h"
 #include "options/value.h"
+#include "text/exit_status.h"
 
 #include <stdlib.h>
 

@@ -216,7 +216,7 @@ def all_in(words, text, macro):
 @test
 def exit_statuses_are_complete():
     """Each exit status of the program is in EXIT STATUS of idem(1)."""
-    words = re.findall(r"CLI_\w+ = (\d+),", read(f"{TOP}/cli/cli.h"))
+    words = re.findall(r"CLI_\w+ = (\d+),", read(f"{TOP}/cli/text/exit_status.h"))
     part = PAGES["idem.1"].split(".Sh EXIT STATUS")[1].split(".Sh ")[0]
     assert len(words) > 10, words
     equal(all_in(words, part, "It"), [])
@@ -235,7 +235,7 @@ def variables_are_complete():
 def json_members_are_complete():
     """Each member of a JSON answer is in the page of the command that gives it."""
     calls = r'(?:cli_json|some|add)_\w+\(\S+, "(\w+)"'
-    words = re.findall(calls, read(f"{TOP}/cli/text/json.c"))
+    words = re.findall(calls, read(f"{TOP}/cli/record/record_json.c"))
     assert "lease_end_ms" in words, words
     equal(all_in(words, PAGES["idem-show.1"] + PAGES["idem-begin.1"], "Va"), [])
     words = re.findall(calls, read(f"{TOP}/cli/run/status_report.c"))

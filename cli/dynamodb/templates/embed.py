@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 print("/* Made from cli/dynamodb/templates. */")
-print('#include "dynamodb/template_text.h"')
+print('#include "dynamodb/template.h"')
 for path in map(Path, sys.argv[1:]):
     name = "cli_template_" + path.name.replace(".", "_")
     print(f"\nconst char *const {name}[] = {{")

@@ -1,5 +1,8 @@
 /* Configuration files: which lines are taken, and which are refused. */
+#include "commands.h"
+#include "options/command.h"
 #include "options/config.h"
+#include "text/exit_status.h"
 
 #include "test.h"
 
@@ -40,6 +43,7 @@ static int apply(const char *text, const bool *seen)
     static char copy[512];
     static const bool nothing[8];
 
+    cli_commands = cli_all_commands;
     memset(&got, 0, sizeof(got));
     (void)snprintf(copy, sizeof(copy), "%s", text);
     return cli_config_apply_text(&command, seen != NULL ? seen : nothing,

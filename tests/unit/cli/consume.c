@@ -1,5 +1,6 @@
 /* Tests of what becomes of a message. */
 #include "consume/consume.h"
+#include "text/exit_status.h"
 
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* What a command printed: recorded in frames, read back, written out. */
+#include "record/record.h"
 #include "run/frames.h"
 
-#include "cli.h"
 #include "test.h"
 
 #include <errno.h>

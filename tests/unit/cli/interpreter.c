@@ -1,5 +1,5 @@
 /* Which interpreter a script needs, and whether AWS Lambda has it. */
-#include "lambda/interpreter.h"
+#include "lambda/package.h"
 
 #include "test.h"
 

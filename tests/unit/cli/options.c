@@ -1,5 +1,7 @@
 /* The options of a command line: forms, kinds and limits. */
-#include "cli.h"
+#include "options/command.h"
+#include "options/parse.h"
+#include "text/exit_status.h"
 
 #include "test.h"
 #include "threads.h"

@@ -1,0 +1,55 @@
+/* reconcile.h: the parts of idem reconcile. */
+#ifndef IDEM_CLI_DECIDE_RECONCILE_H
+#define IDEM_CLI_DECIDE_RECONCILE_H
+
+#include <idem/journal.h>
+
+/* ---- Outcomes from the files of other hosts, and from logs -------------- */
+
+struct cli_harvest {
+    struct idem_journal *journal; /* Where they go. */
+    uint64_t found;
+    uint64_t damaged; /* That began like one, and cannot be trusted. */
+};
+
+/* Takes up what is in the file @path ("-": stdin): the one outcome, if it is a file
+ * of a journal; else all that it has in base64, whatever surrounds it, as in
+ * the lines that `idem lambda` logs and in their exports, JSON in JSON too. 0
+ * or an exit status, after saying why. */
+int cli_harvest_file(struct cli_harvest *harvest, const char *path);
+
+/* ---- One line for each outcome that waits in a journal ------------------ */
+
+struct cli_waiting_style {
+    bool json;
+    bool dry_run; /* Shows its next state. */
+};
+
+/* True of an entry that could be read. */
+bool cli_waiting_known(const struct idem_journal_info *info);
+
+/* Prints @info. @state: what it is now or, in a dry run, would be; @error: what is
+ * wrong with it, if its code is not 0. An exit status. */
+int cli_waiting_print(const struct cli_waiting_style *style,
+                      const struct idem_journal_info *info,
+                      enum idem_journal_state state,
+                      const struct idem_error *error);
+
+/* ---- What waits in a journal is told to its stores ---------------------- */
+
+struct cli_reconcile_how {
+    struct cli_waiting_style style;
+    const char *store; /* Only that one; NULL: for each outcome its own. */
+    const char *from;  /* The store that the entries were meant for; NULL: for
+                          this one. */
+};
+
+/* Tells the stores what waits in @journal and shows what became of each outcome;
+ * in a dry run, what would. An exit status: the worst of all. */
+int cli_reconcile_journal(struct idem_journal *journal,
+                          const struct cli_reconcile_how *how);
+
+/* The worse of two exit statuses. */
+int cli_reconcile_worse(int a, int b);
+
+#endif

@@ -1,0 +1,91 @@
+/* gateway.h: the parts of idem gateway. */
+#ifndef IDEM_CLI_GATEWAY_GATEWAY_H
+#define IDEM_CLI_GATEWAY_GATEWAY_H
+
+#include "gateway/address.h"
+#include "gateway/config.h"
+
+#include <stdbool.h>
+
+/* ---- As whom nginx runs ------------------------------------------------- */
+
+/* NULL, or why @name is not a user that nginx can be given. */
+const char *gateway_user_check(const char *name);
+
+/* Becomes @name (NULL: --user was not given); only root can become another, and
+ * must say whom. 0 or an exit status, after saying why. */
+int gateway_become(const char *name);
+
+/* Whether the user that we are by now may read @path, which another found. 0 or an
+ * exit status, after saying who may not. */
+int gateway_check_readable(const char *path);
+
+/* ---- Whether the service's name is known before nginx is started -------- */
+
+/* nginx resolves the name of @upstream once, when it starts, and does not start
+ * where it is unknown. 0, or an exit status, after saying why. */
+int gateway_upstream_resolve(const struct gateway_upstream *upstream);
+
+/* The socket that the gateway listens on.
+ *
+ * It is ours and not nginx's, who takes it over: so that a port that is in use is
+ * said at once and in our words, port 0 means any that is free, and a port below
+ * 1024 needs no nginx that runs as root. */
+
+struct gateway_socket {
+    int fd;
+    bool is_loopback;               /* Or a unix socket. */
+    char text[GATEWAY_ADDRESS_MAX]; /* As nginx writes it, in digits. */
+    char path[GATEWAY_PATH_MAX + 1];
+};
+
+/* Opens it. 0 or an exit status, after saying why. */
+int gateway_listen(const struct gateway_address *address,
+                   struct gateway_socket *ret_socket);
+
+/* The address that gateway_listen() would make of @address, without opening
+ * anything; a port of 0 stays. 0 or an exit status. */
+int gateway_listen_text(const struct gateway_address *address,
+                        char text[GATEWAY_ADDRESS_MAX]);
+
+/* Closes it and takes the file of a unix socket away. */
+void gateway_listen_close(struct gateway_socket *socket);
+
+/* ---- The directory that one nginx has for itself ------------------------ */
+
+/* Makes it, for this user only, with the configuration in it. The caller frees
+ * *@ret_path. 0 or an exit status, after saying why. */
+int gateway_directory_make(const struct gateway_config *config,
+                           char **ret_path);
+
+/* Lets a process of its own remove it when this one and nginx are gone, however
+ * they end: both hold the pipe of which this is the end, until it is closed. -1:
+ * the process is gone. */
+int gateway_directory_watch(const char *path);
+
+/* Removes it with all that is in it. */
+void gateway_directory_remove(const char *path);
+
+/* ---- The nginx of this machine: where it is, and running it ------------- */
+
+/* Finds the program: @given, or where it is installed. The caller frees
+ * *@ret_path. 0 or an exit status, after saying why. */
+int gateway_find_nginx(const char *given, char **ret_path);
+
+/* The same for the module. Where there is none and not @must_be, what Debian's
+ * package would install. */
+int gateway_find_module(const char *given, bool must_be, char **ret_path);
+
+/* Lets @nginx check DIRECTORY/nginx.conf. Of what is wrong it tells itself; 0 or
+ * an exit status. */
+int gateway_check(const char *nginx, const char *directory);
+
+/* Runs @nginx on DIRECTORY/nginx.conf, listening on the socket @fd, until it
+ * ends; @started is called when it has begun. Signals are passed on: SIGINT and
+ * SIGTERM (at a terminal SIGHUP too) let it finish what is under way, the second
+ * of them does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to nginx.
+ * Returns an exit status. */
+int gateway_serve(const char *nginx, const char *directory, int fd,
+                  void (*started)(void *ctx), void *ctx);
+
+#endif

@@ -1,0 +1,68 @@
+/* command.h: a command and its options, as rows of tables. */
+#ifndef IDEM_CLI_OPTIONS_COMMAND_H
+#define IDEM_CLI_OPTIONS_COMMAND_H
+
+#include <idem.h>
+
+/* A minimum for a duration that may also be "never". */
+#define CLI_OR_NEVER(min) (-(int64_t)(min))
+
+/* The kind of value that an option takes, and the type that its target points
+ * to. */
+enum cli_kind {
+    CLI_FLAG,     /* bool */
+    CLI_TEXT,     /* const char *; must not be empty */
+    CLI_ANY_TEXT, /* const char *; may be empty. Both: at most @max bytes
+                     where @max is not 0 */
+    CLI_DURATION, /* int64_t, ms: 500ms, 30s, 5m, 2h, 7d; where @min is
+                     CLI_OR_NEVER(n), from n, or "never": IDEM_NEVER */
+    CLI_COUNT,    /* uint64_t, decimal */
+    CLI_SIZE,     /* uint64_t, bytes: 512, 64k, 8M, 1G (powers of 1024) */
+    CLI_CHOICE,   /* int: index into @choices */
+    CLI_CODES,    /* struct cli_codes: exit statuses "75,111-113" */
+};
+
+struct cli_codes {
+    bool has[256];
+};
+
+/* One option of a command. Giving it twice, an empty or bad value, or one out
+ * of range is a usage error (64) that names the option and its range. */
+struct cli_option {
+    const char *name; /* Without the dashes. */
+    char letter;      /* 0: none. */
+    enum cli_kind kind;
+    void *target;
+    const char *arg;  /* "KEY"; NULL for a flag. */
+    const char *help; /* One line. */
+    int64_t min;      /* For durations, counts and sizes. */
+    int64_t max;
+    const char *const *choices; /* NULL-terminated. */
+    bool *given; /* May be NULL: set to true when it was given. */
+};
+
+/* A command: one row of the table in commands.c. */
+struct cli_command {
+    const char *name;
+    const char *summary; /* One line for `idem help`. */
+    const char *usage;   /* "idem run [OPTION...] -k KEY -- CMD [ARG...]" */
+    const char *const *examples; /* NULL-terminated lines for --help. */
+    struct cli_option *options;  /* Ends with a name of NULL. */
+    /* @argc and @argv: what follows the options ("--" removed). */
+    int (*run)(const struct cli_command *command, int argc, char **argv);
+    bool takes_command; /* A command line follows "--". */
+    bool takes_event;   /* And @FILE or - may precede it. */
+    bool takes_key;     /* An operand names a record. */
+    const char *hint;   /* How an attempt is named, for an argument or a -k that
+                         is not taken; NULL: nothing to say. */
+    const char *const *operands; /* NULL-terminated words that may follow the
+                                    options; NULL: anything. */
+};
+
+/* The commands of the program, in the order of its overview; ends with NULL. */
+extern const struct cli_command *const *cli_commands;
+
+/* The command of this name, or NULL. */
+const struct cli_command *cli_command_find(const char *name);
+
+#endif

@@ -1,0 +1,62 @@
+/* common.h: options that several commands have. */
+#ifndef IDEM_CLI_OPTIONS_COMMON_H
+#define IDEM_CLI_OPTIONS_COMMON_H
+
+#include "options/command.h"
+#include "text/color.h"
+#include "text/progress.h"
+#include "text/screen.h"
+
+#define CLI_OPTION_JSON(to)                                                    \
+    {                                                                          \
+        .name = "json", .letter = 'j', .kind = CLI_FLAG, .target = (to),       \
+        .help = "answer in JSON"                                               \
+    }
+
+/* Messages that idem run and idem consume share. */
+#define CLI_OPTION_MAX_TIME(to)                                                \
+    {                                                                          \
+        .name = "max-time", .kind = CLI_DURATION, .target = (to),              \
+        .arg = "TIME", .min = 1, .max = IDEM_DURATION_MAX_MS,                  \
+        .help = "stop the command after this long"                             \
+    }
+
+#define CLI_OPTION_KILL_AFTER(to)                                              \
+    {                                                                          \
+        .name = "kill-after", .kind = CLI_DURATION, .target = (to),            \
+        .arg = "TIME", .max = IDEM_DURATION_MAX_MS,                            \
+        .help = "from SIGTERM to SIGKILL for what must stop (5s)"              \
+    }
+
+#define CLI_OPTION_VERBOSE(to)                                                 \
+    {                                                                          \
+        .name = "verbose", .letter = 'v', .kind = CLI_FLAG, .target = (to),    \
+        .help = "say more on stderr"                                           \
+    }
+
+#define CLI_OPTION_QUIET(to)                                                   \
+    {                                                                          \
+        .name = "quiet", .letter = 'q', .kind = CLI_FLAG, .target = (to),      \
+        .help = "say nothing but errors"                                       \
+    }
+
+#define CLI_OPTION_NO_PROGRESS                                                 \
+    {                                                                          \
+        .name = "quiet", .letter = 'q', .kind = CLI_FLAG,                      \
+        .target = &cli_progress_off, .help = "show no progress on a terminal"  \
+    }
+
+#define CLI_OPTION_COLOR                                                       \
+    {                                                                          \
+        .name = "color", .kind = CLI_CHOICE, .target = &cli_color,             \
+        .arg = "WHEN", .choices = cli_color_names,                             \
+        .help = "paint: auto (on a terminal), always, never"                   \
+    }
+
+#define CLI_OPTION_NO_PAGER                                                    \
+    {                                                                          \
+        .name = "no-pager", .kind = CLI_FLAG, .target = &cli_no_pager,         \
+        .help = "print to the terminal, whatever $PAGER says"                  \
+    }
+
+#endif

@@ -1,0 +1,16 @@
+/* index.h: which lists an index of the store serves. */
+#ifndef IDEM_CLI_STORE_INDEX_H
+#define IDEM_CLI_STORE_INDEX_H
+
+#include <idem/operator.h>
+
+/* An index finds the records of @filter, in an order of its own, where a store has one. */
+bool cli_index_serves(const struct idem_filter *filter);
+
+/* False: @url, as it was given, says that its table has no index. */
+bool cli_table_has_index(const char *url);
+
+/* False: @filter makes the store at @url, as it was given, read all of its records. */
+bool cli_filter_has_index(const struct idem_filter *filter, const char *url);
+
+#endif
