@@ -57,15 +57,12 @@ ngx_http_idem_thread_start(ngx_http_idem_store_t *store,
 
     t->fd = eventfd(0, EFD_CLOEXEC|EFD_NONBLOCK);
     if (t->fd == -1) {
-        ngx_free(t);
-        return NULL;
+        goto free_thread;
     }
 
     c = ngx_get_connection(t->fd, store->log);
     if (c == NULL) {
-        (void) close(t->fd);
-        ngx_free(t);
-        return NULL;
+        goto close_fd;
     }
 
     c->data = t;
@@ -87,25 +84,35 @@ ngx_http_idem_thread_start(ngx_http_idem_store_t *store,
     rc = pthread_create(&t->thread, NULL, ngx_http_idem_thread_run, t);
     (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
 
-    if (rc != 0
-        || ngx_add_event(c->read, NGX_READ_EVENT,
-                         (ngx_event_flags & NGX_USE_CLEAR_EVENT)
-                         ? NGX_CLEAR_EVENT : 0)
-           != NGX_OK)
-    {
-        if (rc == 0) {
-            ngx_http_idem_thread_stop(t);
-            return NULL;
-        }
+    if (rc != 0) {
+        goto free_connection;
+    }
 
-        ngx_free_connection(c);
-        c->fd = (ngx_socket_t) -1;
-        (void) close(t->fd);
-        ngx_free(t);
+    if (ngx_add_event(c->read, NGX_READ_EVENT,
+                      (ngx_event_flags & NGX_USE_CLEAR_EVENT)
+                      ? NGX_CLEAR_EVENT : 0)
+        != NGX_OK)
+    {
+        ngx_http_idem_thread_stop(t);
         return NULL;
     }
 
     return t;
+
+free_connection:
+
+    ngx_free_connection(c);
+    c->fd = (ngx_socket_t) -1;
+
+close_fd:
+
+    (void) close(t->fd);
+
+free_thread:
+
+    ngx_free(t);
+
+    return NULL;
 }
 
 

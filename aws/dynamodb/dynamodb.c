@@ -8,6 +8,7 @@
 #include <idem/dynamodb.h>
 #include <unistd.h>
 
+/* Also of a store that is half built. */
 static void finish(struct idem__dynamodb_store *store)
 {
     if (store->watch >= 0) {
@@ -123,8 +124,8 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
     return 0;
 }
 
-/* Parts to finish when a later step fails are in *@store; see finish(). */
-static int set_up(struct idem__dynamodb_store *store,
+/* On failure @store is half built, and finish() takes it. */
+static int set_up(struct idem__dynamodb_store *store, const char *place,
                   const struct idem_open_options *options,
                   struct idem_error *error)
 {
@@ -132,8 +133,16 @@ static int set_up(struct idem__dynamodb_store *store,
         OWNER_MARGIN_MS = 2000,
         LAYOUT_RESULT_MAX = 120 * 1024,
     };
-    int rc = idem_store_init(&store->base, &dynamodb_ops, options, error);
+    int rc;
 
+    store->watch = -1;
+    store->timer = -1;
+    store->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    store->wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    rc = idem__place_read(place, &store->place, error);
+    if (rc == 0) {
+        rc = idem_store_init(&store->base, &dynamodb_ops, options, error);
+    }
     if (rc != 0) {
         return rc;
     }
@@ -143,17 +152,6 @@ static int set_up(struct idem__dynamodb_store *store,
     if (store->place.table.layout != IDEM__LAYOUT_OWN &&
         store->base.options.result_max > LAYOUT_RESULT_MAX) {
         store->base.options.result_max = LAYOUT_RESULT_MAX;
-    }
-    store->watch = -1;
-    store->timer = -1;
-    if (pthread_mutex_init(&store->mutex, NULL) != 0) {
-        idem_store_finish(&store->base);
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    if (pthread_cond_init(&store->wake, NULL) != 0) {
-        (void)pthread_mutex_destroy(&store->mutex);
-        idem_store_finish(&store->base);
-        return idem__error_plain(error, IDEM_ENOMEM);
     }
     return 0;
 }
@@ -170,15 +168,10 @@ int idem_dynamodb_open(const char *place,
     if (store == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    rc = idem__place_read(place, &store->place, ret_error);
+    rc = set_up(store, place, options, ret_error);
     if (rc == 0) {
-        rc = set_up(store, options, ret_error);
+        rc = open_client(store, ret_error);
     }
-    if (rc != 0) {
-        idem__free(store);
-        return rc;
-    }
-    rc = open_client(store, ret_error);
     if (rc == 0) {
         rc = check_writer(store, ret_error);
     }

@@ -96,8 +96,7 @@ static int add_commit(struct idem_op *op, const struct idem_result *result,
 
     op->commit = commit;
     if (commit == NULL) {
-        idem_op_destroy(op);
-        return idem__error_plain(error, IDEM_ENOMEM);
+        goto err;
     }
     at = (uint8_t *)(commit + 1);
     commit->writes = keep_writes(&at, writes, writes_len);
@@ -108,11 +107,14 @@ static int add_commit(struct idem_op *op, const struct idem_result *result,
     commit->outcome.result.content_type = keep(&at, result->content_type);
     commit->outcome.result.meta = keep(&at, result->meta);
     if (idem__sha256(&commit->writes, 1, digest) != 0) {
-        idem_op_destroy(op);
-        return idem__error_plain(error, IDEM_ENOMEM);
+        goto err;
     }
     memcpy(commit->digest, digest, sizeof(commit->digest));
     return 0;
+
+err:
+    idem_op_destroy(op);
+    return idem__error_plain(error, IDEM_ENOMEM);
 }
 
 static void tell(const struct idem_op *op,

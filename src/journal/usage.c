@@ -148,17 +148,19 @@ static bool open_ledger(int directory, bool make, struct ledger *l)
         return false;
     }
     if (fstat(l->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        (void)close(l->fd);
-        return false;
+        goto err_after_open;
     }
     if (!lock(l->fd)) {
-        (void)close(l->fd);
         l->busy = true;
-        return false;
+        goto err_after_open;
     }
     read_clock(&l->now);
     load(l);
     return true;
+
+err_after_open:
+    (void)close(l->fd);
+    return false;
 }
 
 /* Where it cannot be written the next reader finds what was there, or a checksum

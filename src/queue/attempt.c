@@ -148,9 +148,11 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     a->record = idem__zalloc(sizeof(*a->record));
-    if (a->record == NULL) {
+    rc = a->record == NULL ? IDEM_ENOMEM
+                           : idem_id(a->scope, a->key, a->record->id);
+    if (rc != 0) {
         idem_attempt_destroy(&a->pub);
-        return idem__error_plain(ret_error, IDEM_ENOMEM);
+        return idem__error_plain(ret_error, rc);
     }
     a->store = store;
     memcpy(a->nonce, read.nonce, sizeof(a->nonce));
@@ -160,11 +162,6 @@ int idem_attempt_from_token(struct idem_store *store, const char *token,
     a->record->key = a->key;
     a->record->fence = read.fence;
     a->pub.record = a->record;
-    rc = idem_id(a->scope, a->key, a->record->id);
-    if (rc != 0) {
-        idem_attempt_destroy(&a->pub);
-        return idem__error_plain(ret_error, rc);
-    }
     *ret_attempt = &a->pub;
     return 0;
 }

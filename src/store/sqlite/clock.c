@@ -10,10 +10,9 @@ enum {
     SAVE_EVERY_MS = 1000
 };
 
-int idem__clock_init(struct idem__sqlite_clock *clock)
+void idem__clock_init(struct idem__sqlite_clock *clock)
 {
-    memset(clock, 0, sizeof(*clock));
-    return pthread_mutex_init(&clock->mutex, NULL) == 0 ? 0 : IDEM_ENOMEM;
+    *clock = (struct idem__sqlite_clock){.mutex = PTHREAD_MUTEX_INITIALIZER};
 }
 
 void idem__clock_finish(struct idem__sqlite_clock *clock)

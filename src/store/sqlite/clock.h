@@ -23,7 +23,7 @@ static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
     return now->store_ms - now->doubt_ms;
 }
 
-int idem__clock_init(struct idem__sqlite_clock *clock);
+void idem__clock_init(struct idem__sqlite_clock *clock);
 void idem__clock_finish(struct idem__sqlite_clock *clock);
 
 /* Loads the row; a reader leaves the fence floor alone. An SQLite result. */

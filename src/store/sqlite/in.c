@@ -40,10 +40,7 @@ static int enter(sqlite3 *db, struct visit **ret_visit,
     if (visit == NULL) {
         return idem__error_plain(error, IDEM_ENOMEM);
     }
-    if (idem__clock_init(&visit->clock) != 0) {
-        idem__free(visit);
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
+    idem__clock_init(&visit->clock);
     visit->conn.db = db;
     visit->table.conn = &visit->conn;
     visit->table.head = visit->head;

@@ -179,9 +179,7 @@ static int read_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
     bool moved;
     int rc;
 
-    if (idem__clock_init(&clock) != 0) {
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
+    idem__clock_init(&clock);
     rc = idem__clock_load(&clock, conn, /* writer= */ false);
     if (rc != SQLITE_OK) {
         rc = idem__conn_fail(conn, rc, "read the clock", error);

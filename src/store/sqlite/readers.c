@@ -2,18 +2,12 @@
 #include "base/host.h"
 #include "store/sqlite/store.h"
 
-int idem__readers_init(struct idem__sqlite_readers *readers)
+void idem__readers_init(struct idem__sqlite_readers *readers)
 {
-    readers->idle = NULL;
-    readers->open = 0;
-    if (pthread_mutex_init(&readers->mutex, NULL) != 0) {
-        return IDEM_ENOMEM;
-    }
-    if (pthread_cond_init(&readers->freed, NULL) != 0) {
-        (void)pthread_mutex_destroy(&readers->mutex);
-        return IDEM_ENOMEM;
-    }
-    return 0;
+    *readers = (struct idem__sqlite_readers){
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .freed = PTHREAD_COND_INITIALIZER,
+    };
 }
 
 void idem__readers_finish(struct idem__sqlite_readers *readers)

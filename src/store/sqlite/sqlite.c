@@ -261,6 +261,7 @@ static const struct idem__group_ops group_ops = {
     .do_chore = idem__sqlite_copy,
 };
 
+/* Also of a store that is half built. */
 static void finish(struct idem__sqlite_store *store)
 {
     idem__conn_close(store->table.conn);
@@ -442,36 +443,25 @@ static int connect_first(struct idem__sqlite_store *store,
     return rc;
 }
 
-/* Parts to finish when a later step fails are in *@store; see finish(). */
+/* On failure @store is half built, and finish() takes it. */
 static int set_up(struct idem__sqlite_store *store,
                   const struct idem_open_options *options,
                   struct idem_error *error)
 {
-    int rc = idem_store_init(&store->base, &sqlite_ops, options, error);
+    int rc;
 
-    if (rc != 0) {
-        return rc;
-    }
-    if (idem__clock_init(&store->clock) != 0) {
-        idem_store_finish(&store->base);
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    if (idem__readers_init(&store->readers) != 0) {
-        idem__clock_finish(&store->clock);
-        idem_store_finish(&store->base);
-        return idem__error_plain(error, IDEM_ENOMEM);
-    }
-    rc = needs_lock(store) ? open_lock(store, error) : 0;
-    if (rc != 0) {
-        idem__readers_finish(&store->readers);
-        idem__clock_finish(&store->clock);
-        idem_store_finish(&store->base);
-        return rc;
+    store->reserve.fd = -1;
+    store->files.fd = -1;
+    idem__clock_init(&store->clock);
+    idem__readers_init(&store->readers);
+    rc = idem_store_init(&store->base, &sqlite_ops, options, error);
+    if (rc == 0 && needs_lock(store)) {
+        rc = open_lock(store, error);
     }
     store->base.margin_ms = OWNER_MARGIN_MS;
     store->table.head = store->head;
     store->table.notes_failed = true;
-    return 0;
+    return rc;
 }
 
 /* The locks that are taken for the store, besides the store itself. */
@@ -547,17 +537,11 @@ static int open_store(const char *path, const struct idem_open_options *options,
     }
     (void)strcpy(store->path, place.path);
     store->share = share;
-    store->reserve.fd = -1;
-    store->files.fd = -1;
     store->is_copy = taken == TAKEN_COPY || taken == TAKEN_NOTHING;
     store->may_lose = taken == TAKEN_NOTHING;
     store->no_create = is_no_create(options, taken, &place);
     rc = set_up(store, options, ret_error);
-    if (rc != 0) {
-        idem__free(store);
-        return rc;
-    }
-    if (place.test && store->lock != NULL) {
+    if (rc == 0 && place.test && store->lock != NULL) {
         rc = idem__lock_test(store->lock, ret_error);
     }
     if (rc == 0) {

@@ -141,7 +141,7 @@ int idem__files_check(struct idem__sqlite_store *store, bool committed,
 
 /* ---- readers.c ---- */
 
-int idem__readers_init(struct idem__sqlite_readers *readers);
+void idem__readers_init(struct idem__sqlite_readers *readers);
 void idem__readers_finish(struct idem__sqlite_readers *readers);
 
 /* A connection to read with, or NULL: none could be opened (@error), or, unless
