@@ -1,6 +1,6 @@
 """Run the examples and check what they print.
 
-Usage: check.py ONCE QUEUE MINIMAL
+Usage: check.py ONCE QUEUE MINIMAL EXAMPLE-STORE
 """
 
 import os
@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
 
 import tap  # noqa: E402
 
-ONCE, QUEUE, MINIMAL = (str(Path(name).resolve()) for name in sys.argv[1:4])
-del sys.argv[1:4]
+ONCE, QUEUE, MINIMAL, STORE = (str(Path(name).resolve()) for name in sys.argv[1:5])
+del sys.argv[1:5]
 
 
 @tap.test
@@ -71,6 +71,21 @@ def once_is_raced():
     assert {code for _, code in said} <= {0, 75}, said
     receipts = {out.split(": ")[1] for out, code in said if code == 0}
     tap.equal(len(receipts), 1)
+
+
+@tap.test
+def a_store_of_others_charges_once():
+    """On the store of examples/store, which has only the public names of the shared
+    library, ten that are started together charge once between them."""
+    racers = [tap.start([STORE, "orders", "order-42"]) for _ in range(10)]
+    said = [(r.communicate()[0].decode(), r.returncode) for r in racers]
+    tap.equal(sum("charging" in out for out, _ in said), 1)
+    assert {out.split()[0] for out, _ in said if out} <= {"charging", "REPLAY"}, said
+    again = tap.run([STORE, "orders", "order-42"])
+    tap.equal((again.status, again.stdout), (0, b"REPLAY receipt 7\n"))
+    absent = tap.run([STORE, "no/such/directory/orders", "order-42"])
+    tap.equal((absent.status, absent.stdout), (1, b""))
+    assert b"lmdb: no/such/directory/orders: " in absent.stderr, absent.stderr
 
 
 @tap.test

@@ -2,30 +2,43 @@
 #include "contract.h"
 
 #include "base/bytes.h"
+#include "examples/store/kv.h"
+#include "examples/store/store.h"
 #include "heap.h"
 #include "table.h"
 #include "temp.h"
 
 #include <idem/operator.h>
+#include <idem/store.h>
 #include <sqlite3.h>
 
 static const struct traits all_traits[] = {
-    {.name = "memory", .keeps_counters = false, .other_boot_ms = 5000},
+    {.name = "memory",
+     .at_once = true,
+     .keeps_counters = false,
+     .other_boot_ms = 5000},
     {.name = "sqlite",
      .durable = true,
      .file = true,
      .keeps_counters = true,
      .other_boot_ms = 5000},
+    {.name = "kv",
+     .durable = true,
+     .kv = true,
+     .at_once = true,
+     .unordered = true,
+     .other_boot_ms = 5000},
     {.name = "dynamodb",
      .durable = true,
+     .unordered = true,
      .forgets_fences = true,
      .purge_lag_ms = (int64_t)2 * 3600 * 1000,
      .other_boot_ms = 2000},
 #define LAYOUT_AS(word, settings)                                              \
     {                                                                          \
         .name = "dynamodb-" word, .layout = settings, .durable = true,         \
-        .forgets_fences = true, .purge_lag_ms = (int64_t)2 * 3600 * 1000,      \
-        .other_boot_ms = 2000                                                  \
+        .unordered = true, .forgets_fences = true,                             \
+        .purge_lag_ms = (int64_t)2 * 3600 * 1000, .other_boot_ms = 2000        \
     }
 #define LAYOUT(word) LAYOUT_AS(word, word)
     LAYOUT("powertools-python"),
@@ -54,7 +67,7 @@ const struct traits *traits(void)
             return &all_traits[i];
         }
     }
-    fail_with("name a store: memory, sqlite, dynamodb, dynamodb-LAYOUT");
+    fail_with("name a store: memory, sqlite, kv, dynamodb, dynamodb-LAYOUT");
     return NULL;
 }
 
@@ -63,12 +76,17 @@ bool is_durable(void)
     return traits()->durable;
 }
 
+static bool is_table(void)
+{
+    return traits()->durable && !traits()->file && !traits()->kv;
+}
+
 const char *new_place(const char *name)
 {
     if (!is_durable()) {
         return NULL;
     }
-    return traits()->file ? temp_path(name) : table_new();
+    return is_table() ? table_new() : temp_path(name);
 }
 
 const char *url_of(const struct fixture *f)
@@ -85,12 +103,21 @@ enum {
     TIMEOUT_MS = 60000 /* A busy machine answers the last of a thousand late. */
 };
 
+int open_store(const struct fixture *f, const struct idem_open_options *options,
+               struct idem_store **ret_store, struct idem_error *ret_error)
+{
+    if (traits()->kv) {
+        return kv_store_open(f->path, options, ret_store, ret_error);
+    }
+    return idem_open(url_of(f), options, ret_store, ret_error);
+}
+
 static struct idem_store *open_at(struct fixture *f,
                                   const struct idem_open_options *options)
 {
     struct idem_store *store;
 
-    assert_ok(idem_open(url_of(f), options, &store, &why));
+    assert_ok(open_store(f, options, &store, &why));
     return store;
 }
 
@@ -111,7 +138,7 @@ void open_virtual(struct fixture *f)
     f->options = host_options(&f->host, true);
     f->options.timeout_ms = TIMEOUT_MS;
     /* The time of a service is not that of a clock that somebody sets. */
-    f->host.kept_right = !traits()->file && is_durable();
+    f->host.kept_right = is_table();
     open_empty(f);
 }
 
@@ -368,6 +395,64 @@ static sqlite3_stmt *statement(sqlite3 *db, const char *key, enum part part,
     return stmt;
 }
 
+/* ---- What lies stored: in the store of examples/store ---- */
+
+/* The part of @key's rows, which stays until kv_end(), in @txn. */
+static struct idem_slice kv_part(struct kv *kv, const char *key, enum part part,
+                                 uint8_t name[1 + IDEM_ID_LEN],
+                                 struct kv_txn *txn)
+{
+    static const char kinds[] = {'H', 'r', 'i'};
+    struct idem_slice row;
+    size_t names = 0;
+    int found;
+
+    name[0] = (uint8_t)kinds[part];
+    assert_ok(idem_id(idem_str(""), idem_str(key), name + 1));
+    assert_ok(kv_begin(kv, /* write= */ true, txn, &why));
+    found = kv_get(txn, idem_bytes(name, 1 + IDEM_ID_LEN), &row, &why);
+    assert_true(found >= 0);
+    if (part == HEAD) {
+        assert_int_equal(found, 1);
+        names = 4 + strlen(key);
+    }
+    return idem_bytes((const uint8_t *)row.base + names, row.len - names);
+}
+
+/* Reads them to @buf, or puts the @len bytes of @put in their place. */
+static size_t kv_access(struct fixture *f, const char *key, enum part part,
+                        uint8_t *buf, const uint8_t *put, size_t len)
+{
+    uint8_t name[1 + IDEM_ID_LEN];
+    uint8_t row[IDEM_HEAD_MAX + 4 + IDEM_KEY_MAX];
+    struct idem_slice stored;
+    struct kv_txn txn;
+    struct kv *kv;
+
+    assert_ok(kv_open(f->path, /* create= */ false, &kv, &why));
+    stored = kv_part(kv, key, part, name, &txn);
+    if (put == NULL) {
+        assert_true(stored.len <= len);
+        if (stored.len > 0) {
+            memcpy(buf, stored.base, stored.len);
+        }
+    } else {
+        size_t names = part == HEAD ? 4 + strlen(key) : 0;
+
+        assert_int_equal(stored.len, len);
+        assert_true(names + len <= sizeof(row));
+        memcpy(row, (const uint8_t *)stored.base - names, names);
+        memcpy(row + names, put, len);
+        assert_ok(kv_put(&txn, idem_bytes(name, sizeof(name)),
+                         idem_bytes(row, names + len), &why));
+        assert_ok(kv_commit(&txn, &why));
+    }
+    len = stored.len;
+    kv_end(&txn);
+    kv_close(kv);
+    return len;
+}
+
 size_t stored_read(struct fixture *f, const char *key, enum part part,
                    uint8_t *buf, size_t cap)
 {
@@ -375,8 +460,11 @@ size_t stored_read(struct fixture *f, const char *key, enum part part,
     sqlite3 *db;
     size_t len;
 
-    if (is_durable() && !traits()->file) {
+    if (is_table()) {
         return table_part_read(f->path, key, part, buf, cap);
+    }
+    if (traits()->kv) {
+        return kv_access(f, key, part, buf, NULL, cap);
     }
     if (!is_durable()) {
         const uint8_t *bytes = memory_part(key, part, &len);
@@ -406,8 +494,12 @@ void stored_write(struct fixture *f, const char *key, enum part part,
     sqlite3_stmt *stmt;
     sqlite3 *db;
 
-    if (is_durable() && !traits()->file) {
+    if (is_table()) {
         table_part_write(f->path, key, part, bytes, len);
+        return;
+    }
+    if (traits()->kv) {
+        (void)kv_access(f, key, part, NULL, bytes, len);
         return;
     }
     if (!is_durable()) {

@@ -16,6 +16,10 @@ struct fixture {
     const char *path; /* Of its file, or what names its table; NULL: none. */
 };
 
+/* Opens the store of @f. */
+int open_store(const struct fixture *f, const struct idem_open_options *options,
+               struct idem_store **ret_store, struct idem_error *ret_error);
+
 /* An empty store on virtual clocks. Waiters poll, and each poll passes time. */
 void open_virtual(struct fixture *f);
 
@@ -32,12 +36,16 @@ const char *url_of(const struct fixture *f);
 /* What stores may differ in. */
 struct traits {
     const char *name;
-    const char *layout;  /* Of a table that is not ours, and its settings; NULL:
+    const char *layout; /* Of a table that is not ours, and its settings; NULL:
                              none. */
-    bool durable;        /* It outlives its handle, and so can have several. */
-    bool file;           /* It is an SQLite file. */
-    bool forgets_fences; /* Of what was purged, or deleted by its ttl. */
-    bool keeps_counters; /* Longer than its handle. */
+    bool durable;       /* It outlives its handle, and so can have several. */
+    bool file;          /* It is an SQLite file. */
+    bool kv;            /* It is that of examples/store, which idem_open() does
+                            not know. */
+    bool at_once;       /* submit() answers: nothing ever waits in the store. */
+    bool unordered;     /* A list does not know which record came last. */
+    bool forgets_fences;   /* Of what was purged, or deleted by its ttl. */
+    bool keeps_counters;   /* Longer than its handle. */
     int64_t purge_lag_ms;  /* A record is kept that long after its retention. */
     int64_t other_boot_ms; /* A lease of another boot counts that much more. */
 };

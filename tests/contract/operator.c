@@ -383,8 +383,7 @@ TEST(list, goesOnAtItsPlace)
         in_pages(&f, filter, 100, &whole);
         assert_int_equal(whole.len, rows[row].want);
         assert_true(whole.looked >= whole.len);
-        for (i = 0; i < whole.len && rows[row].ordered &&
-                    !idem_store_is_remote(f.store);
+        for (i = 0; i < whole.len && rows[row].ordered && !traits()->unordered;
              i++) {
             assert_int_equal(whole.ids[i], up.ids[up.len - 1 - i]);
         }
