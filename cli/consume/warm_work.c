@@ -89,6 +89,9 @@ static int claim(struct warm *warm, const struct warm_message *message)
     }
     run->asks = false;
     status = open_store(warm);
+    if (status == 0) {
+        status = run_settle_journal(run);
+    }
     return status != 0 ? status : run_claim(run);
 }
 

@@ -178,9 +178,7 @@ static int wait_for_end(struct run *run, int64_t wait_ms, int rc,
     return status != 0 ? status : refused(run, rc, error);
 }
 
-/* An outcome that waits on this host for the record comes first: who claimed
- * the key over an outcome that is known might do the work again. */
-static int settle_journal(struct run *run)
+int run_settle_journal(struct run *run)
 {
     const struct idem_request *asked = &run->asked.request;
     struct idem_error error = {0};
@@ -197,13 +195,9 @@ static int settle_journal(struct run *run)
 int run_claim(struct run *run)
 {
     int64_t wait_ms = run->asked.request.wait_ms;
-    int status = settle_journal(run);
     struct idem_error error = {0};
     int rc;
 
-    if (status != 0) {
-        return status;
-    }
     run->asked.request.wait_ms = 0;
     run->asked.request.flags = 0;
     rc = ask(run, &error);

@@ -1,28 +1,29 @@
 /* run.h: what the parts of `idem run` share.
  *
- *     run.c         options; the steps in their order
- *     claim.c       asks for the key, and waits where that was asked for
- *     answer.c      every verdict but STARTED: replays, or says what is wrong
- *     dry_run.c    --dry-run
- *     work.c        STARTED: the command from its start to its recorded end
- *       launch.c      its start
- *       watch.c       the loop: output, signals, the lease, the command's end
+ *     run.c             the steps in their order, from the command line to the status
+ *     command_line.c    options, and which of them exclude each other
+ *     dry_run.c         --dry-run
+ *     claim.c           the journal, then the key, which is waited for if asked
+ *     answer.c          every verdict but STARTED: replays, or says what is wrong
+ *     work.c            STARTED: the command from its start to its recorded end
+ *       launch.c          its start
+ *       watch.c           the loop: output, signals, the lease, the command's end
  *         pump.c, recorder.c, spool.c    output
  *         signals.c, terminal.c          what people do to it
  *         pty.c                          a terminal of its own
  *         lease.c                        how long it may go on
- *       ending.c      what its end means, and the recording of that
- *       survived.c    or why it is not recorded: some of it may be alive
+ *       ending.c          what its end means, and the recording of that
+ *       survived.c        or why it is not recorded: some of it may be alive
  *     supervisor.c      the process beside us that starts and ends the command
- *       channel.c     between it and us
- *       guard.c       its parent, where we have other children
- *       supervisor_main.c        what it does
+ *       channel.c         between it and us
+ *       guard.c           its parent, where we have other children
+ *       supervisor_main.c what it does
  *         child.c, environment.c         the start of the command
- *         descendants.c                          its descendants
- *         runner_death.c                     what it writes if we die
- *     passed_on.c   output that could not be written to our stdout
- *     status_report.c       what happened, for programs
- *     say.c         idem's own line on stderr
+ *         descendants.c                  its descendants
+ *         runner_death.c                 what it writes if we die
+ *     passed_on.c       output that could not be written to our stdout
+ *     status_report.c   what happened, for programs
+ *     say.c             idem's own line on stderr
  */
 #ifndef IDEM_CLI_RUN_RUN_H
 #define IDEM_CLI_RUN_RUN_H
@@ -96,19 +97,38 @@ struct run {
     struct status_report report;
 };
 
-/* ---- claim.c: 0 with run->attempt, or an exit status ------------------- */
+/* ---- command_line.c ---------------------------------------------------- */
 
+/* As the command line says. */
+extern struct run_options run_options;
+
+/* 0, or a usage error. */
+int run_check_options(const struct cli_command *command, int argc);
+
+/* The key is passed on in the environment, where no NUL can be. 0, or a usage error. */
+int run_check_key(const struct cli_command *command,
+                  const struct idem_request *request);
+
+/* ---- run.c: the exit status --------------------------------------------- */
+
+int run_main(const struct cli_command *command, int argc, char **argv);
+
+/* ---- claim.c: 0, or an exit status ------------------------------------- */
+
+/* An outcome that waits on this host for the record is recorded. */
+int run_settle_journal(struct run *run);
+
+/* 0 with run->attempt. */
 int run_claim(struct run *run);
 
 /* A host whose random numbers are the system's, but for @nonce, which must stay
  * as long as the host is used. */
 struct idem_host run_nonce_host(struct run_nonce *nonce);
 
-/* ---- answer.c, dry_run.c, work.c: the exit status --------------------- */
+/* ---- answer.c, dry_run.c: the exit status ------------------------------ */
 
 int run_answer(struct run *run);
 int run_dry(struct run *run);
-int run_work(struct run *run);
 
 /* ---- passed_on.c: @status, or CLI_OUTPUT_LOST after saying so ----------- */
 

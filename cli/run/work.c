@@ -14,17 +14,7 @@
 
 #include <unistd.h>
 
-/* A signal that wants us to end and that came before there was anything to pass
- * it on to; 0: there was none. */
-static int early_signal(struct run *run)
-{
-    int signo;
-
-    do {
-        signo = signals_next(&run->signals);
-    } while (signo != 0 && !signals_is_fatal(signo));
-    return signo;
-}
+/* ---- Words ---- */
 
 static void say_recorded(const struct run *run, const struct ending *ending)
 {
@@ -87,94 +77,18 @@ static void say_stopped(struct run *run, const struct watch *watch)
     }
 }
 
-/* Decides what the end means and records it, unless some of the work may be
- * alive. 0, or an enum idem_code. */
-static int record(struct run *run, const struct watch *watch,
-                  struct recorder *recorder, struct ending *ret_ending,
-                  struct idem_error *ret_error)
+/* ---- Its start ---- */
+
+/* A signal that wants us to end and that came before there was anything to pass
+ * it on to; 0: there was none. */
+static int early_signal(struct run *run)
 {
-    bool died = watch->end.signal != 0;
+    int signo;
 
-    ending_decide(run->options, run->attempt->record->on_expired_lease,
-                  &watch->end, ret_ending);
-    if (run->options->capture == RUN_CAPTURE_BOTH) {
-        recorder_result(recorder, &ret_ending->result);
-    }
-    run->report.signal = watch->end.signal;
-    run->report.exit_status =
-        died || !watch->ended ? -1 : ret_ending->exit_status;
-    return watch->survived ? 0 : ending_record(run, ret_ending, ret_error);
-}
-
-/* The output that a slow reader has not taken yet. The outcome is on record: a
- * signal that ends us now takes away no more than the rest of this copy. So
- * does one that came while the outcome was recorded (@told; 0: none came),
- * unless nobody is slow: who sent it sends no second one, and the reader may
- * never come. */
-static void flush(struct run *run, struct watch *watch, int told)
-{
-    bool all = pump_try(&watch->out);
-
-    all = pump_try(&watch->err) && all;
-    if (!all && told != 0) {
-        (void)raise(told);
-    }
-    pump_flush(&watch->out);
-    pump_flush(&watch->err);
-    if (watch->err.sink_error != 0) {
-        run_say(run, RUN_DETAIL, "cannot write to stderr: %s",
-                strerror(watch->err.sink_error));
-    }
-}
-
-/* The last line of our own, and the exit status. */
-static int conclude(struct run *run, const struct watch *watch,
-                    const struct ending *ending, const struct idem_error *error)
-{
-    if (watch->survived) {
-        return survived_say(run, watch, ending);
-    }
-    if (error->code != 0) {
-        return ending_not_recorded(run, ending, error);
-    }
-    say_recorded(run, ending);
-    return ending->exit_status;
-}
-
-/* The lines of our own come last: whoever reads our stderr may be slow. */
-static int see_through(struct run *run, struct watch *watch,
-                       struct recorder *recorder)
-{
-    struct idem_error error = {0};
-    struct ending ending;
-    int told;
-
-    watch_until_end(watch);
-    CLI_CRASH_POINT("run/finish/ended");
-    error.code = record(run, watch, recorder, &ending, &error);
-    CLI_CRASH_POINT("run/finish/recorded");
-    supervisor_dismiss(run->supervisor);
-    CLI_CRASH_POINT("run/finish/dismissed");
-    told = signals_drop(&run->signals);
-    signals_give_back(&run->signals);
-
-    flush(run, watch, told);
-    CLI_CRASH_POINT("run/finish/flushed");
-    say_stopped(run, watch);
-    return run_passed_on(run, watch->out.sink_error,
-                         conclude(run, watch, &ending, &error));
-}
-
-static int launch_and_watch(struct run *run, struct watch *watch,
-                            struct recorder *recorder)
-{
-    int status = launch(run, watch);
-
-    if (status != 0) {
-        return status;
-    }
-    run->report.executed = true;
-    return see_through(run, watch, recorder);
+    do {
+        signo = signals_next(&run->signals);
+    } while (signo != 0 && !signals_is_fatal(signo));
+    return signo;
 }
 
 /* Why the work may have been done before: by how the attempt before this ended. */
@@ -208,50 +122,123 @@ static void say_takeover(const struct run *run)
     }
 }
 
-static int work(struct run *run, struct watch *watch, struct recorder *recorder)
+void work_init(struct work *ret_work, struct run *run)
 {
+    struct work *work = ret_work;
+
+    memset(work, 0, sizeof(*work));
+    work->run = run;
+    work->watch.signals = &run->signals;
+    work->watch.terminal = &work->terminal;
+    work->watch.supervisor = run->supervisor;
+    work->watch.allow_background = run->options->allow_background;
+    work->watch.out.from = -1;
+    work->watch.err.from = -1;
+    terminal_init(&work->terminal);
+    work->terminal.given = work->terminal.given && !run->options->pty;
+    work->terminal.saved = work->terminal.saved && !run->options->pty;
+    pty_init(&work->watch.pty);
+    recorder_init(&work->recorder, (size_t)run->options->max_output);
+}
+
+int work_start(struct work *work)
+{
+    struct run *run = work->run;
+    struct watch *watch = &work->watch;
     int signo = early_signal(run);
+    int status;
 
     if (signo != 0) {
         return launch_give_up(run, 128 + signo, "stopped before it was run");
     }
-    if (pump_init(&watch->out, FRAME_STDOUT, STDOUT_FILENO, recorder) != 0 ||
-        pump_init(&watch->err, FRAME_STDERR, STDERR_FILENO, recorder) != 0) {
+    if (pump_init(&watch->out, FRAME_STDOUT, STDOUT_FILENO, &work->recorder) !=
+            0 ||
+        pump_init(&watch->err, FRAME_STDERR, STDERR_FILENO, &work->recorder) !=
+            0) {
         run_say(run, RUN_ERROR, "out of memory; nothing was run");
         return launch_give_up(run, CLI_UNAVAILABLE, "out of memory");
     }
     if (run->attempt->takeover) {
         say_takeover(run);
     }
-    return launch_and_watch(run, watch, recorder);
+    status = launch(run, watch);
+    run->report.executed = status == 0;
+    return status;
 }
 
-int run_work(struct run *run)
+/* ---- Its end ---- */
+
+void work_record(struct work *work)
 {
-    struct terminal terminal;
-    struct recorder recorder;
-    struct watch watch = {
-        .signals = &run->signals,
-        .terminal = &terminal,
-        .supervisor = run->supervisor,
-        .allow_background = run->options->allow_background,
-        .out.from = -1,
-        .err.from = -1,
-    };
-    int status;
+    const struct watch *watch = &work->watch;
+    struct ending *ending = &work->ending;
+    struct run *run = work->run;
+    bool died = watch->end.signal != 0;
 
-    terminal_init(&terminal);
-    terminal.given = terminal.given && !run->options->pty;
-    terminal.saved = terminal.saved && !run->options->pty;
-    pty_init(&watch.pty);
-    recorder_init(&recorder, (size_t)run->options->max_output);
+    ending_decide(run->options, run->attempt->record->on_expired_lease,
+                  &watch->end, ending);
+    if (run->options->capture == RUN_CAPTURE_BOTH) {
+        recorder_result(&work->recorder, &ending->result);
+    }
+    run->report.signal = watch->end.signal;
+    run->report.exit_status = died || !watch->ended ? -1 : ending->exit_status;
+    if (!watch->survived) {
+        work->error.code = ending_record(run, ending, &work->error);
+    }
+}
 
-    status = work(run, &watch, &recorder);
+void work_let_go(struct work *work)
+{
+    struct run *run = work->run;
 
-    pump_finish(&watch.err);
-    pump_finish(&watch.out);
-    pty_finish(&watch.pty);
-    recorder_finish(&recorder);
-    terminal_finish(&terminal);
-    return status;
+    supervisor_dismiss(run->supervisor);
+    CLI_CRASH_POINT("run/finish/dismissed");
+    work->told = signals_drop(&run->signals);
+    signals_give_back(&run->signals);
+}
+
+/* A signal that ends us now takes away no more than the rest of this copy. So does one
+ * that came while the outcome was recorded, unless nobody is slow: who sent it sends no
+ * second one, and the reader may never come. */
+void work_pass_output_on(struct work *work)
+{
+    struct watch *watch = &work->watch;
+    bool all = pump_try(&watch->out);
+
+    all = pump_try(&watch->err) && all;
+    if (!all && work->told != 0) {
+        (void)raise(work->told);
+    }
+    pump_flush(&watch->out);
+    pump_flush(&watch->err);
+    if (watch->err.sink_error != 0) {
+        run_say(work->run, RUN_DETAIL, "cannot write to stderr: %s",
+                strerror(watch->err.sink_error));
+    }
+}
+
+int work_tell(struct work *work)
+{
+    const struct watch *watch = &work->watch;
+    struct run *run = work->run;
+    int status = work->ending.exit_status;
+
+    say_stopped(run, watch);
+    if (watch->survived) {
+        status = survived_say(run, watch, &work->ending);
+    } else if (work->error.code != 0) {
+        status = ending_not_recorded(run, &work->ending, &work->error);
+    } else {
+        say_recorded(run, &work->ending);
+    }
+    return run_passed_on(run, watch->out.sink_error, status);
+}
+
+void work_finish(struct work *work)
+{
+    pump_finish(&work->watch.err);
+    pump_finish(&work->watch.out);
+    pty_finish(&work->watch.pty);
+    recorder_finish(&work->recorder);
+    terminal_finish(&work->terminal);
 }

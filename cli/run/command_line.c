@@ -1,0 +1,181 @@
+/* The command line of idem run: its options, and which of them exclude each other. */
+#include "options/common.h"
+#include "options/usage.h"
+#include "run/commands.h"
+#include "run/run.h"
+#include "store/open.h"
+#include "text/exit_status.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define MEBIBYTE ((uint64_t)1 << 20)
+
+struct run_options run_options = {
+    .claim = CLI_CLAIM_INIT,
+    .release_on = {.has = {[CLI_BUSY] = true}},
+    .max_output = 16 * MEBIBYTE,
+    .busy_exit = CLI_BUSY,
+    .kill_after_ms = 5000,
+};
+
+static const char *const on_failure_names[] = {
+    [RUN_KEEP] = "keep",       [RUN_FAIL] = "fail",   [RUN_UNKNOWN] = "unknown",
+    [RUN_RELEASE] = "release", [RUN_RETRY] = "retry", NULL,
+};
+
+static const char *const capture_names[] = {
+    [RUN_CAPTURE_BOTH] = "both",
+    [RUN_CAPTURE_NONE] = "none",
+    NULL,
+};
+
+static struct cli_option option_table[] = {
+    CLI_CLAIM_OPTIONS(&run_options.claim),
+    {.name = "key-from-args",
+     .kind = CLI_FLAG,
+     .target = &run_options.claim.from_args,
+     .help = "make the key from the command line"},
+    {.name = "on-failure",
+     .kind = CLI_CHOICE,
+     .target = &run_options.on_failure,
+     .arg = "RULE",
+     .choices = on_failure_names,
+     .help = "a failure: keep (default), retry, fail, unknown, release"},
+    {.name = "release-on",
+     .kind = CLI_CODES,
+     .target = &run_options.release_on,
+     .arg = "CODES",
+     .help = "statuses of: nothing happened, try again (75)"},
+    CLI_OPTION_KILL_AFTER(&run_options.kill_after_ms),
+    CLI_OPTION_MAX_TIME(&run_options.max_time_ms),
+    {.name = "allow-background",
+     .kind = CLI_FLAG,
+     .target = &run_options.allow_background,
+     .help = "let processes that outlive the command go on"},
+    {.name = "max-output",
+     .kind = CLI_SIZE,
+     .target = &run_options.max_output,
+     .arg = "SIZE",
+     .max = IDEM_RESULT_MAX,
+     .help = "record up to SIZE of output (16M), else none"},
+    {.name = "capture",
+     .kind = CLI_CHOICE,
+     .target = &run_options.capture,
+     .arg = "WHAT",
+     .choices = capture_names,
+     .help = "both: record the output; none: leave it alone"},
+    {.name = "pty",
+     .kind = CLI_FLAG,
+     .target = &run_options.pty,
+     .help = "give the command a terminal; its output is one stream"},
+    {.name = "busy-exit",
+     .kind = CLI_COUNT,
+     .target = &run_options.busy_exit,
+     .arg = "STATUS",
+     .max = 255,
+     .help = "exit status where another is at work (75)"},
+    {.name = "status-fd",
+     .kind = CLI_COUNT,
+     .target = &run_options.status_fd,
+     .arg = "N",
+     .max = INT32_MAX,
+     .given = &run_options.status_fd_given,
+     .help = "say what happened, in a line of JSON, to N"},
+    {.name = "status-file",
+     .kind = CLI_TEXT,
+     .target = &run_options.status_file,
+     .arg = "FILE",
+     .help = "say it in FILE, which is replaced"},
+    {.name = "tag",
+     .kind = CLI_TEXT,
+     .target = &run_options.tag,
+     .arg = "TAG",
+     .help = "send idem's own lines to syslog too, as TAG"},
+    CLI_OPTION_JOURNAL(&run_options.journal),
+    {.name = "dry-run",
+     .letter = 'n',
+     .kind = CLI_FLAG,
+     .target = &run_options.dry_run,
+     .help = "only say what would happen"},
+    CLI_OPTION_VERBOSE(&run_options.verbose),
+    CLI_OPTION_QUIET(&run_options.quiet),
+    CLI_OPTION_STORE(&run_options.store),
+    {.name = NULL},
+};
+
+static const char *const examples[] = {
+    "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
+    "idem run -k order-42 --wait 30s -- ./charge 42",
+    "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
+    "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
+    "idem run --key-from-args --busy-exit 0 -q -- make nightly",
+    "idem run -k mail-9 --input @mail.json -- ./send",
+    "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
+    NULL,
+};
+
+/* The report is ours to tell: the command does not get the descriptor, unless it
+ * is one of the three that everybody has. */
+static int check_status_fd(const struct cli_command *command)
+{
+    int fd = (int)run_options.status_fd;
+    int flags = fcntl(fd, F_GETFD);
+
+    if (flags < 0) {
+        return cli_usage(command, "--status-fd: descriptor %d is not open", fd);
+    }
+    if (fd > STDERR_FILENO) {
+        (void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+    }
+    return 0;
+}
+
+int run_check_options(const struct cli_command *command, int argc)
+{
+    const struct cli_claim *claim = &run_options.claim;
+
+    if (argc < 1) {
+        return cli_usage(
+            command,
+            "no command given: idem run [OPTION...] -k KEY -- COMMAND [ARG...]");
+    }
+    if (claim->key == NULL && claim->key_file == NULL &&
+        claim->key_from == NULL && !claim->from_args) {
+        return cli_usage(command,
+                         "which operation is this? Name it with --key KEY (an "
+                         "order number, a date), select it from the request "
+                         "with --input @FILE --key-from JQ, or let "
+                         "--key-from-args make a key of the command line");
+    }
+    if (run_options.release_on.has[0]) {
+        return cli_usage(command, "--release-on: 0 is success, and is kept");
+    }
+    if (run_options.pty && run_options.capture == RUN_CAPTURE_NONE) {
+        return cli_usage(command, "--pty passes the output through idem: it "
+                                  "cannot go with --capture none");
+    }
+    return run_options.status_fd_given ? check_status_fd(command) : 0;
+}
+
+/* The key is passed on in the environment, where no NUL can be. */
+int run_check_key(const struct cli_command *command,
+                  const struct idem_request *request)
+{
+    if (memchr(request->key.base, '\0', request->key.len) != NULL) {
+        return cli_usage(command, "there is a NUL in the key, which the "
+                                  "environment of a command cannot hold");
+    }
+    return 0;
+}
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a command once for each key, and replay its outcome",
+    .usage = "idem run [OPTION...] -k KEY -- COMMAND [ARG...]",
+    .examples = examples,
+    .options = option_table,
+    .run = run_main,
+    .takes_command = true,
+    .hint = "name the key with --key KEY",
+};
