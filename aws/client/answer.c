@@ -1,5 +1,10 @@
 /* Receiving an answer: the headers that matter, the body, and whether it is whole
- * and intact. */
+ * and intact.
+ *
+ * libcurl reads HTTP leniently. Where a mistake could hide a cut, or the start of
+ * another answer, an answer is not read any further: a status line that is not
+ * HTTP/1's, lengths that are not a number or are two numbers, codings but
+ * "chunked", folded lines. */
 #include "aws/client/slot.h"
 
 #include "base/crc32.h"
@@ -7,6 +12,7 @@
 
 #include <strings.h>
 
+#define HEAD_MAX ((size_t)64 << 10)
 #define GROW_MIN ((size_t)4096)
 #define TRUST_MAX ((uint64_t)1 << 20)
 
@@ -32,7 +38,7 @@ static bool reserve(struct idem__aws_slot *slot, size_t len)
     uint8_t *grown;
 
     if (len > max - request->answer_len) {
-        slot->arrival.too_long = true;
+        slot->arrival.flaw = "the answer is longer than it may be";
         return false;
     }
     while (cap - request->answer_len < len) {
@@ -51,17 +57,18 @@ static bool reserve(struct idem__aws_slot *slot, size_t len)
     return true;
 }
 
-bool idem__aws_on_body(void *ctx, struct idem_slice bytes)
+size_t idem__aws_on_body(char *bytes, size_t size, size_t n, void *ctx)
 {
     struct idem__aws_slot *slot = ctx;
     struct idem__aws_request *request = slot->request;
+    size_t len = size * n;
 
-    if (!reserve(slot, bytes.len)) {
-        return false;
+    if (!reserve(slot, len)) {
+        return 0; /* Not what was given: ends the transfer. */
     }
-    memcpy(request->answer + request->answer_len, bytes.base, bytes.len);
-    request->answer_len += bytes.len;
-    return true;
+    memcpy(request->answer + request->answer_len, bytes, len);
+    request->answer_len += len;
+    return len;
 }
 
 /* ---- Headers ----------------------------------------------------------- */
@@ -96,11 +103,12 @@ static bool read_number(struct idem_slice value, uint64_t max, uint64_t *ret)
 
 static void on_date(struct idem__aws_slot *slot, struct idem_slice value)
 {
+    const struct idem_host *host = &slot->options->host;
     struct idem_clock_reading reading;
     int64_t date_ms;
 
     if (idem__aws_date_parse(value, &date_ms) &&
-        slot->host->clock(slot->host->ctx, &reading) == 0 &&
+        host->clock(host->ctx, &reading) == 0 &&
         idem__aws_clock_learn(slot->clock, slot->sent_boot_ms, reading.boot_ms,
                               date_ms, reading.wall_ms)) {
         slot->arrival.date_ms = date_ms;
@@ -119,10 +127,17 @@ static void on_crc32(struct idem__aws_slot *slot, struct idem_slice value)
 
 static void on_length(struct idem__aws_slot *slot, struct idem_slice value)
 {
+    struct idem__aws_arrival *arrival = &slot->arrival;
     uint64_t number;
 
-    slot->arrival.framed = true;
-    if (read_number(value, TRUST_MAX, &number)) {
+    if (!read_number(value, INT64_MAX, &number) ||
+        (arrival->has_length && arrival->length != number)) {
+        arrival->flaw = "the answer's length is not a number";
+        return;
+    }
+    arrival->has_length = true;
+    arrival->length = number;
+    if (number <= TRUST_MAX) {
         (void)reserve(slot, (size_t)number);
     }
 }
@@ -135,8 +150,10 @@ static void on_coding(struct idem__aws_slot *slot, struct idem_slice value)
 
 static void on_chunks(struct idem__aws_slot *slot, struct idem_slice value)
 {
-    slot->arrival.framed =
-        value.len == 7 && strncasecmp(value.base, "chunked", 7) == 0;
+    slot->arrival.chunked = true;
+    if (value.len != 7 || strncasecmp(value.base, "chunked", 7) != 0) {
+        slot->arrival.flaw = "the answer is framed in an unknown way";
+    }
 }
 
 static void on_error_type(struct idem__aws_slot *slot, struct idem_slice value)
@@ -176,27 +193,81 @@ static struct idem_slice trimmed(const char *p, const char *end)
     return idem_bytes(p, (size_t)(end - p));
 }
 
-bool idem__aws_on_line(void *ctx, struct idem_slice line)
+static bool is_digit(char c)
 {
-    struct idem__aws_slot *slot = ctx;
-    const char *p = line.base;
-    const char *colon = memchr(p, ':', line.len);
+    return c >= '0' && c <= '9';
+}
+
+/* "HTTP/1.1 200 OK". */
+static void on_status(struct idem__aws_slot *slot, const char *p, size_t len)
+{
+    size_t head_len = slot->arrival.head_len;
+
+    /* What a 1xx before it said is not what the answer says. */
+    idem__aws_answer_reset(slot);
+    slot->arrival.head_len = head_len;
+    if (len < 12 || memcmp(p, "HTTP/1.", 7) != 0 || !is_digit(p[7]) ||
+        p[7] > '1' || p[8] != ' ' || !is_digit(p[9]) || p[9] == '0' ||
+        !is_digit(p[10]) || !is_digit(p[11]) ||
+        (len > 12 && strchr(" \r\n", p[12]) == NULL) ||
+        memcmp(p + 9, "101", 3) == 0) {
+        slot->arrival.flaw = "the answer is not HTTP/1.1";
+        return;
+    }
+    slot->arrival.final = p[9] != '1';
+}
+
+static void on_field(struct idem__aws_slot *slot, const char *p, size_t len)
+{
+    const char *colon = memchr(p, ':', len);
     size_t name_len = colon == NULL ? 0 : (size_t)(colon - p);
     size_t i;
 
-    /* A new status line: what came before was a 1xx. */
-    if (line.len > 5 && memcmp(p, "HTTP/", 5) == 0) {
-        idem__aws_answer_reset(slot);
-        return true;
+    if (name_len == 0 || *p == ' ' || *p == '\t') {
+        slot->arrival.flaw = "the answer is not HTTP/1.1";
+        return;
     }
     for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         if (name_len == headers[i].len &&
             strncasecmp(p, headers[i].name, name_len) == 0) {
-            headers[i].take(slot, trimmed(colon + 1, p + line.len));
+            headers[i].take(slot, trimmed(colon + 1, p + len));
             break;
         }
     }
-    return !slot->arrival.no_memory;
+}
+
+static void on_head_end(struct idem__aws_slot *slot)
+{
+    struct idem__aws_arrival *arrival = &slot->arrival;
+
+    arrival->head_over = true;
+    /* Two ways of framing at once: another reader may have meant the other one,
+     * and the next answer begins where it says. */
+    if (arrival->has_length && arrival->chunked) {
+        (void)slot->curl->easy_setopt(slot->easy, CURLOPT_FORBID_REUSE, 1L);
+    }
+}
+
+/* Of a head line by line, with its end; and of a trailer. */
+size_t idem__aws_on_header(char *line, size_t size, size_t n, void *ctx)
+{
+    struct idem__aws_slot *slot = ctx;
+    struct idem__aws_arrival *arrival = &slot->arrival;
+    size_t len = size * n;
+
+    arrival->head_len += len;
+    if (arrival->head_len > HEAD_MAX) {
+        arrival->flaw = "the head of the answer is longer than it may be";
+    } else if (arrival->head_over && arrival->final) {
+        /* A trailer says nothing that is believed. */
+    } else if (arrival->head_len == len || arrival->head_over) {
+        on_status(slot, line, len);
+    } else if (trimmed(line, line + len).len == 0) {
+        on_head_end(slot);
+    } else {
+        on_field(slot, line, len);
+    }
+    return arrival->flaw != NULL || arrival->no_memory ? 0 : len;
 }
 
 const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)
@@ -213,8 +284,8 @@ const char *idem__aws_answer_flaw(const struct idem__aws_slot *slot)
                    ? NULL
                    : "the answer does not match its checksum";
     }
-    if (!slot->arrival.framed && request->status != 204 &&
-        request->status != 304) {
+    if (!slot->arrival.has_length && !slot->arrival.chunked &&
+        request->status != 204 && request->status != 304) {
         return "the answer does not say how long it is, and may be cut";
     }
     return NULL;

@@ -22,12 +22,13 @@ struct idem__aws_client {
     const struct idem__curl *curl;
     struct idem__aws_options options;
     char *ca_file;
+    CURLM *multi; /* Its connections are kept for the next request. */
+    int64_t curl_due_ms;
     struct idem__sockets sockets;
     struct idem__aws_clock clock;
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
 
-    struct idem__aws_news news;
     struct idem__aws_slot *free_slots;
     size_t slots; /* Created. */
     struct idem__aws_list queued;
@@ -40,7 +41,6 @@ struct idem__aws_client {
     bool guarded; /* Something but plain HTTP to this machine was asked for. */
     bool working;
     bool unsigned_yet; /* Credentials are being fetched. */
-    bool looked;       /* At the sockets, by the last work(). */
     /* Atomic: wait() and wake() use them without the lock. */
     int64_t due_ms;
     int64_t
@@ -69,8 +69,11 @@ void idem__aws_refuse(struct idem__aws_client *client,
 void idem__aws_refuse_late(struct idem__aws_client *client,
                            struct idem__aws_request *request);
 
-/* Takes the request of @slot, which has ended; it may be sent anew. */
+/* Takes the request of @slot, which libcurl has ended with @code, or which is given
+ * up here: @code is CURLE_OPERATION_TIMEDOUT then, and @why says why. It may be
+ * sent anew. */
 void idem__aws_land(struct idem__aws_client *client,
-                    struct idem__aws_slot *slot);
+                    struct idem__aws_slot *slot, CURLcode code,
+                    const char *why);
 
 #endif

@@ -18,10 +18,9 @@
     IDEM__X(CURL *, easy_init, (void))                                         \
     IDEM__X(void, easy_cleanup, (CURL *))                                      \
     IDEM__X(CURLcode, easy_setopt, (CURL *, CURLoption, ...))                  \
+    IDEM__X(void, easy_reset, (CURL *))                                        \
     IDEM__X(CURLcode, easy_perform, (CURL *))                                  \
     IDEM__X(CURLcode, easy_getinfo, (CURL *, CURLINFO, ...))                   \
-    IDEM__X(CURLcode, easy_recv, (CURL *, void *, size_t, size_t *))           \
-    IDEM__X(CURLcode, easy_send, (CURL *, const void *, size_t, size_t *))     \
     IDEM__X(const char *, easy_strerror, (CURLcode))                           \
     IDEM__X(CURLM *, multi_init, (void))                                       \
     IDEM__X(CURLMcode, multi_cleanup, (CURLM *))                               \
@@ -45,10 +44,31 @@ struct idem__curl {
 /* The functions of libcurl, which is loaded and set up by the first call in this
  * process; all others return the same.
  *
- * IDEM_ECONFIG  It is not installed, too old (7.80 is needed), or cannot be set
+ * IDEM_ECONFIG  It is not installed, too old (7.85 is needed), or cannot be set
  *               up; the sentence says how to mend it.
  */
 int idem__curl_get(const struct idem__curl **ret_curl,
                    struct idem_error *ret_error);
+
+/* How a handle speaks for us; the strings are kept or copied by libcurl. */
+struct idem__curl_setup {
+    const char *ca_file; /* NULL: the system's. */
+    bool local;          /* No proxy is asked. */
+    int64_t connect_ms;  /* At most, for a connection with TLS. */
+    char *why;           /* CURL_ERROR_SIZE bytes for libcurl's sentence. Kept
+                            as long as @easy. */
+};
+
+/* A socket for libcurl's CURLOPT_OPENSOCKETFUNCTION: its own ones would be inherited
+ * by children of this process. */
+curl_socket_t idem__curl_socket(void *ctx, curlsocktype purpose,
+                                struct curl_sockaddr *address);
+
+/* Makes @easy, which is new or was reset, speak HTTP/1.1 over http:// and https://
+ * alone: TLS 1.2 or newer, no redirects, no signals, sockets that children do not
+ * inherit, the path of a URL as it was signed, "idem/VERSION" as the user agent;
+ * a proxy as the usual variables say. False: memory ran out. */
+bool idem__curl_set_up(const struct idem__curl *curl, CURL *easy,
+                       const struct idem__curl_setup *setup);
 
 #endif

@@ -1,7 +1,6 @@
 /* One request to where credentials come from. */
 #include "aws/client/fetch.h"
 
-#include "aws/client/ca.h"
 #include "aws/client/clock.h"
 #include "aws/client/curl.h"
 #include "base/host.h"
@@ -45,16 +44,6 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
     return len;
 }
 
-/* libcurl's own sockets would be inherited by children of this process. */
-static curl_socket_t on_open(void *ctx, curlsocktype purpose,
-                             struct curl_sockaddr *address)
-{
-    (void)ctx;
-    (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC,
-                  address->protocol);
-}
-
 /* ---- One request ------------------------------------------------------- */
 
 struct transfer {
@@ -86,30 +75,27 @@ static void link_lines(struct transfer *transfer)
     }
 }
 
-static int set_up(struct transfer *transfer)
+static bool set_up(struct transfer *transfer)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = transfer->curl->easy_setopt;
     struct idem__aws_fetch *fetch = transfer->fetch;
+    struct idem__curl_setup setup = {
+        .ca_file = fetch->ca_file,
+        .local = fetch->local,
+        .connect_ms = fetch->connect_ms,
+        .why = transfer->why,
+    };
     CURL *easy = transfer->easy;
-    const char *ca_file;
     int bad = 0;
 
     link_lines(transfer);
     bad |= set(easy, CURLOPT_URL, fetch->url);
     bad |= set(easy, CURLOPT_HTTPHEADER, transfer->lines);
-    bad |= set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    bad |= set(easy, CURLOPT_NOSIGNAL, 1L);
-    bad |= set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fetch->connect_ms);
     bad |= set(easy, CURLOPT_TIMEOUT_MS, (long)fetch->timeout_ms);
-    bad |= set(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    bad |= set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    bad |= set(easy, CURLOPT_USERAGENT, "idem/" IDEM_VERSION);
-    bad |= set(easy, CURLOPT_ERRORBUFFER, transfer->why);
     bad |= set(easy, CURLOPT_HEADERFUNCTION, on_header);
     bad |= set(easy, CURLOPT_HEADERDATA, fetch);
     bad |= set(easy, CURLOPT_WRITEFUNCTION, on_body);
     bad |= set(easy, CURLOPT_WRITEDATA, fetch);
-    bad |= set(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
     if (strcmp(fetch->method, "POST") == 0) {
         bad |= set(easy, CURLOPT_POST, 1L);
         bad |=
@@ -118,16 +104,7 @@ static int set_up(struct transfer *transfer)
     } else if (strcmp(fetch->method, "GET") != 0) {
         bad |= set(easy, CURLOPT_CUSTOMREQUEST, fetch->method);
     }
-    if (fetch->local) {
-        bad |= set(easy, CURLOPT_PROXY, "");
-    }
-    ca_file = idem__aws_ca_file(
-        fetch->ca_file, transfer->curl->version_info(CURLVERSION_NOW)->cainfo);
-    if (ca_file != NULL) {
-        bad |= set(easy, CURLOPT_CAINFO, ca_file);
-    }
-    (void)set(easy, CURLOPT_QUICK_EXIT, 1L);
-    return bad == 0 ? 0 : IDEM_ENOMEM;
+    return idem__curl_set_up(transfer->curl, easy, &setup) && bad == 0;
 }
 
 /* Runs it to its end, or until it is to stop. */
@@ -200,8 +177,7 @@ int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
     fetch->answer_len = 0;
     transfer.easy = transfer.curl->easy_init();
     transfer.multi = transfer.curl->multi_init();
-    if (transfer.easy == NULL || transfer.multi == NULL ||
-        set_up(&transfer) != 0 ||
+    if (transfer.easy == NULL || transfer.multi == NULL || !set_up(&transfer) ||
         transfer.curl->multi_add_handle(transfer.multi, transfer.easy) !=
             CURLM_OK) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);

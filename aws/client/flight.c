@@ -6,6 +6,8 @@
 #include "base/list.h"
 #include "core/error.h"
 
+#include <stdio.h>
+
 #define SKEW_ANSWER_MAX                                                        \
     ((size_t)1024) /* A longer refusal says something else. */
 
@@ -73,8 +75,7 @@ static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
         return slot;
     }
     if (idem__aws_slot_create(client->curl, &client->options, &client->sockets,
-                              &client->clock, &client->news, &slot,
-                              error) != 0) {
+                              &client->clock, &slot, error) != 0) {
         return NULL;
     }
     client->slots++;
@@ -121,6 +122,10 @@ int idem__aws_launch(struct idem__aws_client *client,
     slot->sent_boot_ms = reading.boot_ms;
     rc = idem__aws_slot_load(slot, request, &client->signer, credentials,
                              now_ms, error);
+    if (rc == 0 &&
+        client->curl->multi_add_handle(client->multi, slot->easy) != CURLM_OK) {
+        rc = idem__error_plain(error, IDEM_ENOMEM);
+    }
     if (rc != 0) {
         slot->request = request;
         give_slot(client, slot);
@@ -132,7 +137,6 @@ int idem__aws_launch(struct idem__aws_client *client,
     if (request->deadline_ms < client->running_due_ms) {
         client->running_due_ms = request->deadline_ms;
     }
-    idem__aws_slot_start(slot);
     return 0;
 }
 
@@ -192,14 +196,21 @@ static bool launch_anew(struct idem__aws_client *client,
 }
 
 void idem__aws_land(struct idem__aws_client *client,
-                    struct idem__aws_slot *slot)
+                    struct idem__aws_slot *slot, CURLcode code, const char *why)
 {
     struct idem__aws_request *request = slot->request;
     int64_t date_ms = slot->arrival.date_ms;
+    long connections = 0;
 
-    idem__aws_slot_classify(slot);
-    client->counters.connections += slot->opened;
-    slot->opened = 0;
+    /* A connection on which an answer may still come is closed by this. */
+    (void)client->curl->multi_remove_handle(client->multi, slot->easy);
+    (void)client->curl->easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS,
+                                     &connections);
+    if (why != NULL) {
+        (void)snprintf(slot->why, sizeof(slot->why), "%s", why);
+    }
+    idem__aws_slot_classify(slot, code);
+    client->counters.connections += (uint64_t)connections;
     client->counters.sends += request->sends;
     IDEM__LIST_REMOVE(&client->running, request);
     give_slot(client, slot);

@@ -1,40 +1,14 @@
-/* The bytes of a request to AWS: its head, signed, and its body. */
+/* The header lines of a request to AWS, signed, as libcurl takes them. */
 #include "aws/client/post.h"
 
 #include "base/heap.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
-    SHORT_BODY = 16 * 1024, /* Sent together with the head. */
-    NAME_MAX_LEN = 128,     /* Of a target, of a content type. */
+    SIGNED_MAX = 5,
+    NAME_MAX_LEN = 128, /* Of a target, of a content type. */
 };
-
-struct head {
-    char *base;
-    size_t len;
-};
-
-static void put(struct head *head, const char *text, size_t len)
-{
-    memcpy(head->base + head->len, text, len);
-    head->len += len;
-}
-
-static void put_str(struct head *head, const char *text)
-{
-    put(head, text, strlen(text));
-}
-
-static void put_header(struct head *head, const char *title,
-                       struct idem_slice value)
-{
-    put_str(head, title);
-    put(head, ": ", 2);
-    put(head, value.base, value.len);
-    put(head, "\r\n", 2);
-}
 
 /* The bytes that a header's value may have: nothing in it ends the line. */
 static bool is_value(const char *text, size_t len_max)
@@ -57,7 +31,7 @@ struct header {
 };
 
 struct headers {
-    struct header all[5];
+    struct header all[SIGNED_MAX];
     size_t len;
 };
 
@@ -105,7 +79,7 @@ static int sign(const struct idem__aws_request *request,
                 const char *stamp, const struct headers *headers,
                 char authorization[IDEM__SIGV4_LEN_MAX], size_t *ret_len)
 {
-    struct idem__sigv4_header signed_ones[5];
+    struct idem__sigv4_header signed_ones[SIGNED_MAX];
     struct idem__sigv4_request parts = {
         .method = idem_str("POST"),
         .path = idem_str(request->endpoint->path),
@@ -137,19 +111,40 @@ static bool reserve(struct idem__aws_post *post, size_t len)
     return true;
 }
 
-/* The head, followed by a short body. */
-static int write_all(struct idem__aws_post *post,
-                     const struct idem__aws_request *request,
-                     const struct headers *headers,
+static void link_line(struct idem__aws_post *post, size_t at, char *line)
+{
+    post->lines[at].data = line;
+    post->lines[at].next = NULL;
+    if (at > 0) {
+        post->lines[at - 1].next = &post->lines[at];
+    }
+}
+
+/* Writes "@title: @value" at @at and links it. Returns where the next one goes. */
+static char *write_line(struct idem__aws_post *post, size_t i, char *at,
+                        const char *title, struct idem_slice value)
+{
+    size_t title_len = strlen(title);
+
+    link_line(post, i, at);
+    memcpy(at, title, title_len);
+    memcpy(at + title_len, ": ", 2);
+    memcpy(at + title_len + 2, value.base, value.len);
+    at += title_len + 2 + value.len;
+    *at = '\0';
+    return at + 1;
+}
+
+/* Content-Length and User-Agent are libcurl's. */
+static int write_all(struct idem__aws_post *post, const struct headers *headers,
                      struct idem_slice authorization)
 {
-    static const char agent[] = "idem/" IDEM_VERSION;
-    const char *path = request->endpoint->path;
-    bool is_short = request->body.len <= SHORT_BODY;
-    struct head head = {.len = 0};
-    char length[24];
-    size_t room = 256 + sizeof(agent) + strlen(path) + authorization.len +
-                  (is_short ? request->body.len : 0);
+    /* These libcurl would add by itself; a line without a value leaves them
+     * out. */
+    static char no_accept[] = "Accept:";
+    static char no_expect[] = "Expect:";
+    size_t room = 32 + authorization.len;
+    char *at;
     size_t i;
 
     for (i = 0; i < headers->len; i++) {
@@ -158,23 +153,14 @@ static int write_all(struct idem__aws_post *post,
     if (!reserve(post, room)) {
         return IDEM_ENOMEM;
     }
-    head.base = post->base;
-    put_str(&head, "POST ");
-    put_str(&head, path);
-    put_str(&head, " HTTP/1.1\r\n");
+    at = post->base;
     for (i = 0; i < headers->len; i++) {
-        put_header(&head, headers->all[i].title, headers->all[i].header.value);
+        at = write_line(post, i, at, headers->all[i].title,
+                        headers->all[i].header.value);
     }
-    put_header(&head, "Authorization", authorization);
-    put_header(&head, "User-Agent", idem_bytes(agent, sizeof(agent) - 1));
-    (void)snprintf(length, sizeof(length), "%zu", request->body.len);
-    put_header(&head, "Content-Length", idem_str(length));
-    put(&head, "\r\n", 2);
-    post->head_len = head.len;
-    if (is_short && request->body.len > 0) {
-        put(&head, request->body.base, request->body.len);
-    }
-    post->len = head.len;
+    (void)write_line(post, i, at, "Authorization", authorization);
+    link_line(post, i + 1, no_accept);
+    link_line(post, i + 2, no_expect);
     return 0;
 }
 
@@ -197,7 +183,7 @@ int idem__aws_post_make(struct idem__aws_post *post,
                   &len);
     }
     if (rc == 0) {
-        rc = write_all(post, request, &headers, idem_bytes(authorization, len));
+        rc = write_all(post, &headers, idem_bytes(authorization, len));
     }
     return rc;
 }
@@ -210,17 +196,4 @@ void idem__aws_post_free(struct idem__aws_post *post)
         idem__free(post->base);
     }
     memset(post, 0, sizeof(*post));
-}
-
-struct idem_slice idem__aws_post_rest(const struct idem__aws_post *post,
-                                      struct idem_slice body, size_t sent)
-{
-    if (sent < post->len) {
-        return idem_bytes(post->base + sent, post->len - sent);
-    }
-    if (sent == post->head_len + body.len) {
-        return idem_bytes(NULL, 0);
-    }
-    sent -= post->head_len;
-    return idem_bytes((const char *)body.base + sent, body.len - sent);
 }

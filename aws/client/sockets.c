@@ -4,6 +4,7 @@
 #include "base/heap.h"
 
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 int idem__sockets_open(struct idem__sockets *sockets, size_t max)
@@ -55,7 +56,6 @@ void idem__sockets_opened(struct idem__sockets *sockets, int fd)
         kept->fd = fd;
         kept->wanted = 0;
         kept->registered = 0;
-        kept->owner = NULL;
         sockets->kept_len++;
     }
 }
@@ -73,22 +73,6 @@ void idem__sockets_closing(struct idem__sockets *sockets, int fd)
     }
     *kept = sockets->kept[sockets->kept_len - 1];
     sockets->kept_len--;
-}
-
-void idem__sockets_own(struct idem__sockets *sockets, int fd, void *owner)
-{
-    struct idem__socket *kept = find(sockets, fd);
-
-    if (kept != NULL) {
-        kept->owner = owner;
-    }
-}
-
-void *idem__sockets_owner(struct idem__sockets *sockets, int fd)
-{
-    struct idem__socket *kept = find(sockets, fd);
-
-    return kept == NULL ? NULL : kept->owner;
 }
 
 static int control(struct idem__sockets *sockets, int how, int fd,
@@ -118,7 +102,18 @@ int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
     return control(sockets, how, fd, wanted);
 }
 
-/* False: nobody waits for it, and it is not reported any more. */
+/* Whatever it says, it says it too early. Once it is shut down nothing can come that
+ * is not an error, so that after this it has ended for every reader. */
+static void end(int fd)
+{
+    char bytes[4096];
+
+    (void)shutdown(fd, SHUT_RDWR);
+    while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+    }
+}
+
+/* False: nobody waits for it. It has ended, and is not reported any more. */
 static bool is_wanted(struct idem__sockets *sockets, int fd)
 {
     struct idem__socket *kept = find(sockets, fd);
@@ -126,6 +121,7 @@ static bool is_wanted(struct idem__sockets *sockets, int fd)
     if (kept == NULL || kept->wanted != 0) {
         return true;
     }
+    end(fd);
     (void)control(sockets, EPOLL_CTL_DEL, fd, 0);
     kept->registered = 0;
     return false;

@@ -1,5 +1,22 @@
-/* The sockets of connections, and those that libcurl waits for while it makes one,
- * in one epoll descriptor. */
+/* The sockets that libcurl waits for, in one epoll descriptor.
+ *
+ * A kept-alive connection is waited for again and again. It stays registered in
+ * between: taking it out and putting it back would be two system calls for each
+ * request, and so we hear of it when it says something meanwhile. That is its end,
+ * or an answer that nobody requested (a 408 of a proxy that waited too long, a
+ * second answer to the last request). libcurl asks a connection that it kept only
+ * whether it has ended, and would take such bytes for the answer to the next
+ * request: they are thrown away here, and the connection is ended before libcurl
+ * looks at it again.
+ *
+ *     nobody wants it --- want() ---> wanted ---- want(0) --+
+ *           ^                                               |
+ *           +-----------------------------------------------+
+ *           |
+ *           +-- it is ready --> ended: its next reader finds its end
+ *
+ * Only sockets whose closing we hear of can be treated so; others are registered as
+ * they are asked for. */
 #ifndef IDEM_AWS_CLIENT_SOCKETS_H
 #define IDEM_AWS_CLIENT_SOCKETS_H
 
@@ -7,15 +24,10 @@
 
 #include <sys/epoll.h>
 
-/* A kept-alive connection is waited for again and again. It stays registered in
- * between: taking it out and putting it back would be two system calls for each
- * request. Only sockets whose closing we hear of can be treated so; others are
- * registered as they are asked for. */
 struct idem__socket {
     int fd;
     uint32_t wanted;     /* The events that are waited for; 0: nothing. */
     uint32_t registered; /* The events that epoll reports; 0: nothing. */
-    void *owner;         /* See idem__sockets_own(). */
 };
 
 struct idem__sockets {
@@ -35,17 +47,13 @@ void idem__sockets_close(struct idem__sockets *sockets);
 void idem__sockets_opened(struct idem__sockets *sockets, int fd);
 void idem__sockets_closing(struct idem__sockets *sockets, int fd);
 
-/* Says whose @fd is, until it is closed; NULL: nobody's. */
-void idem__sockets_own(struct idem__sockets *sockets, int fd, void *owner);
-void *idem__sockets_owner(struct idem__sockets *sockets, int fd);
-
 /* From now on @fd is waited for with @wanted of EPOLLIN and EPOLLOUT; 0: not any
  * more; @is_new: it was not waited for before. 0 or -1. */
 int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
                        bool is_new);
 
 /* The sockets that are ready now, without waiting, at most @max; a wake is
- * among them. Returns how many. */
+ * among them. Returns how many. Ends those that are ready and nobody wants. */
 int idem__sockets_ready(struct idem__sockets *sockets,
                         struct epoll_event *events, int max);
 

@@ -1,5 +1,5 @@
-/* The client: requests that wait their turn, connections that carry them, and one
- * epoll descriptor that sees all their sockets. */
+/* The client: requests that wait their turn, libcurl's multi handle, which keeps
+ * the connections, and one epoll descriptor that sees all its sockets. */
 #include "aws/client/client.h"
 
 #include "aws/client/quiet.h"
@@ -14,9 +14,44 @@
 #include <unistd.h>
 
 #define CONNECTIONS 32
-#define EVENTS 64
+#define EVENTS 128
 #define LONGEST_MS 3600000
 #define SOON_MS 5 /* While credentials are being fetched. */
+
+/* ---- libcurl's callbacks ----------------------------------------------- */
+
+/* A socket that cannot be waited for is not an error of libcurl's, which would
+ * take all its transfers for lost, and for good: the deadline ends its request. */
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
+                     void *known)
+{
+    struct idem__aws_client *client = ctx;
+    uint32_t wanted = 0;
+
+    (void)easy;
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLIN;
+    }
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
+        wanted |= EPOLLOUT;
+    }
+    if (wanted != 0 && known == NULL) {
+        (void)client->curl->multi_assign(client->multi, fd, client);
+    }
+    (void)idem__sockets_want(&client->sockets, fd, wanted, known == NULL);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+    struct idem__aws_client *client = ctx;
+
+    (void)multi;
+    client->curl_due_ms = timeout_ms < 0
+                              ? IDEM_NEVER
+                              : idem__time_add(idem__mono_ms(), timeout_ms);
+    return 0;
+}
 
 /* ---- Open and close ---------------------------------------------------- */
 
@@ -44,6 +79,24 @@ static int copy_ca_file(struct idem__aws_client *client,
     return 0;
 }
 
+static int open_multi(struct idem__aws_client *client)
+{
+    CURLMcode (*set)(CURLM *, CURLMoption, ...) = client->curl->multi_setopt;
+    long connections = (long)client->options.connections_max;
+    int bad = 0;
+
+    client->multi = client->curl->multi_init();
+    if (client->multi == NULL) {
+        return IDEM_ENOMEM;
+    }
+    bad |= set(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    bad |= set(client->multi, CURLMOPT_SOCKETDATA, client);
+    bad |= set(client->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    bad |= set(client->multi, CURLMOPT_TIMERDATA, client);
+    bad |= set(client->multi, CURLMOPT_MAXCONNECTS, connections);
+    return bad == 0 ? 0 : IDEM_ENOMEM;
+}
+
 int idem__aws_client_open(const struct idem__aws_options *options,
                           struct idem__aws_client **ret_client,
                           struct idem_error *ret_error)
@@ -65,12 +118,14 @@ int idem__aws_client_open(const struct idem__aws_options *options,
     if (client->options.connections_max == 0) {
         client->options.connections_max = CONNECTIONS;
     }
+    client->curl_due_ms = IDEM_NEVER;
     client->due_ms = IDEM_NEVER;
     client->queued_due_ms = IDEM_NEVER;
     client->running_due_ms = IDEM_NEVER;
     client->sleep_until_ms = -1;
     if (idem__sockets_open(&client->sockets, client->options.connections_max) !=
-        0) {
+            0 ||
+        open_multi(client) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     } else {
         rc = copy_ca_file(client, ret_error);
@@ -97,6 +152,9 @@ void idem__aws_client_close(struct idem__aws_client *client)
 
         client->free_slots = slot->next;
         idem__aws_slot_destroy(slot);
+    }
+    if (client->multi != NULL) {
+        (void)client->curl->multi_cleanup(client->multi);
     }
     idem__quiet_end(&quiet);
     idem__sockets_close(&client->sockets);
@@ -166,13 +224,16 @@ static void end_late_running(struct idem__aws_client *client, int64_t now_ms)
     struct idem__aws_request *request = client->running.first;
 
     client->running_due_ms = IDEM_NEVER;
-    for (; request != NULL; request = request->next) {
-        if (request->deadline_ms <= now_ms && !request->slot->ended) {
-            idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
-                               "timed out");
+    while (request != NULL) {
+        struct idem__aws_request *next = request->next;
+
+        if (request->deadline_ms <= now_ms) {
+            idem__aws_land(client, request->slot, CURLE_OPERATION_TIMEDOUT,
+                           "timed out");
         } else if (request->deadline_ms < client->running_due_ms) {
             client->running_due_ms = request->deadline_ms;
         }
+        request = next;
     }
 }
 
@@ -192,39 +253,40 @@ static void end_late(struct idem__aws_client *client)
     }
 }
 
-/* Takes what has ended. True if anything had. */
-static bool collect(struct idem__aws_client *client)
+/* Takes what libcurl has finished. */
+static void collect(struct idem__aws_client *client)
 {
-    struct idem__aws_slot *slot;
-    bool some = false;
+    CURLMsg *message;
+    int left;
 
-    while ((slot = client->news.first) != NULL) {
-        client->news.first = slot->next;
-        idem__aws_land(client, slot);
-        some = true;
+    while ((message = client->curl->multi_info_read(client->multi, &left)) !=
+           NULL) {
+        CURLcode code = message->data.result;
+        char *slot = NULL;
+
+        (void)client->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
+                                         &slot);
+        idem__aws_land(client, (struct idem__aws_slot *)(void *)slot, code,
+                       /* why= */ NULL);
     }
     if (client->running.first == NULL) {
         client->running_due_ms = IDEM_NEVER;
     }
-    return some;
 }
 
-/* Those that libcurl still connects. */
+/* Lets libcurl begin what was handed to it, and look at its own deadlines. */
 static void run_timers(struct idem__aws_client *client)
 {
-    struct idem__aws_request *request = client->running.first;
+    int running;
+    unsigned turns = 0;
 
-    for (; client->news.opening > 0 && request != NULL;
-         request = request->next) {
-        struct idem__aws_slot *slot = request->slot;
-        unsigned turns = 0;
-
-        /* One that begins needs a turn or two; more would be for another call. */
-        while (slot->line == IDEM__AWS_LINE_OPENING &&
-               slot->curl_due_ms <= idem__mono_ms() && turns < 8) {
-            idem__aws_slot_curl(slot, CURL_SOCKET_TIMEOUT, 0);
-            turns++;
-        }
+    /* One that begins needs a turn or two; more would be for another call. */
+    while (client->curl_due_ms <= idem__mono_ms() && turns < 8) {
+        client->curl_due_ms = IDEM_NEVER;
+        (void)client->curl->multi_socket_action(client->multi,
+                                                CURL_SOCKET_TIMEOUT, 0,
+                                                &running);
+        turns++;
     }
 }
 
@@ -247,42 +309,25 @@ static void take_wake(struct idem__aws_client *client)
     }
 }
 
-/* A socket of libcurl's, which knows whose it is. */
-static void run_opening(struct idem__aws_client *client, int fd, uint32_t seen)
-{
-    int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-               ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
-               ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
-    struct idem__aws_request *request = client->running.first;
-
-    for (; request != NULL; request = request->next) {
-        if (request->slot->line == IDEM__AWS_LINE_OPENING) {
-            idem__aws_slot_curl(request->slot, fd, what);
-        } else if (request->slot->fd == fd) {
-            idem__aws_slot_ready(request->slot);
-        }
-    }
-}
-
 static void run_sockets(struct idem__aws_client *client)
 {
     struct epoll_event events[EVENTS];
     int n = idem__sockets_ready(&client->sockets, events, EVENTS);
+    int running;
     int i;
 
     for (i = 0; i < n; i++) {
-        int fd = events[i].data.fd;
-        struct idem__aws_slot *slot;
+        uint32_t seen = events[i].events;
+        int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                   ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                   ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
 
-        if (fd == client->sockets.wake) {
+        if (events[i].data.fd == client->sockets.wake) {
             take_wake(client);
-            continue;
-        }
-        slot = idem__sockets_owner(&client->sockets, fd);
-        if (slot != NULL) {
-            idem__aws_slot_ready(slot);
         } else {
-            run_opening(client, fd, events[i].events);
+            (void)client->curl->multi_socket_action(client->multi,
+                                                    events[i].data.fd, what,
+                                                    &running);
         }
     }
 }
@@ -298,17 +343,13 @@ static void say_due(struct idem__aws_client *client, int64_t due_ms)
 
 static void set_due(struct idem__aws_client *client)
 {
-    struct idem__aws_request *request = client->running.first;
     int64_t due_ms = client->queued_due_ms;
 
     if (client->running_due_ms < due_ms) {
         due_ms = client->running_due_ms;
     }
-    for (; client->news.opening > 0 && request != NULL;
-         request = request->next) {
-        if (request->slot->curl_due_ms < due_ms) {
-            due_ms = request->slot->curl_due_ms;
-        }
+    if (client->curl_due_ms < due_ms) {
+        due_ms = client->curl_due_ms;
     }
     if (client->queued.first != NULL &&
         (client->free_slots != NULL ||
@@ -330,20 +371,19 @@ void idem__aws_work(struct idem__aws_client *client)
     if (client->guarded) {
         idem__quiet_begin(&quiet);
     }
-    launched = start_queued(client);
     run_timers(client);
-    /* A request that was just sent is not answered yet. The caller comes back
-     * for it, and then the sockets are looked at in any case. */
-    client->looked = !(launched && client->looked);
-    if (client->looked) {
+    do {
+        /* First, so that no request goes to a connection that says something
+         * already; and a request that is sent here is not answered yet: the
+         * caller comes back for it. */
         run_sockets(client);
-    }
-    end_late(client);
-    /* The requests that ended made room. */
-    while (collect(client) && client->queued.first != NULL) {
-        (void)start_queued(client);
+        collect(client);
+        end_late(client);
+        launched = start_queued(client);
         run_timers(client);
-    }
+        collect(client);
+        /* The requests that ended made room. */
+    } while (launched && client->queued.first != NULL);
     set_due(client);
     if (client->guarded) {
         idem__quiet_end(&quiet);
@@ -395,9 +435,8 @@ void idem__aws_abort(struct idem__aws_client *client,
     case IDEM__AWS_RUNNING:
         idem__quiet_begin(&quiet);
         request->deadline_ms = 0; /* Not to be signed anew. */
-        idem__aws_slot_end(request->slot, CURLE_OPERATION_TIMEDOUT,
-                           "it was not waited for");
-        (void)collect(client);
+        idem__aws_land(client, request->slot, CURLE_OPERATION_TIMEDOUT,
+                       "it was not waited for");
         idem__quiet_end(&quiet);
         set_due(client);
         break;

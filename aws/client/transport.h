@@ -1,5 +1,6 @@
-/* Signed requests to AWS services, many at once. libcurl makes the connections, with
- * names, proxies and TLS; HTTP is spoken over them here.
+/* Signed requests to AWS services, many at once. libcurl speaks HTTP, keeps the
+ * connections, and knows names, proxies and TLS; here is what may be sent and how
+ * often, when a request has to be given up, and what counts as an answer.
  *
  *     idem__aws_client_open(&options, &client, &error)
  *     |

@@ -1,139 +1,101 @@
-/* An HTTP answer, and where it is cut on its way. What is read of it does not
- * depend on the cuts; it is whole at one byte and not before; and what is said to
- * be its body lies in it.
+/* The lines of an answer's head, its body and its trailer, as libcurl gives them.
+ * Nothing is read after a flaw; the body is what came, and no more than it may be;
+ * what a 1xx or a trailer says is not what the answer says; and an answer that
+ * shows neither its length nor its checksum is never whole.
  */
-#include "aws/client/http.h"
+#include "aws/client/slot.h"
 
 #include "fuzz.h"
 
 #include <stdlib.h>
 
-enum {
-    CUTS = 6,
-    ANSWER_MAX = 4096
-};
-
-struct heard {
-    char lines[2 * ANSWER_MAX];
-    size_t lines_len;
-    char body[ANSWER_MAX];
-    size_t body_len;
-};
-
-static bool on_line(void *ctx, struct idem_slice line)
+static int clock_of(void *ctx, struct idem_clock_reading *ret_reading)
 {
-    struct heard *heard = ctx;
-
-    must(heard->lines_len + line.len + 1 <= sizeof(heard->lines));
-    if (line.len > 0) {
-        memcpy(heard->lines + heard->lines_len, line.base, line.len);
-    }
-    heard->lines_len += line.len;
-    heard->lines[heard->lines_len++] = '\n';
-    return true;
+    (void)ctx;
+    *ret_reading = (struct idem_clock_reading){.wall_ms = FUZZ_NOW_MS,
+                                               .boot_ms = FUZZ_BOOT_MS};
+    return 0;
 }
 
-static bool on_body(void *ctx, struct idem_slice bytes)
+static CURLcode no_setopt(CURL *easy, CURLoption option, ...)
 {
-    struct heard *heard = ctx;
-
-    must(bytes.len > 0 && heard->body_len + bytes.len <= sizeof(heard->body));
-    memcpy(heard->body + heard->body_len, bytes.base, bytes.len);
-    heard->body_len += bytes.len;
-    return true;
+    (void)easy;
+    (void)option;
+    return CURLE_OK;
 }
 
-/* A copy of its own, so that the reader cannot go one byte further unseen. */
-static size_t feed(struct idem__http *http, struct idem_slice bytes)
+/* One line of the input with its end: of the head; after it "+" is body, and the
+ * rest a trailer. */
+static bool give(struct idem__aws_slot *slot, struct idem_slice line)
 {
-    uint8_t *copy = malloc(bytes.len + 1);
+    struct idem__aws_arrival *arrival = &slot->arrival;
+    struct idem__aws_arrival before = *arrival;
+    struct idem__aws_request *request = slot->request;
+    bool over = arrival->head_over && arrival->final;
+    size_t len = request->answer_len;
+    /* A copy of its own, so that nothing is read beyond it unseen. */
+    char *copy = malloc(line.len);
     size_t used;
 
     must(copy != NULL);
-    if (bytes.len > 0) {
-        memcpy(copy, bytes.base, bytes.len);
-    }
-    must(idem__http_feed(http, idem_bytes(copy, bytes.len), &used) ==
-         http->state);
-    must(used <= bytes.len);
-    must(used == bytes.len || http->state == IDEM__HTTP_DONE ||
-         http->state == IDEM__HTTP_BAD);
-    free(copy);
-    return used;
-}
-
-/* Reads @text with cuts before the bytes whose numbers rise in @cuts. */
-static size_t read_cut(struct idem__http *http, struct heard *heard,
-                       struct idem_slice text, const size_t *cuts,
-                       size_t cuts_len)
-{
-    const uint8_t *p = text.base;
-    size_t at = 0;
-    size_t used = 0;
-    size_t i;
-
-    memset(heard, 0, sizeof(*heard));
-    http->on_line = on_line;
-    http->on_body = on_body;
-    http->ctx = heard;
-    idem__http_start(http);
-    for (i = 0; i <= cuts_len; i++) {
-        size_t to = i < cuts_len && cuts[i] < text.len ? cuts[i] : text.len;
-
-        if (to > at || i == cuts_len) {
-            used += feed(http, idem_bytes(p + at, to - at));
-            at = to;
+    memcpy(copy, line.base, line.len);
+    if (over && copy[0] == '+') {
+        used = idem__aws_on_body(copy, 1, line.len, slot);
+        must(used == 0 || (request->answer_len == len + line.len &&
+                           memcmp(request->answer + len, copy, line.len) == 0));
+    } else {
+        used = idem__aws_on_header(copy, 1, line.len, slot);
+        if (over) {
+            before.head_len = arrival->head_len;
+            before.flaw = arrival->flaw;
+            must(memcmp(&before, arrival, sizeof(before)) == 0);
         }
     }
-    return used;
-}
-
-static void same(const struct idem__http *a, const struct heard *x,
-                 const struct idem__http *b, const struct heard *y)
-{
-    must(a->state == b->state && a->status == b->status);
-    must(a->flaw == b->flaw);
-    must(a->state != IDEM__HTTP_DONE || a->keeps == b->keeps);
-    must(x->lines_len == y->lines_len && x->body_len == y->body_len);
-    must(memcmp(x->lines, y->lines, x->lines_len) == 0);
-    must(memcmp(x->body, y->body, x->body_len) == 0);
+    free(copy);
+    must(used == line.len || used == 0);
+    must((used == 0) == (arrival->flaw != NULL || arrival->no_memory));
+    must(request->answer_len <= request->answer_max);
+    must(memchr(request->error_type, '\0', sizeof(request->error_type)) !=
+         NULL);
+    must(memchr(request->request_id, '\0', sizeof(request->request_id)) !=
+         NULL);
+    return used > 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static struct heard whole_heard;
-    static struct heard cut_heard;
+    static const struct idem__curl curl = {.easy_setopt = no_setopt};
     struct tape tape = tape_of(data, len);
-    struct idem__http whole = {.part = {.base = NULL}};
-    struct idem__http cut = {.part = {.base = NULL}};
+    struct idem__aws_request request = {.answer_max = take_u8(&tape)};
+    struct idem__aws_options options = {.host = {.clock = clock_of}};
+    struct idem__aws_clock clock = {.turns = 0};
+    struct idem__aws_slot slot = {
+        .curl = &curl,
+        .request = &request,
+        .options = &options,
+        .clock = &clock,
+    };
     struct idem_slice text;
-    size_t cuts[CUTS];
-    size_t used;
-    size_t at = 0;
-    size_t i;
+    const char *p;
+    bool goes_on = true;
 
-    for (i = 0; i < CUTS; i++) {
-        at += take_u8(&tape);
-        cuts[i] = at;
+    text = take_rest(&tape);
+    p = text.base;
+    request.status = 200;
+    idem__aws_answer_reset(&slot);
+    while (text.len > 0 && goes_on) {
+        const char *end = memchr(p, '\n', text.len);
+        size_t n = end == NULL ? text.len : (size_t)(end - p) + 1;
+
+        goes_on = give(&slot, idem_bytes(p, n));
+        p += n;
+        text.len -= n;
     }
-    text = take_bytes(&tape, ANSWER_MAX);
-    used = read_cut(&whole, &whole_heard, text, cuts, 0);
-    if (whole.state == IDEM__HTTP_DONE) {
-        must(whole.status >= 200 && whole.status <= 999);
-        /* It ends with its last byte. */
-        (void)read_cut(&cut, &cut_heard,
-                       idem_bytes(text.base, used > 0 ? used - 1 : 0), cuts,
-                       CUTS);
-        must(cut.state != IDEM__HTTP_DONE && cut.state != IDEM__HTTP_BAD);
-        must(idem__http_end(&cut) == IDEM__HTTP_BAD);
+    if (goes_on && idem__aws_answer_flaw(&slot) == NULL) {
+        must(slot.arrival.has_length || slot.arrival.chunked ||
+             slot.arrival.has_crc32);
+        must(!slot.arrival.encoded);
     }
-    (void)read_cut(&cut, &cut_heard, text, cuts, CUTS);
-    same(&whole, &whole_heard, &cut, &cut_heard);
-    (void)idem__http_end(&whole);
-    (void)idem__http_end(&cut);
-    same(&whole, &whole_heard, &cut, &cut_heard);
-    must(whole.state == IDEM__HTTP_DONE || whole.state == IDEM__HTTP_BAD);
-    idem__http_free(&whole);
-    idem__http_free(&cut);
+    idem__aws_request_finish(&request);
     return 0;
 }

@@ -379,13 +379,17 @@ def http():
 
 def reply():
     ok = b"HTTP/1.1 200 OK\r\n"
-    chunked = ok + b"Transfer-Encoding: chunked\r\n\r\n"
-    for cuts in b"\x00" * 6, b"\x01" * 6, b"\x11\x03\x02\x01\x02\x01":
-        yield cuts + ok + b"Content-Length: 2\r\nConnection: close\r\n\r\n{}more"
-        yield cuts + ok + b"\r\nto the end"
-        yield cuts + chunked + b"2;x\r\n{}\r\n0A\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
-        yield cuts + b"HTTP/1.0 204 No\nConnection: keep-alive\n\n"
-        yield cuts + b"HTTP/1.1 100 Go\r\n\r\n" + ok + b"Content-Length: 0\r\n\r\n"
+    end = b"Content-Length: 3\r\n\r\n"
+    for longest in b"\x00\x03\xff":
+        yield bytes([longest]) + ok + end + b"+{}"
+    yield b"\xff" + ok + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n"
+    yield b"\xff" + ok + b"x-amz-crc32: 12\r\nContent-Encoding: gzip\r\n" + end
+    yield b"\xffHTTP/1.1 100 Go\r\nx-amz-crc32: 1\r\n\r\n" + ok + end
+    yield b"\xff" + ok + b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n" + end
+    yield b"\xff" + ok + b"x-amzn-RequestId: A\r\nx-amzn-ErrorType: B\r\n" + end
+    chunked = ok + b"Transfer-Encoding: chunked\r\n\r\n+{}\n"
+    yield b"\xff" + chunked + b"x-amz-crc32: 1\r\nTransfer-Encoding: gzip\r\n"
+    yield b"\xff" + chunked + b"HTTP/1.1 200 OK\r\n"
 
 
 def sqs():

@@ -207,6 +207,8 @@ WHOLE = {
     "plain": framed(),
     "empty": framed(body=b""),
     "chunked": raw(CHUNKED + b"\r\n2\r\n{}\r\n0\r\n\r\n"),
+    # A trailer is not believed.
+    "trailer": raw(CHUNKED + b"\r\n2\r\n{}\r\n0\r\nx-amz-crc32: 1\r\n\r\n"),
     "chunkedcrc": raw(CHUNKED + CRC + b"\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"),
     # Nothing says where it ends, but the checksum says that it is whole.
     "closecrc": raw(OK_HEAD + CRC + b"\r\n{}"),
@@ -263,6 +265,13 @@ BROKEN = {
     "emptycrc": (framed(x_amz_crc32=""), "checksum"),
     "gzip": (framed(Content_Encoding="gzip"), "encoded"),
     "teother": (raw(OK_HEAD + b"Transfer-Encoding: x\r\n\r\n{}"), ""),
+    "tetwo": (raw(OK_HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n{}"), ""),
+    "twolengths": (
+        raw(OK_HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x"),
+        "length",
+    ),
+    "folded": (raw(OK_HEAD + b"X: y\r\n Content-Length: 2\r\n\r\n{}"), ""),
+    "switching": (raw(b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n{}"), ""),
     "hugeheader": (raw(OK_HEAD + b"X: " + b"x" * 1_000_000 + b"\r\n\r\n"), ""),
     "manyheaders": (raw(OK_HEAD + b"X: y\r\n" * 200_000 + b"\r\n"), "longer"),
     "garbage": (raw(b"\x00\xff\x01 no HTTP at all\r\n\r\n"), ""),
@@ -550,6 +559,96 @@ def a_dead_connection_may_mean_two_copies():
             assert "connection broke" in result["text"], result
             equal([r.body for r in server.seen], [b"1", b"2"])
             equal(outcome(client.one("put", "=3", flags="o")), ANSWERED)
+
+
+@test
+def a_second_copy_goes_over_a_new_connection():
+    """When all kept-alive connections die at once, no more than two copies are
+    sent, and the second is not given to another of those."""
+    both = threading.Barrier(2)
+
+    def meet(connection, request):
+        both.wait(PATIENCE)
+        connection.crc_answer()
+
+    def die(connection, request):
+        connection.close() if connection.number < 2 else connection.crc_answer()
+
+    with pair({"meet": meet, "put": die}) as (server, client):
+        client.post("meet", name="a")
+        client.post("meet", name="b")
+        equal([outcome(result) for result in client.go(2)], [ANSWERED] * 2)
+        result = client.one("put")
+        equal((*outcome(result), result["sends"]), (*ANSWERED, 2))
+        assert server.seen[2].connection < 2, server.seen[2]
+        equal([r.connection for r in server.seen[3:]], [2])
+
+
+@test
+def connections_may_die_again_and_again():
+    """Each request may have its second copy, however many had one before it, and
+    each that is to be sent once is."""
+    answered = set()
+
+    def serve(connection, request):
+        if connection.number in answered:
+            return connection.close()
+        answered.add(connection.number)
+        return connection.crc_answer()
+
+    with pair({"put": serve}, connections=1) as (server, client):
+        equal(outcome(client.one("put")), ANSWERED)
+        for _ in range(8):
+            result = client.one("put")
+            equal((*outcome(result), result["sends"]), (*ANSWERED, 2))
+        for _ in range(8):
+            result = client.one("put", flags="o")
+            equal((result["outcome"], result["sends"]), ("NO_ANSWER", 1))
+            equal(outcome(client.one("put", flags="o")), ANSWERED)
+        equal(len(server.seen), 1 + 2 * 8 + 2 * 8)
+
+
+@test
+def bytes_that_nobody_requested_are_not_an_answer():
+    """An answer that comes while a connection is idle is not taken for that of the
+    next request, which goes over another connection."""
+    tls, ca = make_certificate("good", "IP:127.0.0.1")
+    for server_tls, options in ((None, {}), (tls, {"ca": ca, "region": "x-1"})):
+        kept = []
+
+        def keep(connection, request):
+            connection.crc_answer()
+            kept.append(connection)
+
+        with Server({"keep": keep}, tls=server_tls) as server:
+            with Client(server.url, **options) as client:
+                equal(outcome(client.one("keep")), ANSWERED)
+                until(lambda: kept, "the server has answered")
+                kept[0].crc_answer(b'{"another":1}')
+                result = client.one(flags="o")
+                equal((*outcome(result), answer(result)), (*ANSWERED, b"{}"))
+                equal([r.connection for r in server.seen], [0, 1])
+
+
+@test
+def an_answer_that_is_framed_twice_ends_its_connection():
+    """After an answer with a length and chunks the next one might begin where
+    either says: the connection is not used again. With one of them it is."""
+    chunks = b"\r\n2\r\n{}\r\n0\r\n\r\n"
+    answers = {
+        "once": raw(CHUNKED + chunks, close=False),
+        "twice": raw(CHUNKED + b"Content-Length: 2\r\n" + chunks, close=False),
+        "turned": raw(
+            OK_HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n" + chunks,
+            close=False,
+        ),
+    }
+    with pair(answers, connections=1) as (server, client):
+        for name in ("once", "twice", "crc", "turned", "crc", "crc"):
+            result = client.one(name)
+            equal((name, *outcome(result)), (name, *ANSWERED))
+            equal(answer(result), b"{}")
+        equal([r.connection for r in server.seen], [0, 0, 1, 1, 2, 2])
 
 
 @test

@@ -60,6 +60,14 @@ static unsigned ready(struct idem__sockets *sockets, const struct pair *pairs,
     return bits;
 }
 
+/* True if the other end of @pair has nothing to say any more. */
+static bool ended(const struct pair *pair)
+{
+    char byte;
+
+    return recv(pair->there, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
 /* A socket is reported while it is wanted and ready; one that nobody wants does not
  * keep the descriptor readable. Kept ones and others behave alike. */
 TEST(sockets, reportsWhatIsWanted)
@@ -101,6 +109,43 @@ TEST(sockets, reportsWhatIsWanted)
         close_pair(&pairs[i]);
     }
     assert_int_equal(sockets.kept_len, 0);
+    idem__sockets_close(&sockets);
+}
+
+/* A kept socket that says something while nobody wants it has said it for nothing:
+ * it is ended, and its next reader finds only that. A quiet one stays. */
+TEST(sockets, endsWhatSpeaksWhileItIsIdle)
+{
+    struct idem__sockets sockets;
+    struct pair pairs[2] = {make_pair(), make_pair()};
+    char bytes[8];
+    size_t i;
+
+    assert_ok(idem__sockets_open(&sockets, MAX));
+    for (i = 0; i < COUNT(pairs); i++) {
+        idem__sockets_opened(&sockets, pairs[i].here);
+        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, EPOLLIN,
+                                            true),
+                         0);
+        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, 0, false),
+                         0);
+    }
+    assert_int_equal(write(pairs[0].there, "HTTP/1.1", 8), 8);
+    assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 0);
+    assert_true(ended(&pairs[0]));
+    assert_int_equal(recv(pairs[0].here, bytes, 8, MSG_DONTWAIT), 0);
+    assert_false(readable(sockets.epoll));
+
+    assert_false(ended(&pairs[1]));
+    assert_int_equal(write(pairs[1].there, "HTTP/1.1", 8), 8);
+    assert_int_equal(idem__sockets_want(&sockets, pairs[1].here, EPOLLIN, true),
+                     0);
+    assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 2);
+    assert_int_equal(recv(pairs[1].here, bytes, 8, MSG_DONTWAIT), 8);
+    for (i = 0; i < COUNT(pairs); i++) {
+        idem__sockets_closing(&sockets, pairs[i].here);
+        close_pair(&pairs[i]);
+    }
     idem__sockets_close(&sockets);
 }
 
