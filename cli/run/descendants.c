@@ -32,6 +32,13 @@ struct process_tree {
     size_t size;
 };
 
+bool descendants_can_be_adopted(void)
+{
+    int adopts;
+
+    return prctl(PR_GET_CHILD_SUBREAPER, &adopts) == 0;
+}
+
 int descendants_adopt(void)
 {
     return prctl(PR_SET_CHILD_SUBREAPER, 1);

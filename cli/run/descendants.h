@@ -23,6 +23,9 @@ struct descendants_survivor {
     char name[16]; /* Of its program, NUL-terminated; any other bytes. */
 };
 
+/* False, with errno: this kernel lets no process adopt its descendants. */
+bool descendants_can_be_adopted(void);
+
 /* 0, or -1 with errno: a descendant could leave without a trace. */
 int descendants_adopt(void);
 

@@ -200,7 +200,7 @@ static int exit_of(enum child_start how)
 int launch(struct run *run, struct watch *watch)
 {
     enum child_start how;
-    char text[160];
+    char text[192];
     char name[64];
     int why;
 
@@ -218,9 +218,19 @@ int launch(struct run *run, struct watch *watch)
                 overslept);
         return launch_give_up(run, CLI_UNAVAILABLE, overslept);
     }
-    (void)snprintf(text, sizeof(text), "cannot execute %s: %s",
-                   cli_escape(idem_str(run->argv[0]), name, sizeof(name)),
-                   strerror(why));
+    if (run->supervisor->pid == 0) {
+        (void)snprintf(text, sizeof(text),
+                       "cannot start the process that supervises the command: "
+                       "%s%s; nothing was run",
+                       strerror(why),
+                       why == EINVAL ? " (prctl PR_SET_CHILD_SUBREAPER, which "
+                                       "qemu-user, for one, does not have)"
+                                     : "");
+    } else {
+        (void)snprintf(text, sizeof(text), "cannot execute %s: %s",
+                       cli_escape(idem_str(run->argv[0]), name, sizeof(name)),
+                       strerror(why));
+    }
     run_say(run, RUN_ERROR, "%s", text);
     return launch_give_up(run, exit_of(how), text);
 }

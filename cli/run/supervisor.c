@@ -40,8 +40,12 @@ void supervisor_start(struct supervisor *supervisor, const struct run *run)
     int ends[2];
 
     memset(supervisor, 0, sizeof(*supervisor));
-    supervisor->adopts = !has_children() && descendants_adopt() == 0;
     supervisor->channel = -1;
+    if (!descendants_can_be_adopted()) {
+        supervisor->failed = errno;
+        return;
+    }
+    supervisor->adopts = !has_children() && descendants_adopt() == 0;
     if (channel_open(ends) != 0) {
         supervisor->failed = errno;
         return;

@@ -2,9 +2,12 @@
 neither that it is over nor that another may start."""
 
 import contextlib
+import ctypes
+import errno
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -353,6 +356,46 @@ def who_runs_away_is_ended(b):
     if subprocess.run([*new, "true"], capture_output=True, check=False).returncode:
         skip("no PID namespace here")
     runs_away(b, "namespace", *new, "sh", "-c", "sleep 60 & echo $$ > pid; exec sleep 60")
+
+
+# Refuses PR_SET_ and PR_GET_CHILD_SUBREAPER as a kernel that does not know them:
+# (what to do, where to go if it is so, where else, with which number).
+NO_SUBREAPER = [
+    (0x20, 0, 0, 0),  # The number of the system call:
+    (0x15, 1, 0, 157),  # prctl() on x86-64,
+    (0x15, 0, 4, 167),  # and on ARM64.
+    (0x20, 0, 0, 16),  # Its first argument.
+    (0x15, 1, 0, 36),
+    (0x15, 0, 1, 37),
+    (0x06, 0, 0, 0x00050000 | errno.EINVAL),
+    (0x06, 0, 0, 0x7FFF0000),
+]
+
+
+def with_filter(filter):
+    """Put this process under @filter."""
+    code = b"".join(struct.pack("HBBI", *line) for line in filter)
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxP", len(filter), ctypes.addressof(held))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(38, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS"
+    assert prctl(22, 2, program, 0, 0) == 0, "PR_SET_SECCOMP"
+
+
+@case
+def where_nothing_can_be_supervised_nothing_runs(b):
+    """Where descendants cannot be adopted nothing is run, the message says why, and
+    the key stays free."""
+    env = {**os.environ, "IDEM_STORE": b.idem.store}
+    done = subprocess.run(
+        [PROGRAM, "run", "-k", "a", "--", "sh", "-c", "echo effect >> ledger"],
+        env=env, cwd=b.path, capture_output=True, check=False,
+        preexec_fn=lambda: with_filter(NO_SUBREAPER),
+    )  # fmt: skip
+    equal((done.returncode, b.effects()), (69, 0))
+    assert b"PR_SET_CHILD_SUBREAPER" in done.stderr, done.stderr
+    equal(b.record("a")["status"], "released")
+    equal(b.run("a", "echo effect >> ledger").status, 0)
 
 
 # ---- What is said falsely ----------------------------------------------------
