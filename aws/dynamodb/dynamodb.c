@@ -114,7 +114,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
         return idem__error_plain(error, IDEM_ENOMEM);
     }
     /* Where others write, what was written says nothing of what is there. */
-    if (store->env.table.layout != IDEM__LAYOUT_OWN) {
+    if (!idem__layout_of(&store->env.table)->ours) {
         return 0;
     }
     store->env.claims = idem__claims_create();
@@ -149,7 +149,7 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
     store->base.margin_ms = OWNER_MARGIN_MS;
     store->base.lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
     /* One item holds all of it, and the result twice. */
-    if (store->place.table.layout != IDEM__LAYOUT_OWN &&
+    if (!idem__layout_of(&store->place.table)->parts &&
         store->base.options.result_max > LAYOUT_RESULT_MAX) {
         store->base.options.result_max = LAYOUT_RESULT_MAX;
     }

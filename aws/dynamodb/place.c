@@ -212,6 +212,7 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
 {
     const char *at = strchr(text, '?');
     size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+    const struct idem__layout_kind *kind;
     int rc;
 
     memset(ret_conf, 0, sizeof(*ret_conf));
@@ -230,10 +231,9 @@ int idem__place_read(const char *text, struct idem__place_conf *ret_conf,
         len = at == NULL ? strlen(start) : (size_t)(at - start);
         rc = read_pair(idem_bytes(start, len), ret_conf, ret_error);
     }
-    if (ret_conf->table.layout != IDEM__LAYOUT_OWN) {
-        ret_conf->table.index = false;
-        ret_conf->table.pack = false;
-    }
+    kind = idem__layout_of(&ret_conf->table);
+    ret_conf->table.index = ret_conf->table.index && kind->index;
+    ret_conf->table.pack = ret_conf->table.pack && kind->parts;
     return rc != 0 ? rc : idem__layout_settle(&ret_conf->table, ret_error);
 }
 

@@ -74,12 +74,7 @@ const char *table_new(void)
 static void add_key(struct idem__admin *admin, const char *id)
 {
     idem__buffer_str(&admin->out, ",\"Key\":");
-    if (layout()->layout == IDEM__LAYOUT_OWN) {
-        idem__buffer_str(&admin->out, "{\"id\":");
-        idem__json_s(&admin->out, id);
-    } else {
-        idem__layout_put_key(&admin->out, layout(), idem_str(id));
-    }
+    idem__layout_put_key(&admin->out, layout(), idem_str(id));
     idem__buffer_str(&admin->out, "}");
 }
 

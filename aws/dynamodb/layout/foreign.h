@@ -16,21 +16,9 @@ enum {
 
 /* How a layout writes and reads its own attributes. */
 struct idem__foreign {
-    const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
-    const char *input;              /* The input of the work; NULL: none. */
-    bool sorts;                     /* ATTR_SORT may be set. */
+    struct idem__layout_kind kind; /* Its row of layouts[]. */
     bool answers; /* ATTR_DATA is an answer of HTTP, see envelope.h. */
     bool native;  /* ATTR_DATA is a DynamoDB value, and not JSON text. */
-    bool
-        status_index; /* Its users find open work by an index on ATTR_STATUS. */
-    bool drops;       /* A record that was released is an item that is not
-                         there. */
-    const char *const *control; /* Attributes that a write depends on beside
-                                   these; or
-                                    NULL. The last is NULL. */
-    const char *const *fixed; /* Attributes besides, whose names nobody chooses;
-                                    likewise. */
-    const char *const *gives_up;            /* Sentences; the last is NULL. */
     const struct idem__leased_words *words; /* Of layout_leased.c. */
 
     /* Appends ,"name":value for each of its own attributes but the result. */
@@ -64,6 +52,34 @@ extern const struct idem__foreign idem__foreign_lock_token;
 /* Of the table's layout, which is not our own. */
 const struct idem__foreign *idem__foreign_of(
     const struct idem__table_conf *table);
+
+/* The functions of each of them: foreign.c. */
+extern const struct idem__layout_ops idem__foreign_ops;
+
+/* Parts of these: foreign_write.c and foreign_read.c. */
+void idem__foreign_put_item(struct idem__buffer *out,
+                            const struct idem__table_conf *table,
+                            const struct idem__item *item,
+                            struct idem_slice head);
+int idem__foreign_read(const struct idem__table_conf *table,
+                       json_object *object, const uint8_t *id,
+                       struct idem__buffer *memory,
+                       struct idem__scratch *scratch,
+                       struct idem__item *ret_item,
+                       struct idem_error *ret_error);
+
+/* The library's own attributes of @item: its result, or what @words has.
+ * *@ret_result: it is the result. False: it is not there. */
+bool idem__foreign_data(const struct idem__foreign *f,
+                        const struct idem__item *item,
+                        struct idem__buffer *words, struct idem_slice *ret_data,
+                        bool *ret_result);
+
+/* Appends the rest of a write over @object, conditional on all that was seen of it:
+ * foreign_condition.c. */
+void idem__foreign_condition(struct idem__buffer *out,
+                             const struct idem__table_conf *table,
+                             json_object *object);
 
 /* ---- Helpers ---- */
 

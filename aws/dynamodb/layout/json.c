@@ -160,3 +160,11 @@ int idem__json_bytes(struct idem_slice text, struct idem__buffer *out,
     *ret_bytes = idem_bytes(to, len);
     return 0;
 }
+
+const char *idem__json_text(json_object *value, size_t *ret_len)
+{
+    return json_object_to_json_string_length(value,
+                                             JSON_C_TO_STRING_PLAIN |
+                                                 JSON_C_TO_STRING_NOSLASHESCAPE,
+                                             ret_len);
+}

@@ -17,6 +17,10 @@ void idem__json_s(struct idem__buffer *out, const char *text);
 void idem__json_b(struct idem__buffer *out, struct idem_slice bytes);
 void idem__json_n(struct idem__buffer *out, uint64_t number);
 
+/* The text of @value, without spaces. NULL: no memory. Valid as long as @value, until
+ * the next call. */
+const char *idem__json_text(json_object *value, size_t *ret_len);
+
 /* Parses a whole answer: an object, nested 80 deep at most, that nothing
  * follows. NULL: it is not an object (or memory ran out: *@ret_code is
  * IDEM_ENOMEM then, else IDEM_ECORRUPT). The caller puts it back with

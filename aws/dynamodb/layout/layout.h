@@ -1,6 +1,7 @@
-/* A record as an item of a table that another library has, and back. Pure.
+/* The layout of the items in a table: how a record is an item of it, and back. Pure.
  *
- * layout=NAME in the store's URL. The item is one that the library understands: its
+ * There is our own, see item.h, and those of other libraries' tables: layout=NAME in
+ * the store's URL. An item of these is one that the library understands: its
  * attributes, words and units. Beside them the whole record is kept in an
  * attribute that the library does not know and leaves alone:
  *
@@ -25,6 +26,92 @@
 #include "aws/dynamodb/layout/request.h"
 #include "key/tree.h"
 
+/* Memory that readings share. */
+struct idem__scratch {
+    struct idem__tree tree;
+    struct idem__buffer text;
+    struct idem__buffer words;
+};
+void idem__scratch_free(struct idem__scratch *scratch);
+
+/* How a layout keeps a record as an item. */
+struct idem__layout_ops {
+    /* IDEM_EINVALID: the table cannot hold this record's scope or key. */
+    int (*check)(const struct idem__table_conf *table, const struct idem_op *op,
+                 struct idem_error *ret_error);
+
+    /* IDEM_EINVALID: nor what is to be written, because it is too long. */
+    int (*fits)(const struct idem__item *item, size_t head_len,
+                struct idem_error *ret_error);
+
+    /* The text in the key of the item for the record (@id, @key); it may be in
+     * @buf. */
+    struct idem_slice (*name)(const uint8_t *id, struct idem_slice key,
+                              char buf[IDEM__ITEM_ID_LEN + 1]);
+
+    /* Appends the key of the item @name, an object that is left open. */
+    void (*put_key)(struct idem__buffer *out,
+                    const struct idem__table_conf *table,
+                    struct idem_slice name);
+
+    /* Appends the item. @head is item->record encoded. */
+    void (*put_item)(struct idem__buffer *out,
+                     const struct idem__table_conf *table,
+                     const struct idem__item *item, struct idem_slice head);
+
+    /* Appends the condition that the item is the one whose head is @old; NULL: that
+     * there is none. */
+    void (*put_condition)(struct idem__buffer *out,
+                          const struct idem__table_conf *table,
+                          const struct idem_slice *old);
+
+    /* See idem__layout_read(). */
+    int (*read)(const struct idem__table_conf *table, json_object *object,
+                const uint8_t *id, struct idem__buffer *memory,
+                struct idem__scratch *scratch, struct idem__item *ret_item,
+                struct idem_error *ret_error);
+};
+
+/* A row of layouts[]: the particulars of a layout. */
+struct idem__layout_kind {
+    const struct idem__layout_ops *ops;
+
+    /* Nobody else writes such items: what was written is what is there, and its head
+     * is all that the next write is conditional on. */
+    bool ours;
+    /* There are items beside those of records: parts of bodies, and limits. */
+    bool parts;
+    /* Open records may be in the index "open". */
+    bool index;
+    /* Its users find open work by an index on ATTR_STATUS. */
+    bool status_index;
+    /* A record that was released is an item that is not there. */
+    bool drops;
+    /* Sentences on the promises of idem that it does not keep; the last is NULL. */
+    const char *const *gives_up;
+
+    /* ---- Attributes; lists of them end with NULL, or are NULL ---- */
+
+    const char *attrs[IDEM__ATTRS]; /* Their usual names; NULL: it has none. */
+    bool fixed_names;               /* Nobody chooses them. */
+    bool sorts;                     /* ATTR_SORT may be set. */
+    const char *input;              /* The input of the work. */
+    const char *const *control;     /* A write depends on these, too. */
+    const char *const *fixed;       /* Others, whose names nobody chooses. */
+
+    /* ---- A page of records, and one of a purge: how all but these are left out,
+     * and of these the bytes of bodies. NULL: not at all ---- */
+
+    const char *scan_filter;
+    const char *sweep_filter;
+};
+
+extern const struct idem__layout_kind idem__layout_own;
+
+/* The row of the table's layout. */
+const struct idem__layout_kind *idem__layout_of(
+    const struct idem__table_conf *table);
+
 /* 0: there is none of this name. */
 enum idem__layout idem__layout_find(const char *name);
 const char *idem__layout_name(enum idem__layout layout);
@@ -47,29 +134,36 @@ int idem__layout_settle(struct idem__table_conf *table,
 /* The usual name of @attr in @layout; NULL: it has none. */
 const char *idem__layout_usual(enum idem__layout layout, enum idem__attr attr);
 
-/* Sentences on what the layout does not keep of idem's promises, the last NULL. */
-const char *const *idem__layout_gives_up(enum idem__layout layout);
-
 /* Attributes: the one that has a record's key, and that which DynamoDB deletes by. */
 const char *idem__layout_key(const struct idem__table_conf *table);
 const char *idem__layout_ttl(const struct idem__table_conf *table);
-
-/* True: the layout finds open work by an index on its status. */
-bool idem__layout_has_status_index(enum idem__layout layout);
 
 /* IDEM_EINVALID: the table cannot hold this record's scope or key. */
 int idem__layout_check(const struct idem__table_conf *table,
                        const struct idem_op *op, struct idem_error *ret_error);
 
 /* IDEM_EINVALID: nor what is to be written, because it is too long. */
-int idem__layout_fits(const struct idem__item *item, size_t head_len,
+int idem__layout_fits(const struct idem__table_conf *table,
+                      const struct idem__item *item, size_t head_len,
                       struct idem_error *ret_error);
 
-/* Appends the key of the item for the record with @key, an object that is left
- * open: {"id":{"S":"..."}. */
+/* Appends the key of the item @name, an object that is left open:
+ * {"id":{"S":"..."}. */
 void idem__layout_put_key(struct idem__buffer *out,
                           const struct idem__table_conf *table,
-                          struct idem_slice key);
+                          struct idem_slice name);
+
+/* Appends the key of the item for the record (@id, @key), a whole object. */
+void idem__layout_put_record_key(struct idem__buffer *out,
+                                 const struct idem__table_conf *table,
+                                 const uint8_t id[IDEM_ID_LEN],
+                                 struct idem_slice key);
+
+/* Appends the condition of a write: the item is the one whose head is @old; NULL:
+ * there is none. */
+void idem__layout_put_condition(struct idem__buffer *out,
+                                const struct idem__table_conf *table,
+                                const struct idem_slice *old);
 
 /* The rest of a PutItem, whose table is in @out; @old is the head of the item
  * that was read, NULL: there was none. */
@@ -78,22 +172,12 @@ void idem__layout_put(struct idem__buffer *out,
                       const struct idem__item *item, struct idem_slice head,
                       const struct idem_slice *old);
 
-/* True: a record that was released is an item that is not there. */
-bool idem__layout_drops(enum idem__layout layout);
-
-/* True: @record is such a one, and its item is deleted. */
+/* True: @record was released, and its item is deleted. */
 bool idem__layout_deletes(enum idem__layout layout,
                           const struct idem_record *record);
 
-/* Memory that readings share. */
-struct idem__scratch {
-    struct idem__tree tree;
-    struct idem__buffer text;
-    struct idem__buffer words;
-};
-void idem__scratch_free(struct idem__scratch *scratch);
-
-/* Like idem__item_read(); @ret_item->head is what a write over it depends on. */
+/* Reads an item that must be of @id (NULL: of the one that it names); see
+ * idem__item_read(). @ret_item->head is what a write over it depends on. */
 int idem__layout_read(const struct idem__table_conf *table, json_object *object,
                       const uint8_t *id, struct idem__buffer *memory,
                       struct idem__scratch *scratch,

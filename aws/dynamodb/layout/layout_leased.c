@@ -378,9 +378,10 @@ static const struct idem__leased_words http_words = {
     }
 
 const struct idem__foreign idem__foreign_powertools = {
-    .attrs = POWERTOOLS_ATTRS,
-    .sorts = true,
-    .gives_up = powertools_gives_up,
+    .kind = {.ops = &idem__foreign_ops,
+             .attrs = POWERTOOLS_ATTRS,
+             .sorts = true,
+             .gives_up = powertools_gives_up},
     .words = &powertools_words,
     .write = write,
     .agrees = agrees,
@@ -388,10 +389,11 @@ const struct idem__foreign idem__foreign_powertools = {
 };
 
 const struct idem__foreign idem__foreign_powertools_native = {
-    .attrs = POWERTOOLS_ATTRS,
-    .sorts = true,
+    .kind = {.ops = &idem__foreign_ops,
+             .attrs = POWERTOOLS_ATTRS,
+             .sorts = true,
+             .gives_up = powertools_gives_up},
     .native = true,
-    .gives_up = powertools_gives_up,
     .words = &powertools_words,
     .write = write,
     .agrees = agrees,
@@ -399,14 +401,15 @@ const struct idem__foreign idem__foreign_powertools_native = {
 };
 
 const struct idem__foreign idem__foreign_idempotency_store = {
-    .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
-              [IDEM__ATTR_STATUS] = "status",
-              [IDEM__ATTR_EXPIRY] = "expiryTimestamp",
-              [IDEM__ATTR_DATA] = "responseData"},
-    .input = "eventData",
+    .kind = {.ops = &idem__foreign_ops,
+             .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
+                       [IDEM__ATTR_STATUS] = "status",
+                       [IDEM__ATTR_EXPIRY] = "expiryTimestamp",
+                       [IDEM__ATTR_DATA] = "responseData"},
+             .input = "eventData",
+             .drops = true,
+             .gives_up = store_gives_up},
     .native = true,
-    .drops = true,
-    .gives_up = store_gives_up,
     .words = &store_words,
     .write = write,
     .agrees = agrees,
@@ -414,13 +417,14 @@ const struct idem__foreign idem__foreign_idempotency_store = {
 };
 
 const struct idem__foreign idem__foreign_http_idempotency = {
-    .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
-              [IDEM__ATTR_STATUS] = "status",
-              [IDEM__ATTR_EXPIRY] = "expiry",
-              [IDEM__ATTR_LOCK] = "lockExpiry",
-              [IDEM__ATTR_DATA] = "responsePayload"},
+    .kind = {.ops = &idem__foreign_ops,
+             .attrs = {[IDEM__ATTR_KEY] = "idempotencyKey",
+                       [IDEM__ATTR_STATUS] = "status",
+                       [IDEM__ATTR_EXPIRY] = "expiry",
+                       [IDEM__ATTR_LOCK] = "lockExpiry",
+                       [IDEM__ATTR_DATA] = "responsePayload"},
+             .gives_up = http_gives_up},
     .answers = true,
-    .gives_up = http_gives_up,
     .words = &http_words,
     .write = write,
     .agrees = agrees,

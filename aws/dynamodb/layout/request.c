@@ -23,30 +23,6 @@ static void add_key(struct idem__buffer *out, struct idem_slice id)
     idem__buffer_str(out, "}}");
 }
 
-/* The key of an item of the table's own layout, or of its name in another. */
-static void add_item_key(struct idem__buffer *out,
-                         const struct idem__table_conf *table,
-                         const uint8_t id[IDEM_ID_LEN], struct idem_slice key)
-{
-    char text[IDEM__ITEM_ID_LEN + 1];
-
-    if (table->layout == IDEM__LAYOUT_OWN) {
-        idem__item_id(id, text);
-        add_key(out, idem_str(text));
-        return;
-    }
-    idem__layout_put_key(out, table, key);
-    idem__buffer_str(out, "}");
-}
-
-static void add_old(struct idem__buffer *out, struct idem_slice old)
-{
-    idem__buffer_str(out, ",\"ConditionExpression\":\"rec = :r\","
-                          "\"ExpressionAttributeValues\":{\":r\":");
-    idem__json_b(out, old);
-    idem__buffer_str(out, "}");
-}
-
 static void add_return_old(struct idem__buffer *out)
 {
     idem__buffer_str(out,
@@ -59,19 +35,7 @@ void idem__request_put(struct idem__buffer *out,
                        const struct idem_slice *old)
 {
     add_table(out, table);
-    if (table->layout != IDEM__LAYOUT_OWN) {
-        idem__layout_put(out, table, item, head, old);
-        add_return_old(out);
-        return;
-    }
-    idem__buffer_str(out, ",\"Item\":");
-    idem__item_write(out, item, head, table->index);
-    if (old == NULL) {
-        idem__buffer_str(
-            out, ",\"ConditionExpression\":\"attribute_not_exists(id)\"");
-    } else {
-        add_old(out, *old);
-    }
+    idem__layout_put(out, table, item, head, old);
     add_return_old(out);
 }
 
@@ -114,7 +78,7 @@ void idem__request_get(struct idem__buffer *out,
 {
     add_table(out, table);
     idem__buffer_str(out, ",\"Key\":");
-    add_item_key(out, table, id, key);
+    idem__layout_put_record_key(out, table, id, key);
     idem__buffer_str(out, ",\"ConsistentRead\":true}");
 }
 
@@ -125,12 +89,8 @@ void idem__request_delete(struct idem__buffer *out,
 {
     add_table(out, table);
     idem__buffer_str(out, ",\"Key\":");
-    add_item_key(out, table, id, key);
-    if (table->layout == IDEM__LAYOUT_OWN) {
-        add_old(out, old);
-    } else {
-        idem__buffer_add(out, old.base, old.len);
-    }
+    idem__layout_put_record_key(out, table, id, key);
+    idem__layout_put_condition(out, table, &old);
     idem__buffer_str(out, BILLED "}");
 }
 
@@ -276,11 +236,8 @@ static void add_after(struct idem__buffer *out,
 {
     if (after.len > 0) {
         idem__buffer_str(out, ",\"ExclusiveStartKey\":");
-        if (table->layout == IDEM__LAYOUT_OWN) {
-            add_key(out, after);
-        } else {
-            add_item_key(out, table, NULL, after);
-        }
+        idem__layout_put_key(out, table, after);
+        idem__buffer_str(out, "}");
     }
     idem__buffer_str(out, "}");
 }
@@ -302,6 +259,13 @@ static bool is_sorted(const struct idem__table_conf *table)
     return table->attrs[IDEM__ATTR_SORT][0] != '\0';
 }
 
+static void add_filter(struct idem__buffer *out, const char *filter)
+{
+    if (filter != NULL) {
+        idem__buffer_str(out, filter);
+    }
+}
+
 const char *idem__request_scan(struct idem__buffer *out,
                                const struct idem__table_conf *table,
                                struct idem_slice after, uint64_t limit)
@@ -310,10 +274,8 @@ const char *idem__request_scan(struct idem__buffer *out,
     idem__buffer_str(out, ",\"ConsistentRead\":true");
     if (is_sorted(table)) {
         add_partition(out, table);
-    } else if (table->layout == IDEM__LAYOUT_OWN) {
-        idem__buffer_str(
-            out, ",\"FilterExpression\":\"attribute_not_exists(body) AND "
-                 "attribute_not_exists(lim)\"");
+    } else {
+        add_filter(out, idem__layout_of(table)->scan_filter);
     }
     add_after(out, table, after);
     return is_sorted(table) ? IDEM__TARGET("Query") : IDEM__TARGET("Scan");
@@ -330,17 +292,7 @@ const char *idem__request_sweep(struct idem__buffer *out,
         add_after(out, table, sweep->after);
         return IDEM__TARGET("Query");
     }
-    if (table->layout == IDEM__LAYOUT_OWN) {
-        /* All that item.h has but "body"; several are reserved words. */
-        idem__buffer_str(
-            out, ",\"FilterExpression\":\"attribute_not_exists(lim)\","
-                 "\"ProjectionExpression\":\"id,rec,made,writes,#k,#s,#r,#rz,"
-                 "#ri,#i,#iz,#ii,#it\",\"ExpressionAttributeNames\":{"
-                 "\"#k\":\"key\",\"#s\":\"scope\",\"#r\":\"result\","
-                 "\"#rz\":\"result_z\",\"#ri\":\"result_in\","
-                 "\"#i\":\"input\",\"#iz\":\"input_z\","
-                 "\"#ii\":\"input_in\",\"#it\":\"input_ttl\"}");
-    }
+    add_filter(out, idem__layout_of(table)->sweep_filter);
     if (sweep->segments > 1) {
         idem__buffer_str(out, ",\"Segment\":");
         idem__buffer_u64(out, sweep->segment);

@@ -240,7 +240,7 @@ static void tell_right(struct check *check, const struct right *right,
                        const char *action, const struct idem__answer *answer)
 {
     bool drops =
-        right->deletes && idem__layout_drops(check->table.place->table.layout);
+        right->deletes && idem__layout_of(&check->table.place->table)->drops;
     const char *serves = drops ? "to release, and to purge" : right->serves;
     bool everybody = right->everybody || drops;
     enum idem_grade missing = everybody ? IDEM_GRADE_BAD : IDEM_GRADE_WARN;
@@ -274,7 +274,7 @@ static void write_rest(struct check *check, const char *rest)
     const char *at = strstr(rest, NO_KEY);
 
     idem__admin_begin(&check->admin);
-    if (at == NULL || table->layout == IDEM__LAYOUT_OWN) {
+    if (at == NULL) {
         idem__buffer_str(out, rest);
     } else {
         idem__buffer_add(out, rest, (size_t)(at - rest));
@@ -292,7 +292,7 @@ static bool is_needed(const struct check *check, const struct right *right)
 
     return right->needs_index
                ? table->index
-               : right->keys == NULL || table->layout == IDEM__LAYOUT_OWN;
+               : right->keys == NULL || idem__layout_of(table)->parts;
 }
 
 /* The request that needs @right, in the admin's buffer; its target. */
@@ -371,7 +371,7 @@ static int check_all(struct check *check, struct idem_error *ret_error)
     describe_rest(check);
     check_clock(check);
     check_rights(check);
-    return check->table.place->table.layout == IDEM__LAYOUT_OWN
+    return idem__layout_of(&check->table.place->table)->parts
                ? idem__check_bodies(&check->table, check->admin.store,
                                     &check->options, check->text, check->items,
                                     ret_error)

@@ -76,7 +76,7 @@ static int create(struct idem__admin *admin, struct idem_error *error)
 
     idem__admin_begin(admin);
     add_key_schema(&admin->out, table);
-    if (idem__layout_has_status_index(table->layout)) {
+    if (idem__layout_of(table)->status_index) {
         add_status_index(&admin->out, table);
     } else {
         idem__buffer_str(&admin->out, table->index ? index_schema : "]}");

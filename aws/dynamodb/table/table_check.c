@@ -177,7 +177,7 @@ static void check_key(const struct idem__table_check *check, json_object *table)
         return;
     }
     idem__found(&check->to, IDEM_GRADE_BAD, "key",
-                conf->layout == IDEM__LAYOUT_OWN
+                idem__layout_of(conf)->fixed_names
                     ? "Name another table: this one is not idem's, and the key "
                       "of a table cannot be changed."
                     : "Name the attributes of this table in the store URL: "
@@ -371,14 +371,14 @@ static void check_protection(const struct idem__table_check *check,
  * keep. */
 static void check_layout(const struct idem__table_check *check)
 {
-    enum idem__layout layout = check->place->table.layout;
-    const char *const *each = idem__layout_gives_up(layout);
+    const struct idem__table_conf *conf = &check->place->table;
+    const char *const *each = idem__layout_of(conf)->gives_up;
 
     for (; *each != NULL; each++) {
         idem__found(&check->to, IDEM_GRADE_WARN, "layout",
                     "See docs/layouts.md; idem store copy moves the records to "
                     "a table of idem's own.",
-                    "%s: %s", idem__layout_name(layout), *each);
+                    "%s: %s", idem__layout_name(conf->layout), *each);
     }
 }
 
@@ -411,11 +411,14 @@ static void check_status_index(const struct idem__table_check *check,
 void idem__table_check_table(const struct idem__table_check *check,
                              json_object *table)
 {
+    const struct idem__layout_kind *kind =
+        idem__layout_of(&check->place->table);
+
     check_status(check, table);
     check_key(check, table);
-    if (idem__layout_has_status_index(check->place->table.layout)) {
+    if (kind->status_index) {
         check_status_index(check, table);
-    } else if (check->place->table.layout == IDEM__LAYOUT_OWN) {
+    } else if (kind->index) {
         check_index(check, table);
     }
     check_layout(check);

@@ -236,7 +236,7 @@ static void place(struct idem__task *task, struct idem__transfer *t,
     }
     body->place = IDEM__PLACE_INLINE;
     body->stored = bytes;
-    if (task->env->table.layout != IDEM__LAYOUT_OWN) {
+    if (!idem__layout_of(&task->env->table)->parts) {
         return; /* There is one item, and it is not packed. */
     }
     if (idem__item_size(&task->item, task->head.len) <= IDEM__UNIT) {

@@ -56,8 +56,8 @@ static bool fits(struct idem__task *task)
 {
     struct idem_error error;
 
-    if (task->env->table.layout == IDEM__LAYOUT_OWN ||
-        idem__layout_fits(&task->item, task->head.len, &error) == 0) {
+    if (idem__layout_fits(&task->env->table, &task->item, task->head.len,
+                          &error) == 0) {
         return true;
     }
     (void)idem__task_fail(task, &error);

@@ -17,13 +17,8 @@ json_object *idem__task_under_table(const struct idem__task *task,
 int idem__task_read(struct idem__task *task, json_object *object,
                     const uint8_t *id, struct idem_error *ret_error)
 {
-    const struct idem__table_conf *table = &task->env->table;
-
-    return table->layout == IDEM__LAYOUT_OWN
-               ? idem__item_read(object, id, &task->found_memory, &task->found,
-                                 ret_error)
-               : idem__layout_read(table, object, id, &task->found_memory,
-                                   &task->scratch, &task->found, ret_error);
+    return idem__layout_read(&task->env->table, object, id, &task->found_memory,
+                             &task->scratch, &task->found, ret_error);
 }
 
 enum idem__state idem__task_found(struct idem__task *task, json_object *object)

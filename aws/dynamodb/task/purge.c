@@ -390,7 +390,7 @@ static bool take_item(struct idem__task *task, json_object *object,
     struct idem_error error;
     int rc;
 
-    if (task->env->table.layout == IDEM__LAYOUT_OWN &&
+    if (idem__layout_of(&task->env->table)->parts &&
         take_part(task->walk, object, now)) {
         return true;
     }

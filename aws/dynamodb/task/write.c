@@ -94,7 +94,7 @@ static bool find_written(struct idem__task *task)
 /* The claim is on record, and too short. */
 static enum idem__state extend_written(struct idem__task *task)
 {
-    if (task->env->table.layout != IDEM__LAYOUT_OWN) {
+    if (!idem__layout_of(&task->env->table)->ours) {
         /* The next write is conditional on attributes that only a reading
          * shows. */
         task->ambiguous = true;
