@@ -2,6 +2,7 @@
 #include "aws/client/error.h"
 
 #include "aws/client/json.h"
+#include "core/error.h"
 
 #define BODY_MAX ((size_t)16 << 20)
 #define DEPTH_MAX 32
@@ -244,4 +245,47 @@ bool idem__aws_error_is(const struct idem__aws_error *error, const char *type)
 bool idem__aws_refused(enum idem__aws_meaning meaning)
 {
     return meaning >= IDEM__AWS_THROTTLED && meaning <= IDEM__AWS_CONFIG;
+}
+
+const struct idem__aws_name *idem__aws_error_find(
+    const struct idem__aws_error *error, const struct idem__aws_name *names,
+    size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n && error->meaning != IDEM__AWS_SERVER; i++) {
+        if (idem__aws_error_is(error, names[i].type)) {
+            return &names[i];
+        }
+    }
+    return NULL;
+}
+
+static int code_of(enum idem__aws_meaning meaning)
+{
+    switch (meaning) {
+    case IDEM__AWS_SUCCESS:
+        return 0;
+    case IDEM__AWS_EXPIRED:
+    case IDEM__AWS_DENIED:
+        return IDEM_EDENIED;
+    case IDEM__AWS_CONFIG:
+        return IDEM_ECONFIG;
+    default:
+        return IDEM_EUNAVAILABLE;
+    }
+}
+
+int idem__aws_error_say(const struct idem__aws_error *error,
+                        const struct idem__aws_name *name, const char *who,
+                        int status, struct idem_error *ret_error)
+{
+    int code = name != NULL ? name->code : code_of(error->meaning);
+
+    return code == 0
+               ? 0
+               : idem__error(ret_error, code, "%s answered %d%s%s%s%.120s", who,
+                             status, error->type[0] != '\0' ? " " : "",
+                             error->type, error->message[0] != '\0' ? ": " : "",
+                             error->message);
 }

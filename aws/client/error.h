@@ -56,4 +56,24 @@ bool idem__aws_error_is(const struct idem__aws_error *error, const char *type);
 /* True for THROTTLED to CONFIG: the service refused and applied nothing. */
 bool idem__aws_refused(enum idem__aws_meaning meaning);
 
+/* A name that one service defines, and its result there. */
+struct idem__aws_name {
+    const char *type;
+    int code; /* For the caller: IDEM_EUNAVAILABLE, IDEM_ENOTFOUND ... */
+    int result;
+};
+
+/* The row of @names for @error, or NULL: none of them, or it came with a 5xx, after
+ * which a name is not evidence that nothing was applied. */
+const struct idem__aws_name *idem__aws_error_find(
+    const struct idem__aws_error *error, const struct idem__aws_name *names,
+    size_t n);
+
+/* Says "@who answered STATUS Type: message", unless that was a success. Returns the
+ * code of @name or, if it is NULL, that of a name which all services share: 0,
+ * IDEM_EDENIED, IDEM_ECONFIG or IDEM_EUNAVAILABLE. */
+int idem__aws_error_say(const struct idem__aws_error *error,
+                        const struct idem__aws_name *name, const char *who,
+                        int status, struct idem_error *ret_error);
+
 #endif

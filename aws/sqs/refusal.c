@@ -2,83 +2,52 @@
 #include "aws/sqs/refusal.h"
 
 #include "aws/client/error.h"
-#include "core/error.h"
 
-/* Names of this service. The part that all services share is in aws/client/error.c. */
-static const struct {
-    const char *type;
-    enum idem__sqs_result result;
-} meanings[] = {
-    {"QueueDoesNotExist", IDEM__SQS_NO_QUEUE},
-    {"QueueDeletedRecently", IDEM__SQS_NO_QUEUE},
-    {"AWS.SimpleQueueService.NonExistentQueue", IDEM__SQS_NO_QUEUE},
+/* Names of this service. Those that all services share are in aws/client/error.c. The
+ * result follows from the code. */
+static const struct idem__aws_name names[] = {
+    {"QueueDoesNotExist", IDEM_ENOTFOUND, 0},
+    {"QueueDeletedRecently", IDEM_ENOTFOUND, 0},
+    {"AWS.SimpleQueueService.NonExistentQueue", IDEM_ENOTFOUND, 0},
 
-    {"OverLimit", IDEM__SQS_LATER}, /* 120,000 messages are in flight. */
-    {"KmsThrottled", IDEM__SQS_LATER},
+    {"OverLimit", IDEM_EUNAVAILABLE, 0}, /* 120,000 messages are in flight. */
+    {"KmsThrottled", IDEM_EUNAVAILABLE, 0},
 
-    {"InvalidSecurity", IDEM__SQS_REFUSED_US},
-    {"KmsAccessDenied", IDEM__SQS_REFUSED_US},
-    {"KmsDisabled", IDEM__SQS_REFUSED_US},
-    {"KmsInvalidKeyUsage", IDEM__SQS_REFUSED_US},
-    {"KmsInvalidState", IDEM__SQS_REFUSED_US},
-    {"KmsNotFound", IDEM__SQS_REFUSED_US},
-    {"KmsOptInRequired", IDEM__SQS_REFUSED_US},
+    {"InvalidSecurity", IDEM_EDENIED, 0},
+    {"KmsAccessDenied", IDEM_EDENIED, 0},
+    {"KmsDisabled", IDEM_EDENIED, 0},
+    {"KmsInvalidKeyUsage", IDEM_EDENIED, 0},
+    {"KmsInvalidState", IDEM_EDENIED, 0},
+    {"KmsNotFound", IDEM_EDENIED, 0},
+    {"KmsOptInRequired", IDEM_EDENIED, 0},
 
-    {"InvalidAddress", IDEM__SQS_NO_SENSE},
-    {"InvalidParameterValue", IDEM__SQS_NO_SENSE},
-    {"UnsupportedOperation", IDEM__SQS_NO_SENSE},
+    {"InvalidAddress", IDEM_ECONFIG, 0},
+    {"InvalidParameterValue", IDEM_ECONFIG, 0},
+    {"UnsupportedOperation", IDEM_ECONFIG, 0},
 };
 
-static enum idem__sqs_result result_of(const struct idem__aws_error *refusal)
+static enum idem__sqs_result result_of(int code)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
-        if (refusal->meaning != IDEM__AWS_SERVER &&
-            idem__aws_error_is(refusal, meanings[i].type)) {
-            return meanings[i].result;
-        }
-    }
-    switch (refusal->meaning) {
-    case IDEM__AWS_SUCCESS:
+    switch (code) {
+    case 0:
         return IDEM__SQS_OK;
-    case IDEM__AWS_THROTTLED:
-    case IDEM__AWS_SKEWED:
-    case IDEM__AWS_SERVER:
-    case IDEM__AWS_UNCLEAR:
-        break;
-    case IDEM__AWS_EXPIRED:
-    case IDEM__AWS_DENIED:
+    case IDEM_ENOTFOUND:
+        return IDEM__SQS_NO_QUEUE;
+    case IDEM_EDENIED:
         return IDEM__SQS_REFUSED_US;
-    case IDEM__AWS_CONFIG:
+    case IDEM_ECONFIG:
         return IDEM__SQS_NO_SENSE;
+    default:
+        return IDEM__SQS_LATER;
     }
-    return IDEM__SQS_LATER;
-}
-
-static int code_of(enum idem__sqs_result result)
-{
-    switch (result) {
-    case IDEM__SQS_OK:
-        return 0;
-    case IDEM__SQS_LATER:
-        break;
-    case IDEM__SQS_NO_QUEUE:
-        return IDEM_ENOTFOUND;
-    case IDEM__SQS_REFUSED_US:
-        return IDEM_EDENIED;
-    case IDEM__SQS_NO_SENSE:
-        return IDEM_ECONFIG;
-    }
-    return IDEM_EUNAVAILABLE;
 }
 
 enum idem__sqs_result idem__sqs_classify(
     const struct idem__aws_request *request, struct idem_error *ret_error)
 {
     struct idem_slice body = {request->answer, request->answer_len};
+    const struct idem__aws_name *name;
     struct idem__aws_error refusal;
-    enum idem__sqs_result result;
 
     if (request->outcome != IDEM__AWS_ANSWERED) {
         *ret_error = request->error;
@@ -86,12 +55,8 @@ enum idem__sqs_result idem__sqs_classify(
                                                    : IDEM__SQS_LATER;
     }
     idem__aws_error_parse(request->status, request->error_type, body, &refusal);
-    result = result_of(&refusal);
-    if (result != IDEM__SQS_OK) {
-        (void)idem__error(ret_error, code_of(result),
-                          "SQS answered %d %s%s%.150s", request->status,
-                          refusal.type, refusal.message[0] != '\0' ? ": " : "",
-                          refusal.message);
-    }
-    return result;
+    name =
+        idem__aws_error_find(&refusal, names, sizeof(names) / sizeof(names[0]));
+    return result_of(
+        idem__aws_error_say(&refusal, name, "SQS", request->status, ret_error));
 }

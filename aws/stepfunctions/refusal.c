@@ -2,57 +2,42 @@
 #include "aws/stepfunctions/refusal.h"
 
 #include "aws/client/error.h"
-#include "core/error.h"
+#include <stdio.h>
 
 /* Names of this service. Those that all services share are in aws/client/error.c. */
-static const struct {
-    const char *type;
-    enum idem__sfn_result result;
-    int code;
-} meanings[] = {
-    {"ExecutionAlreadyExists", IDEM__SFN_TAKEN, IDEM_EUNAVAILABLE},
-    {"ExecutionDoesNotExist", IDEM__SFN_NONE, IDEM_EUNAVAILABLE},
+static const struct idem__aws_name names[] = {
+    {"ExecutionAlreadyExists", IDEM_EUNAVAILABLE, IDEM__SFN_TAKEN},
+    {"ExecutionDoesNotExist", IDEM_EUNAVAILABLE, IDEM__SFN_NONE},
 
     /* A million executions are open. */
-    {"ExecutionLimitExceeded", IDEM__SFN_LATER, IDEM_EUNAVAILABLE},
-    {"KmsThrottlingException", IDEM__SFN_LATER, IDEM_EUNAVAILABLE},
+    {"ExecutionLimitExceeded", IDEM_EUNAVAILABLE, IDEM__SFN_LATER},
+    {"KmsThrottlingException", IDEM_EUNAVAILABLE, IDEM__SFN_LATER},
 
-    {"StateMachineDoesNotExist", IDEM__SFN_REFUSED, IDEM_ENOTFOUND},
-    {"StateMachineDeleting", IDEM__SFN_REFUSED, IDEM_ECONFIG},
-    {"InvalidArn", IDEM__SFN_REFUSED, IDEM_ECONFIG},
-    {"InvalidExecutionInput", IDEM__SFN_REFUSED, IDEM_ECONFIG},
-    {"InvalidName", IDEM__SFN_REFUSED, IDEM_ECONFIG},
-    {"ValidationException", IDEM__SFN_REFUSED, IDEM_ECONFIG},
-    {"KmsAccessDeniedException", IDEM__SFN_REFUSED, IDEM_EDENIED},
-    {"KmsInvalidStateException", IDEM__SFN_REFUSED, IDEM_EDENIED},
+    {"StateMachineDoesNotExist", IDEM_ENOTFOUND, IDEM__SFN_REFUSED},
+    {"StateMachineDeleting", IDEM_ECONFIG, IDEM__SFN_REFUSED},
+    {"InvalidArn", IDEM_ECONFIG, IDEM__SFN_REFUSED},
+    {"InvalidExecutionInput", IDEM_ECONFIG, IDEM__SFN_REFUSED},
+    {"InvalidName", IDEM_ECONFIG, IDEM__SFN_REFUSED},
+    {"ValidationException", IDEM_ECONFIG, IDEM__SFN_REFUSED},
+    {"KmsAccessDeniedException", IDEM_EDENIED, IDEM__SFN_REFUSED},
+    {"KmsInvalidStateException", IDEM_EDENIED, IDEM__SFN_REFUSED},
 };
 
 static enum idem__sfn_result result_of(const struct idem__aws_error *refusal,
-                                       int *ret_code)
+                                       const struct idem__aws_name *name)
 {
-    size_t i;
-
-    *ret_code = IDEM_EUNAVAILABLE;
-    for (i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
-        if (refusal->meaning != IDEM__AWS_SERVER &&
-            idem__aws_error_is(refusal, meanings[i].type)) {
-            *ret_code = meanings[i].code;
-            return meanings[i].result;
-        }
+    if (name != NULL) {
+        return (enum idem__sfn_result)name->result;
     }
     switch (refusal->meaning) {
     case IDEM__AWS_SUCCESS:
-        *ret_code = 0;
         return IDEM__SFN_OK;
     case IDEM__AWS_THROTTLED:
     case IDEM__AWS_SKEWED:
         return IDEM__SFN_LATER;
     case IDEM__AWS_EXPIRED:
     case IDEM__AWS_DENIED:
-        *ret_code = IDEM_EDENIED;
-        return IDEM__SFN_REFUSED;
     case IDEM__AWS_CONFIG:
-        *ret_code = IDEM_ECONFIG;
         return IDEM__SFN_REFUSED;
     case IDEM__AWS_SERVER:
     case IDEM__AWS_UNCLEAR:
@@ -65,9 +50,9 @@ enum idem__sfn_result idem__sfn_classify(
     const struct idem__aws_request *request, struct idem_error *ret_error)
 {
     struct idem_slice body = {request->answer, request->answer_len};
+    const struct idem__aws_name *name;
     struct idem__aws_error refusal;
-    enum idem__sfn_result result;
-    int code;
+    char who[100];
 
     if (request->outcome != IDEM__AWS_ANSWERED) {
         *ret_error = request->error;
@@ -78,14 +63,10 @@ enum idem__sfn_result idem__sfn_classify(
                                                         : IDEM__SFN_REFUSED;
     }
     idem__aws_error_parse(request->status, request->error_type, body, &refusal);
-    result = result_of(&refusal, &code);
-    if (result != IDEM__SFN_OK) {
-        (void)idem__error(ret_error, code,
-                          "Step Functions (%.80s) answered %d%s%s%s%.120s",
-                          request->endpoint->url, request->status,
-                          refusal.type[0] != '\0' ? " " : "", refusal.type,
-                          refusal.message[0] != '\0' ? ": " : "",
-                          refusal.message);
-    }
-    return result;
+    name =
+        idem__aws_error_find(&refusal, names, sizeof(names) / sizeof(names[0]));
+    (void)snprintf(who, sizeof(who), "Step Functions (%.80s)",
+                   request->endpoint->url);
+    (void)idem__aws_error_say(&refusal, name, who, request->status, ret_error);
+    return result_of(&refusal, name);
 }
