@@ -8,6 +8,7 @@ import time
 
 from box import case, contains, finish
 from patience import until
+from procfs import children
 from tap import PROGRAM, equal, main, skip
 
 NEW = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--mount"]
@@ -35,12 +36,7 @@ def contained(b, *command):
 
 def first_of(process):
     """The first process of a container, by its number out here."""
-
-    def found():
-        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as f:
-            return f.read().split()
-
-    return int(until(found, "the container has a process")[0])
+    return until(lambda: children(process.pid), "the container has a process")[0]
 
 
 @case(rows=[44])

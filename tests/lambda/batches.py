@@ -22,6 +22,7 @@ import dynamo
 from lambda_api import Sandbox
 from late_writes import Delivery, access_key, end_of, landed_late
 from patience import until
+from procfs import children
 from tap import LONG, Idem, equal, note, skip
 
 SEED = int(os.environ.get("IDEM_TEST_SEED", "1"))
@@ -153,14 +154,6 @@ def kinesis(message):
 
 
 # ---- What kills besides poison ----
-
-
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
 
 
 class Killer:

@@ -6,48 +6,21 @@ import subprocess
 
 from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, SEED, again, blow, fifo, is_poison,
                      kinesis, ledger, messages, sqs)
+from storms import anywhere
 from tap import LONG, main, note, test
 
-
-@test
-def a_queue_and_a_function():
-    """Records that kill, hang and end a function in the process take no attempt of another."""
-    blow(FUNCTION, sqs)
-
-
-@test
-def a_queue_and_a_script():
-    """So with a script, whose death its runtime survives."""
-    blow(PROGRAM, sqs, count=27)
-
-
-@test
-def a_queue_and_a_program_of_node():
-    """So with an executable that Node.js runs."""
-    blow(NODE_PROGRAM, sqs, count=14, every=4)
-
-
-@test
-def a_fifo_queue():
-    """In a FIFO queue what follows a failure in its group is not claimed."""
-    blow(FUNCTION, fifo)
+anywhere(blow)
 
 
 @test
 def a_fifo_queue_and_a_script():
-    """So with a script."""
+    """In a FIFO queue a script, too, is not given what follows a failure in its group."""
     blow(PROGRAM, fifo, count=27)
 
 
 @test
-def a_stream_that_is_split():
-    """In a shard, which is split until the record that kills is alone."""
-    blow(FUNCTION, kinesis, count=24)
-
-
-@test
 def a_stream_and_a_script():
-    """So with a script."""
+    """A shard is split for a script, too, until the record that kills is alone."""
     blow(PROGRAM, kinesis, count=24)
 
 

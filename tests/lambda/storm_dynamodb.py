@@ -11,6 +11,7 @@ from batches import (FUNCTION, NODE_PROGRAM, PROGRAM, again, blow, fifo, kinesis
                      storm)
 from late_writes import end_of, landed_late, process_of
 from patience import until
+from storms import anywhere
 from tap import LONG, equal, main, skip, test
 
 KIND = "local" if LONG else "dynoxide"
@@ -31,34 +32,7 @@ def on_a_table(handler, make, **more):
         blow(handler, make, wire, **more)
 
 
-@test
-def a_queue_and_a_function():
-    """Records that kill, hang and end a function in the process take no attempt of another."""
-    on_a_table(FUNCTION, sqs)
-
-
-@test
-def a_queue_and_a_script():
-    """So with a script, whose death its runtime survives."""
-    on_a_table(PROGRAM, sqs, count=27)
-
-
-@test
-def a_queue_and_a_program_of_node():
-    """So with an executable that Node.js runs."""
-    on_a_table(NODE_PROGRAM, sqs, count=14, every=4)
-
-
-@test
-def a_fifo_queue():
-    """In a FIFO queue what follows a failure in its group is not claimed."""
-    on_a_table(FUNCTION, fifo)
-
-
-@test
-def a_stream_that_is_split():
-    """In a shard, which is split until the record that kills is alone."""
-    on_a_table(FUNCTION, kinesis, count=24)
+anywhere(on_a_table)
 
 
 @test

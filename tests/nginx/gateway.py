@@ -21,6 +21,7 @@ from typing import NamedTuple
 import dynamo
 from patience import PATIENCE, until
 from ports import free_port
+from procfs import descendants
 from tap import PROGRAM, TOP, Idem, equal, kill_session, main, note, run, skip, start, test
 
 MODULE = os.path.join(os.path.dirname(PROGRAM), "nginx/ngx_http_idempotency_module.so")
@@ -603,7 +604,7 @@ def nginx_is_an_ordinary_user():
         with gateway:
             equal(gateway(Idempotency_Key="k").status, 201)
             users = set()
-            for pid in [gateway.process.pid, *children(gateway.process.pid)]:
+            for pid in [gateway.process.pid, *descendants(gateway.process.pid)]:
                 with open(f"/proc/{pid}/status", encoding="ascii") as f:
                     users.add(re.search(r"^Uid:\t(\d+)\t(\d+)\t(\d+)", f.read(), re.M).groups())
             equal(users, {(str(nobody.pw_uid),) * 3})
@@ -626,12 +627,6 @@ def a_module_that_the_user_cannot_read_is_named():
     equal((got.status, got.stdout), (77, b""))
     assert f'"nobody", which cannot read {module}: Permission denied'.encode() in got.stderr, got
     equal(got.stderr.count(b"\n"), 1)
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        own = [int(word) for word in f.read().split()]
-    return own + [grandchild for child in own for grandchild in children(child)]
 
 
 @test
@@ -660,7 +655,7 @@ def nothing_is_left_behind():
     with Service() as service:
         with Gateway(service) as gateway:
             equal(gateway(Idempotency_Key="k").status, 201)
-            left = children(gateway.process.pid)
+            left = descendants(gateway.process.pid)
             assert len(left) >= 2, left
             os.kill(gateway.process.pid, signal.SIGKILL)
             until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in left))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import rig
 from rig import Between, Place, error, ledger, outcomes
+from procfs import children
 from tap import PROGRAM, equal, main, note, run, skip, test
 from patience import PATIENCE, until
 
@@ -291,14 +292,8 @@ def what_dies_with_its_worker_is_taken_over():
     equal(p.records()[0]["attempts"], 2)
 
 
-def children_of(pid):
-    path = f"/proc/{pid}/task/{pid}/children"
-    with open(path, encoding="ascii") as f:
-        return [int(word) for word in f.read().split()]
-
-
 def kill_worker(pid):
-    for child in children_of(pid):
+    for child in children(pid):
         os.kill(child, signal.SIGKILL)
 
 

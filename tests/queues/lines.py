@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kept import kept
 from rig import Between, Place, dynamo, ledger, outcomes
+from procfs import children
 from tap import equal, main, skip, test
 from patience import until
 
@@ -144,14 +145,6 @@ def alive(pid):
     except OSError:
         return False
     return text.rpartition(")")[2].split()[0] != "Z"
-
-
-def children(pid):
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-    except OSError:
-        return []
-    return [int(word) for word in text.split()]
 
 
 def named(pid, name):

@@ -11,6 +11,7 @@ import time
 import rig
 from kept import kept
 from rig import Between, Place, ledger, outcomes
+from procfs import children
 from tap import LONG, equal, kill_session, main, note, skip, test
 from patience import PATIENCE, until
 
@@ -56,14 +57,6 @@ def bodies(count, poison, rng):
     all_ += rng.sample(all_[poison:], count // 5)
     rng.shuffle(all_)
     return all_
-
-
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
 
 
 def warm(pid):

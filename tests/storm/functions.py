@@ -18,6 +18,7 @@ import effects
 from event_source import failures
 from lambda_api import Sandbox
 from patience import PATIENCE
+from procfs import children
 from tap import LONG, TOP, equal, main, note, test
 
 KEYS = 3000 if LONG else 90
@@ -50,14 +51,6 @@ def record_of(order, number):
         "eventSourceARN": "arn:aws:sqs:eu-west-1:123456789012:orders",
         "awsRegion": "eu-west-1",
     }
-
-
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
 
 
 class Storm:

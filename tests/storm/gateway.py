@@ -21,6 +21,7 @@ import effects
 from nginx import MODULE, Nginx, need
 from patience import PATIENCE, until
 from ports import free_port
+from procfs import children
 from tap import LONG, PROGRAM, equal, kill_session, main, note, start, test
 
 KEYS = 5000 if LONG else 150
@@ -36,14 +37,6 @@ def listens(port):
         socket.create_connection(("127.0.0.1", port), 1).close()
         return True
     return False
-
-
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-            return [int(word) for word in f.read().split()]
-    except OSError:
-        return []
 
 
 def kill(pid):
