@@ -6,23 +6,17 @@
 #include "core/error.h"
 
 #include <idem/dynamodb.h>
-#include <unistd.h>
 
 /* Also of a store that is half built. */
 static void finish(struct idem__dynamodb_store *store)
 {
-    if (store->watch >= 0) {
-        (void)close(store->watch);
-        (void)close(store->timer);
-    }
     idem__aws_client_close(store->client);
     idem__aws_provider_close(store->provider);
     idem__claims_destroy(store->env.claims);
     idem__limit_known_destroy(store->env.limits);
     idem__free(store->env.scratch);
-    (void)pthread_cond_destroy(&store->wake);
-    (void)pthread_mutex_destroy(&store->mutex);
-    idem_store_finish(&store->base);
+    idem__remote_finish(&store->remote);
+    idem_store_finish(&store->remote.base);
     idem__free(store);
 }
 
@@ -32,7 +26,7 @@ static void dynamodb_close(struct idem_store *base)
 
     /* After fork() the connections are the parent's. */
     if (base->pid == idem__process()) {
-        idem__drive_stop(store);
+        idem__remote_stop(&store->remote);
         finish(store);
     }
 }
@@ -41,11 +35,11 @@ static const struct idem_store_ops dynamodb_ops = {
     .abi = IDEM_STORE_ABI,
     .size = sizeof(struct idem_store_ops),
     .name = "dynamodb",
-    .submit = idem__drive_submit,
-    .cancel = idem__drive_cancel,
-    .drive = idem__drive,
+    .submit = idem__remote_submit,
+    .cancel = idem__remote_cancel,
+    .drive = idem__remote_drive,
     .close = dynamodb_close,
-    .fd = idem__drive_fd,
+    .fd = idem__remote_fd,
 };
 
 static int find_endpoint(struct idem__dynamodb_store *store,
@@ -67,7 +61,7 @@ static int open_client(struct idem__dynamodb_store *store,
                        struct idem_error *error)
 {
     struct idem__aws_options options = {
-        .host = store->base.options.host,
+        .host = store->remote.base.options.host,
     };
     int rc = find_endpoint(store, error);
 
@@ -90,7 +84,7 @@ static int check_writer(const struct idem__dynamodb_store *store,
                         struct idem_error *error)
 {
     const char *writer = store->place.writer;
-    bool reads = (store->base.options.flags & IDEM_OPEN_READONLY) != 0;
+    bool reads = (store->remote.base.options.flags & IDEM_OPEN_READONLY) != 0;
 
     if (writer[0] == '\0' || reads ||
         strcmp(writer, store->endpoint.region) == 0) {
@@ -106,7 +100,7 @@ static int prepare_tasks(struct idem__dynamodb_store *store,
                          struct idem_error *error)
 {
     store->env.table = store->place.table;
-    store->env.host = store->base.options.host;
+    store->env.host = store->remote.base.options.host;
     store->env.orphans = &store->orphans;
     store->env.limits = idem__limit_known_create();
     store->env.scratch = idem__alloc(IDEM_HEAD_MAX);
@@ -135,23 +129,22 @@ static int set_up(struct idem__dynamodb_store *store, const char *place,
     };
     int rc;
 
-    store->watch = -1;
-    store->timer = -1;
-    store->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    store->wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    idem__remote_init(&store->remote, &idem__dynamodb_flights);
+    store->remote.endpoint = store->endpoint.url;
     rc = idem__place_read(place, &store->place, error);
     if (rc == 0) {
-        rc = idem_store_init(&store->base, &dynamodb_ops, options, error);
+        rc =
+            idem_store_init(&store->remote.base, &dynamodb_ops, options, error);
     }
     if (rc != 0) {
         return rc;
     }
-    store->base.margin_ms = OWNER_MARGIN_MS;
-    store->base.lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
+    store->remote.base.margin_ms = OWNER_MARGIN_MS;
+    store->remote.base.lease_min_ms = IDEM_DYNAMODB_LEASE_MIN_MS;
     /* One item holds all of it, and the result twice. */
     if (!idem__layout_of(&store->place.table)->parts &&
-        store->base.options.result_max > LAYOUT_RESULT_MAX) {
-        store->base.options.result_max = LAYOUT_RESULT_MAX;
+        store->remote.base.options.result_max > LAYOUT_RESULT_MAX) {
+        store->remote.base.options.result_max = LAYOUT_RESULT_MAX;
     }
     return 0;
 }
@@ -180,19 +173,19 @@ int idem_dynamodb_open(const char *place,
                                ret_error);
     }
     if (rc == 0) {
-        store->base.url = store->url;
-        store->base.remote = true;
-        store->base.commits = true;
+        store->remote.base.url = store->url;
+        store->remote.base.remote = true;
+        store->remote.base.commits = true;
         rc = prepare_tasks(store, ret_error);
     }
-    if (rc == 0 && threaded && idem__drive_start_thread(store) != 0) {
+    if (rc == 0 && threaded && idem__remote_start_thread(&store->remote) != 0) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     }
     if (rc != 0) {
         finish(store);
         return rc;
     }
-    *ret_store = &store->base;
+    *ret_store = &store->remote.base;
     return 0;
 }
 

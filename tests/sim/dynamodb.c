@@ -20,12 +20,18 @@ enum {
     TRY_MIN_MS = 1000,
 };
 
+/* A task, kept for the next operation. */
+struct spare {
+    struct idem__task task;
+    struct spare *next;
+};
+
 /* What a process of the library's has beside its operations. */
 struct process {
     struct idem__task_env env;
     struct idem__aws_clock clock;
     bool answered;
-    struct idem__task *spare;
+    struct spare *spare;
 };
 
 static struct process processes[CLIENTS_MAX];
@@ -78,34 +84,35 @@ void dynamodb_gone(struct client *c)
     struct process *process = &processes[c->no];
 
     while (process->spare != NULL) {
-        struct idem__task *task = process->spare;
+        struct spare *spare = process->spare;
 
-        process->spare = task->link;
-        idem__task_free(task);
-        idem__free(task);
+        process->spare = spare->next;
+        idem__task_free(&spare->task);
+        idem__free(spare);
     }
 }
 
 static struct idem__task *take_task(struct process *process)
 {
-    struct idem__task *task = process->spare;
+    struct spare *spare = process->spare;
 
-    if (task != NULL) {
-        process->spare = task->link;
-        return task;
+    if (spare != NULL) {
+        process->spare = spare->next;
+    } else {
+        spare = idem__zalloc(sizeof(*spare));
+        idem__task_init(&spare->task, &process->env);
     }
-    task = idem__zalloc(sizeof(*task));
-    idem__task_init(task, &process->env);
-    return task;
+    return &spare->task;
 }
 
 static void spare_task(struct flight *f)
 {
     struct process *process = process_of(f);
+    struct spare *spare = (struct spare *)f->task;
 
     idem__task_reset(f->task);
-    f->task->link = process->spare;
-    process->spare = f->task;
+    spare->next = process->spare;
+    process->spare = spare;
     f->task = NULL;
 }
 
@@ -122,7 +129,7 @@ void dynamodb_drop(struct flight *f)
 
 /* ---- Time ---- */
 
-/* As read_now() of aws/dynamodb/run.c. False: the clock does not answer. */
+/* As read_now() of aws/dynamodb/flight.c. False: the clock does not answer. */
 static bool read_now(struct world *w, const struct flight *f,
                      struct idem_now *now, bool *ret_by_wall)
 {

@@ -57,7 +57,7 @@ void idem__admin_close(struct idem__admin *admin)
 {
     idem__aws_request_finish(&admin->request);
     idem__buffer_free(&admin->out);
-    idem_close(&admin->store->base);
+    idem_close(&admin->store->remote.base);
 }
 
 void idem__admin_begin(struct idem__admin *admin)
@@ -88,7 +88,7 @@ static void send_once(struct idem__admin *admin, const char *target)
 void idem__admin_call(struct idem__admin *admin, const char *target, bool safe,
                       struct idem__answer *ret_answer)
 {
-    const struct idem_host *host = &admin->store->base.options.host;
+    const struct idem_host *host = &admin->store->remote.base.options.host;
     int64_t until_ms = idem__time_add(idem__mono_ms(), admin->again_ms);
     unsigned tries;
 

@@ -351,7 +351,8 @@ static void check_clock(struct check *check)
     struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
     struct idem_error error;
 
-    if (idem_dynamodb_inspect(&check->admin.store->base, &info, &error) == 0 &&
+    if (idem_dynamodb_inspect(&check->admin.store->remote.base, &info,
+                              &error) == 0 &&
         info.clock_known) {
         idem__table_check_clock(&check->table, info.clock_off_ms,
                                 info.clock_err_ms);

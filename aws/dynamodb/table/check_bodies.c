@@ -147,7 +147,7 @@ static int look_at_all(struct walk *walk, struct idem_queue *queue,
 
     walk->kept_ms = idem__mono_ms();
     while (rc == 0 && !walk->op->u.purge.done && go_on(walk)) {
-        rc = look(&walk->store->base, queue, &walk->op, error);
+        rc = look(&walk->store->remote.base, queue, &walk->op, error);
         walk->pages += rc == 0;
     }
     if (walk->stopped) {
@@ -198,7 +198,7 @@ static int walk_table(struct walk *walk, struct idem_error *ret_error)
     }
     walk->op->u.purge.max = UINT64_MAX;
     walk->op->u.purge.from[IDEM__PURGE_LOOKS] = 1;
-    rc = idem_queue_create(&walk->store->base, &queue, &error);
+    rc = idem_queue_create(&walk->store->remote.base, &queue, &error);
     if (rc == 0) {
         rc = look_at_all(walk, queue, &error);
     }

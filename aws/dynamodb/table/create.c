@@ -115,7 +115,7 @@ static const char *describe(struct idem__admin *admin, const char *target,
 
 static int wait_active(struct idem__admin *admin, struct idem_error *error)
 {
-    const struct idem_host *host = &admin->store->base.options.host;
+    const struct idem_host *host = &admin->store->remote.base.options.host;
     int64_t until_ms = idem__time_add(idem__mono_ms(), ACTIVE_MS);
 
     for (;;) {

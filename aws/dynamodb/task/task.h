@@ -57,18 +57,6 @@ struct idem__transfer {
     enum idem__state then; /* Once all parts have moved. */
 };
 
-/* The place of a paused task among those that wait to send again. */
-struct idem__task_turn {
-    struct idem__task_turn *next; /* See base/list.h. */
-    struct idem__task_turn *prev;
-    struct idem__task *task; /* NULL: it does not wait. */
-};
-
-struct idem__task_turns {
-    struct idem__task_turn *first;
-    struct idem__task_turn *last;
-};
-
 /* The need that sets the ttl of an input's parts; see lifetime.c. */
 enum idem__keep {
     IDEM__KEEP_AS_IT_IS = 0,
@@ -148,12 +136,6 @@ struct idem__task {
     struct idem__walk *walk;       /* Of walk.c; NULL until it is needed. */
     struct idem__limiter *limiter; /* See limiter.h; likewise. */
     struct idem__scratch scratch;
-
-    /* The driver's. */
-    struct idem__task *link;
-    struct idem__task *link_back; /* Of those that run. */
-    struct idem__task_turn turn;
-    int64_t due_ms; /* Paused: the clock is looked at then. */
 };
 
 /* Sets up a zeroed @task; it may be started again and again. */

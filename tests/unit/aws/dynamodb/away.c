@@ -1,6 +1,6 @@
 /* A store whose table cannot be reached: every claim is refused, and after a while
  * without asking. One whose table is late, or throttles some keys and not others. */
-#include "aws/dynamodb/breaker.h"
+#include "store/remote/breaker.h"
 #include "base/host.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* A circuit breaker before a service that does not answer. */
-#include "aws/dynamodb/breaker.h"
+#include "store/remote/breaker.h"
 
 void idem__breaker_heard(struct idem__breaker *breaker)
 {

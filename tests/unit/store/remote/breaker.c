@@ -1,5 +1,5 @@
 /* When a service that does not answer is asked, and when not. */
-#include "aws/dynamodb/breaker.h"
+#include "store/remote/breaker.h"
 
 #include "test.h"
 

@@ -1,12 +1,12 @@
 /* Whether a service that no longer answers is asked for something new. Pure.
  *
- * While DynamoDB is away, every claim would wait for its whole timeout, and with it
+ * While it is away, every claim would wait for its whole timeout, and with it
  * whoever asked. After a number of requests in a row, over some seconds, to which
  * nothing sensible came, what is new is refused at once; one op at a time goes
  * through to see whether that is over. Work that is under way is never held back:
  * its outcome has to be recorded, and its requests tell as well. */
-#ifndef IDEM_AWS_DYNAMODB_BREAKER_H
-#define IDEM_AWS_DYNAMODB_BREAKER_H
+#ifndef IDEM_STORE_REMOTE_BREAKER_H
+#define IDEM_STORE_REMOTE_BREAKER_H
 
 #include <stdbool.h>
 #include <stdint.h>

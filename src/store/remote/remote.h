@@ -1,0 +1,158 @@
+/* A store that is reached by requests: what is pending, what is under way, what
+ * pauses, and who works for all of it.
+ *
+ * An op is on its way as a flight. What a flight asks of the service, and what an
+ * answer means, is the store's: it sets flight->next, and this room does it.
+ *
+ *     pending ----> sending <----> paused ----> due
+ *       op, queued     |  ^                      |
+ *                      |  +----------------------+
+ *                      v
+ *                   answered
+ */
+#ifndef IDEM_STORE_REMOTE_REMOTE_H
+#define IDEM_STORE_REMOTE_REMOTE_H
+
+#include "store/remote/breaker.h"
+#include "store/shared/tally.h"
+
+#include <idem/queue.h>
+#include <idem/store_parts.h>
+#include <pthread.h>
+
+struct idem__remote;
+
+enum idem__flight_next {
+    IDEM__FLIGHT_SEND = 1,
+    IDEM__FLIGHT_PAUSE, /* For pause_ms. */
+    IDEM__FLIGHT_DONE,  /* The op's answer is set. */
+};
+
+/* A place in the line of those that may send again; see base/list.h. */
+struct idem__flight_turn {
+    struct idem__flight_turn *next;
+    struct idem__flight_turn *prev;
+    struct idem__flight *flight; /* NULL: it is not in the line. */
+};
+
+struct idem__flight_turns {
+    struct idem__flight_turn *first;
+    struct idem__flight_turn *last;
+};
+
+/* The store's own struct begins with it. */
+struct idem__flight {
+    struct idem_op *op;
+
+    /* Set by the store, whenever a function of its ops has had the flight. */
+    enum idem__flight_next next;
+    int64_t pause_ms;
+    bool large; /* Of the request to be sent: it takes its time. */
+    bool heard; /* Of the last one: the service gave an answer that it means. */
+    bool timed_out; /* Likewise: the deadline ended it. */
+
+    /* This room's. */
+    struct idem__flight *link;
+    struct idem__flight *link_back; /* Of those that are under way. */
+    struct idem__flight_turn turn;
+    int64_t due_ms; /* Paused: the clock is looked at then. */
+};
+
+/* The store's functions, which are called by one thread at a time but for wake().
+ * None of them blocks but wait(). */
+struct idem__remote_ops {
+    const char *service; /* "DynamoDB", for sentences. */
+
+    /* A flight that may be started again and again; NULL: no memory. */
+    struct idem__flight *(*create)(struct idem__remote *remote);
+    /* The op has been given back. False: it is not worth keeping. */
+    bool (*reset)(struct idem__flight *flight);
+    void (*destroy)(struct idem__flight *flight);
+
+    /* The time that a decision may use now. 0 or IDEM_EUNAVAILABLE. */
+    int (*now)(struct idem__remote *remote, struct idem_now *ret_now);
+
+    /* Each sets what the flight does next: start() with flight->op; resume() after
+     * a pause; answered() after its request was reaped. */
+    void (*start)(struct idem__flight *flight, const struct idem_now *now);
+    void (*resume)(struct idem__flight *flight, const struct idem_now *now);
+    void (*answered)(struct idem__flight *flight, const struct idem_now *now);
+    /* Likewise, and it is DONE: now() failed in the place of one of these; or its
+     * time is over, and the op is answered with what is known. It has no request
+     * under way then. */
+    void (*no_clock)(struct idem__flight *flight);
+    void (*give_up)(struct idem__flight *flight);
+
+    /* Hands the request over; it is reaped when it is done, at @deadline_ms of
+     * CLOCK_MONOTONIC at the latest. */
+    void (*send)(struct idem__flight *flight, int64_t deadline_ms);
+    /* Ends it at once; it is reaped next. */
+    void (*abort)(struct idem__flight *flight);
+    /* Sends and receives what can be. */
+    void (*work)(struct idem__remote *remote);
+    /* The next whose request is done, with heard and timed_out set; or NULL. */
+    struct idem__flight *(*reap)(struct idem__remote *remote);
+
+    /* Waits until there is work, wake() was called by any thread, or
+     * CLOCK_MONOTONIC has reached @deadline_ms. */
+    void (*wait)(struct idem__remote *remote, int64_t deadline_ms);
+    void (*wake)(struct idem__remote *remote);
+    /* Readable when there is work; and when there is in any case, or IDEM_NEVER. */
+    int (*fd)(struct idem__remote *remote);
+    int64_t (*due_ms)(struct idem__remote *remote);
+
+    /* True for an op that a handle for reading may run. */
+    bool (*reads)(const struct idem_op *op);
+};
+
+/* The head of the store: its own struct begins with it. */
+struct idem__remote {
+    struct idem_store base;
+    const struct idem__remote_ops *ops;
+    const char *endpoint; /* For sentences; the store's to keep. */
+
+    pthread_mutex_t mutex; /* The next step. */
+    struct idem_pending pending;
+    struct idem__flight *running; /* Linked both ways. */
+    size_t running_len;
+    struct idem__tally tally;
+    bool led;
+    bool stopping;
+    pthread_cond_t wake; /* Of the thread. */
+    pthread_t thread;
+    bool threaded;
+
+    size_t sending_len;              /* The leader's: in the store's hands. */
+    struct idem__flight_turns turns; /* The leader's: paused, and due. */
+    bool due_next;                /* The leader's: they got the last place. */
+    int64_t due_ms;               /* The leader's: of the first that pauses. */
+    struct idem__flight *spare;   /* The leader's; linked by link. */
+    struct idem__breaker breaker; /* The leader's. */
+
+    int watch; /* epoll of the store's fd and of timer; -1: nobody asked. */
+    int timer; /* timerfd: when there is something to do in any case. */
+};
+
+/* Sets up a zeroed @remote but for its base. */
+void idem__remote_init(struct idem__remote *remote,
+                       const struct idem__remote_ops *ops);
+
+/* Frees what it holds but for its base, after idem__remote_stop(). */
+void idem__remote_finish(struct idem__remote *remote);
+
+/* Starts a thread, all signals blocked, that works for all callers. 0 or
+ * IDEM_ENOMEM. */
+int idem__remote_start_thread(struct idem__remote *remote);
+
+/* Lets go of everything; what nobody waits for gets a moment to end. */
+void idem__remote_stop(struct idem__remote *remote);
+
+/* submit, cancel, drive and fd of struct idem_store_ops. */
+int idem__remote_submit(struct idem_store *base, struct idem_op *op);
+enum idem_cancel idem__remote_cancel(struct idem_store *base,
+                                     struct idem_op *op);
+void idem__remote_drive(struct idem_store *base, struct idem_queue *queue,
+                        int64_t deadline_ms);
+int idem__remote_fd(struct idem_store *base);
+
+#endif

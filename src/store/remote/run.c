@@ -1,0 +1,413 @@
+/* The work of a store: ops are taken off its queue and become flights, which send
+ * requests, pause, and are answered; remote.h draws it.
+ *
+ * Up to SENDING_MAX flights send at once. Free places go alternately to pending ops and
+ * to due flights, each in their order: a hot key, whose flights are throttled and pause
+ * most of the time, takes no places from other keys, and a stream of new ops does not
+ * starve paused flights. These count as queued (idem__run_is_full()). */
+#include "store/remote/run.h"
+
+#include "base/host.h"
+#include "base/list.h"
+#include "base/span.h"
+#include "core/error.h"
+
+#include <idem/store_parts.h>
+
+enum {
+    SENDING_MAX = 64,
+    STARTED_MAX = 4096, /* Paused ones included; some KB each. */
+    SPARE_MAX = 16,
+    TRY_MIN_MS = 1000,
+};
+
+/* ---- Flights ---- */
+
+static struct idem__flight *take_flight(struct idem__remote *remote)
+{
+    struct idem__flight *flight = remote->spare;
+
+    if (flight == NULL) {
+        return remote->ops->create(remote);
+    }
+    remote->spare = flight->link;
+    return flight;
+}
+
+static void spare_flight(struct idem__remote *remote,
+                         struct idem__flight *flight)
+{
+    bool keep = remote->ops->reset(flight);
+    struct idem__flight *at;
+    size_t n = 0;
+
+    for (at = remote->spare; at != NULL; at = at->link) {
+        n++;
+    }
+    if (n >= SPARE_MAX || !keep) {
+        remote->ops->destroy(flight);
+    } else {
+        flight->link = remote->spare;
+        remote->spare = flight;
+    }
+}
+
+static void give_back(struct idem__remote *remote, struct idem_op *op)
+{
+    bool changed = op->error.code == 0 && op->changed;
+
+    (void)pthread_mutex_lock(&remote->mutex);
+    idem__tally_op(&remote->tally, op);
+    (void)pthread_mutex_unlock(&remote->mutex);
+    if (changed) {
+        idem_store_changed(&remote->base, op->id);
+    }
+    if (idem_verb_unwanted(op)) {
+        (void)pthread_mutex_lock(&remote->mutex);
+        idem_pending_append(&remote->pending, op);
+        (void)pthread_mutex_unlock(&remote->mutex);
+    } else {
+        idem_op_answer(op);
+    }
+}
+
+/* When a flight has to have an end: a little before whoever waits for its op stops
+ * waiting, so that it is the flight that says what is known. An op that nobody
+ * waits for may take that long again. */
+static int64_t end_of(const struct idem__flight *flight)
+{
+    const struct idem_op *op = flight->op;
+    int64_t timeout_ms = op->store->options.timeout_ms;
+    int64_t early_ms = timeout_ms / 10 < 200 ? timeout_ms / 10 : 200;
+
+    if (__atomic_load_n(&op->state, __ATOMIC_ACQUIRE) == IDEM_OP_DETACHED) {
+        return idem__time_add(op->deadline_ms, timeout_ms);
+    }
+    return op->deadline_ms - early_ms;
+}
+
+static int64_t end_of_try(const struct idem__flight *flight)
+{
+    int64_t end_ms = end_of(flight);
+    int64_t try_ms = flight->op->store->options.timeout_ms / 3;
+
+    if (flight->large) {
+        return end_ms;
+    }
+    try_ms = try_ms < TRY_MIN_MS ? TRY_MIN_MS : try_ms;
+    try_ms = idem__time_add(idem__mono_ms(), try_ms);
+    return try_ms < end_ms ? try_ms : end_ms;
+}
+
+/* Its time is over; what the last request said of that is about a part of it. */
+static void give_up(struct idem__remote *remote, struct idem__flight *flight)
+{
+    int64_t timeout_ms = remote->base.options.timeout_ms;
+    int64_t left_ms = flight->op->deadline_ms - idem__mono_ms();
+    int64_t ms = timeout_ms - left_ms;
+
+    if (flight->timed_out || flight->op->error.code == 0) {
+        (void)idem__error(&flight->op->error, IDEM_EUNAVAILABLE,
+                          "timed out after %lld.%lld s waiting for %s "
+                          "(%.100s)",
+                          (long long)ms / 1000, (long long)ms % 1000 / 100,
+                          remote->ops->service, remote->endpoint);
+    }
+    remote->ops->give_up(flight);
+}
+
+static void remove_running(struct idem__remote *remote,
+                           struct idem__flight *flight)
+{
+    (void)pthread_mutex_lock(&remote->mutex);
+    if (flight->link_back == NULL) {
+        remote->running = flight->link;
+    } else {
+        flight->link_back->link = flight->link;
+    }
+    if (flight->link != NULL) {
+        flight->link->link_back = flight->link_back;
+    }
+    remote->running_len--;
+    (void)pthread_mutex_unlock(&remote->mutex);
+}
+
+/* Takes @flight off the list of due tasks, if it is there. */
+static void leave_turns(struct idem__remote *remote,
+                        struct idem__flight *flight)
+{
+    if (flight->turn.flight != NULL) {
+        IDEM__LIST_REMOVE(&remote->turns, &flight->turn);
+        flight->turn.flight = NULL;
+    }
+}
+
+/* Has check_clock() visit @flight at @due_ms. */
+static void set_due(struct idem__remote *remote, struct idem__flight *flight,
+                    int64_t due_ms)
+{
+    flight->due_ms = due_ms;
+    remote->due_ms = due_ms < remote->due_ms ? due_ms : remote->due_ms;
+}
+
+/* Does what the flight asks for. */
+static void go_on(struct idem__remote *remote, struct idem__flight *flight)
+{
+    struct idem_op *op = flight->op;
+    int64_t due_ms;
+
+    flight->due_ms = IDEM_NEVER;
+    switch (flight->next) {
+    case IDEM__FLIGHT_SEND:
+        remote->sending_len++;
+        remote->ops->send(flight, end_of_try(flight));
+        return;
+    case IDEM__FLIGHT_PAUSE:
+        due_ms = idem__time_add(idem__mono_ms(), flight->pause_ms);
+        set_due(remote, flight,
+                due_ms < end_of(flight) ? due_ms : end_of(flight));
+        return;
+    case IDEM__FLIGHT_DONE:
+        remove_running(remote, flight);
+        spare_flight(remote, flight);
+        give_back(remote, op);
+        return;
+    }
+}
+
+static void start(struct idem__remote *remote, struct idem_op *op)
+{
+    struct idem__flight *flight = take_flight(remote);
+    struct idem_now now;
+
+    if (flight == NULL) {
+        (void)idem_op_fail(op, IDEM_ENOMEM, "%s", idem_error_text(IDEM_ENOMEM));
+        give_back(remote, op);
+        return;
+    }
+    flight->op = op;
+    (void)pthread_mutex_lock(&remote->mutex);
+    flight->link = remote->running;
+    flight->link_back = NULL;
+    if (flight->link != NULL) {
+        flight->link->link_back = flight;
+    }
+    remote->running = flight;
+    remote->running_len++;
+    (void)pthread_mutex_unlock(&remote->mutex);
+    if (remote->ops->now(remote, &now) != 0) {
+        remote->ops->no_clock(flight);
+    } else {
+        remote->ops->start(flight, &now);
+    }
+    go_on(remote, flight);
+}
+
+static uint64_t draw(const struct idem__remote *remote)
+{
+    const struct idem_host *host = &remote->base.options.host;
+    uint64_t random = 0;
+
+    (void)host->random(host->ctx, &random, sizeof(random));
+    return random;
+}
+
+/* True for what an owner has to say of its attempt. */
+static bool is_of_owner(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_END || op->verb == IDEM_OP_RENEW ||
+           op->verb == IDEM_OP_EXPIRE;
+}
+
+/* False: @op was refused, because the service has been away for a while. */
+static bool may_ask(struct idem__remote *remote, struct idem_op *op)
+{
+    char span[IDEM__SPAN_MAX];
+    struct idem__breaker *breaker = &remote->breaker;
+
+    if (!breaker->open || is_of_owner(op) ||
+        idem__breaker_admits(breaker, idem__mono_ms(), draw(remote))) {
+        return true;
+    }
+    idem__span(idem__mono_ms() - breaker->first_ms, span);
+    (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
+                       "%s (%.100s) has not answered for %s; it is asked "
+                       "again every second or two",
+                       remote->ops->service, remote->endpoint, span);
+    return false;
+}
+
+/* An op that needs no request. True: @op was answered. */
+static bool answer_at_once(struct idem__remote *remote, struct idem_op *op)
+{
+    if (op->verb == IDEM_OP_COUNT) {
+        (void)pthread_mutex_lock(&remote->mutex);
+        idem__tally_answer(&remote->tally, op);
+        (void)pthread_mutex_unlock(&remote->mutex);
+    } else if ((remote->base.options.flags & IDEM_OPEN_READONLY) != 0 &&
+               !remote->ops->reads(op)) {
+        (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
+    } else if (may_ask(remote, op)) {
+        return false;
+    }
+    idem_op_answer(op);
+    return true;
+}
+
+static void tell_breaker(struct idem__remote *remote, bool heard)
+{
+    if (heard) {
+        idem__breaker_heard(&remote->breaker);
+    } else {
+        idem__breaker_unheard(&remote->breaker, idem__mono_ms(), draw(remote));
+    }
+}
+
+/* Starts the op that has been pending longest. False: none can be started. */
+static bool admit_pending(struct idem__remote *remote)
+{
+    struct idem_op *op;
+
+    (void)pthread_mutex_lock(&remote->mutex);
+    op = remote->running_len < STARTED_MAX ? remote->pending.first : NULL;
+    if (op != NULL) {
+        idem_pending_run(&remote->pending, op);
+    }
+    (void)pthread_mutex_unlock(&remote->mutex);
+    if (op != NULL && !answer_at_once(remote, op)) {
+        start(remote, op);
+    }
+    return op != NULL;
+}
+
+/* Goes on with the flight that has been due longest. False: none is. */
+static bool admit_due(struct idem__remote *remote)
+{
+    struct idem__flight *flight;
+    struct idem_now now;
+
+    if (remote->turns.first == NULL) {
+        return false;
+    }
+    flight = remote->turns.first->flight;
+    leave_turns(remote, flight);
+    if (remote->ops->now(remote, &now) != 0) {
+        remote->ops->no_clock(flight);
+    } else {
+        remote->ops->resume(flight, &now);
+    }
+    go_on(remote, flight);
+    return true;
+}
+
+/* Fills the free places. */
+static void admit(struct idem__remote *remote)
+{
+    bool more = true;
+
+    while (more && remote->sending_len < SENDING_MAX) {
+        remote->due_next = !remote->due_next;
+        more = remote->due_next ? admit_due(remote) || admit_pending(remote)
+                                : admit_pending(remote) || admit_due(remote);
+    }
+}
+
+static void take_answers(struct idem__remote *remote)
+{
+    struct idem__flight *flight;
+
+    remote->ops->work(remote);
+    while ((flight = remote->ops->reap(remote)) != NULL) {
+        struct idem_now now;
+
+        remote->sending_len--;
+        tell_breaker(remote, flight->heard);
+        if (remote->ops->now(remote, &now) != 0) {
+            remote->ops->no_clock(flight);
+        } else {
+            remote->ops->answered(flight, &now);
+        }
+        if (flight->next != IDEM__FLIGHT_DONE &&
+            idem__mono_ms() >= end_of(flight)) {
+            give_up(remote, flight);
+        }
+        go_on(remote, flight);
+    }
+}
+
+/* Ends paused tasks whose time is over, and lists those as due whose pause is. Tasks
+ * are visited once a millisecond at most: there may be thousands of them. */
+static void check_clock(struct idem__remote *remote)
+{
+    int64_t now_ms = idem__mono_ms();
+    struct idem__flight *flight = remote->running;
+
+    if (now_ms < remote->due_ms) {
+        return;
+    }
+    remote->due_ms = IDEM_NEVER;
+    while (flight != NULL) {
+        struct idem__flight *next = flight->link;
+
+        if (flight->next == IDEM__FLIGHT_PAUSE && now_ms < flight->due_ms) {
+            set_due(remote, flight, flight->due_ms);
+        } else if (flight->next == IDEM__FLIGHT_PAUSE &&
+                   now_ms >= end_of(flight)) {
+            leave_turns(remote, flight);
+            give_up(remote, flight);
+            go_on(remote, flight);
+        } else if (flight->next == IDEM__FLIGHT_PAUSE) {
+            if (flight->turn.flight == NULL) {
+                flight->turn.flight = flight;
+                IDEM__LIST_APPEND(&remote->turns, &flight->turn);
+            }
+            set_due(remote, flight, end_of(flight));
+        }
+        flight = next;
+    }
+}
+
+int64_t idem__run_round(struct idem__remote *remote)
+{
+    admit(remote);
+    take_answers(remote);
+    check_clock(remote);
+    admit(remote);
+    return remote->due_ms;
+}
+
+bool idem__run_is_full(const struct idem__remote *remote)
+{
+    size_t started = remote->running_len;
+    size_t paused = started > SENDING_MAX ? started - SENDING_MAX : 0;
+
+    return remote->pending.len + paused >= remote->base.options.queue_max;
+}
+
+/* ---- The end ---- */
+
+void idem__run_drop(struct idem__remote *remote)
+{
+    (void)pthread_mutex_lock(&remote->mutex);
+    idem_pending_drop(&remote->pending);
+    (void)pthread_mutex_unlock(&remote->mutex);
+    while (remote->running != NULL) {
+        struct idem__flight *flight = remote->running;
+
+        if (flight->next == IDEM__FLIGHT_SEND) {
+            remote->ops->abort(flight);
+        }
+        remote->ops->give_up(flight);
+        remote->running = flight->link;
+        idem_op_answer(flight->op);
+        while (remote->ops->reap(remote) != NULL) {
+        }
+        remote->ops->destroy(flight);
+    }
+    while (remote->spare != NULL) {
+        struct idem__flight *flight = remote->spare;
+
+        remote->spare = flight->link;
+        remote->ops->destroy(flight);
+    }
+}
