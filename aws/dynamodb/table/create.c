@@ -1,6 +1,7 @@
 /* Making the table: key, index, TTL, paid by request. */
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/table/admin.h"
+#include "aws/dynamodb/table/schema.h"
 #include "base/host.h"
 #include "core/error.h"
 
@@ -11,76 +12,18 @@ enum {
     POLL_MS = 500,
 };
 
-static void add_element(struct idem__buffer *out, const char *before,
-                        const char *name, const char *role)
-{
-    idem__buffer_str(out, before);
-    idem__buffer_str(out, "{\"AttributeName\":\"");
-    idem__buffer_str(out, name);
-    idem__buffer_str(out, "\",\"");
-    idem__buffer_str(out, role);
-    idem__buffer_str(out, "\"}");
-}
-
-#define HASH "KeyType\":\"HASH"
-#define RANGE "KeyType\":\"RANGE"
-#define STRING "AttributeType\":\"S"
-
-static void add_key_schema(struct idem__buffer *out,
-                           const struct idem__table_conf *table)
-{
-    const char *key = idem__layout_key(table);
-    bool sorted = table->attrs[IDEM__ATTR_SORT][0] != '\0';
-    const char *first = sorted ? table->attrs[IDEM__ATTR_KEY] : key;
-
-    idem__buffer_str(out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
-    add_element(out, ",\"KeySchema\":[", first, HASH);
-    if (sorted) {
-        add_element(out, ",", key, RANGE);
-    }
-    add_element(out, "],\"AttributeDefinitions\":[", first, STRING);
-    if (sorted) {
-        add_element(out, ",", key, STRING);
-    }
-}
-
-static const char index_schema[] =
-    ",{\"AttributeName\":\"open\",\"AttributeType\":\"S\"},"
-    "{\"AttributeName\":\"since\",\"AttributeType\":\"N\"}],"
-    "\"GlobalSecondaryIndexes\":[{\"IndexName\":\"open\",\"KeySchema\":["
-    "{\"AttributeName\":\"open\",\"KeyType\":\"HASH\"},"
-    "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"
-    "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}]}";
-
-/* The request that Locker makes for an item in progress, or failed. */
-static void add_status_index(struct idem__buffer *out,
-                             const struct idem__table_conf *table)
-{
-    const char *status = table->attrs[IDEM__ATTR_STATUS];
-
-    add_element(out, ",", status, STRING);
-    add_element(out,
-                "],\"GlobalSecondaryIndexes\":[{\"IndexName\":\"byStatus\","
-                "\"KeySchema\":[",
-                status, HASH);
-    add_element(out, ",", idem__layout_key(table), RANGE);
-    idem__buffer_str(out, "],\"Projection\":{\"ProjectionType\":\"ALL\"}}]}");
-}
-
 /* 1: made; 0: it is there already; or a code. */
 static int create(struct idem__admin *admin, struct idem_error *error)
 {
-    const struct idem__table_conf *table = &admin->store->env.table;
+    struct idem__schema schema;
     struct idem__answer answer;
     int rc = 1;
 
+    idem__schema_of(&admin->store->env.table, &schema);
     idem__admin_begin(admin);
-    add_key_schema(&admin->out, table);
-    if (idem__layout_of(table)->status_index) {
-        add_status_index(&admin->out, table);
-    } else {
-        idem__buffer_str(&admin->out, table->index ? index_schema : "]}");
-    }
+    idem__buffer_str(&admin->out, ",\"BillingMode\":\"PAY_PER_REQUEST\"");
+    idem__schema_put(&admin->out, &schema);
+    idem__buffer_str(&admin->out, "}");
     idem__admin_call(admin, IDEM__TARGET("CreateTable"), true, &answer);
     if (answer.said != IDEM__SAID_OK) {
         rc = strstr(answer.error.text, "ResourceInUseException") != NULL

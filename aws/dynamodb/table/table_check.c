@@ -2,6 +2,7 @@
 #include "aws/dynamodb/table/table_check.h"
 
 #include "aws/dynamodb/layout/layout.h"
+#include "aws/dynamodb/table/schema.h"
 #include "base/span.h"
 
 #include <stdio.h>
@@ -135,15 +136,9 @@ static void check_status(const struct idem__table_check *check,
     }
 }
 
-struct part {
-    const char *name;
-    const char *role;
-    const char *type;
-};
-
 /* @holder, the table or an index of it, has the key @parts and no more. */
 static bool has_key(json_object *holder, json_object *table,
-                    const struct part *parts, size_t parts_len)
+                    const struct idem__schema_part *parts, size_t parts_len)
 {
     json_object *schema = member(holder, "KeySchema", json_type_array);
     json_object *types = member(table, "AttributeDefinitions", json_type_array);
@@ -164,16 +159,16 @@ static bool has_key(json_object *holder, json_object *table,
 static void check_key(const struct idem__table_check *check, json_object *table)
 {
     const struct idem__table_conf *conf = &check->place->table;
-    bool sorted = conf->attrs[IDEM__ATTR_SORT][0] != '\0';
-    const struct part key[] = {{sorted ? conf->attrs[IDEM__ATTR_KEY]
-                                       : idem__layout_key(conf),
-                                "HASH", "S"},
-                               {conf->attrs[IDEM__ATTR_SORT], "RANGE", "S"}};
+    struct idem__schema schema;
+    const char *first, *second;
 
-    if (has_key(table, table, key, sorted ? 2 : 1)) {
+    idem__schema_of(conf, &schema);
+    first = schema.key[0].name;
+    second = schema.key_len == 2 ? schema.key[1].name : "";
+    if (has_key(table, table, schema.key, schema.key_len)) {
         idem__found(&check->to, IDEM_GRADE_OK, "key", /* mend= */ NULL,
-                    "the key is \"%s\", a string%s%s", key[0].name,
-                    sorted ? ", with the sort key " : "", key[1].name);
+                    "the key is \"%s\", a string%s%s", first,
+                    schema.key_len == 2 ? ", with the sort key " : "", second);
         return;
     }
     idem__found(&check->to, IDEM_GRADE_BAD, "key",
@@ -183,20 +178,37 @@ static void check_key(const struct idem__table_check *check, json_object *table)
                     : "Name the attributes of this table in the store URL: "
                       "key-attr=NAME, or with sort-key-attr=NAME its "
                       "static-pk-value=TEXT.",
-                "the key of the table is not \"%s\" (a string)%s%s",
-                key[0].name, sorted ? " with the sort key " : " alone",
-                key[1].name);
+                "the key of the table is not \"%s\" (a string)%s%s", first,
+                schema.key_len == 2 ? " with the sort key " : " alone", second);
 }
 
-#define INDEX_MEND                                                             \
-    "--attribute-definitions AttributeName=open,AttributeType=S "              \
-    "AttributeName=since,AttributeType=N --global-secondary-index-updates "    \
-    "'[{\"Create\":{\"IndexName\":\"open\",\"KeySchema\":["                    \
-    "{\"AttributeName\":\"open\",\"KeyType\":\"HASH\"},"                       \
-    "{\"AttributeName\":\"since\",\"KeyType\":\"RANGE\"}],"                    \
-    "\"Projection\":{\"ProjectionType\":\"KEYS_ONLY\"}}}]'"
+/* The command that makes the index. */
+static const char *index_line(const struct idem__table_check *check,
+                              const struct idem__schema_index *index,
+                              char buf[MEND_MAX])
+{
+    struct idem__buffer rest = {.base = NULL};
+    size_t i;
 
-static void check_no_index(const struct idem__table_check *check)
+    idem__buffer_str(&rest, "--attribute-definitions ");
+    for (i = 0; i < 2; i++) {
+        idem__buffer_str(&rest, "AttributeName=");
+        idem__buffer_str(&rest, index->key[i].name);
+        idem__buffer_str(&rest, ",AttributeType=");
+        idem__buffer_str(&rest, index->key[i].type);
+        idem__buffer_str(&rest, " ");
+    }
+    idem__buffer_str(&rest, "--global-secondary-index-updates '[{\"Create\":");
+    idem__schema_put_index(&rest, index);
+    idem__buffer_add(&rest, "}]'", sizeof("}]'"));
+    (void)aws_line(check, "update-table",
+                   rest.failed ? "" : (const char *)rest.base, buf);
+    idem__buffer_free(&rest);
+    return buf;
+}
+
+static void check_no_index(const struct idem__table_check *check,
+                           const struct idem__schema_index *index)
 {
     char mend[MEND_MAX];
 
@@ -205,8 +217,7 @@ static void check_no_index(const struct idem__table_check *check)
         return;
     }
     idem__found(
-        &check->to, IDEM_GRADE_BAD, "index",
-        aws_line(check, "update-table", INDEX_MEND, mend),
+        &check->to, IDEM_GRADE_BAD, "index", index_line(check, index, mend),
         "the index \"open\", which \"idem list\" asks for open records, "
         "does not exist; without it say index=off in the store's URL, "
         "everywhere");
@@ -215,17 +226,18 @@ static void check_no_index(const struct idem__table_check *check)
 static void check_index(const struct idem__table_check *check,
                         json_object *table)
 {
-    static const struct part key[] = {{"open", "HASH", "S"},
-                                      {"since", "RANGE", "N"}};
-    json_object *index =
-        find(member(table, "GlobalSecondaryIndexes", json_type_array),
-             "IndexName", "open");
-    const char *status = text_of(index, "IndexStatus");
+    struct idem__schema schema;
+    json_object *index;
+    const char *status;
     char mend[MEND_MAX];
 
+    idem__schema_of(&check->place->table, &schema);
+    index = find(member(table, "GlobalSecondaryIndexes", json_type_array),
+                 "IndexName", schema.index.name);
+    status = text_of(index, "IndexStatus");
     if (index == NULL) {
-        check_no_index(check);
-    } else if (!has_key(index, table, key, 2)) {
+        check_no_index(check, &schema.index);
+    } else if (!has_key(index, table, schema.index.key, 2)) {
         idem__found(&check->to, IDEM_GRADE_BAD, "index",
                     aws_line(check, "update-table",
                              "--global-secondary-index-updates "
@@ -386,18 +398,17 @@ static void check_layout(const struct idem__table_check *check)
 static void check_status_index(const struct idem__table_check *check,
                                json_object *table)
 {
-    const struct idem__table_conf *conf = &check->place->table;
-    const struct part key[] = {{conf->attrs[IDEM__ATTR_STATUS], "HASH", "S"},
-                               {idem__layout_key(conf), "RANGE", "S"}};
     json_object *indexes =
         member(table, "GlobalSecondaryIndexes", json_type_array);
     size_t n = length_of(indexes);
+    struct idem__schema schema;
     size_t i;
 
+    idem__schema_of(&check->place->table, &schema);
     for (i = 0; i < n; i++) {
         json_object *index = json_object_array_get_idx(indexes, i);
 
-        if (has_key(index, table, key, 2)) {
+        if (has_key(index, table, schema.index.key, 2)) {
             idem__found(&check->to, IDEM_GRADE_OK, "index", /* mend= */ NULL,
                         "open locks are in the index \"%.80s\", which idem "
                         "does not need",
