@@ -2,7 +2,6 @@
 #include "consume/consume.h"
 
 #include "consume/commands.h"
-#include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
 #include "process/descriptors.h"
@@ -15,11 +14,6 @@
 
 #include <errno.h>
 #include <idem/key.h>
-
-const char *const consume_policies[] = {"rerun", "hold", NULL};
-const char *const consume_rules[] = {"retry",   "keep",    "fail",
-                                     "unknown", "release", NULL};
-const char *const consume_captures[] = {"none", "both", NULL};
 
 static const char *const fingerprints[] = {
     [CONSUME_BODY] = "body",
@@ -275,10 +269,10 @@ static int open_selects(struct consume *consume)
 /* Before anything is open. */
 static int prepare_lines(struct consume *consume)
 {
-    int status = cli_patience_choose(&cli_consume, &consume->patience);
+    int status = cli_patience_choose(consume->command, &consume->patience);
 
     if (status == 0) {
-        status = cli_journal_choose(&cli_consume, &consume->journal);
+        status = cli_journal_choose(consume->command, &consume->journal);
     }
     if (status == 0 && consume_warm_init(consume) != 0) {
         cli_say("cannot start the process that starts the workers: %s",
@@ -321,6 +315,7 @@ static int consume_main(const struct cli_command *command, int argc,
     static struct consume consume = {.options = &options};
     int status = check(command, argc);
 
+    consume.command = command;
     consume.argv = argv;
     consume.spawner = -1;
     return status != 0 ? status : act(&consume);

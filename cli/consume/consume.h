@@ -16,6 +16,7 @@
 #ifndef IDEM_CLI_CONSUME_CONSUME_H
 #define IDEM_CLI_CONSUME_CONSUME_H
 
+#include "options/command.h"
 #include "store/journal.h"
 #include "store/patience.h"
 
@@ -65,6 +66,8 @@ struct consume_options {
     bool quiet;
     const char *store;
 };
+
+/* ---- choices.c ---- */
 
 extern const char *const consume_policies[]; /* "rerun", "hold", NULL. */
 extern const char *const consume_rules[];    /* "retry" ..., NULL. */
@@ -156,6 +159,7 @@ struct consume_counts {
 };
 
 struct consume {
+    const struct cli_command *command;
     const struct consume_options *options;
     char **argv; /* The command; NULL at its end. */
     struct idem_consumer *consumer;

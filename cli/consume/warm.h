@@ -11,6 +11,7 @@
  *     warm_spawner.c  the process that starts them, so that none is forked off a
  *                     process with a thread, a store or a connection
  *     warm_worker.c   a worker from its start to its end
+ *     warm_turn.c     all that it hears, and the lines of the command
  *     warm_start.c    the start of its command
  *     warm_work.c     one message in it: the claim, the line, the outcome
  *     warm_pipes.c    lines to the command, and from it
@@ -196,6 +197,9 @@ void warm_turn(struct warm *warm);
 
 /* True once the command and its descendants have ended, or cannot be ended. */
 bool warm_is_over(const struct warm *warm);
+
+/* Ends the command at @ms, by io_now_ms(), if it has not ended before. */
+void warm_end_at(struct warm *warm, int64_t ms);
 
 /* Ends the command, because of @format. */
 void warm_break(struct warm *warm, const char *format, ...)

@@ -1,6 +1,5 @@
 /* One message for a command that is kept running: the claim, the line, the answer,
  * the outcome. */
-#include "consume/commands.h"
 #include "consume/warm.h"
 #include "process/io.h"
 #include "record/verdict.h"
@@ -73,7 +72,7 @@ static int claim(struct warm *warm, const struct warm_message *message)
 
     warm->claim.key = warm->task.identity.key;
     warm->claim.fingerprint = warm->task.identity.fingerprint;
-    status = cli_request_init(&run->asked, &cli_consume, &warm->claim,
+    status = cli_request_init(&run->asked, warm->consume->command, &warm->claim,
                               /* argc= */ 0, /* argv= */ NULL);
     if (status != 0) {
         return status;

@@ -14,25 +14,6 @@
 
 #define PAUSE_FIRST_MS 10
 
-static int draw(void *ctx, void *buf, size_t len)
-{
-    struct run_nonce *nonce = ctx;
-
-    if (nonce->is_due && len == sizeof(nonce->bytes)) {
-        nonce->is_due = false;
-        memcpy(buf, nonce->bytes, len);
-        return 0;
-    }
-    return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -1;
-}
-
-struct idem_host run_nonce_host(struct run_nonce *nonce)
-{
-    struct idem_host host = {.ctx = nonce, .random = draw};
-
-    return host;
-}
-
 /* 0 with run->attempt, or an error. */
 static int ask(struct run *run, struct idem_error *error)
 {

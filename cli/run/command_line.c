@@ -1,8 +1,10 @@
 /* The command line of idem run: its options, and which of them exclude each other. */
+#include "options/command.h"
 #include "options/common.h"
 #include "options/usage.h"
-#include "run/commands.h"
+#include "request/request.h"
 #include "run/run.h"
+#include "store/journal.h"
 #include "store/open.h"
 #include "text/exit_status.h"
 
@@ -30,7 +32,7 @@ static const char *const capture_names[] = {
     NULL,
 };
 
-static struct cli_option option_table[] = {
+struct cli_option run_option_table[] = {
     CLI_CLAIM_OPTIONS(&run_options.claim),
     {.name = "key-from-args",
      .kind = CLI_FLAG,
@@ -104,17 +106,6 @@ static struct cli_option option_table[] = {
     {.name = NULL},
 };
 
-static const char *const examples[] = {
-    "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
-    "idem run -k order-42 --wait 30s -- ./charge 42",
-    "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
-    "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
-    "idem run --key-from-args --busy-exit 0 -q -- make nightly",
-    "idem run -k mail-9 --input @mail.json -- ./send",
-    "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
-    NULL,
-};
-
 /* The report is ours to tell: the command does not get the descriptor, unless it
  * is one of the three that everybody has. */
 static int check_status_fd(const struct cli_command *command)
@@ -168,14 +159,3 @@ int run_check_key(const struct cli_command *command,
     }
     return 0;
 }
-
-const struct cli_command cli_run = {
-    .name = "run",
-    .summary = "run a command once for each key, and replay its outcome",
-    .usage = "idem run [OPTION...] -k KEY -- COMMAND [ARG...]",
-    .examples = examples,
-    .options = option_table,
-    .run = run_main,
-    .takes_command = true,
-    .hint = "name the key with --key KEY",
-};

@@ -5,7 +5,9 @@
 #include "run/run.h"
 
 #include "process/crash.h"
+#include "run/commands.h"
 #include "run/supervisor.h"
+#include "run/watch.h"
 #include "run/work.h"
 #include "store/open.h"
 #include "text/error.h"
@@ -107,7 +109,7 @@ static void finish(struct run *run)
     }
 }
 
-int run_main(const struct cli_command *command, int argc, char **argv)
+static int run_main(const struct cli_command *command, int argc, char **argv)
 {
     struct run run = {.options = &run_options,
                       .argv = argv,
@@ -189,3 +191,25 @@ done:
     cli_request_finish(&run.asked);
     return status;
 }
+
+static const char *const examples[] = {
+    "idem run -k backup-$(date +%F) -- /usr/local/bin/backup",
+    "idem run -k order-42 --wait 30s -- ./charge 42",
+    "idem run -k import-7 --on-expired-lease rerun -- ./import 7",
+    "idem run -k deploy-1.4 --on-failure retry -- ./deploy 1.4",
+    "idem run --key-from-args --busy-exit 0 -q -- make nightly",
+    "idem run -k mail-9 --input @mail.json -- ./send",
+    "idem run --input @order.json --key-from .id --fingerprint-from .sum -- ./pay",
+    NULL,
+};
+
+const struct cli_command cli_run = {
+    .name = "run",
+    .summary = "run a command once for each key, and replay its outcome",
+    .usage = "idem run [OPTION...] -k KEY -- COMMAND [ARG...]",
+    .examples = examples,
+    .options = run_option_table,
+    .run = run_main,
+    .takes_command = true,
+    .hint = "name the key with --key KEY",
+};

@@ -3,6 +3,7 @@
  *     run.c             the steps in their order, from the command line to the status
  *     command_line.c    options, and which of them exclude each other
  *     dry_run.c         --dry-run
+ *     nonce.c           by which an attempt is known to be ours
  *     claim.c           the journal, then the key, which is waited for if asked
  *     answer.c          every verdict but STARTED: replays, or says what is wrong
  *     work.c            STARTED: the command from its start to its recorded end
@@ -102,16 +103,15 @@ struct run {
 /* As the command line says. */
 extern struct run_options run_options;
 
+/* Their rows, for the table of idem run; ends with a name of NULL. */
+extern struct cli_option run_option_table[];
+
 /* 0, or a usage error. */
 int run_check_options(const struct cli_command *command, int argc);
 
 /* The key is passed on in the environment, where no NUL can be. 0, or a usage error. */
 int run_check_key(const struct cli_command *command,
                   const struct idem_request *request);
-
-/* ---- run.c: the exit status --------------------------------------------- */
-
-int run_main(const struct cli_command *command, int argc, char **argv);
 
 /* ---- claim.c: 0, or an exit status ------------------------------------- */
 
@@ -120,6 +120,8 @@ int run_settle_journal(struct run *run);
 
 /* 0 with run->attempt. */
 int run_claim(struct run *run);
+
+/* ---- nonce.c ------------------------------------------------------------- */
 
 /* A host whose random numbers are the system's, but for @nonce, which must stay
  * as long as the host is used. */

@@ -2,13 +2,11 @@
 #include "run/work.h"
 
 #include "process/crash.h"
-#include "run/frames.h"
 #include "run/pty.h"
 #include "run/pump.h"
 #include "run/signals.h"
 #include "run/status_report.h"
 #include "run/supervisor.h"
-#include "run/terminal.h"
 #include "text/exit_status.h"
 #include "text/text.h"
 

@@ -25,7 +25,7 @@ struct ui_request {
     struct ui_form form;
 };
 
-/* ---- server.c ---- */
+/* ---- request.c ---- */
 
 /* The value of @name in the request, or NULL. */
 const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,

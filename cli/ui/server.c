@@ -20,13 +20,6 @@ enum {
 
 /* ---- Requests ---- */
 
-const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,
-                     const char *name)
-{
-    return request->server->mhd->lookup_connection_value(request->connection,
-                                                         kind, name);
-}
-
 static void take_argument(struct ui_request *request, const char *name,
                           const char *form_name)
 {

@@ -1,0 +1,7 @@
+/* The words that options of idem consume take; those of its workers are made of them. */
+#include "consume/consume.h"
+
+const char *const consume_policies[] = {"rerun", "hold", NULL};
+const char *const consume_rules[] = {"retry",   "keep",    "fail",
+                                     "unknown", "release", NULL};
+const char *const consume_captures[] = {"none", "both", NULL};
