@@ -67,8 +67,8 @@ static enum idem__state first_state(struct idem__task *task)
     case IDEM_OP_RENEW:
     case IDEM_OP_EXPIRE:
         task->remembered = task->env->claims != NULL &&
-                           idem__claims_get(task->env->claims, op,
-                                            &task->found_memory, &task->found);
+                           idem__claimed_get(task->env->claims, op,
+                                             &task->found_memory, &task->found);
         task->has_found = task->remembered;
         return task->remembered ? IDEM__STATE_DECIDE : IDEM__STATE_LOOK;
     case IDEM_OP_GET:

@@ -15,7 +15,7 @@
 #define IDEM_AWS_DYNAMODB_TASK_TASK_H
 
 #include "aws/dynamodb/task/answer.h"
-#include "aws/dynamodb/task/claims.h"
+#include "aws/dynamodb/task/claimed.h"
 #include "aws/dynamodb/layout/layout.h"
 #include "aws/dynamodb/layout/request.h"
 #include "aws/dynamodb/task/state.h"

@@ -138,8 +138,8 @@ static void remember(struct idem__task *task)
     }
     if (record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
         memcmp(record->nonce, task->op->nonce, sizeof(record->nonce)) == 0) {
-        idem__claims_put(task->env->claims, &task->item,
-                         idem__buffer_slice(&task->head));
+        idem__claimed_put(task->env->claims, &task->item,
+                          idem__buffer_slice(&task->head));
     } else {
         idem__claims_forget(task->env->claims, record->id);
     }

@@ -1,6 +1,6 @@
 /* The claims that this handle made and has not ended. All their memory is taken
  * when the store is opened, and the system gives it when it is first used. */
-#include "aws/dynamodb/task/claims.h"
+#include "store/remote/claims.h"
 
 #include "base/heap.h"
 
@@ -9,20 +9,16 @@
 enum {
     BUCKETS = 1024,
     CLAIMS_MAX = 4096,
-    CLAIM_BYTES_MAX = 1024 /* Larger ones are read again. */
+    CLAIM_BYTES_MAX = 1160 /* Larger ones are read again. */
 };
 
 struct claim {
     struct claim *next; /* In its bucket, or of the free ones. */
     struct claim *newer;
     struct claim *older;
-    struct idem__body result;
-    struct idem__body input;
-    size_t head_len;
-    size_t scope_len;
-    size_t key_len;
+    size_t len;
     uint8_t id[IDEM_ID_LEN];
-    uint8_t bytes[CLAIM_BYTES_MAX]; /* head, scope, key, inline input. */
+    uint8_t bytes[CLAIM_BYTES_MAX];
 };
 
 struct idem__claims {
@@ -105,42 +101,38 @@ void idem__claims_forget(struct idem__claims *claims,
     }
 }
 
-static void append(struct idem_slice from, uint8_t **to)
+static void append(struct claim *claim, struct idem_slice part)
 {
-    if (from.len > 0) {
-        memcpy(*to, from.base, from.len);
-        *to += from.len;
+    if (part.len > 0) {
+        memcpy(claim->bytes + claim->len, part.base, part.len);
+        claim->len += part.len;
     }
 }
 
 void idem__claims_put(struct idem__claims *claims,
-                      const struct idem__item *item, struct idem_slice head)
+                      const uint8_t id[IDEM_ID_LEN],
+                      const struct idem_slice *parts, size_t n)
 {
-    const struct idem_record *record = &item->record;
-    size_t len =
-        head.len + record->scope.len + record->key.len + item->input.stored.len;
-    struct claim **at = find(claims, record->id);
+    struct claim **at = find(claims, id);
     struct claim *claim;
-    uint8_t *to;
+    size_t len = 0;
+    size_t i;
 
     if (*at != NULL) {
         drop(claims, at);
+    }
+    for (i = 0; i < n; i++) {
+        len += parts[i].len;
     }
     if (len > CLAIM_BYTES_MAX) {
         return;
     }
     claim = take(claims);
-    claim->result = item->result;
-    claim->input = item->input;
-    claim->head_len = head.len;
-    claim->scope_len = record->scope.len;
-    claim->key_len = record->key.len;
-    memcpy(claim->id, record->id, IDEM_ID_LEN);
-    to = claim->bytes;
-    append(head, &to);
-    append(record->scope, &to);
-    append(record->key, &to);
-    append(item->input.stored, &to);
+    memcpy(claim->id, id, IDEM_ID_LEN);
+    claim->len = 0;
+    for (i = 0; i < n; i++) {
+        append(claim, parts[i]);
+    }
     claim->next = NULL;
     claim->newer = NULL;
     at = find(claims, claim->id);
@@ -154,38 +146,16 @@ void idem__claims_put(struct idem__claims *claims,
     claims->newest = claim;
 }
 
-bool idem__claims_get(struct idem__claims *claims, const struct idem_op *op,
-                      struct idem__buffer *memory, struct idem__item *ret_item)
+bool idem__claims_get(struct idem__claims *claims,
+                      const uint8_t id[IDEM_ID_LEN],
+                      struct idem__buffer *memory)
 {
-    const struct claim *claim = *find(claims, op->id);
-    struct idem_record *record = &ret_item->record;
-    const uint8_t *p;
-    size_t len;
+    const struct claim *claim = *find(claims, id);
 
     if (claim == NULL) {
         return false;
     }
-    memset(ret_item, 0, sizeof(*ret_item));
-    len = claim->head_len + claim->scope_len + claim->key_len +
-          claim->input.stored.len;
     memory->len = 0;
-    idem__buffer_add(memory, claim->bytes, len);
-    p = memory->base;
-    if (memory->failed ||
-        idem_record_decode(op->id, idem_bytes(p, claim->head_len), record,
-                           NULL) != 0 ||
-        record->fence != op->fence ||
-        memcmp(record->nonce, op->nonce, sizeof(op->nonce)) != 0) {
-        return false;
-    }
-    p += claim->head_len;
-    ret_item->head = idem_bytes(memory->base, claim->head_len);
-    record->scope = idem_bytes(p, claim->scope_len);
-    p += claim->scope_len;
-    record->key = idem_bytes(p, claim->key_len);
-    p += claim->key_len;
-    ret_item->result = claim->result;
-    ret_item->input = claim->input;
-    ret_item->input.stored.base = p;
-    return true;
+    idem__buffer_add(memory, claim->bytes, claim->len);
+    return !memory->failed;
 }

@@ -1,0 +1,376 @@
+/* A store on a service that is a few lines here: what the room does without one
+ * that it knows. A flight asks until the service has said "done". */
+#include "store/remote/remote.h"
+
+#include "base/heap.h"
+#include "base/host.h"
+#include "test.h"
+
+#include <idem/operator.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PLACES = 64, /* That send at once. */
+    MANY = 200,
+};
+
+struct service {
+    struct idem__remote remote;
+    struct flight *sent; /* Newest first. */
+    size_t sent_len;
+    size_t sent_most;
+    size_t made;    /* Flights. */
+    size_t no_time; /* now() fails so many times more. */
+    bool silent;    /* It answers nothing. */
+    int fd;
+};
+
+struct flight {
+    struct idem__flight base;
+    struct service *service;
+    struct flight *next_sent;
+    int64_t deadline_ms;
+    bool aborted;
+    unsigned asked; /* Requests for this op. */
+};
+
+/* The key of an op says how often it is asked for: "2" pauses once. */
+static unsigned wanted(const struct idem_op *op)
+{
+    return (unsigned)(*(const char *)op->key.base - '0');
+}
+
+static struct idem__flight *create(struct idem__remote *remote)
+{
+    struct flight *flight = idem__zalloc(sizeof(*flight));
+
+    if (flight != NULL) {
+        flight->service = (struct service *)remote;
+        flight->service->made++;
+    }
+    return &flight->base;
+}
+
+static bool reset(struct idem__flight *base)
+{
+    ((struct flight *)base)->asked = 0;
+    return true;
+}
+
+static void destroy(struct idem__flight *base)
+{
+    ((struct flight *)base)->service->made--;
+    idem__free(base);
+}
+
+static int now(struct idem__remote *remote, struct idem_now *ret_now)
+{
+    struct service *service = (struct service *)remote;
+
+    memset(ret_now, 0, sizeof(*ret_now));
+    if (service->no_time > 0) {
+        service->no_time--;
+        return IDEM_EUNAVAILABLE;
+    }
+    return 0;
+}
+
+static void ask(struct idem__flight *base, const struct idem_now *at)
+{
+    (void)at;
+    base->next = IDEM__FLIGHT_SEND;
+}
+
+static void end(struct idem__flight *base, int code, const char *text)
+{
+    if (base->op->error.code == 0) {
+        (void)idem_op_fail(base->op, code, "%s", text);
+    }
+    base->next = IDEM__FLIGHT_DONE;
+}
+
+static void answered(struct idem__flight *base, const struct idem_now *at)
+{
+    struct flight *flight = (struct flight *)base;
+
+    (void)at;
+    if (base->heard && ++flight->asked == wanted(base->op)) {
+        end(base, IDEM_ENOTFOUND, "done");
+    } else {
+        base->next = IDEM__FLIGHT_PAUSE;
+        base->pause_ms = 2;
+    }
+}
+
+static void no_clock(struct idem__flight *base)
+{
+    end(base, IDEM_EUNAVAILABLE, "no clock");
+}
+
+static void give_up(struct idem__flight *base)
+{
+    end(base, IDEM_EUNAVAILABLE, "given up");
+}
+
+static void send(struct idem__flight *base, int64_t deadline_ms)
+{
+    struct flight *flight = (struct flight *)base;
+    struct service *service = flight->service;
+
+    flight->deadline_ms = deadline_ms;
+    flight->aborted = false;
+    flight->next_sent = service->sent;
+    service->sent = flight;
+    service->sent_len++;
+    if (service->sent_len > service->sent_most) {
+        service->sent_most = service->sent_len;
+    }
+}
+
+static void abort_request(struct idem__flight *base)
+{
+    ((struct flight *)base)->aborted = true;
+}
+
+static void work(struct idem__remote *remote)
+{
+    eventfd_t woken;
+
+    (void)eventfd_read(((struct service *)remote)->fd, &woken);
+}
+
+static struct idem__flight *reap(struct idem__remote *remote)
+{
+    struct service *service = (struct service *)remote;
+    struct flight **at = &service->sent;
+    struct flight *flight;
+
+    while (*at != NULL && service->silent && !(*at)->aborted &&
+           idem__mono_ms() < (*at)->deadline_ms) {
+        at = &(*at)->next_sent;
+    }
+    flight = *at;
+    if (flight == NULL) {
+        return NULL;
+    }
+    *at = flight->next_sent;
+    service->sent_len--;
+    flight->base.heard = !service->silent && !flight->aborted;
+    flight->base.timed_out = !flight->base.heard && !flight->aborted;
+    return &flight->base;
+}
+
+/* A moment is long enough to wait for something that happens elsewhere. */
+static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
+{
+    static const struct timespec moment = {0, 1000000};
+
+    if ((((struct service *)remote)->sent == NULL ||
+         ((struct service *)remote)->silent) &&
+        idem__mono_ms() < deadline_ms) {
+        (void)nanosleep(&moment, NULL);
+    }
+}
+
+static void wake(struct idem__remote *remote)
+{
+    (void)eventfd_write(((struct service *)remote)->fd, 1);
+}
+
+static int fd(struct idem__remote *remote)
+{
+    return ((struct service *)remote)->fd;
+}
+
+static int64_t due_ms(struct idem__remote *remote)
+{
+    return ((struct service *)remote)->sent == NULL ? IDEM_NEVER : 0;
+}
+
+static bool reads(const struct idem_op *op)
+{
+    return op->verb == IDEM_OP_GET;
+}
+
+static const struct idem__remote_ops service_ops = {
+    .service = "The service",
+    .create = create,
+    .reset = reset,
+    .destroy = destroy,
+    .now = now,
+    .start = ask,
+    .resume = ask,
+    .answered = answered,
+    .no_clock = no_clock,
+    .give_up = give_up,
+    .send = send,
+    .abort = abort_request,
+    .work = work,
+    .reap = reap,
+    .wait = wait_for_work,
+    .wake = wake,
+    .fd = fd,
+    .due_ms = due_ms,
+    .reads = reads,
+};
+
+static void close_service(struct idem_store *base)
+{
+    struct service *service = (struct service *)base;
+
+    idem__remote_stop(&service->remote);
+    idem__remote_finish(&service->remote);
+    assert_int_equal(service->made, 0);
+    (void)close(service->fd);
+    idem_store_finish(base);
+    idem__free(service);
+}
+
+static const struct idem_store_ops store_ops = {
+    .abi = IDEM_STORE_ABI,
+    .size = sizeof(struct idem_store_ops),
+    .name = "service",
+    .submit = idem__remote_submit,
+    .cancel = idem__remote_cancel,
+    .drive = idem__remote_drive,
+    .close = close_service,
+    .fd = idem__remote_fd,
+};
+
+static struct service *open_service(unsigned flags, int64_t timeout_ms)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct service *service = idem__zalloc(sizeof(*service));
+
+    options.flags = flags;
+    options.timeout_ms = timeout_ms;
+    idem__remote_init(&service->remote, &service_ops);
+    service->remote.endpoint = "service.example";
+    service->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(service->fd >= 0);
+    assert_ok(
+        idem_store_init(&service->remote.base, &store_ops, &options, &why));
+    if ((flags & IDEM_OPEN_THREAD) != 0) {
+        assert_ok(idem__remote_start_thread(&service->remote));
+    }
+    return service;
+}
+
+/* Looks for @key, which must be answered with @code and a sentence with @text. */
+static void expect(struct service *service, const char *key, int code,
+                   const char *text)
+{
+    struct idem_answer *answer = NULL;
+
+    assert_code(code, idem_get(&service->remote.base, idem_str(""),
+                               idem_str(key), &answer, &why));
+    if (strstr(why.text, text) == NULL) {
+        fail_with("%s: %s", key, why.text);
+    }
+}
+
+/* An op is answered by one request, or by several with pauses between them; its
+ * flight serves the next op. */
+TEST(remote, asksUntilItIsAnswered)
+{
+    static const unsigned flags[] = {0, IDEM_OPEN_THREAD};
+    size_t i;
+
+    for (i = 0; i < COUNT(flags); i++) {
+        struct service *service = open_service(flags[i], 60000);
+
+        expect(service, "1", IDEM_ENOTFOUND, "done");
+        expect(service, "5", IDEM_ENOTFOUND, "done");
+        assert_int_equal(service->made, 1);
+        idem_close(&service->remote.base);
+    }
+}
+
+/* So many at once and no more; all of them are answered. */
+TEST(remote, boundsWhatIsSent)
+{
+    struct service *service = open_service(0, 60000);
+    struct idem_queue *queue;
+    struct idem_op *op;
+    size_t i;
+
+    assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
+    for (i = 0; i < MANY; i++) {
+        assert_ok(idem_op_get(idem_str(""), idem_str(i % 2 == 0 ? "1" : "3"),
+                              &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    for (i = 0; i < MANY; i++) {
+        op = idem_queue_reap(queue, -1);
+        assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+        idem_op_destroy(op);
+    }
+    assert_int_equal(service->sent_most, PLACES);
+    idem_queue_destroy(queue);
+    idem_close(&service->remote.base);
+}
+
+/* A service that does not answer costs a caller its time, and no more; the sentence
+ * names it. */
+TEST(remote, givesUpInTime)
+{
+    struct service *service = open_service(0, 300);
+
+    service->silent = true;
+    expect(service, "1", IDEM_EUNAVAILABLE,
+           "waiting for The service (service.example)");
+    service->silent = false;
+    expect(service, "1", IDEM_ENOTFOUND, "done");
+    idem_close(&service->remote.base);
+}
+
+/* Without a clock nothing is decided: at the start, after a pause, or about an
+ * answer. */
+TEST(remote, decidesNothingWithoutAClock)
+{
+    struct service *service = open_service(0, 60000);
+
+    service->no_time = 1;
+    expect(service, "1", IDEM_EUNAVAILABLE, "no clock");
+    expect(service, "1", IDEM_ENOTFOUND, "done");
+    idem_close(&service->remote.base);
+}
+
+/* A handle for reading sends nothing that could write. */
+TEST(remote, onlyReads)
+{
+    struct service *service = open_service(IDEM_OPEN_READONLY, 60000);
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt = NULL;
+
+    request.key = idem_str("1");
+    request.on_expired_lease = IDEM_HOLD;
+    assert_code(IDEM_EDENIED,
+                idem_begin(&service->remote.base, &request, &attempt, &why));
+    assert_int_equal(service->sent_most, 0);
+    expect(service, "1", IDEM_ENOTFOUND, "done");
+    idem_close(&service->remote.base);
+}
+
+/* What is under way, and what has not begun, when a queue is destroyed holds up
+ * nobody, and closing ends it. */
+TEST(remote, letsGo)
+{
+    struct service *service = open_service(0, 60000);
+    struct idem_queue *queue;
+    struct idem_op *op;
+    size_t i;
+
+    service->silent = true;
+    assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
+    for (i = 0; i < MANY; i++) {
+        assert_ok(idem_op_get(idem_str(""), idem_str("1"), &op, &why));
+        assert_ok(idem_queue_submit(queue, op, &why));
+    }
+    assert_null(idem_queue_reap(queue, 0));
+    assert_int_equal(service->sent_len, PLACES);
+    idem_queue_destroy(queue);
+    idem_close(&service->remote.base);
+}
