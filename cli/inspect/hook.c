@@ -1,13 +1,12 @@
 /* Somebody else's command, which is told something in JSON. */
 #include "inspect/alert.h"
 #include "process/clock.h"
-#include "process/limits.h"
+#include "process/spawn.h"
 #include "text/error.h"
 #include "text/json.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -82,10 +81,6 @@ static int start(const char *command, const char *text, int input,
                  pid_t *ret_pid)
 {
     char *argv[] = {(char[]){"sh"}, (char[]){"-c"}, NULL, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t usual;
-    sigset_t none;
     char **env;
     int rc;
 
@@ -96,21 +91,7 @@ static int start(const char *command, const char *text, int input,
         free_environment(env);
         return ENOMEM;
     }
-    (void)sigemptyset(&none);
-    (void)posix_spawnattr_init(&attr);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
-                                              POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETSIGMASK);
-    cli_filesize_signals(&usual);
-    (void)posix_spawnattr_setsigdefault(&attr, &usual);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawn_file_actions_init(&actions);
-    (void)posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
-                                           STDOUT_FILENO);
-    rc = posix_spawn(ret_pid, "/bin/sh", &actions, &attr, argv, env);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attr);
+    rc = cli_spawn("/bin/sh", argv, env, input, ret_pid);
     free(argv[2]);
     free_environment(env);
     return rc;

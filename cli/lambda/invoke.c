@@ -2,7 +2,7 @@
 #include "lambda/lambda.h"
 #include "lambda/runtime_api.h"
 #include "process/clock.h"
-#include "process/limits.h"
+#include "process/spawn.h"
 #include "process/stop.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,39 +128,10 @@ static bool environment_init(struct environment *env,
     return true;
 }
 
-/* Its output is its log; our output is what it answers. */
-static int spawn(const char *path, char **env, pid_t *ret_pid)
-{
-    char *argv[2] = {NULL, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    sigset_t usual;
-    sigset_t none;
-    int rc;
-
-    memcpy(&argv[0], &path, sizeof(path));
-    (void)sigemptyset(&none);
-    (void)posix_spawnattr_init(&attr);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP |
-                                              POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETSIGMASK);
-    cli_filesize_signals(&usual);
-    (void)posix_spawnattr_setsigdefault(&attr, &usual);
-    (void)posix_spawnattr_setsigmask(&attr, &none);
-    (void)posix_spawn_file_actions_init(&actions);
-    (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                           O_RDONLY, 0);
-    (void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO,
-                                           STDOUT_FILENO);
-    rc = posix_spawn(ret_pid, path, &actions, &attr, argv, env);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attr);
-    return rc;
-}
-
 static int start(const struct lambda_program *program, unsigned port,
                  struct process *process)
 {
+    char *argv[2] = {NULL, NULL};
     struct environment env;
     int rc;
 
@@ -169,7 +139,10 @@ static int start(const struct lambda_program *program, unsigned port,
         cli_say("out of memory");
         return CLI_INTERNAL;
     }
-    rc = spawn(program->path, env.list, &process->pid);
+    memcpy(&argv[0], &program->path, sizeof(argv[0]));
+    /* Its output is its log; our output is what it answers. */
+    rc = cli_spawn(program->path, argv, env.list, /* input= */ -1,
+                   &process->pid);
     environment_free(&env);
     if (rc != 0) {
         cli_say("--program: cannot execute %s: %s", program->path,

@@ -13,6 +13,33 @@
         .help = "answer in JSON"                                               \
     }
 
+#define CLI_OPTION_SCOPES(to)                                                  \
+    {                                                                          \
+        .name = "scope", .letter = 's', .kind = CLI_ANY_TEXT, .target = (to),  \
+        .arg = "SCOPE", .max = IDEM_SCOPE_MAX,                                 \
+        .help = "only this scope (default: all)"                               \
+    }
+
+#define CLI_OPTION_DRY_RUN(to, text)                                           \
+    {                                                                          \
+        .name = "dry-run", .letter = 'n', .kind = CLI_FLAG, .target = (to),    \
+        .help = (text)                                                         \
+    }
+
+#define CLI_OPTION_WHO(to)                                                     \
+    {                                                                          \
+        .name = "who", .kind = CLI_TEXT, .target = (to), .arg = "NAME",        \
+        .max = IDEM_OWNER_MAX,                                                 \
+        .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"             \
+    }
+
+#define CLI_OPTION_FENCE(to, is_given)                                         \
+    {                                                                          \
+        .name = "fence", .kind = CLI_COUNT, .target = (to), .arg = "N",        \
+        .min = 1, .max = INT64_MAX, .given = (is_given),                       \
+        .help = "only if it is still this attempt (default: see first)"        \
+    }
+
 /* Messages that idem run and idem consume share. */
 #define CLI_OPTION_MAX_TIME(to)                                                \
     {                                                                          \

@@ -1,5 +1,6 @@
 /* idem ui: a page on this host for a person who puts things right. */
 #include "options/command.h"
+#include "options/common.h"
 #include "options/read.h"
 #include "options/usage.h"
 #include "process/stop.h"
@@ -226,12 +227,7 @@ static struct cli_option options_of_ui[] = {
      .target = &args.token_file,
      .arg = "FILE",
      .help = "the token is in FILE (default: a new one, which is printed)"},
-    {.name = "who",
-     .kind = CLI_TEXT,
-     .target = &args.who,
-     .arg = "NAME",
-     .max = IDEM_OWNER_MAX,
-     .help = "who decides (default: $IDEM_OWNER, or USER@HOST)"},
+    CLI_OPTION_WHO(&args.who),
     CLI_OPTION_STORE(&args.store),
     {.name = NULL},
 };

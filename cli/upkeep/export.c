@@ -272,13 +272,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    {.name = "scope",
-     .letter = 's',
-     .kind = CLI_ANY_TEXT,
-     .target = &args.scope,
-     .arg = "SCOPE",
-     .max = IDEM_SCOPE_MAX,
-     .help = "only this scope (default: all)"},
+    CLI_OPTION_SCOPES(&args.scope),
     {.name = "status",
      .kind = CLI_TEXT,
      .target = &args.statuses,

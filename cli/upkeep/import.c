@@ -375,11 +375,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    {.name = "dry-run",
-     .letter = 'n',
-     .kind = CLI_FLAG,
-     .target = &args.dry_run,
-     .help = "verify every line, and change nothing"},
+    CLI_OPTION_DRY_RUN(&args.dry_run, "verify every line, and change nothing"),
     CLI_OPTION_JSON(&args.json),
     CLI_OPTION_NO_PROGRESS,
     CLI_OPTION_STORE(&args.store),
