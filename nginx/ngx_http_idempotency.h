@@ -448,6 +448,9 @@ void ngx_http_idem_resume(ngx_http_idem_ctx_t *ctx);
 ngx_int_t ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
     ngx_http_idem_done_pt done);
 
+/* Submits the op once more if its answer was lost.  0: it is told as it is. */
+ngx_uint_t ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight);
+
 /*
  * Ends an event handler with @rc of the request.  After NGX_DONE @r may be gone,
  * so @c was read before.

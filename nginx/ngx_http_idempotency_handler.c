@@ -320,6 +320,21 @@ ngx_http_idem_ask(ngx_http_idem_ctx_t *ctx, struct idem_op *op,
 }
 
 
+ngx_uint_t
+ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight)
+{
+    if (flight->code != IDEM_EUNKNOWN || flight->late
+        || ++flight->ctx->tries >= NGX_HTTP_IDEM_TRIES)
+    {
+        return 0;
+    }
+
+    ngx_http_idem_resubmit_after(flight, 50);
+
+    return 1;
+}
+
+
 void
 ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r, ngx_int_t rc)
 {
@@ -601,10 +616,7 @@ ngx_http_idem_begin_done(ngx_http_idem_flight_t *flight)
 
     /* The same op again finds its own earlier claim. */
 
-    if (flight->code == IDEM_EUNKNOWN && !flight->late
-        && ++ctx->tries < NGX_HTTP_IDEM_TRIES)
-    {
-        ngx_http_idem_resubmit_after(flight, 50);
+    if (ngx_http_idem_ask_again(flight)) {
         return;
     }
 

@@ -143,10 +143,7 @@ ngx_http_idem_limit_done(ngx_http_idem_flight_t *flight)
 
     /* The same op again counts once. */
 
-    if (flight->code == IDEM_EUNKNOWN && !flight->late
-        && ++ctx->tries < NGX_HTTP_IDEM_TRIES)
-    {
-        ngx_http_idem_resubmit_after(flight, 50);
+    if (ngx_http_idem_ask_again(flight)) {
         return;
     }
 
