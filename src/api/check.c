@@ -2,7 +2,6 @@
 #include "api/check.h"
 
 #include "core/error.h"
-#include "core/outcome.h"
 
 static int too_long(const char *name, size_t max, struct idem_error *error)
 {
@@ -105,25 +104,6 @@ int idem__check_request(const struct idem_request *request,
     if ((request->flags &
          ~(unsigned)(IDEM_WAIT_THEN_RUN | IDEM_LIKELY_REPLAY)) != 0) {
         return idem__error(error, IDEM_EINVALID, "flags: no such flag");
-    }
-    return 0;
-}
-
-int idem__check_outcome(const struct idem_outcome *outcome,
-                        struct idem_error *error)
-{
-    const struct idem_result *result = &outcome->result;
-
-    if (!idem__is_end(outcome->status)) {
-        return idem__error(error, IDEM_EINVALID,
-                           "status: completed, failed, unknown, released or "
-                           "retry");
-    }
-    if (result->content_type.len > 255) {
-        return too_long("content type", 255, error);
-    }
-    if (result->meta.len > IDEM_META_MAX) {
-        return too_long("meta", IDEM_META_MAX, error);
     }
     return 0;
 }

@@ -9,8 +9,6 @@ int idem__check_names(struct idem_slice scope, struct idem_slice key,
                       struct idem_error *error);
 int idem__check_request(const struct idem_request *request,
                         struct idem_error *error);
-int idem__check_outcome(const struct idem_outcome *outcome,
-                        struct idem_error *error);
 int idem__check_duration(const char *name, int64_t ms, int64_t min_ms,
                          bool may_be_never, struct idem_error *error);
 

@@ -185,7 +185,7 @@ int idem_dynamodb_commit(struct idem_store *store,
             outcome.result = *result;
         }
         outcome = idem__outcome_bounded(&outcome, store->options.result_max);
-        rc = idem__check_outcome(&outcome, ret_error);
+        rc = idem__outcome_check(&outcome, ret_error);
     }
     if (rc == 0) {
         rc = idem_op_begin(request, &op, ret_error);

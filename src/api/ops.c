@@ -115,7 +115,7 @@ int idem_op_end(const struct idem_attempt *attempt,
     const struct idem__attempt *a = (const struct idem__attempt *)attempt;
     struct idem_outcome copy;
     struct idem_op *op = NULL;
-    int rc = idem__check_outcome(outcome, ret_error);
+    int rc = idem__outcome_check(outcome, ret_error);
 
     if (rc != 0) {
         return rc;
@@ -244,7 +244,7 @@ int idem__op_resolve(const struct idem_store *store, struct idem_slice scope,
     int rc = idem__check_names(scope, key, error);
 
     if (rc == 0) {
-        rc = idem__check_outcome(outcome, error);
+        rc = idem__outcome_check(outcome, error);
     }
     if (rc == 0 && who.len > IDEM_OWNER_MAX) {
         rc = idem__error(error, IDEM_EINVALID, "who: at most %d bytes",

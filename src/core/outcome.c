@@ -1,8 +1,14 @@
 /* Outcomes before they are recorded. */
 #include "core/outcome.h"
 
+#include "core/error.h"
+
 #include <idem/http.h>
 #include <idem/operator.h>
+
+enum {
+    CONTENT_TYPE_MAX = 255
+};
 
 /* The first line of what `idem run` records beside the output. */
 static bool is_line(struct idem_slice meta, const char *word)
@@ -32,6 +38,27 @@ bool idem__is_end(enum idem_status status)
 {
     return status == IDEM_STATUS_RETRY ||
            (status >= IDEM_STATUS_COMPLETED && status <= IDEM_STATUS_RELEASED);
+}
+
+int idem__outcome_check(const struct idem_outcome *outcome,
+                        struct idem_error *error)
+{
+    const struct idem_result *result = &outcome->result;
+
+    if (!idem__is_end(outcome->status)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "status: completed, failed, unknown, released or "
+                           "retry");
+    }
+    if (result->content_type.len > CONTENT_TYPE_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "content type: at most %d bytes", CONTENT_TYPE_MAX);
+    }
+    if (result->meta.len > IDEM_META_MAX) {
+        return idem__error(error, IDEM_EINVALID, "meta: at most %d bytes",
+                           IDEM_META_MAX);
+    }
+    return 0;
 }
 
 struct idem_outcome idem__outcome_bounded(const struct idem_outcome *outcome,

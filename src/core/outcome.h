@@ -7,6 +7,10 @@
 /* True for a status that an attempt can end with. */
 bool idem__is_end(enum idem_status status);
 
+/* Checks that an attempt can end with @outcome. 0 or IDEM_EINVALID. */
+int idem__outcome_check(const struct idem_outcome *outcome,
+                        struct idem_error *error);
+
 /* The work is done, and must not be left unrecorded because something is long: a
  * result of more than @result_max bytes, or one that is not to be kept, becomes a
  * tombstone, a text is cut. Points to what @outcome points to. */

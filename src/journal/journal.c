@@ -171,24 +171,6 @@ static int read_attempt(const struct idem_attempt *attempt,
                    : idem__error_plain(error, rc);
 }
 
-/* Checks that a store would take it; a text is cut where a store cuts it. */
-static int check_outcome(const struct idem_outcome *outcome,
-                         struct idem_error *error)
-{
-    const struct idem_result *result = &outcome->result;
-
-    if (!idem__is_end(outcome->status)) {
-        return idem__error(error, IDEM_EINVALID,
-                           "status: completed, failed, unknown, released or "
-                           "retry");
-    }
-    if (result->content_type.len > 255 || result->meta.len > IDEM_META_MAX) {
-        return idem__error(error, IDEM_EINVALID,
-                           "the result's content type or metadata is too long");
-    }
-    return 0;
-}
-
 /* When @outcome was known, by the wall clock. */
 static int64_t known_ms(const struct idem_outcome *outcome)
 {
@@ -216,7 +198,7 @@ static int encode(const struct idem_store *store,
     const char *url = idem_store_url(store);
     struct idem__token token;
     struct idem__entry entry;
-    int rc = check_outcome(outcome, error);
+    int rc = idem__outcome_check(outcome, error);
 
     if (rc == 0 && url == NULL) {
         rc = idem__error(error, IDEM_EINVALID,

@@ -108,22 +108,6 @@ static int run_text(struct idem__evaluation *e, struct idem_slice text,
     return rc;
 }
 
-/* Nothing, or nothing but nulls: what was to be selected is not there. */
-static bool says_nothing(const struct idem__tree *tree)
-{
-    uint32_t i;
-
-    for (i = 0; i < idem__tree_len(tree); i++) {
-        enum idem__tree_kind kind = idem__tree_at(tree, i)->kind;
-
-        if (kind != IDEM__TREE_NULL && kind != IDEM__TREE_ARRAY &&
-            kind != IDEM__TREE_OBJECT) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The value of the first run, with the digits of its numbers as they were. */
 static int merge(struct idem__evaluation *e, bool has_marks,
                  struct idem_error *error)
@@ -133,7 +117,8 @@ static int merge(struct idem__evaluation *e, bool has_marks,
     struct idem_error ignored;
     int rc = idem__tree_read(&e->plain, plain, error);
 
-    if (rc == 0 && !e->options->allow_null && says_nothing(&e->plain)) {
+    /* Nothing but nulls: what was to be selected is not there. */
+    if (rc == 0 && !e->options->allow_null && idem__tree_is_null(&e->plain)) {
         return idem__error(error, IDEM_EINVALID,
                            "the program selects %.*s: what it names is not "
                            "there",

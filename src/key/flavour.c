@@ -69,20 +69,9 @@ static int check_prefix(enum idem_flavour flavour, const char *prefix,
 static bool says_nothing(const struct idem__tree *tree)
 {
     const struct idem__tree_node *top = idem__tree_at(tree, 0);
-    uint32_t i;
 
-    if (top->kind == IDEM__TREE_STRING) {
-        return top->text_len == 0;
-    }
-    for (i = 0; i < idem__tree_len(tree); i++) {
-        enum idem__tree_kind kind = idem__tree_at(tree, i)->kind;
-
-        if (kind != IDEM__TREE_NULL && kind != IDEM__TREE_ARRAY &&
-            kind != IDEM__TREE_OBJECT) {
-            return false;
-        }
-    }
-    return true;
+    return top->kind == IDEM__TREE_STRING ? top->text_len == 0
+                                          : idem__tree_is_null(tree);
 }
 
 static void add_digest(enum idem_flavour flavour,

@@ -476,3 +476,18 @@ void idem__tree_free(struct idem__tree *tree)
     idem__buffer_free(&tree->text);
     memset(tree, 0, sizeof(*tree));
 }
+
+bool idem__tree_is_null(const struct idem__tree *tree)
+{
+    uint32_t i;
+
+    for (i = 0; i < idem__tree_len(tree); i++) {
+        enum idem__tree_kind kind = idem__tree_at(tree, i)->kind;
+
+        if (kind != IDEM__TREE_NULL && kind != IDEM__TREE_ARRAY &&
+            kind != IDEM__TREE_OBJECT) {
+            return false;
+        }
+    }
+    return true;
+}

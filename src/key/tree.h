@@ -70,6 +70,9 @@ static inline uint32_t idem__tree_len(const struct idem__tree *tree)
     return (uint32_t)(tree->nodes.len / sizeof(struct idem__tree_node));
 }
 
+/* True for nulls alone, in arrays and objects or not. */
+bool idem__tree_is_null(const struct idem__tree *tree);
+
 /* The bytes of a value as they are in the text. */
 static inline struct idem_slice idem__tree_raw(
     const struct idem__tree *tree, const struct idem__tree_node *node)

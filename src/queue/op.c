@@ -129,11 +129,8 @@ static size_t arg_slices(struct idem_op *op, struct idem_slice **ret)
     return n;
 }
 
-size_t idem__op_record_len(const struct idem_record *record)
+static size_t total_len(struct idem_slice *const *slices, size_t n)
 {
-    struct idem_slice *slices[SLICES_MAX];
-    struct idem_record copy = *record;
-    size_t n = record_slices(&copy, slices);
     size_t total = 0;
     size_t i;
 
@@ -141,6 +138,15 @@ size_t idem__op_record_len(const struct idem_record *record)
         total += slices[i]->len;
     }
     return total;
+}
+
+size_t idem__op_record_len(const struct idem_record *record)
+{
+    struct idem_slice *slices[SLICES_MAX];
+    struct idem_record copy = *record;
+    size_t n = record_slices(&copy, slices);
+
+    return total_len(slices, n);
 }
 
 int idem__op_import(struct idem_op *op, const struct idem_record *record)
@@ -172,13 +178,8 @@ static size_t args_len(const struct idem_op *op)
     struct idem_op shallow = *op;
     struct idem_slice *slices[SLICES_MAX];
     size_t n = arg_slices(&shallow, slices);
-    size_t total = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
-        total += slices[i]->len;
-    }
-    return total;
+    return total_len(slices, n);
 }
 
 struct idem_op *idem__op_clone(const struct idem_op *op)
