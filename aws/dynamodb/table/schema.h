@@ -1,7 +1,7 @@
 /* The key and the index of a store's table: the one definition, by which it is made
  * (create.c) and checked (table_check.c). The templates of cli/dynamodb/templates say
- * the same in the words of their tools; tests/integration/store_template.py makes a
- * table by each and compares. Pure. */
+ * the same in the words of their tools; tests/integration/store_template.py compares
+ * the table that one of them makes with this, and the others with that one. Pure. */
 #ifndef IDEM_AWS_DYNAMODB_TABLE_SCHEMA_H
 #define IDEM_AWS_DYNAMODB_TABLE_SCHEMA_H
 

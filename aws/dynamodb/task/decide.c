@@ -92,6 +92,8 @@ enum idem__state idem__decide_step(struct idem__task *task,
         task->op->changed = true;
         return IDEM__STATE_DONE;
     }
+    /* Each round but the first is another's success, so that all of them together
+     * get on; one op alone may not. */
     if (task->rounds++ == ROUNDS_MAX) {
         return idem__task_fail_with(
             task, IDEM_EUNAVAILABLE,

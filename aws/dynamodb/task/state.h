@@ -6,43 +6,49 @@
  *
  * An op on one record:
  *
- *     a claim, which is     an owner's op, whose       any other op; a claim that
- *     probably the first    claim is remembered        is probably refused
- *            |                      |                          |
- *            |                      |                          v
- *            |                      |     +----------------> LOOK  GetItem
- *            |                      |     |                    | what is there,
- *            |                      |     |                    | or nothing
- *            +----------------------+-----|----> DECIDE <------+
- *                                         |       |  |         |
- *                            the caller is|given  |  | nothing |
- *                            a body       |       v  | to read |
- *                                         |    LOAD  |         |
- *                               GET_PARTS |       |  |         |
- *                                         |       v  v         |
- *       DONE <----------------------------|------- ACT         |
- *              there is nothing to write  |       |  |         |
- *                                         |       |  | the parts of bodies,
- *                  the claim that is there|       |  | before the head
- *                  is too short  EXTEND <-|-------+  | PUT_PARTS, COPY, KEPT
- *                                   |     |          v         |
- *                                   +-----|------> WRITE ------+
- *                                         |          | | refused: the condition
- *                                         +----------+ | did not hold, and the
- *                       refused, and not shown what    | answer shows the item
- *                       is there; not answered         | that is there
- *                                                      | applied
- *       DONE <---------- SETTLE <----------------------+
- *              what the new head names no longer
- *              is deleted: DELETE_PARTS
+ *     start ----------------> LOOK <----------------------------+
+ *       |                      |                                |
+ *       |                      v                                |
+ *       +------------------> DECIDE <---------------+           | not answered, or
+ *                            |    |                 |           | refused without
+ *        a body is given     v    |        refused, |           | a sight of the
+ *                          LOAD   |       shown the |           | item
+ *                            |    |            item |           |
+ *                            v    v                 |           |
+ *                             ACT --> (bodies) --> WRITE -------+
+ *                            |   |                 ^   |
+ *        nothing to write    |   +----> EXTEND ----+   | applied
+ *                            v     too short           v
+ *                           DONE <----------------- SETTLE
+ *
+ *     state    request            what decides on the next state
+ *     -------  -----------------  ------------------------------------------------
+ *     start                       DECIDE: a claim that is probably the first, an
+ *                                 import, an owner whose claim is remembered;
+ *                                 LOOK: anybody else
+ *     LOOK     GetItem            DECIDE: an item, or none
+ *     DECIDE                      LOOK: what is remembered is good for no answer;
+ *                                 LOAD: the caller is given a body; ACT
+ *     LOAD     GET_PARTS          LOOK, once: a part is gone; ACT: all is as the
+ *                                 record says
+ *     ACT      PUT_PARTS; COPY,   DONE: nothing is to be written; EXTEND: a claim of
+ *              KEPT               ours is found, and too short; WRITE
+ *     EXTEND                      WRITE: the claim with a longer lease
+ *     WRITE    PutItem,           DECIDE: refused, and shown the item; LOOK: refused
+ *              DeleteItem,        and not shown it, or not answered; EXTEND: applied,
+ *              TransactWriteItems and too short (LOOK first, where the table is not
+ *                                 ours alone); SETTLE: applied
+ *     SETTLE   DELETE_PARTS;      DONE: nothing is left that the former head named
+ *              COPY               and the new one does not
  *
  * A write is decided on what was found, or on there being nothing, and is
  * conditional on just that. Refused, it shows what is there now, and that is
  * decided on anew. Whether an unanswered write was applied is found by reading,
  * never guessed: the record then holds our nonce and content, or it does not.
  *
- * Each state that asks may be throttled or go unanswered: it goes through PAUSE to
- * itself, and WRITE without an answer to LOOK. Each state may fail: DONE.
+ * Each state that asks may be throttled, or read in vain: then it goes through PAUSE
+ * to itself. Each may fail, the time may be up, or the clock not answer: DONE, with an
+ * error that says whether a write may have been applied (task->ambiguous).
  *
  * Lists, purges and rate limits have ways of their own, drawn where they are: walk.c,
  * purge.c, limit_small.c and limit_large.c.

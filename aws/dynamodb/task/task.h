@@ -246,10 +246,10 @@ bool idem__task_encode(struct idem__task *task);
  * a key is free. Returns the next state. */
 enum idem__state idem__task_refuse_caller_write(struct idem__task *task);
 
-/* task->out, emptied, for the body of the next request: fail.c. */
+/* task->out, emptied, for the body of the next request: retry.c. */
 struct idem__buffer *idem__task_out(struct idem__task *task);
 
-/* Ends the op with an error. Return DONE. */
+/* Ends the op with an error. These return DONE. */
 enum idem__state idem__task_fail(struct idem__task *task,
                                  const struct idem_error *error);
 enum idem__state idem__task_fail_with(struct idem__task *task, int code,

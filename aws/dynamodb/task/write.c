@@ -148,7 +148,7 @@ static void remember(struct idem__task *task)
 static enum idem__state applied(struct idem__task *task,
                                 const struct idem_now *now)
 {
-    remember(task);
+    remember(task); /* First: whatever follows, it is in the table. */
     if (!task->extending && claimed_too_short(task, &task->item.record, now)) {
         return extend_written(task);
     }
@@ -176,6 +176,7 @@ static enum idem__state refused(struct idem__task *task, json_object *item)
 {
     doubt_copies(task);
     if (task->env->claims != NULL && task->remembered) {
+        /* Another changed the record since: the claim is read again, or lost. */
         idem__claims_forget(task->env->claims, task->op->id);
     }
     /* No item in the answer is not the same as none in the table. */
