@@ -1,0 +1,132 @@
+/* Alerts about no record. */
+#include "inspect/alert.h"
+#include "inspect/watch.h"
+#include "process/clock.h"
+#include "store/journal.h"
+#include "text/json.h"
+#include "text/log.h"
+
+/* A jump of the store's time at a boot that a person should know of. */
+#define JUMP_MAX_MS (INT64_C(24) * 3600 * 1000)
+
+/* About no record: raised once an hour for as long as it lasts. */
+void watcher_tell_many(struct watcher *watch)
+{
+    enum cli_level level =
+        cli_alert_level(&watch->limits, &watch->look, CLI_ALERT_IN_PROGRESS);
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[64];
+
+    if (level != CLI_LEVEL_OK) {
+        cli_log_begin(&line, cli_levels[level], "in_progress");
+        cli_json_count(&line, "in_progress", watch->look.in_progress);
+        (void)snprintf(name, sizeof(name), "in_progress/%s/%lld",
+                       cli_levels[level],
+                       (long long)(watch->look.now_ms / 3600000));
+        (void)snprintf(text, sizeof(text),
+                       "%llu are in progress, more than the limit",
+                       (unsigned long long)watch->look.in_progress);
+        watcher_tell(watch, name, text, &line, !watch->many);
+    }
+    watch->many = level != CLI_LEVEL_OK;
+}
+
+bool watcher_has_jumped(struct watcher *watch)
+{
+    watch->jump_ms = 0;
+    watch->doubt_ms = 0;
+    (void)idem_sqlite_clock(watch->store, &watch->jump_ms, &watch->doubt_ms,
+                            /* ret_error= */ NULL);
+    return watch->jump_ms > JUMP_MAX_MS;
+}
+
+/* About no record. */
+void watcher_tell_clock(struct watcher *watch, bool jumped)
+{
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+
+    if (jumped) {
+        cli_log_begin(&line, cli_levels[CLI_LEVEL_WARNING], "clock");
+        cli_json_ms(&line, "jump_ms", watch->jump_ms);
+        cli_json_ms(&line, "doubt_ms", watch->doubt_ms);
+        (void)snprintf(name, sizeof(name), "clock/%lld",
+                       (long long)watch->jump_ms);
+        watcher_tell(watch, name,
+                     "the store's time jumped at this boot; see: idem doctor",
+                     &line, !watch->jumped);
+    }
+    watch->jumped = jumped;
+}
+
+bool watcher_is_log_held(struct watcher *watch)
+{
+    static const struct idem_sqlite_log_info none = IDEM_SQLITE_LOG_INFO_INIT;
+
+    watch->log = none;
+    (void)idem_sqlite_log(watch->store, &watch->log, /* ret_error= */ NULL);
+    return watch->log.pid != 0;
+}
+
+/* About no record. */
+void watcher_tell_log(struct watcher *watch)
+{
+    int64_t pid = watch->log.pid;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[160];
+
+    if (pid != 0) {
+        cli_log_begin(&line, cli_levels[CLI_LEVEL_WARNING], "log");
+        cli_json_count(&line, "log_bytes", watch->log.len);
+        cli_json_count(&line, "pid", (uint64_t)pid);
+        cli_json_bytes(&line, "process", idem_str(watch->log.process));
+        (void)snprintf(name, sizeof(name), "log/%lld", (long long)pid);
+        (void)snprintf(text, sizeof(text),
+                       "the store's log is %llu MB long and cannot shrink: "
+                       "process %lld keeps a transaction open; see: idem "
+                       "doctor",
+                       (unsigned long long)(watch->log.len >> 20),
+                       (long long)pid);
+        watcher_tell(watch, name, text, &line, pid != watch->log_pid);
+    }
+    watch->log_pid = pid;
+}
+
+enum cli_level watcher_journal_level(struct watcher *watch)
+{
+    const struct idem_journal_usage none = IDEM_JOURNAL_USAGE_INIT;
+
+    watch->usage = none;
+    if (!cli_journal_read_usage(&watch->usage) || !watch->usage.near) {
+        return CLI_LEVEL_OK;
+    }
+    return cli_journal_percent(&watch->usage) < 100 ? CLI_LEVEL_WARNING
+                                                    : CLI_LEVEL_CRITICAL;
+}
+
+/* About no record, and told above all while the store is away. */
+void watcher_tell_journal(struct watcher *watch, enum cli_level level)
+{
+    const struct idem_journal_usage *usage = &watch->usage;
+    char name[CLI_ALERT_NAME_MAX];
+    struct cli_json line;
+    char text[96];
+
+    if (level != CLI_LEVEL_OK) {
+        cli_log_begin(&line, cli_levels[level], "journal");
+        cli_json_count(&line, "entries", usage->entries);
+        cli_json_count(&line, "entries_max", usage->entries_max);
+        cli_json_count(&line, "bytes", usage->bytes);
+        cli_json_count(&line, "bytes_max", usage->bytes_max);
+        (void)snprintf(name, sizeof(name), "journal/%s/%lld", cli_levels[level],
+                       (long long)(cli_now_ms() / 3600000));
+        (void)snprintf(text, sizeof(text),
+                       "the journal of this host is %u %% full; record what "
+                       "is in it: idem reconcile",
+                       cli_journal_percent(usage));
+        watcher_tell(watch, name, text, &line, watch->room != level);
+    }
+    watch->room = level;
+}
