@@ -25,7 +25,7 @@ struct idem__aws_client {
     CURLM *multi; /* Its connections are kept for the next request. */
     int64_t curl_due_ms;
     struct idem__sockets sockets;
-    struct idem__aws_clock clock;
+    struct idem__learned_clock clock;
     struct idem__sigv4 signer;
     struct idem__aws_counters counters;
 

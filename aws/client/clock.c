@@ -1,142 +1,20 @@
-/* The service's time as an interval, learned from Date headers. */
+/* Dates of HTTP: what is learned from them, and how they are read and written. */
 #include "aws/client/clock.h"
 
-#define NS_PER_MS ((int64_t)1000000)
-#define DRIFT_NS_PER_MS                                                        \
-    ((int64_t)IDEM__AWS_DRIFT_PPM)         /* 1 ppm of 1 ms: 1 ns. */
-#define OLDEST_MS ((int64_t)1577836800000) /* 2020-01-01. */
-#define READING_MAX_MS ((int64_t)1 << 42)  /* 139 years. */
-
-static int64_t min(int64_t a, int64_t b)
+/* The Date is cut to whole seconds. */
+bool idem__aws_clock_learn(struct idem__learned_clock *clock,
+                           int64_t sent_boot_ms, int64_t got_boot_ms,
+                           int64_t date_ms, int64_t wall_ms)
 {
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Returns the part of @span that still holds at @boot_ms, before or after it
- * was made. */
-static struct idem__aws_span widened(const struct idem__aws_span *span,
-                                     int64_t boot_ms)
-{
-    int64_t apart_ms = boot_ms - span->at_boot_ms;
-    int64_t drift_ns = (apart_ms < 0 ? -apart_ms : apart_ms) * DRIFT_NS_PER_MS;
-    struct idem__aws_span wide = {
-        .lo_ns = span->lo_ns - drift_ns,
-        .hi_ns = span->hi_ns + drift_ns,
-        .at_boot_ms = boot_ms,
+    const struct idem__learned_time time = {
+        .sent_boot_ms = sent_boot_ms,
+        .got_boot_ms = got_boot_ms,
+        .told_ms = date_ms,
+        .early_ms = IDEM__AWS_DATE_SLACK_MS,
+        .late_ms = 1000 + IDEM__AWS_DATE_SLACK_MS,
     };
 
-    return wide;
-}
-
-/* Both hold: narrows @span to what @seen leaves of it. False, and nothing is
- * changed, when that is nothing. Both are of the same reading. */
-static bool narrow(struct idem__aws_span *span,
-                   const struct idem__aws_span *seen)
-{
-    int64_t lo_ns = max(span->lo_ns, seen->lo_ns);
-    int64_t hi_ns = min(span->hi_ns, seen->hi_ns);
-
-    if (lo_ns > hi_ns) {
-        return false;
-    }
-    span->lo_ns = lo_ns;
-    span->hi_ns = hi_ns;
-    return true;
-}
-
-/* @seen contradicts what is believed, or something that was seen does so already:
- * the newcomers are kept apart until enough of them agree. */
-static void doubt(struct idem__aws_clock *clock,
-                  const struct idem__aws_span *seen)
-{
-    struct idem__aws_span other = *seen;
-
-    if (clock->turns > 0) {
-        other = widened(&clock->other, seen->at_boot_ms);
-    }
-    if (clock->turns == 0 || !narrow(&other, seen)) {
-        other = *seen;
-        clock->turns = 0;
-    }
-    clock->other = other;
-    clock->turns++;
-    if (clock->turns >= IDEM__AWS_CLOCK_TURNS) {
-        clock->span = other;
-        clock->turns = 0;
-        return;
-    }
-    clock->span.lo_ns = min(clock->span.lo_ns, other.lo_ns);
-    clock->span.hi_ns = max(clock->span.hi_ns, other.hi_ns);
-}
-
-/* The span that one answer gives. The boot clock's readings are cut to whole
- * ms, as the Date is to whole seconds: each may be just short of one more. The
- * upper bound is of when the request was sent, and has widened since. */
-static struct idem__aws_span span_of(int64_t sent_boot_ms, int64_t got_boot_ms,
-                                     int64_t date_ms)
-{
-    int64_t lo_ms = date_ms - IDEM__AWS_DATE_SLACK_MS;
-    int64_t hi_ms = date_ms + 1000 + IDEM__AWS_DATE_SLACK_MS;
-    struct idem__aws_span span = {
-        .lo_ns = (lo_ms - got_boot_ms - 1) * NS_PER_MS,
-        .hi_ns = (hi_ms - sent_boot_ms) * NS_PER_MS +
-                 (got_boot_ms - sent_boot_ms) * DRIFT_NS_PER_MS,
-        .at_boot_ms = got_boot_ms,
-    };
-
-    return span;
-}
-
-bool idem__aws_clock_learn(struct idem__aws_clock *clock, int64_t sent_boot_ms,
-                           int64_t got_boot_ms, int64_t date_ms,
-                           int64_t wall_ms)
-{
-    struct idem__aws_span seen;
-
-    if (sent_boot_ms < 0 || got_boot_ms < sent_boot_ms ||
-        got_boot_ms - sent_boot_ms > IDEM__AWS_TRIP_MAX_MS ||
-        got_boot_ms > READING_MAX_MS || date_ms < OLDEST_MS ||
-        date_ms > READING_MAX_MS || wall_ms < 0 || wall_ms > READING_MAX_MS ||
-        date_ms - wall_ms > IDEM__AWS_CLOCK_OFF_MAX_MS ||
-        wall_ms - date_ms > IDEM__AWS_CLOCK_OFF_MAX_MS) {
-        return false;
-    }
-    seen = span_of(sent_boot_ms, got_boot_ms, date_ms);
-    if (!clock->known) {
-        clock->span = seen;
-        clock->known = true;
-        clock->turns = 0;
-        return true;
-    }
-    clock->span = widened(&clock->span, got_boot_ms);
-    if (clock->turns > 0 || !narrow(&clock->span, &seen)) {
-        doubt(clock, &seen);
-    }
-    return true;
-}
-
-bool idem__aws_clock_now(const struct idem__aws_clock *clock, int64_t boot_ms,
-                         int64_t *ret_ms, int64_t *ret_err_ms)
-{
-    struct idem__aws_span span;
-    int64_t middle_ns;
-    int64_t ms;
-
-    if (!clock->known) {
-        return false;
-    }
-    span = widened(&clock->span, boot_ms);
-    middle_ns = span.lo_ns + (span.hi_ns - span.lo_ns) / 2;
-    ms = boot_ms + middle_ns / NS_PER_MS;
-    /* One more for the division, one for what @boot_ms cuts off. */
-    *ret_err_ms = (span.hi_ns - span.lo_ns) / 2 / NS_PER_MS + 2;
-    *ret_ms = ms;
-    return true;
+    return idem__learned_clock_learn(clock, &time, wall_ms);
 }
 
 /* ---- Dates ------------------------------------------------------------- */
@@ -243,7 +121,8 @@ static void put_digits(char *p, size_t len, unsigned value)
 
 void idem__aws_stamp(int64_t ms, char ret_stamp[IDEM__AWS_STAMP_LEN + 1])
 {
-    int64_t s = min(max(ms, 0) / 1000, 253402300799);
+    int64_t last = 253402300799; /* Of the year 9999. */
+    int64_t s = ms < 0 ? 0 : ms / 1000 > last ? last : ms / 1000;
     unsigned of_day = (unsigned)(s % 86400);
     unsigned month, day;
     int year;

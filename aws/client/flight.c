@@ -59,8 +59,8 @@ static int64_t service_now(const struct idem__aws_client *client,
 {
     int64_t now_ms, err_ms;
 
-    return idem__aws_clock_now(&client->clock, reading->boot_ms, &now_ms,
-                               &err_ms)
+    return idem__learned_clock_now(&client->clock, reading->boot_ms, &now_ms,
+                                   &err_ms)
                ? now_ms
                : reading->wall_ms;
 }

@@ -103,7 +103,7 @@ static bool set_up(struct idem__aws_slot *slot)
 int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
-                          struct idem__aws_clock *clock,
+                          struct idem__learned_clock *clock,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error)
 {

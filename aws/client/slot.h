@@ -52,7 +52,7 @@ struct idem__aws_slot {
     struct idem__aws_request *request;
     const struct idem__aws_options *options;
     struct idem__sockets *sockets;
-    struct idem__aws_clock *clock;
+    struct idem__learned_clock *clock;
     char url[sizeof(((struct idem__aws_endpoint *)0)->url)]; /* As it is set. */
     bool worn; /* The handle is reset before it serves again. */
 
@@ -67,7 +67,7 @@ struct idem__aws_slot {
 int idem__aws_slot_create(const struct idem__curl *curl,
                           const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
-                          struct idem__aws_clock *clock,
+                          struct idem__learned_clock *clock,
                           struct idem__aws_slot **ret_slot,
                           struct idem_error *ret_error);
 

@@ -506,7 +506,7 @@ size_t idem__aws_in_flight(const struct idem__aws_client *client)
     return client->in_flight;
 }
 
-const struct idem__aws_clock *idem__aws_client_clock(
+const struct idem__learned_clock *idem__aws_client_clock(
     const struct idem__aws_client *client)
 {
     return &client->clock;

@@ -191,9 +191,9 @@ int64_t idem__aws_due_ms(const struct idem__aws_client *client);
 /* Requests submitted and not reaped. */
 size_t idem__aws_in_flight(const struct idem__aws_client *client);
 
-/* The service's time as learned so far; see aws/client/clock.h. One clock for all
+/* The service's time as learned so far; see base/learned_clock.h. One clock for all
  * endpoints of the client. */
-const struct idem__aws_clock *idem__aws_client_clock(
+const struct idem__learned_clock *idem__aws_client_clock(
     const struct idem__aws_client *client);
 
 /* Counters since the client was opened, for people and tests. */

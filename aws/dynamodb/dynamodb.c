@@ -217,9 +217,9 @@ int idem_dynamodb_inspect(struct idem_store *base,
     ret_info->connections = counters.connections;
     ret_info->parts_purged = store->orphans.deleted;
     ret_info->clock_known =
-        idem__aws_clock_now(idem__aws_client_clock(store->client),
-                            reading.boot_ms, &ret_info->clock_ms,
-                            &ret_info->clock_err_ms);
+        idem__learned_clock_now(idem__aws_client_clock(store->client),
+                                reading.boot_ms, &ret_info->clock_ms,
+                                &ret_info->clock_err_ms);
     ret_info->clock_off_ms =
         ret_info->clock_known ? reading.wall_ms - ret_info->clock_ms : 0;
     return 0;

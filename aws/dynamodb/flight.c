@@ -150,9 +150,9 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     ret_now->margin_ms = MARGIN_MS;
     ret_now->store_ms = reading.wall_ms;
     if (!store->place.host_clock &&
-        !idem__aws_clock_now(idem__aws_client_clock(store->client),
-                             reading.boot_ms, &ret_now->store_ms,
-                             &ret_now->store_err_ms)) {
+        !idem__learned_clock_now(idem__aws_client_clock(store->client),
+                                 reading.boot_ms, &ret_now->store_ms,
+                                 &ret_now->store_err_ms)) {
         ret_now->store_err_ms = store->answered ? SIGNED_ERR_MS : GUESS_ERR_MS;
     }
     return 0;

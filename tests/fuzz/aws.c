@@ -122,7 +122,7 @@ static void write_stamp(int64_t ms)
 static void learn_time(struct tape *tape)
 {
     const int64_t offset_ms = FUZZ_NOW_MS - FUZZ_BOOT_MS + take_u8(tape) * 17;
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t boot_ms = FUZZ_BOOT_MS;
     unsigned since_lie = 0;
 
@@ -142,7 +142,7 @@ static void learn_time(struct tape *tape)
         date_ms -= date_ms % 1000;
         must(idem__aws_clock_learn(&clock, sent_ms, got_ms, date_ms,
                                    got_ms + offset_ms));
-        must(idem__aws_clock_now(&clock, got_ms, &ms, &err_ms));
+        must(idem__learned_clock_now(&clock, got_ms, &ms, &err_ms));
         must(err_ms >= 0);
         must(ms - err_ms <= got_ms + 1 + offset_ms);
         must(ms + err_ms >= got_ms + offset_ms);

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     struct tape tape = tape_of(data, len);
     struct idem__aws_request request = {.answer_max = 1 + take_u8(&tape)};
     struct idem__aws_options options = {.host = {.clock = clock_of}};
-    struct idem__aws_clock clock = {.turns = 0};
+    struct idem__learned_clock clock = {.turns = 0};
     struct idem__aws_slot slot = {
         .curl = &curl,
         .request = &request,

@@ -298,8 +298,8 @@ static void show_clock(void)
     bool known;
 
     assert(shifted_clock(NULL, &reading) == 0);
-    known = idem__aws_clock_now(idem__aws_client_clock(client), reading.boot_ms,
-                                &ms, &err_ms);
+    known = idem__learned_clock_now(idem__aws_client_clock(client),
+                                    reading.boot_ms, &ms, &err_ms);
     add_int(object, "known", known);
     add_int(object, "ms", ms);
     add_int(object, "err_ms", err_ms);

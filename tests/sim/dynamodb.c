@@ -29,7 +29,7 @@ struct spare {
 /* What a process of the library's has beside its operations. */
 struct process {
     struct idem__task_env env;
-    struct idem__aws_clock clock;
+    struct idem__learned_clock clock;
     bool answered;
     struct spare *spare;
 };
@@ -145,8 +145,8 @@ static bool read_now(struct world *w, const struct flight *f,
     memcpy(now->boot_id, reading.boot_id, sizeof(now->boot_id));
     now->margin_ms = MARGIN_MS;
     now->store_ms = reading.wall_ms;
-    *ret_by_wall = !idem__aws_clock_now(&process->clock, reading.boot_ms,
-                                        &now->store_ms, &now->store_err_ms);
+    *ret_by_wall = !idem__learned_clock_now(&process->clock, reading.boot_ms,
+                                            &now->store_ms, &now->store_err_ms);
     if (*ret_by_wall) {
         now->store_err_ms = process->answered ? SIGNED_ERR_MS : GUESS_ERR_MS;
         w->stats->faults[FAULT_WALL_TRUSTED]++;

@@ -7,7 +7,7 @@
 #include "test.h"
 
 static struct idem__aws_options options;
-static struct idem__aws_clock clock_learned;
+static struct idem__learned_clock clock_learned;
 static struct idem__aws_request request;
 static struct idem__aws_slot slot;
 

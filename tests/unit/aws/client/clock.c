@@ -18,10 +18,10 @@ static bool parse(const char *text, int64_t *ret_ms)
 /* Nothing learned, nothing said. */
 TEST(clock, knowsNothingAtFirst)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms = 1, err_ms = 2;
 
-    assert_false(idem__aws_clock_now(&clock, BOOT, &ms, &err_ms));
+    assert_false(idem__learned_clock_now(&clock, BOOT, &ms, &err_ms));
     assert_int_equal(ms, 1);
     assert_int_equal(err_ms, 2);
 }
@@ -29,12 +29,12 @@ TEST(clock, knowsNothingAtFirst)
 /* One answer gives the second of its date, and as much more as it took. */
 TEST(clock, learnsFromOneAnswer)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms = 0, err_ms = 0;
 
     assert_true(
         idem__aws_clock_learn(&clock, BOOT, BOOT + 100, WALL, WALL + 3000));
-    assert_true(idem__aws_clock_now(&clock, BOOT + 100, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(&clock, BOOT + 100, &ms, &err_ms));
     /* Made between WALL and WALL + 1 s, up to 100 ms before the reading, by a
      * host that may be 250 ms off. */
     assert_in_range(ms - err_ms, WALL - 250 - 10, WALL - 250);
@@ -45,12 +45,13 @@ TEST(clock, learnsFromOneAnswer)
 /* A host's clock that is an hour off is found to be. ROW(21) */
 TEST(clock, doesNotNeedTheWallClock)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms = 0, err_ms = 0;
 
     assert_true(idem__aws_clock_learn(&clock, BOOT, BOOT + 10, WALL,
                                       WALL + 3600 * 1000));
-    assert_true(idem__aws_clock_now(&clock, BOOT + 10 + 60000, &ms, &err_ms));
+    assert_true(
+        idem__learned_clock_now(&clock, BOOT + 10 + 60000, &ms, &err_ms));
     assert_in_range(ms, WALL + 60000 - 2000, WALL + 60000 + 2000);
 }
 
@@ -58,7 +59,7 @@ TEST(clock, doesNotNeedTheWallClock)
  * again. */
 TEST(clock, narrowsWithAnswersAndWidensWithTime)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms = 0, err_ms = 0, later_ms, later_err_ms;
     int64_t t;
 
@@ -69,12 +70,12 @@ TEST(clock, narrowsWithAnswersAndWidensWithTime)
         assert_true(idem__aws_clock_learn(&clock, BOOT + t - 5, BOOT + t + 5,
                                           date_ms, WALL));
     }
-    assert_true(idem__aws_clock_now(&clock, BOOT + t, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(&clock, BOOT + t, &ms, &err_ms));
     assert_in_range(WALL + t + 400, ms - err_ms, ms + err_ms);
     assert_in_range(err_ms, 250, 400);
 
-    assert_true(idem__aws_clock_now(&clock, BOOT + t + 3600 * 1000, &later_ms,
-                                    &later_err_ms));
+    assert_true(idem__learned_clock_now(&clock, BOOT + t + 3600 * 1000,
+                                        &later_ms, &later_err_ms));
     /* 200 ppm of an hour. */
     assert_in_range(later_err_ms - err_ms, 719, 721);
     assert_in_range(later_ms - ms, 3600 * 1000 - 1, 3600 * 1000 + 1);
@@ -83,13 +84,13 @@ TEST(clock, narrowsWithAnswersAndWidensWithTime)
 /* It can be asked about a moment before the last answer. */
 TEST(clock, looksBackToo)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms = 0, err_ms = 0, back_ms, back_err_ms;
 
     assert_true(idem__aws_clock_learn(&clock, BOOT, BOOT, WALL, WALL));
-    assert_true(idem__aws_clock_now(&clock, BOOT, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(&clock, BOOT, &ms, &err_ms));
     assert_true(
-        idem__aws_clock_now(&clock, BOOT - 100000, &back_ms, &back_err_ms));
+        idem__learned_clock_now(&clock, BOOT - 100000, &back_ms, &back_err_ms));
     assert_int_equal(back_err_ms - err_ms, 20);
     assert_int_equal(ms - back_ms, 100000);
 }
@@ -107,14 +108,14 @@ TEST(clock, refusesNonsense)
         {BOOT, BOOT, 0, WALL},
         {BOOT, BOOT, -1, WALL},
         {BOOT, BOOT, 1577836799999, 1577836800000},
-        {BOOT, BOOT, WALL + IDEM__AWS_CLOCK_OFF_MAX_MS + 1, WALL},
-        {BOOT, BOOT, WALL - IDEM__AWS_CLOCK_OFF_MAX_MS - 1, WALL},
+        {BOOT, BOOT, WALL + IDEM__LEARNED_OFF_MAX_MS + 1, WALL},
+        {BOOT, BOOT, WALL - IDEM__LEARNED_OFF_MAX_MS - 1, WALL},
         {BOOT, BOOT, INT64_MAX, WALL},
         {BOOT, BOOT, INT64_MIN, WALL},
         {BOOT, BOOT, WALL, INT64_MAX},
         {BOOT, BOOT, WALL, INT64_MIN},
     };
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     size_t i;
 
     for (i = 0; i < COUNT(rows); i++) {
@@ -125,20 +126,22 @@ TEST(clock, refusesNonsense)
         assert_false(clock.known);
     }
     assert_true(idem__aws_clock_learn(&clock, BOOT, BOOT,
-                                      WALL + IDEM__AWS_CLOCK_OFF_MAX_MS, WALL));
+                                      WALL + IDEM__LEARNED_OFF_MAX_MS, WALL));
 }
 
-static void learn_exact(struct idem__aws_clock *clock, int64_t t, int64_t off)
+static void learn_exact(struct idem__learned_clock *clock, int64_t t,
+                        int64_t off)
 {
     assert_true(idem__aws_clock_learn(clock, BOOT + t, BOOT + t + 20,
                                       (WALL + t + off) / 1000 * 1000, WALL));
 }
 
-static bool says(const struct idem__aws_clock *clock, int64_t t, int64_t off)
+static bool says(const struct idem__learned_clock *clock, int64_t t,
+                 int64_t off)
 {
     int64_t ms, err_ms;
 
-    assert_true(idem__aws_clock_now(clock, BOOT + t, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(clock, BOOT + t, &ms, &err_ms));
     return WALL + t + off >= ms - err_ms && WALL + t + off <= ms + err_ms;
 }
 
@@ -147,7 +150,7 @@ static bool says(const struct idem__aws_clock *clock, int64_t t, int64_t off)
  * service whose clock really moved. */
 TEST(clock, isNotDeceivedByOneHost)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms, err_ms;
 
     learn_exact(&clock, 0, 0);
@@ -174,14 +177,14 @@ TEST(clock, isNotDeceivedByOneHost)
     learn_exact(&clock, 2600, -60000);
     assert_false(says(&clock, 2700, 0));
     assert_true(says(&clock, 2700, -60000));
-    assert_true(idem__aws_clock_now(&clock, BOOT + 2700, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(&clock, BOOT + 2700, &ms, &err_ms));
     assert_true(err_ms < 1000);
 }
 
 /* Three that contradict each other too are not three that agree. */
 TEST(clock, wantsThemToAgree)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t off;
 
     learn_exact(&clock, 0, 0);
@@ -204,7 +207,7 @@ struct run {
 static void simulate(uint64_t *seed, int ppm, int64_t skew_ms, unsigned liars,
                      unsigned in_a_row, struct run *run)
 {
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t rate = (int64_t)(random_next(seed) % (2 * (uint64_t)ppm + 1)) - ppm;
     int64_t wall_off = (int64_t)(random_next(seed) % 7200000) - 3600 * 1000;
     int64_t true_ms = 0;
@@ -237,7 +240,7 @@ static void simulate(uint64_t *seed, int ppm, int64_t skew_ms, unsigned liars,
         true_ms =
             got_ms + (int64_t)(random_next(seed) %
                                (random_next(seed) % 8 == 0 ? 600000 : 5000));
-        assert_true(idem__aws_clock_now(
+        assert_true(idem__learned_clock_now(
             &clock, BOOT + true_ms + true_ms * rate / 1000000, &ms, &err_ms));
         if (WALL + true_ms < ms - err_ms || WALL + true_ms > ms + err_ms) {
             run->outside++;
@@ -354,9 +357,10 @@ TEST(clock, widensWhileAnAnswerIsUnderWay)
 {
     const int64_t date_ms = 1700000000000;
     const int64_t true_sent_ms = date_ms + 999 + IDEM__AWS_DATE_SLACK_MS;
-    const int64_t trip_ms = IDEM__AWS_TRIP_MAX_MS; /* By a slow boot clock. */
+    const int64_t trip_ms =
+        IDEM__LEARNED_TRIP_MAX_MS; /* By a slow boot clock. */
     const int64_t true_trip_ms = trip_ms + trip_ms / 5000;
-    struct idem__aws_clock clock = {.known = false};
+    struct idem__learned_clock clock = {.known = false};
     int64_t ms;
     int64_t err_ms;
 
@@ -364,7 +368,7 @@ TEST(clock, widensWhileAnAnswerIsUnderWay)
         idem__aws_clock_learn(&clock, 1000, 1001 + trip_ms, date_ms, date_ms));
     assert_true(
         idem__aws_clock_learn(&clock, 1000, 1000 + trip_ms, date_ms, date_ms));
-    assert_true(idem__aws_clock_now(&clock, 1000 + trip_ms, &ms, &err_ms));
+    assert_true(idem__learned_clock_now(&clock, 1000 + trip_ms, &ms, &err_ms));
     assert_true(ms + err_ms >= true_sent_ms + true_trip_ms);
 }
 
