@@ -268,6 +268,13 @@ ngx_http_idem_sent(ngx_http_request_t *r)
 /* ---- The lease ---- */
 
 
+/*
+ *     owned --- lease / 3 ---> asked --- 0 -----> owned; the lease is counted
+ *       ^                      |   |              from when it was asked
+ *       '----- lease / 10 -----'   '--- LOST ---> lost: asked no more, and the
+ *           no answer, no memory                  work goes on
+ */
+
 static void
 ngx_http_idem_renew_handler(ngx_event_t *ev)
 {

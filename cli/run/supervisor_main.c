@@ -29,7 +29,23 @@ enum {
     FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
 };
 
-/* From the order to start until nobody is left. All times by io_now_ms();
+/* The way of the work:
+ *
+ *     RUNNING -- a reason: the lease, --max-time, an order, the runner's death,
+ *        |       descendants that stayed --> STOPPING: SIGTERM and SIGCONT to all
+ *        |                                      |
+ *        |                                      | kill_at_ms of the lease, or
+ *        |                                      | stop_kill_at_ms of the reason
+ *        |                                      v
+ *        |-- asleep until after kill_at_ms --> KILLING: SIGKILL, again and again
+ *        |                                      |
+ *        |                                      '-- for SUPERVISOR_KILL_MS --> survived
+ *        v
+ *     alone: from each of the three, once waitid() knows of no child
+ *
+ * STOPPING: stopping is set. KILLING: killed_at_ms is set.
+ *
+ * From the order to start until nobody is left. All times by io_now_ms();
  * SUPERVISOR_NEVER where there is none. */
 struct supervision {
     struct run own;                /* With the claim that was last asked for. */

@@ -36,6 +36,11 @@
  *     STORE-ID-STATUS-DIGEST.lost     was refused as LOST; for a person
  *     STORE-ID-STATUS-DIGEST.bad      cannot be trusted; for a person
  *
+ *     put --> .N.new -- flushed --> .idj -- replayed: on record --> deleted
+ *                                    | |--- replayed: LOST -------> .lost
+ *                                    | '--- torn or changed ------> .bad
+ *                                    '- the store cannot be told: it stays
+ *
  * STORE: 8 hex digits of SHA-256 of the store's URL. ID: 16 of the record's id.
  * STATUS: the number of the outcome's status; that of a retry is the one of
  * unknown, as programs that know no retry would not look at the file otherwise.

@@ -109,6 +109,13 @@ enum idem_verb {
     IDEM_OP_LIMIT,
 };
 
+/* An op on its way:
+ *
+ *     IDLE --submit--> PENDING --begun--> RUNNING --done--> ANSWERED --reap--> IDLE
+ *                       |  |                 |                 ^
+ *                       |  '-----done--------|-----------------'
+ *           IDLE <--taken back               '--given up--> DETACHED --done--> freed
+ */
 enum idem_op_state {
     IDEM_OP_IDLE = 0, /* The caller's. */
     IDEM_OP_PENDING,  /* The store's; nothing done. */

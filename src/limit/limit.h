@@ -26,7 +26,15 @@ int idem__limit_ids(const struct idem_limit_request *limit,
                     uint8_t ret_window[IDEM_ID_LEN],
                     uint8_t ret_request[IDEM_ID_LEN]);
 
-/* ---- The decision ---- */
+/* ---- The decision ----
+ *
+ *     no entry --- cost <= left ---> admitted: counted, and the entry says what
+ *        |                           remains
+ *        '-------- cost >  left ---> refused: nothing is used; the entry says what
+ *                                    was left, unless that is 0 or too many are
+ *                                    remembered
+ *     entry ------ at any time ----> the same answer; nothing is counted
+ */
 
 void idem__limit_decide(const struct idem_limit_request *limit,
                         const struct idem_limit_state *found,

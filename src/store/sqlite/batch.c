@@ -7,6 +7,15 @@
  * run again. Every op recognises what an earlier copy of it did, so that the
  * second run answers rightly whether the first was applied or not. A second
  * failure in a row leaves the ops with IDEM_EUNKNOWN.
+ *
+ *     transact ---------------------- 0 -----------------------> answered
+ *        |
+ *        |-- the disk failed --> settle -- 0 --> transact -- 0 --> answered
+ *        |                          |               |
+ *        |                          '-- failed -----'--> IDEM_EUNKNOWN; broken
+ *        |                                               until a later batch settles
+ *        |-- another program holds the file --> all fail; nothing was done
+ *        '-- no room, or one op cannot be run --> each op in a transaction alone
  */
 #include "base/crash.h"
 #include "base/host.h"

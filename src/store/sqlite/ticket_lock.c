@@ -25,6 +25,13 @@
  * nobody goes to its head: so turns stay even. A count that a killed process
  * left costs each turn that moment; the holder that came by its ticket in spite
  * of the count lowers it.
+ *
+ *     wants it -- ticket --> in line -- its turn, or nobody came --> holds it
+ *                             |   ^                                   ^   |
+ *         ends something, and |   '-- passed over: another ticket     |   |
+ *         the line is long    '-------------> at the head ------------'   |
+ *                                                                         |
+ *                   wakes the head, or the next ticket <-- lets it go ----'
  */
 #include "store/sqlite/ticket_lock.h"
 
