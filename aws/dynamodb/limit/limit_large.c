@@ -50,15 +50,6 @@ enum idem__state idem__large_small_answered(struct idem__task *task,
                : found_small(task, idem__limiter_item(answer->body), now);
 }
 
-const char *idem__large_small_ask(struct idem__task *task,
-                                  const struct idem_now *now)
-{
-    (void)now;
-    idem__limit_request_get(idem__task_out(task), &task->env->table,
-                            task->op->u.limit.window);
-    return IDEM__TARGET("GetItem");
-}
-
 /* Why the last part of a transaction failed, which marks the window. NULL: it had
  * none. */
 static json_object *mark_of(const struct idem__limiter *limiter,

@@ -130,15 +130,6 @@ enum idem__state idem__small_look_answered(struct idem__task *task,
                : found_window(task, idem__limiter_item(answer->body), now);
 }
 
-const char *idem__small_look_ask(struct idem__task *task,
-                                 const struct idem_now *now)
-{
-    (void)now;
-    idem__limit_request_get(idem__task_out(task), &task->env->table,
-                            task->op->u.limit.window);
-    return IDEM__TARGET("GetItem");
-}
-
 /* An update was not applied, or nobody knows; then it is made again, which the entry
  * of the request makes harmless. */
 static enum idem__state not_updated(struct idem__task *task,

@@ -129,6 +129,15 @@ enum idem__state idem__limiter_found(struct idem__task *task, json_object *item,
                : IDEM__STATE_DONE;
 }
 
+const char *idem__limit_window_ask(struct idem__task *task,
+                                   const struct idem_now *now)
+{
+    (void)now;
+    idem__limit_request_get(idem__task_out(task), &task->env->table,
+                            task->op->u.limit.window);
+    return IDEM__TARGET("GetItem");
+}
+
 enum idem__state idem__limit_step(struct idem__task *task,
                                   const struct idem_now *now)
 {

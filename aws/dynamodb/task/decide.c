@@ -116,7 +116,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
     }
     task->transacts = idem__commit_transacts(task->op, decision);
     if (task->caller_write != 0 && task->transacts) {
-        /* What is there has been read since: no earlier copy was applied. */
+        /* The reading since then shows that no earlier copy was applied. */
         return idem__task_refuse_caller_write(task);
     }
     own_import(task);

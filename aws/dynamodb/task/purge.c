@@ -295,16 +295,6 @@ enum idem__state idem__purge_heads_answered(struct idem__task *task,
     return delete_or_count(task);
 }
 
-const char *idem__purge_heads_ask(struct idem__task *task,
-                                  const struct idem_now *now)
-{
-    (void)now;
-    idem__request_heads_get(idem__task_out(task), &task->env->table,
-                            (const uint8_t(*)[IDEM_ID_LEN])task->walk->ids,
-                            task->walk->ids_len);
-    return IDEM__TARGET("BatchGetItem");
-}
-
 static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
 {
     size_t i;
@@ -315,23 +305,6 @@ static void want_head(struct idem__walk *walk, const uint8_t id[IDEM_ID_LEN])
         }
     }
     memcpy(walk->ids[walk->ids_len++], id, IDEM_ID_LEN);
-}
-
-static uint64_t number_at(json_object *object, const char *name)
-{
-    struct idem_slice text;
-    uint64_t number = 0;
-    const char *p;
-    size_t i;
-
-    if (idem__json_attribute(object, name, "N", &text) != 1) {
-        return 0;
-    }
-    p = text.base;
-    for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
-        number = number * 10 + (uint64_t)(p[i] - '0');
-    }
-    return number;
 }
 
 /* True if @object is a part; one that is old enough may be an orphan. */
@@ -347,7 +320,7 @@ static bool take_part(struct idem__walk *walk, json_object *object,
         !idem__part_name_read(name, orphan->id, &orphan->kind, orphan->tag)) {
         return false;
     }
-    orphan->made_ms = number_at(object, "made");
+    orphan->made_ms = idem__walk_number(object, "made");
     if (orphan->made_ms != 0 && latest_ms > 0 &&
         orphan->made_ms < (uint64_t)latest_ms) {
         memcpy(orphan->name, name.base, name.len);

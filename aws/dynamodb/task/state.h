@@ -75,8 +75,8 @@ enum idem__state {
     IDEM__STATE_WRITE,  /* Writes its item, if it is as it was found. */
     IDEM__STATE_SETTLE, /* The op is answered: deletes what is not needed. */
 
-    /* Bodies: bodies.c and lifetime.c. Each of the first three goes on to the
-     * state that whoever entered it has named. */
+    /* Bodies: bodies.c and lifetime.c. The state that enters one of the first three
+     * names the one after it. */
     IDEM__STATE_GET_PARTS,
     IDEM__STATE_PUT_PARTS,
     IDEM__STATE_DELETE_PARTS,
@@ -161,13 +161,12 @@ idem__ask_fn idem__list_scan_ask;
 idem__answered_fn idem__list_scan_answered;
 idem__ask_fn idem__list_query_ask;
 idem__answered_fn idem__list_query_answered;
-idem__ask_fn idem__list_heads_ask;
+idem__ask_fn idem__walk_heads_ask; /* Of a purge, too. */
 idem__answered_fn idem__list_heads_answered;
 
 idem__step_fn idem__purge_step;
 idem__ask_fn idem__purge_scan_ask;
 idem__answered_fn idem__purge_scan_answered;
-idem__ask_fn idem__purge_heads_ask;
 idem__answered_fn idem__purge_heads_answered;
 idem__step_fn idem__purge_records_step;
 idem__ask_fn idem__purge_record_ask;
@@ -184,14 +183,13 @@ idem__ask_fn idem__small_admit_ask;
 idem__answered_fn idem__small_admit_answered;
 idem__ask_fn idem__small_refuse_ask;
 idem__answered_fn idem__small_refuse_answered;
-idem__ask_fn idem__small_look_ask;
 idem__answered_fn idem__small_look_answered;
 idem__ask_fn idem__small_all_ask;
 idem__answered_fn idem__small_all_answered;
 idem__ask_fn idem__small_beside_ask;
 idem__answered_fn idem__small_beside_answered;
 idem__step_fn idem__large_plan_step;
-idem__ask_fn idem__large_small_ask;
+idem__ask_fn idem__limit_window_ask; /* Of SMALL_LOOK, too. */
 idem__answered_fn idem__large_small_answered;
 idem__ask_fn idem__large_entry_ask;
 idem__answered_fn idem__large_entry_answered;

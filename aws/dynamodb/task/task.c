@@ -53,7 +53,7 @@ static bool looks_first(const struct idem_op *op)
            op->u.begin.input.len > IDEM__UNIT;
 }
 
-/* What is done first. */
+/* Where the op begins. */
 static enum idem__state first_state(struct idem__task *task)
 {
     struct idem_op *op = task->op;

@@ -53,22 +53,21 @@ struct idem_slice idem__walk_cursor(const uint64_t *cursor)
                       (size_t)cursor[IDEM__CURSOR_LEN]);
 }
 
-/* The number in the attribute "since" of @item; 0: it has none. */
-static uint64_t since_of(json_object *item)
+uint64_t idem__walk_number(json_object *item, const char *name)
 {
     struct idem_slice text;
-    uint64_t since = 0;
+    uint64_t number = 0;
     const char *p;
     size_t i;
 
-    if (idem__json_attribute(item, "since", "N", &text) != 1) {
+    if (idem__json_attribute(item, name, "N", &text) != 1) {
         return 0;
     }
     p = text.base;
     for (i = 0; i < text.len && i < 18 && p[i] >= '0' && p[i] <= '9'; i++) {
-        since = since * 10 + (uint64_t)(p[i] - '0');
+        number = number * 10 + (uint64_t)(p[i] - '0');
     }
-    return since;
+    return number;
 }
 
 /* Puts the item called @name into @cursor. */
@@ -111,7 +110,7 @@ static int set_cursor(const struct idem__task *task, uint64_t *cursor,
         !set_name(cursor, text)) {
         return IDEM_ECORRUPT;
     }
-    cursor[IDEM__CURSOR_SINCE] = since_of(last);
+    cursor[IDEM__CURSOR_SINCE] = idem__walk_number(last, "since");
     return 1;
 }
 
@@ -298,7 +297,7 @@ enum idem__state idem__list_heads_answered(struct idem__task *task,
     return IDEM__STATE_DONE;
 }
 
-const char *idem__list_heads_ask(struct idem__task *task,
+const char *idem__walk_heads_ask(struct idem__task *task,
                                  const struct idem_now *now)
 {
     (void)now;
@@ -329,7 +328,7 @@ enum idem__state idem__list_query_answered(struct idem__task *task,
 
         if (idem__json_attribute(item, "id", "S", &text) == 1 &&
             idem__item_id_read(text, walk->ids[walk->ids_len])) {
-            walk->since[walk->ids_len] = since_of(item);
+            walk->since[walk->ids_len] = idem__walk_number(item, "since");
             walk->ids_len++;
         }
     }

@@ -52,6 +52,9 @@ bool idem__walk_prepare(struct idem__task *task);
 /* After which item the page of @cursor begins. */
 struct idem_slice idem__walk_cursor(const uint64_t *cursor);
 
+/* The whole number in the attribute @name of @item; 0: it has none. */
+uint64_t idem__walk_number(json_object *item, const char *name);
+
 /* NONE: the items of a page, at most IDEM__HEADS_GET, and @cursor set to the next
  * one. Else the next state: @again, which asked for the page, after a pause; or the
  * end. */
