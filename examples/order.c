@@ -17,7 +17,7 @@
  * With --in-two-steps the key is claimed first, as for work that has to be done
  * before it is known what to write, and completed together with the writes.
  *
- * Build: cc order.c $(pkg-config --cflags --libs idem)
+ * Build: cc order.c $(pkg-config --cflags --libs idem-aws)
  *
  * Exit status: 0 ordered, now or before; 1 refused, and nothing happened; 64 usage;
  * 65 the key is that of another order; 75 try again later.

@@ -89,7 +89,7 @@
  *   program that does not ignore it: signal(SIGXFSZ, SIG_IGN), and the limit is a
  *   full disk.
  * - Link with the flags of `pkg-config --libs idem`; statically: -lidem -lsqlite3
- *   -lcrypto -ljson-c -ldl -lpthread. Whole programs: examples/minimal.c, once.c,
+ *   -lcrypto -ldl -lpthread. Whole programs: examples/minimal.c, once.c,
  *   queue.c.
  */
 #ifndef IDEM_H

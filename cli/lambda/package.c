@@ -321,6 +321,8 @@ static void add_handler_file(struct package *p, const char *path)
 static void fill(struct package *p, const char *program, int files_len,
                  char **files)
 {
+    static const char *const aws[] = {"libidem-aws.so.0", NULL};
+    static const char *const scheme[] = {"libidem-dynamodb.so.0", NULL};
     static const char *const curl[] = {"libcurl.so.4", "libcurl-gnutls.so.4",
                                        NULL};
     static const char *const jq[] = {"libjq.so.1", NULL};
@@ -344,6 +346,8 @@ static void fill(struct package *p, const char *program, int files_len,
         }
     }
     if (!p->failed) {
+        add_loaded(p, aws, "idem_dynamodb_kind", "libidem-aws0");
+        add_loaded(p, scheme, "idem_dynamodb_scheme", "libidem-aws0");
         add_loaded(p, curl, "curl_easy_init", "libcurl4");
         add_loaded(p, jq, "jq_init", "libjq1");
     }

@@ -9,6 +9,7 @@
 #include "text/progress.h"
 #include "text/text.h"
 
+#include <idem/kind.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -102,21 +103,13 @@ static void keep(void *ctx, const void *state, size_t len)
     }
 }
 
-/* The part of @url after @scheme; NULL if it is of another one. */
-static const char *after(const char *url, const char *scheme)
-{
-    size_t len = strlen(scheme);
-
-    return strncmp(url, scheme, len) == 0 ? url + len : NULL;
-}
-
 /* An exit status, after saying why. */
 static int check_store(struct cli_check *check, const char *url,
                        struct idem_slice state)
 {
     struct idem_check_options options = IDEM_CHECK_OPTIONS_INIT;
-    const char *table = after(url, "dynamodb:");
-    const char *file = after(url, "sqlite:");
+    const struct idem_store_kind *kind;
+    const char *place;
     struct idem_error error = {0};
 
     options.quick = check->quick;
@@ -124,15 +117,14 @@ static int check_store(struct cli_check *check, const char *url,
     options.progress = report;
     options.keep = keep;
     options.ctx = check;
-    if (table != NULL) {
-        error.code =
-            idem_dynamodb_check(table, &options, cli_check_take, check, &error);
-    } else if (file != NULL) {
-        error.code =
-            idem_sqlite_check(file, &options, cli_check_take, check, &error);
-    } else {
+    error.code = idem_kind_find(url, &kind, &place, &error);
+    if (error.code == 0 && kind->check == NULL) {
         cli_say("only sqlite: and dynamodb: stores can be checked");
         return CLI_USAGE;
+    }
+    if (error.code == 0) {
+        error.code =
+            kind->check(place, &options, cli_check_take, check, &error);
     }
     cli_progress_end();
     if (error.code == IDEM_EINVALID && state.len > 0) {

@@ -6,8 +6,7 @@
 #include "text/text.h"
 #include "upkeep/store.h"
 
-#include <idem/dynamodb.h>
-#include <idem/sqlite.h>
+#include <idem/kind.h>
 #include <stdlib.h>
 
 static int print_done(const char *url, bool created, bool json)
@@ -32,25 +31,24 @@ static int print_done(const char *url, bool created, bool json)
 
 int cli_create(const char *store_url, bool json)
 {
-    const char *scheme = "dynamodb:";
-    const char *file = "sqlite:";
+    const struct idem_store_kind *kind;
+    const char *place;
     struct idem_error error = {0};
-    bool created;
+    bool created = false;
     char *url;
     int status = cli_store_url(store_url, /* make= */ true, &url);
 
     if (status != 0) {
         return status;
     }
-    if (strncmp(url, scheme, strlen(scheme)) == 0) {
-        error.code =
-            idem_dynamodb_create(url + strlen(scheme), &created, &error);
-    } else if (strncmp(url, file, strlen(file)) == 0) {
-        error.code = idem_sqlite_create(url + strlen(file), &created, &error);
-    } else {
+    error.code = idem_kind_find(url, &kind, &place, &error);
+    if (error.code == 0 && kind->create == NULL) {
         cli_say("only a sqlite: file or a dynamodb: table can be made");
         free(url);
         return CLI_USAGE;
+    }
+    if (error.code == 0) {
+        error.code = kind->create(place, &created, &error);
     }
     status = error.code != 0 ? cli_fail_with(&error)
                              : print_done(url, created, json);

@@ -231,7 +231,7 @@ def linked(source, *libraries):
     built = os.path.dirname(tap.PROGRAM)
     made = os.path.abspath(os.path.basename(source)[:-2])
     command = ["cc", "-I", os.path.join(TOP, "include"), "-o", made, source]
-    command += ["-L", built, f"-Wl,-rpath,{built}", "-lidem"]
+    command += ["-L", built, f"-Wl,-rpath,{built}", "-lidem-aws", "-lidem"]
     subprocess.run([*command, *(f"-l{name}" for name in libraries)], check=True)
     return made
 

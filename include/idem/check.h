@@ -3,7 +3,8 @@
  * A check looks at everything that a store depends on, and never changes it:
  * the table and the rights of a DynamoDB store, the file and the disk of an
  * SQLite store. It tells what it finds one by one, also what is right, and for
- * all else how to mend it. See idem_dynamodb_check() and idem_sqlite_check().
+ * all else how to mend it. See idem_sqlite_check() and, in <idem/dynamodb.h>,
+ * idem_dynamodb_check().
  */
 #ifndef IDEM_CHECK_H
 #define IDEM_CHECK_H
@@ -88,25 +89,6 @@ int idem_sqlite_check(const char *path,
                       const struct idem_check_options *options,
                       idem_finding_fn *each, void *ctx,
                       struct idem_error *ret_error);
-
-/* Checks the table that @place names: that it is there, its key, its index, how
- * it is paid, its TTL, its replicas, its back-ups, its protection; this machine's
- * clock; what these credentials may do; and large results and inputs that belong to
- * no record. Tells @each of what it finds.
- *
- * Nothing is written: what asks for a right to write has a condition that cannot
- * hold, or deletes what is not there. It takes about a dozen requests, and then
- * reads the table, in pages that can be stopped between, and are counted in items
- * against the number that the service last told. A quick check does not read it.
- * @options may be NULL.
- *
- * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
- * idem_sqlite_check(). All else, also that the service is away, is a finding.
- */
-int idem_dynamodb_check(const char *place,
-                        const struct idem_check_options *options,
-                        idem_finding_fn *each, void *ctx,
-                        struct idem_error *ret_error);
 
 #pragma GCC visibility pop
 

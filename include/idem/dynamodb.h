@@ -1,8 +1,9 @@
-/* idem/dynamodb.h: the store for many machines, one DynamoDB table. */
+/* idem/dynamodb.h: the store for many machines, one DynamoDB table; in libidem-aws. */
 #ifndef IDEM_DYNAMODB_H
 #define IDEM_DYNAMODB_H
 
 #include <idem.h>
+#include <idem/check.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -13,6 +14,11 @@ extern "C" {
 /* idem_store_lease_min_ms() of such a store. Owners stop 2 s before their lease ends;
  * the other half leaves time to renew it. */
 #define IDEM_DYNAMODB_LEASE_MIN_MS 4000
+
+/* The kind of such stores. idem_open() finds it where libidem-aws is linked or installed;
+ * a static program gives it to idem_kind_register(); see <idem/kind.h>. */
+struct idem_store_kind;
+extern const struct idem_store_kind idem_dynamodb_kind;
 
 /* Opens the store in a table. @place is the part after "dynamodb:" in the URL
  * of idem_open(), whose errors it has:
@@ -189,6 +195,25 @@ int idem_dynamodb_size(const char *place, struct idem_dynamodb_extent *ret_size,
  */
 int idem_dynamodb_create(const char *place, bool *ret_created,
                          struct idem_error *ret_error);
+
+/* Checks the table that @place names: that it is there, its key, its index, how
+ * it is paid, its TTL, its replicas, its back-ups, its protection; this machine's
+ * clock; what these credentials may do; and large results and inputs that belong to
+ * no record. Tells @each of what it finds.
+ *
+ * Nothing is written: what asks for a right to write has a condition that cannot
+ * hold, or deletes what is not there. It takes about a dozen requests, and then
+ * reads the table, in pages that can be stopped between, and are counted in items
+ * against the number that the service last told. A quick check does not read it.
+ * @options may be NULL.
+ *
+ * The errors of idem_dynamodb_open(), and IDEM_EINVALID for @options as
+ * idem_sqlite_check(). All else, also that the service is away, is a finding.
+ */
+int idem_dynamodb_check(const char *place,
+                        const struct idem_check_options *options,
+                        idem_finding_fn *each, void *ctx,
+                        struct idem_error *ret_error);
 
 /* ---- Effect and record in one transaction ---- */
 

@@ -64,20 +64,20 @@ def patched_object(patch, compiler, where):
     return made
 
 
-def link_with(program, archive, mutant, compiler, flags, where):
-    """Link @program anew, with the object @mutant before what libidem has."""
+def link_with(program, archives, mutant, compiler, flags, where):
+    """Link @program anew, with the object @mutant before what the archives have."""
     objects = sorted(Path(f"{program}.p").glob("*.o"))
     assert objects, f"{program} has no objects beside it"
     made = where / Path(program).name
-    libs = "-lsqlite3 -lcrypto -ljson-c -ldl -lpthread".split()
-    command = [*compiler, *flags, *objects, mutant, archive, "-o", made, *libs]
+    libs = "-lsqlite3 -lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
+    command = [*compiler, *flags, *objects, mutant, *archives, "-o", made, *libs]
     subprocess.run(command, check=True)
     return made
 
 
-def mutant_program(number, program, archive, compiler, flags=()):
+def mutant_program(number, program, archives, compiler, flags=()):
     """Build @program with mutant @number of tests/sim/mutants in libidem."""
     (patch,) = (TOP / "tests/sim/mutants").glob(f"{number:02}-*.patch")
     where = Path(tempfile.mkdtemp(dir="."))
     mutant = patched_object(patch, compiler, where.resolve())
-    return patch.stem, link_with(program, archive, mutant, compiler, flags, where)
+    return patch.stem, link_with(program, archives, mutant, compiler, flags, where)

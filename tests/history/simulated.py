@@ -1,6 +1,6 @@
 """Histories of the simulator's clients: every one of them can be explained.
 
-Usage: simulated.py CHECK SIM LIBIDEM_ARCHIVE COMPILER [ARGUMENT ...]
+Usage: simulated.py CHECK SIM ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
 """
 
 import subprocess
@@ -14,8 +14,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import histories  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, SIM, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:4])
-COMPILER = sys.argv[4:] or ["cc"]
+CHECK, SIM, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:5])
+COMPILER = sys.argv[5:] or ["cc"]
 del sys.argv[1:]
 
 MODES = ("embedded", "remote")
@@ -100,7 +100,7 @@ def add_mutant(number, what):
         if tap.SANITIZED:
             tap.skip("the archive needs the sanitizer that it was built with")
         name, program = histories.mutant_program(
-            number, SIM, ARCHIVE, COMPILER, WRAPPED
+            number, SIM, ARCHIVES, COMPILER, WRAPPED
         )
         for schedules, mode in ENOUGH:
             path = live(program.resolve(), mode, schedules)

@@ -1,6 +1,6 @@
 """Histories of real stores: processes, threads, and processes that are killed.
 
-Usage: stores.py CHECK DRIVE LIBIDEM_ARCHIVE COMPILER [ARGUMENT ...]
+Usage: stores.py CHECK DRIVE ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
 
 IDEM_HISTORY_STORE names one more store to be driven by processes, by its URL.
 """
@@ -20,8 +20,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import histories  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, DRIVE, ARCHIVE = (Path(arg).resolve() for arg in sys.argv[1:4])
-COMPILER = sys.argv[4:] or ["cc"]
+CHECK, DRIVE, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:5])
+COMPILER = sys.argv[5:] or ["cc"]
 del sys.argv[1:]
 
 HISTORIES = 60 if tap.LONG else 6
@@ -108,7 +108,7 @@ def a_wrong_store_is_found():
     """Where an end looks at the status only, real processes are found out."""
     if tap.SANITIZED:
         tap.skip("the archive needs the sanitizer that it was built with")
-    _, program = histories.mutant_program(2, DRIVE, ARCHIVE, COMPILER)
+    _, program = histories.mutant_program(2, DRIVE, ARCHIVES, COMPILER)
     options = ["--processes", 4, "--threads", 2, "--keys", 1, "--calls", 100]
     for tried in range(5):  # It takes two that meet.
         url = "sqlite:" + os.path.abspath(f"wrong-{tried}.db")

@@ -146,6 +146,7 @@ HEADERS = """#include <idem.h>
 #include <idem/http.h>
 #include <idem/journal.h>
 #include <idem/key.h>
+#include <idem/kind.h>
 #include <idem/memory.h>
 #include <idem/metrics.h>
 #include <idem/sqlite.h>

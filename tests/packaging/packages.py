@@ -104,6 +104,84 @@ def versions_agree():
     equal(sorted(libraries - needed), [])
 
 
+# ---- Which library needs what ----
+
+OF_OTHERS = re.compile(r"\b(curl_|ZSTD_|json_object_|idem_(?:dynamodb|lambda|consumer|execution)_)")
+
+
+def library_folder():
+    """Install; return the folder of the libraries, and that of the program."""
+    installed_files()
+    (path,) = glob.glob("root/**/libidem.so.0", recursive=True)
+    (program,) = glob.glob("root/**/bin/idem", recursive=True)
+    return os.path.abspath(os.path.dirname(path)), os.path.abspath(program)
+
+
+def said(*command):
+    done = run(command)
+    equal((command, done.status, done.stderr), (command, 0, b""))
+    return done.stdout.decode()
+
+
+def needed(path):
+    return set(re.findall(r"NEEDED.*\[(.+?)\.so", said("readelf", "-d", path)))
+
+
+@test
+def the_core_knows_nothing_of_aws():
+    """libidem and the program need no library that libidem-aws needs, and libidem has no
+    name of libcurl, zstd, json-c or AWS."""
+    libraries, program = library_folder()
+    core, aws = f"{libraries}/libidem.so.0", f"{libraries}/libidem-aws.so.0"
+    equal(needed(core) & {"libcurl", "libzstd", "libjson-c", "libidem-aws"}, set())
+    equal(needed(program) & {"libcurl", "libzstd", "libidem-aws"}, set())
+    equal({"libidem", "libzstd", "libjson-c"} - needed(aws), set())
+    equal(needed(f"{libraries}/libidem-dynamodb.so.0") & {"libidem-aws"}, {"libidem-aws"})
+    names = said("nm", "-D", core)
+    equal([line for line in names.splitlines() if OF_OTHERS.search(line)], [])
+    # The control: the pattern finds such names where they are.
+    assert OF_OTHERS.search(said("nm", "-D", aws)), aws
+    note(f"libidem needs {', '.join(sorted(needed(core)))}")
+
+
+@test
+def without_libidem_aws_its_package_is_named():
+    """The program does its work on a file without libidem-aws; where that is needed, what
+    is to be installed is said, with status 78; and with it there it works."""
+    libraries, program = library_folder()
+    for name in ("a.db", "b.db"):
+        done = run([program, "run", "--store", f"sqlite:{name}", "-k", "k", "--", "echo", "done"])
+        equal((done.status, done.stdout, done.stderr), (0, b"done\n", b""))
+    table = [program, "show", "--store", "dynamodb://orders?region=eu-west-1", "k"]
+    for command in (table, [program, "lambda", "sources"]):
+        # Meson names the folder of the build to its tests.
+        done = run(["env", "-u", "LD_LIBRARY_PATH", *command])
+        equal((command, done.status, done.stdout), (command, 78, b""))
+        assert b"apt install libidem-aws0" in done.stderr, done.stderr
+    there = {"LD_LIBRARY_PATH": libraries, "AWS_REGION": "", "AWS_ENDPOINT_URL": ""}
+    done = run(table[:3] + ["dynamodb://x", "k"], there)
+    assert b"name of a table" in done.stderr, done.stderr
+    assert b"api-gateway-http" in run([program, "lambda", "sources"], there).stdout
+
+
+@test
+def a_set_user_id_program_loads_no_library():
+    """A program that runs as its owner refuses a store that it would have to load."""
+    if os.geteuid() != 0:
+        skip("a file of another user's needs root")
+    _, program = library_folder()
+    copy = os.path.abspath("idem-as-nobody")
+    with open(program, "rb") as one, open(copy, "wb") as two:
+        two.write(one.read())
+    os.chown(copy, 65534, 65534)
+    os.chmod(copy, 0o4755)
+    done = run([copy, "show", "--store", "dynamodb://orders?region=eu-west-1", "k"])
+    if b"set-user-ID" not in done.stderr and os.statvfs(".").f_flag & os.ST_NOSUID:
+        skip("this file system has no programs that run as their owner")
+    equal(done.status, 78)
+    assert b"loads no library" in done.stderr, done.stderr
+
+
 # ---- Built and installed ----
 
 # What lintian says of them and is meant so: the packages are not part of Debian, and

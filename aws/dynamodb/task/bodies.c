@@ -190,11 +190,7 @@ static enum idem__state fetch(struct idem__task *task, struct idem__transfer *t,
         return no_body(task);
     }
     if (rc != 0) {
-        return idem__task_fail_with(
-            task, rc,
-            rc == IDEM_ECONFIG ? "the result is packed, and libzstd, which "
-                                 "unpacks it, is not installed"
-                               : idem_error_text(rc));
+        return idem__task_fail_with(task, rc, idem_error_text(rc));
     }
     return IDEM__STATE_NONE;
 }

@@ -5,7 +5,7 @@
  * requests are left. The day is the event's, so that a retry after midnight hears
  * what it heard before.
  *
- *     cc -o limit limit.c $(pkg-config --cflags --libs idem json-c)
+ *     cc -o limit limit.c $(pkg-config --cflags --libs idem-aws json-c)
  *     idem lambda package -o limit.zip --program limit
  *
  * with IDEM_LAMBDA_KEY='[.user, .request]', so that a retry does not even ask the

@@ -3,7 +3,7 @@
  * Requests are asked with IDEM_LIMIT_APPROXIMATE (idem limit --approximate), each for
  * one write; this function, which the stream invokes, writes down how many there were.
  *
- *     cc -o limit_sum limit_sum.c $(pkg-config --cflags --libs idem)
+ *     cc -o limit_sum limit_sum.c $(pkg-config --cflags --libs idem-aws)
  *     idem lambda package -o limit_sum.zip --program limit_sum
  *
  * with LIMIT_PLACE=//TABLE, IDEM_LAMBDA_SOURCE=direct, IDEM_LAMBDA_KEY='.Records[0].eventID'

@@ -1,0 +1,81 @@
+/* idem/kind.h: how idem_open() finds the store of a URL.
+ *
+ * A URL is "SCHEME:PLACE", and each scheme has a kind of store. "sqlite" and
+ * "memory" are in libidem. Any other kind is looked for in this order:
+ *
+ *     1. among those that this program has registered
+ *     2. as the symbol idem_SCHEME_kind of this program or of a library that it is
+ *        linked with
+ *     3. as that symbol of libidem-SCHEME.so.0, which is loaded from the system's
+ *        library path, stays loaded, and may itself need other libraries
+ *
+ * A path in a URL is never loaded, and a set-user-ID or set-group-ID program loads
+ * nothing: it registers its kinds, as a static program does.
+ */
+#ifndef IDEM_KIND_H
+#define IDEM_KIND_H
+
+#include <idem/check.h>
+#include <idem/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+enum {
+    /* Of a scheme: a lower-case letter, then lower-case letters and digits. */
+    IDEM_SCHEME_MAX = 16,
+    /* Kinds that a program may register. */
+    IDEM_KINDS_MAX = 16
+};
+
+/* A kind of store. abi and size come first and are compared first: a kind that was
+ * compiled for another IDEM_STORE_ABI is refused before anything else of it is read.
+ * A new member goes to the end, and the number stays. */
+struct idem_store_kind {
+    uint32_t abi;        /* IDEM_STORE_ABI */
+    uint32_t size;       /* sizeof(struct idem_store_kind) */
+    const char *scheme;  /* "dynamodb" */
+    const char *example; /* A URL, for messages: "dynamodb://TABLE" */
+    /* As idem_open(), with the part of the URL after "SCHEME:". */
+    int (*open)(const char *place, const struct idem_open_options *options,
+                struct idem_store **ret_store, struct idem_error *ret_error);
+    /* Makes an empty store. One that is there already is left as it is, and
+     * *@ret_created (may be NULL) is false then. NULL: there is nothing to make. */
+    int (*create)(const char *place, bool *ret_created,
+                  struct idem_error *ret_error);
+    /* As idem_sqlite_check(). NULL: there is nothing to check. */
+    int (*check)(const char *place, const struct idem_check_options *options,
+                 idem_finding_fn *each, void *ctx,
+                 struct idem_error *ret_error);
+};
+
+/* Lets idem_open() find @kind, which must stay valid, in this process. To register
+ * the same kind again changes nothing.
+ *
+ * IDEM_EINVALID  The scheme is not one, or has another kind.
+ * IDEM_ECONFIG   @kind was built for another version of libidem.
+ * IDEM_EFULL     IDEM_KINDS_MAX are registered.
+ */
+int idem_kind_register(const struct idem_store_kind *kind,
+                       struct idem_error *ret_error);
+
+/* The kind of the store @url, and in *@ret_place the part of @url after the colon.
+ * Loads a library where it has to.
+ *
+ * IDEM_EINVALID  @url does not begin with a scheme, or no such kind is installed.
+ * IDEM_ECONFIG   The kind's library or package is missing, cannot be loaded, or is of
+ *                another version; the sentence says which, and what to install.
+ */
+int idem_kind_find(const char *url, const struct idem_store_kind **ret_kind,
+                   const char **ret_place, struct idem_error *ret_error);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
