@@ -244,7 +244,7 @@ static void on_head_end(struct idem__aws_slot *slot)
     /* Two ways of framing at once: another reader may have meant the other one,
      * and the next answer begins where it says. */
     if (arrival->has_length && arrival->chunked) {
-        (void)slot->curl->easy_setopt(slot->easy, CURLOPT_FORBID_REUSE, 1L);
+        (void)curl_easy_setopt(slot->easy, CURLOPT_FORBID_REUSE, 1L);
     }
 }
 

@@ -19,7 +19,6 @@ struct idem__aws_list { /* See base/list.h. */
 };
 
 struct idem__aws_client {
-    const struct idem__curl *curl;
     struct idem__aws_options options;
     char *ca_file;
     CURLM *multi; /* Its connections are kept for the next request. */

@@ -1,10 +1,9 @@
-/* Loading libcurl, and setting up its handles. */
+/* Making libcurl ready, and setting up its handles. */
 #include "aws/client/curl.h"
 
 #include "aws/client/ca.h"
 #include "core/error.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/socket.h>
 
@@ -12,87 +11,34 @@
 
 static struct {
     pthread_once_t once;
-    struct idem__curl functions;
-    struct idem_error error; /* code 0: loaded. */
-} loaded = {.once = PTHREAD_ONCE_INIT};
+    struct idem_error error; /* code 0: it is ready. */
+} libcurl = {.once = PTHREAD_ONCE_INIT};
 
-/* Debian has one build for each TLS library, under names of their own. */
-static void *open_library(void)
+static void make_ready(void)
 {
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *library = NULL;
-    size_t i;
+    const curl_version_info_data *version = curl_version_info(CURLVERSION_NOW);
 
-    for (i = 0; library == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
-        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    }
-    return library;
-}
-
-/* Sets the function at @slot. False: the library has none of this name. */
-static bool find(void *library, const char *name, void *slot)
-{
-    void *function = dlsym(library, name);
-
-    memcpy(slot, &function, sizeof(function));
-    return function != NULL;
-}
-
-static bool find_all(void *library)
-{
-#define IDEM__X(type, name, arguments)                                         \
-    if (!find(library, "curl_" #name, &loaded.functions.name)) {               \
-        return false;                                                          \
-    }
-    IDEM__CURL_MAP(IDEM__X)
-#undef IDEM__X
-    return true;
-}
-
-static void load(void)
-{
-    void *library = open_library();
-    const curl_version_info_data *version;
-
-    if (library == NULL) {
-        (void)idem__error(&loaded.error, IDEM_ECONFIG,
-                          "libcurl is needed to talk to AWS and is not "
-                          "installed: apt install libcurl4");
-        return;
-    }
-    if (!find_all(library)) {
-        (void)idem__error(&loaded.error, IDEM_ECONFIG,
-                          "libcurl cannot be used: it lacks a function");
-        (void)dlclose(library);
-        return;
-    }
-    version = loaded.functions.version_info(CURLVERSION_NOW);
     if (version->version_num < OLDEST) {
-        (void)idem__error(&loaded.error, IDEM_ECONFIG,
+        (void)idem__error(&libcurl.error, IDEM_ECONFIG,
                           "libcurl is %s; to talk to AWS 7.85 or newer is "
                           "needed",
                           version->version);
-        (void)dlclose(library);
         return;
     }
     /* Counted by libcurl, and safe beside other users of it in this process from
      * 7.84 on; it cannot be undone either. */
-    if (loaded.functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        (void)idem__error(&loaded.error, IDEM_ECONFIG,
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        (void)idem__error(&libcurl.error, IDEM_ECONFIG,
                           "libcurl %s could not be set up", version->version);
     }
 }
 
-int idem__curl_get(const struct idem__curl **ret_curl,
-                   struct idem_error *ret_error)
+int idem__curl_ready(struct idem_error *ret_error)
 {
-    (void)pthread_once(&loaded.once, load);
-    if (loaded.error.code != 0) {
-        return idem__error(ret_error, loaded.error.code, "%s",
-                           loaded.error.text);
-    }
-    *ret_curl = &loaded.functions;
-    return 0;
+    (void)pthread_once(&libcurl.once, make_ready);
+    return libcurl.error.code == 0 ? 0
+                                   : idem__error(ret_error, libcurl.error.code,
+                                                 "%s", libcurl.error.text);
 }
 
 /* ---- Handles ----------------------------------------------------------- */
@@ -106,13 +52,12 @@ curl_socket_t idem__curl_socket(void *ctx, curlsocktype purpose,
                   address->protocol);
 }
 
-bool idem__curl_set_up(const struct idem__curl *curl, CURL *easy,
-                       const struct idem__curl_setup *setup)
+bool idem__curl_set_up(CURL *easy, const struct idem__curl_setup *setup)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     const char *ca_file =
         idem__aws_ca_file(setup->ca_file,
-                          curl->version_info(CURLVERSION_NOW)->cainfo);
+                          curl_version_info(CURLVERSION_NOW)->cainfo);
     int bad = 0;
 
     bad |= set(easy, CURLOPT_PROTOCOLS_STR, "http,https");

@@ -47,7 +47,6 @@ static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 /* ---- One request ------------------------------------------------------- */
 
 struct transfer {
-    const struct idem__curl *curl;
     struct idem__aws_fetch *fetch;
     CURL *easy;
     CURLM *multi;
@@ -77,7 +76,7 @@ static void link_lines(struct transfer *transfer)
 
 static bool set_up(struct transfer *transfer)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = transfer->curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     struct idem__aws_fetch *fetch = transfer->fetch;
     struct idem__curl_setup setup = {
         .ca_file = fetch->ca_file,
@@ -104,13 +103,12 @@ static bool set_up(struct transfer *transfer)
     } else if (strcmp(fetch->method, "GET") != 0) {
         bad |= set(easy, CURLOPT_CUSTOMREQUEST, fetch->method);
     }
-    return idem__curl_set_up(transfer->curl, easy, &setup) && bad == 0;
+    return idem__curl_set_up(easy, &setup) && bad == 0;
 }
 
 /* Runs it to its end, or until it is to stop. */
 static CURLcode run(struct transfer *transfer)
 {
-    const struct idem__curl *curl = transfer->curl;
     struct curl_waitfd stop = {.fd = transfer->fetch->stop,
                                .events = CURL_WAIT_POLLIN};
     unsigned stops = transfer->fetch->stop >= 0 ? 1 : 0;
@@ -119,18 +117,18 @@ static CURLcode run(struct transfer *transfer)
     int left;
 
     while (running != 0) {
-        if (curl->multi_perform(transfer->multi, &running) != CURLM_OK) {
+        if (curl_multi_perform(transfer->multi, &running) != CURLM_OK) {
             return CURLE_OUT_OF_MEMORY;
         }
-        if (running != 0 && curl->multi_poll(transfer->multi, &stop, stops,
-                                             1000, NULL) != CURLM_OK) {
+        if (running != 0 && curl_multi_poll(transfer->multi, &stop, stops, 1000,
+                                            NULL) != CURLM_OK) {
             return CURLE_OUT_OF_MEMORY;
         }
         if (stop.revents != 0) {
             return CURLE_ABORTED_BY_CALLBACK;
         }
     }
-    message = curl->multi_info_read(transfer->multi, &left);
+    message = curl_multi_info_read(transfer->multi, &left);
     return message == NULL ? CURLE_OUT_OF_MEMORY : message->data.result;
 }
 
@@ -141,8 +139,8 @@ static int classify(struct transfer *transfer, CURLcode code,
     long status = 0;
 
     if (code == CURLE_OK) {
-        (void)transfer->curl->easy_getinfo(transfer->easy,
-                                           CURLINFO_RESPONSE_CODE, &status);
+        (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE,
+                                &status);
         fetch->status = (int)status;
         fetch->answer[fetch->answer_len] = '\0';
         return 0;
@@ -158,16 +156,15 @@ static int classify(struct transfer *transfer, CURLcode code,
                            code == CURLE_SSL_CACERT_BADFILE ? IDEM_ECONFIG
                                                             : IDEM_EUNAVAILABLE,
                            "%.100s",
-                           transfer->why[0] != '\0'
-                               ? transfer->why
-                               : transfer->curl->easy_strerror(code));
+                           transfer->why[0] != '\0' ? transfer->why
+                                                    : curl_easy_strerror(code));
     }
 }
 
 int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
 {
     struct transfer transfer = {.fetch = fetch};
-    int rc = idem__curl_get(&transfer.curl, ret_error);
+    int rc = idem__curl_ready(ret_error);
 
     if (rc != 0) {
         return rc;
@@ -175,21 +172,20 @@ int idem__aws_fetch(struct idem__aws_fetch *fetch, struct idem_error *ret_error)
     fetch->status = 0;
     fetch->date_ms = 0;
     fetch->answer_len = 0;
-    transfer.easy = transfer.curl->easy_init();
-    transfer.multi = transfer.curl->multi_init();
+    transfer.easy = curl_easy_init();
+    transfer.multi = curl_multi_init();
     if (transfer.easy == NULL || transfer.multi == NULL || !set_up(&transfer) ||
-        transfer.curl->multi_add_handle(transfer.multi, transfer.easy) !=
-            CURLM_OK) {
+        curl_multi_add_handle(transfer.multi, transfer.easy) != CURLM_OK) {
         rc = idem__error_plain(ret_error, IDEM_ENOMEM);
     } else {
         rc = classify(&transfer, run(&transfer), ret_error);
-        (void)transfer.curl->multi_remove_handle(transfer.multi, transfer.easy);
+        (void)curl_multi_remove_handle(transfer.multi, transfer.easy);
     }
     if (transfer.easy != NULL) {
-        transfer.curl->easy_cleanup(transfer.easy);
+        curl_easy_cleanup(transfer.easy);
     }
     if (transfer.multi != NULL) {
-        (void)transfer.curl->multi_cleanup(transfer.multi);
+        (void)curl_multi_cleanup(transfer.multi);
     }
     return rc;
 }

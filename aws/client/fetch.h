@@ -30,7 +30,7 @@ struct idem__aws_fetch {
  *
  * IDEM_EUNAVAILABLE  No whole answer came in time, or it is too long; the
  *                    sentence says only why, not from where.
- * IDEM_ECONFIG       libcurl is missing, or cannot read ca_file.
+ * IDEM_ECONFIG       libcurl is too old, or cannot read ca_file.
  * IDEM_ENOMEM
  */
 int idem__aws_fetch(struct idem__aws_fetch *fetch,

@@ -74,7 +74,7 @@ static struct idem__aws_slot *take_slot(struct idem__aws_client *client,
         client->free_slots = slot->next;
         return slot;
     }
-    if (idem__aws_slot_create(client->curl, &client->options, &client->sockets,
+    if (idem__aws_slot_create(&client->options, &client->sockets,
                               &client->clock, &slot, error) != 0) {
         return NULL;
     }
@@ -123,7 +123,7 @@ int idem__aws_launch(struct idem__aws_client *client,
     rc = idem__aws_slot_load(slot, request, &client->signer, credentials,
                              now_ms, error);
     if (rc == 0 &&
-        client->curl->multi_add_handle(client->multi, slot->easy) != CURLM_OK) {
+        curl_multi_add_handle(client->multi, slot->easy) != CURLM_OK) {
         rc = idem__error_plain(error, IDEM_ENOMEM);
     }
     if (rc != 0) {
@@ -203,9 +203,8 @@ void idem__aws_land(struct idem__aws_client *client,
     long connections = 0;
 
     /* A connection on which an answer may still come is closed by this. */
-    (void)client->curl->multi_remove_handle(client->multi, slot->easy);
-    (void)client->curl->easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS,
-                                     &connections);
+    (void)curl_multi_remove_handle(client->multi, slot->easy);
+    (void)curl_easy_getinfo(slot->easy, CURLINFO_NUM_CONNECTS, &connections);
     if (why != NULL) {
         (void)snprintf(slot->why, sizeof(slot->why), "%s", why);
     }

@@ -1,6 +1,6 @@
 /* The header lines of a request to AWS, signed, as libcurl takes them. */
-#ifndef IDEM_AWS_POST_H
-#define IDEM_AWS_POST_H
+#ifndef IDEM_AWS_CLIENT_POST_H
+#define IDEM_AWS_CLIENT_POST_H
 
 #include "aws/client/curl.h"
 #include "aws/client/sigv4.h"

@@ -52,7 +52,7 @@ static int on_send(void *ctx, char *remote, char *local, int remote_port,
     }
     request->sends++;
     /* Read when libcurl looks for a connection, so it is the second copy's. */
-    (void)slot->curl->easy_setopt(slot->easy, CURLOPT_FRESH_CONNECT, 1L);
+    (void)curl_easy_setopt(slot->easy, CURLOPT_FRESH_CONNECT, 1L);
     return CURL_PREREQFUNC_OK;
 }
 
@@ -70,7 +70,7 @@ static long idle_seconds(const struct idem__aws_options *options)
 /* Options that stay for the life of the handle. */
 static bool set_up(struct idem__aws_slot *slot)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     const struct idem__aws_options *options = slot->options;
     struct idem__curl_setup setup = {
         .ca_file = options->ca_file,
@@ -79,7 +79,7 @@ static bool set_up(struct idem__aws_slot *slot)
         .why = slot->why,
     };
     CURL *easy = slot->easy;
-    int bad = idem__curl_set_up(slot->curl, easy, &setup) ? 0 : 1;
+    int bad = idem__curl_set_up(easy, &setup) ? 0 : 1;
 
     bad |= set(easy, CURLOPT_POST, 1L);
     /* The request is for the service, and not for a proxy to read. */
@@ -100,8 +100,7 @@ static bool set_up(struct idem__aws_slot *slot)
     return bad == 0;
 }
 
-int idem__aws_slot_create(const struct idem__curl *curl,
-                          const struct idem__aws_options *options,
+int idem__aws_slot_create(const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
                           struct idem__learned_clock *clock,
                           struct idem__aws_slot **ret_slot,
@@ -112,11 +111,10 @@ int idem__aws_slot_create(const struct idem__curl *curl,
     if (slot == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    slot->curl = curl;
     slot->options = options;
     slot->sockets = sockets;
     slot->clock = clock;
-    slot->easy = curl->easy_init();
+    slot->easy = curl_easy_init();
     if (slot->easy == NULL || !set_up(slot)) {
         idem__aws_slot_destroy(slot);
         return idem__error_plain(ret_error, IDEM_ENOMEM);
@@ -131,7 +129,7 @@ void idem__aws_slot_destroy(struct idem__aws_slot *slot)
         return;
     }
     if (slot->easy != NULL) {
-        slot->curl->easy_cleanup(slot->easy);
+        curl_easy_cleanup(slot->easy);
     }
     idem__aws_post_free(&slot->post);
     explicit_bzero(slot, sizeof(*slot));
@@ -144,7 +142,7 @@ void idem__aws_slot_destroy(struct idem__aws_slot *slot)
 static int set_endpoint(struct idem__aws_slot *slot,
                         const struct idem__aws_endpoint *endpoint)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     int bad = 0;
 
     if (strcmp(slot->url, endpoint->url) == 0) {
@@ -168,7 +166,7 @@ static int renew(struct idem__aws_slot *slot)
     if (!slot->worn) {
         return 0;
     }
-    slot->curl->easy_reset(slot->easy);
+    curl_easy_reset(slot->easy);
     slot->url[0] = '\0';
     slot->worn = !set_up(slot);
     return slot->worn ? IDEM_ENOMEM : 0;
@@ -177,7 +175,7 @@ static int renew(struct idem__aws_slot *slot)
 static int set_request(struct idem__aws_slot *slot,
                        const struct idem__aws_request *request)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = slot->curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     const void *body = request->body.len == 0 ? "" : request->body.base;
     curl_off_t len = (curl_off_t)request->body.len;
     int bad = 0;
@@ -237,7 +235,7 @@ static const char *reason(const struct idem__aws_slot *slot, CURLcode code)
     if (code == CURLE_ABORTED_BY_CALLBACK) {
         return "the connection broke before an answer came"; /* on_send() */
     }
-    return slot->why[0] != '\0' ? slot->why : slot->curl->easy_strerror(code);
+    return slot->why[0] != '\0' ? slot->why : curl_easy_strerror(code);
 }
 
 static void say_timed_out(struct idem__aws_request *request)
@@ -263,8 +261,7 @@ void idem__aws_slot_classify(struct idem__aws_slot *slot, CURLcode code)
     long status = 0;
 
     if (request->sends > 0) {
-        (void)slot->curl->easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE,
-                                       &status);
+        (void)curl_easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &status);
     }
     slot->worn = slot->worn || code != CURLE_OK;
     request->status = (int)status;

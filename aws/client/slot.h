@@ -21,8 +21,8 @@
  * A copy that may not go ends the request where it is, with the copies before it
  * counted.
  */
-#ifndef IDEM_AWS_SLOT_H
-#define IDEM_AWS_SLOT_H
+#ifndef IDEM_AWS_CLIENT_SLOT_H
+#define IDEM_AWS_CLIENT_SLOT_H
 
 #include "aws/client/curl.h"
 #include "aws/client/post.h"
@@ -46,7 +46,6 @@ struct idem__aws_arrival {
 };
 
 struct idem__aws_slot {
-    const struct idem__curl *curl;
     CURL *easy;
     struct idem__aws_slot *next; /* Of the free ones. */
     struct idem__aws_request *request;
@@ -64,8 +63,7 @@ struct idem__aws_slot {
 
 /* @options, @sockets and @clock are kept; the connections that libcurl makes for it
  * are in @sockets, also after its end. IDEM_ENOMEM. */
-int idem__aws_slot_create(const struct idem__curl *curl,
-                          const struct idem__aws_options *options,
+int idem__aws_slot_create(const struct idem__aws_options *options,
                           struct idem__sockets *sockets,
                           struct idem__learned_clock *clock,
                           struct idem__aws_slot **ret_slot,

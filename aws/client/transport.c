@@ -36,7 +36,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
         wanted |= EPOLLOUT;
     }
     if (wanted != 0 && known == NULL) {
-        (void)client->curl->multi_assign(client->multi, fd, client);
+        (void)curl_multi_assign(client->multi, fd, client);
     }
     (void)idem__sockets_want(&client->sockets, fd, wanted, known == NULL);
     return 0;
@@ -81,11 +81,11 @@ static int copy_ca_file(struct idem__aws_client *client,
 
 static int open_multi(struct idem__aws_client *client)
 {
-    CURLMcode (*set)(CURLM *, CURLMoption, ...) = client->curl->multi_setopt;
+    CURLMcode (*set)(CURLM *, CURLMoption, ...) = curl_multi_setopt;
     long connections = (long)client->options.connections_max;
     int bad = 0;
 
-    client->multi = client->curl->multi_init();
+    client->multi = curl_multi_init();
     if (client->multi == NULL) {
         return IDEM_ENOMEM;
     }
@@ -102,8 +102,7 @@ int idem__aws_client_open(const struct idem__aws_options *options,
                           struct idem_error *ret_error)
 {
     struct idem__aws_client *client;
-    const struct idem__curl *curl;
-    int rc = idem__curl_get(&curl, ret_error);
+    int rc = idem__curl_ready(ret_error);
 
     if (rc != 0) {
         return rc;
@@ -112,7 +111,6 @@ int idem__aws_client_open(const struct idem__aws_options *options,
     if (client == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    client->curl = curl;
     client->options = *options;
     idem__host_default(&client->options.host);
     if (client->options.connections_max == 0) {
@@ -154,7 +152,7 @@ void idem__aws_client_close(struct idem__aws_client *client)
         idem__aws_slot_destroy(slot);
     }
     if (client->multi != NULL) {
-        (void)client->curl->multi_cleanup(client->multi);
+        (void)curl_multi_cleanup(client->multi);
     }
     idem__quiet_end(&quiet);
     idem__sockets_close(&client->sockets);
@@ -259,13 +257,11 @@ static void collect(struct idem__aws_client *client)
     CURLMsg *message;
     int left;
 
-    while ((message = client->curl->multi_info_read(client->multi, &left)) !=
-           NULL) {
+    while ((message = curl_multi_info_read(client->multi, &left)) != NULL) {
         CURLcode code = message->data.result;
         char *slot = NULL;
 
-        (void)client->curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE,
-                                         &slot);
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &slot);
         idem__aws_land(client, (struct idem__aws_slot *)(void *)slot, code,
                        /* why= */ NULL);
     }
@@ -283,9 +279,8 @@ static void run_timers(struct idem__aws_client *client)
     /* One that begins needs a turn or two; more would be for another call. */
     while (client->curl_due_ms <= idem__mono_ms() && turns < 8) {
         client->curl_due_ms = IDEM_NEVER;
-        (void)client->curl->multi_socket_action(client->multi,
-                                                CURL_SOCKET_TIMEOUT, 0,
-                                                &running);
+        (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0,
+                                       &running);
         turns++;
     }
 }
@@ -325,9 +320,8 @@ static void run_sockets(struct idem__aws_client *client)
         if (events[i].data.fd == client->sockets.wake) {
             take_wake(client);
         } else {
-            (void)client->curl->multi_socket_action(client->multi,
-                                                    events[i].data.fd, what,
-                                                    &running);
+            (void)curl_multi_socket_action(client->multi, events[i].data.fd,
+                                           what, &running);
         }
     }
 }

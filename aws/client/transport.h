@@ -144,9 +144,9 @@ struct idem__aws_options {
 
 struct idem__aws_client;
 
-/* Loads libcurl, if that was not done before. @options is copied.
+/* Makes libcurl ready, if that was not done before. @options is copied.
  *
- * IDEM_ECONFIG  libcurl is missing or too old; ca_file cannot be read.
+ * IDEM_ECONFIG  libcurl is too old; ca_file cannot be read.
  * IDEM_ENOMEM
  */
 int idem__aws_client_open(const struct idem__aws_options *options,

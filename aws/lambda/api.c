@@ -36,7 +36,6 @@ static const char *const header_names[] = {
 };
 
 struct idem__lambda_api {
-    const struct idem__curl *curl;
     CURL *easy;
     char base[BASE_MAX];
     char url[BASE_MAX + 256];
@@ -180,7 +179,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 
 static int set_up(struct idem__lambda_api *api)
 {
-    CURLcode (*set)(CURL *, CURLoption, ...) = api->curl->easy_setopt;
+    CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     int bad = 0;
 
     bad |= set(api->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
@@ -205,7 +204,6 @@ int idem__lambda_api_create(const char *address,
                             struct idem_error *ret_error)
 {
     struct idem__lambda_api *api;
-    const struct idem__curl *curl;
     int rc;
 
     if (address == NULL || !idem__lambda_api_is_local(address)) {
@@ -213,7 +211,7 @@ int idem__lambda_api_create(const char *address,
                            "AWS_LAMBDA_RUNTIME_API is not HOST:PORT of this "
                            "machine");
     }
-    rc = idem__curl_get(&curl, ret_error);
+    rc = idem__curl_ready(ret_error);
     if (rc != 0) {
         return rc;
     }
@@ -221,8 +219,7 @@ int idem__lambda_api_create(const char *address,
     if (api == NULL) {
         return idem__error_plain(ret_error, IDEM_ENOMEM);
     }
-    api->curl = curl;
-    api->easy = curl->easy_init();
+    api->easy = curl_easy_init();
     (void)snprintf(api->base, sizeof(api->base), "http://%s/2018-06-01/runtime",
                    address);
     if (api->easy == NULL || set_up(api) != 0) {
@@ -239,7 +236,7 @@ void idem__lambda_api_destroy(struct idem__lambda_api *api)
         return;
     }
     if (api->easy != NULL) {
-        api->curl->easy_cleanup(api->easy);
+        curl_easy_cleanup(api->easy);
     }
     idem__buffer_free(&api->body);
     idem__free(api);
@@ -256,11 +253,11 @@ static long perform(struct idem__lambda_api *api)
     api->fault = NULL;
     api->why[0] = '\0';
     idem__buffer_reset(&api->body, /* keep= */ 1 << 20);
-    if (api->curl->easy_setopt(api->easy, CURLOPT_URL, api->url) != CURLE_OK ||
-        api->curl->easy_perform(api->easy) != CURLE_OK) {
+    if (curl_easy_setopt(api->easy, CURLOPT_URL, api->url) != CURLE_OK ||
+        curl_easy_perform(api->easy) != CURLE_OK) {
         return 0;
     }
-    (void)api->curl->easy_getinfo(api->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(api->easy, CURLINFO_RESPONSE_CODE, &status);
     return status;
 }
 
@@ -311,8 +308,8 @@ int idem__lambda_api_next(struct idem__lambda_api *api,
     memset(api->seen, 0, sizeof(api->seen));
     memset(api->values, 0, sizeof(api->values));
     (void)snprintf(api->url, sizeof(api->url), "%s/invocation/next", api->base);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_HTTPHEADER, NULL);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_HTTPGET, 1L);
+    (void)curl_easy_setopt(api->easy, CURLOPT_HTTPHEADER, NULL);
+    (void)curl_easy_setopt(api->easy, CURLOPT_HTTPGET, 1L);
     status = perform(api);
     if (status != 200) {
         return idem__error(ret_error, IDEM_EUNAVAILABLE,
@@ -352,14 +349,14 @@ static enum idem__lambda_post post(struct idem__lambda_api *api,
     (void)snprintf(type, sizeof(type), "Lambda-Runtime-Function-Error-Type: %s",
                    error_type == NULL ? "" : error_type);
     lines[1].next = error_type == NULL ? NULL : &lines[2];
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_HTTPHEADER, lines);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_POST, 1L);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_POSTFIELDS,
-                                 body.len == 0 ? "" : body.base);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                                 (curl_off_t)body.len);
+    (void)curl_easy_setopt(api->easy, CURLOPT_HTTPHEADER, lines);
+    (void)curl_easy_setopt(api->easy, CURLOPT_POST, 1L);
+    (void)curl_easy_setopt(api->easy, CURLOPT_POSTFIELDS,
+                           body.len == 0 ? "" : body.base);
+    (void)curl_easy_setopt(api->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                           (curl_off_t)body.len);
     status = perform(api);
-    (void)api->curl->easy_setopt(api->easy, CURLOPT_HTTPHEADER, NULL);
+    (void)curl_easy_setopt(api->easy, CURLOPT_HTTPHEADER, NULL);
     *ret_status = status;
     if (status >= 200 && status < 300) {
         return IDEM__LAMBDA_ACCEPTED;

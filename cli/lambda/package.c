@@ -323,8 +323,6 @@ static void fill(struct package *p, const char *program, int files_len,
 {
     static const char *const aws[] = {"libidem-aws.so.0", NULL};
     static const char *const scheme[] = {"libidem-dynamodb.so.0", NULL};
-    static const char *const curl[] = {"libcurl.so.4", "libcurl-gnutls.so.4",
-                                       NULL};
     static const char *const jq[] = {"libjq.so.1", NULL};
     const char *path = program == NULL ? SELF : program;
     int i;
@@ -348,7 +346,6 @@ static void fill(struct package *p, const char *program, int files_len,
     if (!p->failed) {
         add_loaded(p, aws, "idem_dynamodb_kind", "libidem-aws0");
         add_loaded(p, scheme, "idem_dynamodb_scheme", "libidem-aws0");
-        add_loaded(p, curl, "curl_easy_init", "libcurl4");
         add_loaded(p, jq, "jq_init", "libjq1");
     }
     for (i = 0; !p->failed && i < files_len; i++) {

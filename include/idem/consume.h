@@ -122,7 +122,8 @@ struct idem_message {
  * IDEM_EINVALID      An option is missing or out of range.
  * IDEM_ENOTFOUND     The queue does not exist.
  * IDEM_EDENIED       The credentials do not allow it.
- * IDEM_ECONFIG       No region, no libcurl, an endpoint that may not be used.
+ * IDEM_ECONFIG       No region, an old libcurl, or an endpoint that may not
+ *                    be used.
  * IDEM_EUNAVAILABLE  No answer in time.
  * IDEM_ENOMEM
  */

@@ -50,13 +50,13 @@ extern const struct idem_store_kind idem_dynamodb_kind;
  * thread without being asked: a short-lived one while it fetches credentials.
  *
  * Opening asks nothing of the service: a fault of the table, or a lack of
- * credentials, shows at the first operation. It loads libcurl; where nothing
+ * credentials, shows at the first operation. It sets libcurl up; where nothing
  * names a region, it waits some seconds at most for what the instance says.
  *
  * IDEM_EINVALID  @place is not of this form.
- * IDEM_ECONFIG   No region, half a pair of keys, no libcurl, an endpoint that may
- *                not be used, a file of AWS's that cannot be read, or another
- *                region is the one that writes.
+ * IDEM_ECONFIG   No region, half a pair of keys, an old libcurl, an endpoint
+ *                that may not be used, a file of AWS's that cannot be read, or
+ *                another region is the one that writes.
  * IDEM_ENOMEM
  */
 int idem_dynamodb_open(const char *place,

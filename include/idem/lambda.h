@@ -248,7 +248,7 @@ int idem_lambda_handle(struct idem_lambda *lambda,
  * and returns only when it cannot go on.
  *
  * IDEM_EINVALID      @api is not such an address.
- * IDEM_ECONFIG       libcurl is missing.
+ * IDEM_ECONFIG       libcurl is too old.
  * IDEM_EUNAVAILABLE  The API does not answer, or refuses what it is told.
  */
 int idem_lambda_serve(struct idem_lambda *lambda, const char *api,

@@ -104,7 +104,7 @@ int idem_execution_check(const struct idem_execution_options *options,
  * IDEM_EINVALID      As idem_execution_check().
  * IDEM_ENOTFOUND     The state machine does not exist.
  * IDEM_EDENIED       The credentials do not allow it.
- * IDEM_ECONFIG       The endpoint cannot be used, libcurl is missing, or Step
+ * IDEM_ECONFIG       The endpoint cannot be used, libcurl is too old, or Step
  *                    Functions does not take the name or the input.
  * IDEM_EUNAVAILABLE  No answer in time, or Step Functions is busy.
  * IDEM_ENOMEM

@@ -17,13 +17,6 @@ static int clock_of(void *ctx, struct idem_clock_reading *ret_reading)
     return 0;
 }
 
-static CURLcode no_setopt(CURL *easy, CURLoption option, ...)
-{
-    (void)easy;
-    (void)option;
-    return CURLE_OK;
-}
-
 /* One line of the input with its end: of the head; after it "+" is body, and the
  * rest a trailer. */
 static bool give(struct idem__aws_slot *slot, struct idem_slice line)
@@ -64,13 +57,11 @@ static bool give(struct idem__aws_slot *slot, struct idem_slice line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static const struct idem__curl curl = {.easy_setopt = no_setopt};
     struct tape tape = tape_of(data, len);
     struct idem__aws_request request = {.answer_max = 1 + take_u8(&tape)};
     struct idem__aws_options options = {.host = {.clock = clock_of}};
     struct idem__learned_clock clock = {.turns = 0};
     struct idem__aws_slot slot = {
-        .curl = &curl,
         .request = &request,
         .options = &options,
         .clock = &clock,

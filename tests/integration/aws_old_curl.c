@@ -1,7 +1,4 @@
-/* A libcurl of long ago, for aws_transport.py: it has the functions that we use,
- * and says that it is too old for them. */
-#include <stdlib.h>
-
+/* Preloaded by aws_transport.py: libcurl says that it is one of long ago. */
 /* As <curl/curl.h> has it, as far as it is looked at. */
 struct version {
     int age;
@@ -17,29 +14,3 @@ struct version *curl_version_info(int age)
     (void)age;
     return &old;
 }
-
-#define OLD(name)                                                              \
-    void curl_##name(void);                                                    \
-    void curl_##name(void)                                                     \
-    {                                                                          \
-        abort();                                                               \
-    }
-
-OLD(global_init)
-OLD(easy_init)
-OLD(easy_cleanup)
-OLD(easy_setopt)
-OLD(easy_getinfo)
-OLD(easy_perform)
-OLD(easy_reset)
-OLD(easy_strerror)
-OLD(multi_init)
-OLD(multi_cleanup)
-OLD(multi_setopt)
-OLD(multi_add_handle)
-OLD(multi_remove_handle)
-OLD(multi_socket_action)
-OLD(multi_perform)
-OLD(multi_poll)
-OLD(multi_assign)
-OLD(multi_info_read)

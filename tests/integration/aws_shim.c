@@ -1,8 +1,7 @@
 /* Preloaded by aws_transport.py: names that are looked up for ever, and another
- * libcurl, or none.
+ * way to link-local addresses.
  *
  *     SHIM_SLOW_NAMES=SECONDS   getaddrinfo() takes this long and finds nothing
- *     SHIM_CURL=none|PATH       what is opened for libcurl
  *     SHIM_LINK_LOCAL=PORT      connections to 169.254.0.0/16 go to this port of
  *                               127.0.0.1
  */
@@ -48,18 +47,4 @@ int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
         }
     }
     return next(fd, address.__sockaddr__, len);
-}
-
-void *dlopen(const char *path, int flags)
-{
-    static void *(*next)(const char *, int);
-    const char *curl = getenv("SHIM_CURL");
-
-    if (next == NULL) {
-        *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-    }
-    if (curl != NULL && path != NULL && strncmp(path, "libcurl", 7) == 0) {
-        return strcmp(curl, "none") == 0 ? NULL : next(curl, flags);
-    }
-    return next(path, flags);
 }

@@ -40,7 +40,7 @@ PARTS = ("include", "src", "aws", "tests/sim", "tests/lib")
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w -isystem /usr/include/json-c".split()
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
-LIBS = "-lzstd -lcrypto -ljson-c -ldl -lpthread".split()
+LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
 ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
 ROOMS += ["src/store/local", "src/store/shared", "aws/client"]

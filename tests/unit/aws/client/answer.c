@@ -13,13 +13,10 @@ static struct idem__aws_slot slot;
 
 static void start(void)
 {
-    const struct idem__curl *curl = NULL;
-
-    assert_ok(idem__curl_get(&curl, &why));
+    assert_ok(idem__curl_ready(&why));
     idem__host_default(&options.host);
     slot = (struct idem__aws_slot){
-        .curl = curl,
-        .easy = curl->easy_init(),
+        .easy = curl_easy_init(),
         .options = &options,
         .request = &request,
         .clock = &clock_learned,
@@ -31,7 +28,7 @@ static void start(void)
 
 static void finish(void)
 {
-    slot.curl->easy_cleanup(slot.easy);
+    curl_easy_cleanup(slot.easy);
     idem__aws_request_finish(&request);
 }
 
