@@ -8,7 +8,10 @@
 
 enum {
     TIMEOUT_MAX_MS = 3600 * 1000,
-    QUEUE_MAX = 1 << 20
+    QUEUE_MAX = 1 << 20,
+    /* Of the table of functions when IDEM_STORE_ABI was last raised. What came
+     * after is looked at only where size says that it is there. */
+    OPS_SIZE_MIN = offsetof(struct idem_store_ops, fd) + sizeof(int (*)(void)),
 };
 
 static int check_timeout(int64_t timeout_ms, struct idem_error *error)
@@ -59,7 +62,7 @@ static int check_ops(const struct idem_store_ops *ops, struct idem_error *error)
             "the store with the headers of this libidem",
             ops->abi, IDEM_STORE_ABI);
     }
-    if (ops->size < sizeof(*ops) || ops->name == NULL ||
+    if (ops->size < OPS_SIZE_MIN || ops->name == NULL ||
         (ops->submit == NULL && ops->submit_all == NULL) ||
         ops->cancel == NULL || ops->drive == NULL || ops->close == NULL) {
         return idem__error(error, IDEM_ECONFIG,

@@ -10,12 +10,12 @@
 
 #include "base/crash.h"
 #include "base/host.h"
+#include "base/thread.h"
 #include "queue/op.h"
 #include "queue/queue.h"
 
 #include <idem/queue.h>
 #include <idem/store_parts.h>
-#include <signal.h>
 
 enum {
     BATCH_MAX = 512,
@@ -23,19 +23,6 @@ enum {
 };
 
 static void *lead_always(void *arg);
-
-static int start_thread(struct idem__group *group)
-{
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&group->thread, NULL, lead_always, group);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return rc == 0 ? 0 : IDEM_ENOMEM;
-}
 
 int idem__group_init(struct idem__group *group, struct idem_store *store,
                      const struct idem__group_ops *ops, bool threaded)
@@ -52,7 +39,8 @@ int idem__group_init(struct idem__group *group, struct idem_store *store,
         (void)pthread_mutex_destroy(&group->mutex);
         return IDEM_ENOMEM;
     }
-    if (threaded && start_thread(group) != 0) {
+    if (threaded &&
+        idem__thread_start(&group->thread, lead_always, group) != 0) {
         (void)pthread_cond_destroy(&group->wake);
         (void)pthread_mutex_destroy(&group->mutex);
         return IDEM_ENOMEM;

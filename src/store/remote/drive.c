@@ -2,10 +2,10 @@
  * answers on behalf of all, and hands leadership on when its own answer is
  * there. Or a thread, or a foreign event loop. */
 #include "base/host.h"
+#include "base/thread.h"
 #include "store/remote/run.h"
 
 #include <idem/queue.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -226,17 +226,10 @@ static void *lead_always(void *arg)
 
 int idem__remote_start_thread(struct idem__remote *remote)
 {
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    remote->threaded = true;
-    rc = pthread_create(&remote->thread, NULL, lead_always, remote);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    remote->threaded = rc == 0;
-    return rc == 0 ? 0 : IDEM_ENOMEM;
+    remote->threaded = true; /* Before the thread may look. */
+    remote->threaded =
+        idem__thread_start(&remote->thread, lead_always, remote) == 0;
+    return remote->threaded ? 0 : IDEM_ENOMEM;
 }
 
 static void stop_thread(struct idem__remote *remote)

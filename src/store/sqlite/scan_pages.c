@@ -6,11 +6,11 @@
  * ends it when the log has grown by LOG_GROWTH. */
 #include "store/sqlite/scan.h"
 
+#include "base/thread.h"
 #include "core/error.h"
 
 #include <errno.h>
 #include <idem/check.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -123,19 +123,6 @@ static enum reason look_on(const struct idem__scan *scan, struct job *job,
     return reason;
 }
 
-static int start(struct job *job)
-{
-    sigset_t all;
-    sigset_t old;
-    int rc;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&job->thread, NULL, read_pages, job);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return rc;
-}
-
 static void tell(const struct idem__scan *scan, const struct job *job,
                  enum reason reason)
 {
@@ -175,7 +162,7 @@ bool idem__scan_pages(const struct idem__scan *scan, uint64_t done,
                       .mutex = PTHREAD_MUTEX_INITIALIZER,
                       .over = PTHREAD_COND_INITIALIZER};
     enum reason reason;
-    int rc = start(&job);
+    int rc = idem__thread_start(&job.thread, read_pages, &job);
 
     if (rc != 0) {
         idem__found(&scan->to, IDEM_GRADE_SKIP, "file", /* mend= */ NULL,
