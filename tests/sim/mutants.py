@@ -43,7 +43,7 @@ LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
 LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
 ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
-ROOMS += ["src/store/local", "src/store/shared", "aws/client"]
+ROOMS += ["src/store/local", "src/store/remote", "src/store/shared", "aws/client"]
 ROOMS += [f"aws/dynamodb/{room}" for room in "layout limit task".split()]
 LEFT_OUT = ["src/api/kind.c", "src/api/open.c", "src/key/select_none.c"]
 HELPERS = [f"src/http/{name}.c" for name in "form head header".split()]
