@@ -4,8 +4,34 @@
 
 #include "gateway/address.h"
 #include "gateway/config.h"
+#include "options/command.h"
 
 #include <stdbool.h>
+
+/* ---- The command line ---------------------------------------------------- */
+
+struct gateway_args {
+    struct gateway_config config;
+    bool global_scope;
+    bool print_config;
+    int on_expired_lease;
+    const char *listen;
+    const char *module;
+    const char *nginx;
+    const char *store;
+    const char *upstream;
+};
+
+extern struct gateway_args gateway_args;
+
+/* Their rows, for the table of idem gateway; ends with a name of NULL. */
+extern struct cli_option gateway_option_table[];
+
+extern const char *const gateway_policies[]; /* "hold", "rerun", NULL. */
+
+/* 0 with the address to listen on, or a usage error. */
+int gateway_check_args(const struct cli_command *command, int argc, char **argv,
+                       struct gateway_address *ret_address);
 
 /* ---- As whom nginx runs ------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define KIN_TEXT_MAX 256 /* Of descendants_describe(). */
+#define SURVIVOR_TEXT_MAX 256 /* Of descendants_describe(). */
 
 /* A descendant that could not be ended. */
 struct descendants_survivor {

@@ -18,7 +18,8 @@
  *     supervisor.c      the process beside us that starts and ends the command
  *       channel.c         between it and us
  *       guard.c           its parent, where we have other children
- *       supervisor_main.c what it does
+ *       supervisor_main.c what it hears and sees
+ *         supervision.c                  ending the command in time
  *         child.c, environment.c         the start of the command
  *         descendants.c                  its descendants
  *         runner_death.c                 what it writes if we die

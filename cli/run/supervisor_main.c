@@ -1,4 +1,4 @@
-/* The supervisor: parent of the command, and what ends it in time. */
+/* The supervisor: parent of the command, which hears the runner and sees all ends. */
 #include "process/crash.h"
 #include "process/descriptors.h"
 #include "process/io.h"
@@ -7,6 +7,7 @@
 #include "run/descendants.h"
 #include "run/pty.h"
 #include "run/run.h"
+#include "run/supervision.h"
 #include "run/supervisor.h"
 #include "text/error.h"
 
@@ -21,107 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LEFT_MS 200        /* For descendants to end by themselves. */
-#define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
-#define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
+#define LEFT_MS 200 /* For descendants to end by themselves. */
 
 enum {
     FD_CHANNEL = 3, /* The only one of the runner's that is kept. */
 };
-
-/* The way of the work:
- *
- *     RUNNING -- a reason: the lease, --max-time, an order, the runner's death,
- *        |       descendants that stayed --> STOPPING: SIGTERM and SIGCONT to all
- *        |                                      |
- *        |                                      | kill_at_ms of the lease, or
- *        |                                      | stop_kill_at_ms of the reason
- *        |                                      v
- *        |-- asleep until after kill_at_ms --> KILLING: SIGKILL, again and again
- *        |                                      |
- *        |                                      '-- for SUPERVISOR_KILL_MS --> survived
- *        v
- *     alone: from each of the three, once waitid() knows of no child
- *
- * STOPPING: stopping is set. KILLING: killed_at_ms is set.
- *
- * From the order to start until nobody is left. All times by io_now_ms();
- * SUPERVISOR_NEVER where there is none. */
-struct supervision {
-    struct run own;                /* With the claim that was last asked for. */
-    const struct run *run;         /* That. */
-    struct supervisor_claim claim; /* The bytes that its request points to. */
-    bool asked;    /* The store was asked, and no attempt is known of it. */
-    bool has_task; /* An attempt is known of; start.task. */
-    struct supervisor_order start;
-    int channel;
-    int children; /* Readable when one of them changed. */
-    int timer;
-    pid_t command;
-    bool ended;     /* The command. */
-    bool released;  /* The runner does not need the number of its group. */
-    bool adopts;    /* Children of a parent that ends become ours. */
-    bool alone;     /* Nobody is left: waitid() has proved it. */
-    bool survived;  /* Some are, and cannot be ended: nothing is proved. */
-    bool left;      /* Some had to be stopped after its end. */
-    bool orphaned;  /* The runner is dead. */
-    bool dismissed; /* It wants nothing more. */
-    struct child_end end;
-    struct descendants_survivor survivor; /* If survived. */
-
-    enum supervisor_why stopping; /* All got SIGTERM, for the first reason. */
-    int64_t kill_at_ms;           /* By the lease. */
-    int64_t stop_kill_at_ms;      /* By anything else. */
-    int64_t max_end_ms;           /* Of --max-time. */
-    int64_t left_at_ms;   /* When the descendants that remained are stopped. */
-    int64_t killed_at_ms; /* Since when SIGKILL is sent. */
-    int64_t kill_next_ms;
-};
-
-static int64_t soonest(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t later(int64_t ms, int64_t by_ms)
-{
-    return ms > SUPERVISOR_NEVER - by_ms ? SUPERVISOR_NEVER : ms + by_ms;
-}
-
-/* When the lease's SIGTERM is due. */
-static int64_t warn_at_ms(const struct supervision *sup)
-{
-    return sup->kill_at_ms == SUPERVISOR_NEVER
-               ? SUPERVISOR_NEVER
-               : sup->kill_at_ms - sup->start.grace_ms;
-}
-
-/* The command has ended, and stays unreaped until the runner knows. As long as
- * it does, waitid() cannot tell whether it is the only child that is left. */
-static bool is_held(const struct supervision *sup)
-{
-    return sup->ended && !sup->released && !sup->orphaned;
-}
-
-static pid_t group_of(const struct supervision *sup)
-{
-    return !sup->ended || is_held(sup) ? sup->command : 0;
-}
-
-/* There is nothing more to end, or no way to. */
-static bool is_settled(const struct supervision *sup)
-{
-    return sup->alone || sup->survived;
-}
-
-/* A runner that cannot be told must not wait for it: to it we are dead. */
-static void tell(const struct supervision *sup,
-                 const struct supervisor_news *news)
-{
-    if (channel_send(sup->channel, news, sizeof(*news), &channel_no_fds) != 0) {
-        channel_fall_silent(sup->channel);
-    }
-}
 
 /* ---- The start --------------------------------------------------------- */
 
@@ -191,7 +96,8 @@ static bool is_runner_there(const struct supervision *sup)
 static void limit_time(struct supervision *sup, int64_t now_ms)
 {
     if (sup->run->options->max_time_ms > 0) {
-        sup->max_end_ms = later(now_ms, sup->run->options->max_time_ms);
+        sup->max_end_ms =
+            supervision_later(now_ms, sup->run->options->max_time_ms);
     }
 }
 
@@ -223,139 +129,6 @@ static enum child_start start(struct supervision *sup,
     return how;
 }
 
-/* ---- Stopping ---------------------------------------------------------- */
-
-/* The first reason counts. True if this is it. */
-static bool give_reason(struct supervision *sup, enum supervisor_why why)
-{
-    struct supervisor_news news = {.kind = SUPERVISOR_STOPPING, .why = why};
-
-    if (sup->stopping != SUPERVISOR_WHY_NOT) {
-        return false;
-    }
-    sup->stopping = why;
-    sup->end.cut_short = !sup->ended;
-    tell(sup, &news);
-    return true;
-}
-
-static bool is_kill_due(const struct supervision *sup)
-{
-    return io_now_ms() >= soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
-}
-
-/* A stopped process must be continued to see SIGTERM; but not where it is too
- * late for that. */
-static void stop(struct supervision *sup, enum supervisor_why why)
-{
-    if (give_reason(sup, why) && !is_kill_due(sup)) {
-        descendants_signal(SIGTERM, group_of(sup));
-        descendants_signal(SIGCONT, group_of(sup));
-        CLI_CRASH_POINT("supervisor/told-to-end");
-    }
-}
-
-static void stop_within(struct supervision *sup, enum supervisor_why why,
-                        int64_t grace_ms)
-{
-    sup->stop_kill_at_ms =
-        soonest(sup->stop_kill_at_ms, later(io_now_ms(), grace_ms));
-    stop(sup, why);
-}
-
-/* They are left to themselves once nobody waits for them. */
-static bool may_be_left(const struct supervision *sup)
-{
-    return sup->ended && sup->run->options->allow_background;
-}
-
-/* A supervisor that cannot prove that the work is over must not let it be
- * recorded. */
-static void give_up(struct supervision *sup)
-{
-    struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
-
-    sup->survived = true;
-    descendants_find_survivor(&news.survivor);
-    sup->survivor = news.survivor;
-    tell(sup, &news);
-}
-
-/* A supervisor that was asleep past the end of the lease gets no time to do
- * anything more. */
-static void kill_all(struct supervision *sup, int64_t now_ms)
-{
-    if (now_ms < sup->kill_next_ms) {
-        return;
-    }
-    (void)give_reason(sup, SUPERVISOR_WHY_LEASE);
-    if (sup->killed_at_ms == SUPERVISOR_NEVER) {
-        sup->killed_at_ms = now_ms;
-    }
-    descendants_signal(SIGKILL, group_of(sup));
-    CLI_CRASH_POINT("supervisor/killed");
-    sup->kill_next_ms = now_ms + KILL_AGAIN_MS;
-    if (now_ms < sup->killed_at_ms + SUPERVISOR_KILL_MS) {
-        return;
-    }
-    if (is_held(sup)) {
-        sup->kill_next_ms = now_ms + KILL_LATER_MS;
-    } else {
-        give_up(sup);
-    }
-}
-
-static void obey_clock(struct supervision *sup)
-{
-    int64_t now_ms = io_now_ms();
-    int64_t grace_ms = (int64_t)sup->run->options->kill_after_ms;
-
-    if (is_settled(sup) || may_be_left(sup)) {
-        return;
-    }
-    if (is_kill_due(sup)) {
-        kill_all(sup, now_ms);
-        return;
-    }
-    if (now_ms >= warn_at_ms(sup)) {
-        stop(sup, SUPERVISOR_WHY_LEASE);
-    }
-    if (!sup->ended && now_ms >= sup->max_end_ms) {
-        sup->max_end_ms = SUPERVISOR_NEVER;
-        stop_within(sup, SUPERVISOR_WHY_MAX_TIME, grace_ms);
-    }
-    /* A runner that waits for its store learns late of the end: until then the
-     * only process may be the command itself, which nobody left. */
-    if (now_ms >= sup->left_at_ms && !is_held(sup)) {
-        sup->left_at_ms = SUPERVISOR_NEVER;
-        sup->left = true;
-        stop_within(sup, SUPERVISOR_WHY_LEFT, grace_ms);
-    }
-}
-
-/* A wait that began before the host slept must not last longer for it: only a
- * timer on this clock counts the sleep. */
-static void set_timer(struct supervision *sup)
-{
-    struct itimerspec at = {.it_interval = {0}};
-    int64_t ms = soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
-
-    if (sup->killed_at_ms != SUPERVISOR_NEVER) {
-        ms = sup->kill_next_ms;
-    } else {
-        if (sup->stopping == SUPERVISOR_WHY_NOT) {
-            ms = soonest(ms, warn_at_ms(sup));
-        }
-        ms = soonest(ms, sup->max_end_ms);
-        ms = is_held(sup) ? ms : soonest(ms, sup->left_at_ms);
-    }
-    if (ms != SUPERVISOR_NEVER && !is_settled(sup) && !may_be_left(sup)) {
-        at.it_value.tv_sec = (time_t)(ms / 1000);
-        at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
-    }
-    (void)timerfd_settime(sup->timer, TFD_TIMER_ABSTIME, &at, NULL);
-}
-
 /* ---- What children do -------------------------------------------------- */
 
 static void command_ended(struct supervision *sup, const siginfo_t *info)
@@ -369,10 +142,10 @@ static void command_ended(struct supervision *sup, const siginfo_t *info)
     }
     sup->ended = true;
     sup->end.at_ms = io_now_ms();
-    sup->left_at_ms = later(sup->end.at_ms, LEFT_MS);
+    sup->left_at_ms = supervision_later(sup->end.at_ms, LEFT_MS);
     news.end = sup->end;
     CLI_CRASH_POINT("supervisor/ended/tells");
-    tell(sup, &news);
+    supervision_tell(sup, &news);
     CLI_CRASH_POINT("supervisor/ended/told");
 }
 
@@ -393,7 +166,7 @@ static void look_at_command(struct supervision *sup)
             .number = info.si_status,
         };
 
-        tell(sup, &news);
+        supervision_tell(sup, &news);
     }
 }
 
@@ -402,15 +175,15 @@ static void look_at_children(struct supervision *sup)
     struct supervisor_news news = {.kind = SUPERVISOR_ALONE,
                                    .number = sup->left};
 
-    if (is_settled(sup)) {
+    if (supervision_is_settled(sup)) {
         return;
     }
     if (!sup->ended) {
         look_at_command(sup);
     }
-    if (descendants_reap(group_of(sup))) {
+    if (descendants_reap(supervision_group(sup))) {
         sup->alone = true;
-        tell(sup, &news);
+        supervision_tell(sup, &news);
     }
 }
 
@@ -423,9 +196,9 @@ static void orphan(struct supervision *sup)
     if (sup->start.sets_terminal) {
         pty_restore(&sup->start.before);
     }
-    if (!may_be_left(sup)) {
-        stop_within(sup, SUPERVISOR_WHY_ORPHANED,
-                    (int64_t)sup->run->options->kill_after_ms);
+    if (!supervision_may_be_left(sup)) {
+        supervision_stop_within(sup, SUPERVISOR_WHY_ORPHANED,
+                                (int64_t)sup->run->options->kill_after_ms);
     }
 }
 
@@ -490,7 +263,7 @@ static void obey(struct supervision *sup, const struct supervisor_order *order)
         }
         break;
     case SUPERVISOR_STOP:
-        stop_within(sup, SUPERVISOR_WHY_ORDER, sup->start.grace_ms);
+        supervision_stop_within(sup, SUPERVISOR_WHY_ORDER, sup->start.grace_ms);
         break;
     case SUPERVISOR_SEEN:
         sup->released = true;
@@ -526,7 +299,7 @@ static void turn(struct supervision *sup)
         {.fd = sup->timer, .events = POLLIN},
     };
 
-    set_timer(sup);
+    supervision_set_timer(sup);
     (void)poll(ready, 3, -1);
     while (read(sup->children, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
     }
@@ -535,21 +308,21 @@ static void turn(struct supervision *sup)
     /* A process that had ended was not stopped; and who was seen can be
      * reaped. */
     look_at_children(sup);
-    obey_clock(sup);
+    supervision_obey_clock(sup);
     listen(sup);
     look_at_children(sup);
 }
 
 static bool is_over(const struct supervision *sup)
 {
-    return sup->dismissed ||
-           (sup->orphaned && (is_settled(sup) || may_be_left(sup)));
+    return sup->dismissed || (sup->orphaned && (supervision_is_settled(sup) ||
+                                                supervision_may_be_left(sup)));
 }
 
 /* The lease ends by itself: the store is told nothing. */
 static void say_survived(const struct supervision *sup)
 {
-    char what[KIN_TEXT_MAX];
+    char what[SURVIVOR_TEXT_MAX];
 
     descendants_describe(&sup->survivor, what, sizeof(what));
     cli_say("the runner died, and its command could not be ended: %s; the "
@@ -604,7 +377,7 @@ static void begin(struct supervision *sup, const struct supervisor_order *order,
         news.kind = SUPERVISOR_STARTED;
         news.number = sup->command;
     }
-    tell(sup, &news);
+    supervision_tell(sup, &news);
 }
 
 /* The runner says itself what came of a start that was refused. */

@@ -49,8 +49,8 @@ int survived_say(struct run *run, const struct watch *watch,
                  const struct ending *ending)
 {
     enum idem_status own = self_report(run->store, run->attempt);
-    char who[KIN_TEXT_MAX];
-    char what[KIN_TEXT_MAX + sizeof(ending->text) + 8]; /* ", but " */
+    char who[SURVIVOR_TEXT_MAX];
+    char what[SURVIVOR_TEXT_MAX + sizeof(ending->text) + 8]; /* ", but " */
 
     descendants_describe(&watch->survivor, who, sizeof(who));
     (void)snprintf(what, sizeof(what), "%s, but %s", end_of(watch, ending),

@@ -1,0 +1,308 @@
+/* The command line of idem gateway: its options, and which of them exclude each other. */
+#include "gateway/address.h"
+#include "gateway/config.h"
+#include "gateway/gateway.h"
+#include "options/command.h"
+#include "options/usage.h"
+#include "request/extract.h"
+#include "store/open.h"
+#include "text/text.h"
+
+#include <idem/key.h>
+
+#define TIMEOUT_MS 60000
+
+const char *const gateway_policies[] = {"hold", "rerun", NULL};
+
+struct gateway_args gateway_args = {
+    .config = {.timeout_ms = TIMEOUT_MS, .workers = 1},
+    .on_expired_lease = -1, /* As the module has it. */
+    .listen = "127.0.0.1:8080",
+};
+
+static int refuse(const struct cli_command *command, const char *option,
+                  const char *given, const char *why)
+{
+    char shown[300];
+
+    return cli_usage(command, "--%s: \"%s\": %s", option,
+                     cli_escape(idem_str(given), shown, sizeof(shown)), why);
+}
+
+/* POST,PATCH and so on. */
+static const char *check_methods(const char *text)
+{
+    static const char *const known[] = {"POST", "PATCH", "PUT", "DELETE"};
+    size_t i;
+
+    for (;;) {
+        size_t len = strcspn(text, ",");
+
+        for (i = 0; i < 4; i++) {
+            if (len == strlen(known[i]) && memcmp(text, known[i], len) == 0) {
+                break;
+            }
+        }
+        if (i == 4) {
+            return "methods are some of POST,PATCH,PUT,DELETE";
+        }
+        if (text[len] == '\0') {
+            return NULL;
+        }
+        text += len + 1;
+    }
+}
+
+/* Options with one word only, each checked by itself. */
+static int check_words(const struct cli_command *command)
+{
+    const struct {
+        const char *option;
+        const char *given;
+        const char *(*check)(const char *text);
+    } words[] = {
+        {"scope-header", gateway_args.config.scope_header,
+         gateway_header_check},
+        {"methods", gateway_args.config.methods, check_methods},
+        {"outcome", gateway_args.config.outcomes, gateway_outcomes_check},
+        {"key-from", gateway_args.config.key_from, gateway_program_check},
+        {"fingerprint-from", gateway_args.config.fingerprint_from,
+         gateway_program_check},
+        {"cors-origin", gateway_args.config.cors_origin, gateway_origins_check},
+        {"routes", gateway_args.config.routes, gateway_routes_check},
+        {"access-log", gateway_args.config.access_log, gateway_path_check},
+        {"tls-cert", gateway_args.config.tls_cert, gateway_path_check},
+        {"tls-key", gateway_args.config.tls_key, gateway_path_check},
+        {"module", gateway_args.module, gateway_path_check},
+        {"user", gateway_args.config.user, gateway_user_check},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        const char *why =
+            words[i].given != NULL ? words[i].check(words[i].given) : NULL;
+
+        if (why != NULL) {
+            return refuse(command, words[i].option, words[i].given, why);
+        }
+    }
+    return 0;
+}
+
+/* A mistake in a program is reported in the words of every command, before there is
+ * a configuration. */
+static int check_program(const char *option, const char *program, bool several)
+{
+    struct idem_select *select;
+    int status;
+
+    if (program == NULL) {
+        return 0;
+    }
+    status = cli_extract_open(option, program, several, &select);
+    if (status == 0) {
+        idem_select_destroy(select);
+    }
+    return status;
+}
+
+static int check_programs(void)
+{
+    int status = check_program("key-from", gateway_args.config.key_from,
+                               /* several= */ false);
+
+    return status != 0 ? status
+                       : check_program("fingerprint-from",
+                                       gateway_args.config.fingerprint_from,
+                                       /* several= */ true);
+}
+
+int gateway_check_args(const struct cli_command *command, int argc, char **argv,
+                       struct gateway_address *ret_address)
+{
+    const char *why;
+    int status;
+
+    if (argc > 0) {
+        return refuse(command, "upstream", argv[0],
+                      "say the service with this option");
+    }
+    if (gateway_args.upstream == NULL) {
+        return cli_usage(command, "no service given: --upstream URL");
+    }
+    if ((gateway_args.config.scope_header != NULL) ==
+        gateway_args.global_scope) {
+        return cli_usage(
+            command,
+            "give one of --scope-header NAME, if a header names the client, "
+            "and --global-scope");
+    }
+    if ((gateway_args.config.tls_cert != NULL) !=
+        (gateway_args.config.tls_key != NULL)) {
+        return cli_usage(command, "--tls-cert and --tls-key belong together");
+    }
+    why = gateway_upstream_parse(gateway_args.upstream,
+                                 &gateway_args.config.upstream);
+    if (why != NULL) {
+        return refuse(command, "upstream", gateway_args.upstream, why);
+    }
+    why = gateway_address_parse(gateway_args.listen, ret_address);
+    if (why != NULL) {
+        return refuse(command, "listen", gateway_args.listen, why);
+    }
+    status = check_words(command);
+    return status != 0 ? status : check_programs();
+}
+
+struct cli_option gateway_option_table[] = {
+    {.name = "upstream",
+     .letter = 'u',
+     .kind = CLI_TEXT,
+     .target = &gateway_args.upstream,
+     .arg = "URL",
+     .help = "the service: http[s]://HOST[:PORT] or http://unix:/PATH"},
+    {.name = "listen",
+     .letter = 'l',
+     .kind = CLI_TEXT,
+     .target = &gateway_args.listen,
+     .arg = "ADDR",
+     .help = "PORT, HOST:PORT or unix:/PATH (default: 127.0.0.1:8080); port 0: "
+             "any that is free"},
+    {.name = "scope-header",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.scope_header,
+     .arg = "NAME",
+     .help =
+         "keys belong to the client that this header names; whoever sets it "
+         "must be trusted"},
+    {.name = "global-scope",
+     .kind = CLI_FLAG,
+     .target = &gateway_args.global_scope,
+     .help = "all clients share their keys"},
+    {.name = "required",
+     .kind = CLI_FLAG,
+     .target = &gateway_args.config.required,
+     .help = "refuse a request that has no key"},
+    {.name = "methods",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.methods,
+     .arg = "LIST",
+     .help = "which requests have keys (default: POST,PATCH)"},
+    {.name = "key-from",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.key_from,
+     .arg = "JQ",
+     .help = "take the key from the request, as .body.order_id"},
+    {.name = "fingerprint-from",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.fingerprint_from,
+     .arg = "JQ",
+     .help = "compare what this selects, and not the body"},
+    {.name = "outcome",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.outcomes,
+     .arg = "LIST",
+     .help = "what a status says of the work, as in 500=retry,502-504=unknown"},
+    {.name = "routes",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.routes,
+     .arg = "LIST",
+     .help = "only requests to these paths have keys, as in /pay,/orders"},
+    {.name = "cors-origin",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.cors_origin,
+     .arg = "LIST",
+     .help = "origins whose scripts may read our answers"},
+    {.name = "max-request",
+     .kind = CLI_SIZE,
+     .target = &gateway_args.config.max_request,
+     .arg = "SIZE",
+     .help = "refuse larger requests with keys (default: 16M)",
+     .min = 1,
+     .max = INT64_C(1) << 40},
+    {.name = "max-response",
+     .kind = CLI_SIZE,
+     .target = &gateway_args.config.max_response,
+     .arg = "SIZE",
+     .help = "do not keep a larger answer (default: 16M)",
+     .min = 1,
+     .max = IDEM_RESULT_MAX},
+    {.name = "access-log",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.access_log,
+     .arg = "FILE",
+     .help = "write a line for each request there"},
+    {.name = "lease",
+     .kind = CLI_DURATION,
+     .target = &gateway_args.config.lease_ms,
+     .arg = "TIME",
+     .help = "how long work is taken for alive without a word (default: 60s)",
+     .min = 2000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "retention",
+     .kind = CLI_DURATION,
+     .target = &gateway_args.config.retention_ms,
+     .arg = "TIME",
+     .help = "how long an answer is replayed (default: 24h)",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "on-expired-lease",
+     .kind = CLI_CHOICE,
+     .target = &gateway_args.on_expired_lease,
+     .arg = "POLICY",
+     .help = "hold: a person must look; rerun: start again (default: hold)",
+     .choices = gateway_policies},
+    {.name = "wait",
+     .kind = CLI_DURATION,
+     .target = &gateway_args.config.wait_ms,
+     .arg = "TIME",
+     .help = "let a duplicate wait for the answer before it is refused",
+     .min = 1,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "timeout",
+     .kind = CLI_DURATION,
+     .target = &gateway_args.config.timeout_ms,
+     .arg = "TIME",
+     .help = "how long the service may take (default: 60s)",
+     .min = 1000,
+     .max = IDEM_DURATION_MAX_MS},
+    {.name = "tls-cert",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.tls_cert,
+     .arg = "FILE",
+     .help = "speak TLS, and HTTP/2, with this certificate"},
+    {.name = "tls-key",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.tls_key,
+     .arg = "FILE",
+     .help = "its private key"},
+    {.name = "workers",
+     .kind = CLI_COUNT,
+     .target = &gateway_args.config.workers,
+     .arg = "N",
+     .help = "processes of nginx that work (default: 1)",
+     .min = 1,
+     .max = 64},
+    {.name = "user",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.config.user,
+     .arg = "NAME",
+     .help = "as root: run as this user",
+     .max = 64},
+    {.name = "nginx",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.nginx,
+     .arg = "FILE",
+     .help = "the program (default: where it is installed)"},
+    {.name = "module",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.module,
+     .arg = "FILE",
+     .help = "its module (default: likewise)"},
+    {.name = "print-config",
+     .kind = CLI_FLAG,
+     .target = &gateway_args.print_config,
+     .help = "print the configuration and start nothing"},
+    CLI_OPTION_STORE(&gateway_args.store),
+    {.name = NULL},
+};

@@ -1,0 +1,186 @@
+/* Ending the command in time: by its lease, by --max-time, or because it was told to. */
+#include "run/supervision.h"
+
+#include "process/crash.h"
+#include "process/io.h"
+#include "run/channel.h"
+
+#include <signal.h>
+#include <sys/timerfd.h>
+
+#define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
+#define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
+
+void supervision_tell(const struct supervision *sup,
+                      const struct supervisor_news *news)
+{
+    if (channel_send(sup->channel, news, sizeof(*news), &channel_no_fds) != 0) {
+        channel_fall_silent(sup->channel);
+    }
+}
+
+static int64_t soonest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t supervision_later(int64_t ms, int64_t by_ms)
+{
+    return ms > SUPERVISOR_NEVER - by_ms ? SUPERVISOR_NEVER : ms + by_ms;
+}
+
+/* When the lease's SIGTERM is due. */
+static int64_t warn_at_ms(const struct supervision *sup)
+{
+    return sup->kill_at_ms == SUPERVISOR_NEVER
+               ? SUPERVISOR_NEVER
+               : sup->kill_at_ms - sup->start.grace_ms;
+}
+
+/* The command has ended, and stays unreaped until the runner knows. As long as
+ * it does, waitid() cannot tell whether it is the only child that is left. */
+static bool is_held(const struct supervision *sup)
+{
+    return sup->ended && !sup->released && !sup->orphaned;
+}
+
+pid_t supervision_group(const struct supervision *sup)
+{
+    return !sup->ended || is_held(sup) ? sup->command : 0;
+}
+
+bool supervision_is_settled(const struct supervision *sup)
+{
+    return sup->alone || sup->survived;
+}
+
+/* The first reason counts. True if this is it. */
+static bool give_reason(struct supervision *sup, enum supervisor_why why)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_STOPPING, .why = why};
+
+    if (sup->stopping != SUPERVISOR_WHY_NOT) {
+        return false;
+    }
+    sup->stopping = why;
+    sup->end.cut_short = !sup->ended;
+    supervision_tell(sup, &news);
+    return true;
+}
+
+static bool is_kill_due(const struct supervision *sup)
+{
+    return io_now_ms() >= soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
+}
+
+/* A stopped process must be continued to see SIGTERM; but not where it is too
+ * late for that. */
+static void stop(struct supervision *sup, enum supervisor_why why)
+{
+    if (give_reason(sup, why) && !is_kill_due(sup)) {
+        descendants_signal(SIGTERM, supervision_group(sup));
+        descendants_signal(SIGCONT, supervision_group(sup));
+        CLI_CRASH_POINT("supervisor/told-to-end");
+    }
+}
+
+void supervision_stop_within(struct supervision *sup, enum supervisor_why why,
+                             int64_t grace_ms)
+{
+    sup->stop_kill_at_ms =
+        soonest(sup->stop_kill_at_ms, supervision_later(io_now_ms(), grace_ms));
+    stop(sup, why);
+}
+
+bool supervision_may_be_left(const struct supervision *sup)
+{
+    return sup->ended && sup->run->options->allow_background;
+}
+
+/* A supervisor that cannot prove that the work is over must not let it be
+ * recorded. */
+static void give_up(struct supervision *sup)
+{
+    struct supervisor_news news = {.kind = SUPERVISOR_SURVIVED};
+
+    sup->survived = true;
+    descendants_find_survivor(&news.survivor);
+    sup->survivor = news.survivor;
+    supervision_tell(sup, &news);
+}
+
+/* A supervisor that was asleep past the end of the lease gets no time to do
+ * anything more. */
+static void kill_all(struct supervision *sup, int64_t now_ms)
+{
+    if (now_ms < sup->kill_next_ms) {
+        return;
+    }
+    (void)give_reason(sup, SUPERVISOR_WHY_LEASE);
+    if (sup->killed_at_ms == SUPERVISOR_NEVER) {
+        sup->killed_at_ms = now_ms;
+    }
+    descendants_signal(SIGKILL, supervision_group(sup));
+    CLI_CRASH_POINT("supervisor/killed");
+    sup->kill_next_ms = now_ms + KILL_AGAIN_MS;
+    if (now_ms < sup->killed_at_ms + SUPERVISOR_KILL_MS) {
+        return;
+    }
+    if (is_held(sup)) {
+        sup->kill_next_ms = now_ms + KILL_LATER_MS;
+    } else {
+        give_up(sup);
+    }
+}
+
+void supervision_obey_clock(struct supervision *sup)
+{
+    int64_t now_ms = io_now_ms();
+    int64_t grace_ms = (int64_t)sup->run->options->kill_after_ms;
+
+    if (supervision_is_settled(sup) || supervision_may_be_left(sup)) {
+        return;
+    }
+    if (is_kill_due(sup)) {
+        kill_all(sup, now_ms);
+        return;
+    }
+    if (now_ms >= warn_at_ms(sup)) {
+        stop(sup, SUPERVISOR_WHY_LEASE);
+    }
+    if (!sup->ended && now_ms >= sup->max_end_ms) {
+        sup->max_end_ms = SUPERVISOR_NEVER;
+        supervision_stop_within(sup, SUPERVISOR_WHY_MAX_TIME, grace_ms);
+    }
+    /* A runner that waits for its store learns late of the end: until then the
+     * only process may be the command itself, which nobody left. */
+    if (now_ms >= sup->left_at_ms && !is_held(sup)) {
+        sup->left_at_ms = SUPERVISOR_NEVER;
+        sup->left = true;
+        supervision_stop_within(sup, SUPERVISOR_WHY_LEFT, grace_ms);
+    }
+}
+
+/* A wait that began before the host slept must not last longer for it: only a
+ * timer on this clock counts the sleep. */
+void supervision_set_timer(struct supervision *sup)
+{
+    struct itimerspec at = {.it_interval = {0}};
+    int64_t ms = soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
+
+    if (sup->killed_at_ms != SUPERVISOR_NEVER) {
+        ms = sup->kill_next_ms;
+    } else {
+        if (sup->stopping == SUPERVISOR_WHY_NOT) {
+            ms = soonest(ms, warn_at_ms(sup));
+        }
+        ms = soonest(ms, sup->max_end_ms);
+        ms = is_held(sup) ? ms : soonest(ms, sup->left_at_ms);
+    }
+    if (ms != SUPERVISOR_NEVER && !supervision_is_settled(sup) &&
+        !supervision_may_be_left(sup)) {
+        at.it_value.tv_sec = (time_t)(ms / 1000);
+        at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
+    }
+    (void)timerfd_settime(sup->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
