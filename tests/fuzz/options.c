@@ -10,6 +10,7 @@
 #include "fuzz.h"
 
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {

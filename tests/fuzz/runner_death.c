@@ -206,13 +206,7 @@ static void bury_claim(struct tape *tape)
     idem_attempt_destroy(attempt);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    fuzz_hush();
-    return 0;
-}
+FUZZ_HUSHED
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

@@ -247,13 +247,7 @@ static void offer(const char *word)
                             : nearest.best == NULL);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    fuzz_hush();
-    return 0;
-}
+FUZZ_HUSHED
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

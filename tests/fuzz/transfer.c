@@ -144,13 +144,7 @@ static void change_line(struct tape *tape)
     free(line);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    fuzz_hush();
-    return 0;
-}
+FUZZ_HUSHED
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

@@ -145,13 +145,7 @@ static void open_url(const char *url)
     idem_close(store);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    fuzz_hush();
-    return 0;
-}
+FUZZ_HUSHED
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

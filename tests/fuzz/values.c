@@ -165,13 +165,7 @@ static int64_t take_limit(struct tape *tape)
     return limits[take_up_to(tape, 6)];
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
-{
-    (void)argc;
-    (void)argv;
-    fuzz_hush();
-    return 0;
-}
+FUZZ_HUSHED
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {

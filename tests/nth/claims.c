@@ -42,49 +42,29 @@ static const char *judge_old(struct idem_store *store, const struct told *told)
 
 /* ---- Claims and their ends --------------------------------------------- */
 
-/* The store is opened while all is well; so the first call that fails is one of
- * the verbs. */
-static void claim_and_end(const char *path, struct told *told,
-                          enum idem_status status)
-{
-    struct idem_store *store = story_open(path);
-    struct idem_attempt *attempt;
-
-    story_arm();
-    story_begin(store, told, &attempt);
-    if (told->begin == 0) {
-        told->end = STORY_ASKED;
-        told->end = story_end(attempt, status);
-        idem_attempt_destroy(attempt);
-    }
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
-}
-
 static void live_complete(const char *path, struct told *told)
 {
-    claim_and_end(path, told, IDEM_STATUS_COMPLETED);
+    story_claim_and_end(path, told, IDEM_STATUS_COMPLETED);
 }
 
 static void live_fail(const char *path, struct told *told)
 {
-    claim_and_end(path, told, IDEM_STATUS_FAILED);
+    story_claim_and_end(path, told, IDEM_STATUS_FAILED);
 }
 
 static void live_release(const char *path, struct told *told)
 {
-    claim_and_end(path, told, IDEM_STATUS_RELEASED);
+    story_claim_and_end(path, told, IDEM_STATUS_RELEASED);
 }
 
 static void live_unknown(const char *path, struct told *told)
 {
-    claim_and_end(path, told, IDEM_STATUS_UNKNOWN);
+    story_claim_and_end(path, told, IDEM_STATUS_UNKNOWN);
 }
 
 static void live_expire(const char *path, struct told *told)
 {
-    claim_and_end(path, told, IDEM_STATUS_IN_PROGRESS);
+    story_claim_and_end(path, told, IDEM_STATUS_IN_PROGRESS);
 }
 
 static const char *judge_end(struct idem_store *store, const struct told *told,

@@ -90,19 +90,7 @@ static void live_replay(const char *path, struct told *told)
 
 static void live_takeover(const char *path, struct told *told)
 {
-    struct idem_store *store = story_open(path);
-    struct idem_attempt *attempt;
-
-    story_arm();
-    story_begin(store, told, &attempt);
-    if (told->begin == 0) {
-        told->end = STORY_ASKED;
-        told->end = story_end(attempt, IDEM_STATUS_COMPLETED);
-        idem_attempt_destroy(attempt);
-    }
-    story_disarm();
-    told->after = story_once(store, "after");
-    idem_close(store);
+    story_claim_and_end(path, told, IDEM_STATUS_COMPLETED);
 }
 
 /* ---- In the caller's own transaction ------------------------------------ */

@@ -133,6 +133,24 @@ int story_once(struct idem_store *store, const char *key)
     return rc;
 }
 
+void story_claim_and_end(const char *path, struct told *told,
+                         enum idem_status status)
+{
+    struct idem_store *store = story_open(path);
+    struct idem_attempt *attempt;
+
+    story_arm();
+    story_begin(store, told, &attempt);
+    if (told->begin == 0) {
+        told->end = STORY_ASKED;
+        told->end = story_end(attempt, status);
+        idem_attempt_destroy(attempt);
+    }
+    story_disarm();
+    told->after = story_once(store, "after");
+    idem_close(store);
+}
+
 /* What another key must be there for: to be left alone. */
 void story_prepare(const char *path)
 {

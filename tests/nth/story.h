@@ -92,6 +92,11 @@ void story_begin(struct idem_store *store, struct told *told,
 /* The verb that ends an attempt in @status; IN_PROGRESS: idem_expire(). */
 int story_end(struct idem_attempt *attempt, enum idem_status status);
 
+/* Claims "k" and ends it in @status. The store is opened while all is well; so the
+ * first call that fails is one of the verbs. */
+void story_claim_and_end(const char *path, struct told *told,
+                         enum idem_status status);
+
 /* One life of a key from begin to completion. 0 or a code. */
 int story_once(struct idem_store *store, const char *key);
 

@@ -1,5 +1,6 @@
 /* The store is on the client's own host, like a file: each operation is decided
  * where the table is, at the moment it is written. */
+#include "faults.h"
 #include "flight.h"
 #include "host.h"
 #include "small.h"
@@ -26,20 +27,8 @@ _Static_assert((int)FATE_FLIPPED == (int)SMALL_FLIPPED, "as they are counted");
 static enum fate fate_of(struct world *w)
 {
     static const unsigned weights[FATES] = {0, 3, 3, 2, 2, 2, 2};
-    unsigned fate;
 
-    if (w->quiet) {
-        return FATE_FINE;
-    }
-    if (w->explore != NULL) {
-        fate = explore_fault(w->explore, SMALL_FATES);
-        w->explore->by_fault[fate]++;
-        return (enum fate)fate;
-    }
-    if (!rng_chance(&w->rng, w->config.fate_permille)) {
-        return FATE_FINE;
-    }
-    return (enum fate)rng_weighted(&w->rng, weights, FATES);
+    return (enum fate)faults_fate(w, weights, FATES, SMALL_FATES);
 }
 
 void embedded_open(struct world *w)

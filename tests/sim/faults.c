@@ -3,6 +3,7 @@
 
 #include "client.h"
 #include "cloud.h"
+#include "explore.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -234,4 +235,22 @@ void faults_end(struct world *w)
         embedded_reopen(w);
     }
     note(w, EV_QUIET, NULL, w->steps, 0);
+}
+
+unsigned faults_fate(struct world *w, const unsigned *weights, unsigned n,
+                     unsigned small)
+{
+    unsigned fate;
+
+    if (w->quiet) {
+        return 0;
+    }
+    if (w->explore != NULL) {
+        fate = explore_fault(w->explore, small);
+        w->explore->by_fault[fate]++;
+        return fate;
+    }
+    return rng_chance(&w->rng, w->config.fate_permille)
+               ? rng_weighted(&w->rng, weights, n)
+               : 0;
 }

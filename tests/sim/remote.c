@@ -3,6 +3,7 @@
  *
  * A begin first writes as if there were no record, and an owner as if it were
  * still as it left it; a refusal brings the record that is there. */
+#include "faults.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -69,20 +70,8 @@ static void drop(struct world *w, struct flight *f)
 static enum fate fate_of(struct world *w)
 {
     static const unsigned weights[FATES] = {2, 4, 3, 0, 2, 2};
-    unsigned fate;
 
-    if (w->quiet) {
-        return FATE_FINE;
-    }
-    if (w->explore != NULL) {
-        fate = explore_fault(w->explore, FATES_OF_SMALL);
-        w->explore->by_fault[fate]++;
-        return (enum fate)fate;
-    }
-    if (!rng_chance(&w->rng, w->config.fate_permille)) {
-        return FATE_FINE;
-    }
-    return (enum fate)rng_weighted(&w->rng, weights, FATES);
+    return (enum fate)faults_fate(w, weights, FATES, FATES_OF_SMALL);
 }
 
 static void double_it(struct world *w, struct flight *f)
