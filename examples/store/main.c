@@ -1,4 +1,4 @@
-/* The pattern of minimal.c on a store of one's own: example-store FILE ORDER */
+/* The pattern of minimal.c on a store of one's own: example-store kv:FILE ORDER */
 #include "store.h"
 
 #include <stdio.h>
@@ -13,9 +13,10 @@ int main(int argc, char **argv)
     struct idem_slice bytes;
     int rc;
 
-    if (argc != 3 || kv_store_open(argv[1], NULL, &store, &error) != 0) {
+    if (argc != 3 || idem_kind_register(&idem_kv_kind, &error) != 0 ||
+        idem_open(argv[1], NULL, &store, &error) != 0) {
         fprintf(stderr, "example-store: %s\n",
-                argc != 3 ? "FILE ORDER" : error.text);
+                argc != 3 ? "kv:FILE ORDER" : error.text);
         return 1;
     }
     request.key = idem_str(argv[2]);

@@ -43,6 +43,7 @@ struct window {
 struct store {
     struct idem_store base;
     struct kv *kv;
+    char url[IDEM_STORE_URL_MAX + 1];
     pthread_mutex_t mutex; /* Over counters. */
     struct idem_counters counters;
     uint8_t row[LENGTHS + IDEM_SCOPE_MAX + IDEM_KEY_MAX + IDEM_HEAD_MAX];
@@ -492,6 +493,8 @@ int kv_store_open(const char *path, const struct idem_open_options *options,
     }
     (void)pthread_mutex_init(&store->mutex, NULL);
     store->counters = none;
+    (void)snprintf(store->url, sizeof(store->url), "kv:%s", path);
+    store->base.url = store->url;
     rc = kv_open(path, create, &store->kv, ret_error);
     if (rc != 0) {
         store_close(&store->base);

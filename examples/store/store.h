@@ -2,7 +2,7 @@
 #ifndef EXAMPLE_STORE_STORE_H
 #define EXAMPLE_STORE_STORE_H
 
-#include <idem.h>
+#include <idem/kind.h>
 
 /* Opens the store in the file @path, and creates it unless @options say otherwise.
  * All processes of a host may have it open. @path is not kept.
@@ -14,5 +14,8 @@
  */
 int kv_store_open(const char *path, const struct idem_open_options *options,
                   struct idem_store **ret_store, struct idem_error *ret_error);
+
+/* "kv:FILE" of idem_open(). */
+extern const struct idem_store_kind idem_kv_kind;
 
 #endif

@@ -103,26 +103,18 @@ enum {
     TIMEOUT_MS = 60000 /* A busy machine answers the last of a thousand late. */
 };
 
-int open_store(const struct fixture *f, const struct idem_open_options *options,
-               struct idem_store **ret_store, struct idem_error *ret_error)
-{
-    if (traits()->kv) {
-        return kv_store_open(f->path, options, ret_store, ret_error);
-    }
-    return idem_open(url_of(f), options, ret_store, ret_error);
-}
-
 static struct idem_store *open_at(struct fixture *f,
                                   const struct idem_open_options *options)
 {
     struct idem_store *store;
 
-    assert_ok(open_store(f, options, &store, &why));
+    assert_ok(idem_open(url_of(f), options, &store, &why));
     return store;
 }
 
 void open_again(struct fixture *f)
 {
+    assert_ok(idem_kind_register(&idem_kv_kind, &why));
     f->store = open_at(f, &f->options);
 }
 

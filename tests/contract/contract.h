@@ -16,10 +16,6 @@ struct fixture {
     const char *path; /* Of its file, or what names its table; NULL: none. */
 };
 
-/* Opens the store of @f. */
-int open_store(const struct fixture *f, const struct idem_open_options *options,
-               struct idem_store **ret_store, struct idem_error *ret_error);
-
 /* An empty store on virtual clocks. Waiters poll, and each poll passes time. */
 void open_virtual(struct fixture *f);
 

@@ -409,7 +409,8 @@ TEST(lock, boundsTheWait)
     assert_code(IDEM_EUNAVAILABLE, idem_purge(f.store, 0, NULL, &why));
     assert_bounded(since_ms, 250);
     since_ms = now_ms();
-    assert_code(IDEM_EUNAVAILABLE, open_store(&f, &f.options, &second, &why));
+    assert_code(IDEM_EUNAVAILABLE,
+                idem_open(url_of(&f), &f.options, &second, &why));
     assert_bounded(since_ms, 250);
     assert_null(second);
     since_ms = now_ms();
@@ -620,7 +621,7 @@ static int open_anew(void *ctx)
     struct idem_attempt *attempt;
     struct idem_store *store;
 
-    if (open_store(h->f, NULL, &store, &why) != 0 ||
+    if (idem_open(url_of(h->f), NULL, &store, &why) != 0 ||
         idem_begin(store, &request, &attempt, &why) != 0 ||
         complete(attempt, "x") != 0) {
         return 1;

@@ -559,11 +559,6 @@ TEST(url, opensTheSameStore)
         finish(&f);
         return;
     }
-    if (traits()->kv) {
-        assert_null(idem_store_url(f.store));
-        finish(&f);
-        test_skip("idem_open() does not know this kind of store");
-    }
     run(f.store, &request, "kept");
     assert_true(strlen(idem_store_url(f.store)) <= IDEM_STORE_URL_MAX);
     assert_ok(idem_open(idem_store_url(f.store), &f.options, &other, &why));

@@ -421,7 +421,7 @@ static int open_it(struct fixture *f, unsigned flags)
     options.host.sleep = NULL;
     options.flags = flags;
     arm();
-    rc = disarm(open_store(&other, &options, &store, &why));
+    rc = disarm(idem_open(url_of(&other), &options, &store, &why));
     assert_int_equal(rc == 0, store != NULL);
     idem_close(store);
     return rc;

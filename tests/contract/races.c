@@ -476,7 +476,7 @@ static int work_through(struct fixture *f, struct ledger *ledger, unsigned from)
     struct idem_store *store;
     unsigned i;
 
-    if (open_store(f, &f->options, &store, NULL) != 0) {
+    if (idem_open(url_of(f), &f->options, &store, NULL) != 0) {
         return 1;
     }
     for (i = 0; i < KEYS; i++) {
