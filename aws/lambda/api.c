@@ -12,6 +12,7 @@
 
 #define BASE_MAX 128
 #define VALUE_MAX 8192
+#define CONNECT_MS 300000 /* libcurl's own. */
 
 /* The headers of a delivery. */
 #define HEADER_MAP(X)                                                          \
@@ -180,16 +181,15 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
 static int set_up(struct idem__lambda_api *api)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
-    int bad = 0;
+    struct idem__curl_setup setup = {
+        .local = true,
+        .connect_ms = CONNECT_MS,
+        .why = api->why,
+    };
+    int bad = idem__curl_set_up(api->easy, &setup) ? 0 : 1;
 
-    bad |= set(api->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    bad |= set(api->easy, CURLOPT_NOSIGNAL, 1L);
-    bad |= set(api->easy, CURLOPT_PROXY, "");
-    bad |= set(api->easy, CURLOPT_FOLLOWLOCATION, 0L);
     bad |= set(api->easy, CURLOPT_TIMEOUT_MS, 0L);
     bad |= set(api->easy, CURLOPT_MAXAGE_CONN, 86400L);
-    bad |= set(api->easy, CURLOPT_USERAGENT, "idem/" IDEM_VERSION);
-    bad |= set(api->easy, CURLOPT_ERRORBUFFER, api->why);
     bad |= set(api->easy, CURLOPT_HEADERFUNCTION, on_header);
     bad |= set(api->easy, CURLOPT_HEADERDATA, api);
     bad |= set(api->easy, CURLOPT_WRITEFUNCTION, on_body);
