@@ -4,10 +4,10 @@
  * The tables of the real commands are read too.
  */
 #include "commands.h"
+#include "fuzz.h"
 #include "options/command.h"
 #include "options/parse.h"
 #include "text/exit_status.h"
-#include "fuzz.h"
 
 #include <setjmp.h>
 #include <stdio.h>
