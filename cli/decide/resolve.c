@@ -2,6 +2,7 @@
 #include "decide/audit.h"
 #include "decide/commands.h"
 #include "decide/decided.h"
+#include "decide/look_up.h"
 #include "options/command.h"
 #include "options/common.h"
 #include "options/statuses.h"
@@ -11,7 +12,6 @@
 #include "request/identity.h"
 #include "request/owner.h"
 #include "request/result.h"
-#include "store/journal.h"
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -203,27 +203,16 @@ static int decide(struct idem_store *store, const struct idem_record *r,
 static int resolve(struct idem_slice scope, struct idem_slice key,
                    struct cli_result *result)
 {
-    unsigned flags = args.dry_run ? IDEM_OPEN_READONLY
-                                  : IDEM_OPEN_NO_CREATE | CLI_OPEN_FOR_PERSON;
-    struct idem_error error = {0};
     struct idem_answer *answer;
     struct idem_store *store;
-    int status;
+    int status = cli_decide_look_up(args.store, args.dry_run, scope, key,
+                                    &store, &answer);
 
-    status = cli_open_store(args.store, flags, &store);
     if (status != 0) {
         return status;
     }
-    if (!args.dry_run) {
-        /* Somebody may know how it ended, after all. */
-        (void)cli_journal_settle(store, scope, key, /* remarks= */ true,
-                                 &error);
-    }
-    status = cli_get(store, args.store, scope, key, &answer);
-    if (status == 0) {
-        status = decide(store, idem_answer_record(answer), result);
-        idem_answer_destroy(answer);
-    }
+    status = decide(store, idem_answer_record(answer), result);
+    idem_answer_destroy(answer);
     idem_close(store);
     return status;
 }

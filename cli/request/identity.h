@@ -55,6 +55,12 @@ int cli_fingerprint_from(const char *program, struct idem_slice input,
         .help = "the tenant of the key (default: $IDEM_SCOPE)"                 \
     }
 
+#define CLI_OPTION_KEY(to, text)                                               \
+    {                                                                          \
+        .name = "key", .letter = 'k', .kind = CLI_TEXT, .target = (to),        \
+        .arg = "KEY", .max = IDEM_KEY_MAX, .help = (text)                      \
+    }
+
 #define CLI_OPTION_KEY_FILE(to)                                                \
     {                                                                          \
         .name = "key-file", .kind = CLI_TEXT, .target = (to), .arg = "FILE",   \

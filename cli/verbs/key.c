@@ -118,13 +118,7 @@ static int run(const struct cli_command *command, int argc, char **argv)
 }
 
 static struct cli_option options[] = {
-    {.name = "key",
-     .letter = 'k',
-     .kind = CLI_TEXT,
-     .target = &args.claim.key,
-     .arg = "KEY",
-     .max = IDEM_KEY_MAX,
-     .help = "the idempotency key, 1 to 255 bytes"},
+    CLI_OPTION_KEY(&args.claim.key, "the idempotency key, 1 to 255 bytes"),
     CLI_OPTION_KEY_FILE(&args.claim.key_file),
     {.name = "key-from-args",
      .kind = CLI_FLAG,
