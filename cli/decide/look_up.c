@@ -1,4 +1,4 @@
-/* What is known of a key, before a person decides about it. */
+/* Read a record, before a person decides about it. */
 #include "decide/look_up.h"
 
 #include "record/record.h"
