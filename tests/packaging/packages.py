@@ -5,7 +5,9 @@ import fnmatch
 import glob
 import os
 import re
+import shutil
 
+import dynamo
 from root import Root, fields
 from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
 
@@ -135,7 +137,7 @@ def the_core_knows_nothing_of_aws():
     core, aws = f"{libraries}/libidem.so.0", f"{libraries}/libidem-aws.so.0"
     equal(needed(core) & {"libcurl", "libzstd", "libjson-c", "libidem-aws"}, set())
     equal(needed(program) & {"libcurl", "libzstd", "libidem-aws"}, set())
-    equal({"libidem", "libzstd", "libjson-c"} - needed(aws), set())
+    equal({"libidem", "libcurl", "libjson-c", "libzstd"} - needed(aws), set())
     equal(needed(f"{libraries}/libidem-dynamodb.so.0") & {"libidem-aws"}, {"libidem-aws"})
     names = said("nm", "-D", core)
     equal([line for line in names.splitlines() if OF_OTHERS.search(line)], [])
@@ -223,9 +225,9 @@ def lintian_finds_nothing():
 
 @test
 def they_work_in_a_clean_root():
-    """In a root that has nothing else of ours, dpkg -i gives a program that works,
-    man pages, completion, a library to build with and run with; purging takes all
-    away again."""
+    """In a root that has nothing else of ours, dpkg -i gives a program that works, man
+    pages, completion, a library to build with and run with, first without libidem-aws;
+    purging takes all away again."""
     folder = built()
     found = debs(folder)
     tools = ["curl", "gcc", "libc6-dev", "man-db", "nginx-light", "pkgconf"]
@@ -234,13 +236,19 @@ def they_work_in_a_clean_root():
     before = set(files(root))
     for path in found.values():
         os.link(path, root.file("tmp/" + os.path.basename(path)))
-    dpkg(root, "-i", *(f"/tmp/{os.path.basename(p)}" for p in found.values()))
-    note(f"installed {', '.join(sorted(found))}: {len(set(files(root)) - before)} files")
-
+    core = ["idem", "libidem-dev", "libidem0"]
+    dpkg(root, "-i", *(f"/tmp/{os.path.basename(found[name])}" for name in core))
     work(root)
+    library(root)
+    table(root, missing=True)
+    rest = sorted(set(found) - set(core))
+    dpkg(root, "-i", *(f"/tmp/{os.path.basename(found[name])}" for name in rest))
+    note(f"installed {', '.join(sorted(found))}: {len(set(files(root)) - before)} files")
+    table(root)
+    aws_library(root)
+
     pages(root)
     completion(root)
-    library(root)
     module(root)
 
     dpkg(root, "-P", *found)
@@ -304,16 +312,63 @@ def completion(root):
     assert os.path.exists(root.file("usr/share/fish/vendor_completions.d/idem.fish"))
 
 
+def done_once(lines, order):
+    """The example did its work in the first of two runs, and replayed it in the second."""
+    equal((len(lines), lines[0]), (3, f"charging {order}"))
+    first, second = (line.split(": ") for line in lines[1:])
+    equal((first[0], second[0], first[1]), ("STARTED", "REPLAY", second[1]))
+
+
 def library(root):
-    """An example builds with what pkg-config says, and runs."""
+    """An example builds with what pkg-config says, does its work once on a file, and
+    is linked with nothing of AWS."""
     script = (
-        "cd /tmp && cp /usr/share/doc/libidem-dev/examples/minimal.c . && "
-        "gcc minimal.c -o minimal $(pkg-config --cflags --libs idem) && "
-        "./minimal sqlite:/tmp/minimal.db order-1 && ldd ./minimal"
+        "cd /tmp && cp /usr/share/doc/libidem-dev/examples/once.c . && "
+        "gcc once.c -o once $(pkg-config --cflags --libs idem) && "
+        "./once sqlite:/tmp/once.db order-1 && ./once sqlite:/tmp/once.db order-1 && "
+        "ldd ./once"
     )
     done = root("sh", "-c", script)
     equal((done.status, done.stderr), (0, b""))
-    assert b"libidem.so.0 => " in done.stdout, done.stdout
+    lines = done.stdout.decode().splitlines()
+    done_once(lines[:3], "order-1")
+    assert any("libidem.so.0 => " in line for line in lines), lines
+    assert not any("curl" in line or "idem-aws" in line for line in lines), lines
+
+
+def table(root, missing=False):
+    """A DynamoDB table: the program and the example name the package where it is
+    missing; where it is not, they do the work once."""
+    why = dynamo.missing("dynoxide")
+    if why:
+        skip(why)
+    # Of ca-certificates, whose script makes it.
+    os.makedirs(root.file("etc/ssl/certs"), exist_ok=True)
+    trusted = "/etc/ssl/certs/ca-certificates.crt"
+    shutil.copy(trusted, root.file(trusted))
+    with dynamo.server("dynoxide") as url:
+        store = f"dynamodb://orders?region=eu-west-1&endpoint={url}"
+        names = "AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b"
+        create = root("sh", "-c", f"{names} idem store create --store '{store}'")
+        once = root("sh", "-c", f"{names} /tmp/once '{store}' 1; {names} /tmp/once '{store}' 1")
+    said = [done.stdout.decode() + done.stderr.decode() for done in (create, once)]
+    if missing:
+        equal(create.status, 78)
+        for text in said:
+            assert "apt install libidem-aws0" in text, text
+        return
+    assert create.status == 0 and "was made" in said[0], said
+    done_once(said[1].splitlines(), "1")
+
+
+def aws_library(root):
+    """A program that names functions of libidem-aws builds with what pkg-config says."""
+    with open(root.file("tmp/sources.c"), "w", encoding="ascii") as f:
+        f.write("#include <idem/lambda.h>\n#include <stdio.h>\n")
+        f.write("int main(void) { return puts(idem_lambda_source_at(0)->name) < 0; }\n")
+    compiled = "gcc sources.c -o sources $(pkg-config --cflags --libs idem-aws)"
+    done = root("sh", "-c", f"cd /tmp && {compiled} && ./sources")
+    equal((done.status, done.stderr, done.stdout), (0, b"", b"alb\n"))
 
 
 def module(root):

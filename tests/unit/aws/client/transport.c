@@ -328,7 +328,7 @@ TEST(client, closesItsDescriptors)
     size_t before;
     unsigned i;
 
-    idem__aws_client_close(client); /* The first loads libcurl. */
+    idem__aws_client_close(client); /* The first sets libcurl up. */
     before = open_files();
     for (i = 0; i < 20; i++) {
         client = client_open(0);
