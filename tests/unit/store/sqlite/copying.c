@@ -4,6 +4,7 @@
 #include "threads.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -25,6 +26,8 @@ static int copies;    /* Flushes of the database that were looked at; atomic. */
 static int overtaken; /* And beside which an operation ended; atomic. */
 static int fails;     /* The next flush of the log fails; atomic. */
 static bool breaks;   /* The next flush of the database fails. */
+static bool broke;    /* It did, and there was none since. */
+static uint32_t taken; /* For copied, when the next one came. */
 
 static bool is_database(int fd)
 {
@@ -32,6 +35,22 @@ static bool is_database(int fd)
 
     return fstat(fd, &st) == 0 && st.st_ino == database.st_ino &&
            st.st_dev == database.st_dev;
+}
+
+/* How much of the log SQLite takes for copied. The file stays open: to close it
+ * would drop the locks that SQLite has there. */
+static uint32_t copied(void)
+{
+    static int fd = -1;
+    char name[320];
+    uint32_t frames;
+
+    if (fd < 0) {
+        (void)snprintf(name, sizeof(name), "%s-shm", path);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+    }
+    assert_int_equal(pread(fd, &frames, sizeof(frames), 96), sizeof(frames));
+    return frames;
 }
 
 /* In the place of the C library's, for SQLite: a flush of the database returns when
@@ -43,8 +62,13 @@ int fdatasync(int fd)
 
     if (breaks && is_database(fd)) {
         breaks = false;
+        broke = true;
         errno = EIO;
         return -1;
+    }
+    if (broke && is_database(fd)) {
+        broke = false;
+        taken = copied();
     }
     if (database.st_ino != 0 && is_database(fd) &&
         __atomic_load_n(&overtaken, __ATOMIC_ACQUIRE) == 0 &&
@@ -140,22 +164,6 @@ TEST(copying, letsWritersGoOn)
     idem_close(crowd.store);
 }
 
-/* How much of the log SQLite takes for copied. */
-static uint32_t copied(void)
-{
-    char name[320];
-    uint32_t frames;
-    FILE *file;
-
-    (void)snprintf(name, sizeof(name), "%s-shm", path);
-    file = fopen(name, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 96, SEEK_SET), 0);
-    assert_int_equal(fread(&frames, sizeof(frames), 1, file), 1);
-    (void)fclose(file);
-    return frames;
-}
-
 /* Pages that were copied while a reader was in the way may be lost if the flush
  * fails that comes when it has gone: then all are copied once more. */
 TEST(copying, beginsAnewWhenTheFlushFails)
@@ -181,7 +189,8 @@ TEST(copying, beginsAnewWhenTheFlushFails)
         assert_ok(write_one(store, 0, n));
     }
     assert_false(breaks);
-    assert_int_equal(copied(), 0);
+    /* The same operation may have copied all anew, where the machine is slow. */
+    assert_int_equal(broke ? copied() : taken, 0);
     idem_close(store);
     temp_remove();
 }
