@@ -184,6 +184,8 @@ struct idem_open_options {
  *                     on a network file system too, which is refused without:
  *                     it must be known that no other host uses the file. Options
  *                     are joined by "&".
+ *     sqlite:PATH?create=no
+ *                     the store has to be there already
  *     memory:         in this process, gone when it is closed
  *
  * @options may be NULL: IDEM_OPEN_OPTIONS_INIT.

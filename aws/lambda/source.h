@@ -1,4 +1,5 @@
-/* The sources of events: one row, and one small file, for each. */
+/* The sources of events: a row for each, in source_event.c, source_batch.c or
+ * source_http.c. */
 #ifndef IDEM_AWS_LAMBDA_SOURCE_H
 #define IDEM_AWS_LAMBDA_SOURCE_H
 

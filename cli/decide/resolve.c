@@ -5,7 +5,7 @@
 #include "decide/look_up.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/statuses.h"
+#include "options/record_statuses.h"
 #include "options/usage.h"
 #include "process/clock.h"
 #include "record/record.h"

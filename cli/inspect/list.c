@@ -6,7 +6,7 @@
 #include "inspect/repeat.h"
 #include "inspect/rows.h"
 #include "options/common.h"
-#include "options/statuses.h"
+#include "options/record_statuses.h"
 #include "options/usage.h"
 #include "process/clock.h"
 #include "record/record.h"

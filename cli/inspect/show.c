@@ -203,7 +203,7 @@ static void print_next_step(const struct idem_record *r)
 
     if (cli_outcome_failed(r) && r->result_len > 0 && !r->result.not_kept) {
         (void)fputs("\nWhat it said:\n  ", stdout);
-        cli_print_mend(stdout, "show", " --output", r, args.store);
+        cli_print_remedy(stdout, "show", " --output", r, args.store);
         (void)putchar('\n');
     }
     if (open || (cli_is_overdue(r) && !cli_is_live(r, cli_now_ms()))) {

@@ -109,8 +109,8 @@ static void print_key(FILE *f, struct idem_slice key)
     cli_print_quoted(f, key);
 }
 
-void cli_print_mend(FILE *f, const char *command, const char *options,
-                    const struct idem_record *record, const char *store_url)
+void cli_print_remedy(FILE *f, const char *command, const char *options,
+                      const struct idem_record *record, const char *store_url)
 {
     (void)fprintf(f, "idem %s", command);
     if (store_url != NULL) {
@@ -131,7 +131,7 @@ static void print_decision(FILE *f, const char *command, const char *decision,
     (void)snprintf(options, sizeof(options), " --fence %llu%s --reason TEXT",
                    (unsigned long long)record->fence, decision);
     (void)fputs("\n  ", f);
-    cli_print_mend(f, command, options, record, store_url);
+    cli_print_remedy(f, command, options, record, store_url);
 }
 
 void cli_print_resolve(FILE *f, const struct idem_record *record,

@@ -10,8 +10,8 @@ void cli_print_quoted(FILE *f, struct idem_slice s);
 
 /* "idem COMMAND --store=URL --scope=SCOPE" + @options + " KEY", ready to be
  * typed. @store_url: --store, or NULL if it was not given. */
-void cli_print_mend(FILE *f, const char *command, const char *options,
-                    const struct idem_record *record, const char *store_url);
+void cli_print_remedy(FILE *f, const char *command, const char *options,
+                      const struct idem_record *record, const char *store_url);
 
 /* The ways to resolve @record, each on an indented line of its own, each after
  * its newline. */

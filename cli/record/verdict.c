@@ -70,14 +70,14 @@ static void print_mismatch(FILE *f, const struct idem_attempt *attempt,
     (void)fputs(" was used for another request", f);
     print_start(f, attempt->record);
     (void)fputs("; take another key, or look at it: ", f);
-    cli_print_mend(f, "show", "", attempt->record, store_url);
+    cli_print_remedy(f, "show", "", attempt->record, store_url);
     if (may_have_failed(attempt->record)) {
         char options[64];
 
         (void)snprintf(options, sizeof(options), " --fence %llu --reason TEXT",
                        (unsigned long long)attempt->record->fence);
         (void)fputs("; if it failed, and this request mends it: ", f);
-        cli_print_mend(f, "reopen", options, attempt->record, store_url);
+        cli_print_remedy(f, "reopen", options, attempt->record, store_url);
     }
 }
 

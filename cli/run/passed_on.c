@@ -26,8 +26,8 @@ static void print_what_is_lost(FILE *f, const struct run *run)
     } else {
         (void)fputs("the outcome is on record; write its output again with: ",
                     f);
-        cli_print_mend(f, "show", " --output", run->attempt->record,
-                       run->options->store);
+        cli_print_remedy(f, "show", " --output", run->attempt->record,
+                         run->options->store);
     }
 }
 

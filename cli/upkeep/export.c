@@ -2,7 +2,7 @@
 #include "dynamodb/table_size.h"
 #include "options/command.h"
 #include "options/common.h"
-#include "options/statuses.h"
+#include "options/record_statuses.h"
 #include "options/usage.h"
 #include "record/names.h"
 #include "store/index.h"

@@ -88,7 +88,7 @@ static int say_lost(const struct cli_held *held, const struct idem_error *error)
     FILE *f = open_memstream(&command, &len);
 
     if (f != NULL) {
-        cli_print_mend(f, "show", "", held->attempt->record, held->store_url);
+        cli_print_remedy(f, "show", "", held->attempt->record, held->store_url);
         (void)fclose(f);
     }
     cli_say("%s; see: %s", error->text,

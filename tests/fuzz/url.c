@@ -4,7 +4,7 @@
  * nothing is made.
  */
 #include "fuzz.h"
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 
 #include <grp.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static bool options_of(const char *text, int64_t *ret_gid)
             *ret_gid = group_of(option + 6);
             *ret_gid = *ret_gid < 0 ? -2 : *ret_gid;
         } else {
-            good = good && strcmp(option, "network=yes") == 0;
+            good = good && (strcmp(option, "network=yes") == 0 ||
+                            strcmp(option, "create=no") == 0);
         }
     }
     free(copy);

@@ -1,5 +1,4 @@
-/* The lock between processes: These macros evaluate their arguments more than
- * once. */
+/* The lock between processes: who has it, and the file that it is on. */
 #include "store/sqlite/lock.h"
 
 #include "base/crash.h"

@@ -3,7 +3,7 @@
 #ifndef IDEM_STORE_SQLITE_LOCK_H
 #define IDEM_STORE_SQLITE_LOCK_H
 
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 
 /* A lock file, opened once in this process however many stores use it: closing
  * any descriptor of a file drops all of a process's record locks on it. */

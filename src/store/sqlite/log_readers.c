@@ -9,7 +9,7 @@
  */
 #include "store/sqlite/log_readers.h"
 
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 
 #include <stdint.h>
 #include <stdio.h>

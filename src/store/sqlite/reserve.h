@@ -9,7 +9,7 @@
 #ifndef IDEM_STORE_SQLITE_RESERVE_H
 #define IDEM_STORE_SQLITE_RESERVE_H
 
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 
 #include <stdint.h>
 

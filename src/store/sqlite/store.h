@@ -7,7 +7,7 @@
 #include "store/sqlite/counters.h"
 #include "store/sqlite/identity.h"
 #include "store/sqlite/lock.h"
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 #include "store/sqlite/reserve.h"
 #include "store/sqlite/table.h"
 

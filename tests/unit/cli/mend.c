@@ -43,7 +43,7 @@ static void check_mend(const char *scope, struct idem_slice key,
     FILE *f = open_memstream(&text, &len);
 
     assert_non_null(f);
-    cli_print_mend(f, "show", " --json", &record, "sqlite:a b");
+    cli_print_remedy(f, "show", " --json", &record, "sqlite:a b");
     assert_int_equal(fclose(f), 0);
     assert_string_equal(text, want);
     free(text);

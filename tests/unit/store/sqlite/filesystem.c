@@ -2,7 +2,7 @@
 #include "store/sqlite/filesystem.h"
 
 #include "store/sqlite/lock_test.h"
-#include "store/sqlite/path.h"
+#include "store/sqlite/place.h"
 #include "temp.h"
 #include "test.h"
 

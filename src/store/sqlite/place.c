@@ -1,5 +1,5 @@
-/* Is this path a place for a store? */
-#include "store/sqlite/path.h"
+/* The place of a store, from its URL: its path, and the options after "?". */
+#include "store/sqlite/place.h"
 
 #include "core/error.h"
 #include "store/sqlite/filesystem.h"

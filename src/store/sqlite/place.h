@@ -1,6 +1,6 @@
-/* Is this path a place for a store? */
-#ifndef IDEM_STORE_SQLITE_PATH_H
-#define IDEM_STORE_SQLITE_PATH_H
+/* The place of a store, from its URL: its path, and the options after "?". */
+#ifndef IDEM_STORE_SQLITE_PLACE_H
+#define IDEM_STORE_SQLITE_PLACE_H
 
 #include <idem.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* --status: several statuses as one list of names. */
-#include "options/statuses.h"
+#include "options/record_statuses.h"
 
 #include "options/command.h"
 #include "options/usage.h"

@@ -1,6 +1,6 @@
 /* statuses.h: the statuses that a list is about. */
-#ifndef IDEM_CLI_OPTIONS_STATUSES_H
-#define IDEM_CLI_OPTIONS_STATUSES_H
+#ifndef IDEM_CLI_OPTIONS_RECORD_STATUSES_H
+#define IDEM_CLI_OPTIONS_RECORD_STATUSES_H
 
 struct cli_command;
 
