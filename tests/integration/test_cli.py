@@ -1111,7 +1111,7 @@ def a_list_goes_on_page_by_page():
                 seen, pages, command = seen + page.stdout, pages + 1, next_page(page)
                 # It comes before the first page; going up it is after the last.
                 if "-r" not in options and "--reverse" not in options:
-                    begin(idem, "-k", f"new-{new}", "-s", "new")
+                    begin(idem, "-k", f"new-{new}", "-s", "new", "--lease", "never")
                     new += 1
             equal(seen.splitlines(), whole.splitlines())
             equal(pages, max(1, -(-len(whole.splitlines()) // limit)))
