@@ -4,7 +4,6 @@
 #include "base/heap.h"
 #include "base/host.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -88,7 +87,7 @@ void idem__waiters_sleep(struct idem_waiters *waiters, const uint8_t *id,
 
     (void)pthread_mutex_lock(&waiters->mutex);
     bucket->sleepers++;
-    while (bucket->changes == mark && rc != ETIMEDOUT) {
+    while (bucket->changes == mark && rc == 0) {
         rc = pthread_cond_timedwait(&bucket->cond, &waiters->mutex, &until);
     }
     bucket->sleepers--;

@@ -9,7 +9,6 @@
 #include "base/thread.h"
 #include "core/error.h"
 
-#include <errno.h>
 #include <idem/check.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -66,7 +65,7 @@ static void *read_pages(void *arg)
 
 static bool wait_for(struct job *job)
 {
-    struct timespec until;
+    struct timespec until = {.tv_sec = 0}; /* Over, should the clock fail. */
     bool is_over;
 
     (void)clock_gettime(CLOCK_REALTIME, &until);
@@ -76,8 +75,9 @@ static bool wait_for(struct job *job)
         until.tv_nsec -= 1000000000L;
     }
     (void)pthread_mutex_lock(&job->mutex);
-    while (!job->is_over && pthread_cond_timedwait(&job->over, &job->mutex,
-                                                   &until) != ETIMEDOUT) {
+    /* Any refusal ends the wait, for it may have kept the mutex. */
+    while (!job->is_over &&
+           pthread_cond_timedwait(&job->over, &job->mutex, &until) == 0) {
     }
     is_over = job->is_over;
     (void)pthread_mutex_unlock(&job->mutex);
