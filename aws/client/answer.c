@@ -203,7 +203,7 @@ static void on_status(struct idem__aws_slot *slot, const char *p, size_t len)
 {
     size_t head_len = slot->arrival.head_len;
 
-    /* What a 1xx before it said is not what the answer says. */
+    /* The header fields of an interim response are not those of the answer. */
     idem__aws_answer_reset(slot);
     slot->arrival.head_len = head_len;
     if (len < 12 || memcmp(p, "HTTP/1.", 7) != 0 || !is_digit(p[7]) ||

@@ -35,7 +35,7 @@ struct idem__aws_arrival {
     const char *flaw; /* It was not read any further, for this. */
     bool no_memory;   /* Likewise. */
     bool final;       /* Its status line is there, and not that of a 1xx. */
-    bool head_over;   /* What follows is a trailer. */
+    bool head_over;   /* Fields that follow are trailers. */
     bool has_length;
     uint64_t length; /* Content-Length. */
     bool chunked;

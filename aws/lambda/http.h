@@ -63,8 +63,8 @@ void idem__lambda_unrecorded_response(struct idem__buffer *to,
                                       struct idem_slice response);
 
 /* Writes @response, which was on record, into the emptied @to as a replay: marked,
- * and without what must never be given to somebody else, whoever recorded it.
- * One that is not a response of HTTP stays as it is. */
+ * and without the fields that must never be given to another caller, by any front
+ * end. One that is not a response of HTTP stays as it is. */
 void idem__lambda_replay_response(struct idem__buffer *to,
                                   struct idem_slice response);
 

@@ -3,8 +3,8 @@
  * The program is not linked with that library, which brings libcurl and two dozen
  * more: `idem run` on a local store would load them all at each start. Each function
  * here has the name and the parameters of one of the library's, loads the library when
- * the first of them is called, and calls the one it stands for. The header checks that
- * both are declared alike.
+ * the first of them is called, and calls the function of that name there. The header
+ * checks that both are declared alike.
  */
 #include "text/error.h"
 #include "text/exit_status.h"

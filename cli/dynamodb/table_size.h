@@ -34,7 +34,7 @@ enum cli_table_read {
 void cli_table_say_read(const char *url, enum cli_table_read how,
                         uint64_t above);
 
-/* What a list or export may read without saying so. */
+/* The size up to which a list or export reads without a remark. */
 #define CLI_TABLE_UNITS_UNSAID 1000
 
 #endif

@@ -24,7 +24,7 @@ int cli_template(const struct cli_command *command, const char *store_url,
                  enum cli_template_format format, bool no_index, bool limits);
 
 /* The files of cli/dynamodb/templates, by line; each ends with NULL. A line
- * "@include FILE" of such a file stands for those of another.
+ * "@include FILE" of such a file is replaced by those of another.
  *
  * A line is printed as it is, but for
  *

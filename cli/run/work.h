@@ -10,7 +10,7 @@
 
 /* Points into itself: it must not be moved. */
 struct work {
-    struct run *run; /* Whose attempt was STARTED. */
+    struct run *run; /* Its attempt was STARTED. */
     struct terminal terminal;
     struct recorder recorder;
     struct watch watch;

@@ -1,4 +1,4 @@
-/* What a request says. */
+/* Reads the fields of a request. */
 #include "ui/request.h"
 
 const char *ui_value(const struct ui_request *request, enum MHD_ValueKind kind,

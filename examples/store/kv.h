@@ -10,7 +10,7 @@
 
 struct kv;
 
-/* What was read stays as it is until the end, whatever is written meanwhile. */
+/* A read sees one state until the end, with no later writes in it. */
 struct kv_txn {
     struct kv *kv;
     struct MDB_txn *read;

@@ -16,7 +16,7 @@ struct idem__schema_part {
 
 struct idem__schema_index {
     const char *name;       /* NULL: the layout has none. */
-    const char *projection; /* What is in it beside the keys. */
+    const char *projection; /* Its contents beside the keys. */
     struct idem__schema_part key[2];
 };
 

@@ -78,7 +78,7 @@ struct idem__task {
     const struct idem__task_env *env;
     struct idem_op *op;
 
-    /* What the driver does next. */
+    /* For the driver: its next step. */
     enum idem__task_next next;
     int64_t pause_ms;
     struct idem__aws_request request; /* target, body and answer_max are set. */
@@ -87,19 +87,19 @@ struct idem__task {
     enum idem__state state;
     enum idem__state after_pause; /* PAUSE: what is entered then. */
 
-    /* What it has taken so far; each is bounded. */
+    /* Counts of its tries so far; each is bounded. */
     unsigned tries;        /* Requests in vain, in a row ... */
     unsigned tries_before; /* ... before the answer that is being read. */
     unsigned rounds;       /* Decisions. */
     bool looked_again;     /* For parts that were not there. */
 
-    /* What may be said of it should it fail. Once set for an op, neither is ever
-     * unset. */
+    /* How much is known of its effect should it fail. Once set for an op, neither is
+     * ever unset. */
     bool ambiguous; /* A write of ours may have been applied: "nothing was done"
                        is not ours to say. */
     bool settled;   /* The op is answered; what is left to do may fail. */
 
-    /* What is there, which the decision and the write's condition rest on. */
+    /* The record found, which the decision and the write's condition rest on. */
     bool has_found;
     bool remembered; /* found is what this handle wrote, and not a reading. */
     struct idem__item found;
@@ -107,7 +107,7 @@ struct idem__task {
     struct idem__buffer written; /* The head of found, where that is a write of
                                     ours that was not read back. */
 
-    /* What was decided, and is to be answered and written. */
+    /* The decision, which is to be answered and written. */
     struct idem_decision decision;
     struct idem_record given;
     struct idem__item item;

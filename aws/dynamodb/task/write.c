@@ -128,7 +128,7 @@ enum idem__state idem__act_step(struct idem__task *task,
 
 /* ---- Writing the head ---- */
 
-/* What this handle claims is remembered until it is ended. */
+/* A claim of this handle is remembered until it is ended. */
 static void remember(struct idem__task *task)
 {
     const struct idem_record *record = &task->item.record;

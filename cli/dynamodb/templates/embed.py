@@ -1,6 +1,6 @@
 """Write text files as lists of lines in C: embed.py FILE... >OUT.c
 
-A line "@include FILE" stands for the lines of that file, which lies beside its own.
+A line "@include FILE" is replaced by the lines of that file, which lies beside its own.
 """
 
 import sys
