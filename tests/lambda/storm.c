@@ -2,6 +2,8 @@
  * says how it ends. */
 #include <idem/lambda.h>
 
+#include "../lib/whole_line.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,13 +16,12 @@ int handle(struct idem_lambda_call *call);
 static void effect(const struct idem_attempt *attempt)
 {
     int fd = open("ledger", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    char line[400];
-    int len = snprintf(line, sizeof(line), "%.*s %llu %d\n",
-                       (int)attempt->record->key.len,
-                       (const char *)attempt->record->key.base,
-                       (unsigned long long)attempt->fence, attempt->takeover);
 
-    if (fd < 0 || write(fd, line, (size_t)len) != len) {
+    if (fd < 0 ||
+        !append_whole_line(fd, "%.*s %llu %d", (int)attempt->record->key.len,
+                           (const char *)attempt->record->key.base,
+                           (unsigned long long)attempt->fence,
+                           attempt->takeover)) {
         abort();
     }
     (void)close(fd);

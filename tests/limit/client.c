@@ -8,6 +8,8 @@
  * admitted, remaining, and when, in ms. HOW is "idem" or "approximate" (PLACE is a
  * store's URL), or one of the controls in an SQLite file: "counter" adds one and looks, "careless" looks and
  * then adds one. */
+#include "../lib/whole_line.h"
+
 #include <fcntl.h>
 #include <idem.h>
 #include <idem/limit.h>
@@ -80,15 +82,12 @@ static void heard(const struct run *r, struct ask ask, bool admitted,
                   uint64_t remaining)
 {
     struct timespec now;
-    char line[96];
-    int len;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    len = snprintf(line, sizeof(line), "%u %u %d %llu %lld\n", ask.window,
-                   ask.request, admitted, (unsigned long long)remaining,
-                   (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000);
-
-    if (write(r->log, line, (size_t)len) != len) {
+    if (!append_whole_line(r->log, "%u %u %d %llu %lld", ask.window,
+                           ask.request, admitted, (unsigned long long)remaining,
+                           (long long)now.tv_sec * 1000 +
+                               now.tv_nsec / 1000000)) {
         die("log", "cannot be written");
     }
 }

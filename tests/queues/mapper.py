@@ -31,7 +31,7 @@ case $order in
 refused*) echo "$order" >>"$LEDGER.poison"
     echo '{"errorType": "Refused", "errorMessage": "no such article"}'; exit 1;;
 esac
-echo "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
+printf '%-63s\n' "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
 case $order in
 k*) sleep 0.01;;
 gate*) until [ -e gate ]; do sleep 0.02; done;;

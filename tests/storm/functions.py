@@ -33,7 +33,7 @@ read -r event
 order=${event#*order\\\":\ \\\"}
 order=${order%%\\*}
 case $order in k[0-9]*) ;; *) exit 1;; esac  # Who sends the event was killed.
-echo "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
+printf '%-63s\n' "$order ${IDEM_FENCE:-0} ${IDEM_TAKEOVER:-0}" >>"$LEDGER"
 sleep 0.03
 echo '{}'
 """

@@ -1,6 +1,8 @@
 /* What has happened, noted outside of every store. */
 #include "ledger.h"
 
+#include "../lib/whole_line.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,16 +22,13 @@ void ledger_open(const char *path)
 
 void ledger_note(bool durable, const char *format, ...)
 {
-    char line[400];
     va_list args;
-    int len;
+    bool done;
 
     va_start(args, format);
-    len = vsnprintf(line, sizeof(line) - 1, format, args);
+    done = vappend_whole_line(fd, format, args);
     va_end(args);
-    line[len++] = '\n';
-    if (write(fd, line, (size_t)len) != len ||
-        (durable && fdatasync(fd) != 0)) {
+    if (!done || (durable && fdatasync(fd) != 0)) {
         perror("ledger");
         abort();
     }

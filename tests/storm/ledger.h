@@ -19,7 +19,7 @@
 /* Opens the ledger @path for this process; aborts if it cannot. */
 void ledger_open(const char *path);
 
-/* Appends a line in one write, and flushes it to the disk where @durable. */
+/* Appends a line that is there whole or not at all, and flushes it to the disk where @durable. */
 void ledger_note(bool durable, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

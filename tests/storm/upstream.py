@@ -17,7 +17,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         key = self.headers["Idempotency-Key"].strip('"')
         fence = self.headers.get("Idempotency-Fence", "0")
         takeover = self.headers.get("Idempotency-Takeover", "false")
-        os.write(self.server.ledger, f"{key} {fence} {takeover}\n".encode())
+        line = f"{key} {fence} {takeover}"
+        os.write(self.server.ledger, f"{line:<255}\n".encode())  # As whole_line.h.
         time.sleep(random.uniform(0, 0.04))
         body = f"{key} {os.urandom(8).hex()}\n".encode()
         self.send_response(201)
