@@ -6,6 +6,7 @@
 #include "options/parse.h"
 #include "overview.h"
 #include "process/descriptors.h"
+#include "process/first.h"
 #include "process/limits.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -95,6 +96,7 @@ int main(int argc, char **argv)
     int skip = argc > 0 ? 1 : 0;
 
     cli_open_std_fds();
+    cli_first_process();
     cli_commands = cli_all_commands;
     cli_config_enable();
     cli_cores_off();

@@ -1,6 +1,7 @@
 """Containers of one host that share a store: each with process numbers, and a view
 of the file systems, of its own."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -87,6 +88,49 @@ def a_container_is_killed_as_one(b):
     equal((len(fences), fences[1]), (2, fences[0] + 1))
     print(f"# the store was free after {free_after:.2f} s, the key after {took:.2f} s")
     assert took > 1
+
+
+@case
+def signals_reach_what_the_first_process_runs(b):
+    """A container is stopped by a signal to its first process: idem run passes it on to
+    its command, records how that ended, and leaves nothing of it."""
+    b.write("work", "trap 'echo ended; exit 3' TERM\n(sleep 60 &)\necho effect >> ledger\n"
+            "while :; do sleep 0.1; done\n")
+    container = contained(b, PROGRAM, "run", "-k", "k", "--", "sh", "work")
+    until(b.effects, "the work has begun")
+    os.kill(first_of(container), signal.SIGTERM)
+    got = finish(container)
+    equal((got.status, got.stdout), (3, b"ended\n"))
+    record = b.record("k")
+    equal((record["status"], record["exit_status"]), ("completed", 3))
+
+
+@case
+def a_signal_ends_any_command_that_is_the_first_process(b):
+    """The kernel drops signals for the first process that it would end; they end idem
+    there, too."""
+    token = b("begin", "-k", "held").stdout.strip().decode()
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        waiter = contained(b, PROGRAM, "begin", "-k", "held", "--wait", "100s")
+        first = first_of(waiter)
+        until(lambda: is_idem(first), "the first process is idem")
+        # Sent until it has effect: idem may not have begun yet.
+        until(lambda: is_over(waiter) or send(first, number), f"{number!r} ends it")
+        equal(finish(waiter).status, 128 + number)
+    equal(b("release", "--token", token).status, 0)
+
+
+def is_idem(pid):
+    return os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(PROGRAM)
+
+
+def is_over(process):
+    return process.poll() is not None
+
+
+def send(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 @case(rows=[44])
