@@ -118,7 +118,7 @@ static int check_programs(void)
 }
 
 int gateway_check_args(const struct cli_command *command, int argc, char **argv,
-                       struct gateway_address *ret_address)
+                       struct gateway_addresses *ret_addresses)
 {
     const char *why;
     int status;
@@ -146,9 +146,16 @@ int gateway_check_args(const struct cli_command *command, int argc, char **argv,
     if (why != NULL) {
         return refuse(command, "upstream", gateway_args.upstream, why);
     }
-    why = gateway_address_parse(gateway_args.listen, ret_address);
+    why = gateway_address_parse(gateway_args.listen, &ret_addresses->listen);
     if (why != NULL) {
         return refuse(command, "listen", gateway_args.listen, why);
+    }
+    if (gateway_args.health != NULL) {
+        why =
+            gateway_address_parse(gateway_args.health, &ret_addresses->health);
+        if (why != NULL) {
+            return refuse(command, "health", gateway_args.health, why);
+        }
     }
     status = check_words(command);
     return status != 0 ? status : check_programs();
@@ -168,6 +175,11 @@ struct cli_option gateway_option_table[] = {
      .arg = "ADDR",
      .help = "PORT, HOST:PORT or unix:/PATH (default: 127.0.0.1:8080); port 0: "
              "any that is free"},
+    {.name = "health",
+     .kind = CLI_TEXT,
+     .target = &gateway_args.health,
+     .arg = "ADDR",
+     .help = "answer probes there, with 204 while it works"},
     {.name = "scope-header",
      .kind = CLI_TEXT,
      .target = &gateway_args.config.scope_header,

@@ -522,6 +522,70 @@ static void print_server(FILE *f, const struct gateway_config *config)
     (void)fputs("    }\n", f);
 }
 
+/* A probe is an operation of its own: it is claimed, executed and recorded in the
+ * store of the gateway, and ends before the service. Its record is past its
+ * retention when the next probe comes, so that one record is written again each
+ * time. Two probes at once share an execution, and what a killed gateway left is
+ * taken over. Host and port are in the key, because gateways share stores.
+ *
+ *     GET / at the address for probes -> POST with a key to probe.sock
+ *         -> claimed -> /end, which answers 204 -> recorded -> 204
+ */
+static void print_health(FILE *f, const struct gateway_config *config)
+{
+    if (config->health == NULL) {
+        return;
+    }
+    (void)fprintf(f,
+                  "    server {\n"
+                  "        listen %s;\n"
+                  "        access_log off;\n"
+                  "        location / {\n"
+                  "            idempotency off;\n"
+                  "            return 404;\n"
+                  "        }\n"
+                  "        location = / {\n"
+                  "            idempotency off;\n"
+                  "            limit_except GET { deny all; }\n"
+                  "            proxy_pass http://unix:probe.sock:/;\n"
+                  "            proxy_http_version 1.1;\n"
+                  "            proxy_method POST;\n"
+                  "            proxy_pass_request_body off;\n"
+                  "            proxy_pass_request_headers off;\n"
+                  "            proxy_set_header Content-Length \"\";\n"
+                  "            proxy_set_header Host probe;\n"
+                  "            proxy_set_header Idempotency-Key "
+                  "\"probe-$hostname-$server_port\";\n"
+                  "            proxy_read_timeout 10s;\n"
+                  "        }\n"
+                  "    }\n"
+                  "    server {\n"
+                  "        listen unix:probe.sock;\n"
+                  "        access_log off;\n"
+                  "        location / {\n"
+                  "            idempotency required;\n"
+                  "            idempotency_scope \"idem gateway\";\n"
+                  "            idempotency_key Idempotency-Key;\n"
+                  "            idempotency_key_from off;\n"
+                  "            idempotency_fingerprint method;\n"
+                  "            idempotency_fingerprint_from off;\n"
+                  "            idempotency_outcome 204 complete;\n"
+                  "            idempotency_methods POST;\n"
+                  "            idempotency_lease 2s;\n"
+                  "            idempotency_retention 2s;\n"
+                  "            idempotency_on_expired_lease rerun;\n"
+                  "            idempotency_wait 5s;\n"
+                  "            proxy_pass http://unix:probe.sock:/end;\n"
+                  "            proxy_http_version 1.1;\n"
+                  "        }\n"
+                  "        location = /end {\n"
+                  "            idempotency off;\n"
+                  "            return 204;\n"
+                  "        }\n"
+                  "    }\n",
+                  config->health);
+}
+
 void gateway_config_print(FILE *f, const struct gateway_config *config)
 {
     (void)fputs("# Written by idem gateway.\n", f);
@@ -536,5 +600,6 @@ void gateway_config_print(FILE *f, const struct gateway_config *config)
     (void)fputc('\n', f);
     print_upstream(f, config);
     print_server(f, config);
+    print_health(f, config);
     (void)fputs("}\n", f);
 }

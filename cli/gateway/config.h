@@ -14,6 +14,7 @@ struct gateway_config {
     const char *store;   /* Its URL, with an absolute path. */
     const char *journal; /* Where outcomes wait for it; "off": nowhere. */
     const char *listen;  /* As nginx writes it: "127.0.0.1:8080". */
+    const char *health;  /* The same, for probes; NULL: none are answered. */
     struct gateway_upstream upstream;
     const char *scope_header; /* NULL: one scope for all. */
     const char *cors_origin;  /* "*", or origins with commas between them. */

@@ -144,13 +144,18 @@ static int try_store(const char *url)
 }
 
 /* Prints the configuration, as good as it is known without starting anything. */
-static int print_config(const struct gateway_address *address)
+static int print_config(const struct gateway_addresses *addresses)
 {
     char listen[GATEWAY_ADDRESS_MAX];
+    char health[GATEWAY_ADDRESS_MAX];
     struct places places = {0};
     char *module = NULL;
-    int status = gateway_listen_text(address, listen);
+    int status = gateway_listen_text("listen", &addresses->listen, listen);
 
+    if (status == 0 && gateway_args.health != NULL) {
+        status = gateway_listen_text("health", &addresses->health, health);
+        gateway_args.config.health = health;
+    }
     if (status == 0) {
         status = gateway_find_module(gateway_args.module, /* must_be= */ false,
                                      &module);
@@ -170,10 +175,43 @@ static int print_config(const struct gateway_address *address)
 
 /* ---- Running it -------------------------------------------------------- */
 
+/* The sockets that nginx is handed: that of the gateway, and after it that for
+ * probes, if there is one. */
+struct sockets {
+    struct gateway_socket each[2];
+    size_t n;
+};
+
+static int open_sockets(const struct gateway_addresses *addresses,
+                        struct sockets *sockets)
+{
+    int status =
+        gateway_listen("listen", &addresses->listen, &sockets->each[0]);
+
+    if (status != 0) {
+        return status;
+    }
+    sockets->n = 1;
+    if (gateway_args.health != NULL) {
+        status =
+            gateway_listen("health", &addresses->health, &sockets->each[1]);
+        sockets->n += status == 0;
+    }
+    return status;
+}
+
+static void close_sockets(struct sockets *sockets)
+{
+    while (sockets->n > 0) {
+        gateway_listen_close(&sockets->each[--sockets->n]);
+    }
+}
+
 /* The address is the one thing that a script may want to know. */
 static void tell(void *ctx)
 {
-    const struct gateway_socket *socket = ctx;
+    const struct sockets *sockets = ctx;
+    const struct gateway_socket *socket = &sockets->each[0];
 
     (void)printf("%s%s\n",
                  socket->path[0] != '\0'                ? ""
@@ -189,23 +227,28 @@ static void tell(void *ctx)
                     ? ""
                     : ", and it speaks no TLS");
     }
+    if (sockets->n > 1) {
+        cli_say("probes are answered at %s%s",
+                sockets->each[1].path[0] != '\0' ? "" : "http://",
+                sockets->each[1].text);
+    }
 }
 
 static int serve_in(const char *directory, const char *nginx,
-                    struct gateway_socket *socket)
+                    struct sockets *sockets)
 {
     int status = gateway_upstream_resolve(&gateway_args.config.upstream);
 
     if (status == 0) {
         status = gateway_check(nginx, directory);
     }
-    return status != 0
-               ? status
-               : gateway_serve(nginx, directory, socket->fd, tell, socket);
+    return status != 0 ? status
+                       : gateway_serve(nginx, directory, sockets->each,
+                                       sockets->n, tell, sockets);
 }
 
 /* Everything that is done as the user who nginx runs as. */
-static int serve_as_user(const char *nginx, struct gateway_socket *socket)
+static int serve_as_user(const char *nginx, struct sockets *sockets)
 {
     struct places places;
     char *directory;
@@ -215,7 +258,10 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
         gateway_args.config.user =
             NULL; /* A user that is not root cannot change it. */
     }
-    gateway_args.config.listen = socket->text;
+    gateway_args.config.listen = sockets->each[0].text;
+    if (sockets->n > 1) {
+        gateway_args.config.health = sockets->each[1].text;
+    }
     if (status == 0) {
         status = try_store(places.url);
     }
@@ -225,7 +271,7 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
     if (status == 0) {
         int watched = gateway_directory_watch(directory);
 
-        status = serve_in(directory, nginx, socket);
+        status = serve_in(directory, nginx, sockets);
         gateway_directory_remove(directory);
         (void)close(watched);
         free(directory);
@@ -234,9 +280,9 @@ static int serve_as_user(const char *nginx, struct gateway_socket *socket)
     return status;
 }
 
-static int serve(const struct gateway_address *address)
+static int serve(const struct gateway_addresses *addresses)
 {
-    struct gateway_socket socket;
+    struct sockets sockets = {.n = 0};
     char *module = NULL;
     char *nginx = NULL;
     int status;
@@ -247,15 +293,15 @@ static int serve(const struct gateway_address *address)
                                      &module);
     }
     if (status == 0) {
-        status = gateway_listen(address, &socket);
+        status = open_sockets(addresses, &sockets);
     }
     if (status == 0) {
         gateway_args.config.module = module;
         status = gateway_become(gateway_args.config.user);
         status = status == 0 ? gateway_check_readable(module) : status;
-        status = status == 0 ? serve_as_user(nginx, &socket) : status;
-        gateway_listen_close(&socket);
+        status = status == 0 ? serve_as_user(nginx, &sockets) : status;
     }
+    close_sockets(&sockets);
     free(module);
     free(nginx);
     return status;
@@ -263,9 +309,9 @@ static int serve(const struct gateway_address *address)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    struct gateway_address address;
+    struct gateway_addresses addresses;
     struct cli_patience patience;
-    int status = gateway_check_args(command, argc, argv, &address);
+    int status = gateway_check_args(command, argc, argv, &addresses);
 
     if (status == 0) {
         status = cli_patience_choose(command, &patience);
@@ -278,7 +324,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
         gateway_args.config.on_expired_lease =
             gateway_policies[gateway_args.on_expired_lease];
     }
-    return gateway_args.print_config ? print_config(&address) : serve(&address);
+    return gateway_args.print_config ? print_config(&addresses)
+                                     : serve(&addresses);
 }
 
 static const char *const examples[] = {

@@ -15,6 +15,7 @@ struct gateway_args {
     bool global_scope;
     bool print_config;
     int on_expired_lease;
+    const char *health;
     const char *listen;
     const char *module;
     const char *nginx;
@@ -29,9 +30,15 @@ extern struct cli_option gateway_option_table[];
 
 extern const char *const gateway_policies[]; /* "hold", "rerun", NULL. */
 
-/* 0 with the address to listen on, or a usage error. */
+/* The addresses to listen on. */
+struct gateway_addresses {
+    struct gateway_address listen;
+    struct gateway_address health; /* Unless --health was not given. */
+};
+
+/* 0 with the addresses, or a usage error. */
 int gateway_check_args(const struct cli_command *command, int argc, char **argv,
-                       struct gateway_address *ret_address);
+                       struct gateway_addresses *ret_addresses);
 
 /* ---- As whom nginx runs ------------------------------------------------- */
 
@@ -59,20 +66,25 @@ int gateway_upstream_resolve(const struct gateway_upstream *upstream);
  * 1024 needs no nginx that runs as root. */
 
 struct gateway_socket {
-    int fd;
+    int fd;                         /* -1: closed. */
     bool is_loopback;               /* Or a unix socket. */
     char text[GATEWAY_ADDRESS_MAX]; /* As nginx writes it, in digits. */
     char path[GATEWAY_PATH_MAX + 1];
 };
 
-/* Opens it. 0 or an exit status, after saying why. */
-int gateway_listen(const struct gateway_address *address,
+/* Opens it; messages name the @option that has the address. 0 or an exit status,
+ * after saying why. */
+int gateway_listen(const char *option, const struct gateway_address *address,
                    struct gateway_socket *ret_socket);
 
 /* The address that gateway_listen() would make of @address, without opening
  * anything; a port of 0 stays. 0 or an exit status. */
-int gateway_listen_text(const struct gateway_address *address,
+int gateway_listen_text(const char *option,
+                        const struct gateway_address *address,
                         char text[GATEWAY_ADDRESS_MAX]);
+
+/* Closes it here; others go on to listen who have it too. */
+void gateway_listen_end(struct gateway_socket *socket);
 
 /* Closes it and takes the file of a unix socket away. */
 void gateway_listen_close(struct gateway_socket *socket);
@@ -106,12 +118,14 @@ int gateway_find_module(const char *given, bool must_be, char **ret_path);
  * an exit status. */
 int gateway_check(const char *nginx, const char *directory);
 
-/* Runs @nginx on DIRECTORY/nginx.conf, listening on the socket @fd, until it
- * ends; @started is called when it has begun. Signals are passed on: SIGINT and
+/* Runs @nginx on DIRECTORY/nginx.conf, listening on @n sockets, until it
+ * ends; @started is called when it has begun. The sockets are closed when it is told
+ * to end, so that a new connection is refused while others are finished. Signals are passed on: SIGINT and
  * SIGTERM (at a terminal SIGHUP too) let it finish what is under way, the second
  * of them does not; SIGQUIT, SIGHUP and SIGUSR1 mean what they mean to nginx.
  * Returns an exit status. */
-int gateway_serve(const char *nginx, const char *directory, int fd,
+int gateway_serve(const char *nginx, const char *directory,
+                  struct gateway_socket *sockets, size_t n,
                   void (*started)(void *ctx), void *ctx);
 
 #endif

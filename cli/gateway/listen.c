@@ -26,7 +26,8 @@ struct any {
 };
 
 /* The first address that a host and a port resolve to. */
-static int resolve(const struct gateway_address *address, struct any *ret_any)
+static int resolve(const char *option, const struct gateway_address *address,
+                   struct any *ret_any)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -36,9 +37,9 @@ static int resolve(const struct gateway_address *address, struct any *ret_any)
                     address->port, &hints, &found);
 
     if (rc != 0) {
-        cli_say("--listen: the host \"%s\" cannot be resolved: %s; name an "
+        cli_say("--%s: the host \"%s\" cannot be resolved: %s; name an "
                 "address of this machine, or only a port",
-                address->host, gai_strerror(rc));
+                option, address->host, gai_strerror(rc));
         return CLI_USAGE;
     }
     memcpy(&ret_any->any, found->ai_addr, found->ai_addrlen);
@@ -47,10 +48,11 @@ static int resolve(const struct gateway_address *address, struct any *ret_any)
     return 0;
 }
 
-static int find(const struct gateway_address *address, struct any *ret_any)
+static int find(const char *option, const struct gateway_address *address,
+                struct any *ret_any)
 {
     if (address->path[0] == '\0') {
-        return resolve(address, ret_any);
+        return resolve(option, address, ret_any);
     }
     ret_any->un.sun_family = AF_UNIX;
     (void)strcpy(ret_any->un.sun_path, address->path);
@@ -125,37 +127,36 @@ static int bind_to(int fd, const struct any *any)
                                                                           : 0;
 }
 
-static int refuse(const struct any *any, int why)
+static int refuse(const char *option, const struct any *any, int why)
 {
     char text[GATEWAY_ADDRESS_MAX];
 
     write_text(any, text);
     switch (why) {
     case EADDRINUSE:
-        cli_say("%s is in use by another program; choose another: --listen "
+        cli_say("%s is in use by another program; choose another: --%s "
                 "127.0.0.1:0 takes any that is free",
-                text);
+                text, option);
         return CLI_CONFIG;
     case EACCES:
     case EPERM:
-        cli_say(
-            "--listen: this user may not listen on %s: %s; choose a port from "
-            "1024 on, or start as root with --user",
-            text, strerror(why));
+        cli_say("--%s: this user may not listen on %s: %s; choose a port from "
+                "1024 on, or start as root with --user",
+                option, text, strerror(why));
         return CLI_DENIED;
     default:
-        cli_say("--listen: cannot listen on %s: %s; name an address of this "
+        cli_say("--%s: cannot listen on %s: %s; name an address of this "
                 "machine, or only a port",
-                text, strerror(why));
+                option, text, strerror(why));
         return CLI_CONFIG;
     }
 }
 
-int gateway_listen(const struct gateway_address *address,
+int gateway_listen(const char *option, const struct gateway_address *address,
                    struct gateway_socket *ret_socket)
 {
     struct any any = {0};
-    int status = find(address, &any);
+    int status = find(option, address, &any);
     int fd;
 
     if (status != 0) {
@@ -164,7 +165,7 @@ int gateway_listen(const struct gateway_address *address,
     fd = socket(any.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
                 0);
     if (fd < 0 || bind_to(fd, &any) != 0) {
-        status = refuse(&any, errno);
+        status = refuse(option, &any, errno);
         if (fd >= 0) {
             (void)close(fd);
         }
@@ -180,11 +181,12 @@ int gateway_listen(const struct gateway_address *address,
     return 0;
 }
 
-int gateway_listen_text(const struct gateway_address *address,
+int gateway_listen_text(const char *option,
+                        const struct gateway_address *address,
                         char text[GATEWAY_ADDRESS_MAX])
 {
     struct any any = {0};
-    int status = find(address, &any);
+    int status = find(option, address, &any);
 
     if (status == 0) {
         write_text(&any, text);
@@ -192,9 +194,17 @@ int gateway_listen_text(const struct gateway_address *address,
     return status;
 }
 
+void gateway_listen_end(struct gateway_socket *socket)
+{
+    if (socket->fd >= 0) {
+        (void)close(socket->fd);
+        socket->fd = -1;
+    }
+}
+
 void gateway_listen_close(struct gateway_socket *socket)
 {
-    (void)close(socket->fd);
+    gateway_listen_end(socket);
     if (socket->path[0] != '\0') {
         (void)unlink(socket->path);
     }

@@ -17,7 +17,8 @@ static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGCHLD};
 struct serve {
     const char *nginx;
     const char *directory;
-    int fd; /* The socket; negative: none is handed over. */
+    struct gateway_socket *sockets; /* That are handed over. */
+    size_t n;
     pid_t pid;
     sigset_t before;
     sigset_t signals;
@@ -28,19 +29,28 @@ struct serve {
 static void become(const struct serve *serve, const char *const *argv,
                    pid_t parent)
 {
-    char sockets[32];
+    char sockets[64] = "";
+    size_t len = 0;
+    size_t i;
 
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGQUIT);
     if (getppid() != parent) {
         _exit(128 + SIGQUIT);
     }
-    if (serve->fd >= 0) {
-        (void)snprintf(sockets, sizeof(sockets), "%d;", serve->fd);
-        (void)fcntl(serve->fd, F_SETFD, 0);
+    for (i = 0; i < serve->n; i++) {
+        len += (size_t)snprintf(sockets + len, sizeof(sockets) - len, "%d;",
+                                serve->sockets[i].fd);
+        (void)fcntl(serve->sockets[i].fd, F_SETFD, 0);
+    }
+    if (serve->n > 0) {
         (void)setenv("NGINX", sockets, /* overwrite= */ 1);
     } else {
         (void)unsetenv("NGINX");
+    }
+    /* Where the configuration names a socket of its own by a relative path. */
+    if (chdir(serve->directory) != 0) {
+        return;
     }
     (void)sigprocmask(SIG_SETMASK, &serve->before, NULL);
     (void)execv(serve->nginx, (char *const *)(uintptr_t)argv);
@@ -88,18 +98,30 @@ static bool has_begun(const struct serve *serve)
  * is closed tells us so, too. */
 static void pass_on(const struct serve *serve, int signo, int *asked)
 {
+    size_t i;
+
     if (signo == SIGINT || signo == SIGTERM ||
         (signo == SIGHUP && cli_stderr_is_tty())) {
         (*asked)++;
         signo = *asked == 1 ? SIGQUIT : SIGTERM;
     }
     (void)kill(serve->pid, signo);
+    /* nginx closes its own; a connection that only we could accept would hang. */
+    for (i = 0; i < serve->n && (signo == SIGQUIT || signo == SIGTERM); i++) {
+        gateway_listen_end(&serve->sockets[i]);
+    }
 }
 
-/* True when nginx has ended: *@ret_how as of waitpid(). */
+/* True when nginx has ended: *@ret_how as of waitpid(). The first process of a
+ * container is also given the orphans of others, such as probes. */
 static bool has_ended(const struct serve *serve, int *ret_how)
 {
-    return waitpid(serve->pid, ret_how, WNOHANG) == serve->pid;
+    pid_t pid;
+
+    do {
+        pid = waitpid(-1, ret_how, WNOHANG);
+    } while (pid > 0 && pid != serve->pid);
+    return pid == serve->pid;
 }
 
 static int exit_status(const struct serve *serve, int how)
@@ -117,7 +139,7 @@ int gateway_check(const char *nginx, const char *directory)
 {
     const char *const argv[] = {nginx, "-t",      "-q", "-e",         "stderr",
                                 "-p",  directory, "-c", "nginx.conf", NULL};
-    struct serve serve = {.nginx = nginx, .directory = directory, .fd = -1};
+    struct serve serve = {.nginx = nginx, .directory = directory};
     int status;
     int how = 0;
 
@@ -138,14 +160,18 @@ int gateway_check(const char *nginx, const char *directory)
     return 0;
 }
 
-int gateway_serve(const char *nginx, const char *directory, int fd,
+int gateway_serve(const char *nginx, const char *directory,
+                  struct gateway_socket *sockets, size_t n,
                   void (*started)(void *ctx), void *ctx)
 {
     const struct timespec short_time = {.tv_nsec = 5000000};
     const struct timespec long_time = {.tv_sec = 3600};
     const char *const argv[] = {nginx,     "-e", "start.log",  "-p",
                                 directory, "-c", "nginx.conf", NULL};
-    struct serve serve = {.nginx = nginx, .directory = directory, .fd = fd};
+    struct serve serve = {.nginx = nginx,
+                          .directory = directory,
+                          .sockets = sockets,
+                          .n = n};
     bool begun = false;
     int asked = 0;
     int how = 0;

@@ -128,6 +128,7 @@ BAD = (
     (64, "user or a password", ["--upstream", "http://a:b@c", "--global-scope"]),
     (64, "as they are", ["--upstream", "http://a/api", "--global-scope"]),
     (64, "names no port", [*SERVICE, "--global-scope", "--listen", "localhost"]),
+    (64, "names no port", [*SERVICE, "--global-scope", "--health", "localhost"]),
     (64, "with this option", [*SERVICE, "--global-scope", "http://other"]),
     (64, "not the key itself", [*SERVICE, "--scope-header", "Idempotency-Key"]),
     (64, "letters, digits", [*SERVICE, "--scope-header", "X; evil"]),
@@ -147,6 +148,8 @@ BAD = (
      + ["--module", "./none"]),
     (64, "cannot be resolved", [*SERVICE, "--global-scope"]
      + ["--listen", "no.such.invalid:1"]),
+    (64, "--health: the host", [*SERVICE, "--global-scope", "--listen", "0"]
+     + ["--health", "no.such.invalid:1"]),
 )
 
 

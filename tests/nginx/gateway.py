@@ -377,6 +377,46 @@ def requests_are_logged_and_bounded():
     assert " 409 " in lines[1] and "not-kept" in lines[1] and "s3cret" not in str(lines), lines
 
 
+def probe(port, path="/", method="GET"):
+    """The status that a probe is answered with; None: nobody answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request(method, path)
+        return connection.getresponse().status
+    except OSError:
+        return None
+    finally:
+        connection.close()
+
+
+@test
+def a_probe_is_answered_while_requests_can_be():
+    """--health: a probe is an operation that is recorded and does not reach the service,
+    whatever requests must have; where the store takes nothing it is 503, as it is for a
+    request, and 204 again after that; a gateway that ended answers nothing."""
+    options = ["--required", "--methods", "PUT", "--outcome", "2xx=fail", "--key-from", ".body.key"]
+    port = free_port()
+    with Gateway(f"http://127.0.0.1:{free_port()}", "--health", str(port), *options) as gateway:
+        equal([probe(port) for _ in range(3)], [204] * 3)
+        equal([probe(port, path) for path in ("/end", "/other")], [404, 404])
+        equal(probe(port, method="POST"), 403)
+        (line,) = Idem()("list").stdout.decode().splitlines()
+        key = f"probe-{socket.gethostname().lower()}-{port}"
+        assert line.startswith("completed") and line.endswith(key), (line, key)
+        shown = ["show", "--json", "--scope", "idem gateway", key]
+        first = json.loads(Idem()(*shown).stdout)
+        time.sleep(2.1)
+        equal(probe(port), 204)
+        assert json.loads(Idem()(*shown).stdout)["fence"] > first["fence"], first
+
+        os.rename("idem.db", "elsewhere")
+        equal(until(lambda: probe(port) == 503), True)
+        equal(gateway("PUT", body=b'{"key":"k"}').status, 503)
+        os.rename("elsewhere", "idem.db")
+        equal(until(lambda: probe(port) == 204), True)
+    equal(probe(port), None)
+
+
 @test
 def a_killed_gateway_leaves_no_folder():
     """kill -9: nginx ends, and its private directory goes with it; the port is free."""
