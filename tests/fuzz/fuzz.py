@@ -47,7 +47,7 @@ SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 4))
 BOUNDS = [f"-max_total_time={SECONDS}"]
 if SECONDS <= 20:
     BOUNDS += ["-seed=1", "-runs=150000"]
-MUTANT_SECONDS = 30
+MUTANT_SECONDS = 60  # It ends where it finds the defect.
 JOBS = min(2, os.cpu_count() or 1)
 TARGETS = sorted([*seeds.SEEDS, "life-sqlite"])
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))

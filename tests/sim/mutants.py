@@ -10,10 +10,11 @@ kill it:
 One of the DynamoDB store also says "Mode: dynamodb", and runs in that mode; and
 "Seed: N" if it is killed as late as that: without --long the search starts there.
 
-Usage: mutants.py COMPILER [ARGUMENT ...]
+Each is compiled alone, and linked with what the simulator itself is linked of.
+
+Usage: mutants.py SIM ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
 """
 
-import filecmp
 import functools
 import os
 import re
@@ -33,12 +34,14 @@ import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
-COMPILER = sys.argv[1:] or ["cc"]
+SIM, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:4])
+COMPILER = sys.argv[4:] or ["cc"]
 del sys.argv[1:]
 
-PARTS = ("include", "src", "aws", "tests/sim", "tests/lib")
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w -isystem /usr/include/json-c".split()
+# What the simulator was built with.
+CFLAGS += [f"-fsanitize={tap.SANITIZER}"] if tap.SANITIZED else []
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
 LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
@@ -68,67 +71,62 @@ samples = {}  # {mutant: counts of its sample}
 found_small = {}  # {mutant: what found it in a small world, or None}
 
 
-def compile_one(tree, compiler, source):
-    """Compile @source of @tree; return its object."""
-    object_file = (tree / "o" / source.replace("/", "_")).with_suffix(".o")
-    paths = ["-I", tree / "include", "-I", tree / "src", "-I", tree]
-    command = [*compiler, *CFLAGS, *paths, "-c", tree / source, "-o", object_file]
+def compile_one(compiler, source, where, over=None):
+    """Compile @source, a path from the top, into @where; return its object. What the
+    folder @over has of it is taken from there."""
+    made = (where / source.replace("/", "_")).with_suffix(".o")
+    trees = [tree for tree in (over, TOP) if tree]
+    paths = [f"-I{tree / part}" for tree in trees for part in ("include", "src", "")]
+    paths += ["-iquote", (TOP / source).parent]
+    command = [*compiler, *CFLAGS, *paths, "-c", trees[0] / source, "-o", made]
     subprocess.run(command, check=True)
-    return object_file
+    return made
 
 
-def link(tree, objects, compiler=COMPILER):
-    """Link the simulator of @tree; return the program."""
-    program = tree / "sim"
-    command = [*compiler, *LDFLAGS, *objects, "-o", program, *LIBS]
-    subprocess.run(command, check=True)
+def link(program, objects, compiler=COMPILER):
+    """Link the simulator; return @program."""
+    flags = [*LDFLAGS, *(f for f in CFLAGS if f.startswith("-fsanitize"))]
+    subprocess.run([*compiler, *flags, *objects, "-o", program, *LIBS], check=True)
     return program
 
 
-def compile_all(name, compiler):
-    """Compile the library as it is; return (its tree, {source: object})."""
-    tree = Path(_scratch.name) / name
-    for part in PARTS:
-        shutil.copytree(TOP / part, tree / part)
-    (tree / "o").mkdir()
-    rooms = [tree / "tests/sim", *(tree / room for room in ROOMS)]
+def compile_all(compiler):
+    """Compile all that is simulated with another compiler; return the objects."""
+    rooms = [TOP / "tests/sim", *(TOP / room for room in ROOMS)]
     sources = sorted(path for room in rooms for path in room.glob("*.c"))
-    sources = [os.fspath(path.relative_to(tree)) for path in sources]
+    sources = [os.fspath(path.relative_to(TOP)) for path in sources]
     sources = [source for source in sources if source not in LEFT_OUT] + HELPERS
+    where = Path(tempfile.mkdtemp(dir=_scratch.name))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        compile_source = functools.partial(compile_one, tree, compiler)
-        objects = list(pool.map(compile_source, sources))
-    return tree, dict(zip(sources, objects))
+        compile_source = functools.partial(compile_one, compiler, where=where)
+        return list(pool.map(compile_source, sources))
 
 
-@functools.cache
-def original():
-    return compile_all("original", COMPILER)
-
-
-@functools.cache
-def original_program():
-    tree, objects = original()
-    return link(tree, objects.values())
+def own_objects():
+    """Return {source: object} of the simulator's own files, as the build made them."""
+    folder = SIM.with_name(SIM.name + ".p")
+    found = {f"tests/sim/{path.name[:-2]}": path for path in folder.glob("[a-z]*.c.o")}
+    helpers = {f"tests/lib/{path.name[7:-2]}": path for path in folder.glob(".._lib_*.c.o")}
+    assert found and helpers, f"{SIM} has no objects beside it"
+    return {**found, **helpers}
 
 
 @functools.cache
 def mutate(patch):
     """Build the simulator with @patch applied; return the program."""
-    base, objects = original()
     tree = Path(_scratch.name) / patch.stem
-    for part in PARTS:
-        shutil.copytree(base / part, tree / part)
-    (tree / "o").mkdir()
+    names = patches.names(patch)
+    assert names and all(name.endswith(".c") for name in names), names
+    for name in names:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, tree / name)
     refusal = patches.apply(patch, tree)
     assert refusal is None, "it no longer applies:\n" + refusal
 
-    changed = {}
-    for source in objects:
-        if not filecmp.cmp(base / source, tree / source, False):
-            changed[source] = compile_one(tree, COMPILER, source)
-    assert changed, "it changes no source file"
-    return link(tree, {**objects, **changed}.values())
+    # What is defined here is not taken from an archive.
+    changed = {name: compile_one(COMPILER, name, tree, tree) for name in names}
+    objects = {**own_objects(), **changed}
+    return link(tree / "sim", [*objects.values(), *ARCHIVES])
 
 
 def call(program, *options):
@@ -150,13 +148,13 @@ def run(program, schedules, *options):
 
 @tap.test
 def the_original_lives():
-    """Without a planted mistake the same build of the simulator finds none."""
-    said, counts = run(original_program(), SCHEDULES // 5)
+    """Without a planted mistake the simulator finds none."""
+    said, counts = run(SIM, SCHEDULES // 5)
     tap.equal(said, "")
     tap.equal(counts["total"]["schedules"], SCHEDULES // 5)
-    text = call(original_program(), *SMALL)
+    text = call(SIM, *SMALL)
     assert "violation" not in text, text
-    said, _ = run(original_program(), SCHEDULES // 50, "--mode", "dynamodb")
+    said, _ = run(SIM, SCHEDULES // 50, "--mode", "dynamodb")
     tap.equal(said, "")
 
 
@@ -167,14 +165,15 @@ def another_compiler_gives_the_same_traces():
     other = "gcc" if "clang" in ours else "clang"
     if shutil.which(other) is None:
         tap.skip(f"{other} is not installed")
-    tree, objects = compile_all(other, [other])
-    program = link(tree, objects.values(), [other])
+    if tap.SANITIZED:
+        tap.skip("it is compared without a sanitizer")
+    program = link(Path(_scratch.name) / other, compile_all([other]), [other])
     options = ("--seed", 1, "--schedules", 3000, "--hashes")
     for more in ([], ["--mode", "dynamodb"]):
         text = call(program, *options, *more)
         hashes = re.findall(r"^seed .*$", text, re.M)
         tap.equal(len(hashes), 3000)
-        text = call(original_program(), *options, *more)
+        text = call(SIM, *options, *more)
         tap.equal(hashes, re.findall(r"^seed .*$", text, re.M))
 
 

@@ -25,6 +25,19 @@ def names_in(*folders):
     return sorted(found)
 
 
+def files_with_points(*folders):
+    """The C files below @folders that have a point, from the top."""
+    paths = (path for folder in folders for path in Path(TOP, folder).rglob("*.c"))
+    found = (p for p in paths if CALL.search(p.read_text(encoding="utf-8")))
+    return sorted(os.path.relpath(path, TOP) for path in found)
+
+
+def files_compiled():
+    """The files that the storm compiles with their points: meson.build names them."""
+    text = Path(__file__).with_name("meson.build").read_text(encoding="utf-8")
+    return sorted(re.findall(r"'\.\./\.\./((?:src|aws|cli)/\S+\.c)'", text))
+
+
 class Counters:
     """The file that the processes count in."""
 

@@ -233,12 +233,13 @@ def nothing_of_it_is_shipped():
     names = points.names_in("src", "aws", "cli")
     library = os.path.join(os.path.dirname(PROGRAM), "libidem.so")
     archive = os.path.join(os.path.dirname(PROGRAM), "libidem.a")
+    equal(points.files_compiled(), points.files_with_points("src", "aws", "cli"))
+    words = [b"idem__crash_point", b"IDEM_STORM", *(n.encode() + b"\0" for n in names)]
     for path in (library, archive, PROGRAM, STORM_IDEM):
         with open(path, "rb") as f:
             content = f.read()
-        words = [b"idem__crash_point", b"IDEM_STORM", *(n.encode() + b"\0" for n in names)]
-        found = sum(word in content for word in words)
-        equal((path, found), (path, len(words) if path == STORM_IDEM else 0))
+        found = [word for word in words if word in content]
+        equal((path, found), (path, words if path == STORM_IDEM else []))
 
 
 if __name__ == "__main__":
