@@ -109,21 +109,6 @@ int idem_unknown(struct idem_attempt *attempt, struct idem_slice text,
     return idem_end(attempt, &outcome, ret_error);
 }
 
-/* The lease counts from before it was asked for, and is not counted shorter than
- * it was, unless the record knows better: another holder of the token may have
- * ended it in between. A renewal is on the boot clock of who asks. */
-static void count_lease(struct idem__attempt *a, const struct idem_op *op)
-{
-    int64_t lease_ms =
-        op->u.renew.lease_ms != 0 ? op->u.renew.lease_ms : op->record->lease_ms;
-    int64_t end_ms = idem__time_add(op->asked_boot_ms, lease_ms);
-
-    if (end_ms > idem__attempt_lease_end(a) ||
-        idem__attempt_lease_end(a) > op->record->lease_end_boot_ms) {
-        idem__attempt_set_lease_end(a, end_ms);
-    }
-}
-
 int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
                struct idem_error *ret_error)
 {
@@ -143,7 +128,7 @@ int idem_renew(struct idem_attempt *attempt, int64_t lease_ms,
     }
     if (rc == 0) {
         IDEM__CRASH_POINT("api/renew/answered");
-        count_lease(a, op);
+        idem__attempt_count_lease(a, op);
         idem_op_destroy(op);
     }
     return rc;

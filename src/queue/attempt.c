@@ -73,6 +73,19 @@ void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op)
     idem_op_destroy(op);
 }
 
+void idem__attempt_count_lease(struct idem__attempt *a,
+                               const struct idem_op *op)
+{
+    int64_t lease_ms =
+        op->u.renew.lease_ms != 0 ? op->u.renew.lease_ms : op->record->lease_ms;
+    int64_t end_ms = idem__time_add(op->asked_boot_ms, lease_ms);
+
+    if (end_ms > idem__attempt_lease_end(a) ||
+        idem__attempt_lease_end(a) > op->record->lease_end_boot_ms) {
+        idem__attempt_set_lease_end(a, end_ms);
+    }
+}
+
 void idem_attempt_destroy(struct idem_attempt *attempt)
 {
     if (attempt != NULL) {

@@ -42,4 +42,11 @@ struct idem_attempt *idem__attempt_create(struct idem_op *op);
 /* Gives the attempt the record of @op, a verb that changed it; destroys @op. */
 void idem__attempt_update(struct idem_attempt *attempt, struct idem_op *op);
 
+/* After the renewal @op. The lease counts from before it was asked for, and is not
+ * counted shorter than it was, unless the record knows better: another holder of
+ * the token may have ended it in between. A renewal is on the boot clock of who
+ * asks. */
+void idem__attempt_count_lease(struct idem__attempt *a,
+                               const struct idem_op *op);
+
 #endif
