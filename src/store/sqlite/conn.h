@@ -2,8 +2,9 @@
 #ifndef IDEM_STORE_SQLITE_CONN_H
 #define IDEM_STORE_SQLITE_CONN_H
 
+#include "store/sqlite/api.h"
+
 #include <idem.h>
-#include <sqlite3.h>
 
 enum idem__sql {
     IDEM__SQL_BEGIN,

@@ -1,5 +1,5 @@
-/* Which store was made here: its random id, in the lock file and in the
- * database.
+/* Which store was made here: its random id in the lock file; identity_row.c has that
+ * in the database.
  *
  * A missing or emptied database looks like a first use, and a first use forgets
  * every outcome: all work runs again. So the lock file, which stays where it is
@@ -118,80 +118,6 @@ int idem__identity_write(const struct idem__lock *lock, enum idem__made made,
                        "the store's lock file cannot be written: %s",
                        strerror(errno));
 }
-
-/* ---- In the database ---- */
-
-static int read_id(sqlite3_stmt *stmt, bool *ret_has,
-                   uint8_t ret_id[IDEM__STORE_ID_LEN])
-{
-    int rc = sqlite3_step(stmt);
-
-    *ret_has =
-        rc == SQLITE_ROW && sqlite3_column_bytes(stmt, 0) == IDEM__STORE_ID_LEN;
-    if (*ret_has) {
-        memcpy(ret_id, sqlite3_column_blob(stmt, 0), IDEM__STORE_ID_LEN);
-    }
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-/* A file of an older program has no such column: asked for by name it would be
- * an error, like one of the disk. */
-static int has_column(sqlite3 *db, bool *ret_has)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(db,
-                                "SELECT 1 FROM pragma_table_info('idem_clock') "
-                                "WHERE name = 'store_id'",
-                                -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(stmt);
-        *ret_has = rc == SQLITE_ROW;
-        rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-    }
-    (void)sqlite3_finalize(stmt);
-    return rc;
-}
-
-int idem__identity_load(struct idem__conn *conn, bool *ret_has,
-                        uint8_t ret_id[IDEM__STORE_ID_LEN],
-                        struct idem_error *error)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = has_column(conn->db, ret_has);
-
-    if (rc == SQLITE_OK && *ret_has) {
-        rc = sqlite3_prepare_v2(conn->db,
-                                "SELECT store_id FROM idem_clock WHERE one = 1",
-                                -1, &stmt, NULL);
-        if (rc == SQLITE_OK) {
-            rc = read_id(stmt, ret_has, ret_id);
-        }
-        (void)sqlite3_finalize(stmt);
-    }
-    return rc == SQLITE_OK
-               ? 0
-               : idem__conn_fail(conn, rc, "read the store's id", error);
-}
-
-int idem__identity_save(struct idem__conn *conn,
-                        const uint8_t id[IDEM__STORE_ID_LEN])
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc =
-        sqlite3_prepare_v2(conn->db,
-                           "UPDATE idem_clock SET store_id = ?1 WHERE one = 1",
-                           -1, &stmt, NULL);
-
-    if (rc == SQLITE_OK) {
-        (void)sqlite3_bind_blob(stmt, 1, id, IDEM__STORE_ID_LEN, SQLITE_STATIC);
-        rc = sqlite3_step(stmt);
-    }
-    (void)sqlite3_finalize(stmt);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-/* ---- What a person is told ---- */
 
 int idem__identity_gone(const char *path, struct idem_error *error)
 {
