@@ -244,10 +244,14 @@ int idem_sqlite_clock(struct idem_store *store, int64_t *ret_jump_ms,
  * a later one, and not with idem_complete() and its kin. How durable a commit is
  * is the caller's choice: PRAGMA synchronous.
  *
- * A claim that is committed before it is ended has a lease like any other, which
- * cannot be renewed here: make it long enough, and start no further effect once
- * idem_attempt_lease_left_ms() is 0. idem_attempt_from_token() with a NULL store
- * gives such an attempt to another process.
+ * A claim that is committed before it is ended has a lease like any other: renew it
+ * with idem_sqlite_renew_in() in a transaction of its own, and start no further
+ * effect once idem_attempt_lease_left_ms() is 0. idem_attempt_from_token() with a
+ * NULL store gives such an attempt to another process.
+ *
+ * From another language than C these functions cannot be called: its driver hides
+ * the sqlite3 *, or has an SQLite of its own. For it the same is there as SQL
+ * functions, in the loadable extension mod_idem: idem-sqlite(7).
  *
  * Nothing deletes these records by itself. Those past their retention:
  *
@@ -285,6 +289,19 @@ int idem_sqlite_end_in(struct sqlite3 *db, struct idem_attempt *attempt,
 int idem_sqlite_complete_in(struct sqlite3 *db, struct idem_attempt *attempt,
                             const struct idem_result *result,
                             struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
+
+/* Extends the lease of a claim that was committed: it ends @lease_ms after now, or,
+ * with 0, as long after now as was asked for at first. It never ends earlier than it
+ * would have. Counts once the caller has committed.
+ *
+ * IDEM_ELOST         Another attempt owns the record now, or it was ended.
+ * IDEM_EINVALID      No transaction is open, the attempt was not STARTED, or it
+ *                    was begun in a store.
+ * IDEM_EUNAVAILABLE, IDEM_EFULL, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_sqlite_renew_in(struct sqlite3 *db, struct idem_attempt *attempt,
+                         int64_t lease_ms, struct idem_error *ret_error)
     __attribute__((warn_unused_result));
 
 #pragma GCC visibility pop

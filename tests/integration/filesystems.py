@@ -3,12 +3,10 @@
 import contextlib
 import os
 import subprocess
-import sys
 
 import fuse
-from tap import SANITIZER, Idem, equal, main, skip, start, test, traced
-
-FUSE = fuse.__file__
+import mounts
+from tap import SANITIZER, Idem, equal, main, skip, test, traced
 
 
 def tested():
@@ -27,18 +25,9 @@ def mounted(*command):
 
 @contextlib.contextmanager
 def fuse_at(directory, kind, source="here", locks="kernel"):
-    """A file system of @kind in @directory."""
-    if os.getuid() != 0 or not os.access("/dev/fuse", os.W_OK):
-        skip("only root can mount, and /dev/fuse must be there")
-    os.mkdir(directory)
-    with start([sys.executable, FUSE, directory, kind, source, locks]) as server:
-        try:
-            if server.stdout.readline() != b"ready\n":
-                skip(f"no FUSE here: {server.stderr.read().decode()[-200:]}")
-            yield Idem(f"sqlite:{os.path.abspath(directory)}/idem.db")
-        finally:
-            fuse.unmount(directory)
-            server.kill()
+    """A store on a file system of @kind in @directory."""
+    with mounts.fuse_at(directory, kind, source, locks):
+        yield Idem(f"sqlite:{os.path.abspath(directory)}/idem.db")
 
 
 def works(idem):

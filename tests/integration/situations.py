@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
+import languages
 import session
 from tap import TOP, Skip, add, kill_session, main, start
 
@@ -47,6 +48,9 @@ COMMANDS = {
     "deploy": 'test -e room || { echo "no room on the disk" >&2; exit 1; }\n'
     'echo "deployed $1, takeover: $IDEM_TAKEOVER"',
     "failing-backup": "exit 3",
+    "transfer": 'exec "$PYTHON" "$TRANSFER" bank.db "$@"',
+    "transfer-cut-off": 'exec 2>/dev/null\n'
+    'KILL_AT=30 LD_PRELOAD="$IDEM_KILL_AT" "$PYTHON" "$TRANSFER" bank.db "$@"',
     "careful-import": 'trap "echo stopped before the first line; exit 75" INT\n'
     'echo importing; [ -e second ] && exit; touch second; sleep 20 & wait',
 }
@@ -294,6 +298,20 @@ $ idem run --store sqlite:disk/idem.db -k order-53 -- ./charge 53
         root=True,
     ),
     Situation(
+        "The effect is in a database of your own",
+        "`./transfer` is `examples/transfer/transfer.py`, which claims the key, moves the money and records the receipt in one transaction of SQLite. The first try is killed after the money was moved and before the commit: nothing happened, and the next one transfers. Every later one has the first receipt. The database shows its records as a store does.",
+        """
++ sqlite3 bank.db "CREATE TABLE account (name TEXT PRIMARY KEY, balance INTEGER CHECK (balance >= 0)); CREATE TABLE transfer (id INTEGER PRIMARY KEY, key TEXT, payer TEXT, payee TEXT, amount INTEGER); INSERT INTO account VALUES ('ann', 100), ('bob', 0)"
+$ ./transfer-cut-off order-54 ann bob 30
+$ sqlite3 bank.db "SELECT name, balance FROM account"
+$ ./transfer order-54 ann bob 30
+$ ./transfer order-54 ann bob 30
+$ ./transfer order-54 ann bob 31
+$ sqlite3 bank.db "SELECT name, balance FROM account"
+$ idem list --store sqlite:bank.db
+""",
+    ),
+    Situation(
         "A command that is typed wrongly",
         "The message names the mistake, with the word that was most likely meant.",
         """
@@ -329,6 +347,14 @@ def script_of(situation):
     return text
 
 
+def python_with_extensions():
+    """Return one, or nothing: shell_of() has the situation skipped then."""
+    try:
+        return languages.python()
+    except Skip:
+        return ""
+
+
 def prepare(directory):
     """Make @directory with the commands of the page; return its environment."""
     os.mkdir(directory)
@@ -339,6 +365,9 @@ def prepare(directory):
         os.chmod(path, 0o755)
     return {
         "IDEM_STORE": f"sqlite:{directory}/idem.db",
+        "PYTHON": python_with_extensions(),
+        "TRANSFER": os.path.join(languages.EXAMPLES, "transfer.py"),
+        "IDEM_KILL_AT": os.environ.get("IDEM_KILL_AT", ""),
         "IDEM_JOURNAL_DIR": "journal",
         "IDEM_OWNER": "ann@host",
         "IDEM_AUDIT_LOG": f"{directory}/audit.log",
@@ -375,6 +404,8 @@ def shell_of(situation):
     shell = ["bash", "--norc", "-c", script_of(situation)]
     if "sqlite3" in situation.steps and not shutil.which("sqlite3"):
         raise Skip("sqlite3 is not installed")
+    if "./transfer" in situation.steps:
+        languages.python()
     if not situation.root:
         return shell
     private = ["unshare", "--user", "--map-root-user", "--mount"]

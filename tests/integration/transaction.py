@@ -2,32 +2,23 @@
 
 import collections
 import concurrent.futures
-import contextlib
 import ctypes
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import statistics
 import subprocess
 import threading
 import time
 
+from accounts import Accounts
 from tap import LONG, PROGRAM, equal, main, run, skip, test, traced
 
 TRANSACTION = os.path.join(os.path.dirname(PROGRAM), "examples/example-transaction")
 KILLS = 1000 if LONG else 100
 CLIENTS = 4
 AMOUNT = 3
-
-SCHEMA = """
-CREATE TABLE account (name TEXT PRIMARY KEY,
-    balance INTEGER NOT NULL CHECK (balance >= 0));
-CREATE TABLE transfer (id INTEGER PRIMARY KEY, key TEXT,
-    payer TEXT, payee TEXT, amount INTEGER);
-INSERT INTO account VALUES ('ann', 1000000), ('bob', 0);
-"""
 
 # What a client without idem does: the same transfer in one transaction.
 WITHOUT_IDEM = """
@@ -41,22 +32,8 @@ SELECT 'transfer ' || last_insert_rowid();
 """
 
 
-class Bank:
-    """A database of accounts, and the ways to transfer money in it."""
-
-    def __init__(self, journal="wal"):
-        self.path = os.path.abspath(f"bank-{journal}.db")
-        with self.open() as db:
-            db.execute(f"PRAGMA journal_mode = {journal}")
-            db.executescript(SCHEMA)
-
-    @contextlib.contextmanager
-    def open(self):
-        db = sqlite3.connect(self.path, timeout=20, isolation_level=None)
-        try:
-            yield db
-        finally:
-            db.close()
+class Bank(Accounts):
+    """A bank, and the ways to transfer money in it."""
 
     def with_idem(self, key, amount=AMOUNT):
         return [TRANSACTION, self.path, key, "ann", "bob", str(amount)]
@@ -65,41 +42,6 @@ class Bank:
         script = WITHOUT_IDEM.format(key=key, amount=AMOUNT)
         options = ["-batch", "-bail", "-cmd", ".timeout 20000"]
         return ["sqlite3", *options, self.path, script]
-
-    def effects(self):
-        """How many transfers each key had."""
-        with self.open() as db:
-            keys = db.execute("SELECT key FROM transfer").fetchall()
-        return collections.Counter(key for key, in keys)
-
-    def completed(self):
-        """The keys with a completed record, and how many have another one."""
-        with self.open() as db:
-            rows = db.execute("SELECT key, status FROM idem_operations").fetchall()
-        keys = [key for key, status in rows if status == "completed"]
-        return collections.Counter(keys), len(rows) - len(keys)
-
-    def assert_whole(self):
-        """The file is sound, and no money came or went but by transfers."""
-        with self.open() as db:
-            equal(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
-            ann, bob = (b for b, in db.execute("SELECT balance FROM account"))
-            moved = db.execute("SELECT coalesce(sum(amount), 0) FROM transfer")
-            equal(bob, moved.fetchone()[0])
-            equal(ann + bob, 1000000)
-
-    def assert_once(self, keys):
-        """Each of @keys has one effect and one completed record; nothing else
-        has either. Without any takeover: nothing is left in progress."""
-        self.assert_whole()
-        once = collections.Counter(keys)
-        completed, others = self.completed()
-        equal((completed, others), (once, 0))
-        equal(self.effects(), once)
-        with self.open() as db:
-            counts = "SELECT (SELECT count(*) FROM transfer), count(*) FROM idem_record"
-            effects, records = db.execute(counts).fetchone()
-        equal(effects, records)
 
 
 # ---- A transfer, and its replay ----------------------------------------------

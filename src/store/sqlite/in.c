@@ -177,3 +177,27 @@ int idem_sqlite_complete_in(struct sqlite3 *db, struct idem_attempt *attempt,
     }
     return idem_sqlite_end_in(db, attempt, &outcome, ret_error);
 }
+
+int idem_sqlite_renew_in(struct sqlite3 *db, struct idem_attempt *attempt,
+                         int64_t lease_ms, struct idem_error *ret_error)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_op *op;
+    int rc = check_origin(attempt, ret_error);
+
+    if (rc == 0) {
+        rc = idem_op_renew(attempt, lease_ms == 0 ? a->lease_ms : lease_ms, &op,
+                           ret_error);
+    }
+    if (rc == 0) {
+        rc = call_in(db, op, ret_error);
+    }
+    if (rc == IDEM_ELOST) {
+        idem__attempt_set_lease_end(a, 0);
+    }
+    if (rc == 0) {
+        idem__attempt_count_lease(a, op);
+        idem_op_destroy(op);
+    }
+    return rc;
+}

@@ -396,6 +396,49 @@ TEST(in, endsByToken)
     (void)sqlite3_close(db);
 }
 
+/* A claim that was committed is renewed in a transaction, by its attempt or by its
+ * token; a renewal that is rolled back never was; one that ended is lost. */
+TEST(in, renewsWhatWasCommitted)
+{
+    sqlite3 *db = open_app(":memory:");
+    struct idem_attempt *attempt;
+    struct idem_attempt *other;
+    char token[IDEM_TOKEN_MAX];
+    int64_t left;
+
+    sql(db, "BEGIN IMMEDIATE");
+    attempt = begin(db, "k");
+    assert_code(IDEM_EINVALID, idem_sqlite_renew_in(db, attempt, 1, &why));
+    assert_ok(idem_sqlite_renew_in(db, attempt, 90000, &why));
+    sql(db, "COMMIT");
+    assert_code(IDEM_EINVALID, idem_sqlite_renew_in(db, attempt, 0, &why));
+    left = idem_attempt_lease_left_ms(attempt);
+    assert_true(left > 80000 && left <= 90000);
+
+    assert_ok(idem_attempt_token(attempt, token));
+    assert_ok(idem_attempt_from_token(NULL, token, &other, &why));
+    assert_true(idem_attempt_lease_left_ms(other) == 0);
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(idem_sqlite_renew_in(db, other, IDEM_NEVER, &why));
+    sql(db, "ROLLBACK");
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(idem_sqlite_renew_in(db, other, 0, &why));
+    sql(db, "COMMIT");
+    assert_true(idem_attempt_lease_left_ms(other) > 50000);
+    assert_true(idem_attempt_lease_left_ms(other) <= 90000);
+    idem_attempt_destroy(other);
+
+    sql(db, "BEGIN IMMEDIATE");
+    assert_ok(complete(db, attempt, "receipt"));
+    assert_ok(idem_attempt_from_token(NULL, token, &other, &why));
+    assert_code(IDEM_ELOST, idem_sqlite_renew_in(db, other, 0, &why));
+    assert_true(idem_attempt_lease_left_ms(other) == 0);
+    sql(db, "COMMIT");
+    idem_attempt_destroy(other);
+    idem_attempt_destroy(attempt);
+    (void)sqlite3_close(db);
+}
+
 /* An attempt that another one followed cannot end the key. */
 TEST(in, isLostAfterASuccessor)
 {
@@ -573,6 +616,7 @@ enum {
     BEGIN_REPLAY,
     END,
     COMPLETE,
+    RENEW,
     CALLS
 };
 
@@ -592,6 +636,8 @@ static int call(int which, sqlite3 *db, struct idem_attempt *attempt)
         return idem_sqlite_end_in(db, attempt, &outcome, &why);
     case COMPLETE:
         return complete(db, attempt, "receipt");
+    case RENEW:
+        return idem_sqlite_renew_in(db, attempt, 0, &why);
     default:
         rc = idem_sqlite_begin_in(db, &request, &begun, &why);
         if (rc == 0) {

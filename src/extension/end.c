@@ -1,0 +1,245 @@
+/* idem_complete() and its kin as SQL functions that give a value. */
+#include "core/error.h"
+#include "extension/extension.h"
+
+#include <idem/sqlite.h>
+
+/* The arguments of a call. */
+struct call {
+    sqlite3_context *ctx;
+    int argc;
+    sqlite3_value **argv;
+    const char *name; /* Of the function. */
+};
+
+static void fail(const struct call *call, int code,
+                 const struct idem_error *error)
+{
+    char *text = sqlite3_mprintf("%s(): %s: %s", call->name,
+                                 idem_error_name(code), error->text);
+
+    if (text == NULL || code == IDEM_ENOMEM) {
+        sqlite3_result_error_nomem(call->ctx);
+    } else {
+        sqlite3_result_error(call->ctx, text, -1);
+        sqlite3_result_error_code(call->ctx, idem__argument_result_of(code));
+    }
+    sqlite3_free(text);
+}
+
+/* The bytes of argument @n; none if it was left out. */
+static struct idem_slice bytes_of(const struct call *call, int n,
+                                  char digits[IDEM__DIGITS_MAX])
+{
+    return n < call->argc ? idem__argument_bytes(call->argv[n], digits)
+                          : idem_bytes(NULL, 0);
+}
+
+/* The attempt whose token is the first argument. */
+static int take_attempt(const struct call *call,
+                        struct idem_attempt **ret_attempt,
+                        struct idem_error *error)
+{
+    const char *token = (const char *)sqlite3_value_text(call->argv[0]);
+
+    if (token == NULL) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the token is NULL: it is given by an idem_begin() "
+                           "that answers STARTED");
+    }
+    return idem_attempt_from_token(/* store= */ NULL, token, ret_attempt,
+                                   error);
+}
+
+/* Ends the attempt; gives the status that is on record then. */
+static void end(const struct call *call, const struct idem_outcome *outcome)
+{
+    struct idem_attempt *attempt = NULL;
+    struct idem_error error;
+    int rc = take_attempt(call, &attempt, &error);
+
+    if (rc == 0) {
+        rc = idem_sqlite_end_in(sqlite3_context_db_handle(call->ctx), attempt,
+                                outcome, &error);
+    }
+    if (rc == 0) {
+        sqlite3_result_text(call->ctx,
+                            idem_status_name(
+                                idem_record_status(attempt->record)),
+                            -1, SQLITE_STATIC);
+    } else {
+        fail(call, rc, &error);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+/* From argument @n on: result, content type, meta. */
+static void end_with_result(const struct call *call, int n,
+                            struct idem_outcome *outcome)
+{
+    char digits[3][IDEM__DIGITS_MAX];
+
+    outcome->result.bytes = bytes_of(call, n, digits[0]);
+    outcome->result.content_type = bytes_of(call, n + 1, digits[1]);
+    outcome->result.meta = bytes_of(call, n + 2, digits[2]);
+    end(call, outcome);
+}
+
+static void end_with_text(const struct call *call, enum idem_status status)
+{
+    char digits[IDEM__DIGITS_MAX];
+    struct idem_outcome outcome = {
+        .status = status,
+        .text = bytes_of(call, 1, digits),
+    };
+
+    end(call, &outcome);
+}
+
+/* idem_complete(token [, result [, content_type [, meta]]]) */
+static void complete(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_complete"};
+    struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+
+    end_with_result(&call, 1, &outcome);
+}
+
+/* idem_fail(token [, text [, result [, content_type [, meta]]]]) */
+static void fail_attempt(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_fail"};
+    char digits[IDEM__DIGITS_MAX];
+    struct idem_outcome outcome = {
+        .status = IDEM_STATUS_FAILED,
+        .text = bytes_of(&call, 1, digits),
+    };
+
+    end_with_result(&call, 2, &outcome);
+}
+
+/* idem_release(token [, text]) */
+static void release(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_release"};
+
+    end_with_text(&call, IDEM_STATUS_RELEASED);
+}
+
+/* idem_retry(token [, text]) */
+static void retry(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_retry"};
+
+    end_with_text(&call, IDEM_STATUS_RETRY);
+}
+
+/* idem_unknown(token [, text]) */
+static void unknown(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_unknown"};
+
+    end_with_text(&call, IDEM_STATUS_UNKNOWN);
+}
+
+/* idem_renew(token [, lease_ms]): gives how long the work may go on, in ms. */
+static void renew(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_renew"};
+    struct idem_attempt *attempt = NULL;
+    struct idem_error error;
+    int64_t lease_ms = 0;
+    int rc = take_attempt(&call, &attempt, &error);
+
+    if (rc == 0 && argc > 1) {
+        rc = idem__argument_ms("lease_ms", argv[1], /* may_be_never= */ true,
+                               &lease_ms, &error);
+    }
+    if (rc == 0) {
+        rc = idem_sqlite_renew_in(sqlite3_context_db_handle(ctx), attempt,
+                                  lease_ms, &error);
+    }
+    if (rc == 0) {
+        sqlite3_result_int64(ctx, idem_attempt_lease_left_ms(attempt));
+    } else {
+        fail(&call, rc, &error);
+    }
+    idem_attempt_destroy(attempt);
+}
+
+enum {
+    PARTS_MAX = 127 /* SQLite's own limit of arguments. */
+};
+
+/* idem_fingerprint(part, ...): the fingerprint of a request, for idem_begin(). */
+static void fingerprint(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    const struct call call = {ctx, argc, argv, "idem_fingerprint"};
+    struct idem_slice parts[PARTS_MAX];
+    char digits[PARTS_MAX][IDEM__DIGITS_MAX];
+    uint8_t print[IDEM_FINGERPRINT_LEN];
+    struct idem_error error;
+    int n = argc < PARTS_MAX ? argc : PARTS_MAX;
+    int rc;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        parts[i] = bytes_of(&call, i, digits[i]);
+    }
+    rc = idem_fingerprint(parts, (size_t)n, idem_bytes(NULL, 0), print);
+    if (rc == 0) {
+        sqlite3_result_blob(ctx, print, sizeof(print), SQLITE_TRANSIENT);
+    } else {
+        (void)idem__error_plain(&error, rc);
+        fail(&call, rc, &error);
+    }
+}
+
+/* idem_version() */
+static void version(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    sqlite3_result_text(ctx, IDEM_VERSION, -1, SQLITE_STATIC);
+}
+
+/* What changes records cannot be called from views and triggers, which a file may
+ * bring along. */
+static const struct {
+    const char *name;
+    int args_min;
+    int args_max;
+    int flags;
+    void (*function)(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+} functions[] = {
+    {"idem_complete", 1, 4, SQLITE_DIRECTONLY, complete},
+    {"idem_fail", 1, 5, SQLITE_DIRECTONLY, fail_attempt},
+    {"idem_release", 1, 2, SQLITE_DIRECTONLY, release},
+    {"idem_retry", 1, 2, SQLITE_DIRECTONLY, retry},
+    {"idem_unknown", 1, 2, SQLITE_DIRECTONLY, unknown},
+    {"idem_renew", 1, 2, SQLITE_DIRECTONLY, renew},
+    {"idem_version", 0, 0, SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, version},
+};
+
+int idem__extension_add_ends(sqlite3 *db)
+{
+    int rc = sqlite3_create_function_v2(db, "idem_fingerprint", -1,
+                                        SQLITE_UTF8 | SQLITE_DETERMINISTIC |
+                                            SQLITE_INNOCUOUS,
+                                        NULL, fingerprint, NULL, NULL, NULL);
+    size_t i;
+    int n;
+
+    for (i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        for (n = functions[i].args_min; n <= functions[i].args_max; n++) {
+            if (rc == SQLITE_OK) {
+                rc =
+                    sqlite3_create_function_v2(db, functions[i].name, n,
+                                               SQLITE_UTF8 | functions[i].flags,
+                                               NULL, functions[i].function,
+                                               NULL, NULL, NULL);
+            }
+        }
+    }
+    return rc;
+}

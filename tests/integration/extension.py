@@ -1,0 +1,254 @@
+"""mod_idem: idem as SQL functions, in the SQLite of whatever program loads it."""
+
+import os
+import subprocess
+import time
+
+import mounts
+from accounts import Accounts
+from languages import BUILD, MODULES, SANITIZED, environment, node
+from tap import Idem, equal, main, run, skip, test
+
+EXTENSION = os.path.join(BUILD, "mod_idem.so")
+
+
+def sql(path, script, status=0):
+    """Run @script in the shell of SQLite; return its output, or its complaint."""
+    if SANITIZED:
+        skip("a host without the sanitizer cannot load what is built with it")
+    # Without -bail it goes on after an error, as a program could.
+    got = run(["sqlite3", "-batch", path], environment(), f".load mod_idem\n{script}".encode())
+    equal((script, got.status, got.stderr if status == 0 else b""), (script, status, b""))
+    return (got.stderr if status else got.stdout).decode()
+
+
+def symbols(*options):
+    return subprocess.run(
+        ["nm", "-D", *options, EXTENSION], capture_output=True, check=True
+    ).stdout.decode()
+
+
+@test
+def brings_no_sqlite_along():
+    """It has no SQLite inside, is linked with none, and gives away one function."""
+    if SANITIZED:
+        skip("the sanitizer has names of its own")
+    equal([line.split()[-1] for line in symbols("--defined-only").splitlines()],
+          ["sqlite3_modidem_init"])  # fmt: skip
+    wanted = [line.split()[-1] for line in symbols("--undefined-only").splitlines()]
+    equal([name for name in wanted if name.startswith(("sqlite3", "idem", "SHA"))], [])
+    needed = subprocess.run(
+        ["readelf", "-d", EXTENSION], capture_output=True, check=True
+    ).stdout.decode()
+    libraries = [line.split("[")[1] for line in needed.splitlines() if "(NEEDED)" in line]
+    equal([name for name in libraries if not name.startswith(("libc.", "ld-"))], [])
+
+
+@test
+def refuses_hosts_that_it_would_harm():
+    """A SQLite that is too old is refused, and so is a second one in the process."""
+    old, first, second, again = (
+        run([os.path.join(BUILD, "tests/integration/old_host"), EXTENSION])
+        .stdout.decode()
+        .splitlines()
+    )
+    equal(old, "1 mod_idem needs SQLite 3.37 or later; this program has 3.36.0")
+    assert second.startswith("1 mod_idem was loaded by another SQLite of this process"), second
+    equal((first.strip(), again.strip()), ("7", "7"))  # NOMEM, as the fake host says.
+
+
+TRANSFER = """
+BEGIN IMMEDIATE;
+CREATE TEMP TABLE claim AS SELECT verdict, token, result FROM idem_begin('order-42')
+    WHERE fingerprint = idem_fingerprint('ann', 'bob', 30);
+SELECT verdict, result FROM claim;
+UPDATE account SET balance = balance - 30 WHERE name = 'ann';
+UPDATE account SET balance = balance + 30 WHERE name = 'bob';
+INSERT INTO transfer (key, payer, payee, amount) VALUES ('order-42', 'ann', 'bob', 30);
+SELECT idem_complete(token, 'receipt 7', 'text/plain') FROM claim;
+"""
+
+
+@test
+def a_rolled_back_transfer_leaves_nothing():
+    """Rolled back, it leaves neither ledger line nor record; the next try makes both;
+    the third is a replay."""
+    bank = Accounts()
+    equal(sql(bank.path, TRANSFER + "ROLLBACK;"), "STARTED|\ncompleted\n")
+    equal(bank.effects(), {})
+    with bank.open() as db:
+        tables = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'idem%'"
+        equal(db.execute(tables).fetchone(), (0,))
+    equal(sql(bank.path, TRANSFER + "COMMIT;"), "STARTED|\ncompleted\n")
+    bank.assert_once(["order-42"])
+    third = sql(bank.path, "BEGIN IMMEDIATE; SELECT verdict, token, result, content_type, "
+                "status, attempts, takeover FROM idem_begin('order-42'); ROLLBACK;")  # fmt: skip
+    equal(third, "REPLAY||receipt 7|text/plain|completed|1|0\n")
+    other = sql(bank.path, "BEGIN IMMEDIATE; SELECT verdict, result FROM idem_begin('order-42') "
+                "WHERE fingerprint = idem_fingerprint('ann', 'bob', 31); ROLLBACK;")  # fmt: skip
+    equal(other, "MISMATCH|\n")
+    shown = Idem(f"sqlite:{bank.path}")("list")
+    assert shown.status == 0 and b"order-42" in shown.stdout, shown
+
+
+ENDS = [
+    ("idem_complete(token)", "completed", "REPLAY|||"),
+    ("idem_complete(token, x'00ff', 'a/b', 'm')", "completed", "REPLAY|00FF|a/b|"),
+    ("idem_fail(token, 'no funds', 'out')", "failed", "FAILED|6F7574||no funds"),
+    ("idem_release(token, 'not reached')", "released", "STARTED|||"),
+    ("idem_retry(token, 'half of it')", "retry", "STARTED|||"),
+    ("idem_unknown(token, 'cut off')", "unknown", "UNKNOWN|||cut off"),
+    ("idem_renew(token) BETWEEN 59000 AND 59500", "1", "BUSY|||"),
+    ("idem_renew(token, 90000.0) BETWEEN 89000 AND 89500", "1", "BUSY|||"),
+    ("idem_renew(token, 'never') = 9223372036854775807", "1", "BUSY|||"),
+]
+
+
+@test
+def every_verb_answers():
+    """Each way to end an attempt gives the status, and the next caller its verdict."""
+    for number, (call, status, verdict) in enumerate(ENDS):
+        got = sql("app.db", f"""
+            BEGIN IMMEDIATE;
+            SELECT {call} FROM idem_begin('k{number}');
+            SELECT verdict, hex(result), content_type, text FROM idem_begin('k{number}');
+            COMMIT;
+        """)  # fmt: skip
+        equal((call, got), (call, f"{status}\n{verdict}\n"))
+
+
+@test
+def a_claim_may_be_committed_first():
+    """A claim of one transaction is ended in another, until it was taken over."""
+    token = sql("app.db", """
+        BEGIN IMMEDIATE;
+        SELECT token FROM idem_begin('k') WHERE on_expired_lease = 'rerun'
+            AND lease_ms = 2000 AND keep_input = 'the order' AND owner = 'me';
+        COMMIT;
+    """).strip()  # fmt: skip
+    begin = """
+        BEGIN IMMEDIATE;
+        SELECT verdict, takeover, attempts, input, lease_left_ms > 0 FROM idem_begin('k')
+            WHERE on_expired_lease = 'rerun';
+        COMMIT;
+    """
+    equal(sql("app.db", begin), "BUSY|0|1||1\n")
+    time.sleep(2.1)
+    equal(sql("app.db", begin), "STARTED|1|2|the order|1\n")
+    for verb in "release", "renew":
+        late = sql("app.db", f"BEGIN IMMEDIATE; SELECT idem_{verb}('{token}');", status=1)
+        assert f"idem_{verb}(): LOST: " in late, late
+
+
+@test
+def numbers_are_the_same_in_every_language():
+    """A number without a fraction is one number, as an integer and as a real."""
+    got = sql("app.db", """
+        SELECT idem_fingerprint('a', 30) = idem_fingerprint('a', 30.0),
+            idem_fingerprint('a', 30) = idem_fingerprint('a', '30'),
+            idem_fingerprint('a', 30.5) = idem_fingerprint('a', 30),
+            length(idem_fingerprint());
+        BEGIN IMMEDIATE;
+        SELECT verdict FROM idem_begin(42);
+        SELECT verdict FROM idem_begin(42.0);
+        COMMIT;
+    """)  # fmt: skip
+    equal(got, "1|1|0|33\nSTARTED\nBUSY\n")
+
+
+REFUSED = [
+    ("SELECT * FROM idem_begin('k')", "INVALID: no transaction is open: run BEGIN IMMEDIATE"),
+    ("BEGIN; SELECT * FROM idem_begin", "no key is given: FROM idem_begin('KEY')"),
+    ("BEGIN; SELECT * FROM idem_begin('')", "INVALID: key: it must not be empty"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE key = 'l'", "key is given twice"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE lease_ms > 5",
+     "lease_ms is an argument: compare it with = alone"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE retention_ms = 'soon'",
+     "INVALID: retention_ms: give a whole number, or 'never'"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE attempts_max = 0.5",
+     "INVALID: attempts_max: give a whole number"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE on_expired_lease = 'maybe'",
+     "INVALID: on_expired_lease: give 'hold' or 'rerun'"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE fingerprint = 'mine'",
+     "INVALID: fingerprint: none, or 33 bytes of idem_fingerprint()"),
+    ("BEGIN; SELECT * FROM idem_begin('k') WHERE network = 'no'",
+     "INVALID: network: give 'yes', or leave it out"),
+    ("BEGIN; CREATE VIEW v AS SELECT * FROM idem_begin('k'); SELECT * FROM v",
+     "unsafe use of virtual table"),
+    ("SELECT idem_complete('idem1.x')", "INVALID: not an idem token"),
+    ("SELECT idem_complete(NULL)", "INVALID: the token is NULL"),
+    ("SELECT idem_complete(token) FROM idem_begin('k')", "no transaction is open"),
+    ("BEGIN; CREATE TEMP TABLE t AS SELECT token FROM idem_begin('k'); ROLLBACK; "
+     "BEGIN; SELECT idem_complete(token) FROM temp.t", "no such table"),
+]  # fmt: skip
+
+
+@test
+def refusals_say_why():
+    """Each wrong use is refused with a sentence, and changes nothing."""
+    for script, sentence in REFUSED:
+        got = sql("app.db", script + ";", status=1)
+        assert sentence in got, f"{script}\n{got}"
+    equal(sql("app.db", "SELECT count(*) FROM sqlite_schema;"), "0\n")
+
+
+@test
+def another_version_is_left_alone():
+    """Tables of another version of idem are refused, and not changed."""
+    sql("app.db", "BEGIN IMMEDIATE; SELECT idem_complete(token) FROM idem_begin('k'); "
+        "UPDATE idem_clock SET schema = 2; COMMIT;")  # fmt: skip
+    got = sql("app.db", "BEGIN IMMEDIATE; SELECT * FROM idem_begin('k');", status=1)
+    assert "CONFIG: the store has schema version 2" in got, got
+
+
+@test
+def a_network_file_system_is_refused():
+    """A database on a network file system is refused, unless the caller takes it."""
+    with mounts.fuse_at("d", "fuse.sshfs"):
+        begin = "BEGIN IMMEDIATE; SELECT verdict FROM idem_begin('k')"
+        got = sql("d/app.db", f"{begin};", status=1)
+        assert "CONFIG: " in got and "network file system (fuse.sshfs)" in got, got
+        equal(sql("d/app.db", f"{begin} WHERE network = 'yes'; ROLLBACK;"), "STARTED\n")
+
+
+HOSTS = """
+const path = process.argv[1];
+const script = [
+  ['BEGIN IMMEDIATE'],
+  ["SELECT verdict, CAST(result AS TEXT) AS result FROM idem_begin('k')"],
+  ["SELECT idem_complete(token, 'receipt') FROM idem_begin('l')"],
+  ["SELECT verdict, CAST(result AS TEXT) AS result FROM idem_begin('l')"],
+  ['COMMIT'],
+];
+const said = [];
+for (const [sql] of script) {
+  const stmt = db.prepare(sql);
+  said.push(sql.startsWith('SELECT') ? JSON.stringify(stmt.get()) : '' + (stmt.run(), ''));
+}
+db.close();
+console.log(said.join('\\n').trim());
+"""
+SAID = (
+    '{"verdict":"STARTED","result":null}\n'
+    "{\"idem_complete(token, 'receipt')\":\"completed\"}\n"
+    '{"verdict":"REPLAY","result":"receipt"}\n'
+)
+
+
+@test
+def works_in_sqlites_of_others():
+    """It uses the SQLite that better-sqlite3, and Node.js itself, have inside."""
+    hosts = {
+        "better": "const D = require('better-sqlite3'); const db = new D(process.argv[1]);",
+        "node": "const { DatabaseSync } = require('node:sqlite');"
+                "const db = new DatabaseSync(process.argv[1], { allowExtension: true });",
+    }  # fmt: skip
+    for name, start in hosts.items():
+        script = f"{start} db.loadExtension('mod_idem'); {HOSTS}"
+        got = run([node(), "--no-warnings", "-e", script, f"{name}.db"], environment())
+        equal((name, got.status, got.stdout.decode()), (name, 0, SAID))
+    assert os.path.isdir(MODULES)
+
+
+if __name__ == "__main__":
+    main()
