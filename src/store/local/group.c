@@ -1,16 +1,14 @@
-/* Leader and followers.
+/* Batches of a leader.
  *
- * A caller that drives and finds no leader becomes it: enters the store, takes
- * what is queued by then, runs it as one batch with one flush, hands leadership
- * on and only then wakes the batch, so that the next batch is under way while
- * the callers of the last one still wake up. A lone caller never meets another
- * thread.
+ * The leader enters the store, takes what is queued by then, runs it as one batch
+ * with one flush, hands leadership on and only then wakes the batch, so that the next
+ * batch is in flight while the callers of the last one still wake up. A lone caller
+ * never meets another thread.
  */
 #include "store/local/group.h"
 
 #include "base/crash.h"
 #include "base/host.h"
-#include "base/thread.h"
 #include "queue/op.h"
 #include "queue/queue.h"
 
@@ -22,46 +20,6 @@ enum {
     BATCH_BYTES_MAX = 256 * 1024
 };
 
-static void *lead_always(void *arg);
-
-int idem__group_init(struct idem__group *group, struct idem_store *store,
-                     const struct idem__group_ops *ops, bool threaded)
-{
-    memset(group, 0, sizeof(*group));
-    group->store = store;
-    group->ops = ops;
-    group->threaded = threaded;
-    idem__gather_init(&group->gather);
-    if (pthread_mutex_init(&group->mutex, NULL) != 0) {
-        return IDEM_ENOMEM;
-    }
-    if (pthread_cond_init(&group->wake, NULL) != 0) {
-        (void)pthread_mutex_destroy(&group->mutex);
-        return IDEM_ENOMEM;
-    }
-    if (threaded &&
-        idem__thread_start(&group->thread, lead_always, group) != 0) {
-        (void)pthread_cond_destroy(&group->wake);
-        (void)pthread_mutex_destroy(&group->mutex);
-        return IDEM_ENOMEM;
-    }
-    return 0;
-}
-
-void idem__group_finish(struct idem__group *group)
-{
-    if (group->threaded) {
-        (void)pthread_mutex_lock(&group->mutex);
-        group->stopping = true;
-        (void)pthread_cond_signal(&group->wake);
-        (void)pthread_mutex_unlock(&group->mutex);
-        (void)pthread_join(group->thread, NULL);
-    }
-    idem_pending_drop(&group->pending);
-    (void)pthread_cond_destroy(&group->wake);
-    (void)pthread_mutex_destroy(&group->mutex);
-}
-
 /* An owner must not be kept from these: its lease runs meanwhile. */
 static bool is_end(const struct idem_op *op)
 {
@@ -72,7 +30,7 @@ static bool is_end(const struct idem_op *op)
 /* Called with the mutex held. */
 static void append(struct idem__group *group, struct idem_op *op)
 {
-    idem_pending_append(&group->pending, op);
+    idem_pending_append(&group->leader.pending, op);
     if (is_end(op)) {
         __atomic_store_n(&group->ends, true, __ATOMIC_RELAXED);
     }
@@ -81,7 +39,7 @@ static void append(struct idem__group *group, struct idem_op *op)
 /* Called with the mutex held, when some were taken off. */
 static void look_for_ends(struct idem__group *group)
 {
-    const struct idem_op *op = group->pending.first;
+    const struct idem_op *op = group->leader.pending.first;
 
     while (op != NULL && !is_end(op)) {
         op = op->next;
@@ -96,30 +54,18 @@ size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
     struct idem_queue *queue = ops[0]->queue;
     size_t taken = 0;
 
-    (void)pthread_mutex_lock(&group->mutex);
-    while (taken < n && group->pending.len < group->store->options.queue_max) {
+    (void)pthread_mutex_lock(&group->leader.mutex);
+    while (taken < n &&
+           group->leader.pending.len < group->store->options.queue_max) {
         append(group, ops[taken++]);
     }
-    idem__gather_came(&group->gather, group->pending.len);
-    (void)pthread_mutex_unlock(&group->mutex);
+    idem__gather_came(&group->gather, group->leader.pending.len);
+    (void)pthread_mutex_unlock(&group->leader.mutex);
     /* A thread that is woken does not have to wait for the mutex. */
-    if (group->threaded) {
-        (void)pthread_cond_signal(&group->wake);
-    } else if (taken > 0) {
-        idem_queue_poke(queue);
+    if (taken > 0) {
+        idem__leader_tell(&group->leader, queue, /* led= */ false);
     }
     return taken;
-}
-
-enum idem_cancel idem__group_cancel(struct idem__group *group,
-                                    struct idem_op *op)
-{
-    enum idem_cancel how;
-
-    (void)pthread_mutex_lock(&group->mutex);
-    how = idem_pending_cancel(&group->pending, op);
-    (void)pthread_mutex_unlock(&group->mutex);
-    return how;
 }
 
 static size_t weight(const struct idem_op *op)
@@ -135,13 +81,13 @@ static struct idem_op *take_batch(struct idem__group *group)
     size_t bytes = 0;
     size_t n = 0;
 
-    while (group->pending.first != NULL && n < BATCH_MAX) {
-        struct idem_op *op = group->pending.first;
+    while (group->leader.pending.first != NULL && n < BATCH_MAX) {
+        struct idem_op *op = group->leader.pending.first;
 
         if (n > 0 && bytes + weight(op) > BATCH_BYTES_MAX) {
             break;
         }
-        idem_pending_run(&group->pending, op);
+        idem_pending_run(&group->leader.pending, op);
         bytes += weight(op);
         n++;
         *tail = op;
@@ -159,10 +105,10 @@ static bool give_back(struct idem__group *group, struct idem_op *op)
     IDEM__CRASH_POINT("local/group/gives-back");
     op->deadline_ms =
         idem__time_add(idem__mono_ms(), group->store->options.timeout_ms);
-    (void)pthread_mutex_lock(&group->mutex);
+    (void)pthread_mutex_lock(&group->leader.mutex);
     append(group, op);
-    idem__gather_came(&group->gather, group->pending.len);
-    (void)pthread_mutex_unlock(&group->mutex);
+    idem__gather_came(&group->gather, group->leader.pending.len);
+    (void)pthread_mutex_unlock(&group->leader.mutex);
     return true;
 }
 
@@ -192,12 +138,12 @@ static struct idem_op *take_refused(struct idem__group *group, bool late_only)
     struct idem_op *next;
     struct idem_op *op;
 
-    for (op = group->pending.first; op != NULL; op = next) {
+    for (op = group->leader.pending.first; op != NULL; op = next) {
         next = op->next;
         if (late_only && op->deadline_ms > now_ms) {
             continue;
         }
-        idem_pending_run(&group->pending, op);
+        idem_pending_run(&group->leader.pending, op);
         *tail = op;
         tail = &op->next;
     }
@@ -211,33 +157,6 @@ static void refuse_all(struct idem__group *group, struct idem_op *op,
         if (!group->ops->refuse(group->store, op)) {
             op->error = *error;
         }
-    }
-}
-
-/* Wakes a caller that can lead what is pending; the descriptor of the oldest
- * op's queue becomes readable when nobody sleeps. Called with the mutex held. */
-static void call_next_leader(struct idem__group *group)
-{
-    struct idem_queue *first = NULL;
-    struct idem_op *op;
-
-    if (group->threaded) {
-        return;
-    }
-    for (op = group->pending.first; op != NULL; op = op->next) {
-        bool asked = op->prev != NULL && op->prev->queue == op->queue;
-
-        if (op->queue == NULL || asked) {
-            continue;
-        }
-        first = first == NULL ? op->queue : first;
-        if (idem_queue_has_sleeper(op->queue)) {
-            idem_queue_poke(op->queue);
-            return;
-        }
-    }
-    if (first != NULL) {
-        idem_queue_poke(first);
     }
 }
 
@@ -255,8 +174,8 @@ static bool has_company(const struct idem_op *op)
 /* Called with the mutex held. */
 static bool take_chore(struct idem__group *group, const struct idem_op *batch)
 {
-    return group->ops->take_chore != NULL && !group->threaded &&
-           (has_company(batch) || has_company(group->pending.first)) &&
+    return group->ops->take_chore != NULL && !group->leader.threaded &&
+           (has_company(batch) || has_company(group->leader.pending.first)) &&
            group->ops->take_chore(group->store);
 }
 
@@ -274,19 +193,19 @@ static size_t count(const struct idem_op *op)
  * the ops that were run, or refused. */
 static struct idem_op *run_batch(struct idem__group *group)
 {
-    int64_t deadline_ms = group->pending.first->deadline_ms;
+    int64_t deadline_ms = group->leader.pending.first->deadline_ms;
     struct idem_error error = {0, ""};
     struct idem_op *batch;
     int rc;
 
-    (void)pthread_mutex_unlock(&group->mutex);
+    (void)pthread_mutex_unlock(&group->leader.mutex);
     rc = group->ops->enter(group->store, deadline_ms, &group->ends, &error);
-    (void)pthread_mutex_lock(&group->mutex);
+    (void)pthread_mutex_lock(&group->leader.mutex);
     batch = rc == 0 ? take_batch(group)
                     : take_refused(group, rc == IDEM_EUNAVAILABLE &&
                                               idem__mono_ms() >= deadline_ms);
     look_for_ends(group);
-    (void)pthread_mutex_unlock(&group->mutex);
+    (void)pthread_mutex_unlock(&group->leader.mutex);
     if (rc != 0) {
         refuse_all(group, batch, &error);
     } else if (batch != NULL) {
@@ -294,86 +213,63 @@ static struct idem_op *run_batch(struct idem__group *group)
     } else {
         group->ops->leave(group->store); /* All were taken back. */
     }
-    (void)pthread_mutex_lock(&group->mutex);
+    (void)pthread_mutex_lock(&group->leader.mutex);
     return batch;
 }
 
-/* Called with the mutex held, and something pending. */
-static void lead(struct idem__group *group)
+/* One batch, and leadership goes on before it is answered. Called with the mutex
+ * held, and something pending. */
+static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
 {
+    struct idem__group *group = ctx;
     struct idem_op *batch = NULL;
     int64_t start_ns;
     bool chore;
 
-    group->led = true;
+    (void)queue;
+    (void)deadline_ms;
+    group->leader.led = true;
     IDEM__CRASH_POINT("local/group/leads");
-    idem__gather_wait(&group->gather, &group->pending.len, &group->mutex);
-    if (group->pending.first != NULL) {
+    idem__gather_wait(&group->gather, &group->leader.pending.len,
+                      &group->leader.mutex);
+    if (group->leader.pending.first != NULL) {
         start_ns = idem__mono_ns();
         batch = run_batch(group);
         IDEM__CRASH_POINT("local/group/ran");
-        idem__gather_ran(&group->gather, count(batch), group->pending.len,
-                         idem__mono_ns() - start_ns);
+        idem__gather_ran(&group->gather, count(batch),
+                         group->leader.pending.len, idem__mono_ns() - start_ns);
     }
-    group->led = false;
+    group->leader.led = false;
     chore = take_chore(group, batch);
-    call_next_leader(group);
-    (void)pthread_mutex_unlock(&group->mutex);
+    idem__leader_call_next(&group->leader);
+    (void)pthread_mutex_unlock(&group->leader.mutex);
     IDEM__CRASH_POINT("local/group/handed-over");
     answer_all(group, batch);
     if (chore) {
         group->ops->do_chore(group->store);
     }
-    (void)pthread_mutex_lock(&group->mutex);
+    (void)pthread_mutex_lock(&group->leader.mutex);
+    return false; /* Each op has a deadline of its own. */
 }
 
-static void *lead_always(void *arg)
-{
-    struct idem__group *group = arg;
+static const struct idem__leader_ops leader_ops = {
+    .batches = true,
+    .lead = lead,
+};
 
-    (void)pthread_mutex_lock(&group->mutex);
-    for (;;) {
-        if (group->pending.first != NULL) {
-            lead(group);
-        } else if (group->stopping) {
-            break;
-        } else {
-            (void)pthread_cond_wait(&group->wake, &group->mutex);
-        }
-    }
-    (void)pthread_mutex_unlock(&group->mutex);
-    return NULL;
+int idem__group_init(struct idem__group *group, struct idem_store *store,
+                     const struct idem__group_ops *ops, bool threaded)
+{
+    memset(group, 0, sizeof(*group));
+    group->store = store;
+    group->ops = ops;
+    idem__gather_init(&group->gather);
+    idem__leader_init(&group->leader, &leader_ops, group);
+    return threaded ? idem__leader_start(&group->leader) : 0;
 }
 
-static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
+void idem__group_finish(struct idem__group *group)
 {
-    while (!idem_queue_ready(queue) && idem__mono_ms() < deadline_ms) {
-        idem_queue_sleep(queue, deadline_ms);
-    }
-}
-
-void idem__group_drive(struct idem__group *group, struct idem_queue *queue,
-                       int64_t deadline_ms)
-{
-    if (group->threaded) {
-        wait_for_thread(queue, deadline_ms);
-        return;
-    }
-    (void)pthread_mutex_lock(&group->mutex);
-    while (!idem_queue_ready(queue)) {
-        if (!group->led && group->pending.first != NULL) {
-            lead(group);
-            continue;
-        }
-        if (idem__mono_ms() >= deadline_ms) {
-            break;
-        }
-        (void)pthread_mutex_unlock(&group->mutex);
-        idem_queue_sleep(queue, deadline_ms);
-        (void)pthread_mutex_lock(&group->mutex);
-    }
-    if (!group->led) {
-        call_next_leader(group);
-    }
-    (void)pthread_mutex_unlock(&group->mutex);
+    idem__leader_stop(&group->leader);
+    idem__leader_finish(&group->leader);
 }

@@ -1,12 +1,12 @@
-/* Leader and followers: one of the callers runs what all of them have queued. */
+/* A leader (store/shared/leader.h) runs what all callers have queued as batches. */
 #ifndef IDEM_STORE_LOCAL_GROUP_H
 #define IDEM_STORE_LOCAL_GROUP_H
 
 #include "store/local/gather.h"
+#include "store/shared/leader.h"
 
 #include <idem/queue.h>
 #include <idem/store_parts.h>
-#include <pthread.h>
 
 struct idem__group_ops {
     /* Takes what a batch needs, waiting until CLOCK_MONOTONIC has reached
@@ -35,15 +35,9 @@ struct idem__group_ops {
 struct idem__group {
     struct idem_store *store;
     const struct idem__group_ops *ops;
-    pthread_mutex_t mutex;
-    struct idem_pending pending;
-    bool led;
+    struct idem__leader leader;
     bool ends; /* Something pending ends or renews an attempt; atomic. */
-    struct idem__gather gather;
-    bool threaded; /* A thread of its own leads, and nobody else. */
-    bool stopping;
-    pthread_cond_t wake; /* For the thread. */
-    pthread_t thread;
+    struct idem__gather gather; /* Under the leader's mutex. */
 };
 
 /* 0 or IDEM_ENOMEM. With @threaded one thread, all signals blocked, leads. */
@@ -51,13 +45,9 @@ int idem__group_init(struct idem__group *group, struct idem_store *store,
                      const struct idem__group_ops *ops, bool threaded);
 void idem__group_finish(struct idem__group *group);
 
-/* submit_all, cancel and drive of struct idem_store_ops. The @ops, one or more,
- * are of one queue. */
+/* submit_all of struct idem_store_ops. The @ops, one or more, are of one queue.
+ * cancel and drive are the leader's. */
 size_t idem__group_submit(struct idem__group *group, struct idem_op **ops,
                           size_t n);
-enum idem_cancel idem__group_cancel(struct idem__group *group,
-                                    struct idem_op *op);
-void idem__group_drive(struct idem__group *group, struct idem_queue *queue,
-                       int64_t deadline_ms);
 
 #endif

@@ -1,8 +1,7 @@
-/* Runs a store: whoever drives and finds no leader becomes it, waits for
- * answers on behalf of all, and hands leadership on when its own answer is
- * there. Or a thread, or a foreign event loop. */
+/* Runs a store: its leader (store/shared/leader.h) sends requests and waits for
+ * answers on behalf of all, until its own answer is there. Or a thread does, or a
+ * foreign event loop. */
 #include "base/host.h"
-#include "base/thread.h"
 #include "store/remote/run.h"
 
 #include <idem/queue.h>
@@ -20,35 +19,22 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     struct idem_queue *queue = op->queue;
     bool led;
 
-    (void)pthread_mutex_lock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
     if (idem__run_is_full(remote)) {
-        (void)pthread_mutex_unlock(&remote->mutex);
+        (void)pthread_mutex_unlock(&remote->leader.mutex);
         return IDEM_EUNAVAILABLE;
     }
-    idem_pending_append(&remote->pending, op);
-    led = remote->led;
-    if (remote->threaded) {
-        (void)pthread_cond_signal(&remote->wake);
-    }
-    (void)pthread_mutex_unlock(&remote->mutex);
-    if (led) {
-        remote->ops->wake(remote);
-    } else if (!remote->threaded) {
-        idem_queue_poke(queue);
-    }
+    idem_pending_append(&remote->leader.pending, op);
+    led = remote->leader.led;
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
+    idem__leader_tell(&remote->leader, queue, led);
     return 0;
 }
 
 enum idem_cancel idem__remote_cancel(struct idem_store *base,
                                      struct idem_op *op)
 {
-    struct idem__remote *remote = (struct idem__remote *)base;
-    enum idem_cancel how;
-
-    (void)pthread_mutex_lock(&remote->mutex);
-    how = idem_pending_cancel(&remote->pending, op);
-    (void)pthread_mutex_unlock(&remote->mutex);
-    return how;
+    return idem__leader_cancel(&((struct idem__remote *)base)->leader, op);
 }
 
 /* ---- In a foreign event loop ---- */
@@ -99,11 +85,11 @@ int idem__remote_fd(struct idem_store *base)
     struct idem__remote *remote = (struct idem__remote *)base;
     int rc = 0;
 
-    (void)pthread_mutex_lock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
     if (remote->watch < 0) {
         rc = make_watch(remote);
     }
-    (void)pthread_mutex_unlock(&remote->mutex);
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     return rc == 0 ? remote->watch : rc;
 }
 
@@ -111,148 +97,85 @@ int idem__remote_fd(struct idem_store *base)
 
 /* With the mutex held, which is let go meanwhile. Leads until @queue (NULL: none)
  * has an answer, or @deadline_ms. At least one round is done. */
-static void lead(struct idem__remote *remote, struct idem_queue *queue,
-                 int64_t deadline_ms)
+static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
 {
+    struct idem__remote *remote = ctx;
     int64_t due_ms;
+    bool ready;
+    bool late;
 
-    remote->led = true;
-    (void)pthread_mutex_unlock(&remote->mutex);
+    remote->leader.led = true;
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     for (;;) {
-        bool idle;
-
         due_ms = idem__run_round(remote);
-
-        if ((queue != NULL && idem_queue_ready(queue)) ||
-            idem__mono_ms() >= deadline_ms) {
+        ready = queue != NULL && idem_queue_ready(queue);
+        late = !ready && idem__mono_ms() >= deadline_ms;
+        (void)pthread_mutex_lock(&remote->leader.mutex);
+        if (ready || late || !idem__leader_has_work(&remote->leader)) {
             break;
         }
-        (void)pthread_mutex_lock(&remote->mutex);
-        idle = remote->running == NULL && remote->pending.first == NULL;
-        (void)pthread_mutex_unlock(&remote->mutex);
-        if (idle) {
-            break;
-        }
+        (void)pthread_mutex_unlock(&remote->leader.mutex);
         remote->ops->wait(remote, due_ms < deadline_ms ? due_ms : deadline_ms);
     }
-    (void)pthread_mutex_lock(&remote->mutex);
     set_timer(remote, due_ms);
-    remote->led = false;
+    remote->leader.led = false;
+    return late;
 }
 
-/* @op's queue, if somebody waits there for it. */
-static struct idem_queue *queue_of(const struct idem_op *op)
+/* Of each flight whose op is still waited for. */
+static bool call_running(void *ctx, struct idem_queue **first)
 {
-    return op->queue == NULL || __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) ==
-                                    IDEM_OP_DETACHED
-               ? NULL
-               : op->queue;
-}
+    const struct idem__flight *flight = ((struct idem__remote *)ctx)->running;
 
-/* Wakes a caller that can lead; the descriptor of some queue becomes readable if
- * nobody sleeps. Called with the mutex held. */
-static void call_next_leader(struct idem__remote *remote)
-{
-    struct idem_queue *first = NULL;
-    struct idem_queue *queue;
-    struct idem__flight *flight;
-    struct idem_op *op;
+    for (; flight != NULL; flight = flight->link) {
+        const struct idem_op *op = flight->op;
 
-    for (flight = remote->running; flight != NULL; flight = flight->link) {
-        queue = queue_of(flight->op);
-        first = first == NULL ? queue : first;
-        if (queue != NULL && idem_queue_has_sleeper(queue)) {
-            idem_queue_poke(queue);
-            return;
+        if (op->queue != NULL &&
+            __atomic_load_n(&op->state, __ATOMIC_ACQUIRE) != IDEM_OP_DETACHED &&
+            idem__leader_call(op->queue, first)) {
+            return true;
         }
     }
-    for (op = remote->pending.first; op != NULL; op = op->next) {
-        queue = queue_of(op);
-        first = first == NULL ? queue : first;
-        if (queue != NULL && idem_queue_has_sleeper(queue)) {
-            idem_queue_poke(queue);
-            return;
-        }
-    }
-    if (first != NULL) {
-        idem_queue_poke(first);
-    }
+    return false;
 }
+
+static void wake(void *ctx)
+{
+    struct idem__remote *remote = ctx;
+
+    remote->ops->wake(remote);
+}
+
+static const struct idem__leader_ops leader_ops = {
+    .batches = false,
+    .lead = lead,
+    .call_running = call_running,
+    .wake = wake,
+};
 
 void idem__remote_drive(struct idem_store *base, struct idem_queue *queue,
                         int64_t deadline_ms)
 {
-    struct idem__remote *remote = (struct idem__remote *)base;
-    bool first = true;
-
-    (void)pthread_mutex_lock(&remote->mutex);
-    while (!idem_queue_ready(queue)) {
-        if (!first && idem__mono_ms() >= deadline_ms) {
-            break;
-        }
-        first = false;
-        if (!remote->threaded && !remote->led) {
-            lead(remote, queue, deadline_ms);
-            continue;
-        }
-        (void)pthread_mutex_unlock(&remote->mutex);
-        idem_queue_sleep(queue, deadline_ms);
-        (void)pthread_mutex_lock(&remote->mutex);
-    }
-    if (!remote->threaded && !remote->led) {
-        call_next_leader(remote);
-    }
-    (void)pthread_mutex_unlock(&remote->mutex);
-}
-
-/* ---- The thread, and the end ---- */
-
-static void *lead_always(void *arg)
-{
-    struct idem__remote *remote = arg;
-
-    (void)pthread_mutex_lock(&remote->mutex);
-    while (!remote->stopping) {
-        if (remote->pending.first != NULL || remote->running != NULL) {
-            /* A moment at a time, so that it can be told to stop. */
-            lead(remote, NULL, idem__time_add(idem__mono_ms(), CLOSE_MS));
-        } else {
-            (void)pthread_cond_wait(&remote->wake, &remote->mutex);
-        }
-    }
-    (void)pthread_mutex_unlock(&remote->mutex);
-    return NULL;
+    idem__leader_drive(&((struct idem__remote *)base)->leader, queue,
+                       deadline_ms);
 }
 
 int idem__remote_start_thread(struct idem__remote *remote)
 {
-    remote->threaded = true; /* Before the thread may look. */
-    remote->threaded =
-        idem__thread_start(&remote->thread, lead_always, remote) == 0;
-    return remote->threaded ? 0 : IDEM_ENOMEM;
+    return idem__leader_start(&remote->leader);
 }
 
-static void stop_thread(struct idem__remote *remote)
-{
-    (void)pthread_mutex_lock(&remote->mutex);
-    remote->stopping = true;
-    (void)pthread_cond_signal(&remote->wake);
-    (void)pthread_mutex_unlock(&remote->mutex);
-    remote->ops->wake(remote);
-    (void)pthread_join(remote->thread, NULL);
-    remote->threaded = false;
-}
+/* ---- The end ---- */
 
 void idem__remote_stop(struct idem__remote *remote)
 {
-    if (remote->threaded) {
-        stop_thread(remote);
+    idem__leader_stop(&remote->leader);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
+    if (idem__leader_has_work(&remote->leader)) {
+        (void)lead(remote, /* queue= */ NULL,
+                   idem__time_add(idem__mono_ms(), CLOSE_MS));
     }
-    (void)pthread_mutex_lock(&remote->mutex);
-    if (remote->running != NULL || remote->pending.first != NULL) {
-        lead(remote, NULL, idem__time_add(idem__mono_ms(), CLOSE_MS));
-    }
-    (void)pthread_mutex_unlock(&remote->mutex);
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     idem__run_drop(remote);
 }
 
@@ -264,8 +187,7 @@ void idem__remote_init(struct idem__remote *remote,
     remote->ops = ops;
     remote->watch = -1;
     remote->timer = -1;
-    remote->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    remote->wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    idem__leader_init(&remote->leader, &leader_ops, remote);
 }
 
 void idem__remote_finish(struct idem__remote *remote)
@@ -274,6 +196,5 @@ void idem__remote_finish(struct idem__remote *remote)
         (void)close(remote->watch);
         (void)close(remote->timer);
     }
-    (void)pthread_cond_destroy(&remote->wake);
-    (void)pthread_mutex_destroy(&remote->mutex);
+    idem__leader_finish(&remote->leader);
 }

@@ -14,11 +14,11 @@
 #define IDEM_STORE_REMOTE_REMOTE_H
 
 #include "store/remote/breaker.h"
+#include "store/shared/leader.h"
 #include "store/shared/tally.h"
 
 #include <idem/queue.h>
 #include <idem/store_parts.h>
-#include <pthread.h>
 
 struct idem__remote;
 
@@ -111,16 +111,9 @@ struct idem__remote {
     const struct idem__remote_ops *ops;
     const char *endpoint; /* For sentences; the store's to keep. */
 
-    pthread_mutex_t mutex; /* The next step. */
-    struct idem_pending pending;
+    struct idem__leader leader;   /* Its mutex is that of the next two. */
     struct idem__flight *running; /* Linked both ways. */
-    size_t running_len;
     struct idem__tally tally;
-    bool led;
-    bool stopping;
-    pthread_cond_t wake; /* Of the thread. */
-    pthread_t thread;
-    bool threaded;
 
     size_t sending_len;              /* The leader's: in the store's hands. */
     struct idem__flight_turns turns; /* The leader's: paused, and due. */

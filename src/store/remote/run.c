@@ -56,16 +56,16 @@ static void give_back(struct idem__remote *remote, struct idem_op *op)
 {
     bool changed = op->error.code == 0 && op->changed;
 
-    (void)pthread_mutex_lock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
     idem__tally_op(&remote->tally, op);
-    (void)pthread_mutex_unlock(&remote->mutex);
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (changed) {
         idem_store_changed(&remote->base, op->id);
     }
     if (idem_verb_unwanted(op)) {
-        (void)pthread_mutex_lock(&remote->mutex);
-        idem_pending_append(&remote->pending, op);
-        (void)pthread_mutex_unlock(&remote->mutex);
+        (void)pthread_mutex_lock(&remote->leader.mutex);
+        idem_pending_append(&remote->leader.pending, op);
+        (void)pthread_mutex_unlock(&remote->leader.mutex);
     } else {
         idem_op_answer(op);
     }
@@ -119,7 +119,7 @@ static void give_up(struct idem__remote *remote, struct idem__flight *flight)
 static void remove_running(struct idem__remote *remote,
                            struct idem__flight *flight)
 {
-    (void)pthread_mutex_lock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
     if (flight->link_back == NULL) {
         remote->running = flight->link;
     } else {
@@ -128,8 +128,8 @@ static void remove_running(struct idem__remote *remote,
     if (flight->link != NULL) {
         flight->link->link_back = flight->link_back;
     }
-    remote->running_len--;
-    (void)pthread_mutex_unlock(&remote->mutex);
+    remote->leader.running_len--;
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
 }
 
 /* Takes @flight off the list of due tasks, if it is there. */
@@ -186,15 +186,15 @@ static void start(struct idem__remote *remote, struct idem_op *op)
         return;
     }
     flight->op = op;
-    (void)pthread_mutex_lock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
     flight->link = remote->running;
     flight->link_back = NULL;
     if (flight->link != NULL) {
         flight->link->link_back = flight;
     }
     remote->running = flight;
-    remote->running_len++;
-    (void)pthread_mutex_unlock(&remote->mutex);
+    remote->leader.running_len++;
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (remote->ops->now(remote, &now) != 0) {
         remote->ops->no_clock(flight);
     } else {
@@ -241,9 +241,9 @@ static bool may_ask(struct idem__remote *remote, struct idem_op *op)
 static bool answer_at_once(struct idem__remote *remote, struct idem_op *op)
 {
     if (op->verb == IDEM_OP_COUNT) {
-        (void)pthread_mutex_lock(&remote->mutex);
+        (void)pthread_mutex_lock(&remote->leader.mutex);
         idem__tally_answer(&remote->tally, op);
-        (void)pthread_mutex_unlock(&remote->mutex);
+        (void)pthread_mutex_unlock(&remote->leader.mutex);
     } else if ((remote->base.options.flags & IDEM_OPEN_READONLY) != 0 &&
                !remote->ops->reads(op)) {
         (void)idem_op_fail(op, IDEM_EDENIED, "the store was opened read-only");
@@ -268,12 +268,13 @@ static bool admit_pending(struct idem__remote *remote)
 {
     struct idem_op *op;
 
-    (void)pthread_mutex_lock(&remote->mutex);
-    op = remote->running_len < STARTED_MAX ? remote->pending.first : NULL;
+    (void)pthread_mutex_lock(&remote->leader.mutex);
+    op = remote->leader.running_len < STARTED_MAX ? remote->leader.pending.first
+                                                  : NULL;
     if (op != NULL) {
-        idem_pending_run(&remote->pending, op);
+        idem_pending_run(&remote->leader.pending, op);
     }
-    (void)pthread_mutex_unlock(&remote->mutex);
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     if (op != NULL && !answer_at_once(remote, op)) {
         start(remote, op);
     }
@@ -378,19 +379,20 @@ int64_t idem__run_round(struct idem__remote *remote)
 
 bool idem__run_is_full(const struct idem__remote *remote)
 {
-    size_t started = remote->running_len;
+    size_t started = remote->leader.running_len;
     size_t paused = started > SENDING_MAX ? started - SENDING_MAX : 0;
 
-    return remote->pending.len + paused >= remote->base.options.queue_max;
+    return remote->leader.pending.len + paused >=
+           remote->base.options.queue_max;
 }
 
 /* ---- The end ---- */
 
 void idem__run_drop(struct idem__remote *remote)
 {
-    (void)pthread_mutex_lock(&remote->mutex);
-    idem_pending_drop(&remote->pending);
-    (void)pthread_mutex_unlock(&remote->mutex);
+    (void)pthread_mutex_lock(&remote->leader.mutex);
+    idem_pending_drop(&remote->leader.pending);
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
     while (remote->running != NULL) {
         struct idem__flight *flight = remote->running;
 

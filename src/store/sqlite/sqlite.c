@@ -216,13 +216,14 @@ static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
 static enum idem_cancel sqlite_cancel(struct idem_store *base,
                                       struct idem_op *op)
 {
-    return idem__group_cancel(&sqlite_from_base(base)->group, op);
+    return idem__leader_cancel(&sqlite_from_base(base)->group.leader, op);
 }
 
 static void sqlite_drive(struct idem_store *base, struct idem_queue *queue,
                          int64_t deadline_ms)
 {
-    idem__group_drive(&sqlite_from_base(base)->group, queue, deadline_ms);
+    idem__leader_drive(&sqlite_from_base(base)->group.leader, queue,
+                       deadline_ms);
 }
 
 static int enter(struct idem_store *base, int64_t deadline_ms, const bool *ends,

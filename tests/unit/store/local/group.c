@@ -109,13 +109,13 @@ static size_t submit_all(struct idem_store *base, struct idem_op **ops,
 
 static enum idem_cancel cancel(struct idem_store *base, struct idem_op *op)
 {
-    return idem__group_cancel(&store_of(base)->group, op);
+    return idem__leader_cancel(&store_of(base)->group.leader, op);
 }
 
 static void drive(struct idem_store *base, struct idem_queue *queue,
                   int64_t deadline_ms)
 {
-    idem__group_drive(&store_of(base)->group, queue, deadline_ms);
+    idem__leader_drive(&store_of(base)->group.leader, queue, deadline_ms);
 }
 
 static void close_store(struct idem_store *base)
@@ -432,7 +432,7 @@ TEST(group, leavesWhenAllWereTakenBack)
     submit(other, 0);
     store.entering = destroy_other;
     store.ctx = other;
-    idem__group_drive(&store.group, queue, now_ms());
+    idem__leader_drive(&store.group.leader, queue, now_ms());
     assert_int_equal(store.entered, 1);
     assert_int_equal(store.left, 1);
     assert_int_equal(store.runs, 0);

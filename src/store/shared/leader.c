@@ -1,0 +1,175 @@
+/* Who leads, who is woken to lead next, and how that ends. */
+#include "store/shared/leader.h"
+
+#include "base/host.h"
+#include "base/thread.h"
+
+#include <idem/queue.h>
+
+/* The thread leads for so long at a time, so that it can be told to stop. */
+#define TURN_MS 1000
+
+void idem__leader_init(struct idem__leader *leader,
+                       const struct idem__leader_ops *ops, void *ctx)
+{
+    memset(leader, 0, sizeof(*leader));
+    leader->ops = ops;
+    leader->ctx = ctx;
+    leader->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    leader->wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+
+void idem__leader_finish(struct idem__leader *leader)
+{
+    idem_pending_drop(&leader->pending);
+    (void)pthread_cond_destroy(&leader->wake);
+    (void)pthread_mutex_destroy(&leader->mutex);
+}
+
+enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
+                                     struct idem_op *op)
+{
+    enum idem_cancel how;
+
+    (void)pthread_mutex_lock(&leader->mutex);
+    how = idem_pending_cancel(&leader->pending, op);
+    (void)pthread_mutex_unlock(&leader->mutex);
+    return how;
+}
+
+bool idem__leader_has_work(const struct idem__leader *leader)
+{
+    return leader->pending.first != NULL || leader->running_len > 0;
+}
+
+/* ---- The next leader ---- */
+
+void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
+                       bool led)
+{
+    if (led && leader->ops->wake != NULL) {
+        leader->ops->wake(leader->ctx);
+    } else if (leader->threaded) {
+        (void)pthread_cond_signal(&leader->wake);
+    } else {
+        idem_queue_poke(queue);
+    }
+}
+
+bool idem__leader_call(struct idem_queue *queue, struct idem_queue **first)
+{
+    if (*first == NULL) {
+        *first = queue;
+    }
+    if (!idem_queue_has_sleeper(queue)) {
+        return false;
+    }
+    idem_queue_poke(queue);
+    return true;
+}
+
+void idem__leader_call_next(struct idem__leader *leader)
+{
+    struct idem_queue *first = NULL;
+    const struct idem_op *op;
+
+    if (leader->threaded) {
+        return;
+    }
+    if (leader->running_len > 0 &&
+        leader->ops->call_running(leader->ctx, &first)) {
+        return;
+    }
+    for (op = leader->pending.first; op != NULL; op = op->next) {
+        bool asked = op->prev != NULL && op->prev->queue == op->queue;
+
+        if (op->queue != NULL && !asked &&
+            idem__leader_call(op->queue, &first)) {
+            return;
+        }
+    }
+    if (first != NULL) {
+        idem_queue_poke(first);
+    }
+}
+
+/* ---- A caller leads ---- */
+
+static void wait_for_thread(struct idem_queue *queue, int64_t deadline_ms)
+{
+    while (!idem_queue_ready(queue) && idem__mono_ms() < deadline_ms) {
+        idem_queue_sleep(queue, deadline_ms);
+    }
+}
+
+void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
+                        int64_t deadline_ms)
+{
+    bool late = false;
+
+    if (leader->threaded) {
+        wait_for_thread(queue, deadline_ms);
+        return;
+    }
+    (void)pthread_mutex_lock(&leader->mutex);
+    while (!late && !idem_queue_ready(queue)) {
+        if (!leader->led &&
+            (!leader->ops->batches || idem__leader_has_work(leader))) {
+            late = leader->ops->lead(leader->ctx, queue, deadline_ms);
+        } else if (idem__mono_ms() < deadline_ms) {
+            (void)pthread_mutex_unlock(&leader->mutex);
+            idem_queue_sleep(queue, deadline_ms);
+            (void)pthread_mutex_lock(&leader->mutex);
+        } else {
+            late = true;
+        }
+    }
+    if (!leader->led) {
+        idem__leader_call_next(leader);
+    }
+    (void)pthread_mutex_unlock(&leader->mutex);
+}
+
+/* ---- A thread leads ---- */
+
+static void *lead_always(void *arg)
+{
+    struct idem__leader *leader = arg;
+
+    (void)pthread_mutex_lock(&leader->mutex);
+    while (!leader->stopping ||
+           (leader->ops->batches && idem__leader_has_work(leader))) {
+        if (idem__leader_has_work(leader)) {
+            (void)leader->ops->lead(leader->ctx, /* queue= */ NULL,
+                                    idem__time_add(idem__mono_ms(), TURN_MS));
+        } else {
+            (void)pthread_cond_wait(&leader->wake, &leader->mutex);
+        }
+    }
+    (void)pthread_mutex_unlock(&leader->mutex);
+    return NULL;
+}
+
+int idem__leader_start(struct idem__leader *leader)
+{
+    leader->threaded = true; /* Before the thread may read it. */
+    leader->threaded =
+        idem__thread_start(&leader->thread, lead_always, leader) == 0;
+    return leader->threaded ? 0 : IDEM_ENOMEM;
+}
+
+void idem__leader_stop(struct idem__leader *leader)
+{
+    if (!leader->threaded) {
+        return;
+    }
+    (void)pthread_mutex_lock(&leader->mutex);
+    leader->stopping = true;
+    (void)pthread_cond_signal(&leader->wake);
+    (void)pthread_mutex_unlock(&leader->mutex);
+    if (leader->ops->wake != NULL) {
+        leader->ops->wake(leader->ctx);
+    }
+    (void)pthread_join(leader->thread, NULL);
+    leader->threaded = false;
+}
