@@ -9,9 +9,9 @@ import shutil
 
 import dynamo
 from root import Root, fields
-from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
+from tap import LONG, TOP, equal, main, note, run, skip, test
+from trees import BUILD, installed_files
 
-BUILD = os.path.dirname(PROGRAM)
 DEBIAN = os.path.join(TOP, "packaging", "debian")
 
 
@@ -55,18 +55,6 @@ def complaints(paths, of):
             if not any(package in packages_of(p, {package: [pattern]}) for p in paths):
                 bad.append(f"{package}: there is nothing like {pattern}")
     return bad
-
-
-def installed_files():
-    """Return what `meson install` installs, as paths without the first slash."""
-    install = ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"]
-    equal(run([*install, "--destdir", os.path.abspath("root")]).status, 0)
-    found = []
-    for folder, _, names in os.walk("root"):
-        for name in names:
-            path = os.path.relpath(os.path.join(folder, name), "root")
-            found.append(re.sub(r"^(usr/)local/", r"\1", path))
-    return found
 
 
 @test
