@@ -2,13 +2,13 @@
 #include "aws/client/credentials.h"
 #include "aws/client/quiet.h"
 #include "aws/client/source.h"
+#include "base/event.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "core/error.h"
 
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum {
@@ -235,10 +235,9 @@ static bool chain_expired(struct idem__aws_provider *provider, uint64_t serial)
 static void chain_close(struct idem__aws_provider *provider)
 {
     struct chain *chain = of(provider);
-    uint64_t one = 1;
 
     if (chain->running) {
-        (void)!write(chain->ask->stop, &one, sizeof(one));
+        idem__event_set(chain->ask->stop);
         (void)pthread_join(chain->thread, NULL);
     }
     if (chain->ask != NULL) {
@@ -274,7 +273,7 @@ int idem__aws_provider_chain(const struct idem__aws_env *env,
     if (chain->ask != NULL) {
         chain->ask->env = &chain->env;
         chain->ask->region = chain->region;
-        chain->ask->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        chain->ask->stop = idem__event_open();
     }
     if (chain->ask == NULL || chain->ask->stop < 0 ||
         idem__aws_env_copy(env, &chain->variables) != 0) {

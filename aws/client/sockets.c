@@ -1,24 +1,21 @@
 /* The sockets of a client, kept registered while they are idle. */
 #include "aws/client/sockets.h"
 
+#include "base/event.h"
 #include "base/heap.h"
 
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 int idem__sockets_open(struct idem__sockets *sockets, size_t max)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-
     memset(sockets, 0, sizeof(*sockets));
-    sockets->epoll = epoll_create1(EPOLL_CLOEXEC);
-    sockets->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sockets->watch = idem__watch_open();
+    sockets->wake = idem__event_open();
     /* Two addresses of a host may be tried at once. */
     sockets->kept = idem__alloc(2 * max * sizeof(*sockets->kept));
-    event.data.fd = sockets->wake;
-    if (sockets->epoll < 0 || sockets->wake < 0 || sockets->kept == NULL ||
-        epoll_ctl(sockets->epoll, EPOLL_CTL_ADD, sockets->wake, &event) != 0) {
+    if (sockets->watch < 0 || sockets->wake < 0 || sockets->kept == NULL ||
+        idem__watch_add(sockets->watch, sockets->wake, POLLIN) != 0) {
         return IDEM_ENOMEM;
     }
     sockets->kept_cap = 2 * max;
@@ -27,8 +24,8 @@ int idem__sockets_open(struct idem__sockets *sockets, size_t max)
 
 void idem__sockets_close(struct idem__sockets *sockets)
 {
-    if (sockets->epoll >= 0) {
-        (void)close(sockets->epoll);
+    if (sockets->watch >= 0) {
+        (void)close(sockets->watch);
     }
     if (sockets->wake >= 0) {
         (void)close(sockets->wake);
@@ -69,37 +66,30 @@ void idem__sockets_closing(struct idem__sockets *sockets, int fd)
     }
     /* Closing alone is not enough where a child holds a copy. */
     if (kept->registered != 0) {
-        (void)epoll_ctl(sockets->epoll, EPOLL_CTL_DEL, fd, NULL);
+        (void)idem__watch_remove(sockets->watch, fd);
     }
     *kept = sockets->kept[sockets->kept_len - 1];
     sockets->kept_len--;
 }
 
-static int control(struct idem__sockets *sockets, int how, int fd,
-                   uint32_t events)
-{
-    struct epoll_event event = {.events = events, .data.fd = fd};
-
-    return epoll_ctl(sockets->epoll, how, fd, &event);
-}
-
-int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
+int idem__sockets_want(struct idem__sockets *sockets, int fd, short wanted,
                        bool is_new)
 {
     struct idem__socket *kept = find(sockets, fd);
-    int how = EPOLL_CTL_MOD;
+    bool adds = kept == NULL ? is_new : kept->registered == 0;
 
-    if (kept == NULL) {
-        how = wanted == 0 ? EPOLL_CTL_DEL : is_new ? EPOLL_CTL_ADD : how;
-        return control(sockets, how, fd, wanted);
+    if (kept == NULL && wanted == 0) {
+        return idem__watch_remove(sockets->watch, fd);
     }
-    kept->wanted = wanted;
-    if (wanted == 0 || wanted == kept->registered) {
-        return 0;
+    if (kept != NULL) {
+        kept->wanted = wanted;
+        if (wanted == 0 || wanted == kept->registered) {
+            return 0;
+        }
+        kept->registered = wanted;
     }
-    how = kept->registered == 0 ? EPOLL_CTL_ADD : how;
-    kept->registered = wanted;
-    return control(sockets, how, fd, wanted);
+    return adds ? idem__watch_add(sockets->watch, fd, wanted)
+                : idem__watch_change(sockets->watch, fd, wanted);
 }
 
 /* Whatever it says, it says it too early. Once it is shut down nothing can come that
@@ -122,22 +112,22 @@ static bool is_wanted(struct idem__sockets *sockets, int fd)
         return true;
     }
     end(fd);
-    (void)control(sockets, EPOLL_CTL_DEL, fd, 0);
+    (void)idem__watch_remove(sockets->watch, fd);
     kept->registered = 0;
     return false;
 }
 
-int idem__sockets_ready(struct idem__sockets *sockets,
-                        struct epoll_event *events, int max)
+int idem__sockets_ready(struct idem__sockets *sockets, struct pollfd *ret_ready,
+                        int max)
 {
-    int n = epoll_wait(sockets->epoll, events, max, 0);
+    int n = idem__watch_wait(sockets->watch, ret_ready, max, 0);
     int ready = 0;
     int i;
 
     for (i = 0; i < n; i++) {
-        if (events[i].data.fd == sockets->wake ||
-            is_wanted(sockets, events[i].data.fd)) {
-            events[ready++] = events[i];
+        if (ret_ready[i].fd == sockets->wake ||
+            is_wanted(sockets, ret_ready[i].fd)) {
+            ret_ready[ready++] = ret_ready[i];
         }
     }
     return ready;

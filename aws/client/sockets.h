@@ -1,4 +1,4 @@
-/* The sockets that libcurl waits for, in one epoll descriptor.
+/* The sockets that libcurl waits for, in one descriptor.
  *
  * A kept-alive connection is waited for again and again. It stays registered in
  * between: taking it out and putting it back would be two system calls for each
@@ -20,19 +20,19 @@
 #ifndef IDEM_AWS_CLIENT_SOCKETS_H
 #define IDEM_AWS_CLIENT_SOCKETS_H
 
-#include <idem.h>
+#include "base/watch.h"
 
-#include <sys/epoll.h>
+#include <idem.h>
 
 struct idem__socket {
     int fd;
-    uint32_t wanted;     /* The events that are waited for; 0: nothing. */
-    uint32_t registered; /* The events that epoll reports; 0: nothing. */
+    short wanted;     /* The events that are waited for; 0: nothing. */
+    short registered; /* The events that the watch reports; 0: nothing. */
 };
 
 struct idem__sockets {
-    int epoll;
-    int wake; /* eventfd, always registered. */
+    int watch;
+    int wake; /* An event, always registered. */
     struct idem__socket *kept;
     size_t kept_len;
     size_t kept_cap;
@@ -47,14 +47,14 @@ void idem__sockets_close(struct idem__sockets *sockets);
 void idem__sockets_opened(struct idem__sockets *sockets, int fd);
 void idem__sockets_closing(struct idem__sockets *sockets, int fd);
 
-/* From now on @fd is waited for with @wanted of EPOLLIN and EPOLLOUT; 0: not any
+/* From now on @fd is waited for with @wanted of POLLIN and POLLOUT; 0: not any
  * more; @is_new: it was not waited for before. 0 or -1. */
-int idem__sockets_want(struct idem__sockets *sockets, int fd, uint32_t wanted,
+int idem__sockets_want(struct idem__sockets *sockets, int fd, short wanted,
                        bool is_new);
 
 /* The sockets that are ready now, without waiting, at most @max; a wake is
  * among them. Returns how many. Ends those that are ready and nobody wants. */
-int idem__sockets_ready(struct idem__sockets *sockets,
-                        struct epoll_event *events, int max);
+int idem__sockets_ready(struct idem__sockets *sockets, struct pollfd *ret_ready,
+                        int max);
 
 #endif

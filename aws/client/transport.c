@@ -1,8 +1,9 @@
 /* The client: requests that wait their turn, libcurl's multi handle, which keeps
- * the connections, and one epoll descriptor that sees all its sockets. */
+ * the connections, and one descriptor that sees all its sockets. */
 #include "aws/client/client.h"
 
 #include "aws/client/quiet.h"
+#include "base/event.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/list.h"
@@ -10,11 +11,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #define CONNECTIONS 32
-#define EVENTS 128
 #define LONGEST_MS 3600000
 #define SOON_MS 5 /* While credentials are being fetched. */
 
@@ -26,14 +25,14 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
                      void *known)
 {
     struct idem__aws_client *client = ctx;
-    uint32_t wanted = 0;
+    short wanted = 0;
 
     (void)easy;
     if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) {
-        wanted |= EPOLLIN;
+        wanted |= POLLIN;
     }
     if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) {
-        wanted |= EPOLLOUT;
+        wanted |= POLLOUT;
     }
     if (wanted != 0 && known == NULL) {
         (void)curl_multi_assign(client->multi, fd, client);
@@ -285,43 +284,34 @@ static void run_timers(struct idem__aws_client *client)
     }
 }
 
-static void drain(const struct idem__aws_client *client)
-{
-    uint64_t count;
-
-    (void)!read(client->sockets.wake, &count, sizeof(count));
-}
-
 /* A wake that nobody waited for must not keep the descriptor readable. One that
  * somebody has begun to wait for meanwhile is given back. */
 static void take_wake(struct idem__aws_client *client)
 {
-    uint64_t one = 1;
-
-    drain(client);
+    idem__event_clear(client->sockets.wake);
     if (__atomic_load_n(&client->sleep_until_ms, __ATOMIC_SEQ_CST) >= 0) {
-        (void)!write(client->sockets.wake, &one, sizeof(one));
+        idem__event_set(client->sockets.wake);
     }
 }
 
 static void run_sockets(struct idem__aws_client *client)
 {
-    struct epoll_event events[EVENTS];
-    int n = idem__sockets_ready(&client->sockets, events, EVENTS);
+    struct pollfd ready[IDEM__WATCH_MAX];
+    int n = idem__sockets_ready(&client->sockets, ready, IDEM__WATCH_MAX);
     int running;
     int i;
 
     for (i = 0; i < n; i++) {
-        uint32_t seen = events[i].events;
-        int what = ((seen & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-                   ((seen & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
-                   ((seen & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
+        int seen = ready[i].revents;
+        int what = ((seen & POLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                   ((seen & POLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                   ((seen & (POLLERR | POLLHUP)) != 0 ? CURL_CSELECT_ERR : 0);
 
-        if (events[i].data.fd == client->sockets.wake) {
+        if (ready[i].fd == client->sockets.wake) {
             take_wake(client);
         } else {
-            (void)curl_multi_socket_action(client->multi, events[i].data.fd,
-                                           what, &running);
+            (void)curl_multi_socket_action(client->multi, ready[i].fd, what,
+                                           &running);
         }
     }
 }
@@ -458,7 +448,7 @@ static int64_t begin_wait(struct idem__aws_client *client, int64_t until_ms)
 
 void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
 {
-    struct epoll_event event = {.data.fd = -1};
+    struct pollfd ready = {.fd = -1};
     int64_t left_ms = begin_wait(client, deadline_ms < 0 ? 0 : deadline_ms);
     uint64_t wakes = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
 
@@ -466,26 +456,24 @@ void idem__aws_wait(struct idem__aws_client *client, int64_t deadline_ms)
     if (wakes != client->wakes_seen || left_ms < 0) {
         left_ms = 0;
     }
-    (void)epoll_wait(client->sockets.epoll, &event, 1,
-                     left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
+    (void)idem__watch_wait(client->sockets.watch, &ready, 1,
+                           left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
     __atomic_store_n(&client->sleep_until_ms, (int64_t)-1, __ATOMIC_SEQ_CST);
     client->wakes_seen = __atomic_load_n(&client->wakes, __ATOMIC_SEQ_CST);
-    if (event.data.fd == client->sockets.wake) {
-        drain(client);
+    if (ready.fd == client->sockets.wake) {
+        idem__event_clear(client->sockets.wake);
     }
 }
 
 void idem__aws_wake(struct idem__aws_client *client)
 {
-    uint64_t one = 1;
-
     (void)__atomic_fetch_add(&client->wakes, 1, __ATOMIC_SEQ_CST);
-    (void)!write(client->sockets.wake, &one, sizeof(one));
+    idem__event_set(client->sockets.wake);
 }
 
 int idem__aws_fd(const struct idem__aws_client *client)
 {
-    return client->sockets.epoll;
+    return client->sockets.watch;
 }
 
 int64_t idem__aws_due_ms(const struct idem__aws_client *client)

@@ -3,6 +3,7 @@
 
 #include "aws/lambda/event.h"
 #include "aws/lambda/log.h"
+#include "base/family.h"
 #include "base/heap.h"
 #include "core/error.h"
 
@@ -11,7 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -173,7 +173,7 @@ int idem__lambda_handler_init(struct idem_lambda *lambda,
     }
     if (function == NULL) {
         lambda->program = path;
-        (void)prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L);
+        (void)idem__adopt_orphans();
         return find_program(lambda, ret_error);
     }
     rc = idem__lambda_object_init(lambda, path, function, ret_error);

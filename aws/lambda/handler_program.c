@@ -3,15 +3,14 @@
 
 #include "aws/lambda/environment.h"
 #include "aws/lambda/event.h"
+#include "base/family.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +43,7 @@ static void become(const char *path, char **env, int in, int out)
 
     memcpy(&argv[0], &path, sizeof(path));
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0L, 0L, 0L);
+    idem__die_with_parent(SIGKILL);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0) {
@@ -116,7 +115,7 @@ static int start(struct idem_lambda *lambda, struct program *program)
         errno = why;
         return -1;
     }
-    program->end = (int)syscall(SYS_pidfd_open, program->pid, 0);
+    program->end = idem__child_open(program->pid);
     program->rest = lambda->work.call.event;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Processes that run one jq program. */
 #include "key/child.h"
 
+#include "base/family.h"
 #include "base/heap.h"
 #include "core/error.h"
 #include "key/evaluate.h"
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -276,7 +276,7 @@ static void child(const struct idem__child_job *job,
 
     /* A heap of the caller's may have a lock, held by a thread that is not here. */
     idem_heap_set(NULL);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    idem__die_with_parent(SIGKILL);
     take_signals();
     if (getppid() != parent || !close_all(fd)) {
         _exit(1);
@@ -290,16 +290,6 @@ static void child(const struct idem__child_job *job,
 }
 
 /* ---- The parent -------------------------------------------------------- */
-
-static int open_pidfd(pid_t pid)
-{
-#ifdef SYS_pidfd_open
-    return (int)syscall(SYS_pidfd_open, pid, 0);
-#else
-    (void)pid;
-    return -1;
-#endif
-}
 
 static int fork_child(const struct idem__child_job *job,
                       const struct idem__child_text *text, bool keep,
@@ -324,7 +314,7 @@ static int fork_child(const struct idem__child_job *job,
         child(job, text, keep, fds[1], parent);
     }
     why = errno;
-    c->pidfd = c->pid > 0 ? open_pidfd(c->pid) : -1;
+    c->pidfd = c->pid > 0 ? idem__child_open(c->pid) : -1;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)close(fds[1]);
     if (c->pid < 0) {
@@ -449,12 +439,9 @@ static void send_signal(const struct idem__child *child, int signo)
     siginfo_t info;
     sigset_t all, before;
 
-#ifdef SYS_pidfd_send_signal
-    if (child->pidfd >= 0) {
-        (void)syscall(SYS_pidfd_send_signal, child->pidfd, signo, NULL, 0);
+    if (idem__child_signal(child->pidfd, signo)) {
         return;
     }
-#endif
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     if (waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) ==
@@ -475,25 +462,6 @@ void idem__child_end(struct idem__child *child, bool at_work)
     }
 }
 
-/* 0: it is still there. */
-static int wait_for(const struct idem__child *child, int flags)
-{
-    siginfo_t info;
-    int rc;
-
-    memset(&info, 0, sizeof(info));
-    do {
-#ifdef P_PIDFD
-        if (child->pidfd >= 0) {
-            rc = waitid(P_PIDFD, (id_t)child->pidfd, &info, WEXITED | flags);
-            continue;
-        }
-#endif
-        rc = waitid(P_PID, (id_t)child->pid, &info, WEXITED | flags);
-    } while (rc != 0 && errno == EINTR);
-    return rc != 0 || info.si_pid != 0;
-}
-
 /* It leaves by itself, unless something holds it: a stop, a debugger. */
 static void hurry(const struct idem__child *child)
 {
@@ -509,7 +477,7 @@ bool idem__child_gone(struct idem__child *child, bool wait)
     if (wait) {
         hurry(child);
     }
-    if (wait_for(child, wait ? 0 : WNOHANG) == 0) {
+    if (idem__child_wait(child->pidfd, child->pid, wait ? 0 : WNOHANG) == 0) {
         return false;
     }
     idem__child_forget(child);

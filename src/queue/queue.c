@@ -4,16 +4,16 @@
 #include "queue/liveness.h"
 
 #include "base/crash.h"
+#include "base/event.h"
 #include "base/futex.h"
 #include "base/heap.h"
 #include "base/host.h"
 #include "base/process.h"
+#include "base/watch.h"
 #include "core/error.h"
 
 #include <assert.h>
 #include <idem/queue.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 int idem__queue_init(struct idem_queue *queue, struct idem_store *store)
@@ -167,29 +167,25 @@ void idem_queue_destroy(struct idem_queue *queue)
 static void arm(struct idem_queue *queue)
 {
     bool should = queue->answered != NULL || queue->poked;
-    uint64_t value = 1;
-    ssize_t n = 0;
 
     if (queue->fd < 0 || queue->held || queue->armed == should) {
         return;
     }
     if (should) {
-        n = write(queue->fd, &value, sizeof(value));
+        idem__event_set(queue->fd);
     } else {
-        n = read(queue->fd, &value, sizeof(value));
+        idem__event_clear(queue->fd);
     }
-    (void)n; /* A counter of 0 or 1 neither blocks nor overflows. */
     queue->armed = should;
 }
 
 /* A descriptor that is readable when either of the two is. */
 static int watch_both(int a, int b)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-    int both = epoll_create1(EPOLL_CLOEXEC);
+    int both = idem__watch_open();
 
-    if (both >= 0 && (epoll_ctl(both, EPOLL_CTL_ADD, a, &event) != 0 ||
-                      epoll_ctl(both, EPOLL_CTL_ADD, b, &event) != 0)) {
+    if (both >= 0 && (idem__watch_add(both, a, POLLIN) != 0 ||
+                      idem__watch_add(both, b, POLLIN) != 0)) {
         (void)close(both);
         both = -1;
     }
@@ -200,7 +196,7 @@ static int watch_both(int a, int b)
 static void make_fd(struct idem_queue *queue)
 {
     if (queue->fd < 0) {
-        queue->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        queue->fd = idem__event_open();
         queue->armed = false;
         arm(queue);
     }

@@ -18,9 +18,9 @@ struct idem_queue {
     size_t sleepers;
     uint32_t wake_word; /* Rings for the sleepers whenever it changes. */
     bool poked;
-    int fd;     /* eventfd; -1 until somebody asks for it. */
-    int both;   /* epoll of that and of the store's; -1: it has none. */
-    bool armed; /* The eventfd is readable. */
+    int fd;     /* Event; -1 until somebody asks for it. */
+    int both;   /* Watch of that and of the store's; -1: it has none. */
+    bool armed; /* The event is readable. */
     bool held;  /* It stays as it is until all answers are reaped. */
 };
 

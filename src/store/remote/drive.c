@@ -2,11 +2,11 @@
  * answers on behalf of all, until its own answer is there. Or a thread does, or a
  * foreign event loop. */
 #include "base/host.h"
+#include "base/timer.h"
+#include "base/watch.h"
 #include "store/remote/run.h"
 
 #include <idem/queue.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define CLOSE_MS 1000
@@ -43,30 +43,19 @@ enum idem_cancel idem__remote_cancel(struct idem_store *base,
 static void set_timer(struct idem__remote *remote, int64_t due_ms)
 {
     int64_t work_ms = remote->ops->due_ms(remote);
-    struct itimerspec at = {.it_value = {0, 0}};
 
-    if (remote->timer < 0) {
-        return;
+    if (remote->timer >= 0) {
+        idem__timer_set(remote->timer, work_ms < due_ms ? work_ms : due_ms);
     }
-    due_ms = work_ms < due_ms ? work_ms : due_ms;
-    if (due_ms != IDEM_NEVER) {
-        due_ms = due_ms < 1 ? 1 : due_ms;
-        at.it_value.tv_sec = (time_t)(due_ms / 1000);
-        at.it_value.tv_nsec = (long)(due_ms % 1000) * 1000000;
-    }
-    (void)timerfd_settime(remote->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static int make_watch(struct idem__remote *remote)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-
-    remote->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    remote->watch = epoll_create1(EPOLL_CLOEXEC);
+    remote->timer = idem__timer_open();
+    remote->watch = idem__watch_open();
     if (remote->timer >= 0 && remote->watch >= 0 &&
-        epoll_ctl(remote->watch, EPOLL_CTL_ADD, remote->timer, &event) == 0 &&
-        epoll_ctl(remote->watch, EPOLL_CTL_ADD, remote->ops->fd(remote),
-                  &event) == 0) {
+        idem__watch_add(remote->watch, remote->timer, POLLIN) == 0 &&
+        idem__watch_add(remote->watch, remote->ops->fd(remote), POLLIN) == 0) {
         return 0;
     }
     if (remote->timer >= 0) {

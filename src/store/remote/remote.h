@@ -122,8 +122,8 @@ struct idem__remote {
     struct idem__flight *spare;   /* The leader's; linked by link. */
     struct idem__breaker breaker; /* The leader's. */
 
-    int watch; /* epoll of the store's fd and of timer; -1: nobody asked. */
-    int timer; /* timerfd: when there is something to do in any case. */
+    int watch; /* Of the store's fd and of timer; -1: nobody asked. */
+    int timer; /* When there is something to do in any case. */
 };
 
 /* Sets up a zeroed @remote but for its base. */

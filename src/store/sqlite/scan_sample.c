@@ -2,11 +2,11 @@
 #include "store/sqlite/scan.h"
 
 #include "base/host.h"
+#include "base/random.h"
 #include "core/error.h"
 
 #include <idem/check.h>
 #include <stdio.h>
-#include <sys/random.h>
 
 enum {
     ROWS = 1000, /* Of each kind. */
@@ -166,7 +166,7 @@ static int judge_any(struct sample *sample)
         uint64_t any;
         int64_t seq;
 
-        if (getrandom(&any, sizeof(any), 0) != (ssize_t)sizeof(any)) {
+        if (idem__random(&any, sizeof(any)) != 0) {
             break;
         }
         rc = judge_some(sample, sample->first_seq - 1 + (int64_t)(any % span),

@@ -1,6 +1,7 @@
 /* Tests of the client's set of sockets. */
 #include "aws/client/sockets.h"
 
+#include "base/event.h"
 #include "heap.h"
 #include "test.h"
 
@@ -45,14 +46,14 @@ static bool readable(int fd)
 static unsigned ready(struct idem__sockets *sockets, const struct pair *pairs,
                       size_t len)
 {
-    struct epoll_event events[16];
+    struct pollfd events[16];
     int n = idem__sockets_ready(sockets, events, 16);
     unsigned bits = 0;
     size_t i;
 
     while (n-- > 0) {
         for (i = 0; i < len; i++) {
-            if (events[n].data.fd == pairs[i].here) {
+            if (events[n].fd == pairs[i].here) {
                 bits |= 1U << i;
             }
         }
@@ -80,7 +81,7 @@ TEST(sockets, reportsWhatIsWanted)
     for (i = 0; i < COUNT(pairs); i++) {
         pairs[i] = make_pair();
         idem__sockets_opened(&sockets, pairs[i].here);
-        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, EPOLLIN,
+        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, POLLIN,
                                             /* is_new= */ true),
                          0);
     }
@@ -91,12 +92,12 @@ TEST(sockets, reportsWhatIsWanted)
         assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, 0, false),
                          0);
         assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 0);
-        assert_false(readable(sockets.epoll));
+        assert_false(readable(sockets.watch));
         assert_int_equal(idem__sockets_want(&sockets, pairs[i].here,
-                                            EPOLLIN | EPOLLOUT, true),
+                                            POLLIN | POLLOUT, true),
                          0);
         assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 1U << i);
-        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, EPOLLIN,
+        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, POLLIN,
                                             false),
                          0);
         assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 1U << i);
@@ -124,7 +125,7 @@ TEST(sockets, endsWhatSpeaksWhileItIsIdle)
     assert_ok(idem__sockets_open(&sockets, MAX));
     for (i = 0; i < COUNT(pairs); i++) {
         idem__sockets_opened(&sockets, pairs[i].here);
-        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, EPOLLIN,
+        assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, POLLIN,
                                             true),
                          0);
         assert_int_equal(idem__sockets_want(&sockets, pairs[i].here, 0, false),
@@ -134,11 +135,11 @@ TEST(sockets, endsWhatSpeaksWhileItIsIdle)
     assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 0);
     assert_true(ended(&pairs[0]));
     assert_int_equal(recv(pairs[0].here, bytes, 8, MSG_DONTWAIT), 0);
-    assert_false(readable(sockets.epoll));
+    assert_false(readable(sockets.watch));
 
     assert_false(ended(&pairs[1]));
     assert_int_equal(write(pairs[1].there, "HTTP/1.1", 8), 8);
-    assert_int_equal(idem__sockets_want(&sockets, pairs[1].here, EPOLLIN, true),
+    assert_int_equal(idem__sockets_want(&sockets, pairs[1].here, POLLIN, true),
                      0);
     assert_int_equal(ready(&sockets, pairs, COUNT(pairs)), 2);
     assert_int_equal(recv(pairs[1].here, bytes, 8, MSG_DONTWAIT), 8);
@@ -160,8 +161,7 @@ TEST(sockets, forgetsWhatIsClosed)
     assert_return_code(copy, 0);
     assert_ok(idem__sockets_open(&sockets, MAX));
     idem__sockets_opened(&sockets, first.here);
-    assert_int_equal(idem__sockets_want(&sockets, first.here, EPOLLIN, true),
-                     0);
+    assert_int_equal(idem__sockets_want(&sockets, first.here, POLLIN, true), 0);
     assert_int_equal(idem__sockets_want(&sockets, first.here, 0, false), 0);
     idem__sockets_closing(&sockets, first.here);
     assert_int_equal(write(first.there, "x", 1), 1);
@@ -170,10 +170,10 @@ TEST(sockets, forgetsWhatIsClosed)
     second = make_pair();
     assert_int_equal(second.here, first.here);
     idem__sockets_opened(&sockets, second.here);
-    assert_int_equal(idem__sockets_want(&sockets, second.here, EPOLLIN, true),
+    assert_int_equal(idem__sockets_want(&sockets, second.here, POLLIN, true),
                      0);
     assert_int_equal(ready(&sockets, &second, 1), 0);
-    assert_false(readable(sockets.epoll));
+    assert_false(readable(sockets.watch));
     assert_int_equal(write(second.there, "y", 1), 1);
     assert_int_equal(ready(&sockets, &second, 1), 1);
 
@@ -189,14 +189,13 @@ TEST(sockets, forgetsWhatIsClosed)
 TEST(sockets, reportsAWake)
 {
     struct idem__sockets sockets;
-    struct epoll_event event;
-    uint64_t one = 1;
+    struct pollfd event;
 
     assert_ok(idem__sockets_open(&sockets, MAX));
     assert_int_equal(idem__sockets_ready(&sockets, &event, 1), 0);
-    assert_int_equal(write(sockets.wake, &one, sizeof(one)), sizeof(one));
+    idem__event_set(sockets.wake);
     assert_int_equal(idem__sockets_ready(&sockets, &event, 1), 1);
-    assert_int_equal(event.data.fd, sockets.wake);
+    assert_int_equal(event.fd, sockets.wake);
     idem__sockets_close(&sockets);
 }
 

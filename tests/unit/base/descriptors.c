@@ -1,0 +1,155 @@
+/* Descriptors that say something: events, timers, watches of several, children. */
+#include "base/event.h"
+#include "base/family.h"
+#include "base/host.h"
+#include "base/timer.h"
+#include "base/watch.h"
+#include "test.h"
+#include "threads.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool readable(int fd, int ms)
+{
+    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+
+    return poll(&pollfd, 1, ms) == 1;
+}
+
+/* An event is readable from the first time it is set until it is cleared. */
+TEST(event, isReadableWhileItIsSet)
+{
+    int event = idem__event_open();
+
+    assert_true(event >= 0);
+    assert_false(readable(event, 0));
+    idem__event_clear(event);
+    idem__event_set(event);
+    idem__event_set(event);
+    assert_true(readable(event, 0));
+    idem__event_clear(event);
+    assert_false(readable(event, 0));
+    (void)close(event);
+}
+
+/* A timer is readable at its moment and not before, also at one that is over. */
+TEST(timer, isReadableInTime)
+{
+    int timer = idem__timer_open();
+    int64_t since_ms = idem__mono_ms();
+
+    assert_true(timer >= 0);
+    assert_false(readable(timer, 0));
+    idem__timer_set(timer, since_ms + 20);
+    assert_true(readable(timer, -1));
+    assert_true(idem__mono_ms() >= since_ms + 20);
+    idem__timer_set(timer, IDEM_NEVER);
+    assert_false(readable(timer, 0));
+    idem__timer_set(timer, 0);
+    assert_true(readable(timer, -1));
+    (void)close(timer);
+}
+
+/* A moment after 2038 is not one of 1901. */
+TEST(timer, hasSecondsOf64Bits)
+{
+    int timer = idem__timer_open();
+
+    idem__timer_set(timer, (INT64_C(1) << 33) * 1000);
+    assert_false(readable(timer, 20));
+    (void)close(timer);
+}
+
+/* A watch says which of several is ready, and for what. */
+TEST(watch, saysWhatIsReady)
+{
+    int watch = idem__watch_open();
+    int a = idem__event_open();
+    int b = idem__event_open();
+    struct pollfd ready[2];
+
+    assert_int_equal(idem__watch_add(watch, a, POLLIN), 0);
+    assert_int_equal(idem__watch_add(watch, b, POLLIN), 0);
+    assert_int_equal(idem__watch_wait(watch, ready, 2, 0), 0);
+    assert_false(readable(watch, 0));
+    idem__event_set(b);
+    assert_true(readable(watch, 0));
+    assert_int_equal(idem__watch_wait(watch, ready, 2, 0), 1);
+    assert_int_equal(ready[0].fd, b);
+    assert_int_equal(ready[0].revents, POLLIN);
+
+    assert_int_equal(idem__watch_change(watch, a, POLLIN | POLLOUT), 0);
+    assert_int_equal(idem__watch_remove(watch, b), 0);
+    assert_int_equal(idem__watch_wait(watch, ready, 2, -1), 1);
+    assert_int_equal(ready[0].fd, a);
+    assert_int_equal(ready[0].revents, POLLOUT);
+    (void)close(watch);
+    (void)close(a);
+    (void)close(b);
+}
+
+static pid_t start(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* A child is waited for by its descriptor and, where there is none, by its number. */
+TEST(child, isWaitedFor)
+{
+    int by_number;
+
+    for (by_number = 0; by_number < 2; by_number++) {
+        pid_t pid = start();
+        int child = by_number ? -1 : idem__child_open(pid);
+
+        assert_int_equal(idem__child_wait(child, pid, WNOHANG), 0);
+        if (!idem__child_signal(child, SIGKILL)) {
+            assert_return_code(kill(pid, SIGKILL), 0);
+        }
+        if (child >= 0) {
+            assert_true(readable(child, -1));
+        }
+        assert_int_equal(idem__child_wait(child, pid, 0), 1);
+        assert_int_equal(idem__child_wait(child, pid, WNOHANG), 1);
+        if (child >= 0) {
+            (void)close(child);
+        }
+    }
+}
+
+/* The number of a child that was reaped by others may be another's: the descriptor
+ * does not mean that one. */
+TEST(child, isNotAnotherOfItsNumber)
+{
+    pid_t pid = start();
+    pid_t other = start();
+    int child = idem__child_open(pid);
+
+    if (child < 0) {
+        print_message("# this kernel has no descriptors of children\n");
+        (void)kill(pid, SIGKILL);
+        (void)kill(other, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        (void)waitpid(other, NULL, 0);
+        skip();
+    }
+    assert_return_code(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    /* As if @other had got the number of the first one. */
+    assert_int_equal(idem__child_wait(child, other, WNOHANG), 1);
+    (void)idem__child_signal(child, SIGKILL);
+    assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
+    (void)kill(other, SIGKILL);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+    (void)close(child);
+}
