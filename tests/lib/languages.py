@@ -3,6 +3,7 @@
 import functools
 import os
 import subprocess
+import sys
 
 from dynamo import SERVERS
 from tap import PROGRAM, SANITIZED, TOP, skip
@@ -69,9 +70,18 @@ def node_program(name, kill_at):
     return [node(), *hooks, os.path.join(EXAMPLES, name)]
 
 
-# Of each language: how to run a program, the example, and its control.
+def plain_python_program(name, kill_at):
+    """Of the Python that runs the tests, whether it loads extensions or not."""
+    del kill_at
+    _unsanitized()
+    return [sys.executable, os.path.join(EXAMPLES, name)]
+
+
+# Of each language: how to run a program, the example, and its control, if it has one
+# of its own.
 LANGUAGES = {
     "C": (c_program, "example-transaction", "example-apart"),
     "Python": (python_program, "transfer.py", "apart.py"),
+    "Python by plans": (plain_python_program, "plan.py", None),
     "Node.js": (node_program, "transfer.js", "apart.js"),
 }

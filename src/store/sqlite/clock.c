@@ -4,12 +4,6 @@
 #include "base/crash.h"
 #include "core/error.h"
 
-/* How old the saved time may be: the time that a reboot with a slow wall clock
- * can take back. Saving it costs one more page in a commit. */
-enum {
-    SAVE_EVERY_MS = 1000
-};
-
 void idem__clock_init(struct idem__sqlite_clock *clock)
 {
     *clock = (struct idem__sqlite_clock){.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -37,36 +31,22 @@ static bool is_old(sqlite3_stmt *stmt)
     return sqlite3_column_count(stmt) <= SURE_MS;
 }
 
-/* No checksum covers the row; but what it says is added to, and must leave room
- * for that. */
-static bool is_sound(sqlite3_stmt *stmt)
+/* True if it can be used. */
+static bool read_row(sqlite3_stmt *stmt, struct idem__clock_row *ret_row)
 {
-    int last = is_old(stmt) ? FENCE_FLOOR : JUMP_MS;
-    int column;
+    struct idem_anchor *anchor = &ret_row->anchor;
 
-    for (column = BOOT_MS; column <= last; column++) {
-        int64_t number = sqlite3_column_int64(stmt, column);
-
-        if (number < 0 || number > INT64_MAX / 2) {
-            return false;
-        }
+    if (sqlite3_column_bytes(stmt, BOOT_ID) != 16) {
+        return false;
     }
-    return sqlite3_column_bytes(stmt, BOOT_ID) == 16 &&
-           (is_old(stmt) || sqlite3_column_int64(stmt, SURE_MS) <=
-                                sqlite3_column_int64(stmt, STORE_MS));
-}
-
-static void read_row(sqlite3_stmt *stmt, struct idem_anchor *ret_anchor)
-{
-    int64_t sure_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, SURE_MS);
-
-    memcpy(ret_anchor->boot_id, sqlite3_column_blob(stmt, BOOT_ID), 16);
-    ret_anchor->boot_ms = sqlite3_column_int64(stmt, BOOT_MS);
-    ret_anchor->store_ms = sqlite3_column_int64(stmt, STORE_MS);
-    /* An older program left nothing in doubt. */
-    ret_anchor->sure_ms = sure_ms != 0 ? sure_ms : ret_anchor->store_ms;
-    ret_anchor->jump_ms =
-        is_old(stmt) ? 0 : sqlite3_column_int64(stmt, JUMP_MS);
+    memcpy(anchor->boot_id, sqlite3_column_blob(stmt, BOOT_ID), 16);
+    anchor->boot_ms = sqlite3_column_int64(stmt, BOOT_MS);
+    anchor->store_ms = sqlite3_column_int64(stmt, STORE_MS);
+    anchor->sure_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, SURE_MS);
+    anchor->jump_ms = is_old(stmt) ? 0 : sqlite3_column_int64(stmt, JUMP_MS);
+    ret_row->last_ms = sqlite3_column_int64(stmt, LAST_MS);
+    ret_row->fence_floor = sqlite3_column_int64(stmt, FENCE_FLOOR);
+    return idem__clock_row_settle(ret_row);
 }
 
 /* A reader may have an older snapshot than this process has seen. */
@@ -86,15 +66,13 @@ int idem__clock_load(struct idem__sqlite_clock *clock, struct idem__conn *conn,
                      bool writer)
 {
     sqlite3_stmt *stmt = idem__conn_stmt(conn, IDEM__SQL_CLOCK_LOAD);
-    struct idem_anchor anchor;
+    struct idem__clock_row row;
     int rc = idem__conn_step(conn, stmt);
 
-    if (rc == SQLITE_ROW && is_sound(stmt)) {
-        read_row(stmt, &anchor);
-        install(clock, &anchor, sqlite3_column_int64(stmt, LAST_MS), writer);
+    if (rc == SQLITE_ROW && read_row(stmt, &row)) {
+        install(clock, &row.anchor, row.last_ms, writer);
         if (writer) {
-            clock->fence_floor =
-                (uint64_t)sqlite3_column_int64(stmt, FENCE_FLOOR);
+            clock->fence_floor = (uint64_t)row.fence_floor;
         }
         rc = SQLITE_OK;
     } else if (rc == SQLITE_ROW || rc == SQLITE_DONE) {
@@ -119,8 +97,7 @@ int idem__clock_now(struct idem__sqlite_clock *clock,
     moved = idem_anchor_now(&clock->anchor, &reading, clock->last_ms, ret_now);
     (void)pthread_mutex_unlock(&clock->mutex);
     ret_now->fence_floor = clock->fence_floor;
-    *ret_save =
-        moved || idem__clock_sure_ms(ret_now) >= clock->last_ms + SAVE_EVERY_MS;
+    *ret_save = moved || idem__clock_row_is_due(clock->last_ms, ret_now);
     return 0;
 }
 

@@ -3,8 +3,8 @@
 #define IDEM_STORE_SQLITE_CLOCK_H
 
 #include "store/sqlite/conn.h"
+#include "store/sqlite/row.h"
 
-#include <idem/store_parts.h>
 #include <pthread.h>
 
 /* The clock row as this process last saw it. Writers know it exactly: they load
@@ -15,13 +15,6 @@ struct idem__sqlite_clock {
     int64_t last_ms;      /* The newest time in the file that is sure. */
     uint64_t fence_floor; /* For writers. */
 };
-
-/* The part of the store's time that is sure: what is saved of it, and noted in the
- * lock file, never goes back. */
-static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
-{
-    return now->store_ms - now->doubt_ms;
-}
 
 void idem__clock_init(struct idem__sqlite_clock *clock);
 void idem__clock_finish(struct idem__sqlite_clock *clock);

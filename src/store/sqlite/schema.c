@@ -3,62 +3,14 @@
 
 #include "base/crash.h"
 #include "core/error.h"
+#include "store/sqlite/tables.h"
 
 /* "idem" in the header of the file; file(1) and others look there. */
 #define APPLICATION_TEXT "1768187245"
-#define VERSION_TEXT "1"
 enum {
     APPLICATION = 1768187245,
-    VERSION = 1,
     CLOCK_COLUMNS = 10
 };
-
-/* seq is the order of arrival: a completion touches pages that are still warm,
- * and only the index on id is random. deadline is when something is due: the end
- * of the lease in progress, the end of the retention afterwards; the greatest
- * number means never. One index serves lists by status, the search for late
- * work, and purge. The view is for people with a stock sqlite3 shell. */
-static const char tables[] =
-    "CREATE TABLE IF NOT EXISTS idem_record ("
-    "  seq INTEGER PRIMARY KEY,"
-    "  id BLOB NOT NULL UNIQUE,"
-    "  status INTEGER NOT NULL,"
-    "  deadline INTEGER NOT NULL,"
-    "  scope BLOB NOT NULL,"
-    "  key BLOB NOT NULL,"
-    "  head BLOB NOT NULL,"
-    "  result BLOB,"
-    "  input BLOB"
-    ") STRICT;"
-    "CREATE INDEX IF NOT EXISTS idem_record_due"
-    "  ON idem_record (status, deadline);"
-    "CREATE TABLE IF NOT EXISTS idem_clock ("
-    "  one INTEGER PRIMARY KEY CHECK (one = 1),"
-    "  schema INTEGER NOT NULL,"
-    "  boot_id BLOB NOT NULL,"
-    "  boot_ms INTEGER NOT NULL,"
-    "  store_ms INTEGER NOT NULL,"
-    "  last_ms INTEGER NOT NULL,"
-    "  fence_floor INTEGER NOT NULL,"
-    "  sure_ms INTEGER NOT NULL DEFAULT 0,"
-    "  jump_ms INTEGER NOT NULL DEFAULT 0,"
-    "  store_id BLOB"
-    ") STRICT;"
-    "INSERT OR IGNORE INTO idem_clock"
-    "  (one, schema, boot_id, boot_ms, store_ms, last_ms, fence_floor)"
-    "  VALUES (1, " VERSION_TEXT ", zeroblob(16), 0, 0, 0, 0);"
-    "CREATE VIEW IF NOT EXISTS idem_operations AS SELECT"
-    "  CAST(scope AS TEXT) AS scope,"
-    "  CAST(key AS TEXT) AS key,"
-    "  CASE status WHEN 1 THEN 'in_progress' WHEN 2 THEN 'completed'"
-    "    WHEN 3 THEN 'failed' WHEN 4 THEN 'unknown' ELSE 'released' END"
-    "    AS status,"
-    "  CASE deadline WHEN 9223372036854775807 THEN 'never'"
-    "    ELSE strftime('%Y-%m-%dT%H:%M:%fZ', deadline / 1000.0, 'unixepoch')"
-    "    END AS due,"
-    "  lower(hex(id)) AS id,"
-    "  length(result) AS result_bytes"
-    "  FROM idem_record;";
 
 /* The columns that an older program's clock row lacks, in the order of the
  * table. */
@@ -99,8 +51,9 @@ static const char purge[] = "CREATE TABLE IF NOT EXISTS idem_sparse ("
                             "  looked_ms INTEGER NOT NULL"
                             ") STRICT;";
 
-static const char mark_file[] = "PRAGMA application_id = " APPLICATION_TEXT ";"
-                                "PRAGMA user_version = " VERSION_TEXT ";";
+static const char mark_file[] =
+    "PRAGMA application_id = " APPLICATION_TEXT ";"
+    "PRAGMA user_version = " IDEM__TABLES_VERSION_TEXT ";";
 
 static int read_number(struct idem__conn *conn, const char *sql, int *ret)
 {
@@ -118,12 +71,12 @@ static int read_number(struct idem__conn *conn, const char *sql, int *ret)
     return rc;
 }
 
-static int check_version(int version, struct idem_error *error)
+int idem__schema_check_version(int version, struct idem_error *error)
 {
-    if (version == VERSION) {
+    if (version == IDEM__TABLES_VERSION) {
         return 0;
     }
-    if (version < VERSION) {
+    if (version < IDEM__TABLES_VERSION) {
         return idem__error(error, IDEM_ECONFIG,
                            "the store has schema version %d, which no release "
                            "of idem has written: name another file",
@@ -132,7 +85,7 @@ static int check_version(int version, struct idem_error *error)
     return idem__error(error, IDEM_ECONFIG,
                        "the store has schema version %d and this program "
                        "knows %d: use a newer idem",
-                       version, VERSION);
+                       version, IDEM__TABLES_VERSION);
 }
 
 /* The version is kept twice: in the header, and beside the clock, for tables
@@ -140,7 +93,7 @@ static int check_version(int version, struct idem_error *error)
 static int check_both_versions(struct idem__conn *conn, int version,
                                struct idem_error *error)
 {
-    int rc = check_version(version, error);
+    int rc = idem__schema_check_version(version, error);
 
     if (rc != 0) {
         return rc;
@@ -148,13 +101,21 @@ static int check_both_versions(struct idem__conn *conn, int version,
     rc = read_number(conn, "SELECT schema FROM idem_clock WHERE one = 1",
                      &version);
     return rc == SQLITE_OK || rc == SQLITE_DONE
-               ? check_version(version, error)
+               ? idem__schema_check_version(version, error)
                : idem__conn_fail(conn, rc, "read the store", error);
 }
 
 static int run(struct idem__conn *conn, const char *sql, int rc)
 {
     return rc == SQLITE_OK ? sqlite3_exec(conn->db, sql, NULL, NULL, NULL) : rc;
+}
+
+static int run_all(struct idem__conn *conn, const char *const *sql, int rc)
+{
+    for (; *sql != NULL; sql++) {
+        rc = run(conn, *sql, rc);
+    }
+    return rc;
 }
 
 int idem__schema_create(struct idem__conn *conn,
@@ -164,7 +125,7 @@ int idem__schema_create(struct idem__conn *conn,
     int rc = run(conn, "BEGIN IMMEDIATE", SQLITE_OK);
 
     IDEM__CRASH_POINT("sqlite/schema/begun");
-    rc = run(conn, tables, rc);
+    rc = run_all(conn, idem__tables, rc);
     IDEM__CRASH_POINT("sqlite/schema/tables-made");
     rc = run(conn, counters, rc);
     rc = run(conn, failed, rc);
@@ -229,7 +190,7 @@ int idem__schema_add_purge(struct idem__conn *conn)
 int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
 {
     int clocks = 0;
-    int version = VERSION;
+    int version = IDEM__TABLES_VERSION;
     bool old = false;
     int rc = read_number(conn,
                          "SELECT count(*) FROM main.sqlite_schema "
@@ -237,28 +198,28 @@ int idem__schema_create_in(struct idem__conn *conn, struct idem_error *error)
                          &clocks);
 
     if (rc == SQLITE_OK && clocks == 0) {
-        rc = run(conn, tables, rc);
+        rc = run_all(conn, idem__tables, rc);
         IDEM__CRASH_POINT("sqlite/in/tables-made");
     } else if (rc == SQLITE_OK) {
         rc = read_number(conn,
                          "SELECT schema FROM main.idem_clock WHERE one = 1",
                          &version);
         rc = rc == SQLITE_OK ? is_old(conn, &old) : rc;
-        if (old && version == VERSION) {
+        if (old && version == IDEM__TABLES_VERSION) {
             rc = run(conn, more_columns, rc);
         }
     }
     if (rc != SQLITE_OK) {
         return idem__conn_fail(conn, rc, "make the tables of idem", error);
     }
-    return check_version(version, error);
+    return idem__schema_check_version(version, error);
 }
 
 /* A file of somebody else's: does idem_sqlite_begin_in() keep records there? */
 static int check_foreign(struct idem__conn *conn, struct idem_error *error)
 {
     int tables_of_ours = 0;
-    int version = VERSION;
+    int version = IDEM__TABLES_VERSION;
     int rc = read_number(conn,
                          "SELECT count(*) FROM sqlite_schema WHERE type = "
                          "'table' AND name IN ('idem_clock', 'idem_record')",

@@ -17,6 +17,9 @@ enum idem__holder {
 int idem__schema_check(struct idem__conn *conn, enum idem__holder *ret_holder,
                        struct idem_error *error);
 
+/* IDEM_ECONFIG  Tables of @version are not ours. */
+int idem__schema_check_version(int version, struct idem_error *error);
+
 /* Makes the tables in an empty file, which is the store @id. The store's lock is
  * held. */
 int idem__schema_create(struct idem__conn *conn,

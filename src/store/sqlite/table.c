@@ -3,6 +3,7 @@
 
 #include "base/crash.h"
 #include "core/error.h"
+#include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
 
 #include <assert.h>
@@ -31,21 +32,7 @@ static struct idem_slice blob(sqlite3_stmt *stmt, enum column column)
     return idem_bytes(base, len_of(stmt, column));
 }
 
-static int64_t deadline_of(const struct idem_record *record)
-{
-    return record->status == IDEM_STATUS_IN_PROGRESS ? record->lease_end_ms
-                                                     : record->expires_ms;
-}
-
-static int columns_differ(struct idem_error *error)
-{
-    return idem__error(error, IDEM_ECORRUPT,
-                       "the record cannot be trusted: its columns do not match "
-                       "it");
-}
-
-/* All but whether @id is that of scope and key. The columns beside the head are
- * for SQL; whoever changes them by hand must not change what we believe. */
+/* All but whether @id is that of scope and key. */
 static int decode(sqlite3_stmt *stmt, const uint8_t *id,
                   struct idem_record *ret_record, struct idem_error *error)
 {
@@ -53,13 +40,12 @@ static int decode(sqlite3_stmt *stmt, const uint8_t *id,
 
     ret_record->scope = blob(stmt, COLUMN_SCOPE);
     ret_record->key = blob(stmt, COLUMN_KEY);
-    if (rc == 0 && (sqlite3_column_int64(stmt, COLUMN_STATUS) !=
-                        (sqlite3_int64)ret_record->status ||
-                    sqlite3_column_int64(stmt, COLUMN_DEADLINE) !=
-                        deadline_of(ret_record))) {
-        rc = columns_differ(error);
-    }
-    return rc;
+    return rc != 0
+               ? rc
+               : idem__row_check(ret_record,
+                                 sqlite3_column_int64(stmt, COLUMN_STATUS),
+                                 sqlite3_column_int64(stmt, COLUMN_DEADLINE),
+                                 error);
 }
 
 int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
@@ -74,7 +60,7 @@ int idem__row_decode(sqlite3_stmt *stmt, const uint8_t *id,
     if (rc == 0 &&
         (idem_id(ret_record->scope, ret_record->key, names_id) != 0 ||
          memcmp(names_id, id, sizeof(names_id)) != 0)) {
-        rc = columns_differ(error);
+        rc = idem__row_differs(error);
     }
     return rc;
 }
@@ -150,7 +136,9 @@ static int bind_all(sqlite3_stmt *stmt, const struct idem_record *next,
 {
     int rc = sqlite3_bind_int(stmt, 2, (int)next->status);
 
-    rc = rc != SQLITE_OK ? rc : sqlite3_bind_int64(stmt, 3, deadline_of(next));
+    rc = rc != SQLITE_OK
+             ? rc
+             : sqlite3_bind_int64(stmt, 3, idem__row_deadline(next));
     rc = rc != SQLITE_OK ? rc : bind(stmt, 6, head);
     return rc;
 }
