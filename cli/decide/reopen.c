@@ -39,7 +39,7 @@ static int check_record(const struct idem_record *r, uint64_t fence)
                 (unsigned long long)r->fence, (unsigned long long)fence);
         return CLI_NOT_RECORDED;
     }
-    if (cli_is_live(r, cli_now_ms())) {
+    if (r->live) {
         cli_live_text(r, cli_now_ms(), live);
         cli_say("it is at work (%s): it cannot be reopened before that ends",
                 live);

@@ -107,8 +107,7 @@ static int check_record(const struct idem_record *r, uint64_t fence)
         return CLI_NOT_RECORDED;
     }
     if (r->status == IDEM_STATUS_FAILED || r->status == IDEM_STATUS_UNKNOWN ||
-        (r->status == IDEM_STATUS_IN_PROGRESS &&
-         (args.force || !cli_is_live(r, cli_now_ms())))) {
+        (r->status == IDEM_STATUS_IN_PROGRESS && (args.force || !r->live))) {
         return 0;
     }
     if (r->status == IDEM_STATUS_IN_PROGRESS) {
@@ -138,7 +137,7 @@ static struct cli_decision decision_made(char who[IDEM_OWNER_MAX + 1],
 
 static int refused(const struct idem_record *r, const struct idem_error *error)
 {
-    if (error->code == IDEM_EINVALID && cli_is_live(r, cli_now_ms())) {
+    if (error->code == IDEM_EINVALID && r->live) {
         say_live(r);
         return CLI_USAGE;
     }
@@ -149,7 +148,7 @@ static void say_overridden(const struct idem_record *r)
 {
     char live[CLI_LIVE_MAX];
 
-    if (args.force && cli_is_live(r, cli_now_ms())) {
+    if (args.force && r->live) {
         cli_live_text(r, cli_now_ms(), live);
         cli_say("a lease that runs %s overridden (%s): its owner may go on "
                 "until its next renewal",

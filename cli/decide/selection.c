@@ -26,8 +26,7 @@ static bool is_selected(const struct choosing *choosing,
 {
     const struct cli_selection *selection = choosing->selection;
     bool wanted = r->status == IDEM_STATUS_IN_PROGRESS
-                      ? selection->overdue && r->overdue &&
-                            !cli_is_live(r, choosing->now_ms)
+                      ? selection->overdue && r->overdue && !r->live
                       : (selection->statuses & 1u << r->status) != 0;
 
     return wanted && choosing->now_ms - r->started_ms >= selection->older_ms;
@@ -115,8 +114,7 @@ static int choose_one(void *ctx, int code, const struct idem_record *r)
     if (code != 0 || cli_is_alert(r)) {
         return 0;
     }
-    choosing->left_out += choosing->selection->overdue && r->overdue &&
-                          cli_is_live(r, choosing->now_ms);
+    choosing->left_out += choosing->selection->overdue && r->overdue && r->live;
     if (!is_selected(choosing, r)) {
         return 0;
     }

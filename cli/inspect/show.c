@@ -206,7 +206,7 @@ static void print_next_step(const struct idem_record *r)
         cli_print_remedy(stdout, "show", " --output", r, args.store);
         (void)putchar('\n');
     }
-    if (open || (cli_is_overdue(r) && !cli_is_live(r, cli_now_ms()))) {
+    if (open || (r->overdue && !r->live)) {
         (void)fputs("\nWhen you know how it ended:", stdout);
         cli_print_resolve(stdout, r, args.store);
         (void)putchar('\n');
@@ -234,7 +234,7 @@ static void print_record(const struct idem_record *r)
     print_identity(r);
     label("status");
     cli_print_status(stdout, r, /* width= */ 0);
-    (void)puts(cli_is_overdue(r) ? ", overdue" : "");
+    (void)puts(r->overdue ? ", overdue" : "");
     print_attempt(r);
     print_outcome(r);
     print_history(r);

@@ -140,7 +140,7 @@ static void renewed_cell(const struct cli_open *open, int64_t now_ms,
     int64_t ago_ms = now_ms - (r->lease_end_ms - r->lease_ms);
     char span[32];
 
-    if (open->unreadable || !cli_is_live(r, now_ms)) {
+    if (open->unreadable || !r->live) {
         (void)strcpy(buf, "-");
         return;
     }

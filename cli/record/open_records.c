@@ -65,6 +65,7 @@ static void copy_numbers(struct idem_record *copy, const struct idem_record *r)
     copy->by_lease = r->by_lease;
     copy->retry = r->retry;
     copy->overdue = r->overdue;
+    copy->live = r->live;
 }
 
 /* All but the texts. */

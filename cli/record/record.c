@@ -46,15 +46,6 @@ int cli_get(struct idem_store *store, const char *store_url,
     return error.code == 0 ? 0 : cli_fail_with(&error);
 }
 
-bool cli_is_overdue(const struct idem_record *record)
-{
-    int64_t now_ms = cli_now_ms();
-
-    return record->status == IDEM_STATUS_IN_PROGRESS &&
-           ((!record->retry && now_ms > record->lease_end_ms) ||
-            (record->expected_ms != 0 && now_ms > record->expected_ms));
-}
-
 bool cli_is_reopened(const struct idem_record *record)
 {
     return record->retry && record->history_len > 0 &&
@@ -62,22 +53,17 @@ bool cli_is_reopened(const struct idem_record *record)
            record->history[0].fence == record->fence;
 }
 
-bool cli_is_live(const struct idem_record *record, int64_t now_ms)
-{
-    return record->status == IDEM_STATUS_IN_PROGRESS && !record->retry &&
-           record->lease_end_ms != IDEM_NEVER && now_ms <= record->lease_end_ms;
-}
-
 void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    char buf[CLI_LIVE_MAX])
 {
     int64_t renewed_ms = record->lease_end_ms - record->lease_ms;
+    int64_t left_ms = record->lease_end_ms - now_ms;
     char owner[4 * IDEM_OWNER_MAX + 1] = "?";
     char ago[32];
     char left[32];
 
     cli_span_text(now_ms > renewed_ms ? now_ms - renewed_ms : 0, ago);
-    cli_span_text(record->lease_end_ms - now_ms, left);
+    cli_span_text(left_ms > 0 ? left_ms : 0, left);
     if (record->owner.len > 0) {
         (void)cli_escape(record->owner, owner, sizeof(owner));
     }
@@ -100,9 +86,8 @@ const char *cli_status_paint(const struct idem_record *record, bool overdue)
 
 void cli_print_status(FILE *f, const struct idem_record *record, int width)
 {
-    const char *paint = cli_may_paint()
-                            ? cli_status_paint(record, cli_is_overdue(record))
-                            : NULL;
+    const char *paint =
+        cli_may_paint() ? cli_status_paint(record, record->overdue) : NULL;
 
     (void)fprintf(f, "%s%-*s%s", paint != NULL ? paint : "", width,
                   idem_status_name(idem_record_status(record)),

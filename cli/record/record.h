@@ -11,16 +11,11 @@ int cli_get(struct idem_store *store, const char *store_url,
             struct idem_slice scope, struct idem_slice key,
             struct idem_answer **ret_answer);
 
-/* In progress, and past what was expected or past the end of the lease. */
-bool cli_is_overdue(const struct idem_record *record);
-
 /* To be run again because a person said so, by any request: idem reopen. */
 bool cli_is_reopened(const struct idem_record *record);
 
-/* True while the lease of an owner runs at @now_ms, which may be at work. */
-bool cli_is_live(const struct idem_record *record, int64_t now_ms);
-
-/* "renewed 3s ago, 57s left, owner ann@host" of a record that is live. */
+/* "renewed 3s ago, 57s left, owner ann@host" of a record that was live
+ * when it was read. */
 #define CLI_LIVE_MAX (96 + 4 * IDEM_OWNER_MAX)
 void cli_live_text(const struct idem_record *record, int64_t now_ms,
                    char buf[CLI_LIVE_MAX]);

@@ -223,7 +223,7 @@ static int decide(const struct ui_request *request, const struct wanted *wanted,
                                               request->form.reason.text, error)
                           : resolve(request, &audit, r, wanted, error);
     cli_audit_close(&audit);
-    if (error->code == IDEM_EINVALID && cli_is_live(r, cli_now_ms())) {
+    if (error->code == IDEM_EINVALID && r->live) {
         refuse_live(r, /* may_force= */ !reopens, error);
     }
     return error->code;

@@ -13,10 +13,9 @@ static bool may_decide(const struct idem_record *r)
 }
 
 /* As idem_reopen() takes it. */
-static bool may_reopen(const struct idem_record *r, int64_t now_ms)
+static bool may_reopen(const struct idem_record *r)
 {
-    return !cli_is_reopened(r) && r->status != IDEM_STATUS_RELEASED &&
-           !cli_is_live(r, now_ms);
+    return !cli_is_reopened(r) && r->status != IDEM_STATUS_RELEASED && !r->live;
 }
 
 static void hidden(FILE *f, const char *name, struct idem_slice s)
@@ -92,7 +91,7 @@ static void force_field(FILE *f, const struct idem_record *r, int64_t now_ms)
 static void decide_form(FILE *f, const struct idem_record *r,
                         const struct page_form *form)
 {
-    bool live = cli_is_live(r, form->now_ms);
+    bool live = r->live;
 
     (void)fputs(
         live
@@ -150,7 +149,7 @@ void page_forms(FILE *f, const struct idem_record *record,
     if (may_decide(record)) {
         decide_form(f, record, form);
     }
-    if (may_reopen(record, form->now_ms)) {
+    if (may_reopen(record)) {
         reopen_form(f, record, form);
     }
 }

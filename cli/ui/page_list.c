@@ -194,8 +194,9 @@ static void lease_cell(FILE *f, const struct cli_open *open, int64_t now_ms)
         (void)fputs("<span class=\"soft\">none</span>", f);
     } else if (r->lease_end_ms == IDEM_NEVER) {
         (void)fputs("has no end", f);
-    } else if (cli_is_live(r, now_ms)) {
-        cli_span_words(r->lease_end_ms - now_ms, words);
+    } else if (r->live) {
+        cli_span_words(r->lease_end_ms > now_ms ? r->lease_end_ms - now_ms : 0,
+                       words);
         (void)fprintf(f, "%s left, renewed ", words);
         html_time(f, renewed_ms < now_ms ? renewed_ms : now_ms, now_ms);
     } else {

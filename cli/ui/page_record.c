@@ -30,7 +30,7 @@ static void number(FILE *f, const char *text, uint64_t value)
 static void status_fact(FILE *f, const struct idem_record *r)
 {
     name(f, "Status");
-    html_status(f, r, cli_is_overdue(r));
+    html_status(f, r, r->overdue);
     (void)fputs(r->retry ? " the next caller runs it</dd>\n" : "</dd>\n", f);
 }
 
@@ -257,7 +257,7 @@ static void print_timeline(FILE *f, const struct idem_record *r, int64_t now_ms)
     }
     if (r->retry) {
         (void)fputs("<li class=\"warn\">The next caller runs it.</li>\n", f);
-    } else if (cli_is_live(r, now_ms)) {
+    } else if (r->live) {
         (void)fputs("<li class=\"info\">It is at work.</li>\n", f);
     } else if (r->status == IDEM_STATUS_IN_PROGRESS) {
         (void)fputs("<li class=\"warn\">Nobody has said how it ended.</li>\n",
@@ -276,7 +276,7 @@ void page_record(FILE *f, const struct idem_record *record,
         html_value(f, idem_str(form->said));
         (void)fputs("</p>\n", f);
     }
-    if (cli_is_live(record, form->now_ms)) {
+    if (record->live) {
         live(f, record, form->now_ms);
     }
     facts(f, record);

@@ -93,12 +93,17 @@ struct idem_record {
     uint64_t input_len;
     struct idem_past history[IDEM_HISTORY_MAX]; /* Newest first. */
     size_t history_len;
-    bool overdue; /* Of idem_list(): in progress, and late by the store's own
-                     clock. Else false. */
+    bool overdue; /* Of idem_get() and idem_list(): in progress, and late by the
+                     store's own clock. Else false. */
 
     /* For stores: who may end this attempt, and proofs of the parts. */
     uint8_t nonce[16];
     uint8_t boot_id[16];
+
+    bool live; /* For all, as overdue: in progress, and its lease has an end and
+                  runs, so that its owner may be at work. */
+
+    /* For stores again. */
     int64_t lease_end_boot_ms;
     uint8_t result_digest[16];
     uint8_t input_digest[16];

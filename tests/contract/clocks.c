@@ -451,6 +451,45 @@ TEST(boot, doesNotGoBack)
 
 /* ---- Lateness ---- */
 
+struct shown {
+    const char *key;
+    bool overdue;
+    bool live;
+};
+
+static int see_one(void *ctx, int code, const struct idem_record *record)
+{
+    struct shown *shown = ctx;
+
+    assert_ok(code);
+    if (record->key.len == strlen(shown->key) &&
+        memcmp(record->key.base, shown->key, record->key.len) == 0) {
+        shown->overdue = record->overdue;
+        shown->live = record->live;
+    }
+    return 0;
+}
+
+/* By a list and by a look at the record alone. */
+static void assert_shown(struct idem_store *store, const char *key,
+                         bool overdue, bool live)
+{
+    struct idem_filter filter = IDEM_FILTER_INIT;
+    struct shown shown = {.key = key};
+    struct idem_answer *answer;
+    const struct idem_record *got;
+
+    assert_ok(
+        idem_list(store, &filter, see_one, &shown, /* ret_now= */ NULL, &why));
+    assert_ok(idem_get(store, idem_str(""), idem_str(key), &answer, &why));
+    got = idem_answer_record(answer);
+    assert_int_equal(got->overdue, overdue);
+    assert_int_equal(got->live, live);
+    assert_int_equal(shown.overdue, overdue);
+    assert_int_equal(shown.live, live);
+    idem_answer_destroy(answer);
+}
+
 /* What is expected by a time is overdue after it, and what has lost its lease is
  * overdue too; neither hinders its owner. */
 TEST(overdue, isWhatIsLate)
@@ -466,19 +505,24 @@ TEST(overdue, isWhatIsLate)
     attempt = begin(f.store, &request, IDEM_STARTED);
     host_pass(&f.host, 5000);
     assert_int_equal(count(f.store, &filter), 0);
+    assert_shown(f.store, "k", /* overdue= */ false, /* live= */ true);
     host_pass(&f.host, 1);
     assert_int_equal(count(f.store, &filter), 1);
+    assert_shown(f.store, "k", /* overdue= */ true, /* live= */ true);
     expect(f.store, &request, IDEM_BUSY);
     assert_ok(complete(attempt, "late"));
     assert_int_equal(count(f.store, &filter), 0);
+    assert_shown(f.store, "k", /* overdue= */ false, /* live= */ false);
     idem_attempt_destroy(attempt);
 
     request = claim("other");
     attempt = begin(f.store, &request, IDEM_STARTED);
     host_pass(&f.host, 59999);
     assert_int_equal(count(f.store, &filter), 0);
+    assert_shown(f.store, "other", /* overdue= */ false, /* live= */ true);
     host_pass(&f.host, 1);
     assert_int_equal(count(f.store, &filter), 1);
+    assert_shown(f.store, "other", /* overdue= */ true, /* live= */ false);
     idem_attempt_destroy(attempt);
     finish(&f);
 }

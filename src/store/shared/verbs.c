@@ -1,10 +1,22 @@
 /* Verbs: what all stores do around a decision. */
 
+#include "core/decide.h"
 #include "core/error.h"
 #include "core/slice.h"
 
 #include <idem/operator.h>
 #include <idem/store_parts.h>
+
+/* @record for somebody who looks at it @now. */
+static struct idem_record shown_at(const struct idem_record *record,
+                                   const struct idem_now *now)
+{
+    struct idem_record shown = *record;
+
+    shown.overdue = idem_decide_overdue(record, now);
+    shown.live = idem__is_live(record, now);
+    return shown;
+}
 
 void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
                       const struct idem_now *now,
@@ -40,6 +52,8 @@ void idem_verb_decide(const struct idem_record *found, const struct idem_op *op,
     if (found == NULL || idem_decide_expired(found, now)) {
         decision->code = IDEM_ENOTFOUND;
         (void)strcpy(decision->text, idem_error_text(IDEM_ENOTFOUND));
+    } else {
+        decision->next = shown_at(found, now);
     }
 }
 
@@ -103,7 +117,9 @@ bool idem_verb_given(const struct idem_op *op, const struct idem_record *found,
         return false;
     }
     *ret_record =
-        decision->change == IDEM_CHANGE_NONE ? *found : decision->next;
+        op->verb != IDEM_OP_GET && decision->change == IDEM_CHANGE_NONE
+            ? *found
+            : decision->next;
     if (op->verb == IDEM_OP_BEGIN && decision->verdict == IDEM_MISMATCH) {
         hide_content(ret_record);
     }
@@ -205,8 +221,7 @@ bool idem_verb_list_row(struct idem_op *op, int code,
     if (!passes(&op->u.list.filter, code, record, now)) {
         return true;
     }
-    shown = *record;
-    shown.overdue = code == 0 && idem_decide_overdue(record, now);
+    shown = code == 0 ? shown_at(record, now) : *record;
     if (op->u.list.each(op->u.list.ctx, code, &shown) != 0) {
         op->u.list.stopped = true;
         return false;
