@@ -112,6 +112,10 @@ def the_program_finds_a_store_of_others():
     tap.equal(Path("ran").read_text(encoding="utf-8"), "\n")
     shown = tap.run([tap.PROGRAM, "show", "--store", "kv:orders", "a"], env=env)
     assert b"completed" in shown.stdout, shown
+    checked = tap.run([tap.PROGRAM, "store", "check", "--store", "kv:orders"], env=env)
+    tap.equal(checked, (0, b"ok    records: 0 of 1 cannot be read\n", b""))
+    checked = tap.run([tap.PROGRAM, "doctor", "--store", "kv:orders"], env=env)
+    assert b"records: 0 of 1 cannot be read" in checked.stdout, checked
     without = tap.run([*work, "echo >>ran"], env={"LD_LIBRARY_PATH": ""})
     tap.equal((without.status, without.stdout), (64, b""))
     assert b'unknown kind of store "kv:orders"' in without.stderr, without.stderr

@@ -433,6 +433,7 @@ static int check_all(const char *url)
     check.quick = !args.full;
     check.state = args.state;
     check.again = "idem doctor --full";
+    check.may_lack = true;
     check_version(&check);
     check_clock(&check);
     check_limits(&check);

@@ -103,6 +103,24 @@ static void keep(void *ctx, const void *state, size_t len)
     }
 }
 
+/* 0, or an exit status after saying why. */
+static int without_check(struct cli_check *check,
+                         const struct idem_store_kind *kind)
+{
+    struct idem_finding finding = {.grade = IDEM_GRADE_SKIP, .about = "store"};
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "%s: stores have no check of their own",
+                   kind->scheme);
+    if (!check->may_lack) {
+        cli_say("%s; idem doctor checks all else", text);
+        return CLI_USAGE;
+    }
+    finding.text = text;
+    cli_check_take(check, &finding);
+    return 0;
+}
+
 /* An exit status, after saying why. */
 static int check_store(struct cli_check *check, const char *url,
                        struct idem_slice state)
@@ -119,8 +137,7 @@ static int check_store(struct cli_check *check, const char *url,
     options.ctx = check;
     error.code = idem_kind_find(url, &kind, &place, &error);
     if (error.code == 0 && kind->check == NULL) {
-        cli_say("only sqlite: and dynamodb: stores can be checked");
-        return CLI_USAGE;
+        return without_check(check, kind);
     }
     if (error.code == 0) {
         error.code =

@@ -18,6 +18,7 @@ struct cli_check {
     bool quick;
     const char *state; /* A file to go on from, and to stop with; NULL: none. */
     const char *again; /* The command that goes on, before its options. */
+    bool may_lack;     /* A kind of store that has no check is skipped. */
     int stop;          /* A descriptor; see stop.h. */
     bool stopped;      /* By a signal. */
     bool not_kept;     /* The file could not be written, which was said. */

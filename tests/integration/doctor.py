@@ -32,9 +32,22 @@ def doctor(store, env=None, limits=()):
     found = {}
     for each in answer["findings"]:
         found.setdefault(each["about"], []).append((each["grade"], each["text"], each.get("mend", "")))
-        assert each["grade"] == "ok" or each["about"] in ("audit", "backups") or each.get("mend"), each
+        assert each["grade"] == "ok" or each["about"] in ("audit", "backups", "store") or each.get("mend"), each
     wrong = {about: each for about, each in grades(found).items() if about not in HOST}
     return done.returncode, wrong, found
+
+
+@test
+def a_kind_without_a_check_is_skipped():
+    """A kind of store that has no check is no fault of what doctor looks at; the check
+    alone is a usage error."""
+    store = Idem("memory:")
+    status, wrong, found = doctor(store)
+    equal((status, list(wrong)), (0, ["store"]))
+    equal(found["store"], [("skip", "memory: stores have no check of their own", "")])
+    alone = store("store", "check")
+    equal((alone.status, alone.stdout), (64, b""))
+    equal(alone.stderr, b"idem: memory: stores have no check of their own; idem doctor checks all else\n")
 
 
 @test
