@@ -2,6 +2,7 @@
 #include "aws/lambda/handler.h"
 
 #include "base/heap.h"
+#include "base/loader.h"
 #include "core/error.h"
 
 #include <dlfcn.h>
@@ -13,9 +14,17 @@ struct idem__lambda_object {
 int idem__lambda_object_init(struct idem_lambda *lambda, const char *path,
                              const char *function, struct idem_error *ret_error)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library;
     void *found;
 
+    if (!idem__has_loader()) {
+        return idem__error(ret_error, IDEM_ECONFIG,
+                           "the handler %.100s cannot be loaded: this program "
+                           "is linked statically; make the handler an "
+                           "executable, or take the idem of a package",
+                           path);
+    }
+    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         return idem__error(ret_error, IDEM_ECONFIG,
                            "the handler cannot be loaded: %s", dlerror());

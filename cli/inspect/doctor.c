@@ -97,8 +97,8 @@ static void check_limit(struct cli_check *check, int what, rlim_t least,
 {
     struct rlimit limit;
 
-    if (getrlimit((__rlimit_resource_t)what, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < least) {
+    if (getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < least) {
         found(check, IDEM_GRADE_WARN, "limits", mend, "%s: %llu", text,
               (unsigned long long)limit.rlim_cur);
     }

@@ -1,23 +1,13 @@
 /* Writing a zip file: local headers and data, then the directory of them. */
+#include "lambda/deflate.h"
 #include "lambda/package.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
-
-/* zlib is loaded when it is needed; libcurl has brought it to this machine. */
-struct zlib {
-    int (*init)(z_streamp, int, int, int, int, int, const char *, int);
-    int (*deflate)(z_streamp, int);
-    int (*end)(z_streamp);
-    uLong (*bound)(z_streamp, uLong);
-    uLong (*crc)(uLong, const Bytef *, uInt);
-};
 
 struct entry {
     char *name;
@@ -29,7 +19,7 @@ struct entry {
 };
 
 struct cli_zip {
-    struct zlib zlib;
+    struct cli_zlib zlib;
     FILE *file;
     char *path;
     size_t at; /* How long the file is. */
@@ -50,32 +40,8 @@ enum {
 
 /* ---- zlib -------------------------------------------------------------- */
 
-static bool find(void *library, const char *name, void *slot)
-{
-    void *function = dlsym(library, name);
-
-    memcpy(slot, &function, sizeof(function));
-    return function != NULL;
-}
-
-static bool load(struct zlib *zlib)
-{
-    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-
-    if (library == NULL || !find(library, "deflateInit2_", &zlib->init) ||
-        !find(library, "deflate", &zlib->deflate) ||
-        !find(library, "deflateEnd", &zlib->end) ||
-        !find(library, "deflateBound", &zlib->bound) ||
-        !find(library, "crc32", &zlib->crc)) {
-        cli_say("zlib is needed to write a zip file, and is not installed: "
-                "apt install zlib1g");
-        return false;
-    }
-    return true;
-}
-
 /* The packed bytes, for the caller to free; NULL: no memory. */
-static void *pack(const struct zlib *zlib, const void *bytes, size_t len,
+static void *pack(const struct cli_zlib *zlib, const void *bytes, size_t len,
                   size_t *ret_len)
 {
     z_stream stream = {.next_in = NULL};
@@ -162,7 +128,7 @@ struct cli_zip *cli_zip_create(const char *path)
         free(zip);
         return NULL;
     }
-    if (load(&zip->zlib)) {
+    if (cli_zlib_get(&zip->zlib)) {
         zip->file = fopen(path, "we");
         if (zip->file != NULL) {
             return zip;

@@ -2,6 +2,7 @@
  * loaded as libraries. */
 #include <idem/kind.h>
 
+#include "base/loader.h"
 #include "core/error.h"
 
 #include <idem/memory.h>
@@ -169,8 +170,12 @@ static int say_unknown(const char *url, struct idem_error *error)
 {
     return idem__error(error, IDEM_EINVALID,
                        "unknown kind of store \"%.100s\": use sqlite:PATH, "
-                       "dynamodb://TABLE or memory:",
-                       url);
+                       "dynamodb://TABLE or memory:%s",
+                       url,
+                       idem__has_loader()
+                           ? ""
+                           : " (this program is linked statically "
+                             "and loads no other kinds)");
 }
 
 /* @why is the loader's sentence. It begins with the name of the file that it could
@@ -209,6 +214,9 @@ static int load(const char *scheme, const char *url,
     void *handle;
     int rc;
 
+    if (!idem__has_loader()) {
+        return say_unknown(url, error);
+    }
     (void)snprintf(library, sizeof(library), "libidem-%s.so." SO_VERSION,
                    scheme);
     (void)snprintf(symbol, sizeof(symbol), "idem_%s_kind", scheme);

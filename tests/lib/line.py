@@ -12,13 +12,17 @@ import urllib.parse
 
 
 class Line:
-    """Passes on what comes and goes while it is not dead."""
+    """Passes on what comes and goes while it is not dead; with the context @tls it is
+    spoken to over TLS."""
 
-    def __init__(self, url):
+    def __init__(self, url, tls=None):
         self.to = urllib.parse.urlsplit(url)
         self.dead = False
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
+            self.url = self.url.replace("http", "https")
         threading.Thread(target=self._take, daemon=True).start()
 
     def _take(self):

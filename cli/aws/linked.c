@@ -1,0 +1,12 @@
+/* What forward.c would load is inside a static program; its kinds of stores are
+ * registered before main(). */
+#include <idem/dynamodb.h>
+#include <idem/kind.h>
+#include <stdlib.h>
+
+__attribute__((constructor)) static void register_kinds(void)
+{
+    if (idem_kind_register(&idem_dynamodb_kind, NULL) != 0) {
+        abort();
+    }
+}

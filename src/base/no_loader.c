@@ -1,0 +1,7 @@
+/* For static programs. */
+#include "base/loader.h"
+
+bool idem__has_loader(void)
+{
+    return false;
+}

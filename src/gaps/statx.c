@@ -1,0 +1,10 @@
+/* statx(), where the C library does not have it. */
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int statx(int directory, const char *path, int flags, unsigned mask,
+          struct statx *ret_stx)
+{
+    return (int)syscall(SYS_statx, directory, path, flags, mask, ret_stx);
+}

@@ -1,0 +1,220 @@
+"""The static program: what is inside it, and that it needs nothing of its system."""
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import ssl
+from importlib.machinery import SourceFileLoader
+
+import dynamo
+from line import Line
+from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
+
+BUILD = os.path.dirname(PROGRAM)
+MOST = 12_000_000
+UNSHARE, CHROOT = "/usr/bin/unshare", "/usr/sbin/chroot"
+_built = None
+
+
+def load(name):
+    """Return the program tools/@name as a module."""
+    loader = SourceFileLoader(name, os.path.join(TOP, "tools", name))
+    spec = importlib.util.spec_from_loader(name, loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+# ---- What is inside ----
+
+
+def a_map(archives):
+    """Return a linker's map with a member of each of @archives."""
+    members = "".join(f"/x/{name}(member.o)\n    /x/main.o (symbol)\n" for name in archives)
+    return f"Archive member included\n\n{members}\nMemory Configuration\n\nLOAD /x/crtbeginS.o\n"
+
+
+def what_is_inside(archives, program):
+    sbom = load("sbom")
+    sbom.compiler = lambda files, _: files.discard("crtbeginS.o") or ("gcc-12", "12.2", None, "x")
+    folder = sbom.Path("x86_64")
+    folder.mkdir(exist_ok=True)
+    with open(folder / "idem.map", "w", encoding="utf-8") as f:
+        f.write(a_map(archives))
+    try:
+        return [name for name, *_ in sbom.inside(program, folder)]
+    except sbom.Wrong as wrong:
+        return str(wrong)
+
+
+@test
+def the_list_of_what_is_inside_is_the_linkers():
+    """The list of what is inside names each source package; an archive that no package
+    has, a package that was not linked, and another version in the program are errors."""
+    sbom = load("sbom")
+    packages = sbom.sources()
+    archives = [fields[-1][0] for fields in packages.values()]
+    versions = {name: sbom.upstream(fields[0]).encode() for name, fields in packages.items()}
+    program = b"".join(mark % versions[name] for name, mark in sbom.MARKS.items())
+    equal(what_is_inside(["libidem.a", *archives], program), sorted(["gcc-12", *packages]))
+    assert "libmore.a" in what_is_inside([*archives, "libmore.a"], program)
+    assert "nothing of curl" in what_is_inside(
+        [name for name in archives if "curl" not in name], program
+    )
+    for name in sbom.MARKS:
+        other = program.replace(versions[name], b"0.0")
+        said = what_is_inside(archives, other)
+        assert f"does not have version {versions[name].decode()} of {name}" in said, said
+
+
+# ---- The program ----
+
+
+def built():
+    """Build the static program, once; return its path."""
+    global _built
+    if not LONG:
+        skip("the static program is built with --long: tools/test --long static")
+    if _built is None:
+        _built = os.path.join(BUILD, "static", "idem-x86_64")
+        env = {"IDEM_STATIC_DIR": os.path.join(BUILD, "static"), "CC": None}
+        done = run([os.path.join(TOP, "tools", "static"), "x86_64", _built], env, timeout=3600)
+        equal((done.status, done.stderr), (0, b""))
+    return _built
+
+
+@contextlib.contextmanager
+def empty_root():
+    """Give a function that runs the program in a root with it, and nothing else."""
+    if os.getuid() != 0 or run(["unshare", "--mount", "true"]).status != 0:
+        skip("an empty root is made by root, where namespaces can be made")
+    os.makedirs("root/data")
+    os.mkdir("root/proc")  # The kernel's; a store tells one boot from the next by it.
+    shutil.copy(built(), "root/idem")
+
+    def idem(*args, **env):
+        there = {"HOME": "/data", "PATH": "/", "IDEM_JOURNAL_DIR": None, "IDEM_AUDIT_LOG": None}
+        into = [UNSHARE, "--mount", "--pid", "--fork", "--kill-child"]
+        into += [f"--mount-proc={os.path.abspath('root/proc')}", CHROOT, "root"]
+        return run([*into, "/idem", *args], {**there, **env})
+
+    yield idem
+
+
+@test
+def it_is_static_and_small():
+    """The static program asks for no loader and no library, can be loaded anywhere, and
+    has less than 12 MB."""
+    path = built()
+    head = run(["readelf", "-hldW", path]).stdout.decode()
+    equal(re.findall(r"NEEDED|INTERP", head), [])
+    assert "DYN (Position-Independent" in head, head
+    assert os.path.getsize(path) < MOST, os.path.getsize(path)
+    note(f"{os.path.getsize(path)} bytes")
+
+
+@test
+def it_works_in_an_empty_root():
+    """With nothing else in its root the static program runs a command once, replays it,
+    and finds its store in order."""
+    with empty_root() as idem:
+        at = {"IDEM_STORE": "sqlite:/data/idem.db"}
+        assert idem("--version").stdout.startswith(b"idem "), idem("--version")
+        # The command claims a key, so a second run of it would end otherwise.
+        run_once = ("run", "-k", "outer", "--", "/idem", "begin", "-k", "inner")
+        first = idem(*run_once, **at)
+        equal((first.status, first.stderr), (0, b""))
+        assert first.stdout, first
+        equal(idem(*run_once, **at), first)
+        record = json.loads(idem("show", "--json", "outer", **at).stdout)
+        equal((record["status"], record["attempts"]), ("completed", 1))
+        doctor = idem("doctor", **at)
+        assert doctor.status == 0, doctor
+        note(doctor.stdout.decode().splitlines()[-1])
+
+
+def trust_a_certificate_for(name):
+    """Make a certificate for the host @name, which the root trusts in the place where
+    Debian has those that it trusts; return the context of a server that has it."""
+    os.makedirs("root/etc/ssl/certs")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += f" -subj /CN={name} -addext subjectAltName=DNS:{name} -keyout key -out crt"
+    equal(run(command.split()).status, 0)
+    shutil.copy("crt", "root/etc/ssl/certs/ca-certificates.crt")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain("crt", "key")
+    return context
+
+
+@test
+def it_speaks_to_dynamodb():
+    """From a root with /etc/hosts and certificates alone the static program finds a
+    name, trusts it over TLS, and works on a table of DynamoDB; without the certificate
+    nothing is sent."""
+    if dynamo.missing("local"):
+        skip(dynamo.missing("local"))
+    with dynamo.server("local") as url, empty_root() as idem:
+        tls = trust_a_certificate_for("dynamodb.test")
+        with open("root/etc/hosts", "w", encoding="ascii") as f:
+            f.write("127.0.0.1 dynamodb.test\n")
+        env = {k: v for k, v in dynamo.environment().items() if k.startswith("AWS_")}
+        env["AWS_ENDPOINT_URL_DYNAMODB"] = Line(url, tls).url.replace("127.0.0.1", "dynamodb.test")
+        env["IDEM_STORE"] = "dynamodb://orders"
+        made = idem("store", "create", **env)
+        equal((made.status, made.stderr), (0, b""))
+        command = ("run", "-k", "outer", "--", "/idem", "--version")
+        first = idem(*command, **env)
+        equal((first.status, first.stderr), (0, b""))
+        equal(idem(*command, **env), first)
+        record = json.loads(idem("show", "--json", "outer", **env).stdout)
+        equal((record["status"], record["attempts"]), ("completed", 1))
+        checked = idem("store", "check", **env)
+        assert checked.status == 0, checked
+        os.remove("root/etc/ssl/certs/ca-certificates.crt")
+        refused = idem("show", "outer", **env)
+        assert refused.status != 0 and b"certificate" in refused.stderr, refused
+
+
+# Calls that are newer than Linux 4.15, and statx(), which a container may forbid.
+NEW_CALLS = (
+    *("rseq", "io_uring_setup", "pidfd_open", "pidfd_send_signal", "clone3", "close_range"),
+    *("openat2", "faccessat2", "epoll_pwait2", "statx"),
+)
+
+
+@test
+def an_older_kernel_is_enough():
+    """Where the kernel has no call that is newer than 2018 the static program does all
+    the same."""
+    missing = f"inject={','.join(NEW_CALLS)}:error=ENOSYS"
+    tracer = ["strace", "-f", "-A", "-o", "calls", "-e", missing, "-e", f"trace={','.join(NEW_CALLS)}"]
+    command = [*tracer, built(), "run", "--store", "sqlite:idem.db", "-k", "k", "--", "echo", "done"]
+    first = run(command)
+    equal((first.status, first.stdout, first.stderr), (0, b"done\n", b""))
+    equal(run(command), first)
+    with open("calls", encoding="utf-8") as f:
+        refused = set(re.findall(r"(\w+)\(", f.read()))
+    assert refused >= {"close_range", "statx"}, refused
+    note(f"refused: {', '.join(sorted(refused))}")
+
+
+@test
+def it_says_what_it_is_made_of():
+    """tools/sbom names what was linked into the static program, each part once."""
+    path = built()
+    folder = os.path.join(BUILD, "static", "x86_64")
+    done = run([os.path.join(TOP, "tools", "sbom"), path, folder])
+    equal((done.status, done.stderr), (0, b""))
+    document = json.loads(done.stdout)
+    names = [package["SPDXID"] for package in document["packages"]]
+    equal(sorted(set(names)), sorted(names))
+    linked = {r["relatedSpdxElement"] for r in document["relationships"]}
+    equal(linked, set(names))
+    note(f"{len(names)} packages")
+
+
+if __name__ == "__main__":
+    main()
