@@ -7,7 +7,7 @@ Usage: fuzz.py FOLDER                       run every target (TAP)
 
 FOLDER is where the targets are built, and where their inputs grow from run to run
 and findings stay. Each target first runs every input that is kept, then goes on
-for 4 seconds (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
+for 2 seconds (an hour with IDEM_TEST_LONG=1; IDEM_FUZZ_SECONDS sets either). The
 short run starts from one seed and ends after 150,000 executions, so that what
 it does changes with the code and not with the day.
 
@@ -38,12 +38,14 @@ TOP = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "lib"))
 sys.path.insert(0, str(HERE))
 
+import fuzz_build  # noqa: E402
 import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
+from fuzz_build import must_run  # noqa: E402
 
 FOLDER = Path(sys.argv.pop(1)).absolute() if len(sys.argv) > 1 else None
-SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 4))
+SECONDS = int(os.environ.get("IDEM_FUZZ_SECONDS") or (3600 if tap.LONG else 2))
 BOUNDS = [f"-max_total_time={SECONDS}"]
 if SECONDS <= 20:
     BOUNDS += ["-seed=1", "-runs=150000"]
@@ -52,8 +54,6 @@ JOBS = min(2, os.cpu_count() or 1)
 TARGETS = sorted([*seeds.SEEDS, "life-sqlite"])
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 OPTIONS = "-rss_limit_mb=2048 -timeout=25 -print_final_stats=1".split()
-SETUP = "-Dfuzz=true -Dtests=disabled -Doptimization=1 -Db_lundef=false"
-SETUP += " -Db_sanitize=address,undefined"
 INPUT_MAX = 8192  # Of an input that is kept.
 SANITIZE = {
     "ASAN_OPTIONS": "quarantine_size_mb=16:malloc_context_size=12",
@@ -139,38 +139,12 @@ def run(program, target, folders, *options):
 # ---- Building
 
 
-def compiler():
-    """Return clang where it has libFuzzer; None: it has not, or is not there."""
-    for name in "clang-14", "clang":
-        path = shutil.which(name)
-        if path is None:
-            continue
-        command = [path, "-fsanitize=fuzzer", "-x", "c", "-", "-o", os.devnull]
-        empty = "int LLVMFuzzerTestOneInput(void) { return 0; }"
-        if subprocess.run(command, input=empty.encode(), capture_output=True).returncode:
-            continue
-        return path
-    return None
-
-
-def must_run(command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @functools.cache
 def build():
     """Build all targets in FOLDER, or only what has changed."""
-    clang = compiler()
-    if clang is None:
+    if fuzz_build.compiler() is None:
         tap.skip("clang with libFuzzer is not installed: tools/deps test")
-    if not (FOLDER / "build.ninja").exists():
-        # ccache, if Meson finds it, is used for this too.
-        cc = f"ccache {clang}" if shutil.which("ccache") else clang
-        command = ["meson", "setup", FOLDER, TOP, *SETUP.split()]
-        must_run(command, env={**os.environ, "CC": cc})
-    must_run(["ninja", "-C", FOLDER, "fuzz"])
+    fuzz_build.build(FOLDER, lambda: ["fuzz"])
 
 
 def program_of(target):

@@ -1,0 +1,60 @@
+"""The build in which all that is shipped counts its branches and is watched by the
+address and the undefined-behavior sanitizer: for fuzz targets and some unit tests.
+
+Both tests that use it may come first, and run beside each other: a lock is held while
+it is set up and built.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+SETUP = "-Dfuzz=true -Dtests=enabled -Doptimization=1 -Db_lundef=false"
+SETUP += " -Db_sanitize=address,undefined"
+
+
+def compiler():
+    """Return clang where it has libFuzzer; None: it has not, or is not there."""
+    for name in "clang-14", "clang":
+        path = shutil.which(name)
+        if path is None:
+            continue
+        command = [path, "-fsanitize=fuzzer", "-x", "c", "-", "-o", os.devnull]
+        empty = "int LLVMFuzzerTestOneInput(void) { return 0; }"
+        if subprocess.run(command, input=empty.encode(), capture_output=True).returncode:
+            continue
+        return path
+    return None
+
+
+def must_run(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _has_unit_tests(folder):
+    options = json.loads((folder / "meson-info/intro-buildoptions.json").read_text())
+    return any(o["name"] == "tests" and o["value"] == "enabled" for o in options)
+
+
+def build(folder, targets):
+    """Build in @folder, with compiler(), what @targets gives once it is set up: the
+    names of targets. Only what has changed is built anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "build.ninja").exists():
+            # ccache, if Meson finds it, is used for this too.
+            clang = compiler()
+            cc = f"ccache {clang}" if shutil.which("ccache") else clang
+            command = ["meson", "setup", folder, TOP, *SETUP.split()]
+            must_run(command, env={**os.environ, "CC": cc})
+        elif not _has_unit_tests(folder):
+            must_run(["meson", "configure", folder, *SETUP.split()])
+            must_run(["ninja", "-C", folder, "build.ninja"])
+        must_run(["ninja", "-C", folder, "-j", str(os.cpu_count()), *targets()])
