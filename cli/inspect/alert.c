@@ -102,24 +102,25 @@ int cli_limits_read(const struct cli_command *command, const char *option,
 
 /* ---- Levels ---- */
 
-uint64_t cli_alert_count(const struct cli_look *look, enum cli_alert_kind kind)
+uint64_t cli_alert_count(const struct cli_snapshot *snapshot,
+                         enum cli_alert_kind kind)
 {
     switch (kind) {
     case CLI_ALERT_OVERDUE:
-        return look->overdue;
+        return snapshot->overdue;
     case CLI_ALERT_FAILED:
-        return look->failed_len;
+        return snapshot->failed_len;
     case CLI_ALERT_UNKNOWN:
-        return look->unknown;
+        return snapshot->unknown;
     case CLI_ALERT_UNREADABLE:
-        return look->unreadable;
+        return snapshot->unreadable;
     case CLI_ALERT_OUTCOME:
-        return look->failed_outcomes;
+        return snapshot->failed_outcomes;
     case CLI_ALERT_IN_PROGRESS:
     case CLI_ALERT_KINDS:
         break;
     }
-    return look->in_progress;
+    return snapshot->in_progress;
 }
 
 static bool is_over(uint64_t count, int64_t limit)
@@ -128,10 +129,10 @@ static bool is_over(uint64_t count, int64_t limit)
 }
 
 enum cli_level cli_alert_level(const struct cli_limits *limits,
-                               const struct cli_look *look,
+                               const struct cli_snapshot *snapshot,
                                enum cli_alert_kind kind)
 {
-    uint64_t count = cli_alert_count(look, kind);
+    uint64_t count = cli_alert_count(snapshot, kind);
 
     if (is_over(count, limits->critical[kind])) {
         return CLI_LEVEL_CRITICAL;
@@ -141,14 +142,14 @@ enum cli_level cli_alert_level(const struct cli_limits *limits,
 }
 
 enum cli_level cli_alert_worst(const struct cli_limits *limits,
-                               const struct cli_look *look)
+                               const struct cli_snapshot *snapshot)
 {
     enum cli_level worst = CLI_LEVEL_OK;
     int kind;
 
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
         enum cli_level level =
-            cli_alert_level(limits, look, (enum cli_alert_kind)kind);
+            cli_alert_level(limits, snapshot, (enum cli_alert_kind)kind);
 
         worst = level > worst ? level : worst;
     }

@@ -48,14 +48,15 @@ int cli_limits_read(const struct cli_command *command, const char *option,
                     const char *text, int64_t limits[CLI_ALERT_KINDS]);
 
 /* How many there are, and how bad that is. */
-uint64_t cli_alert_count(const struct cli_look *look, enum cli_alert_kind kind);
+uint64_t cli_alert_count(const struct cli_snapshot *snapshot,
+                         enum cli_alert_kind kind);
 enum cli_level cli_alert_level(const struct cli_limits *limits,
-                               const struct cli_look *look,
+                               const struct cli_snapshot *snapshot,
                                enum cli_alert_kind kind);
 
 /* The worst of all. */
 enum cli_level cli_alert_worst(const struct cli_limits *limits,
-                               const struct cli_look *look);
+                               const struct cli_snapshot *snapshot);
 
 /* Finds the fault of one record; false: nothing. */
 bool cli_alert_of(const struct cli_open *open, enum cli_alert_kind *ret_kind);

@@ -362,31 +362,34 @@ static void check_meter(struct cli_check *check)
 
 /* ---- What is in the store ---- */
 
-static void check_look(struct cli_check *check, const struct cli_look *look)
+static void check_snapshot(struct cli_check *check,
+                           const struct cli_snapshot *snapshot)
 {
-    if (look->overdue > 0) {
+    if (snapshot->overdue > 0) {
         found(check, IDEM_GRADE_WARN, "work", "idem list --overdue",
               "%llu operation%s should have ended by now",
-              (unsigned long long)look->overdue, look->overdue == 1 ? "" : "s");
+              (unsigned long long)snapshot->overdue,
+              snapshot->overdue == 1 ? "" : "s");
     }
-    if (look->unknown + look->failed_len > 0) {
+    if (snapshot->unknown + snapshot->failed_len > 0) {
         found(check, IDEM_GRADE_WARN, "work",
               "idem list --status unknown,failed",
               "%llu operations are unknown and %llu failed: a person must look",
-              (unsigned long long)look->unknown,
-              (unsigned long long)look->failed_len);
+              (unsigned long long)snapshot->unknown,
+              (unsigned long long)snapshot->failed_len);
     }
-    if (look->overdue + look->unknown + look->failed_len == 0) {
+    if (snapshot->overdue + snapshot->unknown + snapshot->failed_len == 0) {
         found(check, IDEM_GRADE_OK, "work", NULL,
               "nothing waits for a person; %llu in progress",
-              (unsigned long long)look->in_progress);
+              (unsigned long long)snapshot->in_progress);
     }
 }
 
 /* SQLite's store time follows this host's clock unless that was set. */
-static void check_time(struct cli_check *check, const struct cli_look *look)
+static void check_time(struct cli_check *check,
+                       const struct cli_snapshot *snapshot)
 {
-    int64_t off_ms = cli_now_ms() - look->now_ms;
+    int64_t off_ms = cli_now_ms() - snapshot->now_ms;
     char text[CLI_WORDS_MAX];
 
     if (off_ms < CLOCK_OFF_MS && off_ms > -CLOCK_OFF_MS) {
@@ -405,17 +408,17 @@ static void check_work(struct cli_check *check)
 {
     struct idem_error error = {0};
     struct idem_store *store;
-    struct cli_look look;
+    struct cli_snapshot snapshot;
 
     if (cli_open_store(args.store, IDEM_OPEN_READONLY, &store) != 0) {
         return; /* The store was found bad already. */
     }
-    error.code =
-        cli_look(store, /* scope= */ NULL, /* keep= */ NULL, &look, &error);
+    error.code = cli_snapshot_take(store, /* scope= */ NULL, /* keep= */ NULL,
+                                   &snapshot, &error);
     if (error.code == 0) {
-        check_time(check, &look);
-        check_look(check, &look);
-        cli_look_finish(&look);
+        check_time(check, &snapshot);
+        check_snapshot(check, &snapshot);
+        cli_snapshot_finish(&snapshot);
     } else {
         found(check, IDEM_GRADE_BAD, "work", NULL, "%s", error.text);
     }

@@ -17,18 +17,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void add_look(struct idem_metrics *m, const struct cli_look *look)
+static void add_snapshot(struct idem_metrics *m,
+                         const struct cli_snapshot *snapshot)
 {
     m->up = true;
-    m->now_ms = look->now_ms;
-    m->missing = look->missing;
-    m->overdue = look->overdue;
-    m->in_progress = look->in_progress;
-    m->failed = look->failed_len;
-    m->unknown = look->unknown;
-    m->unreadable = look->unreadable;
-    m->failed_outcomes = look->failed_outcomes;
-    m->oldest_ms = look->oldest_ms == 0 ? 0 : look->now_ms - look->oldest_ms;
+    m->now_ms = snapshot->now_ms;
+    m->missing = snapshot->missing;
+    m->overdue = snapshot->overdue;
+    m->in_progress = snapshot->in_progress;
+    m->failed = snapshot->failed_len;
+    m->unknown = snapshot->unknown;
+    m->unreadable = snapshot->unreadable;
+    m->failed_outcomes = snapshot->failed_outcomes;
+    m->oldest_ms =
+        snapshot->oldest_ms == 0 ? 0 : snapshot->now_ms - snapshot->oldest_ms;
 }
 
 static void add_log(struct idem_metrics *m, struct idem_store *store)
@@ -56,7 +58,7 @@ static void add_journal(struct idem_metrics *m)
 /* The counters of a store in a file are for all who ever used it. One that many
  * machines share keeps no counters: there the meter of this host has its
  * own. */
-int cli_metrics(struct idem_store *store, const struct cli_look *look,
+int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
                 struct idem_metrics *ret_metrics, struct idem_error *ret_error)
 {
     static const struct idem_metrics none = IDEM_METRICS_INIT;
@@ -73,8 +75,8 @@ int cli_metrics(struct idem_store *store, const struct cli_look *look,
             rc = rc == IDEM_ENOTFOUND ? 0 : rc; /* It keeps none. */
         }
     }
-    if (look != NULL) {
-        add_look(ret_metrics, look);
+    if (snapshot != NULL) {
+        add_snapshot(ret_metrics, snapshot);
         if (store != NULL && !idem_store_is_remote(store)) {
             add_log(ret_metrics, store);
         }

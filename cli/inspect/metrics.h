@@ -7,9 +7,9 @@
 #include <idem.h>
 #include <idem/metrics.h>
 
-/* The known facts of @store. @look may be NULL, and both where the store cannot
+/* The known facts of @store. @snapshot may be NULL, and both where the store cannot
  * be read. An enum idem_code. */
-int cli_metrics(struct idem_store *store, const struct cli_look *look,
+int cli_metrics(struct idem_store *store, const struct cli_snapshot *snapshot,
                 struct idem_metrics *ret_metrics, struct idem_error *ret_error);
 
 /* Writes them to the file @path as Prometheus text, all of it or nothing; "-" is

@@ -62,19 +62,19 @@ static void put_counters(struct printer *p, const struct idem_counters *c)
     put(p, "purged", c->purged);
 }
 
-static void put_gauges(struct printer *p, const struct cli_look *look)
+static void put_gauges(struct printer *p, const struct cli_snapshot *snapshot)
 {
-    put(p, "in_progress", look->in_progress);
-    put(p, "overdue", look->overdue);
-    put(p, "missing", look->missing);
-    put(p, "failed", look->failed_len);
-    put(p, "unknown", look->unknown);
-    put(p, "corrupt", look->unreadable);
-    put(p, "failed_outcomes", look->failed_outcomes);
+    put(p, "in_progress", snapshot->in_progress);
+    put(p, "overdue", snapshot->overdue);
+    put(p, "missing", snapshot->missing);
+    put(p, "failed", snapshot->failed_len);
+    put(p, "unknown", snapshot->unknown);
+    put(p, "corrupt", snapshot->unreadable);
+    put(p, "failed_outcomes", snapshot->failed_outcomes);
 }
 
 static int print_json(const struct counted *counted,
-                      const struct cli_look *look)
+                      const struct cli_snapshot *snapshot)
 {
     struct printer p;
     struct cli_json json;
@@ -94,7 +94,7 @@ static int print_json(const struct counted *counted,
         cli_json_bytes(&json, "meter", idem_str(counted->meter));
     }
     cli_json_init(&child);
-    put_gauges(&p, look);
+    put_gauges(&p, snapshot);
     cli_json_object(&json, "records", &child);
     status = cli_json_print(&json);
     cli_json_finish(&json);
@@ -122,27 +122,29 @@ static void print_counters(struct printer *p, const struct counted *counted)
     put_counters(p, counted->counters);
 }
 
-static int print(const struct counted *counted, const struct cli_look *look)
+static int print(const struct counted *counted,
+                 const struct cli_snapshot *snapshot)
 {
     struct printer p = {.json = NULL};
 
     if (args.json) {
-        return print_json(counted, look);
+        return print_json(counted, snapshot);
     }
     print_counters(&p, counted);
     (void)puts("On record now:");
-    put_gauges(&p, look);
+    put_gauges(&p, snapshot);
     return 0;
 }
 
-static int print_stats(struct idem_store *store, const struct cli_look *look)
+static int print_stats(struct idem_store *store,
+                       const struct cli_snapshot *snapshot)
 {
     struct counted counted = {.of_table = idem_store_is_remote(store)};
     struct idem_counters own = IDEM_COUNTERS_INIT;
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
-    error.code = cli_metrics(store, look, &metrics, &error);
+    error.code = cli_metrics(store, snapshot, &metrics, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -153,16 +155,17 @@ static int print_stats(struct idem_store *store, const struct cli_look *look)
         (counted.of_table || idem_count(store, &own, NULL) != 0)) {
         counted.meter = secure_getenv("IDEM_METER");
     }
-    return print(&counted, look);
+    return print(&counted, snapshot);
 }
 
-static int print_metrics(struct idem_store *store, const struct cli_look *look)
+static int print_metrics(struct idem_store *store,
+                         const struct cli_snapshot *snapshot)
 {
     const char *to = args.output != NULL ? args.output : "-";
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
-    error.code = cli_metrics(store, look, &metrics, &error);
+    error.code = cli_metrics(store, snapshot, &metrics, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
@@ -173,21 +176,21 @@ static int print_metrics(struct idem_store *store, const struct cli_look *look)
 static int stats(struct idem_store *store)
 {
     struct idem_error error = {0};
-    struct cli_look look;
+    struct cli_snapshot snapshot;
     int status;
 
     error.code =
-        cli_look_outcomes(store, /* scope= */ NULL, CLI_OUTCOMES_SINCE_MS,
-                          /* keep= */ NULL, &look, &error);
+        cli_snapshot_outcomes(store, /* scope= */ NULL, CLI_OUTCOMES_SINCE_MS,
+                              /* keep= */ NULL, &snapshot, &error);
     if (error.code != 0) {
         return cli_fail_with(&error);
     }
-    status = args.prometheus || args.emf ? print_metrics(store, &look)
-                                         : print_stats(store, &look);
-    if (status == 0 && look.unreadable > 0) {
+    status = args.prometheus || args.emf ? print_metrics(store, &snapshot)
+                                         : print_stats(store, &snapshot);
+    if (status == 0 && snapshot.unreadable > 0) {
         status = CLI_CORRUPT;
     }
-    cli_look_finish(&look);
+    cli_snapshot_finish(&snapshot);
     return status;
 }
 
@@ -197,7 +200,7 @@ static int away(int status)
     struct idem_error error = {0};
     struct idem_metrics metrics;
 
-    if (args.prometheus && cli_metrics(/* store= */ NULL, /* look= */ NULL,
+    if (args.prometheus && cli_metrics(/* store= */ NULL, /* snapshot= */ NULL,
                                        &metrics, &error) == 0) {
         (void)cli_metrics_write(&metrics,
                                 args.output != NULL ? args.output : "-");

@@ -29,7 +29,7 @@ struct top {
     struct idem_counters counters; /* At the look before. */
     int64_t counted_ms;            /* When; 0: never. */
     char rates[RATES_MAX];
-    struct cli_look look;
+    struct cli_snapshot snapshot;
     struct idem_error
         error; /* Of the last look; its code is 0 if it went well. */
     struct top_terminal terminal;
@@ -67,15 +67,16 @@ static void count_rates(struct top *top)
 static int look_now(struct top *top)
 {
     struct idem_slice scope = idem_str(args.scope);
-    struct cli_look look;
+    struct cli_snapshot snapshot;
 
     top->error = (struct idem_error){0};
     top->error.code =
-        cli_look_outcomes(top->store, args.scope != NULL ? &scope : NULL,
-                          CLI_OUTCOMES_SINCE_MS, &top_keep, &look, &top->error);
+        cli_snapshot_outcomes(top->store, args.scope != NULL ? &scope : NULL,
+                              CLI_OUTCOMES_SINCE_MS, &top_keep, &snapshot,
+                              &top->error);
     if (top->error.code == 0) {
-        cli_look_finish(&top->look);
-        top->look = look;
+        cli_snapshot_finish(&top->snapshot);
+        top->snapshot = snapshot;
         count_rates(top);
     }
     return top->error.code;
@@ -85,7 +86,7 @@ static void draw(const struct top *top)
 {
     const struct idem_error *error = &top->error;
     const struct top_view view = {
-        .look = &top->look,
+        .snapshot = &top->snapshot,
         .rates = top->rates,
         .outage = error->code == 0         ? NULL
                   : error->text[0] != '\0' ? error->text
@@ -131,7 +132,7 @@ static int show(struct top *top)
         draw(top);
     }
     top_leave(&top->terminal);
-    cli_look_finish(&top->look);
+    cli_snapshot_finish(&top->snapshot);
     return 0;
 }
 

@@ -35,7 +35,7 @@ enum top_event top_wait(struct top_terminal *terminal, int stop,
 
 /* The rows that are drawn. */
 struct top_view {
-    const struct cli_look *look;
+    const struct cli_snapshot *snapshot;
     const char *rates;  /* A line; may be empty. */
     const char *outage; /* Why the last look failed; NULL: it did not. */
     bool outcomes;      /* Only what was completed with a failure. */
@@ -43,7 +43,7 @@ struct top_view {
 
 /* Keeps for the table more open records, and more that were completed with a
  * failure, than any window shows. */
-extern const struct cli_look_keep top_keep;
+extern const struct cli_snapshot_keep top_keep;
 
 /* Draws it on the window of @terminal, or prints all of it once. */
 void top_draw(const struct top_terminal *terminal, const struct top_view *view);

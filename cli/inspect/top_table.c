@@ -306,19 +306,20 @@ static void put_sum(struct line *line, uint64_t count, const char *what,
     put(line, count > 0 ? paint : NULL, text);
 }
 
-static void put_sums(struct line line, const struct cli_look *look)
+static void put_sums(struct line line, const struct cli_snapshot *snapshot)
 {
-    put_sum(&line, look->in_progress - look->retry, "in progress", NULL);
+    put_sum(&line, snapshot->in_progress - snapshot->retry, "in progress",
+            NULL);
     put(&line, NULL, ", ");
-    put_sum(&line, look->overdue, "overdue", magenta);
+    put_sum(&line, snapshot->overdue, "overdue", magenta);
     put(&line, NULL, ", ");
-    put_sum(&line, look->unknown, "unknown", magenta);
+    put_sum(&line, snapshot->unknown, "unknown", magenta);
     put(&line, NULL, ", ");
-    put_sum(&line, look->failed_len, "failed", red);
+    put_sum(&line, snapshot->failed_len, "failed", red);
     put(&line, NULL, ", ");
-    put_sum(&line, look->retry, "retry", NULL);
+    put_sum(&line, snapshot->retry, "retry", NULL);
     put(&line, NULL, ", ");
-    put_sum(&line, look->failed_outcomes, "failed outcomes", red);
+    put_sum(&line, snapshot->failed_outcomes, "failed outcomes", red);
     end_line(&line);
 }
 
@@ -338,7 +339,7 @@ static void put_time(struct line line, const struct top_view *view)
     char text[128];
     char time[48];
 
-    cli_time_for(line.live, view->look->now_ms, time);
+    cli_time_for(line.live, view->snapshot->now_ms, time);
     (void)snprintf(text, sizeof(text), "%s%s",
                    view->outage != NULL ? "as of " : "", time);
     put(&line, NULL, text);
@@ -380,14 +381,14 @@ static int class_of(void *ctx, struct cli_open *open)
                : OPEN;
 }
 
-const struct cli_look_keep top_keep = {.max = KEEP_MAX,
-                                       .compare = cli_open_compare,
-                                       .class_of = class_of};
+const struct cli_snapshot_keep top_keep = {.max = KEEP_MAX,
+                                           .compare = cli_open_compare,
+                                           .class_of = class_of};
 
 /* A report says what it leaves out; a window is too short for most anyway. */
 static void put_left_out(const struct top_terminal *terminal,
-                         const struct cli_look_class *class, const char *what,
-                         const char *command)
+                         const struct cli_snapshot_class *class,
+                         const char *what, const char *command)
 {
     if (!terminal->live && class->found > class->len) {
         (void)printf("and %llu more %s; see: %s\n",
@@ -400,16 +401,16 @@ static void put_rows(const struct top_terminal *terminal,
                      const struct top_view *view, const char *set, int room,
                      int columns)
 {
-    const struct cli_look *look = view->look;
+    const struct cli_snapshot *snapshot = view->snapshot;
     size_t class = view->outcomes ? OUTCOMES : OPEN;
     size_t i;
 
     for (; class <= OUTCOMES; class ++) {
-        const struct cli_look_class *rows = &look->classes[class];
+        const struct cli_snapshot_class *rows = &snapshot->classes[class];
 
         for (i = 0; i < rows->len && room > 0; i++) {
             put_row(begin_line(terminal, columns), set, &rows->open[i],
-                    look->now_ms);
+                    snapshot->now_ms);
             room--;
         }
         put_left_out(terminal, rows, class == OPEN ? "open" : "failed outcomes",
@@ -428,7 +429,7 @@ void top_draw(const struct top_terminal *terminal, const struct top_view *view)
     window(terminal, &rows, &columns);
     set = set_for(terminal, columns);
     (void)fputs(terminal->live ? "\033[H" : "", stdout);
-    put_sums(begin_line(terminal, columns), view->look);
+    put_sums(begin_line(terminal, columns), view->snapshot);
     put_second(begin_line(terminal, columns), view);
     put_time(begin_line(terminal, columns), view);
     put_headings(begin_line(terminal, columns), set);

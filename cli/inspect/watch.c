@@ -38,7 +38,7 @@ static void print_plugin_line(const struct watcher *watch, enum cli_level level)
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
         (void)printf("%s %llu %s", kind == 0 ? "" : ",",
                      (unsigned long long)cli_alert_count(
-                         &watch->look, (enum cli_alert_kind)kind),
+                         &watch->snapshot, (enum cli_alert_kind)kind),
                      kind == CLI_ALERT_IN_PROGRESS ? "in progress"
                      : kind == CLI_ALERT_OUTCOME   ? "failed outcomes"
                                                    : cli_alert_kinds[kind]);
@@ -47,7 +47,7 @@ static void print_plugin_line(const struct watcher *watch, enum cli_level level)
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
         (void)printf(" %s=%llu;", cli_alert_kinds[kind],
                      (unsigned long long)cli_alert_count(
-                         &watch->look, (enum cli_alert_kind)kind));
+                         &watch->snapshot, (enum cli_alert_kind)kind));
         print_limit(watch->limits.warn[kind]);
         print_limit(watch->limits.critical[kind]);
         (void)putchar('0');
@@ -64,17 +64,17 @@ static void print_look_line(struct watcher *watch, enum cli_level level)
     cli_log_begin(&line, cli_levels[level], "look");
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
         cli_json_count(&line, cli_alert_kinds[kind],
-                       cli_alert_count(&watch->look,
+                       cli_alert_count(&watch->snapshot,
                                        (enum cli_alert_kind)kind));
     }
-    if (watch->look.oldest_ms != 0) {
-        cli_json_ms(&line, "oldest_ms", watch->look.oldest_ms);
+    if (watch->snapshot.oldest_ms != 0) {
+        cli_json_ms(&line, "oldest_ms", watch->snapshot.oldest_ms);
     }
     watch->status |= cli_log_end(&line, stdout);
 }
 
 /* The metrics of this look, or that the store is away. */
-static void measure(struct watcher *watch, const struct cli_look *look)
+static void measure(struct watcher *watch, const struct cli_snapshot *snapshot)
 {
     struct idem_metrics metrics;
     struct idem_error error = {0};
@@ -82,7 +82,7 @@ static void measure(struct watcher *watch, const struct cli_look *look)
     if (args.metrics == NULL && !args.emf) {
         return;
     }
-    error.code = cli_metrics(watch->store, look, &metrics, &error);
+    error.code = cli_metrics(watch->store, snapshot, &metrics, &error);
     if (error.code != 0) {
         watch->status |= cli_fail_with(&error);
     }
@@ -113,7 +113,7 @@ static enum cli_level cannot_look(struct watcher *watch)
     idem_close(watch->store);
     watch->store = NULL;
     watcher_tell_journal(watch, watcher_journal_level(watch));
-    measure(watch, /* look= */ NULL);
+    measure(watch, /* snapshot= */ NULL);
     return CLI_LEVEL_UNKNOWN;
 }
 
@@ -129,15 +129,16 @@ static int read_records(struct watcher *watch, struct idem_error *error)
 {
     struct idem_slice scope = idem_str(args.scope);
     const struct idem_slice *only = args.scope != NULL ? &scope : NULL;
-    const struct cli_look_keep keep = {.max = (size_t)args.alerts,
-                                       .compare = watcher_compare,
-                                       .class_of = watcher_class_of,
-                                       .ctx = watch};
+    const struct cli_snapshot_keep keep = {.max = (size_t)args.alerts,
+                                           .compare = watcher_compare,
+                                           .class_of = watcher_class_of,
+                                           .ctx = watch};
 
     return wants_outcomes(watch)
-               ? cli_look_outcomes(watch->store, only, args.since_ms, &keep,
-                                   &watch->look, error)
-               : cli_look(watch->store, only, &keep, &watch->look, error);
+               ? cli_snapshot_outcomes(watch->store, only, args.since_ms, &keep,
+                                       &watch->snapshot, error)
+               : cli_snapshot_take(watch->store, only, &keep, &watch->snapshot,
+                                   error);
 }
 
 /* A hook is run under a claim, so it takes a store that can be written. */
@@ -170,7 +171,7 @@ static enum cli_level look(struct watcher *watch)
     if (read_store(watch) != 0) {
         return cannot_look(watch);
     }
-    level = cli_alert_worst(&watch->limits, &watch->look);
+    level = cli_alert_worst(&watch->limits, &watch->snapshot);
     jumped = watcher_has_jumped(watch);
     held = watcher_is_log_held(watch);
     level =
@@ -190,8 +191,8 @@ static enum cli_level look(struct watcher *watch)
     watcher_tell_log(watch);
     watcher_tell_journal(watch, room);
     watch->status |= watcher_remember(watch);
-    measure(watch, &watch->look);
-    cli_look_finish(&watch->look);
+    measure(watch, &watch->snapshot);
+    cli_snapshot_finish(&watch->snapshot);
     return level;
 }
 

@@ -37,7 +37,7 @@ struct watcher {
     const struct watch_args *args; /* As the command line says. */
     struct cli_limits limits;
     struct idem_store *store; /* NULL: it could not be opened yet. */
-    struct cli_look look;
+    struct cli_snapshot snapshot;
     struct cli_open *last; /* Named at the look before it, by id. */
     size_t last_len;
     bool more[CLI_ALERT_KINDS];      /* More was up then than is named. */
@@ -61,7 +61,7 @@ struct watcher {
 void watcher_tell(struct watcher *watch, const char *name, const char *text,
                   struct cli_json *line, bool is_new);
 
-/* Which records a look keeps, for struct cli_look_keep. */
+/* Which records a snapshot keeps, for struct cli_snapshot_keep. */
 int watcher_compare(const void *a, const void *b);
 int watcher_class_of(void *ctx, struct cli_open *open);
 

@@ -92,7 +92,7 @@ static void tell_record(struct watcher *watch, const struct cli_open *open)
     if (!cli_alert_of(open, &kind)) {
         return;
     }
-    level = cli_alert_level(&watch->limits, &watch->look, kind);
+    level = cli_alert_level(&watch->limits, &watch->snapshot, kind);
     if (level == CLI_LEVEL_OK) {
         return;
     }
@@ -124,8 +124,9 @@ static void tell_more(struct watcher *watch, enum cli_alert_kind kind)
         [CLI_ALERT_UNREADABLE] = "idem store check",
         [CLI_ALERT_OUTCOME] = "idem list --failed",
     };
-    const struct cli_look_class *class = &watch->look.classes[kind];
-    enum cli_level level = cli_alert_level(&watch->limits, &watch->look, kind);
+    const struct cli_snapshot_class *class = &watch->snapshot.classes[kind];
+    enum cli_level level =
+        cli_alert_level(&watch->limits, &watch->snapshot, kind);
     uint64_t n = class->found - class->len;
     char name[CLI_ALERT_NAME_MAX];
     struct cli_json line;
@@ -137,7 +138,7 @@ static void tell_more(struct watcher *watch, enum cli_alert_kind kind)
         cli_json_count(&line, "more", n);
         (void)snprintf(name, sizeof(name), "more/%s/%s/%lld",
                        cli_alert_kinds[kind], cli_levels[level],
-                       (long long)(watch->look.now_ms / 3600000));
+                       (long long)(watch->snapshot.now_ms / 3600000));
         (void)snprintf(text, sizeof(text), "and %llu more: %s; see: %s",
                        (unsigned long long)n, cli_alert_kinds[kind],
                        commands[kind]);
@@ -148,7 +149,7 @@ static void tell_more(struct watcher *watch, enum cli_alert_kind kind)
 
 void watcher_tell_kind(struct watcher *watch, enum cli_alert_kind kind)
 {
-    const struct cli_look_class *class = &watch->look.classes[kind];
+    const struct cli_snapshot_class *class = &watch->snapshot.classes[kind];
     size_t i;
 
     for (i = 0; i < class->len; i++) {
@@ -197,7 +198,7 @@ int watcher_remember(struct watcher *watch)
     int kind;
 
     for (kind = 0; kind < CLI_ALERT_KINDS; kind++) {
-        len += watch->look.classes[kind].len;
+        len += watch->snapshot.classes[kind].len;
     }
     now = reallocarray(NULL, len + 1, sizeof(*now));
     if (now == NULL) {
@@ -205,7 +206,7 @@ int watcher_remember(struct watcher *watch)
         return CLI_INTERNAL;
     }
     for (len = 0, kind = 0; kind < CLI_ALERT_KINDS; kind++) {
-        struct cli_look_class *class = &watch->look.classes[kind];
+        struct cli_snapshot_class *class = &watch->snapshot.classes[kind];
 
         if (class->len > 0) {
             memcpy(now + len, class->open, class->len * sizeof(*now));

@@ -12,21 +12,21 @@
 /* About no record: raised once an hour for as long as it lasts. */
 void watcher_tell_many(struct watcher *watch)
 {
-    enum cli_level level =
-        cli_alert_level(&watch->limits, &watch->look, CLI_ALERT_IN_PROGRESS);
+    enum cli_level level = cli_alert_level(&watch->limits, &watch->snapshot,
+                                           CLI_ALERT_IN_PROGRESS);
     char name[CLI_ALERT_NAME_MAX];
     struct cli_json line;
     char text[64];
 
     if (level != CLI_LEVEL_OK) {
         cli_log_begin(&line, cli_levels[level], "in_progress");
-        cli_json_count(&line, "in_progress", watch->look.in_progress);
+        cli_json_count(&line, "in_progress", watch->snapshot.in_progress);
         (void)snprintf(name, sizeof(name), "in_progress/%s/%lld",
                        cli_levels[level],
-                       (long long)(watch->look.now_ms / 3600000));
+                       (long long)(watch->snapshot.now_ms / 3600000));
         (void)snprintf(text, sizeof(text),
                        "%llu are in progress, more than the limit",
-                       (unsigned long long)watch->look.in_progress);
+                       (unsigned long long)watch->snapshot.in_progress);
         watcher_tell(watch, name, text, &line, !watch->many);
     }
     watch->many = level != CLI_LEVEL_OK;

@@ -140,7 +140,8 @@ int cli_open_compare(const void *a, const void *b)
 
 /* ---- What is kept ---- */
 
-static void sort(struct cli_look_class *class, const struct cli_look_keep *keep)
+static void sort(struct cli_snapshot_class *class,
+                 const struct cli_snapshot_keep *keep)
 {
     if (class->len > 0) {
         qsort(class->open, class->len, sizeof(class->open[0]), keep->compare);
@@ -152,8 +153,8 @@ static void sort(struct cli_look_class *class, const struct cli_look_keep *keep)
 }
 
 /* Room for twice as many as are kept: to sort is rare. */
-static bool make_room(struct cli_look_class *class,
-                      const struct cli_look_keep *keep)
+static bool make_room(struct cli_snapshot_class *class,
+                      const struct cli_snapshot_keep *keep)
 {
     size_t room = class->room == 0 ? 64 : 2 * class->room;
     struct cli_open *more;
@@ -174,11 +175,12 @@ static bool make_room(struct cli_look_class *class,
 }
 
 /* Copies a record only if it is kept. */
-static bool add(struct cli_look *look, const struct cli_look_keep *keep,
-                int code, const struct idem_record *r)
+static bool add(struct cli_snapshot *snapshot,
+                const struct cli_snapshot_keep *keep, int code,
+                const struct idem_record *r)
 {
     struct cli_open seen = {.unreadable = false};
-    struct cli_look_class *class;
+    struct cli_snapshot_class *class;
     int which;
 
     describe(&seen, code, r);
@@ -188,7 +190,7 @@ static bool add(struct cli_look *look, const struct cli_look_keep *keep,
     if (which < 0) {
         return true;
     }
-    class = &look->classes[which];
+    class = &snapshot->classes[which];
     class->found++;
     if (keep->max == 0 ||
         (class->is_cut &&
@@ -206,122 +208,128 @@ static bool add(struct cli_look *look, const struct cli_look_keep *keep,
 
 /* ---- What is counted ---- */
 
-static void count(struct cli_look *look, int code, const struct idem_record *r)
+static void count(struct cli_snapshot *snapshot, int code,
+                  const struct idem_record *r)
 {
     if (code != 0) {
-        look->unreadable++;
+        snapshot->unreadable++;
     } else if (r->status == IDEM_STATUS_FAILED) {
-        look->failed_len++;
+        snapshot->failed_len++;
     } else if (r->status == IDEM_STATUS_UNKNOWN) {
-        look->unknown++;
-        look->missing += r->by_lease;
+        snapshot->unknown++;
+        snapshot->missing += r->by_lease;
     } else if (r->status == IDEM_STATUS_COMPLETED) {
-        look->failed_outcomes++;
+        snapshot->failed_outcomes++;
     } else {
-        look->in_progress++;
-        look->retry += r->retry;
-        look->overdue += r->overdue;
-        look->missing += r->overdue;
-        if (look->oldest_ms == 0 || r->started_ms < look->oldest_ms) {
-            look->oldest_ms = r->started_ms;
+        snapshot->in_progress++;
+        snapshot->retry += r->retry;
+        snapshot->overdue += r->overdue;
+        snapshot->missing += r->overdue;
+        if (snapshot->oldest_ms == 0 || r->started_ms < snapshot->oldest_ms) {
+            snapshot->oldest_ms = r->started_ms;
         }
     }
 }
 
-struct looking {
-    struct cli_look *look;
-    const struct cli_look_keep *keep; /* NULL: nothing is kept. */
-    int64_t from_ms;                  /* Earlier failures are left out. */
+struct taking {
+    struct cli_snapshot *snapshot;
+    const struct cli_snapshot_keep *keep; /* NULL: nothing is kept. */
+    int64_t from_ms;                      /* Earlier failures are left out. */
 };
 
 static int see(void *ctx, int code, const struct idem_record *record)
 {
-    const struct looking *looking = ctx;
+    const struct taking *taking = ctx;
 
     if (cli_is_alert(record) ||
         (code == 0 && record->status == IDEM_STATUS_COMPLETED &&
-         record->ended_ms < looking->from_ms)) {
+         record->ended_ms < taking->from_ms)) {
         return 0;
     }
-    count(looking->look, code, record);
-    if (looking->keep != NULL &&
-        !add(looking->look, looking->keep, code, record)) {
-        looking->look->failed = true;
+    count(taking->snapshot, code, record);
+    if (taking->keep != NULL &&
+        !add(taking->snapshot, taking->keep, code, record)) {
+        taking->snapshot->failed = true;
         return 1;
     }
     return 0;
 }
 
-static int look(struct idem_store *store, const struct idem_slice *scope,
-                struct idem_filter *filter, struct looking *looking,
+static int take(struct idem_store *store, const struct idem_slice *scope,
+                struct idem_filter *filter, struct taking *taking,
                 struct idem_error *ret_error)
 {
-    struct cli_look *ret_look = looking->look;
+    struct cli_snapshot *ret_snapshot = taking->snapshot;
     size_t i;
     int rc;
 
-    memset(ret_look, 0, sizeof(*ret_look));
+    memset(ret_snapshot, 0, sizeof(*ret_snapshot));
     filter->statuses = 1u << IDEM_STATUS_IN_PROGRESS |
                        1u << IDEM_STATUS_FAILED | 1u << IDEM_STATUS_UNKNOWN;
     if (scope != NULL) {
         filter->any_scope = false;
         filter->scope = *scope;
     }
-    rc = idem_list(store, filter, see, looking, &ret_look->now_ms, ret_error);
-    if (rc == 0 && ret_look->failed) {
+    rc =
+        idem_list(store, filter, see, taking, &ret_snapshot->now_ms, ret_error);
+    if (rc == 0 && ret_snapshot->failed) {
         rc = IDEM_ENOMEM;
         ret_error->code = rc;
         (void)snprintf(ret_error->text, sizeof(ret_error->text), "%s",
                        idem_error_text(rc));
     }
-    for (i = 0; rc == 0 && looking->keep != NULL && i < CLI_LOOK_CLASSES; i++) {
-        sort(&ret_look->classes[i], looking->keep);
+    for (i = 0; rc == 0 && taking->keep != NULL && i < CLI_SNAPSHOT_CLASSES;
+         i++) {
+        sort(&ret_snapshot->classes[i], taking->keep);
     }
     if (rc != 0) {
-        cli_look_finish(ret_look);
+        cli_snapshot_finish(ret_snapshot);
     }
     return rc;
 }
 
-int cli_look(struct idem_store *store, const struct idem_slice *scope,
-             const struct cli_look_keep *keep, struct cli_look *ret_look,
-             struct idem_error *ret_error)
+int cli_snapshot_take(struct idem_store *store, const struct idem_slice *scope,
+                      const struct cli_snapshot_keep *keep,
+                      struct cli_snapshot *ret_snapshot,
+                      struct idem_error *ret_error)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct looking looking = {ret_look, keep, /* from_ms= */ 0};
+    struct taking taking = {ret_snapshot, keep, /* from_ms= */ 0};
 
-    return look(store, scope, &filter, &looking, ret_error);
+    return take(store, scope, &filter, &taking, ret_error);
 }
 
-int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
-                      int64_t within_ms, const struct cli_look_keep *keep,
-                      struct cli_look *ret_look, struct idem_error *ret_error)
+int cli_snapshot_outcomes(struct idem_store *store,
+                          const struct idem_slice *scope, int64_t within_ms,
+                          const struct cli_snapshot_keep *keep,
+                          struct cli_snapshot *ret_snapshot,
+                          struct idem_error *ret_error)
 {
     struct idem_filter filter = IDEM_FILTER_INIT;
-    struct looking looking = {ret_look, keep, cli_now_ms() - within_ms};
+    struct taking taking = {ret_snapshot, keep, cli_now_ms() - within_ms};
 
     filter.failed_outcomes = true;
-    return look(store, scope, &filter, &looking, ret_error);
+    return take(store, scope, &filter, &taking, ret_error);
 }
 
-uint64_t cli_look_open(const struct cli_look *look)
+uint64_t cli_snapshot_open(const struct cli_snapshot *snapshot)
 {
-    return look->in_progress + look->failed_len + look->unknown +
-           look->unreadable;
+    return snapshot->in_progress + snapshot->failed_len + snapshot->unknown +
+           snapshot->unreadable;
 }
 
-void cli_look_finish(struct cli_look *look)
+void cli_snapshot_finish(struct cli_snapshot *snapshot)
 {
     size_t i;
     size_t n;
 
-    for (i = 0; i < CLI_LOOK_CLASSES; i++) {
-        struct cli_look_class *class = &look->classes[i];
+    for (i = 0; i < CLI_SNAPSHOT_CLASSES; i++) {
+        struct cli_snapshot_class *class = &snapshot->classes[i];
 
         for (n = 0; n < class->len; n++) {
             cli_open_finish(&class->open[n]);
         }
         free(class->open);
     }
-    memset(look, 0, sizeof(*look));
+    memset(snapshot, 0, sizeof(*snapshot));
 }

@@ -1,6 +1,6 @@
 /* open_records.h: what is open in a store, read once.
  *
- * A look counts all that is open, and keeps a bounded part of it: of each class the
+ * A snapshot counts all that is open, and keeps a bounded part of it: of each class the
  * first ones in an order. So it takes the same memory however much is open.
  */
 #ifndef IDEM_CLI_RECORD_OPEN_RECORDS_H
@@ -11,11 +11,11 @@
 /* A record that is in progress, failed or unknown; or completed with a failure. */
 struct cli_open {
     struct idem_record record; /* Only scope, key, owner, error and note of its
-                                  slices; the look owns them. */
+                                  slices; the snapshot owns them. */
     bool unreadable;           /* Only id, scope and key are set. */
     int exit_status;           /* On record; -1: none. */
     int http_status;           /* Likewise. */
-    bool told;                 /* By idem watch, at the look before. */
+    bool told;                 /* By idem watch, when it looked last. */
 };
 
 /* Copies @record, which could be read if @code is 0. False: out of memory. */
@@ -27,10 +27,10 @@ void cli_open_finish(struct cli_open *open);
  * then those completed with a failure, the newest first. */
 int cli_open_compare(const void *a, const void *b);
 
-#define CLI_LOOK_CLASSES 6
+#define CLI_SNAPSHOT_CLASSES 6
 
-/* The part that a look keeps. */
-struct cli_look_keep {
+/* The part that a snapshot keeps. */
+struct cli_snapshot_keep {
     size_t max; /* So many of each class: the first by @compare. */
     int (*compare)(const void *a, const void *b); /* Of struct cli_open. */
     /* The class of @open, from 0 on, or -1: it is counted, and not kept. May set
@@ -39,7 +39,7 @@ struct cli_look_keep {
     void *ctx;
 };
 
-struct cli_look_class {
+struct cli_snapshot_class {
     struct cli_open *open; /* In order. */
     size_t len;
     size_t room;
@@ -47,8 +47,8 @@ struct cli_look_class {
     uint64_t found; /* Of this class, also those that were not kept. */
 };
 
-struct cli_look {
-    struct cli_look_class classes[CLI_LOOK_CLASSES];
+struct cli_snapshot {
+    struct cli_snapshot_class classes[CLI_SNAPSHOT_CLASSES];
     bool failed; /* Out of memory. */
 
     int64_t now_ms; /* By the store's clock. */
@@ -59,7 +59,7 @@ struct cli_look {
     uint64_t failed_len;
     uint64_t unknown;
     uint64_t unreadable;
-    uint64_t failed_outcomes; /* By cli_look_outcomes(). */
+    uint64_t failed_outcomes; /* By cli_snapshot_outcomes(). */
     int64_t oldest_ms; /* Start of the attempt in progress that has gone on for
                           longest; 0: there is none. */
 };
@@ -70,21 +70,24 @@ struct cli_look {
 
 /* Reads what is open in @scope (NULL: in every scope) and not in the scope of
  * alerts (CLI_ALERT_SCOPE), and keeps what @keep (NULL: nothing) says. A store with
- * an index reads nothing else. The caller calls cli_look_finish(). An enum
+ * an index reads nothing else. The caller calls cli_snapshot_finish(). An enum
  * idem_code. */
-int cli_look(struct idem_store *store, const struct idem_slice *scope,
-             const struct cli_look_keep *keep, struct cli_look *ret_look,
-             struct idem_error *ret_error);
+int cli_snapshot_take(struct idem_store *store, const struct idem_slice *scope,
+                      const struct cli_snapshot_keep *keep,
+                      struct cli_snapshot *ret_snapshot,
+                      struct idem_error *ret_error);
 
 /* The same, with what was completed with a failure within the last @within_ms, by
  * this host's clock (see idem_outcome_failed()). */
-int cli_look_outcomes(struct idem_store *store, const struct idem_slice *scope,
-                      int64_t within_ms, const struct cli_look_keep *keep,
-                      struct cli_look *ret_look, struct idem_error *ret_error);
+int cli_snapshot_outcomes(struct idem_store *store,
+                          const struct idem_slice *scope, int64_t within_ms,
+                          const struct cli_snapshot_keep *keep,
+                          struct cli_snapshot *ret_snapshot,
+                          struct idem_error *ret_error);
 
 /* How many are open: in progress, failed, unknown or unreadable. */
-uint64_t cli_look_open(const struct cli_look *look);
+uint64_t cli_snapshot_open(const struct cli_snapshot *snapshot);
 
-void cli_look_finish(struct cli_look *look);
+void cli_snapshot_finish(struct cli_snapshot *snapshot);
 
 #endif

@@ -17,7 +17,7 @@ static enum page_show show_of(const struct ui_request *request)
 }
 
 static enum MHD_Result send_list(const struct ui_request *request,
-                                 const struct cli_look *look,
+                                 const struct cli_snapshot *snapshot,
                                  const struct page_choice *choice)
 {
     struct ui_page page;
@@ -25,7 +25,7 @@ static enum MHD_Result send_list(const struct ui_request *request,
     if (!ui_page_open(&page)) {
         return MHD_NO;
     }
-    page_list(page.f, look, choice);
+    page_list(page.f, snapshot, choice);
     return ui_page_send(request, &page, MHD_HTTP_OK);
 }
 
@@ -34,19 +34,19 @@ static enum MHD_Result list(const struct ui_request *request,
                             const struct page_search *search)
 {
     struct page_choice choice = {show, search};
-    const struct cli_look_keep keep = page_list_keep(&choice);
+    const struct cli_snapshot_keep keep = page_list_keep(&choice);
     struct idem_error error = {0};
     enum MHD_Result result;
-    struct cli_look look;
+    struct cli_snapshot snapshot;
 
-    error.code =
-        cli_look_outcomes(request->server->options->store, /* scope= */ NULL,
-                          CLI_OUTCOMES_SINCE_MS, &keep, &look, &error);
+    error.code = cli_snapshot_outcomes(request->server->options->store,
+                                       /* scope= */ NULL, CLI_OUTCOMES_SINCE_MS,
+                                       &keep, &snapshot, &error);
     if (error.code != 0) {
         return ui_fail(request, &error);
     }
-    result = send_list(request, &look, &choice);
-    cli_look_finish(&look);
+    result = send_list(request, &snapshot, &choice);
+    cli_snapshot_finish(&snapshot);
     return result;
 }
 

@@ -35,10 +35,10 @@ struct page_choice {
 };
 
 /* Keeps the records of page_list() with @choice. */
-struct cli_look_keep page_list_keep(struct page_choice *choice);
+struct cli_snapshot_keep page_list_keep(struct page_choice *choice);
 
 /* Lists open records, and those completed with a failure, as @choice says. */
-void page_list(FILE *f, const struct cli_look *look,
+void page_list(FILE *f, const struct cli_snapshot *snapshot,
                const struct page_choice *choice);
 
 /* The facts that the page of a record needs beside it. */

@@ -15,24 +15,24 @@ const char *const page_shows[] = {"overdue", "unknown",  "failed", "retry",
 
 /* ---- What is shown ---- */
 
-static uint64_t count(const struct cli_look *look, enum page_show show)
+static uint64_t count(const struct cli_snapshot *snapshot, enum page_show show)
 {
     switch (show) {
     case PAGE_LATE:
-        return look->overdue;
+        return snapshot->overdue;
     case PAGE_FAILED:
-        return look->failed_len;
+        return snapshot->failed_len;
     case PAGE_UNKNOWN:
-        return look->unknown;
+        return snapshot->unknown;
     case PAGE_RETRY:
-        return look->retry;
+        return snapshot->retry;
     case PAGE_OUTCOMES:
-        return look->failed_outcomes;
+        return snapshot->failed_outcomes;
     case PAGE_OPEN:
     case PAGE_SHOWS:
         break;
     }
-    return cli_look_open(look);
+    return cli_snapshot_open(snapshot);
 }
 
 static bool is_shown(const struct cli_open *open, enum page_show show)
@@ -78,17 +78,18 @@ static int class_of(void *ctx, struct cli_open *open)
                : -1;
 }
 
-struct cli_look_keep page_list_keep(struct page_choice *choice)
+struct cli_snapshot_keep page_list_keep(struct page_choice *choice)
 {
-    return (struct cli_look_keep){.max = ROWS_MAX,
-                                  .compare = cli_open_compare,
-                                  .class_of = class_of,
-                                  .ctx = choice};
+    return (struct cli_snapshot_keep){.max = ROWS_MAX,
+                                      .compare = cli_open_compare,
+                                      .class_of = class_of,
+                                      .ctx = choice};
 }
 
 /* ---- Above the table ---- */
 
-static void cards(FILE *f, const struct cli_look *look, enum page_show here)
+static void cards(FILE *f, const struct cli_snapshot *snapshot,
+                  enum page_show here)
 {
     static const char *const names[] = {
         "overdue",     "unknown",
@@ -100,7 +101,7 @@ static void cards(FILE *f, const struct cli_look *look, enum page_show here)
 
     (void)fputs("<nav class=\"cards\" aria-label=\"Lists\">\n", f);
     for (show = 0; show < PAGE_SHOWS; show++) {
-        uint64_t n = count(look, (enum page_show)show);
+        uint64_t n = count(snapshot, (enum page_show)show);
 
         (void)fprintf(f,
                       "<a class=\"card\" href=\"/?show=%s\"%s>"
@@ -260,7 +261,7 @@ static void say_more(FILE *f, uint64_t found)
     }
 }
 
-static void table(FILE *f, const struct cli_look *look,
+static void table(FILE *f, const struct cli_snapshot *snapshot,
                   const struct page_choice *choice, const char *title)
 {
     static const char *const none[] = {
@@ -270,7 +271,7 @@ static void table(FILE *f, const struct cli_look *look,
         "Nothing waits to be run again.",
         "Nothing is open.",
         "Nothing ended with a failure in the last 24 hours."};
-    const struct cli_look_class *rows = &look->classes[0];
+    const struct cli_snapshot_class *rows = &snapshot->classes[0];
     const struct page_search *search = choice->search;
     size_t i;
 
@@ -278,7 +279,7 @@ static void table(FILE *f, const struct cli_look *look,
         begin_table(f, title);
     }
     for (i = 0; i < rows->len; i++) {
-        row(f, &rows->open[i], look->now_ms);
+        row(f, &rows->open[i], snapshot->now_ms);
     }
     if (rows->len > 0) {
         (void)fputs("</tbody></table>\n", f);
@@ -293,7 +294,7 @@ static void table(FILE *f, const struct cli_look *look,
     say_more(f, rows->found);
 }
 
-void page_list(FILE *f, const struct cli_look *look,
+void page_list(FILE *f, const struct cli_snapshot *snapshot,
                const struct page_choice *choice)
 {
     static const char *const titles[] = {"Should have ended by now",
@@ -308,7 +309,7 @@ void page_list(FILE *f, const struct cli_look *look,
     const char *title = searched ? "Found among what is open" : titles[show];
 
     html_begin(f, title);
-    cards(f, look, searched ? PAGE_SHOWS : show);
+    cards(f, snapshot, searched ? PAGE_SHOWS : show);
     search_form(f, search);
     if (show == PAGE_OUTCOMES) {
         (void)fputs(
@@ -318,7 +319,7 @@ void page_list(FILE *f, const struct cli_look *look,
             "ones: <code>idem list --failed</code></p>\n",
             f);
     }
-    table(f, look, choice, title);
-    as_of(f, look->now_ms, show);
+    table(f, snapshot, choice, title);
+    as_of(f, snapshot->now_ms, show);
     html_end(f);
 }

@@ -1,4 +1,4 @@
-/* A look counts all that is open, and keeps a bounded part of it. */
+/* A snapshot counts all that is open, and keeps a bounded part of it. */
 #include "record/open_records.h"
 
 #include "test.h"
@@ -58,7 +58,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* However much is open, so much is kept: the first in order. */
-TEST(look, keepsThoseThatComeFirst)
+TEST(snapshot, keepsThoseThatComeFirst)
 {
     enum {
         FAILED = 1500,
@@ -67,19 +67,20 @@ TEST(look, keepsThoseThatComeFirst)
     };
     struct idem_store *store = filled(FAILED, OPEN);
     int seen = 0;
-    const struct cli_look_keep keep = {.max = MAX,
-                                       .compare = by_number,
-                                       .class_of = class_of,
-                                       .ctx = &seen};
-    struct cli_look look;
-    const struct cli_look_class *failed = &look.classes[4];
+    const struct cli_snapshot_keep keep = {.max = MAX,
+                                           .compare = by_number,
+                                           .class_of = class_of,
+                                           .ctx = &seen};
+    struct cli_snapshot snapshot;
+    const struct cli_snapshot_class *failed = &snapshot.classes[4];
     size_t i;
 
-    assert_ok(cli_look_outcomes(store, NULL, HOUR_MS, &keep, &look, &why));
+    assert_ok(
+        cli_snapshot_outcomes(store, NULL, HOUR_MS, &keep, &snapshot, &why));
     assert_int_equal(seen, FAILED + OPEN);
-    assert_int_equal(look.failed_len, FAILED);
-    assert_int_equal(look.in_progress, OPEN);
-    assert_int_equal(cli_look_open(&look), FAILED + OPEN);
+    assert_int_equal(snapshot.failed_len, FAILED);
+    assert_int_equal(snapshot.in_progress, OPEN);
+    assert_int_equal(cli_snapshot_open(&snapshot), FAILED + OPEN);
     assert_int_equal(failed->found, FAILED);
     assert_int_equal(failed->len, MAX);
     assert_true(failed->room <= 64);
@@ -91,24 +92,25 @@ TEST(look, keepsThoseThatComeFirst)
         assert_memory_equal(failed->open[i].record.key.base, key, strlen(key));
         assert_true(failed->open[i].told);
     }
-    assert_int_equal(look.classes[0].found, OPEN);
-    assert_int_equal(look.classes[0].len, MAX);
-    assert_int_equal(look.classes[1].found, 0);
-    cli_look_finish(&look);
+    assert_int_equal(snapshot.classes[0].found, OPEN);
+    assert_int_equal(snapshot.classes[0].len, MAX);
+    assert_int_equal(snapshot.classes[1].found, 0);
+    cli_snapshot_finish(&snapshot);
     idem_close(store);
 }
 
 /* Without anything to keep it counts alone. */
-TEST(look, countsAlone)
+TEST(snapshot, countsAlone)
 {
     struct idem_store *store = filled(20, 30);
-    struct cli_look look;
+    struct cli_snapshot snapshot;
 
-    assert_ok(cli_look(store, NULL, /* keep= */ NULL, &look, &why));
-    assert_int_equal(look.failed_len, 20);
-    assert_int_equal(look.in_progress, 30);
-    assert_true(look.now_ms > 0);
-    assert_null(look.classes[0].open);
-    cli_look_finish(&look);
+    assert_ok(
+        cli_snapshot_take(store, NULL, /* keep= */ NULL, &snapshot, &why));
+    assert_int_equal(snapshot.failed_len, 20);
+    assert_int_equal(snapshot.in_progress, 30);
+    assert_true(snapshot.now_ms > 0);
+    assert_null(snapshot.classes[0].open);
+    cli_snapshot_finish(&snapshot);
     idem_close(store);
 }
