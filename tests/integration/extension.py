@@ -1,5 +1,6 @@
 """mod_idem: idem as SQL functions, in the SQLite of whatever program loads it."""
 
+import json
 import os
 import subprocess
 import time
@@ -154,6 +155,31 @@ def numbers_are_the_same_in_every_language():
         COMMIT;
     """)  # fmt: skip
     equal(got, "1|1|0|33\nSTARTED\nBUSY\n")
+
+
+@test
+def every_argument_counts():
+    """Each argument of a claim is on record, by name or by its place in the brackets."""
+    got = sql("app.db", """
+        BEGIN IMMEDIATE;
+        SELECT idem_complete(token, 'r') FROM idem_begin('k') WHERE scope = 'shop'
+            AND owner = 'me' AND attempts_max = 3 AND retention_ms = 'never';
+        SELECT verdict FROM idem_begin('k');
+        SELECT verdict FROM idem_begin('k', 'shop');
+        SELECT verdict FROM idem_begin('k', 'shop', NULL, 'rerun', 90000, 80000, 5000)
+            WHERE owner = NULL;
+        SELECT verdict, lease_left_ms BETWEEN 79000 AND 79500
+            FROM idem_begin('l', 'shop', NULL, 'rerun', 90000, 80000, 5000);
+        COMMIT;
+    """)  # fmt: skip
+    equal(got, "completed\nSTARTED\nREPLAY\nREPLAY\nSTARTED|1\n")
+    idem = Idem(f"sqlite:{os.path.abspath('app.db')}")
+    first = json.loads(idem("show", "--json", "--scope", "shop", "k").stdout)
+    equal((first["owner"], first["retention_ms"]), ("me", None))
+    second = json.loads(idem("show", "--json", "--scope", "shop", "l").stdout)
+    equal(second["on_expired_lease"], "rerun")
+    equal((second["retention_ms"], second["lease_ms"]), (90000, 80000))
+    equal(second["expected_ms"] - second["started_ms"], 5000)
 
 
 REFUSED = [
