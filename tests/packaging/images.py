@@ -381,7 +381,10 @@ def built(name, *options):
         "health": it["Healthcheck"]["Test"][1:],
     }
     equal({**settings, "env": {**settings["env"], **image(name)["env"]}}, settings)
-    return settings, said("buildah", "mount", container)
+    root = said("buildah", "mount", container)
+    for place in "proc", "dev":  # An engine makes them.
+        os.makedirs(os.path.join(root, place), exist_ok=True)
+    return settings, root
 
 
 BASE = "localhost/idem-test-debian"
