@@ -14,6 +14,8 @@
  *     BEGUN --> OWNER                                  owner.c, guard.c
  *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, head.c, body.c
  *
+ * ctx.c holds what is known of a request, and the request meanwhile.
+ *
  * Requests to the store, which store.c opens, go through queue.c, and outcomes
  * that it refused to record to journal.c. A remote store is told after the
  * journal, by a thread; another one tells what the journal has: thread.c.
@@ -431,8 +433,9 @@ void *ngx_http_idem_create_loc_conf(ngx_conf_t *cf);
 char *ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child);
 
 
-/* handler.c: the phase handler. */
-ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
+/* ctx.c: what the module knows of a request. */
+ngx_http_idem_ctx_t *ngx_http_idem_ctx_create(ngx_http_request_t *r,
+    ngx_http_idem_loc_conf_t *conf);
 
 /* The request's context, also after an internal redirect; or NULL. */
 ngx_http_idem_ctx_t *ngx_http_idem_ctx(ngx_http_request_t *r);
@@ -457,6 +460,10 @@ ngx_uint_t ngx_http_idem_ask_again(ngx_http_idem_flight_t *flight);
  */
 void ngx_http_idem_go_on(ngx_connection_t *c, ngx_http_request_t *r,
     ngx_int_t rc);
+
+
+/* handler.c: the phase handler. */
+ngx_int_t ngx_http_idem_handler(ngx_http_request_t *r);
 
 /* Selects and hashes what the configuration says, and begins. As _begin(). */
 ngx_int_t ngx_http_idem_prepare(ngx_http_idem_ctx_t *ctx);
