@@ -25,173 +25,10 @@ static struct idem__sqlite_store *sqlite_from_base(struct idem_store *base)
     return (struct idem__sqlite_store *)base;
 }
 
-static bool read_only(const struct idem__sqlite_store *store)
-{
-    return (store->base.options.flags & IDEM_OPEN_READONLY) != 0;
-}
-
-/* ---- Reading without the lock ---- */
-
-/* Store time for a read. The anchor that this process knows may be of an earlier
- * boot: then the file has the newer one, or a writer must make it. */
-static int peek_clock(struct idem__sqlite_store *store, struct idem__conn *conn,
-                      struct idem_now *ret_now, bool *ret_moved)
-{
-    const struct idem_host *host = &store->base.options.host;
-    int rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
-
-    if (rc == 0 && *ret_moved &&
-        idem__clock_load(&store->clock, conn, /* writer= */ false) ==
-            SQLITE_OK) {
-        rc = idem__clock_peek(&store->clock, host, ret_now, ret_moved);
-    }
-    return rc;
-}
-
-/* One look at the file: for one op, or at one moment for several. */
-struct view {
-    struct idem__sqlite_store *store;
-    struct idem__sqlite_table table;
-    bool several;
-    bool begun;
-    bool has_time; /* Of the moment: */
-    struct idem_now now;
-    bool moved;
-};
-
-/* With @wait a connection is waited for, and opened; with @is_waiter one that
- * others use is waited for, but not the lock that opening another takes. */
-static bool view_open(struct view *view, bool wait, bool is_waiter,
-                      struct idem_error *error)
-{
-    struct idem__conn *conn = view->table.conn;
-
-    if (conn == NULL) {
-        conn = idem__readers_take(view->store, wait, error);
-        if (conn == NULL && is_waiter) {
-            conn = idem__readers_await(view->store);
-        }
-        view->table.conn = conn;
-        idem__sqlite_before_read(view->store);
-        /* Without it each op takes and gives back SQLite's lock. */
-        view->begun = conn != NULL && view->several &&
-                      idem__conn_run(conn, IDEM__SQL_READ) == SQLITE_OK;
-    }
-    return conn != NULL;
-}
-
-static void view_close(struct view *view)
-{
-    struct idem__conn *conn = view->table.conn;
-
-    if (conn == NULL) {
-        return;
-    }
-    if (view->begun && idem__conn_run(conn, IDEM__SQL_COMMIT) != SQLITE_OK) {
-        (void)idem__conn_run(conn, IDEM__SQL_ROLLBACK);
-    }
-    idem__readers_give(view->store, conn);
-}
-
-static int view_clock(struct view *view)
-{
-    int rc = 0;
-
-    if (!view->has_time) {
-        rc =
-            peek_clock(view->store, view->table.conn, &view->now, &view->moved);
-        view->has_time = rc == 0;
-    }
-    return rc;
-}
-
-/* True if @op is the look of a waiter: nearly always it changes nothing, and a
- * thousand of them must not take turns with those who write. */
-static bool is_waiter(const struct idem_op *op)
-{
-    return op->verb == IDEM_OP_BEGIN &&
-           (op->u.begin.join_fence != 0 ||
-            (op->u.begin.flags & IDEM_WAIT_THEN_RUN) != 0);
-}
-
-/* An op that a reader alone can answer is answered at once, on the caller's
- * thread. */
-static bool look(struct view *view, struct idem_op *op)
-{
-    struct idem__sqlite_store *store = view->store;
-    bool must = op->verb == IDEM_OP_GET || op->verb == IDEM_OP_LIST ||
-                op->verb == IDEM_OP_COUNT ||
-                (op->verb == IDEM_OP_BEGIN && read_only(store));
-    struct idem_table records = idem__sqlite_table_of(&view->table);
-    struct idem__conn *conn;
-    bool answered = true;
-
-    if (!must && op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) {
-        return false;
-    }
-    if (!view_open(view, must, is_waiter(op), &op->error)) {
-        /* A claim can still be made under the lock, and will say what is wrong. */
-        return must;
-    }
-    conn = view->table.conn;
-    if (op->verb == IDEM_OP_COUNT && store->of_application) {
-        (void)idem_op_fail(op, IDEM_ENOTFOUND,
-                           "an application's database keeps no counters");
-    } else if (op->verb == IDEM_OP_COUNT) {
-        idem__counters_answer(&store->counters, conn, op);
-    } else if (view_clock(view) != 0) {
-        (void)idem_op_fail(op, IDEM_EUNAVAILABLE,
-                           "the clock does not answer; nothing was done");
-    } else if (op->verb == IDEM_OP_LIST) {
-        idem__sqlite_list(conn, op, &view->now);
-        view->has_time = false; /* It may have taken long. */
-    } else if (op->verb == IDEM_OP_LIMIT) {
-        answered =
-            !view->moved && idem__sqlite_limit_peek(conn, op, &view->now);
-    } else {
-        answered =
-            (must || !view->moved) && idem_table_peek(&records, op, &view->now);
-    }
-    idem__sqlite_table_reset(&view->table);
-    return answered;
-}
-
-/* Where nearly all claims are new, to look first is in vain: then it is only the
- * write transaction that looks. */
-static bool is_worth_a_peek(struct idem__sqlite_store *store,
-                            const struct idem_op *op)
-{
-    return (op->verb != IDEM_OP_BEGIN && op->verb != IDEM_OP_LIMIT) ||
-           read_only(store) || is_waiter(op) ||
-           __atomic_load_n(&store->new_in_a_row, __ATOMIC_RELAXED) <
-               IDEM__NEW_IN_A_ROW;
-}
-
 static void sqlite_peek(struct idem_store *base, struct idem_op **ops,
                         size_t *n)
 {
-    struct idem__sqlite_store *store = sqlite_from_base(base);
-    struct view view = {.store = store, .several = *n > 1};
-    struct idem_op *answered = NULL;
-    struct idem_op **end = &answered;
-    size_t left = 0;
-    size_t i;
-
-    for (i = 0; i < *n; i++) {
-        struct idem_op *op = ops[i];
-
-        if (is_worth_a_peek(store, op) && look(&view, op)) {
-            idem__counters_note(&store->counters, op);
-            op->next = NULL;
-            *end = op;
-            end = &op->next;
-        } else {
-            ops[left++] = op;
-        }
-    }
-    view_close(&view);
-    idem_op_answer_all(answered);
-    *n = left;
+    idem__sqlite_peek(sqlite_from_base(base), ops, n);
 }
 
 /* ---- The door ---- */
@@ -202,7 +39,7 @@ static size_t sqlite_submit_all(struct idem_store *base, struct idem_op **ops,
     struct idem__sqlite_store *store = sqlite_from_base(base);
     size_t i;
 
-    if (!read_only(store)) {
+    if (!idem__sqlite_reads_only(store)) {
         return idem__group_submit(&store->group, ops, n);
     }
     for (i = 0; i < n; i++) {
@@ -244,13 +81,9 @@ static void leave(struct idem_store *base)
 static bool refuse(struct idem_store *base, struct idem_op *op)
 {
     struct idem__sqlite_store *store = sqlite_from_base(base);
-    struct view view = {.store = store};
-    bool answered;
 
     __atomic_store_n(&store->new_in_a_row, 0, __ATOMIC_RELAXED);
-    answered = look(&view, op);
-    view_close(&view);
-    return answered;
+    return idem__sqlite_answer_alone(store, op);
 }
 
 static const struct idem__group_ops group_ops = {
@@ -415,7 +248,7 @@ static int connect_first(struct idem__sqlite_store *store,
         return rc;
     }
     IDEM__CRASH_POINT("sqlite/open/locked");
-    if (!read_only(store)) {
+    if (!idem__sqlite_reads_only(store)) {
         rc = idem__making_missing(store, error);
         if (rc == 0) {
             rc = idem__path_create(store->path, &store->share, error);

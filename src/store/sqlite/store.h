@@ -173,6 +173,20 @@ int idem__sqlite_inspect(struct idem_store *store, bool count,
 void idem__sqlite_list(struct idem__conn *conn, struct idem_op *op,
                        const struct idem_now *now);
 
+/* ---- peek.c ---- */
+
+/* True if the handle was opened for reading. */
+bool idem__sqlite_reads_only(const struct idem__sqlite_store *store);
+
+/* Answers those of the *@n @ops that reading alone can answer, and leaves the others
+ * in @ops. */
+void idem__sqlite_peek(struct idem__sqlite_store *store, struct idem_op **ops,
+                       size_t *n);
+
+/* Sets the answer of @op if reading alone can; but does not give it back. */
+bool idem__sqlite_answer_alone(struct idem__sqlite_store *store,
+                               struct idem_op *op);
+
 /* ---- purge.c ---- */
 
 /* One slice of a purge, inside a write transaction. True if it wrote. */
