@@ -1,7 +1,7 @@
 /* Making libcurl ready, and setting up its handles. */
 #include "aws/client/curl.h"
 
-#include "aws/client/ca.h"
+#include "base/ca.h"
 #include "core/error.h"
 
 #include <pthread.h>
@@ -56,8 +56,8 @@ bool idem__curl_set_up(CURL *easy, const struct idem__curl_setup *setup)
 {
     CURLcode (*set)(CURL *, CURLoption, ...) = curl_easy_setopt;
     const char *ca_file =
-        idem__aws_ca_file(setup->ca_file,
-                          curl_version_info(CURLVERSION_NOW)->cainfo);
+        idem__ca_file(setup->ca_file,
+                      curl_version_info(CURLVERSION_NOW)->cainfo);
     int bad = 0;
 
     bad |= set(easy, CURLOPT_PROTOCOLS_STR, "http,https");

@@ -1,7 +1,7 @@
 /* A consumer's requests: which are due, and what their answers change. */
 #include "aws/consume/consumer.h"
 
-#include "aws/client/backoff.h"
+#include "base/backoff.h"
 #include "base/host.h"
 #include "core/error.h"
 
@@ -418,8 +418,8 @@ static void note_failure(struct idem_consumer *consumer,
         consumer->trouble = *error;
         consumer->receive_ms =
             now_ms + PAUSE_MS / 2 +
-            idem__aws_backoff(consumer->failed, PAUSE_MS, PAUSE_CAP_MS,
-                              idem__consume_random(consumer));
+            idem__backoff(consumer->failed, PAUSE_MS, PAUSE_CAP_MS,
+                          idem__consume_random(consumer));
         consumer->failed += consumer->failed < 16;
     }
 }

@@ -1,7 +1,7 @@
 /* Finding a queue, and calling it. */
 #include "aws/sqs/queue.h"
 
-#include "aws/client/backoff.h"
+#include "base/backoff.h"
 #include "base/host.h"
 #include "core/error.h"
 
@@ -279,8 +279,8 @@ int idem__sqs_ask(struct idem__sqs_queue *queue, const char *target,
         int64_t now_ms = idem__mono_ms();
         int64_t until_ms =
             now_ms +
-            idem__aws_backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
-                              (uint64_t)idem__mono_ns() * 0x9e3779b97f4a7c15u);
+            idem__backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
+                          (uint64_t)idem__mono_ns() * 0x9e3779b97f4a7c15u);
 
         if (result == IDEM__SQS_OK) {
             return 0;

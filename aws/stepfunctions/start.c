@@ -2,7 +2,7 @@
 #include "aws/stepfunctions/codec.h"
 #include "aws/stepfunctions/refusal.h"
 
-#include "aws/client/backoff.h"
+#include "base/backoff.h"
 #include "base/host.h"
 #include "base/utf8.h"
 #include "core/error.h"
@@ -276,8 +276,8 @@ static int start_until(struct starter *s, struct idem_execution *ret_execution,
         enum idem__sfn_result result = step(s, &execution, &error);
         int64_t now_ms = idem__mono_ms();
         int64_t pause_ms =
-            idem__aws_backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
-                              (uint64_t)idem__mono_ns() * 0x9e3779b97f4a7c15u);
+            idem__backoff(attempt, PAUSE_MS, PAUSE_CAP_MS,
+                          (uint64_t)idem__mono_ns() * 0x9e3779b97f4a7c15u);
 
         if (result == IDEM__SFN_OK) {
             *ret_execution = execution;

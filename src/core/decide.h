@@ -12,6 +12,10 @@ bool idem__is_counted_here(const struct idem_record *record,
 int64_t idem__lease_left(const struct idem_record *record,
                          const struct idem_now *now);
 
+/* When something is due, by which stores order their records: the end of the lease of
+ * one in progress, else the end of its retention. IDEM_NEVER. */
+int64_t idem__deadline(const struct idem_record *record);
+
 /* Sets the end of @record's lease to @lease_ms from @now, and what follows from
  * it. */
 void idem__lease_set(struct idem_record *record, int64_t lease_ms,

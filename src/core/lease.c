@@ -45,6 +45,12 @@ int64_t idem__lease_left(const struct idem_record *record,
     return left_with(record, now, now->margin_ms);
 }
 
+int64_t idem__deadline(const struct idem_record *record)
+{
+    return record->status == IDEM_STATUS_IN_PROGRESS ? record->lease_end_ms
+                                                     : record->expires_ms;
+}
+
 /* By so much two clocks may differ: AWS takes signatures that are 15 minutes
  * off, and so one host may be that much fast, and another that much slow. */
 #define CLOCKS_APART_MS ((int64_t)30 * 60 * 1000)

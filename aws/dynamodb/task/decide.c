@@ -3,6 +3,7 @@
 #include "aws/dynamodb/task/commit.h"
 #include "aws/dynamodb/task/task.h"
 #include "core/decide.h"
+#include "store/remote/own.h"
 
 #include <idem/store_parts.h>
 
@@ -15,12 +16,8 @@ enum {
 /* An import whose answer was lost finds the record that it added. */
 static void own_import(struct idem__task *task)
 {
-    const struct idem_record *ours = task->op->u.import.record;
-
-    if (task->op->verb == IDEM_OP_IMPORT && task->ambiguous &&
-        task->has_found &&
-        memcmp(task->found.record.nonce, ours->nonce, sizeof(ours->nonce)) ==
-            0) {
+    if (task->ambiguous && task->has_found &&
+        idem__own_import(task->op, &task->found.record)) {
         task->op->u.import.added = true;
     }
 }
@@ -32,23 +29,6 @@ static bool deleted_before(const struct idem__task *task)
     return task->ambiguous && !task->has_found &&
            task->op->verb == IDEM_OP_END &&
            idem__layout_deletes(task->env->table.layout, &task->item.record);
-}
-
-/* The fence of the claim, which its caller gives back should nobody want it. One
- * that is ended with its claim leaves none to give back. */
-static void set_fence(struct idem__task *task)
-{
-    const struct idem_decision *decision = &task->decision;
-    const struct idem_record *claim = decision->change == IDEM_CHANGE_NONE
-                                          ? &task->found.record
-                                          : &decision->next;
-
-    if (task->op->verb == IDEM_OP_BEGIN) {
-        task->op->fence =
-            decision->verdict == IDEM_STARTED && task->op->commit == NULL
-                ? claim->fence
-                : 0;
-    }
 }
 
 /* False: the op failed, the layout has no room for what is to be written. */
@@ -120,7 +100,7 @@ enum idem__state idem__decide_step(struct idem__task *task,
         return idem__task_refuse_caller_write(task);
     }
     own_import(task);
-    set_fence(task);
+    idem__own_claim_note(task->op, &task->found.record, decision);
     wants = idem_verb_given(task->op, there, decision, &task->given);
     /* Bodies that were read belong to what was found before. */
     task->result.loading = false;

@@ -1,7 +1,8 @@
 /* Asking again, and failing. */
-#include "aws/client/backoff.h"
 #include "aws/dynamodb/task/task.h"
+#include "base/backoff.h"
 #include "core/error.h"
+#include "store/remote/own.h"
 
 enum {
     KEEP_BYTES = 16 * 1024, /* Memory that a request keeps for the next one. */
@@ -31,22 +32,7 @@ enum idem__state idem__task_fail(struct idem__task *task,
         return IDEM__STATE_DONE;
     }
     op->error = *error;
-    switch (error->code) {
-    case IDEM_EUNAVAILABLE:
-    case IDEM_EUNKNOWN:
-        /* An op that only read, or wrote a part of a body, changed nothing. */
-        op->error.code = task->ambiguous ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
-        break;
-    case IDEM_ECONFIG:
-    case IDEM_EDENIED:
-    case IDEM_ENOMEM:
-        /* Once a copy may have been applied, "nothing was done" is not ours to
-         * say. */
-        op->error.code = task->ambiguous ? IDEM_EUNKNOWN : error->code;
-        break;
-    default:
-        break;
-    }
+    op->error.code = idem__own_code(error->code, task->ambiguous);
     return IDEM__STATE_DONE;
 }
 
@@ -69,7 +55,7 @@ static enum idem__state pause_before(struct idem__task *task,
 
     (void)host->random(host->ctx, &random, sizeof(random));
     task->pause_ms =
-        idem__aws_backoff(task->tries, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
+        idem__backoff(task->tries, PAUSE_BASE_MS, PAUSE_CAP_MS, random);
     task->after_pause = again;
     return IDEM__STATE_PAUSE;
 }

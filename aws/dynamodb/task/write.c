@@ -2,6 +2,7 @@
 #include "aws/dynamodb/task/task.h"
 #include "core/decide.h"
 #include "core/error.h"
+#include "store/remote/own.h"
 
 #include <idem/store_parts.h>
 #include <stdio.h>
@@ -41,24 +42,11 @@ enum idem__state idem__task_refuse_caller_write(struct idem__task *task)
 
 /* ---- Claims that are too short ---- */
 
-/* A claim that was made by a slow clock ends sooner in the store's time than its
- * owner counts; it is extended before the owner hears of it, whether the answer
- * came or the claim was read back. Of the four seconds between an owner's last deed
- * and a taker's first, one may go to clocks that are a little off. */
 static bool claimed_too_short(const struct idem__task *task,
                               const struct idem_record *record,
                               const struct idem_now *now)
 {
-    enum {
-        TOLERATED_MS = 1000
-    };
-    int64_t asked_ms = now->store_ms + now->store_err_ms -
-                       (now->boot_ms - task->op->asked_boot_ms);
-
-    return task->op->verb == IDEM_OP_BEGIN && task->op->commit == NULL &&
-           task->decision.verdict == IDEM_STARTED &&
-           record->lease_end_ms != IDEM_NEVER &&
-           record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
+    return idem__own_claim_is_short(task->op, &task->decision, record, now);
 }
 
 /* However this ends, the claim was made: that is why the op is ambiguous from here

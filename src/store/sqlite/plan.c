@@ -5,6 +5,7 @@
  */
 #include "base/heap.h"
 #include "base/host.h"
+#include "core/decide.h"
 #include "core/error.h"
 #include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
@@ -298,7 +299,7 @@ static void add_insert(struct idem_writes *writes,
 
     add_bytes(writes, write, idem_bytes(next->id, sizeof(next->id)));
     add_integer(write, (int64_t)next->status);
-    add_integer(write, idem__row_deadline(next));
+    add_integer(write, idem__deadline(next));
     add_bytes(writes, write, next->scope);
     add_bytes(writes, write, next->key);
     add_bytes(writes, write, head);
@@ -315,7 +316,7 @@ static void add_update(struct idem_writes *writes, const struct idem_value *row,
 
     add_integer(write, row[SEQ].integer);
     add_integer(write, (int64_t)next->status);
-    add_integer(write, idem__row_deadline(next));
+    add_integer(write, idem__deadline(next));
     add_bytes(writes, write, head);
     if (decision->set_result || decision->set_input) {
         add_body(writes, write, next->result.bytes);

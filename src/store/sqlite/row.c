@@ -1,6 +1,7 @@
 /* A row of a table as values: what its columns must be. */
 #include "store/sqlite/row.h"
 
+#include "core/decide.h"
 #include "core/error.h"
 
 enum {
@@ -34,12 +35,6 @@ bool idem__clock_row_is_due(int64_t last_ms, const struct idem_now *now)
     return idem__clock_sure_ms(now) >= last_ms + SAVE_EVERY_MS;
 }
 
-int64_t idem__row_deadline(const struct idem_record *record)
-{
-    return record->status == IDEM_STATUS_IN_PROGRESS ? record->lease_end_ms
-                                                     : record->expires_ms;
-}
-
 int idem__row_differs(struct idem_error *error)
 {
     return idem__error(error, IDEM_ECORRUPT,
@@ -51,7 +46,7 @@ int idem__row_check(const struct idem_record *record, int64_t status,
                     int64_t deadline, struct idem_error *error)
 {
     return status == (int64_t)record->status &&
-                   deadline == idem__row_deadline(record)
+                   deadline == idem__deadline(record)
                ? 0
                : idem__row_differs(error);
 }

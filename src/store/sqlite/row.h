@@ -26,9 +26,6 @@ static inline int64_t idem__clock_sure_ms(const struct idem_now *now)
     return now->store_ms - now->doubt_ms;
 }
 
-/* The column "deadline" of a record. */
-int64_t idem__row_deadline(const struct idem_record *record);
-
 /* The columns beside the head are for SQL; whoever changes them by hand must not change
  * what we believe.
  *

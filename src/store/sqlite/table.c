@@ -2,6 +2,7 @@
 #include "store/sqlite/table.h"
 
 #include "base/crash.h"
+#include "core/decide.h"
 #include "core/error.h"
 #include "store/sqlite/row.h"
 #include "store/sqlite/schema.h"
@@ -136,9 +137,8 @@ static int bind_all(sqlite3_stmt *stmt, const struct idem_record *next,
 {
     int rc = sqlite3_bind_int(stmt, 2, (int)next->status);
 
-    rc = rc != SQLITE_OK
-             ? rc
-             : sqlite3_bind_int64(stmt, 3, idem__row_deadline(next));
+    rc = rc != SQLITE_OK ? rc
+                         : sqlite3_bind_int64(stmt, 3, idem__deadline(next));
     rc = rc != SQLITE_OK ? rc : bind(stmt, 6, head);
     return rc;
 }

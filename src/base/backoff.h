@@ -1,6 +1,6 @@
 /* How long to wait before asking a busy service again. */
-#ifndef IDEM_AWS_CLIENT_BACKOFF_H
-#define IDEM_AWS_CLIENT_BACKOFF_H
+#ifndef IDEM_BASE_BACKOFF_H
+#define IDEM_BASE_BACKOFF_H
 
 #include <stdint.h>
 
@@ -8,7 +8,7 @@
  * both ends included, in ms. @attempt counts from 0; @random is 64 even bits.
  * Pure, and monotone in nothing: two callers that were refused together do not
  * come back together. */
-int64_t idem__aws_backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
-                          uint64_t random);
+int64_t idem__backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
+                      uint64_t random);
 
 #endif

@@ -1,5 +1,5 @@
 /* Where this system keeps the certificates that it trusts. */
-#include "aws/client/ca.h"
+#include "base/ca.h"
 
 #include <stddef.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ static const char *const places[] = {
     "/etc/ssl/cert.pem",                                 /* Alpine. */
 };
 
-const char *idem__aws_ca_file(const char *given, const char *built_in)
+const char *idem__ca_file(const char *given, const char *built_in)
 {
     size_t i;
 

@@ -1,8 +1,8 @@
 /* Full-jitter back-off. */
-#include "aws/client/backoff.h"
+#include "base/backoff.h"
 
-int64_t idem__aws_backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
-                          uint64_t random)
+int64_t idem__backoff(unsigned attempt, int64_t base_ms, int64_t cap_ms,
+                      uint64_t random)
 {
     int64_t top_ms = base_ms;
 

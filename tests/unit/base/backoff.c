@@ -1,5 +1,5 @@
 /* Tests of the back-off. */
-#include "aws/client/backoff.h"
+#include "base/backoff.h"
 
 #include "host.h"
 #include "test.h"
@@ -28,11 +28,11 @@ TEST(backoff, doublesUpToItsCap)
         /* The random number that gives the longest wait. */
         uint64_t most = (uint64_t)rows[i].want_ms;
 
-        assert_int_equal(idem__aws_backoff(rows[i].attempt, rows[i].base_ms,
-                                           rows[i].cap_ms, most),
+        assert_int_equal(idem__backoff(rows[i].attempt, rows[i].base_ms,
+                                       rows[i].cap_ms, most),
                          rows[i].want_ms);
-        assert_int_equal(idem__aws_backoff(rows[i].attempt, rows[i].base_ms,
-                                           rows[i].cap_ms, 0),
+        assert_int_equal(idem__backoff(rows[i].attempt, rows[i].base_ms,
+                                       rows[i].cap_ms, 0),
                          0);
     }
 }
@@ -45,7 +45,7 @@ TEST(backoff, spreadsItsWaits)
     unsigned i;
 
     for (i = 0; i < 100000; i++) {
-        int64_t ms = idem__aws_backoff(3, 50, 10000, random_next(&seed));
+        int64_t ms = idem__backoff(3, 50, 10000, random_next(&seed));
 
         assert_in_range(ms, 0, 400);
         tenth[ms * 10 / 401]++;

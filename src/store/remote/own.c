@@ -1,0 +1,60 @@
+/* An op's own writes, which it may have to recognise. */
+#include "store/remote/own.h"
+
+#include <string.h>
+
+/* Of the four seconds between an owner's last deed and a taker's first, one may go to
+ * clocks that are a little off. */
+bool idem__own_claim_is_short(const struct idem_op *op,
+                              const struct idem_decision *decision,
+                              const struct idem_record *record,
+                              const struct idem_now *now)
+{
+    enum {
+        TOLERATED_MS = 1000
+    };
+    int64_t asked_ms =
+        now->store_ms + now->store_err_ms - (now->boot_ms - op->asked_boot_ms);
+
+    return op->verb == IDEM_OP_BEGIN && op->commit == NULL &&
+           decision->verdict == IDEM_STARTED &&
+           record->lease_end_ms != IDEM_NEVER &&
+           record->lease_end_ms - record->lease_ms + TOLERATED_MS < asked_ms;
+}
+
+void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
+                          const struct idem_decision *decision)
+{
+    const struct idem_record *claim =
+        decision->change == IDEM_CHANGE_NONE ? found : &decision->next;
+
+    if (op->verb == IDEM_OP_BEGIN) {
+        op->fence = decision->verdict == IDEM_STARTED && op->commit == NULL
+                        ? claim->fence
+                        : 0;
+    }
+}
+
+bool idem__own_import(const struct idem_op *op, const struct idem_record *found)
+{
+    const struct idem_record *ours = op->u.import.record;
+
+    return op->verb == IDEM_OP_IMPORT &&
+           memcmp(found->nonce, ours->nonce, sizeof(ours->nonce)) == 0;
+}
+
+int idem__own_code(int code, bool ambiguous)
+{
+    switch (code) {
+    case IDEM_EUNAVAILABLE:
+    case IDEM_EUNKNOWN:
+        /* An op that only read changed nothing. */
+        return ambiguous ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
+    case IDEM_ECONFIG:
+    case IDEM_EDENIED:
+    case IDEM_ENOMEM:
+        return ambiguous ? IDEM_EUNKNOWN : code;
+    default:
+        return code;
+    }
+}

@@ -1,0 +1,30 @@
+/* What a remote store's op knows of its own writes: the answer to a write may be lost,
+ * and then the op finds what it wrote. Pure. */
+#ifndef IDEM_STORE_REMOTE_OWN_H
+#define IDEM_STORE_REMOTE_OWN_H
+
+#include <idem/store.h>
+
+/* True if @record, which @op claimed by @decision, ends sooner in the store's time than
+ * its owner counts, because a slow clock made it. It is extended before the owner hears
+ * of it, whether the answer came or the claim was read back. */
+bool idem__own_claim_is_short(const struct idem_op *op,
+                              const struct idem_decision *decision,
+                              const struct idem_record *record,
+                              const struct idem_now *now);
+
+/* Sets the fence of the claim that @op makes, or finds in @found, by @decision: its
+ * caller gives it back should nobody want it. One that is ended with its claim leaves
+ * none to give back. */
+void idem__own_claim_note(struct idem_op *op, const struct idem_record *found,
+                          const struct idem_decision *decision);
+
+/* True if @found is the record that the import @op added; its answer was lost. */
+bool idem__own_import(const struct idem_op *op,
+                      const struct idem_record *found);
+
+/* The code to answer where @code stopped an op. Once a write of it may have been
+ * applied (@ambiguous), "nothing was done" is not ours to say. */
+int idem__own_code(int code, bool ambiguous);
+
+#endif
