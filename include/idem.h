@@ -178,8 +178,11 @@ struct idem_open_options {
  *                     later may say so or not. A PATH has no "?" in it.
  *     dynamodb://TABLE
  *                     a DynamoDB table, for many machines; idem/dynamodb.h says
- *                     what may follow it. The one store that reads the
- *                     environment: AWS's own variables
+ *                     what may follow it. It reads AWS's own variables of
+ *                     the environment
+ *     postgres://HOST/DATABASE
+ *                     tables in PostgreSQL, for many machines; idem/postgres.h says
+ *                     what may follow it. libpq reads the environment, too
  *     sqlite:PATH?network=yes
  *                     on a network file system too, which is refused without:
  *                     it must be known that no other host uses the file. Options

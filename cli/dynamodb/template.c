@@ -88,8 +88,9 @@ static int find_table(const struct cli_command *command, const char *store_url,
                  : store_url == NULL) {
         return 0;
     }
-    return cli_usage(command, "--store: a template is for a table of idem's "
-                              "own: dynamodb://TABLE");
+    return cli_usage(command,
+                     "--store: a template is for tables of idem's "
+                     "own: dynamodb://TABLE, postgres://HOST/DATABASE");
 }
 
 /* True if the line at *@line is for a table like @t; moves past its condition. */

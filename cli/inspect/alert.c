@@ -225,7 +225,7 @@ static void print_show(FILE *f, const struct idem_record *record,
         (void)fputs("; see: idem show", f);
         if (store_url != NULL) {
             (void)fputs(" --store=", f);
-            cli_print_quoted(f, idem_str(store_url));
+            cli_print_url(f, store_url);
         }
         if (record->scope.len > 0) {
             (void)fputs(" --scope=", f);

@@ -106,7 +106,7 @@ static void print_counters(struct printer *p, const struct counted *counted)
 {
     if (counted->counters == NULL) {
         (void)puts(counted->of_table
-                       ? "No counters: a DynamoDB table keeps none. With "
+                       ? "No counters: this store keeps none. With "
                          "IDEM_METER=FILE the commands of\nthis host count "
                          "from now on; see idem-stats(1), Metrics."
                        : "No counters: an application's database keeps none.");

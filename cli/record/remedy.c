@@ -3,6 +3,7 @@
 
 #include "text/text.h"
 
+#include <idem/kind.h>
 #include <stdlib.h>
 
 /* Characters that no shell looks at twice. */
@@ -74,6 +75,13 @@ void cli_print_quoted(FILE *f, struct idem_slice s)
     }
 }
 
+void cli_print_url(FILE *f, const char *url)
+{
+    char shown[IDEM_STORE_URL_MAX + 1];
+
+    cli_print_quoted(f, idem_str(idem_url_hide(url, shown, sizeof(shown))));
+}
+
 /* The scope is said where it is not the one that would be taken anyhow. */
 static void print_scope(FILE *f, struct idem_slice scope)
 {
@@ -115,7 +123,7 @@ void cli_print_remedy(FILE *f, const char *command, const char *options,
     (void)fprintf(f, "idem %s", command);
     if (store_url != NULL) {
         (void)fputs(" --store=", f);
-        cli_print_quoted(f, idem_str(store_url));
+        cli_print_url(f, store_url);
     }
     print_scope(f, record->scope);
     (void)fputs(options, f);

@@ -8,6 +8,9 @@
 /* @s as one word of a shell. */
 void cli_print_quoted(FILE *f, struct idem_slice s);
 
+/* Likewise the URL of a store, without its passwords. */
+void cli_print_url(FILE *f, const char *url);
+
 /* "idem COMMAND --store=URL --scope=SCOPE" + @options + " KEY", ready to be
  * typed. @store_url: --store, or NULL if it was not given. */
 void cli_print_remedy(FILE *f, const char *command, const char *options,

@@ -202,10 +202,12 @@ static void say_stopped(const struct cli_check *check)
 
 int cli_check_finish(struct cli_check *check, const char *url)
 {
+    char shown[IDEM_STORE_URL_MAX + 1];
     int printed = 0;
 
     if (check->json) {
-        cli_json_bytes(&check->object, "store", idem_str(url));
+        cli_json_bytes(&check->object, "store",
+                       idem_str(idem_url_hide(url, shown, sizeof(shown))));
         cli_json_bool(&check->object, "usable", check->code == 0);
         cli_json_bool(&check->object, "whole", !check->part);
         printed = cli_json_print(&check->object);

@@ -1,4 +1,4 @@
-/* idem store create: a table of DynamoDB, or a file. */
+/* idem store create: a table of DynamoDB, tables of PostgreSQL, or a file. */
 #include "store/open.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -12,8 +12,10 @@
 static int print_done(const char *url, bool created, bool json)
 {
     struct cli_json object;
+    char shown[IDEM_STORE_URL_MAX + 1];
     int status;
 
+    url = idem_url_hide(url, shown, sizeof(shown));
     if (!json) {
         cli_print_escaped(stdout, idem_str(url));
         (void)fputs(created ? " was made\n"
@@ -43,7 +45,7 @@ int cli_create(const char *store_url, bool json)
     }
     error.code = idem_kind_find(url, &kind, &place, &error);
     if (error.code == 0 && kind->create == NULL) {
-        cli_say("only a sqlite: file or a dynamodb: table can be made");
+        cli_say("only sqlite:, dynamodb: and postgres: stores can be made");
         free(url);
         return CLI_USAGE;
     }

@@ -340,6 +340,8 @@ static int set_clock(const struct cli_command *command)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
+    int status;
+
     if (args.dry_run && (argc != 1 || strcmp(argv[0], "copy") != 0)) {
         return cli_usage(command, "only copy takes --dry-run");
     }
@@ -354,6 +356,10 @@ static int run(const struct cli_command *command, int argc, char **argv)
     }
     if (argc == 1 && strcmp(argv[0], "check") == 0) {
         return check(command);
+    }
+    if (argc == 1 && strcmp(argv[0], "template") == 0 &&
+        cli_schema(args.store, &status)) {
+        return status;
     }
     if (argc == 1 && strcmp(argv[0], "template") == 0) {
         return cli_template(command, args.store, format_wanted(), args.no_index,

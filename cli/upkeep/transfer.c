@@ -6,6 +6,7 @@
 #include "record/record_json.h"
 #include "text/json.h"
 
+#include <idem/kind.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -72,12 +73,14 @@ int cli_transfer_write(FILE *f, const struct idem_record *record)
 int cli_transfer_header(FILE *f, const char *store_url)
 {
     struct cli_json json;
+    char shown[IDEM_STORE_URL_MAX + 1];
     int status;
 
     cli_json_init(&json);
     cli_json_count(&json, "idem_export", CLI_TRANSFER_VERSION);
     cli_json_ms(&json, "exported_ms", cli_now_ms());
-    cli_json_bytes(&json, "store", idem_str(store_url));
+    cli_json_bytes(&json, "store",
+                   idem_str(idem_url_hide(store_url, shown, sizeof(shown))));
     status = cli_json_write(&json, f);
     cli_json_finish(&json);
     return status;

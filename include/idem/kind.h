@@ -50,6 +50,11 @@ struct idem_store_kind {
     int (*check)(const char *place, const struct idem_check_options *options,
                  idem_finding_fn *each, void *ctx,
                  struct idem_error *ret_error);
+    /* Writes what makes an empty store, for a tool of the caller's own, to @buf of
+     * @cap bytes: NUL-terminated. IDEM_EINVALID where it does not fit. NULL: there is
+     * no such text. Looked at only where size says that it is there. */
+    int (*schema)(const char *place, char *buf, size_t cap,
+                  struct idem_error *ret_error);
 };
 
 /* Lets idem_open() find @kind, which must stay valid, in this process. To register
@@ -71,6 +76,12 @@ int idem_kind_register(const struct idem_store_kind *kind,
  */
 int idem_kind_find(const char *url, const struct idem_store_kind **ret_kind,
                    const char **ret_place, struct idem_error *ret_error);
+
+/* Copies @url to @buf of @cap bytes, cut to fit and NUL-terminated, with "***" in the
+ * place of each password in it: of what precedes an "@", and of "password=" and
+ * "sslpassword=". For whatever a person or a log is shown; idem_store_url() has none.
+ * Returns @buf. */
+char *idem_url_hide(const char *url, char *buf, size_t cap);
 
 #pragma GCC visibility pop
 

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/auxv.h>
 
@@ -53,6 +54,8 @@ static const struct {
     const char *package;
 } packages[] = {
     {"dynamodb", "libidem-aws0"},
+    {"postgres", "libidem-postgres0"},
+    {"postgresql", "libidem-postgres0"},
 };
 
 /* Kinds are added, and never taken out: one that was found stays valid. */
@@ -103,7 +106,9 @@ static const struct idem_store_kind *find_registered(const char *scheme)
 static int check_kind(const struct idem_store_kind *kind, const char *what,
                       struct idem_error *error)
 {
-    if (kind->abi != IDEM_STORE_ABI || kind->size < sizeof(*kind)) {
+    /* A kind without what was added later is as good as ever. */
+    if (kind->abi != IDEM_STORE_ABI ||
+        kind->size < offsetof(struct idem_store_kind, schema)) {
         return idem__error(
             error, IDEM_ECONFIG,
             "%s was built for another version of libidem (ABI %u of %u bytes, "
@@ -168,10 +173,13 @@ static const char *package_of(const char *scheme)
 
 static int say_unknown(const char *url, struct idem_error *error)
 {
+    char shown[101];
+
     return idem__error(error, IDEM_EINVALID,
-                       "unknown kind of store \"%.100s\": use sqlite:PATH, "
-                       "dynamodb://TABLE or memory:%s",
-                       url,
+                       "unknown kind of store \"%s\": use sqlite:PATH, "
+                       "dynamodb://TABLE, postgres://HOST/DATABASE or "
+                       "memory:%s",
+                       idem_url_hide(url, shown, sizeof(shown)),
                        idem__has_loader()
                            ? ""
                            : " (this program is linked statically "

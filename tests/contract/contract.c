@@ -2,6 +2,7 @@
 #include "contract.h"
 
 #include "base/bytes.h"
+#include "database.h"
 #include "examples/store/kv.h"
 #include "examples/store/store.h"
 #include "heap.h"
@@ -33,6 +34,11 @@ static const struct traits all_traits[] = {
      .unordered = true,
      .forgets_fences = true,
      .purge_lag_ms = (int64_t)2 * 3600 * 1000,
+     .other_boot_ms = 2000},
+    {.name = "postgres",
+     .durable = true,
+     .postgres = true,
+     .unordered = true,
      .other_boot_ms = 2000},
 #define LAYOUT_AS(word, settings)                                              \
     {                                                                          \
@@ -67,7 +73,8 @@ const struct traits *traits(void)
             return &all_traits[i];
         }
     }
-    fail_with("name a store: memory, sqlite, kv, dynamodb, dynamodb-LAYOUT");
+    fail_with("name a store: memory, sqlite, kv, dynamodb, dynamodb-LAYOUT, "
+              "postgres");
     return NULL;
 }
 
@@ -85,6 +92,9 @@ const char *new_place(const char *name)
 {
     if (!is_durable()) {
         return NULL;
+    }
+    if (traits()->postgres) {
+        return database_new();
     }
     return is_table() ? table_new() : temp_path(name);
 }
@@ -452,6 +462,9 @@ size_t stored_read(struct fixture *f, const char *key, enum part part,
     sqlite3 *db;
     size_t len;
 
+    if (traits()->postgres) {
+        return database_read(f->path, key, part, buf, cap);
+    }
     if (is_table()) {
         return table_part_read(f->path, key, part, buf, cap);
     }
@@ -486,6 +499,10 @@ void stored_write(struct fixture *f, const char *key, enum part part,
     sqlite3_stmt *stmt;
     sqlite3 *db;
 
+    if (traits()->postgres) {
+        database_write(f->path, key, part, bytes, len);
+        return;
+    }
     if (is_table()) {
         table_part_write(f->path, key, part, bytes, len);
         return;

@@ -55,7 +55,7 @@ ROWS = [
     ["purge", "a"], ["completion", "tcsh"], ["limit", "-n", "a"],
     # Stores.
     ["list", "--store", "sqlite:none/idem.db"], ["list", "--store", "none.db"],
-    ["list", "--store", "none/x.db"], ["list", "--store", "postgres://h/db"],
+    ["list", "--store", "none/x.db"], ["list", "--store", "postgrs://u:pw@h/db"],
     ["list", "--store", "redis://h"], ["list", "--store", "mysql:x"],
     ["list", "--store", "dynamodb:idem"], ["list", "--store", "dynamodb://"],
     ["list", "--store", "sqlite:"], ["list", "--store", "sqlite:i.db?foo=1"],

@@ -155,6 +155,7 @@ OF_ARCH = {
     "libcrypto": "openssl",
     "libcurl": "curl",
     "libmicrohttpd": "libmicrohttpd",
+    "libpq": "postgresql-libs",
     "libzstd": "zstd",
     "sqlite3": "sqlite",
     "zlib": "zlib",

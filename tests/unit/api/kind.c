@@ -3,6 +3,7 @@
 
 #include <idem/kind.h>
 #include <idem/memory.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -111,6 +112,22 @@ static void a_scheme_is_lower_case_letters_and_digits(void **state)
     assert_int_equal(idem_kind_register(&kind, &error), IDEM_EINVALID);
 }
 
+/* What was added to a kind later does not make the earlier ones useless. */
+static void a_kind_without_what_came_later_is_found(void **state)
+{
+    static struct idem_store_kind kind;
+    const struct idem_store_kind *found;
+    const char *place;
+    struct idem_error error;
+
+    (void)state;
+    kind = kind_of("earlier");
+    kind.size = offsetof(struct idem_store_kind, schema);
+    assert_int_equal(idem_kind_register(&kind, &error), 0);
+    assert_int_equal(idem_kind_find("earlier:", &found, &place, &error), 0);
+    assert_ptr_equal(found, &kind);
+}
+
 static void a_kind_of_another_version_is_refused(void **state)
 {
     struct idem_store_kind kind = kind_of("later");
@@ -120,7 +137,7 @@ static void a_kind_of_another_version_is_refused(void **state)
     kind.abi++;
     assert_int_equal(idem_kind_register(&kind, &error), IDEM_ECONFIG);
     kind = kind_of("later");
-    kind.size -= sizeof(void *);
+    kind.size = offsetof(struct idem_store_kind, schema) - 1;
     assert_int_equal(idem_kind_register(&kind, &error), IDEM_ECONFIG);
     expect_refusal("later:", IDEM_EINVALID, "unknown kind of store");
 }
@@ -190,6 +207,7 @@ int main(void)
         cmocka_unit_test(a_registered_kind_opens_its_urls),
         cmocka_unit_test(a_scheme_has_one_kind),
         cmocka_unit_test(a_scheme_is_lower_case_letters_and_digits),
+        cmocka_unit_test(a_kind_without_what_came_later_is_found),
         cmocka_unit_test(a_kind_of_another_version_is_refused),
         cmocka_unit_test(a_library_has_the_kind_of_its_name),
         cmocka_unit_test(a_path_is_never_loaded),

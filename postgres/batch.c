@@ -1,0 +1,696 @@
+/* A batch: requests as the statements of one transaction, and results as their answers.
+ * sql.h has the order. */
+#include "base/list.h"
+#include "core/decide.h"
+#include "core/error.h"
+#include "postgres/conn.h"
+#include "postgres/error.h"
+
+#include <idem/store_parts.h>
+#include <stdlib.h>
+
+enum {
+    REQUESTS_MAX = 64,
+    SINGLES_MAX = 24,    /* Of these, that are a statement of their own. */
+    BYTES_MAX = 4 << 20, /* Of what is written; one record may be more. */
+    PREPARE_AFTER = 4,   /* Batches: a program may end after one. */
+};
+
+/* ---- Statements ---- */
+
+static struct idem__pg_step *add_step(struct idem__pg_conn *conn, int kind,
+                                      enum idem__pg_sql sql)
+{
+    struct idem__pg_step *step = &conn->steps[conn->steps_len++];
+
+    memset(step, 0, sizeof(*step));
+    step->kind = kind;
+    step->sql = sql;
+    return step;
+}
+
+/* Runs @sql with conn->params. */
+static bool run(struct idem__pg_conn *conn, enum idem__pg_sql sql,
+                struct idem__pg_request *request)
+{
+    const char *values[IDEM__PG_PARAMS_MAX];
+    int lengths[IDEM__PG_PARAMS_MAX];
+    int formats[IDEM__PG_PARAMS_MAX];
+    int n = (int)conn->params.len;
+    char text[IDEM__PG_SQL_MAX];
+    int rc;
+
+    if (!idem__pg_params_finish(&conn->params, values, lengths, formats)) {
+        return false;
+    }
+    if (conn->prepared) {
+        rc = PQsendQueryPrepared(conn->pg, idem__pg_sql_name(sql), n, values,
+                                 lengths, formats, /* resultFormat= */ 1);
+    } else {
+        idem__pg_sql_text(sql, conn->place->schema, text);
+        rc = PQsendQueryParams(conn->pg, text, n, conn->params.types, values,
+                               lengths, formats, /* resultFormat= */ 1);
+    }
+    add_step(conn, IDEM__PG_STEP_RUN, sql)->request = request;
+    idem__pg_params_reset(&conn->params);
+    return rc == 1;
+}
+
+static bool sync(struct idem__pg_conn *conn)
+{
+    (void)add_step(conn, IDEM__PG_STEP_SYNC, 0);
+    return PQpipelineSync(conn->pg) == 1;
+}
+
+/* Names the statements, in the same flight as the batch that uses them first. */
+static bool prepare_all(struct idem__pg_conn *conn)
+{
+    int sql;
+
+    for (sql = 0; sql < IDEM__PG_SQLS; sql++) {
+        char text[IDEM__PG_SQL_MAX];
+        const Oid *types;
+        size_t n = idem__pg_sql_types(sql, &types);
+
+        idem__pg_sql_text(sql, conn->place->schema, text);
+        if (PQsendPrepare(conn->pg, idem__pg_sql_name(sql), text, (int)n,
+                          types) != 1) {
+            return false;
+        }
+        (void)add_step(conn, IDEM__PG_STEP_PREPARE, sql);
+    }
+    conn->prepared = true;
+    return sync(conn);
+}
+
+/* ---- Which requests ---- */
+
+static bool is_single(const struct idem__pg_request *request)
+{
+    return request->ask != IDEM__PG_ASK_LOOK &&
+           request->ask != IDEM__PG_ASK_CLAIM &&
+           request->ask != IDEM__PG_ASK_UPDATE;
+}
+
+static size_t size_of(const struct idem__pg_request *request)
+{
+    const struct idem__pg_write *write = &request->write;
+
+    if (request->ask != IDEM__PG_ASK_CLAIM &&
+        request->ask != IDEM__PG_ASK_UPDATE) {
+        return 0;
+    }
+    return write->head.len + request->found.len +
+           (write->set_result ? write->record->result.bytes.len : 0) +
+           (write->set_input ? write->record->input.len : 0);
+}
+
+/* Moves those that go together from waiting to sent. */
+static void choose(struct idem__pg_conn *conn)
+{
+    struct idem__pg_request *request = conn->waiting.first;
+    size_t singles = 0;
+    size_t bytes = 0;
+    size_t n = 0;
+
+    while (request != NULL && n < REQUESTS_MAX) {
+        struct idem__pg_request *next = request->next;
+
+        bytes += size_of(request);
+        singles += is_single(request);
+        if (n > 0 &&
+            (request->alone || bytes > BYTES_MAX || singles > SINGLES_MAX)) {
+            break;
+        }
+        IDEM__LIST_REMOVE(&conn->waiting, request);
+        request->state = IDEM__PG_SENT;
+        IDEM__LIST_APPEND(&conn->sent, request);
+        n++;
+        if (request->alone) {
+            break;
+        }
+        request = next;
+    }
+    conn->counters.requests += n;
+}
+
+/* ---- Rows ---- */
+
+enum {
+    ROW_COLUMNS = 11
+};
+
+static void begin_rows(struct idem__pg_params *params)
+{
+    static const Oid types[ROW_COLUMNS] = {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+                                           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+                                           IDEM__PG_INT8S,  IDEM__PG_INT8S,
+                                           IDEM__PG_INT8S,  IDEM__PG_BYTEAS,
+                                           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+                                           IDEM__PG_BYTEAS};
+    size_t i;
+
+    for (i = 0; i < ROW_COLUMNS; i++) {
+        (void)idem__pg_params_array(params, types[i]);
+    }
+}
+
+static const uint8_t *tag_of(const struct idem__pg_write *write)
+{
+    return (const uint8_t *)write->head.base + write->head.len -
+           IDEM__PG_TAG_LEN;
+}
+
+static void add_body(struct idem__pg_params *params, size_t place, bool set,
+                     struct idem_slice body)
+{
+    if (set && body.len > 0) {
+        idem__pg_params_add_bytes(params, place, body);
+    } else {
+        idem__pg_params_add_null(params, place);
+    }
+}
+
+static void add_row(struct idem__pg_params *params,
+                    const struct idem__pg_write *write)
+{
+    const struct idem_record *r = write->record;
+    size_t i = 0;
+
+    idem__pg_params_add_bytes(params, i++, idem_bytes(r->id, IDEM_ID_LEN));
+    idem__pg_params_add_bytes(params, i++, r->scope);
+    idem__pg_params_add_bytes(params, i++, r->key);
+    idem__pg_params_add_bytes(params, i++,
+                              idem_bytes(r->nonce, sizeof(r->nonce)));
+    idem__pg_params_add_number(params, i++, (int64_t)r->fence);
+    idem__pg_params_add_number(params, i++, (int64_t)r->status);
+    idem__pg_params_add_number(params, i++, idem__deadline(r));
+    idem__pg_params_add_bytes(params, i++,
+                              idem_bytes(tag_of(write), IDEM__PG_TAG_LEN));
+    idem__pg_params_add_bytes(params, i++, write->head);
+    add_body(params, i++, write->set_result, r->result.bytes);
+    add_body(params, i++, write->set_input, r->input);
+}
+
+static bool has(const struct idem__pg_conn *conn, enum idem__pg_ask ask)
+{
+    const struct idem__pg_request *request = conn->sent.first;
+
+    while (request != NULL && request->ask != ask) {
+        request = request->next;
+    }
+    return request != NULL;
+}
+
+static bool send_updates(struct idem__pg_conn *conn)
+{
+    struct idem__pg_params *params = &conn->params;
+    const struct idem__pg_request *request;
+    size_t found;
+    size_t sets;
+
+    if (!has(conn, IDEM__PG_ASK_UPDATE)) {
+        return true;
+    }
+    begin_rows(params);
+    found = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    sets = idem__pg_params_array(params, IDEM__PG_INT8S);
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        if (request->ask == IDEM__PG_ASK_UPDATE) {
+            add_row(params, &request->write);
+            idem__pg_params_add_bytes(params, found, request->found);
+            idem__pg_params_add_number(params, sets,
+                                       (request->write.set_result ? 1 : 0) |
+                                           (request->write.set_input ? 2 : 0));
+        }
+    }
+    return run(conn, IDEM__PG_UPDATE, NULL);
+}
+
+/* Ids and tags of the claims, for THERE. */
+static void add_claims(struct idem__pg_conn *conn)
+{
+    struct idem__pg_params *params = &conn->params;
+    const struct idem__pg_request *request;
+    size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        if (request->ask == IDEM__PG_ASK_CLAIM) {
+            idem__pg_params_add_bytes(params, ids,
+                                      idem_bytes(request->write.record->id,
+                                                 IDEM_ID_LEN));
+            idem__pg_params_add_bytes(params, tags,
+                                      idem_bytes(tag_of(&request->write),
+                                                 IDEM__PG_TAG_LEN));
+        }
+    }
+}
+
+static bool send_claims(struct idem__pg_conn *conn)
+{
+    struct idem__pg_params *params = &conn->params;
+    const struct idem__pg_request *request;
+    size_t above;
+
+    if (!has(conn, IDEM__PG_ASK_CLAIM)) {
+        return true;
+    }
+    begin_rows(params);
+    above = idem__pg_params_array(params, IDEM__PG_INT8S);
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        if (request->ask == IDEM__PG_ASK_CLAIM) {
+            add_row(params, &request->write);
+            idem__pg_params_add_number(params, above,
+                                       request->write.old_fence
+                                           ? INT64_MAX
+                                           : (int64_t)
+                                                 request->write.record->fence);
+        }
+    }
+    if (!run(conn, IDEM__PG_CLAIM, NULL)) {
+        return false;
+    }
+    add_claims(conn);
+    return run(conn, IDEM__PG_THERE, NULL);
+}
+
+static bool send_looks(struct idem__pg_conn *conn)
+{
+    const struct idem__pg_request *request;
+    size_t ids;
+
+    if (!has(conn, IDEM__PG_ASK_LOOK)) {
+        return true;
+    }
+    ids = idem__pg_params_array(&conn->params, IDEM__PG_BYTEAS);
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        if (request->ask == IDEM__PG_ASK_LOOK) {
+            idem__pg_params_add_bytes(&conn->params, ids,
+                                      idem_bytes(request->id, IDEM_ID_LEN));
+        }
+    }
+    return run(conn, IDEM__PG_LOOK, NULL);
+}
+
+/* ---- Single statements ---- */
+
+static void add_victims(struct idem__pg_params *params,
+                        const struct idem__pg_request *request)
+{
+    size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    size_t i;
+
+    for (i = 0; i < request->victims_len; i++) {
+        idem__pg_params_add_bytes(params, ids,
+                                  idem_bytes(request->victims[i].id,
+                                             IDEM_ID_LEN));
+        idem__pg_params_add_bytes(params, tags,
+                                  idem_bytes(request->victims[i].tag,
+                                             IDEM__PG_TAG_LEN));
+    }
+    (void)idem__pg_params_number(params, request->numbers[0]);
+}
+
+/* entry, used and refusals as found, expires, used, refusals; then at and max. */
+static void add_count(struct idem__pg_params *params,
+                      const struct idem__pg_request *request)
+{
+    size_t i;
+
+    (void)idem__pg_params_bytes(params, request->request_id);
+    for (i = 0; i < 6; i++) {
+        (void)idem__pg_params_number(params, request->numbers[i]);
+    }
+    (void)idem__pg_params_bytes(params, request->name);
+    (void)idem__pg_params_bytes(params, request->subject);
+    (void)idem__pg_params_number(params, request->numbers[6]);
+    (void)idem__pg_params_number(params, request->numbers[7]);
+}
+
+static bool send_single(struct idem__pg_conn *conn,
+                        struct idem__pg_request *request)
+{
+    struct idem__pg_params *params = &conn->params;
+    struct idem_slice id = idem_bytes(request->id, IDEM_ID_LEN);
+
+    switch (request->ask) {
+    case IDEM__PG_ASK_LOAD:
+        (void)idem__pg_params_bytes(params, id);
+        return run(conn, IDEM__PG_LOAD, request);
+    case IDEM__PG_ASK_LIST:
+    case IDEM__PG_ASK_LIST_STATUS:
+        /* Before every id there is the empty one. */
+        id.len = request->from_start ? 0 : id.len;
+        (void)idem__pg_params_bytes(params, id);
+        (void)idem__pg_params_number(params, request->limit);
+        if (request->ask == IDEM__PG_ASK_LIST) {
+            return run(conn, IDEM__PG_LIST_ALL, request);
+        }
+        (void)idem__pg_params_number(params, request->numbers[0]);
+        (void)idem__pg_params_number(params, request->numbers[1]);
+        (void)idem__pg_params_number(params, request->numbers[2]);
+        return run(conn, IDEM__PG_LIST_STATUS, request);
+    case IDEM__PG_ASK_PURGE:
+        add_victims(params, request);
+        return run(conn, IDEM__PG_PURGE, request);
+    case IDEM__PG_ASK_PURGE_LIMITS:
+        (void)idem__pg_params_number(params, request->numbers[0]);
+        (void)idem__pg_params_number(params, request->limit);
+        return run(conn, IDEM__PG_PURGE_LIMITS, request);
+    case IDEM__PG_ASK_LIMIT_LOOK:
+        (void)idem__pg_params_bytes(params, id);
+        (void)idem__pg_params_bytes(params, request->request_id);
+        return run(conn, IDEM__PG_LIMIT_LOOK, request);
+    case IDEM__PG_ASK_LIMIT_COUNT:
+        (void)idem__pg_params_bytes(params, id);
+        add_count(params, request);
+        if (!run(conn, IDEM__PG_LIMIT_COUNT, request)) {
+            return false;
+        }
+        (void)idem__pg_params_bytes(params, id);
+        (void)idem__pg_params_bytes(params, request->request_id);
+        return run(conn, IDEM__PG_LIMIT_LOOK, request);
+    case IDEM__PG_ASK_LOOK:
+    case IDEM__PG_ASK_CLAIM:
+    case IDEM__PG_ASK_UPDATE:
+        break;
+    }
+    return true;
+}
+
+/* Windows in the order of their ids, last: see sql.h. */
+static int compare(const void *a, const void *b)
+{
+    const struct idem__pg_request *left =
+        *(const struct idem__pg_request *const *)a;
+    const struct idem__pg_request *right =
+        *(const struct idem__pg_request *const *)b;
+
+    return memcmp(left->id, right->id, IDEM_ID_LEN);
+}
+
+static bool is_of_limits(const struct idem__pg_request *request)
+{
+    return request->ask == IDEM__PG_ASK_LIMIT_LOOK ||
+           request->ask == IDEM__PG_ASK_LIMIT_COUNT;
+}
+
+static bool send_singles(struct idem__pg_conn *conn, bool limits)
+{
+    struct idem__pg_request *requests[SINGLES_MAX];
+    struct idem__pg_request *request;
+    size_t n = 0;
+    size_t i;
+
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        if (is_single(request) && is_of_limits(request) == limits) {
+            requests[n++] = request;
+        }
+    }
+    if (limits && n > 1) {
+        qsort(requests, n, sizeof(requests[0]), compare);
+    }
+    for (i = 0; i < n; i++) {
+        if (!send_single(conn, requests[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Sending ---- */
+
+static bool send_all(struct idem__pg_conn *conn)
+{
+    bool good = true;
+
+    if (conn->place->prepare && !conn->prepared &&
+        conn->carried++ == PREPARE_AFTER) {
+        good = prepare_all(conn);
+    }
+    return good && run(conn, IDEM__PG_BEGIN, NULL) &&
+           run(conn, IDEM__PG_SETUP, NULL) &&
+           send_singles(conn, /* limits= */ false) && send_updates(conn) &&
+           send_claims(conn) && send_looks(conn) &&
+           send_singles(conn, /* limits= */ true) &&
+           run(conn, IDEM__PG_COMMIT, NULL) && sync(conn);
+}
+
+int idem__pg_batch_send(struct idem__pg_conn *conn)
+{
+    struct idem_clock_reading reading;
+    bool good;
+
+    idem__pg_batch_clear(conn);
+    if (conn->host.clock(conn->host.ctx, &reading) == 0) {
+        conn->sent_boot_ms = reading.boot_ms;
+    }
+    conn->counters.batches++;
+    if (conn->undo) {
+        good = run(conn, IDEM__PG_ROLLBACK, NULL) && sync(conn);
+    } else {
+        choose(conn);
+        good = send_all(conn);
+    }
+    if (good) {
+        return 0;
+    }
+    return conn->params.failed ? IDEM_ENOMEM : IDEM_EUNAVAILABLE;
+}
+
+/* ---- Results ---- */
+
+/* The time, and the fences that are gone for good. */
+static void learn(struct idem__pg_conn *conn, const PGresult *result)
+{
+    struct idem_clock_reading reading;
+    struct idem__learned_time time = {.sent_boot_ms = conn->sent_boot_ms,
+                                      .late_ms = 1};
+    int64_t floor;
+
+    if (idem__pg_number(result, 0, IDEM__PG_SETUP_FLOOR, &floor) &&
+        floor >= 0 && (uint64_t)floor > conn->fence_floor) {
+        conn->fence_floor = (uint64_t)floor;
+    }
+    if (idem__pg_number(result, 0, IDEM__PG_SETUP_MS, &time.told_ms) &&
+        conn->host.clock(conn->host.ctx, &reading) == 0) {
+        time.got_boot_ms = reading.boot_ms;
+        (void)idem__learned_clock_learn(&conn->clock, &time, reading.wall_ms);
+    }
+    conn->answered = true;
+}
+
+bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
+{
+    struct idem__pg_step *step = &conn->steps[conn->step];
+    struct idem_error error;
+    bool is_sync = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+
+    if (is_sync != (step->kind == IDEM__PG_STEP_SYNC) ||
+        (PQresultStatus(result) == PGRES_FATAL_ERROR &&
+         idem__pg_error_read(result, conn->place, &error) ==
+             IDEM__PG_UNKNOWN)) {
+        return false;
+    }
+    step->result = result;
+    conn->step++;
+    if (step->sql == IDEM__PG_SETUP && step->kind == IDEM__PG_STEP_RUN &&
+        PQresultStatus(result) == PGRES_TUPLES_OK) {
+        learn(conn, result);
+    }
+    return true;
+}
+
+/* Says for rows of id and tag that their writes were done. */
+static void mark_applied(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+                         const PGresult *result)
+{
+    struct idem__pg_request *request;
+    int row;
+
+    for (row = 0; row < PQntuples(result); row++) {
+        uint8_t id[IDEM_ID_LEN];
+        struct idem_slice tag;
+
+        if (!idem__pg_row_id(result, row, id) ||
+            !idem__pg_bytes(result, row, 1, &tag) ||
+            tag.len != IDEM__PG_TAG_LEN) {
+            continue;
+        }
+        for (request = conn->sent.first; request != NULL;
+             request = request->next) {
+            if (request->ask == ask &&
+                memcmp(request->write.record->id, id, IDEM_ID_LEN) == 0 &&
+                memcmp(tag_of(&request->write), tag.base, tag.len) == 0) {
+                request->applied = true;
+            }
+        }
+    }
+}
+
+static void give_row(struct idem__pg_request *request, const PGresult *result,
+                     int row)
+{
+    request->row_code =
+        idem__pg_row_read(result, row, &request->row, &request->error);
+    request->row_code = request->row_code == 0 ? 1 : request->row_code;
+}
+
+/* Gives each row to those that asked for its id. */
+static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
+                      const PGresult *result)
+{
+    struct idem__pg_request *request;
+    int row;
+
+    for (row = 0; row < PQntuples(result); row++) {
+        uint8_t id[IDEM_ID_LEN];
+
+        if (!idem__pg_row_id(result, row, id)) {
+            continue;
+        }
+        for (request = conn->sent.first; request != NULL;
+             request = request->next) {
+            if (request->ask == ask && !request->applied &&
+                memcmp(request->id, id, IDEM_ID_LEN) == 0) {
+                give_row(request, result, row);
+            }
+        }
+    }
+}
+
+static void distribute(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        const struct idem__pg_step *step = &conn->steps[i];
+
+        if (step->kind != IDEM__PG_STEP_RUN) {
+            continue;
+        }
+        if (step->request != NULL && step->request->result != NULL) {
+            step->request->after = step->result;
+        } else if (step->request != NULL) {
+            step->request->result = step->result;
+        } else if (step->sql == IDEM__PG_UPDATE) {
+            mark_applied(conn, IDEM__PG_ASK_UPDATE, step->result);
+        } else if (step->sql == IDEM__PG_CLAIM) {
+            mark_applied(conn, IDEM__PG_ASK_CLAIM, step->result);
+        } else if (step->sql == IDEM__PG_THERE) {
+            give_rows(conn, IDEM__PG_ASK_CLAIM, step->result);
+        } else if (step->sql == IDEM__PG_LOOK) {
+            give_rows(conn, IDEM__PG_ASK_LOOK, step->result);
+        }
+    }
+}
+
+static bool is_good(const struct idem__pg_step *step)
+{
+    ExecStatusType status = PQresultStatus(step->result);
+
+    if (step->kind != IDEM__PG_STEP_RUN) {
+        return true; /* A failed preparation fails what uses it. */
+    }
+    if (step->sql == IDEM__PG_COMMIT) {
+        return status == PGRES_COMMAND_OK &&
+               strcmp(PQcmdStatus(step->result), "COMMIT") == 0;
+    }
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* The first statement that failed, or NULL. */
+static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        if (!is_good(&conn->steps[i])) {
+            return &conn->steps[i];
+        }
+    }
+    return NULL;
+}
+
+/* A newer version of the schema says so by a division by zero. */
+static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
+                                       const struct idem__pg_step *failed,
+                                       struct idem_error *error)
+{
+    const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
+
+    if (failed->sql == IDEM__PG_SETUP && state != NULL &&
+        strcmp(state, "22012") == 0) {
+        (void)idem__error(error, IDEM_ECONFIG,
+                          "the schema \"%s\" in PostgreSQL (%s) is of a newer "
+                          "version of idem",
+                          conn->place->schema, conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    return idem__pg_error_read(failed->result, conn->place, error);
+}
+
+/* Has each request of the batch tried again by itself, before those that came later. */
+static void divide(struct idem__pg_conn *conn)
+{
+    while (conn->sent.last != NULL) {
+        struct idem__pg_request *request = conn->sent.last;
+
+        IDEM__LIST_REMOVE(&conn->sent, request);
+        request->state = IDEM__PG_WAITING;
+        request->alone = true;
+        IDEM__LIST_PREPEND(&conn->waiting, request);
+    }
+}
+
+static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
+{
+    struct idem_error error;
+    enum idem__pg_said said = read_failure(conn, failed, &error);
+
+    conn->undo = true;
+    if (failed->sql != IDEM__PG_BEGIN && failed->sql != IDEM__PG_SETUP &&
+        conn->sent.first != conn->sent.last) {
+        divide(conn);
+        return;
+    }
+    while (conn->sent.first != NULL) {
+        idem__pg_conn_fail(conn, conn->sent.first, said, &error);
+    }
+}
+
+void idem__pg_batch_end(struct idem__pg_conn *conn)
+{
+    const struct idem__pg_step *failed = find_failed(conn);
+
+    if (conn->undo) {
+        conn->undo = false;
+        return;
+    }
+    if (failed != NULL) {
+        fail(conn, failed);
+        return;
+    }
+    distribute(conn);
+    while (conn->sent.first != NULL) {
+        struct idem__pg_request *request = conn->sent.first;
+
+        request->said = IDEM__PG_OK;
+        request->sent = true;
+        idem__pg_conn_done(conn, &conn->sent, request);
+    }
+}
+
+void idem__pg_batch_clear(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        PQclear(conn->steps[i].result);
+    }
+    conn->steps_len = 0;
+    conn->step = 0;
+    idem__pg_params_reset(&conn->params);
+}

@@ -1,0 +1,365 @@
+/* Is the database as a store needs it? */
+#include "postgres/check.h"
+
+#include "core/error.h"
+
+#include <idem/postgres.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    VERSION_MIN = 130000,
+    CLOCK_WARN_MS = 1000,
+    CLOCK_BAD_MS = 5 * 60 * 1000,
+};
+
+void idem__pg_tell(struct idem__pg_check *check, enum idem_grade grade,
+                   const char *about, const char *mend, const char *format, ...)
+{
+    char text[400];
+    struct idem_finding finding = {
+        .grade = grade,
+        .code = grade == IDEM_GRADE_BAD ? check->code : 0,
+        .about = about,
+        .text = text,
+        .mend = mend,
+    };
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    check->each(check->ctx, &finding);
+}
+
+/* The first row of @sql; NULL: it was told why not. */
+static PGresult *row(struct idem__pg_check *check, const char *about,
+                     const char *sql)
+{
+    struct idem_error error;
+    PGresult *result =
+        idem__pg_admin_run(check->conn, check->place, sql, &error);
+
+    if (result == NULL || PQntuples(result) == 0) {
+        check->code = result == NULL ? error.code : IDEM_ECONFIG;
+        idem__pg_tell(check, IDEM_GRADE_BAD, about, NULL, "%s",
+                      result == NULL ? error.text : "a table of it is empty");
+        PQclear(result);
+        return NULL;
+    }
+    return result;
+}
+
+static bool is_yes(const PGresult *result, int column)
+{
+    const char *text = PQgetvalue(result, 0, column);
+
+    return strcmp(text, "t") == 0 || strcmp(text, "on") == 0;
+}
+
+static void check_server(struct idem__pg_check *check)
+{
+    int version = PQserverVersion(check->conn);
+    PGresult *result = row(check, "server",
+                           "SELECT pg_is_in_recovery(), "
+                           "current_setting('server_version')");
+
+    if (result == NULL) {
+        return;
+    }
+    check->code = IDEM_ECONFIG;
+    if (is_yes(result, 0)) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "server",
+                      "name the primary, or all hosts of the cluster.",
+                      "%s is a replica, which takes no writes",
+                      check->place->endpoint);
+    } else if (version < VERSION_MIN) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "server", NULL,
+                      "PostgreSQL %.40s is older than 13, the oldest that idem "
+                      "is written for",
+                      PQgetvalue(result, 0, 1));
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "server", NULL,
+                      "PostgreSQL %.40s answers at %s",
+                      PQgetvalue(result, 0, 1), check->place->endpoint);
+    }
+    PQclear(result);
+}
+
+static void check_tls(struct idem__pg_check *check)
+{
+    const char *mode = idem__pg_place_get(check->place, "sslmode");
+
+    if (check->place->local) {
+        return;
+    }
+    if (PQsslInUse(check->conn) == 1 && mode != NULL &&
+        strcmp(mode, "verify-full") == 0) {
+        idem__pg_tell(check, IDEM_GRADE_OK, "tls", NULL,
+                      "the connection is encrypted, and the server has proved "
+                      "its name");
+        return;
+    }
+    idem__pg_tell(check, IDEM_GRADE_WARN, "tls",
+                  "set sslmode=verify-full, or leave sslmode out.",
+                  PQsslInUse(check->conn) == 1
+                      ? "the connection is encrypted, but nobody has verified "
+                        "whose it is"
+                      : "the connection is not encrypted: records and the "
+                        "password's proof can be read on the way");
+}
+
+/* ---- What "on disk" means there ---- */
+
+static void check_disk(struct idem__pg_check *check)
+{
+    PGresult *result = row(check, "durability",
+                           "SELECT current_setting('fsync'),"
+                           " current_setting('full_page_writes'),"
+                           " current_setting('synchronous_commit'),"
+                           " current_setting('wal_level')");
+
+    if (result == NULL) {
+        return;
+    }
+    check->code = IDEM_ECONFIG;
+    if (!is_yes(result, 0)) {
+        idem__pg_tell(
+            check, IDEM_GRADE_BAD, "durability",
+            "set fsync = on in postgresql.conf.",
+            "fsync is off: a power cut may lose or damage any record");
+    } else if (!is_yes(result, 1)) {
+        idem__pg_tell(
+            check, IDEM_GRADE_BAD, "durability",
+            "set full_page_writes = on in postgresql.conf.",
+            "full_page_writes is off: a power cut may damage records");
+    } else {
+        idem__pg_tell(
+            check, IDEM_GRADE_OK, "durability", NULL,
+            "what is answered is flushed there: fsync and full_page_writes are "
+            "on, and each transaction sets synchronous_commit (default here: "
+            "%.20s)",
+            PQgetvalue(result, 0, 2));
+    }
+    PQclear(result);
+}
+
+/* Who cannot see the replicas is told by the setting alone. */
+static void check_replicas(struct idem__pg_check *check)
+{
+    PGresult *result =
+        row(check, "replicas",
+            "SELECT count(*) FILTER (WHERE sync_state = 'async'),"
+            " count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),"
+            " current_setting('synchronous_standby_names')"
+            " FROM pg_stat_replication");
+    long later;
+    long same;
+
+    if (result == NULL) {
+        return;
+    }
+    later = strtol(PQgetvalue(result, 0, 0), NULL, 10);
+    same = strtol(PQgetvalue(result, 0, 1), NULL, 10);
+    if (PQgetvalue(result, 0, 2)[0] != '\0') {
+        idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
+                      "synchronous_standby_names is set (%ld connected): a "
+                      "failover to one of these loses no outcome",
+                      same);
+    } else if (later > 0) {
+        idem__pg_tell(
+            check, IDEM_GRADE_WARN, "replicas",
+            "set synchronous_standby_names on the server.",
+            "%ld replicas follow later: a failover to one loses outcomes that "
+            "were answered, and work may be done a second time",
+            later);
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
+                      "none is connected, as far as this role can see");
+    }
+    PQclear(result);
+}
+
+/* ---- Clock ---- */
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void check_clock(struct idem__pg_check *check)
+{
+    int64_t before_ms = wall_ms();
+    PGresult *result =
+        row(check, "clock",
+            "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8");
+    int64_t after_ms = wall_ms();
+    int64_t server_ms;
+    int64_t off_ms;
+
+    if (result == NULL) {
+        return;
+    }
+    server_ms = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    off_ms = server_ms < before_ms  ? before_ms - server_ms
+             : server_ms > after_ms ? server_ms - after_ms
+                                    : 0;
+    check->code = IDEM_ECONFIG;
+    if (off_ms <= CLOCK_WARN_MS) {
+        idem__pg_tell(check, IDEM_GRADE_OK, "clock", NULL,
+                      "the server's clock and this machine's agree within %lld "
+                      "ms",
+                      (long long)(off_ms + after_ms - before_ms + 1));
+        return;
+    }
+    idem__pg_tell(check,
+                  off_ms > CLOCK_BAD_MS || check->place->host_clock
+                      ? IDEM_GRADE_BAD
+                      : IDEM_GRADE_WARN,
+                  "clock", "keep both right with NTP.",
+                  "this machine's clock is %lld ms off the server's%s",
+                  (long long)off_ms,
+                  check->place->host_clock
+                      ? ", and the store's URL says clock=host"
+                      : "; leases and retention follow the server's");
+}
+
+/* ---- Schema and rights ---- */
+
+static const char *const tables[] = {"idem_record", "idem_store",
+                                     "idem_limit_window", "idem_limit_request"};
+
+static bool check_schema(struct idem__pg_check *check)
+{
+    PGresult *result = row(check, "schema",
+                           "SELECT version, least, least <= 1,"
+                           " to_regclass('@.idem_record_due') IS NOT NULL"
+                           " FROM @.idem_store");
+    bool good;
+
+    if (result == NULL) {
+        return false;
+    }
+    good = is_yes(result, 2);
+    check->code = IDEM_ECONFIG;
+    if (!good) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "schema", "update idem.",
+                      "schema \"%s\" is of version %.20s, which this program "
+                      "does not know",
+                      check->place->schema, PQgetvalue(result, 0, 0));
+    } else if (!is_yes(result, 3)) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "schema",
+                      "run what idem store template prints.",
+                      "the index idem_record_due is missing: lists and purges "
+                      "read the whole table");
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "schema", NULL,
+                      "schema \"%s\" is of version %.20s", check->place->schema,
+                      PQgetvalue(result, 0, 0));
+    }
+    PQclear(result);
+    return good;
+}
+
+static void check_rights(struct idem__pg_check *check)
+{
+    static const char *const rights[] = {"SELECT", "INSERT", "UPDATE",
+                                         "DELETE"};
+    char missing[200] = "";
+    char sql[256];
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        for (j = 0; j < sizeof(rights) / sizeof(rights[0]); j++) {
+            PGresult *result;
+            size_t len = strlen(missing);
+
+            /* The row of the store is changed, and never added or taken out. */
+            if (i == 1 && (j == 1 || j == 3)) {
+                continue;
+            }
+            (void)snprintf(sql, sizeof(sql),
+                           "SELECT has_table_privilege('@.%s', '%s')",
+                           tables[i], rights[j]);
+            result = row(check, "rights", sql);
+            if (result == NULL) {
+                return;
+            }
+            if (!is_yes(result, 0)) {
+                (void)snprintf(missing + len, sizeof(missing) - len,
+                               "%s%s on %s", len > 0 ? ", " : "", rights[j],
+                               tables[i]);
+            }
+            PQclear(result);
+        }
+    }
+    check->code = IDEM_EDENIED;
+    if (missing[0] != '\0') {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "rights",
+                      "docs/postgresql.md has the GRANT.",
+                      "the role \"%.60s\" lacks %s", PQuser(check->conn),
+                      missing);
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "rights", NULL,
+                      "the role \"%.60s\" may do all that a store needs",
+                      PQuser(check->conn));
+    }
+}
+
+static void check_all(struct idem__pg_check *check)
+{
+    check_server(check);
+    check_tls(check);
+    check_disk(check);
+    check_replicas(check);
+    check_clock(check);
+    if (check_schema(check)) {
+        check_rights(check);
+        idem__pg_check_records(check);
+    }
+}
+
+int idem_postgres_check(const char *place,
+                        const struct idem_check_options *options,
+                        idem_finding_fn *each, void *ctx,
+                        struct idem_error *ret_error)
+{
+    struct idem__pg_place read;
+    struct idem_error error = {0};
+    struct idem__pg_check check = {
+        .place = &read,
+        .each = each,
+        .ctx = ctx,
+        .quick = options != NULL && options->quick,
+        .options = options,
+    };
+    int rc;
+
+    if (options != NULL &&
+        (options->size != sizeof(*options) || options->state.len > 0)) {
+        return idem__error(ret_error, IDEM_EINVALID,
+                           "check: the size of the options is not set, or they "
+                           "have a state, which this store keeps none of");
+    }
+    rc = idem__pg_place_read(place, &read, &error);
+    if (rc == IDEM_EINVALID || rc == IDEM_ENOMEM) {
+        return idem__error(ret_error, rc, "%s", error.text);
+    }
+    rc = rc != 0 ? rc : idem__pg_admin_open(&read, &check.conn, &error);
+    if (rc != 0) {
+        check.code = rc;
+        idem__pg_tell(&check, IDEM_GRADE_BAD, "server", NULL, "%s", error.text);
+    } else {
+        check_all(&check);
+    }
+    PQfinish(check.conn);
+    idem__pg_place_finish(&read);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* Reads the records of a store, with their bodies, and verifies them. */
+#include "core/error.h"
+#include "postgres/check.h"
+#include "postgres/params.h"
+#include "postgres/row.h"
+#include "postgres/sql.h"
+
+#include <idem/postgres.h>
+#include <idem/store_parts.h>
+#include <stdio.h>
+
+enum {
+    PAGE = 100,
+    QUICK_RECORDS = 1000,
+};
+
+struct walk {
+    struct idem__pg_params params;
+    uint8_t id[IDEM_ID_LEN]; /* The last that was read. */
+    bool has_id;
+    uint64_t records;
+    uint64_t bad;
+    char first[200]; /* The first that is: its fault. */
+};
+
+static PGresult *run(struct idem__pg_check *check, struct walk *walk,
+                     enum idem__pg_sql sql)
+{
+    const char *values[IDEM__PG_PARAMS_MAX];
+    int lengths[IDEM__PG_PARAMS_MAX];
+    int formats[IDEM__PG_PARAMS_MAX];
+    char text[IDEM__PG_SQL_MAX];
+    PGresult *result = NULL;
+
+    idem__pg_sql_text(sql, check->place->schema, text);
+    if (idem__pg_params_finish(&walk->params, values, lengths, formats)) {
+        result = PQexecParams(check->conn, text, (int)walk->params.len,
+                              walk->params.types, values, lengths, formats, 1);
+    }
+    idem__pg_params_reset(&walk->params);
+    return result;
+}
+
+/* Verifies the bodies of @row, which are read for it alone. */
+static int check_bodies(struct idem__pg_check *check, struct walk *walk,
+                        struct idem__pg_row *row, struct idem_error *error)
+{
+    PGresult *result;
+    struct idem_slice tag;
+    int rc = 0;
+
+    if (row->record.result_len == 0 && row->record.input_len == 0) {
+        return 0;
+    }
+    (void)idem__pg_params_bytes(&walk->params,
+                                idem_bytes(row->record.id, IDEM_ID_LEN));
+    result = run(check, walk, IDEM__PG_LOAD);
+    /* One that has changed since is not looked at again. */
+    if (idem__pg_bytes(result, 0, 0, &tag) && tag.len == IDEM__PG_TAG_LEN &&
+        memcmp(tag.base, row->tag, tag.len) == 0) {
+        (void)idem__pg_bytes(result, 0, 1, &row->record.result.bytes);
+        (void)idem__pg_bytes(result, 0, 2, &row->record.input);
+        rc = idem_verb_check_bodies(&row->record, error);
+    }
+    PQclear(result);
+    return rc;
+}
+
+static void check_row(struct idem__pg_check *check, struct walk *walk,
+                      const PGresult *result, int at)
+{
+    struct idem__pg_row row;
+    struct idem_error error;
+    int rc = idem__pg_row_read(result, at, &row, &error);
+
+    rc = rc != 0 ? rc : check_bodies(check, walk, &row, &error);
+    walk->records++;
+    if (rc != 0 && walk->bad++ == 0) {
+        (void)snprintf(walk->first, sizeof(walk->first), "%.199s", error.text);
+    }
+}
+
+/* 1 there are more, 0 that was the last page, or a negative code. */
+static int check_page(struct idem__pg_check *check, struct walk *walk)
+{
+    PGresult *result;
+    int row;
+    int n;
+
+    (void)idem__pg_params_bytes(&walk->params,
+                                idem_bytes(walk->id,
+                                           walk->has_id ? IDEM_ID_LEN : 0));
+    (void)idem__pg_params_number(&walk->params, PAGE);
+    result = run(check, walk, IDEM__PG_LIST_ALL);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        PQclear(result);
+        return IDEM_EUNAVAILABLE;
+    }
+    n = PQntuples(result);
+    for (row = 0; row < n; row++) {
+        check_row(check, walk, result, row);
+        walk->has_id = idem__pg_row_id(result, row, walk->id) || walk->has_id;
+    }
+    PQclear(result);
+    return n == PAGE;
+}
+
+static bool is_stopped(const struct idem__pg_check *check,
+                       const struct walk *walk)
+{
+    const struct idem_check_options *options = check->options;
+
+    return options != NULL && options->progress != NULL &&
+           options->progress(options->ctx, walk->records, 0) != 0;
+}
+
+void idem__pg_check_records(struct idem__pg_check *check)
+{
+    struct walk walk = {.records = 0};
+    bool part = false;
+    int rc = 1;
+
+    while (rc == 1 && !part) {
+        rc = check_page(check, &walk);
+        part = rc == 1 && ((check->quick && walk.records >= QUICK_RECORDS) ||
+                           is_stopped(check, &walk));
+    }
+    idem__pg_params_free(&walk.params);
+    check->code = rc < 0 ? rc : IDEM_ECORRUPT;
+    if (rc < 0) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "records", NULL,
+                      "the records cannot be read: %.200s",
+                      PQerrorMessage(check->conn));
+    } else if (walk.bad > 0) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "records", NULL,
+                      "%llu of %llu records cannot be trusted; the first: %s",
+                      (unsigned long long)walk.bad,
+                      (unsigned long long)walk.records, walk.first);
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "records", NULL,
+                      "%llu records can be trusted, with their results and "
+                      "inputs",
+                      (unsigned long long)walk.records);
+    }
+    if (part) {
+        idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
+                      "the rest was not looked at");
+    }
+}

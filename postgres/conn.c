@@ -1,0 +1,424 @@
+/* The connection: made, watched, lost. */
+#include "postgres/conn.h"
+
+#include "base/host.h"
+#include "base/list.h"
+#include "core/error.h"
+#include "postgres/error.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    LONGEST_MS = 60 * 1000, /* Of one wait. */
+};
+
+int idem__pg_conn_init(struct idem__pg_conn *conn,
+                       const struct idem__pg_place *place,
+                       const struct idem_host *host)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    conn->place = place;
+    conn->host = *host;
+    conn->watched = -1;
+    conn->epoll = epoll_create1(EPOLL_CLOEXEC);
+    conn->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = conn->event;
+    if (conn->epoll < 0 || conn->event < 0 ||
+        epoll_ctl(conn->epoll, EPOLL_CTL_ADD, conn->event, &event) != 0) {
+        return IDEM_EUNAVAILABLE;
+    }
+    return 0;
+}
+
+/* ---- Watching its socket ---- */
+
+/* libpq may close a socket and make another one with the same number. */
+static void watch(struct idem__pg_conn *conn, uint32_t events)
+{
+    int fd = conn->pg == NULL ? -1 : PQsocket(conn->pg);
+    struct epoll_event event = {.events = events, .data.fd = fd};
+
+    if (conn->watched >= 0 && conn->watched != fd) {
+        (void)epoll_ctl(conn->epoll, EPOLL_CTL_DEL, conn->watched, NULL);
+        conn->watched = -1;
+    }
+    if (fd < 0 || (fd == conn->watched && events == conn->watched_for &&
+                   conn->state != IDEM__PG_CONNECTING)) {
+        return;
+    }
+    if (epoll_ctl(conn->epoll, EPOLL_CTL_MOD, fd, &event) != 0) {
+        (void)epoll_ctl(conn->epoll, EPOLL_CTL_ADD, fd, &event);
+    }
+    conn->watched = fd;
+    conn->watched_for = events;
+}
+
+static void unwatch(struct idem__pg_conn *conn)
+{
+    if (conn->watched >= 0) {
+        (void)epoll_ctl(conn->epoll, EPOLL_CTL_DEL, conn->watched, NULL);
+        conn->watched = -1;
+    }
+}
+
+/* ---- Lists ---- */
+
+void idem__pg_conn_done(struct idem__pg_conn *conn,
+                        struct idem__pg_requests *from,
+                        struct idem__pg_request *request)
+{
+    IDEM__LIST_REMOVE(from, request);
+    request->state = IDEM__PG_DONE;
+    IDEM__LIST_APPEND(&conn->done, request);
+}
+
+void idem__pg_conn_fail(struct idem__pg_conn *conn,
+                        struct idem__pg_request *request,
+                        enum idem__pg_said said, const struct idem_error *error)
+{
+    request->said = said;
+    request->error = *error;
+    request->sent = request->state == IDEM__PG_SENT;
+    idem__pg_conn_done(conn,
+                       request->state == IDEM__PG_SENT ? &conn->sent
+                                                       : &conn->waiting,
+                       request);
+}
+
+void idem__pg_conn_send(struct idem__pg_conn *conn,
+                        struct idem__pg_request *request)
+{
+    request->said = 0;
+    request->sent = false;
+    request->timed_out = false;
+    request->applied = false;
+    request->row_code = 0;
+    request->result = NULL;
+    request->after = NULL;
+    request->alone = false;
+    memset(&request->error, 0, sizeof(request->error));
+    request->state = IDEM__PG_WAITING;
+    IDEM__LIST_APPEND(&conn->waiting, request);
+}
+
+struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
+{
+    struct idem__pg_request *request = conn->done.first;
+
+    if (request != NULL) {
+        IDEM__LIST_REMOVE(&conn->done, request);
+        request->state = IDEM__PG_NOWHERE;
+    }
+    return request;
+}
+
+/* ---- Losing it ---- */
+
+/* Those of the batch may have been done, or may be done yet. */
+static void lose(struct idem__pg_conn *conn, const struct idem_error *error)
+{
+    unwatch(conn);
+    idem__pg_batch_clear(conn);
+    PQfinish(conn->pg);
+    conn->pg = NULL;
+    conn->state = IDEM__PG_DOWN;
+    conn->undo = false;
+    while (conn->sent.first != NULL) {
+        idem__pg_conn_fail(conn, conn->sent.first, IDEM__PG_UNKNOWN, error);
+    }
+}
+
+static void lose_saying(struct idem__pg_conn *conn)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, IDEM_EUNAVAILABLE,
+                      "PostgreSQL (%s): the connection was lost",
+                      conn->place->endpoint);
+    lose(conn, &error);
+}
+
+void idem__pg_conn_finish(struct idem__pg_conn *conn)
+{
+    if (conn->pg != NULL) {
+        idem__pg_batch_clear(conn);
+        PQfinish(conn->pg);
+    }
+    if (conn->event > 0) {
+        (void)close(conn->event);
+    }
+    if (conn->epoll > 0) {
+        (void)close(conn->epoll);
+    }
+    idem__pg_params_free(&conn->params);
+}
+
+void idem__pg_conn_abort(struct idem__pg_conn *conn,
+                         struct idem__pg_request *request)
+{
+    struct idem_error error;
+
+    (void)idem__error(&error, IDEM_EUNAVAILABLE, "the store was closed");
+    if (request->state == IDEM__PG_SENT) {
+        lose(conn, &error);
+    } else if (request->state == IDEM__PG_WAITING) {
+        idem__pg_conn_fail(conn, request, IDEM__PG_NOT_APPLIED, &error);
+    }
+}
+
+/* ---- Making it ---- */
+
+/* Nothing of ours goes to stderr, whatever the server says. */
+static void be_quiet(void *arg, const PGresult *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+static void refuse(struct idem__pg_conn *conn)
+{
+    struct idem_error error;
+    enum idem__pg_said said =
+        idem__pg_error_connect(conn->pg, conn->place, &error);
+
+    while (conn->waiting.first != NULL) {
+        idem__pg_conn_fail(conn, conn->waiting.first, said, &error);
+    }
+    unwatch(conn);
+    PQfinish(conn->pg);
+    conn->pg = NULL;
+    conn->state = IDEM__PG_DOWN;
+}
+
+static void connect_first(struct idem__pg_conn *conn)
+{
+    conn->pg = PQconnectStartParams((const char *const *)conn->place->names,
+                                    (const char *const *)conn->place->values,
+                                    /* expand_dbname= */ 0);
+    if (conn->pg == NULL || PQstatus(conn->pg) == CONNECTION_BAD) {
+        refuse(conn);
+        return;
+    }
+    conn->state = IDEM__PG_CONNECTING;
+    conn->polling = PGRES_POLLING_WRITING;
+    conn->prepared = false;
+    conn->carried = 0;
+    conn->counters.connections++;
+}
+
+/* PQconnectPoll() may only be called when there is something for it to do. */
+static bool is_ready(const struct idem__pg_conn *conn)
+{
+    struct pollfd fd = {
+        .fd = PQsocket(conn->pg),
+        .events = conn->polling == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+    };
+
+    return poll(&fd, 1, 0) != 0;
+}
+
+static void connect_further(struct idem__pg_conn *conn)
+{
+    while (conn->state == IDEM__PG_CONNECTING && is_ready(conn)) {
+        conn->polling = PQconnectPoll(conn->pg);
+        if (conn->polling == PGRES_POLLING_FAILED) {
+            refuse(conn);
+            return;
+        }
+        if (conn->polling == PGRES_POLLING_OK) {
+            (void)PQsetNoticeReceiver(conn->pg, be_quiet, NULL);
+            if (PQsetnonblocking(conn->pg, 1) != 0 ||
+                PQenterPipelineMode(conn->pg) != 1) {
+                refuse(conn);
+                return;
+            }
+            conn->state = IDEM__PG_IDLE;
+            watch(conn, EPOLLIN);
+            return;
+        }
+    }
+    if (conn->state == IDEM__PG_CONNECTING) {
+        watch(conn,
+              conn->polling == PGRES_POLLING_READING ? EPOLLIN : EPOLLOUT);
+    }
+}
+
+/* ---- Using it ---- */
+
+/* Takes the results that have come. False: it was lost. */
+static bool take_results(struct idem__pg_conn *conn)
+{
+    unsigned nothing = 0; /* One NULL follows each result. */
+
+    while (conn->step < conn->steps_len) {
+        PGresult *result;
+
+        if (PQisBusy(conn->pg)) {
+            return true;
+        }
+        result = PQgetResult(conn->pg);
+        if (result != NULL && !idem__pg_batch_take(conn, result)) {
+            struct idem_error error;
+
+            (void)idem__pg_error_read(result, conn->place, &error);
+            PQclear(result);
+            lose(conn, &error);
+            return false;
+        }
+        nothing = result == NULL ? nothing + 1 : 0;
+        if (PQstatus(conn->pg) == CONNECTION_BAD || nothing > 2) {
+            lose_saying(conn);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void exchange(struct idem__pg_conn *conn)
+{
+    int left = PQflush(conn->pg);
+
+    /* What came before the connection broke is of no use: Sync did not. */
+    if (left < 0 || PQconsumeInput(conn->pg) != 1) {
+        lose_saying(conn);
+        return;
+    }
+    if (!take_results(conn)) {
+        return;
+    }
+    if (conn->step == conn->steps_len) {
+        conn->state = IDEM__PG_IDLE;
+        idem__pg_batch_end(conn);
+    }
+    watch(conn, left > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* ---- Time ---- */
+
+static void time_out(struct idem__pg_conn *conn)
+{
+    int64_t now_ms = idem__mono_ms();
+    struct idem__pg_request *request = conn->waiting.first;
+    struct idem_error error;
+    bool stuck = false;
+
+    (void)idem__error(&error, IDEM_EUNAVAILABLE,
+                      "PostgreSQL (%s) did not answer in time",
+                      conn->place->endpoint);
+    while (request != NULL) {
+        struct idem__pg_request *next = request->next;
+
+        if (now_ms >= request->deadline_ms) {
+            request->timed_out = true;
+            idem__pg_conn_fail(conn, request, IDEM__PG_NOT_APPLIED, &error);
+        }
+        request = next;
+    }
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        request->timed_out = now_ms >= request->deadline_ms;
+        stuck = stuck || request->timed_out;
+    }
+    if (stuck ||
+        (conn->state == IDEM__PG_CONNECTING && conn->waiting.first == NULL)) {
+        lose(conn, &error);
+    }
+}
+
+int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn)
+{
+    const struct idem__pg_request *request;
+    int64_t due_ms = IDEM_NEVER;
+
+    if (conn->done.first != NULL ||
+        (conn->waiting.first != NULL &&
+         (conn->state == IDEM__PG_IDLE || conn->state == IDEM__PG_DOWN))) {
+        return 0;
+    }
+    for (request = conn->waiting.first; request != NULL;
+         request = request->next) {
+        due_ms = request->deadline_ms < due_ms ? request->deadline_ms : due_ms;
+    }
+    for (request = conn->sent.first; request != NULL; request = request->next) {
+        due_ms = request->deadline_ms < due_ms ? request->deadline_ms : due_ms;
+    }
+    return due_ms;
+}
+
+/* An idle server may have ended the connection, which is no reason to fail. */
+static void look_at_idle(struct idem__pg_conn *conn)
+{
+    if (PQconsumeInput(conn->pg) != 1 || PQstatus(conn->pg) == CONNECTION_BAD) {
+        lose_saying(conn);
+    }
+}
+
+static void begin_batch(struct idem__pg_conn *conn)
+{
+    struct idem_error error;
+
+    conn->state = IDEM__PG_BUSY;
+    conn->params.failed = false;
+    switch (idem__pg_batch_send(conn)) {
+    case 0:
+        exchange(conn);
+        return;
+    case IDEM_ENOMEM:
+        (void)idem__error_plain(&error, IDEM_ENOMEM);
+        while (conn->sent.first != NULL) {
+            idem__pg_conn_fail(conn, conn->sent.first, IDEM__PG_NEVER, &error);
+        }
+        break;
+    default:
+        break;
+    }
+    lose_saying(conn);
+}
+
+void idem__pg_conn_work(struct idem__pg_conn *conn)
+{
+    uint64_t wakes;
+
+    (void)!read(conn->event, &wakes, sizeof(wakes));
+    time_out(conn);
+    if (conn->state == IDEM__PG_BUSY) {
+        exchange(conn);
+    } else if (conn->state == IDEM__PG_IDLE) {
+        look_at_idle(conn);
+    }
+    if (conn->state == IDEM__PG_DOWN && conn->waiting.first != NULL) {
+        connect_first(conn);
+    }
+    if (conn->state == IDEM__PG_CONNECTING) {
+        connect_further(conn);
+    }
+    /* Results of the last batch are looked at until its requests are reaped. */
+    if (conn->state == IDEM__PG_IDLE && conn->done.first == NULL &&
+        (conn->waiting.first != NULL || conn->undo)) {
+        begin_batch(conn);
+    }
+}
+
+void idem__pg_conn_wait(struct idem__pg_conn *conn, int64_t deadline_ms)
+{
+    struct epoll_event event;
+    int64_t due_ms = idem__pg_conn_due_ms(conn);
+    int64_t left_ms;
+
+    due_ms = due_ms < deadline_ms ? due_ms : deadline_ms;
+    left_ms = due_ms == 0 ? 0 : due_ms - idem__mono_ms();
+    left_ms = left_ms < 0 ? 0 : left_ms;
+    (void)epoll_wait(conn->epoll, &event, 1,
+                     left_ms > LONGEST_MS ? LONGEST_MS : (int)left_ms);
+}
+
+void idem__pg_conn_wake(struct idem__pg_conn *conn)
+{
+    uint64_t one = 1;
+
+    (void)!write(conn->event, &one, sizeof(one));
+}

@@ -1,0 +1,135 @@
+/* One connection to the database, which carries batches of requests, one batch at a
+ * time; and the time, as the server's answers tell it.
+ *
+ *                  a request waits                      BEGIN ... COMMIT, Sync
+ *     DOWN -------------------------> CONNECTING -> IDLE ----------> BUSY
+ *      ^                                  |          ^                |
+ *      |   refused: those that wait are   |          +----------------+
+ *      +------- answered NOT_APPLIED -----+          Sync came back   |
+ *      |                                                              |
+ *      +--------------------------------------------------------------+
+ *                     lost: those of the batch are answered UNKNOWN
+ *
+ * A batch is one transaction. If one of its statements fails, nothing of it was done:
+ * each of its requests is tried again alone, so that it fails for itself only. */
+#ifndef IDEM_POSTGRES_CONN_H
+#define IDEM_POSTGRES_CONN_H
+
+#include "base/learned_clock.h"
+#include "postgres/params.h"
+#include "postgres/place.h"
+#include "postgres/request.h"
+#include "postgres/sql.h"
+
+enum idem__pg_state {
+    IDEM__PG_DOWN = 0,
+    IDEM__PG_CONNECTING,
+    IDEM__PG_IDLE,
+    IDEM__PG_BUSY,
+};
+
+struct idem__pg_requests {
+    struct idem__pg_request *first;
+    struct idem__pg_request *last;
+};
+
+enum {
+    IDEM__PG_STEPS_MAX = 96 /* Results of one batch, those of Sync included. */
+};
+
+/* A result that is to come. */
+struct idem__pg_step {
+    enum idem__pg_sql sql;
+    enum {
+        IDEM__PG_STEP_SYNC = 1,
+        IDEM__PG_STEP_PREPARE,
+        IDEM__PG_STEP_RUN,
+    } kind;
+    struct idem__pg_request
+        *request; /* Of a statement that is one request's. */
+    PGresult *result;
+};
+
+struct idem__pg_counters {
+    uint64_t connections;
+    uint64_t batches;  /* Round trips, once there is a connection. */
+    uint64_t requests; /* In them. */
+};
+
+struct idem__pg_conn {
+    const struct idem__pg_place *place;
+    struct idem_host host;
+    PGconn *pg;
+    enum idem__pg_state state;
+    PostgresPollingStatusType polling; /* CONNECTING: what is waited for. */
+    bool prepared;
+    unsigned carried; /* Batches, over this connection. */
+    bool undo;        /* The transaction failed: ROLLBACK comes next. */
+
+    int epoll;
+    int event;   /* Of wake(). */
+    int watched; /* In epoll; -1: none. */
+    uint32_t watched_for;
+
+    struct idem__pg_requests waiting;
+    struct idem__pg_requests sent; /* The batch. */
+    struct idem__pg_requests done;
+
+    struct idem__pg_params params;
+    struct idem__pg_step steps[IDEM__PG_STEPS_MAX];
+    size_t steps_len;
+    size_t step; /* Whose result comes next. */
+    int64_t sent_boot_ms;
+
+    struct idem__learned_clock clock;
+    uint64_t fence_floor;
+    bool answered; /* At all. */
+    struct idem__pg_counters counters;
+};
+
+/* @place is kept. IDEM_EUNAVAILABLE: no descriptor. */
+int idem__pg_conn_init(struct idem__pg_conn *conn,
+                       const struct idem__pg_place *place,
+                       const struct idem_host *host);
+void idem__pg_conn_finish(struct idem__pg_conn *conn);
+
+/* As the functions of struct idem__remote_ops. */
+void idem__pg_conn_send(struct idem__pg_conn *conn,
+                        struct idem__pg_request *request);
+void idem__pg_conn_abort(struct idem__pg_conn *conn,
+                         struct idem__pg_request *request);
+void idem__pg_conn_work(struct idem__pg_conn *conn);
+struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn);
+void idem__pg_conn_wait(struct idem__pg_conn *conn, int64_t deadline_ms);
+void idem__pg_conn_wake(struct idem__pg_conn *conn);
+int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn);
+
+/* ---- batch.c ---- */
+
+/* Sends those that wait, as many as fit, as one batch. IDEM_EUNAVAILABLE: the connection
+ * failed. IDEM_ENOMEM: nothing will be done of what was sent, for its end was not. */
+int idem__pg_batch_send(struct idem__pg_conn *conn);
+
+/* Takes one result of the batch. False: it says that the connection is of no use. */
+bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result);
+
+/* All results are there: answers its requests, or has them tried again alone. */
+void idem__pg_batch_end(struct idem__pg_conn *conn);
+
+/* Frees its results. */
+void idem__pg_batch_clear(struct idem__pg_conn *conn);
+
+/* ---- For both ---- */
+
+/* Ends @request with an error. */
+void idem__pg_conn_fail(struct idem__pg_conn *conn,
+                        struct idem__pg_request *request,
+                        enum idem__pg_said said,
+                        const struct idem_error *error);
+
+/* Moves @request, which is in @from, to the end of done. */
+void idem__pg_conn_done(struct idem__pg_conn *conn,
+                        struct idem__pg_requests *from,
+                        struct idem__pg_request *request);
+
+#endif

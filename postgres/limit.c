@@ -1,0 +1,134 @@
+/* LIMIT and LIMIT_GO: a request is counted on condition that its window is as it was
+ * found. Each round but the first is another's success. */
+#include "core/error.h"
+#include "postgres/task.h"
+
+#include <idem/store_parts.h>
+
+enum {
+    REQUEST_LEN = 16, /* Bytes of a request's identity that are stored. */
+    ROUNDS_MAX = 4096,
+};
+
+/* Of the numbers of a request, as batch.c sends them. */
+enum {
+    ENTRY,
+    FOUND_USED,
+    FOUND_REFUSALS,
+    EXPIRES,
+    USED,
+    REFUSALS,
+    AT,
+    MAX,
+};
+
+static struct idem__pg_request *ask(struct idem__pg_task *task,
+                                    enum idem__pg_ask what)
+{
+    struct idem__pg_request *request = idem__pg_ask(task, what);
+
+    memcpy(request->id, task->op->u.limit.window, IDEM_ID_LEN);
+    request->request_id = idem_bytes(task->op->u.limit.request, REQUEST_LEN);
+    return request;
+}
+
+enum idem__pg_where_to idem__pg_limit(struct idem__pg_task *task,
+                                      const struct idem_now *now)
+{
+    (void)now;
+    (void)ask(task, IDEM__PG_ASK_LIMIT_LOOK);
+    return IDEM__PG_TO_LIMIT;
+}
+
+/* Reads the window as it is. False: it cannot be trusted. */
+static bool read_window(const PGresult *result, struct idem_limit_state *state)
+{
+    int64_t used;
+    int64_t refusals;
+
+    memset(state, 0, sizeof(*state));
+    if (PQntuples(result) == 0) {
+        return true;
+    }
+    if (!idem__pg_number(result, 0, 0, &used) ||
+        !idem__pg_number(result, 0, 1, &refusals) || used < 0 || refusals < 0) {
+        return false;
+    }
+    state->has_window = true;
+    state->used = (uint64_t)used;
+    state->refusals = (uint64_t)refusals;
+    state->has_entry = idem__pg_number(result, 0, 2, &state->entry);
+    return true;
+}
+
+static enum idem__pg_where_to settle(struct idem__pg_task *task,
+                                     const PGresult *result,
+                                     const struct idem_now *now)
+{
+    if (!read_window(result, &task->limit_found)) {
+        return idem__pg_fail_with(task, IDEM_ECORRUPT,
+                                  "what was counted in this window cannot be "
+                                  "trusted");
+    }
+    if (task->rounds++ == ROUNDS_MAX) {
+        return idem__pg_fail_with(
+            task, IDEM_EUNAVAILABLE,
+            "PostgreSQL: the window changes faster than it can be read");
+    }
+    if (!idem_limit_settle(task->op, &task->limit_found, now, &task->limit)) {
+        return IDEM__PG_TO_DONE;
+    }
+    return task->limit.remember ? IDEM__PG_TO_LIMIT_GO : IDEM__PG_TO_DONE;
+}
+
+enum idem__pg_where_to idem__pg_limit_answered(struct idem__pg_task *task,
+                                               const struct idem_now *now)
+{
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
+    }
+    return settle(task, task->request.result, now);
+}
+
+enum idem__pg_where_to idem__pg_limit_go(struct idem__pg_task *task,
+                                         const struct idem_now *now)
+{
+    const struct idem_limit_request *limit = &task->op->u.limit.limit;
+    const struct idem_limit_state *found = &task->limit_found;
+    struct idem__pg_request *request = ask(task, IDEM__PG_ASK_LIMIT_COUNT);
+
+    (void)now;
+    request->numbers[ENTRY] = task->limit.entry;
+    request->numbers[FOUND_USED] =
+        found->has_window ? (int64_t)found->used : -1;
+    request->numbers[FOUND_REFUSALS] =
+        found->has_window ? (int64_t)found->refusals : -1;
+    request->numbers[EXPIRES] = task->limit.expires_ms;
+    request->numbers[USED] = (int64_t)task->limit.used;
+    request->numbers[REFUSALS] = (int64_t)task->limit.refusals;
+    request->numbers[AT] = task->limit.limited.start_ms;
+    request->numbers[MAX] = (int64_t)limit->max;
+    request->name = limit->name;
+    request->subject = limit->subject;
+    return IDEM__PG_TO_LIMIT_GO;
+}
+
+enum idem__pg_where_to idem__pg_limit_go_answered(struct idem__pg_task *task,
+                                                  const struct idem_now *now)
+{
+    switch (task->request.said) {
+    case IDEM__PG_OK:
+        break;
+    case IDEM__PG_UNKNOWN:
+        task->ambiguous = true;
+        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
+    case IDEM__PG_NOT_APPLIED:
+    case IDEM__PG_NEVER:
+        return idem__pg_retry(task, IDEM__PG_TO_LIMIT);
+    }
+    if (PQntuples(task->request.result) == 0) {
+        return settle(task, task->request.after, now);
+    }
+    task->op->changed = true;
+    return IDEM__PG_TO_DONE;
+}

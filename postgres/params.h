@@ -1,0 +1,52 @@
+/* The parameters of a statement, in PostgreSQL's binary form. No text of ours or of
+ * anybody else's becomes part of a statement. */
+#ifndef IDEM_POSTGRES_PARAMS_H
+#define IDEM_POSTGRES_PARAMS_H
+
+#include "base/buffer.h"
+
+#include <libpq-fe.h>
+
+enum {
+    IDEM__PG_PARAMS_MAX = 16,
+
+    /* Of the types that we use, as the catalogue numbers them. */
+    IDEM__PG_BYTEA = 17,
+    IDEM__PG_INT8 = 20,
+    IDEM__PG_BYTEAS = 1001,
+    IDEM__PG_INT8S = 1016,
+};
+
+/* Zeroed: no memory yet. */
+struct idem__pg_params {
+    struct idem__buffer memory[IDEM__PG_PARAMS_MAX];
+    Oid types[IDEM__PG_PARAMS_MAX];
+    size_t counts[IDEM__PG_PARAMS_MAX]; /* Of an array's elements. */
+    size_t len;
+    bool failed; /* There was no memory for some, since this was cleared. */
+};
+
+/* Empties it for another statement. */
+void idem__pg_params_reset(struct idem__pg_params *params);
+void idem__pg_params_free(struct idem__pg_params *params);
+
+/* Adds one parameter; an array has no elements yet. Returns its place. */
+size_t idem__pg_params_bytes(struct idem__pg_params *params,
+                             struct idem_slice bytes);
+size_t idem__pg_params_number(struct idem__pg_params *params, int64_t number);
+size_t idem__pg_params_array(struct idem__pg_params *params, Oid type);
+
+/* Adds an element to the array at @place. */
+void idem__pg_params_add_bytes(struct idem__pg_params *params, size_t place,
+                               struct idem_slice bytes);
+void idem__pg_params_add_null(struct idem__pg_params *params, size_t place);
+void idem__pg_params_add_number(struct idem__pg_params *params, size_t place,
+                                int64_t number);
+
+/* Completes them for libpq. False: no memory. */
+bool idem__pg_params_finish(struct idem__pg_params *params,
+                            const char *ret_values[IDEM__PG_PARAMS_MAX],
+                            int ret_lengths[IDEM__PG_PARAMS_MAX],
+                            int ret_formats[IDEM__PG_PARAMS_MAX]);
+
+#endif

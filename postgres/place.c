@@ -1,0 +1,368 @@
+/* Reads the part after "postgres:" in a URL. */
+#include "postgres/place.h"
+
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FORM "postgres://[USER@]HOST[:PORT]/DATABASE[?OPTION=VALUE&...]"
+
+static char *copy(const char *text)
+{
+    size_t len = strlen(text) + 1;
+    char *to = idem__alloc(len);
+
+    if (to != NULL) {
+        memcpy(to, text, len);
+    }
+    return to;
+}
+
+const char *idem__pg_place_get(const struct idem__pg_place *place,
+                               const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < place->len; i++) {
+        if (strcmp(place->names[i], name) == 0) {
+            return place->values[i];
+        }
+    }
+    return NULL;
+}
+
+int idem__pg_place_set(struct idem__pg_place *place, const char *name,
+                       const char *value, struct idem_error *error)
+{
+    size_t i = place->len;
+
+    if (i == IDEM__PG_OPTIONS_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the store URL has too many options");
+    }
+    place->names[i] = copy(name);
+    place->values[i] = copy(value);
+    place->len++;
+    return place->names[i] == NULL || place->values[i] == NULL
+               ? idem__error_plain(error, IDEM_ENOMEM)
+               : 0;
+}
+
+void idem__pg_place_finish(struct idem__pg_place *place)
+{
+    size_t i;
+
+    for (i = 0; i < place->len; i++) {
+        idem__free(place->names[i]);
+        idem__free(place->values[i]);
+    }
+    memset(place, 0, sizeof(*place));
+}
+
+/* ---- Our own options ---- */
+
+/* A name that needs no quotes, so that it is the same in every tool. */
+static bool is_schema(struct idem_slice name)
+{
+    const char *p = name.base;
+    size_t i;
+
+    for (i = 0; i < name.len; i++) {
+        bool digit = p[i] >= '0' && p[i] <= '9';
+
+        if (!(p[i] >= 'a' && p[i] <= 'z') && p[i] != '_' &&
+            (i == 0 || !digit)) {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= IDEM__PG_SCHEMA_MAX;
+}
+
+static bool is_text(struct idem_slice value, const char *text)
+{
+    return value.len == strlen(text) &&
+           memcmp(value.base, text, value.len) == 0;
+}
+
+static int read_word(const char *name, struct idem_slice value, const char *yes,
+                     const char *no, bool *ret_yes, struct idem_error *error)
+{
+    *ret_yes = is_text(value, yes);
+    if (*ret_yes || is_text(value, no)) {
+        return 0;
+    }
+    return idem__error(error, IDEM_EINVALID,
+                       "store: %s is \"%s\" or \"%s\", not \"%.*s\"", name, yes,
+                       no, value.len > 60 ? 60 : (int)value.len,
+                       (const char *)value.base);
+}
+
+/* 1: it is an option of ours, and was read; 0: it is libpq's. */
+static int read_own(struct idem_slice name, struct idem_slice value,
+                    struct idem__pg_place *place, struct idem_error *error)
+{
+    int rc;
+
+    if (is_text(name, "schema")) {
+        if (!is_schema(value)) {
+            return idem__error(error, IDEM_EINVALID,
+                               "store: \"%.*s\" cannot be the schema: at most "
+                               "%d of a-z 0-9 _, the first not a digit",
+                               value.len > 60 ? 60 : (int)value.len,
+                               (const char *)value.base, IDEM__PG_SCHEMA_MAX);
+        }
+        memcpy(place->schema, value.base, value.len);
+        place->schema[value.len] = '\0';
+        return 1;
+    }
+    if (is_text(name, "prepare")) {
+        rc = read_word("prepare", value, "yes", "no", &place->prepare, error);
+        return rc == 0 ? 1 : rc;
+    }
+    if (is_text(name, "clock")) {
+        rc = read_word("clock", value, "host", "server", &place->host_clock,
+                       error);
+        return rc == 0 ? 1 : rc;
+    }
+    return 0;
+}
+
+/* ---- libpq's options ---- */
+
+/* An option that takes part in what a connection is; "ssl" stands for another. */
+static bool is_known(struct idem_slice name)
+{
+    PQconninfoOption *options = PQconndefaults();
+    PQconninfoOption *at;
+    bool known = options == NULL || is_text(name, "ssl");
+
+    for (at = options; !known && at != NULL && at->keyword != NULL; at++) {
+        known = is_text(name, at->keyword);
+    }
+    PQconninfoFree(options);
+    return known;
+}
+
+/* Takes our options out of those of @text, and leaves libpq's in @uri. */
+static int divide(const char *text, char *uri, struct idem__pg_place *place,
+                  struct idem_error *error)
+{
+    const char *at = strchr(text, '?');
+    size_t len = at == NULL ? strlen(text) : (size_t)(at - text);
+    char join = '?';
+    int own = 0;
+
+    uri += sprintf(uri, "postgresql:%.*s", (int)len, text);
+    while (own >= 0 && at != NULL && at[1] != '\0') {
+        const char *start = at + 1;
+        const char *equals;
+
+        at = strchr(start, '&');
+        len = at == NULL ? strlen(start) : (size_t)(at - start);
+        equals = memchr(start, '=', len);
+        if (equals == NULL) {
+            return idem__error(error, IDEM_EINVALID,
+                               "store: an option of the URL is not NAME=VALUE; "
+                               "write " FORM);
+        }
+        own =
+            read_own(idem_bytes(start, (size_t)(equals - start)),
+                     idem_bytes(equals + 1, len - (size_t)(equals - start) - 1),
+                     place, error);
+        if (own == 0 &&
+            !is_known(idem_bytes(start, (size_t)(equals - start)))) {
+            return idem__error(
+                error, IDEM_EINVALID,
+                "unknown option \"%.*s\" in the store URL; a PostgreSQL store "
+                "takes schema, prepare and clock, and the parameters of libpq",
+                (int)(equals - start) > 60 ? 60 : (int)(equals - start), start);
+        }
+        if (own == 0) {
+            uri += sprintf(uri, "%c%.*s", join, (int)len, start);
+            join = '&';
+        }
+    }
+    return own < 0 ? own : 0;
+}
+
+static int take_options(struct idem__pg_place *place,
+                        const PQconninfoOption *options,
+                        struct idem_error *error)
+{
+    int rc = 0;
+
+    for (; rc == 0 && options->keyword != NULL; options++) {
+        if (options->val != NULL) {
+            rc = idem__pg_place_set(place, options->keyword, options->val,
+                                    error);
+        }
+    }
+    return rc;
+}
+
+/* libpq's own sentence about a URL repeats all of it, with the password. */
+static int parse(const char *uri, struct idem__pg_place *place,
+                 struct idem_error *error)
+{
+    char *why = NULL;
+    PQconninfoOption *options = PQconninfoParse(uri, &why);
+    int rc;
+
+    PQfreemem(why);
+    if (options == NULL) {
+        return idem__error(error, IDEM_EINVALID,
+                           "the store URL cannot be read; write " FORM
+                           ", with %%XX for special characters");
+    }
+    rc = take_options(place, options, error);
+    PQconninfoFree(options);
+    return rc;
+}
+
+/* ---- What libpq reads elsewhere ---- */
+
+static const char *option(const PQconninfoOption *options, const char *name)
+{
+    for (; options != NULL && options->keyword != NULL; options++) {
+        if (strcmp(options->keyword, name) == 0) {
+            return options->val == NULL || options->val[0] == '\0'
+                       ? NULL
+                       : options->val;
+        }
+    }
+    return NULL;
+}
+
+/* Environment, service file and defaults, as libpq puts them together: it does so
+ * before it looks at the value of channel_binding, which ends this attempt without
+ * a connection. */
+static PGconn *probe(struct idem__pg_place *place)
+{
+    const char *names[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
+    const char *values[IDEM__PG_OPTIONS_MAX + 2] = {NULL};
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < place->len; i++) {
+        if (strcmp(place->names[i], "channel_binding") != 0) {
+            names[n] = place->names[i];
+            values[n++] = place->values[i];
+        }
+    }
+    names[n] = "channel_binding";
+    values[n] = "stop-here";
+    return PQconnectStartParams(names, values, /* expand_dbname= */ 0);
+}
+
+bool idem__pg_hosts_are_local(const char *hosts)
+{
+    while (*hosts != '\0') {
+        size_t len = strcspn(hosts, ",");
+
+        if (hosts[0] != '/' && hosts[0] != '@' && len > 0 &&
+            strncmp(hosts, "127.", 4) != 0 &&
+            !(len == 9 && strncmp(hosts, "localhost", 9) == 0) &&
+            !(len == 3 && strncmp(hosts, "::1", 3) == 0)) {
+            return false;
+        }
+        hosts += len + (hosts[len] == ',');
+    }
+    return true;
+}
+
+static int set_default(struct idem__pg_place *place, const char *name,
+                       const char *value, struct idem_error *error)
+{
+    return value == NULL || idem__pg_place_get(place, name) != NULL
+               ? 0
+               : idem__pg_place_set(place, name, value, error);
+}
+
+/* What is found now is used for every connection, and is on record in the URL. */
+static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
+                  struct idem_error *error)
+{
+    const char *host = option(found, "host");
+    const char *address = option(found, "hostaddr");
+    const char *port = option(found, "port");
+    const char *dbname = option(found, "dbname");
+    const char *attrs = option(found, "target_session_attrs");
+    const char *at = host != NULL ? host : address;
+    int rc;
+
+    place->local =
+        at == NULL || (idem__pg_hosts_are_local(at) &&
+                       (address == NULL || idem__pg_hosts_are_local(address)));
+    (void)snprintf(place->endpoint, sizeof(place->endpoint),
+                   "%.150s:%.30s/%.60s", at == NULL ? "local socket" : at,
+                   port == NULL ? "5432" : port, dbname == NULL ? "" : dbname);
+    rc = set_default(place, "host", host, error);
+    rc = rc != 0 ? rc : set_default(place, "hostaddr", address, error);
+    rc = rc != 0 ? rc : set_default(place, "port", port, error);
+    rc = rc != 0 ? rc : set_default(place, "dbname", dbname, error);
+    rc =
+        rc != 0 ? rc : set_default(place, "user", option(found, "user"), error);
+    /* Of several hosts the one that takes writes. */
+    if (rc == 0 && at != NULL && strchr(at, ',') != NULL &&
+        (attrs == NULL || strcmp(attrs, "any") == 0)) {
+        rc = set_default(place, "target_session_attrs", "read-write", error);
+    }
+    rc = rc != 0
+             ? rc
+             : set_default(place, "fallback_application_name", "idem", error);
+    return rc != 0 ? rc
+                   : idem__pg_place_secure(place, option(found, "sslmode"),
+                                           option(found, "sslrootcert"), error);
+}
+
+static int complete(struct idem__pg_place *place, struct idem_error *error)
+{
+    PGconn *conn = probe(place);
+    PQconninfoOption *found = conn == NULL ? NULL : PQconninfo(conn);
+    int rc;
+
+    if (conn == NULL || found == NULL) {
+        rc = idem__error_plain(error, IDEM_ENOMEM);
+    } else if (option(found, "dbname") == NULL &&
+               option(found, "service") != NULL) {
+        rc = idem__error(error, IDEM_ECONFIG,
+                         "the service \"%.60s\" of the store URL is not in "
+                         "libpq's service file",
+                         option(found, "service"));
+    } else {
+        rc = settle(place, found, error);
+    }
+    PQconninfoFree(found);
+    PQfinish(conn);
+    return rc;
+}
+
+int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
+                        struct idem_error *ret_error)
+{
+    char *uri;
+    int rc;
+
+    memset(ret_place, 0, sizeof(*ret_place));
+    (void)strcpy(ret_place->schema, "idem");
+    ret_place->prepare = true;
+    if (strncmp(text, "//", 2) != 0) {
+        return idem__error(ret_error, IDEM_EINVALID, "store: write " FORM);
+    }
+    uri = idem__alloc(strlen(text) + 32);
+    if (uri == NULL) {
+        return idem__error_plain(ret_error, IDEM_ENOMEM);
+    }
+    rc = divide(text, uri, ret_place, ret_error);
+    rc = rc != 0 ? rc : parse(uri, ret_place, ret_error);
+    rc = rc != 0 ? rc : complete(ret_place, ret_error);
+    rc = rc != 0 ? rc : idem__pg_place_write(ret_place, ret_error);
+    idem__free(uri);
+    if (rc != 0) {
+        idem__pg_place_finish(ret_place);
+    }
+    return rc;
+}

@@ -1,0 +1,63 @@
+/* Which database, where, and how: the part after "postgres:" in a URL, and what libpq
+ * reads beside it. */
+#ifndef IDEM_POSTGRES_PLACE_H
+#define IDEM_POSTGRES_PLACE_H
+
+#include <idem.h>
+
+enum {
+    IDEM__PG_OPTIONS_MAX = 80,
+    IDEM__PG_SCHEMA_MAX = 63,
+};
+
+struct idem__pg_place {
+    /* For PQconnectStartParams(): NULL at the end; the place's own memory. */
+    char *names[IDEM__PG_OPTIONS_MAX + 1];
+    char *values[IDEM__PG_OPTIONS_MAX + 1];
+    size_t len;
+
+    char schema[IDEM__PG_SCHEMA_MAX + 1];
+    bool prepare;    /* Named statements may be used. */
+    bool host_clock; /* The time is that of this machine. */
+
+    bool own_ca;        /* sslrootcert is what this system has. */
+    bool local;         /* Over a Unix socket, or this machine's loopback. */
+    char endpoint[256]; /* HOST:PORT/DATABASE, for sentences. */
+    char url[IDEM_STORE_URL_MAX + 1]; /* Without a password. */
+};
+
+/* Reads @text into *@ret_place. No sentence of it repeats what may be a password.
+ *
+ * IDEM_EINVALID, IDEM_ECONFIG, IDEM_ENOMEM
+ */
+int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
+                        struct idem_error *ret_error);
+void idem__pg_place_finish(struct idem__pg_place *place);
+
+/* ---- For the files of this room that make a place ---- */
+
+/* The value of option @name, or NULL. */
+const char *idem__pg_place_get(const struct idem__pg_place *place,
+                               const char *name);
+
+/* Sets option @name. 0, IDEM_EINVALID or IDEM_ENOMEM. */
+int idem__pg_place_set(struct idem__pg_place *place, const char *name,
+                       const char *value, struct idem_error *error);
+
+/* True if no host of @hosts, a list of libpq's, is another machine. */
+bool idem__pg_hosts_are_local(const char *hosts);
+
+/* Demands that another machine proves who it is, unless somebody has said how it is
+ * connected with: place_tls.c. @sslmode and @sslrootcert are what libpq reads
+ * elsewhere, or NULL. */
+int idem__pg_place_secure(struct idem__pg_place *place, const char *sslmode,
+                          const char *sslrootcert, struct idem_error *error);
+
+/* Sets place->url: place_url.c. */
+int idem__pg_place_write(struct idem__pg_place *place,
+                         struct idem_error *error);
+
+/* Puts stars in the place of each password of @place in @text. */
+void idem__pg_place_hide(const struct idem__pg_place *place, char *text);
+
+#endif

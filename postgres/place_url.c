@@ -1,0 +1,118 @@
+/* The URL that leads to a place from anywhere, without its passwords. */
+#include "core/error.h"
+#include "postgres/place.h"
+
+#include <stdio.h>
+
+static bool is_secret(const char *name)
+{
+    return strcmp(name, "password") == 0 || strcmp(name, "sslpassword") == 0;
+}
+
+/* Options that say nothing of where a connection leads, or are written elsewhere. */
+static bool is_left_out(const struct idem__pg_place *place, const char *name)
+{
+    return strcmp(name, "fallback_application_name") == 0 ||
+           strcmp(name, "dbname") == 0 || is_secret(name) ||
+           (place->own_ca && strcmp(name, "sslrootcert") == 0);
+}
+
+/* The option after @last in the order of the names, so that one place has one URL.
+ * place->len: there is none. */
+static size_t next_option(const struct idem__pg_place *place, const char *last)
+{
+    size_t next = place->len;
+    size_t i;
+
+    for (i = 0; i < place->len; i++) {
+        if ((last == NULL || strcmp(place->names[i], last) > 0) &&
+            (next == place->len ||
+             strcmp(place->names[i], place->names[next]) < 0)) {
+            next = i;
+        }
+    }
+    return next;
+}
+
+static bool is_plain(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || (c != '\0' && strchr("-_.,/~", c) != NULL);
+}
+
+/* Adds @text, escaped, to the *@len bytes of @url; more than fits is counted. */
+static void add_escaped(char *url, size_t *len, const char *text)
+{
+    char one[4];
+
+    for (; *text != '\0'; text++) {
+        (void)snprintf(one, sizeof(one), is_plain(*text) ? "%c" : "%%%02X",
+                       (unsigned)(unsigned char)*text);
+        if (*len + strlen(one) <= IDEM_STORE_URL_MAX) {
+            (void)strcpy(url + *len, one);
+        }
+        *len += strlen(one);
+    }
+}
+
+static void add(char *url, size_t *len, const char *text)
+{
+    if (*len + strlen(text) <= IDEM_STORE_URL_MAX) {
+        (void)strcpy(url + *len, text);
+    }
+    *len += strlen(text);
+}
+
+int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
+{
+    const char *dbname = idem__pg_place_get(place, "dbname");
+    const char *join = "?";
+    size_t len = 0;
+    size_t i;
+
+    add(place->url, &len, "postgres:///");
+    add_escaped(place->url, &len, dbname == NULL ? "" : dbname);
+    for (i = next_option(place, NULL); i < place->len;
+         i = next_option(place, place->names[i])) {
+        if (!is_left_out(place, place->names[i])) {
+            add(place->url, &len, join);
+            add(place->url, &len, place->names[i]);
+            add(place->url, &len, "=");
+            add_escaped(place->url, &len, place->values[i]);
+            join = "&";
+        }
+    }
+    if (strcmp(place->schema, "idem") != 0) {
+        add(place->url, &len, join);
+        add(place->url, &len, "schema=");
+        add(place->url, &len, place->schema);
+        join = "&";
+    }
+    if (!place->prepare) {
+        add(place->url, &len, join);
+        add(place->url, &len, "prepare=no");
+    }
+    if (len > IDEM_STORE_URL_MAX) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: the URL with all that libpq adds to it has "
+                           "%zu bytes, and %d at most may be on record",
+                           len, IDEM_STORE_URL_MAX);
+    }
+    return 0;
+}
+
+void idem__pg_place_hide(const struct idem__pg_place *place, char *text)
+{
+    size_t i;
+
+    for (i = 0; i < place->len; i++) {
+        const char *secret = place->values[i];
+        char *at;
+
+        while (is_secret(place->names[i]) && secret[0] != '\0' &&
+               (at = strstr(text, secret)) != NULL) {
+            /* One that is all stars would be found for ever. */
+            memset(at, secret[0] == '*' ? '-' : '*', strlen(secret));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/* What a task asks of the database, and what it is answered. */
+#ifndef IDEM_POSTGRES_REQUEST_H
+#define IDEM_POSTGRES_REQUEST_H
+
+#include "postgres/row.h"
+
+enum idem__pg_ask {
+    IDEM__PG_ASK_LOOK = 1, /* Row of id. */
+    IDEM__PG_ASK_CLAIM,    /* Adds write; or the row that is there. */
+    IDEM__PG_ASK_UPDATE,   /* Writes write over what has the head found. */
+    IDEM__PG_ASK_LOAD,     /* Bodies of id, in result. */
+    IDEM__PG_ASK_LIST,     /* Rows after id, in result. */
+    IDEM__PG_ASK_LIST_STATUS,
+    IDEM__PG_ASK_PURGE, /* Deletes victims; result has their number. */
+    IDEM__PG_ASK_PURGE_LIMITS,
+    IDEM__PG_ASK_LIMIT_LOOK,
+    IDEM__PG_ASK_LIMIT_COUNT,
+};
+
+/* Which of the connection's lists a request is in. */
+enum idem__pg_where {
+    IDEM__PG_NOWHERE = 0,
+    IDEM__PG_WAITING,
+    IDEM__PG_SENT,
+    IDEM__PG_DONE,
+};
+
+enum idem__pg_said {
+    IDEM__PG_OK = 1,      /* It was done, and committed. */
+    IDEM__PG_NOT_APPLIED, /* Certainly not; it may be asked again. */
+    IDEM__PG_UNKNOWN,     /* The connection was lost with it. */
+    IDEM__PG_NEVER,       /* Refused, and will be again. */
+};
+
+/* A record as it is to be written. */
+struct idem__pg_write {
+    const struct idem_record *record; /* With bodies where they are written. */
+    struct idem_slice head;
+    bool set_result;
+    bool set_input;
+    bool old_fence; /* It may be below those that were purged. */
+};
+
+struct idem__pg_victim {
+    uint8_t id[IDEM_ID_LEN];
+    uint8_t tag[IDEM__PG_TAG_LEN];
+};
+
+struct idem__pg_request {
+    enum idem__pg_ask ask;
+    uint8_t id[IDEM_ID_LEN];
+    struct idem__pg_write write;
+    struct idem_slice found;
+    /* LIST_STATUS: status, from and to which deadline. PURGE: the highest fence.
+     * PURGE_LIMITS: to when. LIMIT_COUNT: see LIMIT_COUNT in sql.c. */
+    int64_t numbers[8];
+    int64_t limit;   /* Rows. */
+    bool from_start; /* LIST: there is no id to go on from. */
+    const struct idem__pg_victim *victims;
+    size_t victims_len;
+    struct idem_slice request_id; /* Of LIMIT_LOOK and LIMIT_COUNT ... */
+    struct idem_slice name;       /* ... and of the second. */
+    struct idem_slice subject;
+    int64_t deadline_ms; /* CLOCK_MONOTONIC. */
+
+    /* The answer. */
+    enum idem__pg_said said;
+    struct idem_error error; /* Unless OK. */
+    bool sent;               /* To a server that may have done it. */
+    bool timed_out;
+    bool applied; /* CLAIM, UPDATE: it was written. */
+    int row_code; /* LOOK, CLAIM: 1 a row, 0 none, or negative with error. */
+    struct idem__pg_row row;
+    const PGresult *result; /* Until the next work(). */
+    const PGresult *after;  /* LIMIT_COUNT: how the window is now. */
+
+    /* The connection's own. */
+    struct idem__pg_request *next;
+    struct idem__pg_request *prev;
+    bool alone; /* It failed together with others, or they with it. */
+    enum idem__pg_where state;
+    void *user;
+};
+
+#endif

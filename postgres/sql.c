@@ -1,0 +1,277 @@
+/* The statements' texts; "@" is the schema, which needs no quotes. */
+#include "postgres/sql.h"
+
+#include "postgres/params.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TEXT_OF(number) #number
+#define NUMBER(number) TEXT_OF(number)
+#define RESULT_INLINE 262144
+#define INPUT_INLINE 8192
+
+_Static_assert(RESULT_INLINE == IDEM__PG_RESULT_INLINE &&
+                   INPUT_INLINE == IDEM__PG_INPUT_INLINE,
+               "sql.h says the same");
+
+/* As row.h reads them. */
+#define HEAD_COLUMNS                                                           \
+    "r.id, r.scope, r.key, r.status, r.deadline, r.tag, r.head,"               \
+    " octet_length(r.result)::int8, octet_length(r.input)::int8,"
+#define ROW HEAD_COLUMNS " NULL::bytea, NULL::bytea"
+#define ROW_WITH_BODIES                                                        \
+    HEAD_COLUMNS                                                               \
+    " CASE WHEN octet_length(r.result) <= " NUMBER(                            \
+        RESULT_INLINE) " THEN r.result END,"                                   \
+                       " CASE WHEN octet_length(r.input) <= " NUMBER(          \
+                           INPUT_INLINE) " THEN r.input END"
+
+/* As the partial index has it. */
+#define IS_INDEXED "(r.status <> 2 OR r.deadline < 9223372036854775807)"
+
+/* A row as parameters: all columns but the first are in the order of the table. */
+#define NEW_ROW                                                                \
+    "unnest($1::bytea[], $2::bytea[], $3::bytea[], $4::bytea[], $5::int8[],"   \
+    " $6::int8[], $7::int8[], $8::bytea[], $9::bytea[], $10::bytea[],"         \
+    " $11::bytea[]"
+
+static const struct {
+    const char *name;
+    const char *text;
+    size_t types;
+    Oid type[13];
+} statements[IDEM__PG_SQLS] = {
+    /* A statement has to see what was committed before it, and not before the
+     * transaction: two hosts that claim one key rely on it. */
+    [IDEM__PG_BEGIN] = {"idem_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    /* Whatever the server, the database or the role has as a default: an outcome that
+     * was answered is on disk, and nobody waits for long. */
+    [IDEM__PG_SETUP] =
+        {"idem_setup",
+         "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8,"
+         " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
+         " set_config('synchronous_commit',"
+         " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"
+         " THEN 'remote_apply' ELSE 'on' END, true),"
+         " set_config('lock_timeout', '250', true),"
+         " set_config('idle_in_transaction_session_timeout', '10000', true)"
+         " FROM @.idem_store s"},
+    [IDEM__PG_LIST_ALL] = {"idem_list_all",
+                           "SELECT " ROW " FROM @.idem_record r"
+                           " WHERE r.id > $1 ORDER BY r.id LIMIT $2",
+                           2,
+                           {IDEM__PG_BYTEA, IDEM__PG_INT8}},
+    [IDEM__PG_LIST_STATUS] =
+        {"idem_list_status",
+         "SELECT " ROW " FROM @.idem_record r"
+         " WHERE r.status = $3::int8 AND (r.deadline, r.id) > ($4, $1)"
+         " AND r.deadline <= $5 AND " IS_INDEXED
+         " ORDER BY r.deadline, r.id LIMIT $2",
+         5,
+         {IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_INT8}},
+    [IDEM__PG_PURGE] =
+        {"idem_purge",
+         "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
+         " JOIN unnest($1::bytea[], $2::bytea[]) o(id, tag)"
+         " ON r.id = o.id AND r.tag = o.tag"
+         " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED),"
+         " gone AS (DELETE FROM @.idem_record r USING held h WHERE r.id = h.id"
+         " RETURNING 1),"
+         " floor AS (UPDATE @.idem_store SET fence_floor = $3"
+         " WHERE fence_floor < $3)"
+         " SELECT count(*) FROM gone",
+         3,
+         {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8}},
+    [IDEM__PG_PURGE_LIMITS] =
+        {"idem_purge_limits",
+         "WITH due AS MATERIALIZED (SELECT w.id FROM @.idem_limit_window w"
+         " WHERE w.expires < $1 ORDER BY w.expires LIMIT $2"
+         " FOR UPDATE SKIP LOCKED),"
+         " requests AS (DELETE FROM @.idem_limit_request q USING due d"
+         " WHERE q.window_id = d.id),"
+         " gone AS (DELETE FROM @.idem_limit_window w USING due d"
+         " WHERE w.id = d.id RETURNING 1)"
+         " SELECT count(*) FROM gone",
+         2,
+         {IDEM__PG_INT8, IDEM__PG_INT8}},
+    /* A row that somebody holds is skipped: its op looks again, and the others do not
+     * wait. $1 is the id, $12 the head that was found; $13 says by 1 that the result
+     * is written, too, and by 2 the input. The tag would do, if nobody damaged what is
+     * before it: a damaged record is not written over. */
+    [IDEM__PG_UPDATE] =
+        {"idem_update",
+         "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
+         " JOIN unnest($1::bytea[], $12::bytea[]) o(id, head)"
+         " ON r.id = o.id AND r.head = o.head"
+         " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
+         " UPDATE @.idem_record r SET nonce = n.nonce, fence = n.fence,"
+         " status = n.status, deadline = n.deadline, tag = n.tag,"
+         " head = n.head,"
+         " result = CASE WHEN n.sets & 1 <> 0 THEN n.result ELSE r.result END,"
+         " input = CASE WHEN n.sets & 2 <> 0 THEN n.input ELSE r.input END"
+         " FROM held h JOIN " NEW_ROW ", $12::bytea[], $13::int8[])"
+         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
+         " input, found, sets) ON n.id = h.id"
+         " WHERE r.id = h.id AND r.head = n.found RETURNING r.id, r.tag",
+         13,
+         {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+          IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
+          IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+          IDEM__PG_INT8S}},
+    /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
+     * application's open transaction: what can be seen is not tried. The fence ($12:
+     * what to hold against it) is above each that was purged, also by a purge that this
+     * process knows nothing of. */
+    [IDEM__PG_CLAIM] =
+        {"idem_claim",
+         "INSERT INTO @.idem_record AS r (id, scope, key, nonce, fence, status,"
+         " deadline, tag, head, result, input)"
+         " SELECT n.id, n.scope, n.key, n.nonce, n.fence, n.status, n.deadline,"
+         " n.tag, n.head, n.result, n.input FROM " NEW_ROW ", $12::int8[])"
+         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
+         " input, above)"
+         " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = n.id)"
+         " AND n.above > (SELECT s.fence_floor FROM @.idem_store s)"
+         " ORDER BY n.id ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
+         12,
+         {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
+          IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
+          IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
+    /* A statement of its own, so that it sees a winner that CLAIM waited for. */
+    [IDEM__PG_THERE] = {"idem_there",
+                        "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
+                        " JOIN unnest($1::bytea[], $2::bytea[]) n(id, tag)"
+                        " ON r.id = n.id WHERE r.tag <> n.tag",
+                        2,
+                        {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS}},
+    [IDEM__PG_LOOK] = {"idem_look",
+                       "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
+                       " WHERE r.id = ANY($1::bytea[])",
+                       1,
+                       {IDEM__PG_BYTEAS}},
+    [IDEM__PG_LOAD] = {"idem_load",
+                       "SELECT r.tag, r.result, r.input FROM @.idem_record r"
+                       " WHERE r.id = $1",
+                       1,
+                       {IDEM__PG_BYTEA}},
+    /* Counts if the window is as it was found: $4 and $5, or none by -1. */
+    [IDEM__PG_LIMIT_COUNT] =
+        {"idem_limit_count",
+         "WITH counted AS (INSERT INTO @.idem_limit_window AS w"
+         " (id, expires, used, refusals, name, subject, at, max)"
+         " SELECT $1::bytea, $6::int8, $7::int8, $8::int8, $9::bytea,"
+         " $10::bytea, $11::int8, $12::int8"
+         " WHERE $4::int8 < 0 OR EXISTS (SELECT FROM @.idem_limit_window o"
+         " WHERE o.id = $1)"
+         " ON CONFLICT (id) DO UPDATE SET used = $7, refusals = $8,"
+         " expires = greatest(w.expires, $6), max = $12"
+         " WHERE w.used = $4 AND w.refusals = $5 RETURNING w.id)"
+         " INSERT INTO @.idem_limit_request (window_id, request, entry)"
+         " SELECT c.id, $2::bytea, $3::int8 FROM counted c"
+         " ON CONFLICT (window_id, request) DO NOTHING RETURNING request",
+         12,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8}},
+    [IDEM__PG_LIMIT_LOOK] =
+        {"idem_limit_look",
+         "SELECT w.used, w.refusals, q.entry FROM @.idem_limit_window w"
+         " LEFT JOIN @.idem_limit_request q"
+         " ON q.window_id = w.id AND q.request = $2 WHERE w.id = $1",
+         2,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
+    [IDEM__PG_COMMIT] = {"idem_commit", "COMMIT"},
+    [IDEM__PG_ROLLBACK] = {"idem_rollback", "ROLLBACK"},
+};
+
+static const char tables[] =
+    "CREATE SCHEMA IF NOT EXISTS @;\n"
+    "CREATE TABLE IF NOT EXISTS @.idem_record (\n"
+    "  id bytea PRIMARY KEY,\n"
+    "  scope bytea NOT NULL,\n"
+    "  key bytea NOT NULL,\n"
+    "  nonce bytea NOT NULL,\n"
+    "  fence int8 NOT NULL,\n"
+    "  status int8 NOT NULL,\n"
+    "  deadline int8 NOT NULL,\n"
+    "  tag bytea NOT NULL,\n"
+    "  head bytea NOT NULL,\n"
+    "  result bytea,\n"
+    "  input bytea\n"
+    ");\n"
+    /* Bodies are random as far as we know, and not to be compressed. */
+    "ALTER TABLE @.idem_record ALTER head SET STORAGE EXTERNAL,\n"
+    "  ALTER result SET STORAGE EXTERNAL, ALTER input SET STORAGE EXTERNAL;\n"
+    /* Completed for ever: nobody looks for these by their status. */
+    "CREATE INDEX IF NOT EXISTS idem_record_due ON @.idem_record\n"
+    "  (status, deadline, id)\n"
+    "  WHERE status <> 2 OR deadline < 9223372036854775807;\n"
+    "CREATE TABLE IF NOT EXISTS @.idem_limit_window (\n"
+    "  id bytea PRIMARY KEY,\n"
+    "  expires int8 NOT NULL,\n"
+    "  used int8 NOT NULL,\n"
+    "  refusals int8 NOT NULL,\n"
+    "  name bytea NOT NULL,\n"
+    "  subject bytea NOT NULL,\n"
+    "  at int8 NOT NULL,\n"
+    "  max int8 NOT NULL\n"
+    ");\n"
+    "CREATE INDEX IF NOT EXISTS idem_limit_window_due\n"
+    "  ON @.idem_limit_window (expires);\n"
+    "CREATE TABLE IF NOT EXISTS @.idem_limit_request (\n"
+    "  window_id bytea NOT NULL,\n"
+    "  request bytea NOT NULL,\n"
+    "  entry int8 NOT NULL,\n"
+    "  PRIMARY KEY (window_id, request)\n"
+    ");\n"
+    /* A program that knows no version from least on leaves the store alone. */
+    "CREATE TABLE IF NOT EXISTS @.idem_store (\n"
+    "  one bool PRIMARY KEY CHECK (one),\n"
+    "  version int8 NOT NULL,\n"
+    "  least int8 NOT NULL,\n"
+    "  fence_floor int8 NOT NULL\n"
+    ");\n"
+    "INSERT INTO @.idem_store VALUES (true, 1, 1, 0)\n"
+    "  ON CONFLICT (one) DO NOTHING;\n";
+
+_Static_assert(IDEM__PG_VERSION == 1, "SETUP and tables[] say the same");
+
+static void expand(const char *text, const char *schema, char *buf, size_t cap)
+{
+    size_t len = 0;
+
+    for (; *text != '\0'; text++) {
+        const char *part = *text == '@' ? schema : text;
+        size_t n = *text == '@' ? strlen(schema) : 1;
+
+        assert(len + n < cap);
+        memcpy(buf + len, part, n);
+        len += n;
+    }
+    buf[len] = '\0';
+}
+
+void idem__pg_sql_text(enum idem__pg_sql sql, const char *schema,
+                       char buf[IDEM__PG_SQL_MAX])
+{
+    expand(statements[sql].text, schema, buf, IDEM__PG_SQL_MAX);
+}
+
+const char *idem__pg_sql_name(enum idem__pg_sql sql)
+{
+    return statements[sql].name;
+}
+
+size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types)
+{
+    *ret_types = statements[sql].type;
+    return statements[sql].types;
+}
+
+void idem__pg_schema_text(const char *schema,
+                          char buf[IDEM__PG_SCHEMA_TEXT_MAX])
+{
+    expand(tables, schema, buf, IDEM__PG_SCHEMA_TEXT_MAX);
+}

@@ -1,0 +1,77 @@
+/* The statements, and the tables that they are about.
+ *
+ *     BEGIN, SETUP         before everything: the time, durability, no long waits
+ *     LIST..., DUE         read many
+ *     PURGE                deletes records
+ *     UPDATE               writes over records that are as they were found
+ *     CLAIM, THERE         adds records; and shows those that were there already
+ *     LOOK, LOAD           reads records
+ *     LIMIT...             counts requests
+ *     COMMIT
+ *
+ * Many ops are one statement: its parameters are arrays. Locks are taken in the order
+ * of the list, and in each statement in the order of the ids; updates and purges never
+ * wait for a lock. So no two transactions of ours wait for each other. */
+#ifndef IDEM_POSTGRES_SQL_H
+#define IDEM_POSTGRES_SQL_H
+
+#include "postgres/place.h"
+
+#include <libpq-fe.h>
+
+enum idem__pg_sql {
+    IDEM__PG_BEGIN,
+    IDEM__PG_SETUP,
+    IDEM__PG_LIST_ALL,
+    IDEM__PG_LIST_STATUS,
+    IDEM__PG_PURGE,
+    IDEM__PG_PURGE_LIMITS,
+    IDEM__PG_UPDATE,
+    IDEM__PG_CLAIM,
+    IDEM__PG_THERE,
+    IDEM__PG_LOOK,
+    IDEM__PG_LOAD,
+    IDEM__PG_LIMIT_COUNT,
+    IDEM__PG_LIMIT_LOOK,
+    IDEM__PG_COMMIT,
+    IDEM__PG_ROLLBACK,
+    IDEM__PG_SQLS
+};
+
+/* Columns of SETUP. */
+enum {
+    IDEM__PG_SETUP_MS,
+    IDEM__PG_SETUP_FLOOR,
+    IDEM__PG_SETUP_VERSION,
+    IDEM__PG_SETUP_LEAST,
+    IDEM__PG_SETUP_COLUMNS = IDEM__PG_SETUP_LEAST + 1,
+};
+
+enum {
+    IDEM__PG_VERSION = 1, /* Of the schema that this program makes. */
+
+    /* Bodies of at most so many bytes come with the row. */
+    IDEM__PG_RESULT_INLINE = 256 * 1024,
+    IDEM__PG_INPUT_INLINE = 8 * 1024,
+};
+
+/* The text of @sql in @schema, in @buf; idem__pg_sql_name() is the name that it is
+ * prepared under. */
+enum {
+    IDEM__PG_SQL_MAX = 4096
+};
+void idem__pg_sql_text(enum idem__pg_sql sql, const char *schema,
+                       char buf[IDEM__PG_SQL_MAX]);
+const char *idem__pg_sql_name(enum idem__pg_sql sql);
+
+/* The types of its parameters; returns how many. */
+size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types);
+
+/* What makes the tables in @schema, in @buf: several statements. */
+enum {
+    IDEM__PG_SCHEMA_TEXT_MAX = 8192
+};
+void idem__pg_schema_text(const char *schema,
+                          char buf[IDEM__PG_SCHEMA_TEXT_MAX]);
+
+#endif

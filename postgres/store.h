@@ -1,0 +1,19 @@
+/* The inside of a PostgreSQL store. */
+#ifndef IDEM_POSTGRES_STORE_H
+#define IDEM_POSTGRES_STORE_H
+
+#include "postgres/conn.h"
+#include "postgres/task.h"
+#include "store/remote/remote.h"
+
+struct idem__pg_store {
+    struct idem__remote remote;
+    struct idem__pg_place place;
+    struct idem__pg_conn conn; /* The leader's; but for wake. */
+    struct idem__pg_env env;
+};
+
+/* Tasks as flights: flight.c. */
+extern const struct idem__remote_ops idem__pg_flights;
+
+#endif

@@ -1,0 +1,336 @@
+/* Lists and purges: pages of rows.
+ *
+ * Completed records are listed in the order of their ids; all else by the index on
+ * (status, deadline, id), status after status. */
+#include "postgres/task.h"
+
+#include "base/bytes.h"
+#include "base/heap.h"
+#include "core/error.h"
+
+#include <idem/operator.h>
+#include <idem/store_parts.h>
+
+enum {
+    LIST_PAGE = 200,
+    ALL = 0x3e /* Statuses. */
+};
+
+/* Of a cursor. */
+enum {
+    AT_STATUS = 0, /* Of those that are walked over, from 0 on; a list: +1. */
+    AT_DEADLINE,
+    AT_HAS_ID,
+    AT_ID,
+    AT_END = AT_ID + IDEM_ID_LEN / 8,
+};
+
+static void put_place(uint64_t *cursor, const uint8_t *id, int64_t deadline_ms)
+{
+    size_t i;
+
+    cursor[AT_DEADLINE] = (uint64_t)deadline_ms;
+    cursor[AT_HAS_ID] = 1;
+    for (i = 0; i < IDEM_ID_LEN / 8; i++) {
+        cursor[AT_ID + i] = idem__get_u64(id + 8 * i);
+    }
+}
+
+static void clear_place(uint64_t *cursor)
+{
+    memset(cursor + AT_DEADLINE, 0, (AT_END - AT_DEADLINE) * sizeof(cursor[0]));
+}
+
+static void get_place(const uint64_t *cursor, struct idem__pg_request *request)
+{
+    size_t i;
+
+    request->from_start = cursor[AT_HAS_ID] == 0;
+    request->numbers[1] =
+        request->from_start ? -1 : (int64_t)cursor[AT_DEADLINE];
+    for (i = 0; i < IDEM_ID_LEN / 8; i++) {
+        idem__put_u64(request->id + 8 * i, cursor[AT_ID + i]);
+    }
+}
+
+/* ---- Lists ---- */
+
+/* The statuses that the filter can let through. */
+static unsigned wanted(const struct idem_filter *filter)
+{
+    unsigned asked = filter->statuses & ALL;
+
+    if (filter->failed_outcomes) {
+        asked |= 1u << IDEM_STATUS_COMPLETED;
+    } else if (filter->statuses == 0) {
+        asked = ALL;
+    }
+    if ((filter->statuses & 1u << IDEM_STATUS_RETRY) != 0) {
+        asked |= 1u << IDEM_STATUS_IN_PROGRESS; /* So it is stored. */
+    }
+    return filter->overdue ? asked & 1u << IDEM_STATUS_IN_PROGRESS : asked;
+}
+
+static bool index_serves(const struct idem_filter *filter)
+{
+    return filter->expired ||
+           (wanted(filter) & 1u << IDEM_STATUS_COMPLETED) == 0;
+}
+
+/* The first of @statuses after @after, or 0. */
+static uint64_t next_status(unsigned statuses, uint64_t after)
+{
+    uint64_t status;
+
+    for (status = after + 1; status <= IDEM_STATUS_RELEASED; status++) {
+        if ((statuses & 1u << status) != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+static bool is_cursor(const uint64_t *cursor, const struct idem_filter *filter)
+{
+    uint64_t status = cursor[AT_STATUS];
+
+    return cursor[AT_HAS_ID] <= 1 && cursor[AT_DEADLINE] <= INT64_MAX &&
+           (index_serves(filter) ? status <= IDEM_STATUS_RELEASED
+                                 : status == 0);
+}
+
+enum idem__pg_where_to idem__pg_list(struct idem__pg_task *task,
+                                     const struct idem_now *now)
+{
+    struct idem_op *op = task->op;
+    const struct idem_filter *filter = &op->u.list.filter;
+    uint64_t *cursor = op->u.list.cursor;
+    struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_LIST);
+    uint64_t limit = op->u.list.limit;
+
+    if (!is_cursor(cursor, filter)) {
+        return idem__pg_fail_with(task, IDEM_EINVALID,
+                                  "place: not one of a list of this store");
+    }
+    get_place(cursor, request);
+    request->limit =
+        limit == 0 || limit > LIST_PAGE ? LIST_PAGE : (int64_t)limit;
+    if (!index_serves(filter)) {
+        return IDEM__PG_TO_LIST;
+    }
+    if (cursor[AT_STATUS] == 0) {
+        cursor[AT_STATUS] = next_status(wanted(filter), 0);
+    }
+    if (cursor[AT_STATUS] == 0) {
+        op->u.list.now_ms = now->store_ms;
+        op->u.list.done = true;
+        return IDEM__PG_TO_DONE;
+    }
+    request->ask = IDEM__PG_ASK_LIST_STATUS;
+    request->numbers[0] = (int64_t)cursor[AT_STATUS];
+    request->numbers[2] = filter->expired ? now->store_ms : INT64_MAX;
+    return IDEM__PG_TO_LIST;
+}
+
+/* Shows the rows of a page. False: the caller has had enough. */
+static bool show(struct idem__pg_task *task, const struct idem_now *now)
+{
+    const PGresult *result = task->request.result;
+    struct idem_op *op = task->op;
+    int row;
+
+    for (row = 0; row < PQntuples(result); row++) {
+        struct idem__pg_row found;
+        uint8_t id[IDEM_ID_LEN];
+        int64_t deadline_ms = 0;
+        int code;
+
+        /* One without an id cannot be found by any key either. */
+        if (!idem__pg_row_id(result, row, id)) {
+            continue;
+        }
+        (void)idem__pg_row_deadline(result, row, &deadline_ms);
+        put_place(op->u.list.cursor, id, deadline_ms);
+        code = idem__pg_row_read(result, row, &found, NULL);
+        if (!idem_verb_list_row(op, code, &found.record, now)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum idem__pg_where_to idem__pg_list_answered(struct idem__pg_task *task,
+                                              const struct idem_now *now)
+{
+    struct idem_op *op = task->op;
+    const struct idem_filter *filter = &op->u.list.filter;
+    uint64_t *cursor = op->u.list.cursor;
+
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_LIST);
+    }
+    op->u.list.now_ms = now->store_ms;
+    op->u.list.done = !show(task, now);
+    if (!op->u.list.done &&
+        PQntuples(task->request.result) < task->request.limit) {
+        uint64_t status = index_serves(filter)
+                              ? next_status(wanted(filter), cursor[AT_STATUS])
+                              : 0;
+
+        op->u.list.done = status == 0;
+        if (status != 0) {
+            cursor[AT_STATUS] = status;
+            clear_place(cursor);
+        }
+    }
+    return IDEM__PG_TO_DONE;
+}
+
+/* ---- Purges ---- */
+
+/* The statuses that can expire; after them the windows of limits. */
+static const int64_t expiring[] = {
+    IDEM_STATUS_COMPLETED, IDEM_STATUS_RELEASED,
+    IDEM_STATUS_IN_PROGRESS, /* Under rerun, a retention after its lease. */
+};
+
+enum {
+    EXPIRING = sizeof(expiring) / sizeof(expiring[0])
+};
+
+static int64_t sure_ms(const struct idem_now *now)
+{
+    return now->store_ms - now->store_err_ms - now->doubt_ms;
+}
+
+enum idem__pg_where_to idem__pg_purge(struct idem__pg_task *task,
+                                      const struct idem_now *now)
+{
+    struct idem_op *op = task->op;
+    uint64_t *cursor = op->u.purge.cursor;
+    struct idem__pg_request *request;
+
+    op->u.purge.purged = 0;
+    if (task->victims == NULL) {
+        task->victims = idem__alloc(IDEM__PG_PAGE * sizeof(*task->victims));
+    }
+    if (task->victims == NULL) {
+        return idem__pg_fail_with(task, IDEM_ENOMEM,
+                                  idem_error_text(IDEM_ENOMEM));
+    }
+    if (cursor[AT_STATUS] >= EXPIRING) {
+        return IDEM__PG_TO_PURGE_LIMITS;
+    }
+    request = idem__pg_ask(task, IDEM__PG_ASK_LIST_STATUS);
+    get_place(cursor, request);
+    request->numbers[0] = expiring[cursor[AT_STATUS]];
+    request->numbers[2] = sure_ms(now);
+    request->limit = op->u.purge.max < IDEM__PG_PAGE ? (int64_t)op->u.purge.max
+                                                     : IDEM__PG_PAGE;
+    return IDEM__PG_TO_PURGE;
+}
+
+/* Moves the op on after the page. */
+static enum idem__pg_where_to leave_page(struct idem__pg_task *task)
+{
+    uint64_t *cursor = task->op->u.purge.cursor;
+
+    if (task->last_page) {
+        cursor[AT_STATUS]++;
+        clear_place(cursor);
+    }
+    return IDEM__PG_TO_DONE;
+}
+
+enum idem__pg_where_to idem__pg_purge_answered(struct idem__pg_task *task,
+                                               const struct idem_now *now)
+{
+    const PGresult *result = task->request.result;
+    int row;
+
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_PURGE);
+    }
+    task->victims_len = 0;
+    task->fence = 0;
+    task->last_page = PQntuples(result) < task->request.limit;
+    for (row = 0; row < PQntuples(result) && row < IDEM__PG_PAGE; row++) {
+        struct idem__pg_row found;
+        uint8_t id[IDEM_ID_LEN];
+        int64_t deadline_ms = 0;
+
+        if (!idem__pg_row_id(result, row, id)) {
+            continue;
+        }
+        (void)idem__pg_row_deadline(result, row, &deadline_ms);
+        put_place(task->op->u.purge.cursor, id, deadline_ms);
+        /* A record that cannot be trusted is left as it is. */
+        if (idem__pg_row_read(result, row, &found, NULL) == 0 &&
+            idem_decide_expired(&found.record, now)) {
+            struct idem__pg_victim *victim =
+                &task->victims[task->victims_len++];
+
+            memcpy(victim->id, id, sizeof(victim->id));
+            memcpy(victim->tag, found.tag, sizeof(victim->tag));
+            task->fence = found.record.fence > task->fence ? found.record.fence
+                                                           : task->fence;
+        }
+    }
+    return task->victims_len > 0 ? IDEM__PG_TO_PURGE_GO : leave_page(task);
+}
+
+enum idem__pg_where_to idem__pg_purge_go(struct idem__pg_task *task,
+                                         const struct idem_now *now)
+{
+    struct idem__pg_request *request = idem__pg_ask(task, IDEM__PG_ASK_PURGE);
+
+    (void)now;
+    request->victims = task->victims;
+    request->victims_len = task->victims_len;
+    request->numbers[0] = (int64_t)task->fence;
+    return IDEM__PG_TO_PURGE_GO;
+}
+
+enum idem__pg_where_to idem__pg_purge_go_answered(struct idem__pg_task *task,
+                                                  const struct idem_now *now)
+{
+    int64_t purged = 0;
+
+    (void)now;
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_PURGE_GO);
+    }
+    (void)idem__pg_number(task->request.result, 0, 0, &purged);
+    task->op->u.purge.purged = purged < 0 || (size_t)purged > task->victims_len
+                                   ? task->victims_len
+                                   : (uint64_t)purged;
+    return leave_page(task);
+}
+
+enum idem__pg_where_to idem__pg_purge_limits(struct idem__pg_task *task,
+                                             const struct idem_now *now)
+{
+    struct idem__pg_request *request =
+        idem__pg_ask(task, IDEM__PG_ASK_PURGE_LIMITS);
+
+    request->numbers[0] = sure_ms(now);
+    request->limit = IDEM__PG_PAGE;
+    return IDEM__PG_TO_PURGE_LIMITS;
+}
+
+enum idem__pg_where_to idem__pg_purge_limits_answered(
+    struct idem__pg_task *task, const struct idem_now *now)
+{
+    int64_t deleted = 0;
+
+    (void)now;
+    if (task->request.said != IDEM__PG_OK) {
+        return idem__pg_retry(task, IDEM__PG_TO_PURGE_LIMITS);
+    }
+    (void)idem__pg_number(task->request.result, 0, 0, &deleted);
+    task->op->u.purge.done = deleted < IDEM__PG_PAGE;
+    if (task->op->u.purge.done) {
+        task->op->u.purge.cursor[AT_STATUS] = 0;
+    }
+    return IDEM__PG_TO_DONE;
+}

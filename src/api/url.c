@@ -1,0 +1,84 @@
+/* URLs of stores as they may be shown. */
+#include <idem/kind.h>
+
+#include <string.h>
+
+/* Adds the @len bytes of @text at *@at, as far as there is room. */
+static void add(char *buf, size_t cap, size_t *at, const char *text, size_t len)
+{
+    if (len > cap - 1 - *at) {
+        len = cap - 1 - *at;
+    }
+    memcpy(buf + *at, text, len);
+    *at += len;
+    buf[*at] = '\0';
+}
+
+/* The value of a password that begins at @text, or 0. */
+static size_t name_of_password(const char *text)
+{
+    static const char *const names[] = {"password=", "sslpassword="};
+    size_t i;
+
+    for (i = 0; (text[-1] == '?' || text[-1] == '&') &&
+                i < sizeof(names) / sizeof(names[0]);
+         i++) {
+        if (strncmp(text, names[i], strlen(names[i])) == 0) {
+            return strlen(names[i]);
+        }
+    }
+    return 0;
+}
+
+/* Where the password before an "@" begins, and in *@ret_len how long it is. A "/" in
+ * it should have been escaped, and often is not: the last "@" before the options
+ * counts. NULL: there is none. */
+static const char *find_password(const char *url, size_t *ret_len)
+{
+    const char *start = strstr(url, "://");
+    const char *end;
+    const char *at;
+    const char *colon;
+
+    if (start == NULL) {
+        return NULL;
+    }
+    start += strlen("://");
+    end = start + strcspn(start, "?");
+    for (at = end; at > start && at[-1] != '@'; at--) {
+    }
+    colon = at == start ? NULL : memchr(start, ':', (size_t)(at - start));
+    if (colon == NULL) {
+        return NULL;
+    }
+    *ret_len = (size_t)(at - 1 - (colon + 1));
+    return colon + 1;
+}
+
+char *idem_url_hide(const char *url, char *buf, size_t cap)
+{
+    size_t password_len = 0;
+    const char *password = find_password(url, &password_len);
+    size_t at = 0;
+
+    if (cap == 0) {
+        return buf;
+    }
+    buf[0] = '\0';
+    while (*url != '\0') {
+        size_t name = at == 0 ? 0 : name_of_password(url);
+
+        if (url == password) {
+            add(buf, cap, &at, "***", 3);
+            url += password_len;
+            password = NULL;
+        } else if (name > 0) {
+            add(buf, cap, &at, url, name);
+            add(buf, cap, &at, "***", 3);
+            url += name + strcspn(url + name, "&");
+        } else {
+            add(buf, cap, &at, url++, 1);
+        }
+    }
+    return buf;
+}

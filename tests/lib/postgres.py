@@ -1,0 +1,173 @@
+"""A real PostgreSQL for the tests, on a socket of its own.
+
+    with postgres.server() as server:
+        server.url                  # of an empty database
+        server.psql("SELECT 1")     # lines of text
+        server.stop(); server.start()
+
+As a program it runs another one beside a server, whose URL is in IDEM_TEST_POSTGRES, and
+ends the server with it:
+
+    python3 postgres.py PROGRAM [ARGUMENT ...]
+
+PostgreSQL refuses to run as root: there it runs as "nobody", in a folder of that user's.
+"""
+
+import contextlib
+import ctypes
+import glob
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from patience import PATIENCE
+
+PR_SET_PDEATHSIG = 1
+DATABASE = "idem"
+USER = "owner"
+# What a test does not need: disks, and work in the background.
+FAST = {"fsync": "off", "autovacuum": "off", "shared_buffers": "16MB"}
+
+
+def folder_of_programs():
+    """Where the newest version has its programs, or None."""
+    found = glob.glob("/usr/lib/postgresql/*/bin/postgres")
+    found.sort(key=lambda path: int(path.split("/")[4]))
+    path = found[-1] if found else shutil.which("postgres")
+    return path and os.path.dirname(os.path.realpath(path))
+
+
+def missing():
+    """Why it cannot be started here, or None."""
+    if folder_of_programs() is None:
+        return "PostgreSQL is not installed: see tools/deps"
+    return None
+
+
+def somebody():
+    """The user that it runs as, for subprocess; nothing where we are not root."""
+    if os.geteuid() != 0:
+        return {}
+    user = pwd.getpwnam("nobody")
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Server:
+    """A server that runs, or is stopped for a while."""
+
+    def __init__(self, folder, settings):
+        self.folder = folder
+        self.data = os.path.join(folder, "data")
+        self.settings = settings
+        self.process = None
+        self.url = f"postgres:///{DATABASE}?host={folder}&user={USER}"
+        self.programs = folder_of_programs()
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def run(self, *command):
+        subprocess.run(
+            command,
+            check=True,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            **somebody(),
+        )
+
+    def make(self):
+        self.run(
+            *(self.program("initdb"), "-D", self.data, "-U", USER, "-A", "trust"),
+            *("-E", "UTF8", "--locale=C", "--no-sync"),
+        )
+
+    def start(self, **settings):
+        """Start it with more settings, and wait until it answers."""
+        options = {**self.settings, **settings}
+        self.process = subprocess.Popen(
+            [self.program("postgres"), "-D", self.data, "-k", self.folder]
+            + ["-c", "listen_addresses="]
+            + [word for k, v in options.items() for word in ("-c", f"{k}={v}")],
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=open(os.path.join(self.folder, "log"), "ab"),
+            preexec_fn=die_with_parent,
+            **somebody(),
+        )
+        until = time.monotonic() + PATIENCE
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > until:
+                with open(os.path.join(self.folder, "log"), encoding="utf-8") as log:
+                    raise RuntimeError("PostgreSQL does not start: " + log.read()[-2000:])
+            time.sleep(0.05)
+
+    def answers(self):
+        return self.psql_try("SELECT 1", "postgres").returncode == 0
+
+    def psql_try(self, sql, database=DATABASE):
+        command = (self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1")
+        return subprocess.run(
+            [*command, "-h", self.folder, "-U", USER, "-d", database, "-c", sql],
+            capture_output=True,
+            text=True,
+        )
+
+    def psql(self, sql, database=DATABASE):
+        """The lines that @sql prints, fields divided by "|"."""
+        done = self.psql_try(sql, database)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        return done.stdout.splitlines()
+
+    def stop(self, how=signal.SIGINT):
+        """Stop it: SIGINT in order, SIGQUIT as if it had crashed."""
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait()
+            self.process = None
+
+
+@contextlib.contextmanager
+def server(**settings):
+    """A server with an empty database, for a with block."""
+    # The path of a socket may have 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="idem-pg-", dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        who = somebody()
+        if who:
+            os.chown(folder, who["user"], who["group"])
+        started = Server(folder, {**FAST, **settings})
+        started.make()
+        try:
+            started.start()
+            started.psql(f"CREATE DATABASE {DATABASE}", "postgres")
+            yield started
+        finally:
+            started.stop(signal.SIGQUIT)
+
+
+def main():
+    why = missing()
+    if why is not None:
+        print(f"1..0 # SKIP {why}")
+        return 0
+    with server() as started:
+        env = dict(os.environ, IDEM_TEST_POSTGRES=started.url)
+        return subprocess.run(sys.argv[1:], env=env).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

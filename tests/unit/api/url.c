@@ -1,0 +1,58 @@
+/* Tests of src/api/url.c: no password is shown. */
+#include "test.h"
+
+#include <idem/kind.h>
+#include <string.h>
+
+TEST(url, hidesPasswords)
+{
+    static const struct {
+        const char *url;
+        const char *shown;
+    } rows[] = {
+        {"", ""},
+        {"sqlite:/a/b.db", "sqlite:/a/b.db"},
+        {"postgres://h/db", "postgres://h/db"},
+        {"postgres://u@h:5432/db", "postgres://u@h:5432/db"},
+        {"postgres://u:secret@h:5432/db", "postgres://u:***@h:5432/db"},
+        {"postgres://u:@h/db", "postgres://u:***@h/db"},
+        {"postgres://:secret@h/db", "postgres://:***@h/db"},
+        {"postgres://u:a/b:c@d@h/db", "postgres://u:***@h/db"},
+        {"postgres:///db?password=secret&user=u",
+         "postgres:///db?password=***&user=u"},
+        {"postgres://u:s@h/db?sslpassword=secret",
+         "postgres://u:***@h/db?sslpassword=***"},
+        {"x:?password=", "x:?password=***"},
+        {"postgres://h/db?my_password=seen",
+         "postgres://h/db?my_password=seen"},
+        {"dynamodb://t?endpoint=http://h:1/@",
+         "dynamodb://t?endpoint=http://h:1/@"},
+    };
+    char buf[100];
+    size_t i;
+
+    for (i = 0; i < COUNT(rows); i++) {
+        assert_ptr_equal(idem_url_hide(rows[i].url, buf, sizeof(buf)), buf);
+        assert_string_equal(buf, rows[i].shown);
+    }
+}
+
+/* It is cut, and ends with a zero, in the middle of anything. */
+TEST(url, isCutToFit)
+{
+    static const char url[] = "postgres://u:secret@h/db?password=other&a=b";
+    char whole[100];
+    char buf[100];
+    size_t cap;
+
+    (void)idem_url_hide(url, whole, sizeof(whole));
+    for (cap = 1; cap < sizeof(buf); cap++) {
+        memset(buf, 'x', sizeof(buf));
+        (void)idem_url_hide(url, buf, cap);
+        assert_int_equal(strlen(buf),
+                         strlen(whole) < cap ? strlen(whole) : cap - 1);
+        assert_memory_equal(buf, whole, strlen(buf));
+        assert_null(strstr(buf, "secret"));
+        assert_null(strstr(buf, "other"));
+    }
+}

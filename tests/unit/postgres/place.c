@@ -1,0 +1,175 @@
+/* Tests of postgres/place.c: where a URL leads, and what of it is shown. */
+#include "postgres/place.h"
+
+#include "temp.h"
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Nothing that this machine has set for libpq. */
+static void clear_environment(void)
+{
+    static const char *const names[] = {"PGHOST",    "PGPORT",     "PGUSER",
+                                        "PGSSLMODE", "PGDATABASE", "PGSERVICE",
+                                        "PGPASSWORD"};
+    size_t i;
+
+    for (i = 0; i < COUNT(names); i++) {
+        assert_int_equal(unsetenv(names[i]), 0);
+    }
+    assert_int_equal(setenv("HOME", "/nonexistent", 1), 0);
+    assert_int_equal(setenv("PGUSER", "me", 1), 0);
+}
+
+static struct idem__pg_place read_place(const char *text)
+{
+    struct idem__pg_place place;
+
+    assert_ok(idem__pg_place_read(text, &place, &why));
+    return place;
+}
+
+static void expect_option(const char *text, const char *name, const char *value)
+{
+    struct idem__pg_place place = read_place(text);
+    const char *found = idem__pg_place_get(&place, name);
+
+    if (value == NULL) {
+        assert_null(found);
+    } else {
+        assert_non_null(found);
+        assert_string_equal(found, value);
+    }
+    idem__pg_place_finish(&place);
+}
+
+static void expect_refusal(const char *text, const char *word)
+{
+    struct idem__pg_place place;
+
+    assert_code(IDEM_EINVALID, idem__pg_place_read(text, &place, &why));
+    if (strstr(why.text, word) == NULL) {
+        fail_with("%s: %s", text, why.text);
+    }
+    assert_null(strstr(why.text, "secret"));
+}
+
+TEST(place, isRead)
+{
+    struct idem__pg_place place;
+
+    clear_environment();
+    place = read_place("//u%40x:s%2Fcret@127.0.0.1:5433/d%20b"
+                       "?schema=of_mine&prepare=no&connect_timeout=3");
+    assert_string_equal(idem__pg_place_get(&place, "user"), "u@x");
+    assert_string_equal(idem__pg_place_get(&place, "password"), "s/cret");
+    assert_string_equal(idem__pg_place_get(&place, "port"), "5433");
+    assert_string_equal(idem__pg_place_get(&place, "connect_timeout"), "3");
+    assert_string_equal(place.schema, "of_mine");
+    assert_false(place.prepare);
+    assert_true(place.local);
+    assert_null(strstr(place.url, "cret"));
+    assert_non_null(strstr(place.url, "schema=of_mine"));
+    assert_null(strstr(place.endpoint, "cret"));
+    idem__pg_place_finish(&place);
+    place = read_place("///");
+    assert_string_equal(place.schema, "idem");
+    assert_true(place.prepare);
+    assert_false(place.host_clock);
+    assert_string_equal(idem__pg_place_get(&place, "dbname"), "me");
+    idem__pg_place_finish(&place);
+}
+
+/* The URL on record leads to the same place, from a process without the settings of
+ * this one. */
+TEST(place, isWrittenForAnybody)
+{
+    struct idem__pg_place place;
+    struct idem__pg_place again;
+
+    clear_environment();
+    assert_int_equal(setenv("PGHOST", "a.example,b.example", 1), 0);
+    assert_int_equal(setenv("PGPORT", "5433,5434", 1), 0);
+    assert_int_equal(setenv("PGUSER", "some one&all", 1), 0);
+    place = read_place("///orders?schema=s&prepare=no");
+    clear_environment();
+    again = read_place(strchr(place.url, ':') + 1);
+    assert_string_equal(again.url, place.url);
+    assert_string_equal(again.endpoint, place.endpoint);
+    assert_string_equal(idem__pg_place_get(&again, "user"), "some one&all");
+    assert_string_equal(idem__pg_place_get(&again, "target_session_attrs"),
+                        "read-write");
+    idem__pg_place_finish(&place);
+    idem__pg_place_finish(&again);
+}
+
+/* Another machine proves who it is, unless somebody has set sslmode: in the URL, the
+ * environment, or a service file. */
+TEST(place, demandsAProof)
+{
+    const char *file = temp_path("services");
+    char text[600];
+    FILE *f;
+
+    clear_environment();
+    expect_option("//db.example/x", "sslmode", "verify-full");
+    expect_option("//127.0.0.1,db.example/x", "sslmode", "verify-full");
+    expect_option("//u@localhost/x", "sslmode", NULL);
+    expect_option("///x?host=/run/pg", "sslmode", NULL);
+    expect_option("//[::1]/x", "sslmode", NULL);
+    expect_option("//db.example/x?sslmode=prefer", "sslmode", "prefer");
+    expect_option("//db.example/x?sslmode=require", "sslrootcert", NULL);
+    expect_option("//db.example/x?sslrootcert=/a", "sslrootcert", "/a");
+    assert_int_equal(setenv("PGSSLMODE", "prefer", 1), 0);
+    expect_option("//db.example/x", "sslmode", NULL);
+    assert_int_equal(unsetenv("PGSSLMODE"), 0);
+
+    f = fopen(file, "w");
+    assert_non_null(f);
+    (void)fprintf(f, "[away]\nhost=db.example\ndbname=x\nsslmode=require\n"
+                     "[bare]\nhost=db.example\ndbname=x\n");
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(setenv("PGSERVICEFILE", file, 1), 0);
+    (void)snprintf(text, sizeof(text), "///?service=%s", "away");
+    expect_option(text, "sslmode", NULL);
+    (void)snprintf(text, sizeof(text), "///?service=%s", "bare");
+    expect_option(text, "sslmode", "verify-full");
+    expect_option(text, "host", "db.example");
+    assert_int_equal(unsetenv("PGSERVICEFILE"), 0);
+}
+
+/* What cannot be read is refused in our own words: libpq's would repeat the URL. */
+TEST(place, isRefusedWithoutTheSecret)
+{
+    clear_environment();
+    expect_refusal("db", "postgres://");
+    expect_refusal("//u:secret@[::1/db", "cannot be read");
+    expect_refusal("//u:secret%zz@h/db", "cannot be read");
+    expect_refusal("//h/db?schema=a-b", "schema");
+    expect_refusal("//h/db?schema=", "schema");
+    expect_refusal("//h/db?schema=1a", "schema");
+    expect_refusal("//h/db?schema=a;drop", "schema");
+    expect_refusal("//h/db?prepare=maybe", "prepare");
+    expect_refusal("//h/db?clock=wall", "clock");
+    expect_refusal("//u:secret@h/db?colour=red", "colour");
+    expect_refusal("//u:secret@h/db?password", "NAME=VALUE");
+}
+
+/* A server that repeats a password in its message does not get it into ours. */
+TEST(place, hidesItsPasswords)
+{
+    struct idem__pg_place place;
+    char text[64] = "FATAL: hunter2 is not hunter2, hunter";
+
+    clear_environment();
+    place = read_place("//u:hunter2@127.0.0.1/db");
+    idem__pg_place_hide(&place, text);
+    assert_string_equal(text, "FATAL: ******* is not *******, hunter");
+    idem__pg_place_finish(&place);
+    place = read_place("//u:%2A@127.0.0.1/db");
+    (void)strcpy(text, "a*b");
+    idem__pg_place_hide(&place, text);
+    assert_string_equal(text, "a-b");
+    idem__pg_place_finish(&place);
+}
