@@ -81,7 +81,7 @@ static void add_entries(struct idem__buffer *out, const char *url,
                         const struct idem_slice *receipts,
                         const int64_t *seconds, size_t len)
 {
-    char id[8];
+    char id[16];
     size_t i;
 
     open_request(out, url);

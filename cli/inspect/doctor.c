@@ -88,7 +88,7 @@ static void check_clock(struct cli_check *check)
               "what is signed for AWS, may be wrong");
     } else {
         found(check, IDEM_GRADE_OK, "clock", NULL,
-              "it is kept right, to %ld ms", state.maxerror / 1000);
+              "it is kept right, to %lld ms", (long long)state.maxerror / 1000);
     }
 }
 

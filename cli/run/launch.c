@@ -224,7 +224,7 @@ int launch(struct run *run, struct watch *watch)
                        "%s%s; nothing was run",
                        strerror(why),
                        why == EINVAL ? " (prctl PR_SET_CHILD_SUBREAPER, which "
-                                       "qemu-user, for one, does not have)"
+                                       "qemu-user 7, for one, does not have)"
                                      : "");
     } else {
         (void)snprintf(text, sizeof(text), "cannot execute %s: %s",

@@ -8,6 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Where long has 32 bits, the elder call takes seconds of 32 bits, and time_t has
+ * 64: it would take one half of them for the nanoseconds. */
+#ifdef SYS_futex_time64
+#define CALL SYS_futex_time64
+#else
+#define CALL SYS_futex
+#endif
+
 static int operation(int base, enum idem__futex_reach reach)
 {
     return reach == IDEM__FUTEX_PROCESS ? base | FUTEX_PRIVATE_FLAG : base;
@@ -22,7 +30,7 @@ bool idem__futex_wait(const uint32_t *word, uint32_t seen, int64_t deadline_ns,
     };
 
     /* With a bitset the time is a point of CLOCK_MONOTONIC, not a length. */
-    return syscall(SYS_futex, word, operation(FUTEX_WAIT_BITSET, reach), seen,
+    return syscall(CALL, word, operation(FUTEX_WAIT_BITSET, reach), seen,
                    deadline_ns == IDEM_NEVER ? NULL : &until, NULL,
                    FUTEX_BITSET_MATCH_ANY) == 0 ||
            errno != ETIMEDOUT;
@@ -30,5 +38,5 @@ bool idem__futex_wait(const uint32_t *word, uint32_t seen, int64_t deadline_ns,
 
 void idem__futex_wake(const uint32_t *word, enum idem__futex_reach reach)
 {
-    (void)syscall(SYS_futex, word, operation(FUTEX_WAKE, reach), INT_MAX);
+    (void)syscall(CALL, word, operation(FUTEX_WAKE, reach), INT_MAX);
 }

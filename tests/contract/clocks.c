@@ -213,7 +213,7 @@ TEST(retention, mayHaveNoEnd)
     open_virtual(&f);
     request.retention_ms = IDEM_NEVER;
     run(f.store, &request, "x");
-    host_pass(&f.host, 1000L * 365 * DAY_MS);
+    host_pass(&f.host, 1000LL * 365 * DAY_MS);
     assert_ok(idem_purge(f.store, 0, &purged, &why));
     assert_int_equal(purged, 0);
     expect(f.store, &request, IDEM_REPLAY);
@@ -226,7 +226,7 @@ TEST(retention, mayHaveNoEnd)
  * moves no lease, no retention and no fence. */
 TEST(wall, changesNothing)
 {
-    static const int64_t jumps_ms[] = {86400000, -86400000, 365L * 86400000,
+    static const int64_t jumps_ms[] = {86400000, -86400000, 365LL * 86400000,
                                        -1700000000000};
     size_t i;
 

@@ -134,7 +134,7 @@ TEST(corrupt, completedRecordIsNotReplayed)
     head[len - 1] ^= 1;
     stored_write(&f, "done", HEAD, head, len);
     assert_refused(&f, "done", NULL);
-    host_pass(&f.host, 30L * 86400000);
+    host_pass(&f.host, 30LL * 86400000);
     assert_refused(&f, "done", NULL);
     head[len - 1] ^= 1;
     stored_write(&f, "done", HEAD, head, len);

@@ -174,7 +174,7 @@ TEST(fail, isOnRecord)
     assert_ok(idem_fail(attempt, idem_str("card refused"), &result, &why));
     assert_text(attempt->record->error, "card refused");
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 10L * 365 * 86400000);
+    host_pass(&f.host, 10LL * 365 * 86400000);
     attempt = begin(f.store, &request, IDEM_FAILED);
     assert_text(attempt->record->error, "card refused");
     assert_text(attempt->record->result.bytes, "402");
@@ -194,7 +194,7 @@ TEST(unknown, isOnRecord)
     attempt = begin(f.store, &request, IDEM_STARTED);
     assert_ok(idem_unknown(attempt, idem_str("no answer"), &why));
     idem_attempt_destroy(attempt);
-    host_pass(&f.host, 10L * 365 * 86400000);
+    host_pass(&f.host, 10LL * 365 * 86400000);
     attempt = begin(f.store, &request, IDEM_UNKNOWN);
     assert_text(attempt->record->note, "no answer");
     assert_int_equal(attempt->record->error.len, 0);

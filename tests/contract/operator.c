@@ -641,8 +641,8 @@ TEST(resolve, decides)
         {4, 0, false},
         {4, 59999, false},
         {4, 60000, true},
-        {1, 1000L * 86400000, true},
-        {3, 1000L * 86400000, true},
+        {1, 1000LL * 86400000, true},
+        {3, 1000LL * 86400000, true},
     };
     size_t i;
     size_t j;
@@ -831,7 +831,7 @@ static uint64_t raise_fence(struct fixture *f, const char *key)
 
     assert_ok(idem_id(idem_str(""), idem_str(key), id));
     assert_ok(idem_record_decode(id, idem_bytes(head, len), &record, &why));
-    record.fence += 1000L * 365 * 86400000;
+    record.fence += 1000LL * 365 * 86400000;
     fence = record.fence;
     assert_ok(idem_record_encode(&record, raised, sizeof(raised), &len));
     stored_write(f, key, HEAD, raised, len);

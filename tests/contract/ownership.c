@@ -172,7 +172,7 @@ TEST(owner, renewsOnlyForward)
     attempt = begin(f.store, &request, IDEM_STARTED);
     assert_true(attempt->takeover);
     assert_ok(idem_renew(attempt, IDEM_NEVER, &why));
-    host_pass(&f.host, 100L * 365 * 86400000);
+    host_pass(&f.host, 100LL * 365 * 86400000);
     expect(f.store, &request, IDEM_BUSY);
     assert_ok(complete(attempt, "after a hundred years"));
     idem_attempt_destroy(attempt);

@@ -11,6 +11,9 @@ ssize_t __real_sendmsg(int end, const struct msghdr *packet, int flags);
 ssize_t __real_recvmsg(int end, struct msghdr *packet, int flags);
 ssize_t __wrap_sendmsg(int end, const struct msghdr *packet, int flags);
 ssize_t __wrap_recvmsg(int end, struct msghdr *packet, int flags);
+/* Their names where long has 32 bits and a time 64. */
+ssize_t __wrap___sendmsg64(int end, const struct msghdr *packet, int flags);
+ssize_t __wrap___recvmsg64(int end, struct msghdr *packet, int flags);
 
 static int left; /* So many of the next calls fail, */
 static int how;  /* in this way. */
@@ -33,6 +36,16 @@ ssize_t __wrap_sendmsg(int end, const struct msghdr *packet, int flags)
 ssize_t __wrap_recvmsg(int end, struct msghdr *packet, int flags)
 {
     return fails() ? -1 : __real_recvmsg(end, packet, flags);
+}
+
+ssize_t __wrap___sendmsg64(int end, const struct msghdr *packet, int flags)
+{
+    return __wrap_sendmsg(end, packet, flags);
+}
+
+ssize_t __wrap___recvmsg64(int end, struct msghdr *packet, int flags)
+{
+    return __wrap_recvmsg(end, packet, flags);
 }
 
 /* The number that the next descriptor gets; it rises with every one that is open. */

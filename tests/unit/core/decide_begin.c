@@ -903,7 +903,7 @@ TEST(lease, endsByTheBootClockOnItsBoot)
         sample_lease(&found, rows[i].left_ms);
         now.store_ms += 86400000;
         assert_int_equal(decide(&found, &op, &now).verdict, rows[i].want);
-        now.store_ms -= 2 * 86400000L;
+        now.store_ms -= 2 * 86400000LL;
         now.store_err_ms = 3600000;
         assert_int_equal(decide(&found, &op, &now).verdict, rows[i].want);
     }

@@ -314,7 +314,7 @@ TEST(reopen, isRunAgainByAnyRequest)
     reopened = resolve(&found, &op).next;
     op = sample_begin();
     op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    decision = begin_at(&reopened, &op, 3650 * 86400000L);
+    decision = begin_at(&reopened, &op, 3650 * 86400000LL);
     assert_int_equal(decision.verdict, IDEM_STARTED);
     assert_true(decision.takeover);
     assert_int_equal(decision.next.fence, 42);
@@ -349,7 +349,7 @@ TEST(reopen, letsAnotherRequestFollowARetry)
 
     op = sample_begin();
     op.u.begin.fingerprint = idem_bytes(print, IDEM_FINGERPRINT_LEN);
-    decision = begin_at(&next, &op, 3650 * 86400000L);
+    decision = begin_at(&next, &op, 3650 * 86400000LL);
     assert_int_equal(decision.verdict, IDEM_STARTED);
     assert_true(decision.takeover);
     assert_slice(decision.next.fingerprint, op.u.begin.fingerprint);
@@ -513,7 +513,7 @@ TEST(lease, isBounded)
     assert_int_equal(decision.verdict, IDEM_BUSY);
     assert_int_equal(decision.change, IDEM_CHANGE_NONE);
 
-    found.lease_end_ms = NOW_MS + 365 * 86400000L;
+    found.lease_end_ms = NOW_MS + 365 * 86400000LL;
     decision = begin_at(&found, &op, 0);
     assert_int_equal(decision.verdict, IDEM_BUSY);
     assert_int_equal(decision.change, IDEM_CHANGE_REPLACE);
@@ -540,7 +540,7 @@ TEST(lease, isMendedByARenewal)
     struct idem_op op = retry();
     struct idem_decision decision;
 
-    found.lease_end_ms = NOW_MS + 365 * 86400000L;
+    found.lease_end_ms = NOW_MS + 365 * 86400000LL;
     op.u.renew.lease_ms = 60000;
     idem_decide_renew(&found, &op, &now, &decision);
     assert_true(decision.next.lease_end_ms == NOW_MS + 1800000 + 60000);

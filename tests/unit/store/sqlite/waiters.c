@@ -100,7 +100,7 @@ TEST(waiters, waitForTheLockToo)
     struct idem_store *store = open_new("lock.db");
     struct idem_request request = request_for("new");
     struct idem_attempt *attempt;
-    pid_t pid = hog(10L * TIMEOUT_MS);
+    pid_t pid = hog(10LL * TIMEOUT_MS);
 
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
     request.wait_ms = PATIENCE_MS;
@@ -118,7 +118,7 @@ TEST(waiters, areToldWhyTheyWaitedInVain)
     pid_t pid = hog(PATIENCE_MS);
     long long since_ms = now_ms();
 
-    request.wait_ms = 5L * TIMEOUT_MS;
+    request.wait_ms = 5LL * TIMEOUT_MS;
     assert_code(IDEM_EUNAVAILABLE, idem_begin(store, &request, &attempt, &why));
     assert_true(now_ms() - since_ms >= request.wait_ms);
     assert_non_null(strstr(why.text, "its lock was held by others"));
@@ -135,7 +135,7 @@ TEST(waiters, lookWithoutTheLock)
     struct idem_attempt *owner = begin(store, &request, IDEM_STARTED);
     pid_t pid = hog(PATIENCE_MS);
 
-    request.wait_ms = 5L * TIMEOUT_MS;
+    request.wait_ms = 5LL * TIMEOUT_MS;
     idem_attempt_destroy(begin(store, &request, IDEM_BUSY));
     end(pid, SIGKILL);
     idem_attempt_destroy(owner);
