@@ -30,6 +30,7 @@ from patience import PATIENCE
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
 USER = "owner"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # What a test does not need: disks, and work in the background.
 FAST = {"fsync": "off", "autovacuum": "off", "shared_buffers": "16MB"}
 

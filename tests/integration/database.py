@@ -1,0 +1,225 @@
+"""The PostgreSQL store from the command line: all that changes is IDEM_STORE."""
+
+import json
+import os
+import re
+import sys
+import time
+
+import postgres
+from tap import Idem, equal, main, skip, start, test
+
+SECRET = "hunter2"
+servers = []  # The one of this file, once it runs.
+
+
+def here(schema):
+    """The program on a new schema, and the server. Statements are logged."""
+    why = postgres.missing()
+    if why is not None:
+        skip(why)
+    server = servers[0]
+    idem = Idem(f"{server.url}&schema={schema}")
+    equal(idem("store", "create").status, 0)
+    return idem, server
+
+
+def said(idem, *args, status=0):
+    done = idem(*args)
+    equal((args, done.status, done.stderr if status == 0 else b""), (args, status, b""))
+    return done.stdout.decode()
+
+
+def transactions(server):
+    """How many transactions of idem's the server has been sent so far."""
+    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
+        return len(re.findall(r"BEGIN ISOLATION LEVEL READ COMMITTED$", log.read(), re.M))
+
+
+def trips(server, idem, *args, status=0):
+    before = transactions(server)
+    equal(idem(*args).status, status)
+    return transactions(server) - before
+
+
+@test
+def round_trips_are_few():
+    """A new operation is two round trips, a duplicate one; a takeover is two."""
+    idem, server = here("trips")
+    new = ("run", "-k", "a", "--", "true")
+    equal([trips(server, idem, *new), trips(server, idem, *new)], [2, 1])
+    lease = ("--lease", "4s", "--on-expired-lease", "rerun")
+    equal(trips(server, idem, "begin", "-k", "b", *lease), 1)
+    time.sleep(6.5)
+    equal(trips(server, idem, "begin", "-k", "b", *lease), 2)
+    record = json.loads(said(idem, "show", "--json", "b"))
+    equal((record["attempts"], record["status"]), (2, "in_progress"))
+
+
+@test
+def operators_verbs_work():
+    """Run and replay, list, purge, a limit, and a copy of the store in SQLite."""
+    idem, _ = here("verbs")
+    for _ in range(2):
+        equal(said(idem, "run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects"), "hi\n")
+    with open("effects", encoding="utf-8") as f:
+        equal(f.read(), "x\n")
+    assert "completed" in said(idem, "list", "--all")
+    limit = ("limit", "-n", "up", "-u", "u", "--max", "1", "--per", "1h")
+    equal(idem(*limit, "-r", "1").status, 0)
+    refused = idem(*limit, "-r", "2").status
+    assert refused not in (0, 78), refused
+    equal(idem(*limit, "-r", "1").status, 0)
+    equal(said(idem, "purge"), "purged 0 records\n")
+    copy = Idem("sqlite:" + os.path.abspath("copy.db"))
+    said(idem, "store", "copy", "--from", idem.store, "--to", copy.store)
+    again = ("run", "-k", "k", "--", "sh", "-c", "echo hi; echo x >>effects")
+    equal(said(copy, *again), "hi\n")
+    with open("effects", encoding="utf-8") as f:
+        equal(f.read(), "x\n")
+
+
+@test
+def a_held_row_holds_up_nobody_else():
+    """An application's open transaction has a row: other keys go on at once, a duplicate
+    is answered, and the row's own end is recorded after it. The control: ON CONFLICT alone would
+    wait, too."""
+    idem, server = here("held")
+    token = said(idem, "begin", "-k", "held").strip()
+    hold = (
+        "BEGIN; UPDATE held.idem_record SET status = status WHERE key = 'held';"
+        "SELECT pg_sleep(4); COMMIT"
+    )
+    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    with start([*command, "-d", postgres.DATABASE, "-c", hold]) as holder:
+        time.sleep(1)
+        plain = server.psql_try(
+            "SET lock_timeout = '100ms'; INSERT INTO held.idem_record SELECT * FROM"
+            " held.idem_record WHERE key = 'held' ON CONFLICT (id) DO NOTHING"
+        )
+        equal(idem("run", "-k", "other", "--", "true").status, 0)
+        equal(idem("begin", "-k", "held").status, 75)
+        assert holder.poll() is None, "the row was let go before this was looked at"
+        # It waits as long as an end is told, and is kept here after that.
+        assert idem("complete", "--token", token).status in (0, 80)
+        holder.wait()
+    equal(idem("reconcile").status, 0)
+    assert "lock timeout" in plain.stderr, plain
+    equal(json.loads(said(idem, "show", "--json", "held"))["status"], "completed")
+
+
+@test
+def a_claim_sees_the_winner_it_waited_for():
+    """Another's insert of the key commits while a claim waits for it: the claim does not
+    start, though no row was there when it began."""
+    idem, server = here("race")
+    other, _ = here("race_from")
+    said(other, "begin", "-k", "k")
+    insert = (
+        "BEGIN; INSERT INTO race.idem_record SELECT * FROM race_from.idem_record;"
+        "SELECT pg_sleep(2); COMMIT"
+    )
+    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    with start([*command, "-d", postgres.DATABASE, "-c", insert]) as winner:
+        time.sleep(0.7)
+        equal(idem("begin", "-k", "k").status, 75)
+        winner.wait()
+
+
+@test
+def what_a_server_does_not_hear_is_kept():
+    """The server ends while the work goes on: the outcome is in the journal, and is on
+    record once the server is back. Nothing begins meanwhile."""
+    idem, server = here("away")
+    with idem.start("run", "-k", "k", "--", "sh", "-c", "echo done; sleep 3") as process:
+        time.sleep(1.5)
+        server.stop()
+        try:
+            out, _ = process.communicate()
+            equal((process.returncode, out), (80, b"done\n"))
+            equal(idem("run", "-k", "l", "--", "touch", "ran").status, 69)
+            assert not os.path.exists("ran")
+        finally:
+            server.start()
+    equal(idem("reconcile").status, 0)
+    equal(said(idem, "run", "-k", "k", "--", "sh", "-c", "echo done; sleep 3"), "done\n")
+
+
+@test
+def a_password_is_shown_nowhere():
+    """No message, JSON or export has the password of a URL."""
+    _, server = here("secret")
+    url = f"{server.url}&password={SECRET}&schema=secret"
+    gone = f"postgres://u:{SECRET}@127.0.0.1:1/x"
+    texts = []
+    for store in (url, gone, f"postgrs://u:{SECRET}@h/x", f"{gone}?color={SECRET}x"):
+        idem = Idem(store)
+        for args in (
+            ("store", "create", "--json"),
+            ("store", "check", "--json"),
+            ("doctor", "--json"),
+            ("run", "-k", "k", "--status-file", "status", "--", "true"),
+            ("export",),
+            ("list",),
+        ):
+            done = idem(*args)
+            texts.append((args, done.stdout + done.stderr))
+    with open("status", "rb") as f:
+        texts.append(("status", f.read()))
+    for args, text in texts:
+        assert f"{SECRET}@".encode() not in text and f"={SECRET}&".encode() not in text, (args, text)
+    assert any(b"***" in text for _, text in texts)
+
+
+@test
+def the_grants_of_the_page_are_enough():
+    """A role with the rights that docs/postgresql.md names works; without one of them it
+    is denied, and the check names it."""
+    idem, server = here("idem")
+    page = os.path.join(postgres.TOP, "docs", "postgresql.md")
+    with open(page, encoding="utf-8") as f:
+        grants = re.findall(r"^    (GRANT [^;]*;)", f.read(), re.M)
+    server.psql("CREATE ROLE worker LOGIN; " + " ".join(grants))
+    worker = Idem(server.url.replace(f"user={postgres.USER}", "user=worker"))
+    equal(said(worker, "run", "-k", "k", "--", "echo", "hi"), "hi\n")
+    equal(said(worker, "purge"), "purged 0 records\n")
+    assert "may do all that a store needs" in worker("store", "check").stdout.decode()
+    server.psql("REVOKE INSERT ON idem.idem_record FROM worker")
+    equal(worker("run", "-k", "l", "--", "true").status, 77)
+    assert "lacks INSERT on idem_record" in worker("store", "check").stdout.decode()
+    equal(idem("run", "-k", "k", "--", "echo", "hi").status, 0)
+
+
+@test
+def the_check_grades_the_server():
+    """fsync that is off, a missing schema and a damaged record are told as bad."""
+    idem, server = here("graded")
+    done = idem("store", "check")
+    assert b"bad   durability: fsync is off" in done.stdout, done
+    said(idem, "begin", "-k", "k")
+    server.psql("UPDATE graded.idem_record SET head = set_byte(head, 30, 1)")
+    assert b"1 of 1 records cannot be trusted" in idem("store", "check").stdout
+    equal(idem("run", "-k", "k", "--", "true").status, 74)
+    missing = Idem(f"{server.url}&schema=nowhere")
+    done = missing("run", "-k", "k", "--", "touch", "ran")
+    equal(done.status, 78)
+    assert b"idem store create" in done.stderr and not os.path.exists("ran"), done
+
+
+@test
+def a_newer_schema_is_left_alone():
+    """A schema that this program is too old for is refused before anything is written."""
+    idem, server = here("newer")
+    server.psql("UPDATE newer.idem_store SET version = 2, least = 2")
+    done = idem("run", "-k", "k", "--", "true")
+    equal(done.status, 78)
+    assert b"newer version" in done.stderr, done
+    equal(server.psql("SELECT count(*) FROM newer.idem_record"), ["0"])
+
+
+if __name__ == "__main__":
+    if postgres.missing() is not None:
+        sys.exit(main())
+    with postgres.server(log_statement="all") as started:
+        servers.append(started)
+        sys.exit(main())
