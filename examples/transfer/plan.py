@@ -90,7 +90,7 @@ class Refused(Exception):
 
 
 def slice_of(data):
-    """Return the bytes @data as a slice; whoever calls keeps @data."""
+    """Return the bytes @data as a slice; the caller keeps @data."""
     return Slice(ctypes.cast(c_char_p(data), c_void_p), len(data))
 
 
