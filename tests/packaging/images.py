@@ -5,6 +5,7 @@ of this machine, with those that are installed above them. What is started, as w
 which environment, signal and health check, is read from the recipe. With --long the
 images are built from it, from a base that is made of Debian's packages, and started."""
 
+import atexit
 import contextlib
 import http.server
 import json
@@ -373,6 +374,7 @@ def built(name, *options):
                 "--file", RECIPE, TOP], timeout=3600)
     assert done.status == 0, (done.stdout + done.stderr).decode()[-4000:]
     container = said("buildah", "from", "--pull-never", tag)
+    atexit.register(run, ["buildah", "rm", container])
     inspected = json.loads(said("buildah", "inspect", container))
     it = inspected["Docker"]["config"]
     equal(it["Healthcheck"]["Test"][0], "CMD")
