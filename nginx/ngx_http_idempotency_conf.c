@@ -125,6 +125,17 @@ ngx_http_idem_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 }
 
 
+/* Stores whose time is a server's: idem_store_lease_min_ms() of each is 4 s. */
+
+static ngx_uint_t
+ngx_http_idem_is_remote(const ngx_http_idem_store_t *store)
+{
+    return ngx_strncmp(store->url.data, "dynamodb:", 9) == 0
+           || ngx_strncmp(store->url.data, "postgres:", 9) == 0
+           || ngx_strncmp(store->url.data, "postgresql:", 11) == 0;
+}
+
+
 static char *
 ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
 {
@@ -141,11 +152,11 @@ ngx_http_idem_check_values(ngx_conf_t *cf, ngx_http_idem_loc_conf_t *conf)
     } else if (conf->lease < IDEM_LEASE_MIN_MS) {
         wrong = "\"idempotency_lease\" must be 2s or more";
 
-    } else if (ngx_strncmp(conf->store->url.data, "dynamodb:", 9) == 0
+    } else if (ngx_http_idem_is_remote(conf->store)
                && conf->lease < IDEM_DYNAMODB_LEASE_MIN_MS)
     {
-        wrong = "\"idempotency_lease\" must be 4s or more with a DynamoDB "
-                "store, whose owners stop 2s before its end";
+        wrong = "\"idempotency_lease\" must be 4s or more with a store in "
+                "DynamoDB or PostgreSQL, whose owners stop 2s before its end";
 
     } else if (conf->retention != NGX_HTTP_IDEM_FOREVER
                && (conf->retention < 1

@@ -33,7 +33,7 @@ def refused():
     yield "idempotency_scope", SCOPED.replace(" on;", " required;"), {}
     yield "idempotency_store", "idempotency on; idempotency_scope global;", {}
     yield "2s or more", on + "idempotency_lease 1s;", {}
-    yield "4s or more with a DynamoDB store", (
+    yield "4s or more with a store in DynamoDB", (
         "idempotency_store dynamodb://idem?region=local;" + on[len(STORE) :]
         + "idempotency_lease 3s;"), {}
     yield "idempotency_retention", on + "idempotency_retention 30s;", {}

@@ -1,0 +1,176 @@
+"""Each front end on a PostgreSQL store: all that changes is the URL."""
+
+import json
+import os
+import sys
+import urllib.request
+
+import postgres
+from lambda_api import Sandbox
+from patience import PATIENCE
+from tap import PROGRAM, TOP, Idem, equal, kill_session, main, skip, test
+
+BUILT = os.path.dirname(PROGRAM)
+os.environ.setdefault(
+    "IDEM_NGINX_MODULE", os.path.join(BUILT, "nginx/ngx_http_idempotency_module.so")
+)
+sys.path.append(os.path.join(TOP, "tests", "queues"))
+import nginx  # noqa: E402
+import rig  # noqa: E402
+
+# Where the module finds libidem-postgres, which is not installed.
+LIBRARIES = {"LD_LIBRARY_PATH": BUILT}
+AS_USER = ["--user", "root"] if os.getuid() == 0 else []
+servers = []  # The one of this file, once it runs.
+
+
+def here(schema):
+    """The program on a new schema."""
+    why = postgres.missing()
+    if why is not None:
+        skip(why)
+    idem = Idem(f"{servers[0].url}&schema={schema}")
+    equal(idem("store", "create").status, 0)
+    return idem
+
+
+def records(idem):
+    """How many records of each status."""
+    counts = {}
+    for line in idem("list", "--all", "--json").stdout.splitlines():
+        status = json.loads(line)["status"]
+        counts[status] = counts.get(status, 0) + 1
+    return counts
+
+
+@test
+def nginx_answers_a_retry_from_the_record():
+    """A POST is 201, and its retry the same 201 as a replay; of fifty at once one is passed
+    on and the others are told 409. Limits count, and both workers share the records."""
+    idem = here("ngx")
+    store = f"idempotency_store '{idem.store}' journal=journal;"
+    on = store + "idempotency on; idempotency_scope global;"
+    on += "idempotency_limit many global 1000r/2d;"
+    with nginx.Upstream() as up, nginx.Nginx(up, http=on, env=LIBRARIES, workers=2) as front:
+        for path in "/pay", "/pay?size=300000", "/pay?status=404":
+            first = front.post(path, path.strip("/"), b"x")
+            again = front.post(path, path.strip("/"), b"x")
+            equal((again.status, again.body), (first.status, first.body))
+            assert again.replayed and not first.replayed, (first, again)
+        equal(front.post("/pay", "pay", b"y").problem, "request-mismatch")
+        go = (49, lambda: up.let_go("h"))
+        answers = front.many([("/pay?hold=h", "k", b"x")] * 50, after=go)
+        equal(sorted(a.status for a in answers), [201] + [409] * 49)
+        equal(up.executions("k"), 1)
+    equal(records(idem), {"completed": 4})
+
+
+@test
+def nginx_wants_a_lease_that_the_store_can_keep():
+    """Owners on PostgreSQL stop 2 s before their lease ends: a shorter one than 4 s is
+    refused by nginx -t, with either name of the scheme."""
+    for scheme in "postgres", "postgresql":
+        store = f"idempotency_store {scheme}:///x;"
+        on = store + "idempotency on; idempotency_scope global; idempotency_lease "
+        front = nginx.Nginx(1, env=LIBRARIES)
+        done = front.check(http=on + "3s;")
+        equal(done.status, 1)
+        assert b"must be 4s or more with a store in DynamoDB or PostgreSQL" in done.stderr, done
+        equal(front.check(http=on + "4s;").status, 0)
+
+
+@test
+def the_gateway_answers_a_retry_from_the_record():
+    """idem gateway in front of a service: 201, the same 201 as a replay, and one
+    execution, which idem show shows."""
+    nginx.need()
+    idem = here("gateway")
+    with nginx.Upstream() as up:
+        service = f"http://127.0.0.1:{up.port}"
+        args = ("gateway", "-u", service, "-l", "0", "--global-scope", *AS_USER)
+        process = idem.start(*args, env={**LIBRARIES, "TMPDIR": os.getcwd()})
+        try:
+            url = process.stdout.readline().decode().strip()
+            assert url, process.stderr.read()
+            answers = []
+            for _ in range(2):
+                ask = urllib.request.Request(
+                    url + "/pay", b"x", {"Idempotency-Key": "order-42"}, method="POST"
+                )
+                with urllib.request.urlopen(ask, timeout=PATIENCE) as got:
+                    replayed = got.headers.get("Idempotent-Replayed")
+                    answers.append((got.status, got.read(), replayed))
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+            kill_session(process)
+            process.stdout.close()
+            process.stderr.close()
+        equal([a[2] for a in answers], [None, "true"])
+        equal(answers[0][:2], answers[1][:2])
+        equal(answers[0][0], 201)
+        equal(up.executions(), 1)
+    equal(json.loads(idem("show", "--json", "order-42").stdout)["status"], "completed")
+
+
+@test
+def each_message_has_one_effect():
+    """idem consume: a message that was sent twice is worked on once, by a program for
+    each message and by one that is kept running."""
+    idem = here("queue")
+    place = rig.Place(store=idem.store)
+    place.queue.send(['{"order":1}', '{"order":2}', '{"order":1}'])
+    work = 'printf "%s\\n" "$(cat)" >>ledger'
+    status, lines, said = place.consume("--key-from", ".order", work=work)
+    equal((status, rig.outcomes(lines)), (0, ["done", "done", "replayed"]))
+    equal((sorted(rig.ledger()), said), (['{"order":1}', '{"order":2}'], said))
+
+    with open("work.py", "w", encoding="ascii") as f:
+        f.write(
+            "import json, sys\n"
+            "for line in sys.stdin:\n"
+            "    m = json.loads(line)\n"
+            "    open('lines', 'a').write(m['body'] + '\\n')\n"
+            "    print(json.dumps({'id': m['id'], 'outcome': 'done'}), flush=True)\n"
+        )
+    bodies = [f'{{"order":{n}}}' for n in range(2, 40)]
+    place.queue.send(bodies)
+    command = ["python3", "work.py"]
+    status, lines, _ = place.consume("--lines", "--key-from", ".order", work=command)
+    equal((status, rig.outcomes(lines)), (0, ["done"] * 37 + ["replayed"]))
+    equal(sorted(rig.ledger("lines")), sorted(bodies[1:]))
+    equal(records(idem), {"completed": 39})
+
+
+@test
+def an_event_is_handled_once():
+    """idem lambda: the response to an event that comes again is the one on record, also
+    after a freeze in which the server ended the connection."""
+    idem = here("lambda")
+    with open("handler", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\ncat\necho effect >>ledger\n")
+    os.chmod("handler", 0o755)
+    with Sandbox("handler", env={"IDEM_STORE": idem.store}) as box:
+        event = {"idempotencyKey": "a", "text": "Grüße"}
+        first = box.invoke(event)
+        equal((first.kind, first.json()), ("response", event))
+        again = box.invoke(event)
+        equal((again.kind, again.body), ("response", first.body))
+        assert box.idle.wait(PATIENCE)
+        servers[0].psql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE application_name = 'idem'"
+        )
+        other = {"idempotencyKey": "b"}
+        equal([box.invoke(e).json() for e in (other, event, other)], [other, event, other])
+        equal((box.starts, box.kills), (1, 0))
+    equal(rig.ledger(), ["effect"] * 2)
+    equal(records(idem), {"completed": 2})
+
+
+if __name__ == "__main__":
+    if postgres.missing() is not None:
+        sys.exit(main())
+    with postgres.server() as started, rig.servers:
+        servers.append(started)
+        sys.exit(main())
