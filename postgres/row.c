@@ -196,8 +196,8 @@ int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
     memory->len = 0;
     /* All at once: memory that grows later would move what is there. */
     if (idem__buffer_room(memory, row->head.len + old->scope.len +
-                                      old->key.len + old->result.bytes.len +
-                                      old->input.len) == NULL) {
+                                      old->key.len + row->result.len +
+                                      row->input.len) == NULL) {
         return IDEM_ENOMEM;
     }
     row->head = copy(row->head, memory);
