@@ -1,5 +1,6 @@
 /* LOOK, DECIDE and LOAD: what is there, what is answered, and what is written. The rules
  * are those of all stores (core/decide.h). */
+#include "base/heap.h"
 #include "core/error.h"
 #include "core/slice.h"
 #include "postgres/task.h"
@@ -87,6 +88,47 @@ static bool make_next(struct idem__pg_task *task)
     return rc == 0;
 }
 
+/* The op's commit gets the head: one block of memory. */
+static bool give_head(struct idem__pg_task *task)
+{
+    struct idem_slice head = idem__buffer_slice(&task->head);
+    struct idem_commit *commit = idem__alloc(sizeof(*commit) + head.len);
+
+    if (commit == NULL) {
+        return false;
+    }
+    *commit = *task->op->commit;
+    memcpy(commit + 1, head.base, head.len);
+    commit->writes = idem_bytes(commit + 1, head.len);
+    idem__free(task->op->commit);
+    task->op->commit = commit;
+    return true;
+}
+
+/* The caller writes the end of its attempt itself, over a record in progress alone: what
+ * people were told of one that its lease has ended may not change by an effect that they
+ * do not see. */
+static enum idem__pg_where_to answer_for_caller(struct idem__pg_task *task)
+{
+    if (task->decision.change == IDEM_CHANGE_NONE) {
+        return idem__pg_fail_with(task, IDEM_ELOST,
+                                  "the attempt was completed before, with this "
+                                  "outcome: it is on record");
+    }
+    if (task->found.record.status != IDEM_STATUS_IN_PROGRESS) {
+        return idem__pg_fail_with(
+            task, IDEM_ELOST,
+            "the lease of the attempt ended, and its record "
+            "is no longer in progress");
+    }
+    if (!give_head(task)) {
+        return idem__pg_fail_with(task, IDEM_ENOMEM,
+                                  idem_error_text(IDEM_ENOMEM));
+    }
+    idem_verb_answer(task->op, &task->decision, &task->given);
+    return IDEM__PG_TO_DONE;
+}
+
 enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
                                        const struct idem_now *now)
 {
@@ -118,6 +160,9 @@ enum idem__pg_where_to idem__pg_decide(struct idem__pg_task *task,
     wants = idem_verb_given(task->op, there, decision, &task->given);
     if (decision->change != IDEM_CHANGE_NONE && !make_next(task)) {
         return IDEM__PG_TO_DONE;
+    }
+    if (task->op->commit != NULL) {
+        return answer_for_caller(task);
     }
     return wants ? IDEM__PG_TO_LOAD : IDEM__PG_TO_ACT;
 }

@@ -11,6 +11,7 @@ const struct idem_store_kind idem_postgres_kind = {
     .create = idem_postgres_create,
     .check = idem_postgres_check,
     .schema = idem_postgres_template,
+    .completion = idem_postgres_completion,
 };
 
 const struct idem_store_kind idem_postgresql_kind = {
@@ -22,4 +23,5 @@ const struct idem_store_kind idem_postgresql_kind = {
     .create = idem_postgres_create,
     .check = idem_postgres_check,
     .schema = idem_postgres_template,
+    .completion = idem_postgres_completion,
 };

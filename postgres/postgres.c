@@ -40,6 +40,13 @@ static const struct idem_store_ops postgres_ops = {
     .fd = idem__remote_fd,
 };
 
+struct idem__pg_store *idem__pg_store_of(struct idem_store *base)
+{
+    return base != NULL && base->ops == &postgres_ops
+               ? (struct idem__pg_store *)base
+               : NULL;
+}
+
 /* On failure @store is half built, and finish() takes it. */
 static int set_up(struct idem__pg_store *store, const char *place,
                   const struct idem_open_options *options,
@@ -59,6 +66,7 @@ static int set_up(struct idem__pg_store *store, const char *place,
     if (rc != 0) {
         return rc;
     }
+    idem__pg_completion_text(store->place.schema, store->completion);
     store->remote.endpoint = store->place.endpoint;
     base->url = store->place.url;
     base->remote = true;
@@ -105,14 +113,15 @@ int idem_postgres_inspect(struct idem_store *base,
                           struct idem_postgres_info *ret_info,
                           struct idem_error *ret_error)
 {
-    struct idem__pg_store *store = (struct idem__pg_store *)base;
-    const struct idem__pg_counters *counters = &store->conn.counters;
+    struct idem__pg_store *store = idem__pg_store_of(base);
+    const struct idem__pg_counters *counters;
 
-    if (base->ops != &postgres_ops || ret_info->size != sizeof(*ret_info)) {
+    if (store == NULL || ret_info->size != sizeof(*ret_info)) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "inspect: it is not a PostgreSQL store, or the size "
                            "of the info is not set");
     }
+    counters = &store->conn.counters;
     ret_info->schema = store->place.schema;
     ret_info->endpoint = store->place.endpoint;
     ret_info->connections = counters->connections;

@@ -186,6 +186,30 @@ static const struct {
     [IDEM__PG_ROLLBACK] = {"idem_rollback", "ROLLBACK"},
 };
 
+/* The end of an attempt, whatever renewals came since: they change neither nonce nor
+ * fence, and the record that is written needs nothing of what they change. Bytes 73 to
+ * 80 of the head are the end of the work (AT_ENDED in core/record.c): 0, unless its owner
+ * asked for another run. COMPLETED is 2, IN_PROGRESS is 1.
+ *
+ * A driver may show nobody how many rows were changed. So it is a query of one row, and
+ * fails where no row was changed: the count keeps the planner from doing the cast at
+ * once. */
+static const char completion[] =
+    "WITH ended AS (UPDATE @.idem_record AS r SET status = 2,"
+    " deadline = $4::int8, tag = $5::bytea, head = $6::bytea,"
+    " result = $7::bytea"
+    " WHERE r.id = $1::bytea AND r.nonce = $2::bytea AND r.fence = $3::int8"
+    " AND r.status = 1"
+    " AND substr(r.head, 73, 8) = decode('0000000000000000', 'hex')"
+    " RETURNING r.id)"
+    " SELECT CASE count(*) WHEN 1 THEN 1 ELSE ('idem: the attempt is lost,"
+    " or was ended before: roll back. Records ended: ' || count(*))::int END"
+    " FROM ended";
+
+_Static_assert(sizeof(completion) <=
+                   IDEM__PG_COMPLETION_MAX - IDEM__PG_SCHEMA_MAX,
+               "it has the schema once");
+
 static const char tables[] =
     "CREATE SCHEMA IF NOT EXISTS @;\n"
     "CREATE TABLE IF NOT EXISTS @.idem_record (\n"
@@ -268,6 +292,12 @@ size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types)
 {
     *ret_types = statements[sql].type;
     return statements[sql].types;
+}
+
+void idem__pg_completion_text(const char *schema,
+                              char buf[IDEM__PG_COMPLETION_MAX])
+{
+    expand(completion, schema, buf, IDEM__PG_COMPLETION_MAX);
 }
 
 void idem__pg_schema_text(const char *schema,

@@ -67,6 +67,14 @@ const char *idem__pg_sql_name(enum idem__pg_sql sql);
 /* The types of its parameters; returns how many. */
 size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types);
 
+/* The text of the statement by which a caller ends its attempt, in @buf. Its values: id,
+ * nonce, fence, deadline, tag, head, result. */
+enum {
+    IDEM__PG_COMPLETION_MAX = 768
+};
+void idem__pg_completion_text(const char *schema,
+                              char buf[IDEM__PG_COMPLETION_MAX]);
+
 /* What makes the tables in @schema, in @buf: several statements. */
 enum {
     IDEM__PG_SCHEMA_TEXT_MAX = 8192

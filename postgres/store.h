@@ -11,7 +11,11 @@ struct idem__pg_store {
     struct idem__pg_place place;
     struct idem__pg_conn conn; /* The leader's; but for wake. */
     struct idem__pg_env env;
+    char completion[IDEM__PG_COMPLETION_MAX]; /* Of statements: sql.h. */
 };
+
+/* The store, or NULL if @base is of another kind. */
+struct idem__pg_store *idem__pg_store_of(struct idem_store *base);
 
 /* Tasks as flights: flight.c. */
 extern const struct idem__remote_ops idem__pg_flights;

@@ -16,6 +16,9 @@
  *                            v       too short          v
  *                           DONE <----------------------+
  *
+ *     an end with a commit (completion.c) is answered by DECIDE with what WRITE would
+ *     write: its caller writes that
+ *
  *     LIST           a page of rows
  *     PURGE          a page of rows that are due; PURGE_GO deletes what has expired
  *     PURGE_LIMITS   windows that are over

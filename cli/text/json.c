@@ -94,8 +94,9 @@ void cli_json_bytes(struct cli_json *json, const char *name,
 }
 
 /* Adds a value that was just made to an array; NULL: memory ran out. */
-static void append(struct cli_json *json, const char *name,
-                   struct json_object *value)
+/* @value may be NULL, which is null. */
+static void append_any(struct cli_json *json, const char *name,
+                       struct json_object *value)
 {
     struct json_object *array = NULL;
 
@@ -104,11 +105,17 @@ static void append(struct cli_json *json, const char *name,
         array = json_object_new_array();
         add(json, name, array);
     }
-    if (json->failed || value == NULL ||
-        json_object_array_add(array, value) != 0) {
+    if (json->failed || json_object_array_add(array, value) != 0) {
         json->failed = true;
         (void)json_object_put(value);
     }
+}
+
+static void append(struct cli_json *json, const char *name,
+                   struct json_object *value)
+{
+    json->failed = json->failed || value == NULL;
+    append_any(json, name, value);
 }
 
 void cli_json_append(struct cli_json *json, const char *name,
@@ -131,6 +138,16 @@ void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value)
 {
     append(json, name, json_object_new_uint64(value));
+}
+
+void cli_json_append_text(struct cli_json *json, const char *name,
+                          const char *text)
+{
+    if (text == NULL) {
+        append_any(json, name, NULL);
+    } else {
+        append(json, name, json_object_new_string(text));
+    }
 }
 
 int cli_json_write(const struct cli_json *json, FILE *f)

@@ -47,6 +47,10 @@ void cli_json_object(struct cli_json *json, const char *name,
 void cli_json_append_count(struct cli_json *json, const char *name,
                            uint64_t value);
 
+/* Adds a text, or null, to the end of the array @name. */
+void cli_json_append_text(struct cli_json *json, const char *name,
+                          const char *text);
+
 /* Writes the line to @f, or to stdout. 0 or an exit status, after saying why. */
 int cli_json_write(const struct cli_json *json, FILE *f);
 int cli_json_print(const struct cli_json *json);

@@ -4,6 +4,7 @@
 #include "upkeep/store.h"
 
 #include <idem/kind.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,7 +20,8 @@ bool cli_schema(const char *store_url, int *ret_status)
     /* A table of DynamoDB has templates for several tools: cli/dynamodb. */
     if (url == NULL || strncmp(url, "dynamodb:", strlen("dynamodb:")) == 0 ||
         idem_kind_find(url, &kind, &place, &error) != 0 ||
-        kind->size < sizeof(*kind) || kind->schema == NULL) {
+        kind->size < offsetof(struct idem_store_kind, completion) ||
+        kind->schema == NULL) {
         return false;
     }
     error.code = kind->schema(place, text, sizeof(text), &error);

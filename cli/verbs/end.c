@@ -17,6 +17,7 @@ static struct {
     int64_t lease_ms;
     struct cli_journal_choice journal;
     bool json;
+    bool as_sql;
     const char *store;
 } args;
 
@@ -33,6 +34,17 @@ static int end_with(const struct cli_command *command, enum idem_status how,
 
     status = cli_hold(command, args.token, args.store, args.json, &held);
     return status != 0 ? status : cli_held_end(&held, &outcome, &args.journal);
+}
+
+/* The caller ends the attempt itself: nothing is written, nor kept. */
+static int print_statement(const struct cli_command *command,
+                           const struct idem_result *result)
+{
+    struct cli_held held;
+    int status =
+        cli_hold(command, args.token, args.store, /* json= */ false, &held);
+
+    return status != 0 ? status : cli_held_print_statement(&held, result);
 }
 
 /* The end of @command: with a result where it takes one, else with an empty one. */
@@ -56,7 +68,8 @@ static int end(const struct cli_command *command, enum idem_status how,
         return status;
     }
 
-    status = end_with(command, how, &result.result);
+    status = args.as_sql ? print_statement(command, &result.result)
+                         : end_with(command, how, &result.result);
 
     cli_result_finish(&result);
     return status;
@@ -102,6 +115,10 @@ static struct cli_option complete_options[] = {
     CLI_OPTION_TOKEN(&args.token),
     OPTION_RESULT("TEXT, @FILE or - for stdin (default: empty)"),
     CLI_RESULT_OPTIONS(&args.spec),
+    {.name = "as-sql",
+     .kind = CLI_FLAG,
+     .target = &args.as_sql,
+     .help = "print the statement that completes it, as JSON"},
     OPTIONS_OF_ENDS,
 };
 
@@ -150,6 +167,7 @@ static const char *const complete_examples[] = {
     "IDEM_TOKEN=$token idem complete --result @receipt.json \\",
     "    --content-type application/json",
     "make_report | idem complete --result -    # inside idem run",
+    "idem complete --token \"$token\" --result paid --as-sql   # to run yourself",
     NULL,
 };
 

@@ -35,6 +35,10 @@ int cli_hold(const struct cli_command *command, const char *token,
 int cli_held_end(struct cli_held *held, const struct idem_outcome *outcome,
                  const struct cli_journal_choice *journal);
 
+/* Prints the statement that completes the attempt with @result, and closes; likewise. */
+int cli_held_print_statement(struct cli_held *held,
+                             const struct idem_result *result);
+
 /* Says what became of the attempt if @error has a code, else prints the record
  * where JSON is wanted; closes, and returns the exit status. */
 int cli_held_finish(struct cli_held *held, const struct idem_error *error);

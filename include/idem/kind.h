@@ -24,6 +24,8 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+struct idem_statement;
+
 enum {
     /* Of a scheme: a lower-case letter, then lower-case letters and digits. */
     IDEM_SCHEME_MAX = 16,
@@ -55,6 +57,13 @@ struct idem_store_kind {
      * no such text. Looked at only where size says that it is there. */
     int (*schema)(const char *place, char *buf, size_t cap,
                   struct idem_error *ret_error);
+    /* The statement by which the owner of @attempt completes it itself, as
+     * idem_postgres_completion() of <idem/postgres.h>. NULL: its store takes none.
+     * Looked at only where size says that it is there. */
+    int (*completion)(struct idem_attempt *attempt,
+                      const struct idem_result *result,
+                      struct idem_statement *ret_statement,
+                      struct idem_error *ret_error);
 };
 
 /* Lets idem_open() find @kind, which must stay valid, in this process. To register

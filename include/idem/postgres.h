@@ -26,6 +26,7 @@
 
 #include <idem.h>
 #include <idem/check.h>
+#include <idem/statement.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +104,53 @@ struct idem_postgres_info {
 int idem_postgres_inspect(struct idem_store *store,
                           struct idem_postgres_info *ret_info,
                           struct idem_error *ret_error);
+
+/* ---- Effect and record in one commit ----------------------------------- */
+
+/* An effect that is itself a change of the same database can be committed together with
+ * the end of its attempt, on the caller's own connection, with its own driver:
+ *
+ *     idem_begin(...)                                    STARTED
+ *     idem_postgres_completion(attempt, &result, &statement, &error)
+ *     BEGIN; the caller's own changes; the statement; COMMIT
+ *     idem_attempt_recorded(attempt)
+ *
+ * One commit makes both durable, so an attempt that has no end has had no effect: with
+ * IDEM_RERUN such effects happen exactly once. It holds for changes of that database
+ * alone.
+ *
+ * The statement is good for this attempt alone, whatever renewals come between its making
+ * and its running. It gives one row. Where another attempt or a person owns the record by
+ * then, or the attempt was ended, it fails (22P02, with a sentence), and the transaction
+ * can only be rolled back; so nobody has to look at counts of rows. In a transaction of a
+ * stricter isolation than READ COMMITTED a renewal makes it fail with 40001: begin the
+ * transaction anew, with the same statement.
+ *
+ * Nobody else can take the key over from the moment it has run until the transaction
+ * ends. Run it last, then: renewals and other callers of the key wait for it. */
+
+/* The statement that completes @attempt with @result (NULL: an empty one), in the schema
+ * of its store. Its values and text belong to the attempt, until idem_attempt_recorded(),
+ * another idem_postgres_completion() or idem_attempt_destroy(); the store is open as long.
+ * The time of the end is that of this call. Nothing is written; where the attempt was
+ * begun by this handle, the database is not asked either, and only the statement shows
+ * whether it is lost.
+ *
+ * An attempt whose transaction was rolled back is as it was: ask for another statement, or
+ * end it in any other way. Where the answer to a COMMIT was lost, run the transaction again
+ * with the same statement. It fails if it was committed: idem_begin() has the outcome.
+ *
+ * IDEM_ELOST         Another attempt or a person owns the record now, or an outcome is on
+ *                    record; where the record was read.
+ * IDEM_EINVALID      The attempt was not STARTED, its store is not in PostgreSQL, or
+ *                    @result is too long.
+ * IDEM_EUNAVAILABLE, IDEM_ECONFIG, IDEM_EDENIED, IDEM_ECORRUPT, IDEM_ENOMEM
+ */
+int idem_postgres_completion(struct idem_attempt *attempt,
+                             const struct idem_result *result,
+                             struct idem_statement *ret_statement,
+                             struct idem_error *ret_error)
+    __attribute__((warn_unused_result));
 
 #pragma GCC visibility pop
 

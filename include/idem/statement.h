@@ -38,6 +38,17 @@ struct idem_statement {
     struct idem_value values[IDEM_STATEMENT_VALUES_MAX];
 };
 
+struct idem_attempt;
+
+/* Tells @attempt that the statement which ends it was committed: it has the outcome as
+ * its record, and no lease is left. Those of this process that wait for the outcome look
+ * for it at once. To end the attempt again with the same content answers 0. The statement
+ * is no longer valid.
+ *
+ * Without a statement, as for a token whose holder heard elsewhere that its end was
+ * committed, only the lease is ended. Nothing is asked or written. */
+void idem_attempt_recorded(struct idem_attempt *attempt);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* The verbs of an owner, blocking: complete, fail, release, retry, unknown,
- * renew, expire. */
+ * renew, expire; and an end that the owner has recorded itself. */
 #include "api/call.h"
 #include "base/crash.h"
 #include "base/host.h"
@@ -7,6 +7,7 @@
 #include "queue/attempt.h"
 
 #include <idem/queue.h>
+#include <idem/statement.h>
 
 int idem__check_in_store(const struct idem_attempt *attempt,
                          struct idem_error *error)
@@ -153,4 +154,17 @@ int idem_expire(struct idem_attempt *attempt, struct idem_error *ret_error)
         idem__attempt_update(attempt, op);
     }
     return rc;
+}
+
+void idem_attempt_recorded(struct idem_attempt *attempt)
+{
+    struct idem__attempt *a = idem__attempt_of(attempt);
+    struct idem_op *planned = a->planned;
+
+    idem__attempt_set_lease_end(a, 0);
+    if (planned != NULL) {
+        a->planned = NULL;
+        idem_store_changed(a->store, planned->id);
+        idem__attempt_update(attempt, planned);
+    }
 }

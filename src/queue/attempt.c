@@ -90,6 +90,7 @@ void idem_attempt_destroy(struct idem_attempt *attempt)
 {
     if (attempt != NULL) {
         free_record(idem__attempt_of(attempt));
+        idem_op_destroy(idem__attempt_of(attempt)->planned);
         idem__free(attempt);
     }
 }

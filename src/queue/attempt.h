@@ -10,6 +10,8 @@ struct idem__attempt {
     struct idem_record *record; /* pub.record; its slices point to the bytes
                                    after it ... */
     uint8_t *args; /* ... or into long arguments of an op, or names. */
+    struct idem_op *planned; /* The end that a statement of the caller's writes,
+                                whose values point there; or NULL. */
     uint8_t nonce[16];
     int64_t lease_ms;          /* As asked for at begin. */
     int64_t lease_end_boot_ms; /* As this process counts it; atomic, because a

@@ -115,6 +115,7 @@ LINES = [
     # Keys that are in the way.
     Line("idem resolve deploy --release --reason x", "idem run -k deploy -- sh -c 'exit 3'; "),
     Line("idem run -k deploy -- true"),
+    Line("idem complete --token @token --as-sql", "idem begin -k sql >token; "),
     Line("idem resolve live --release --reason x", "idem begin -k live --lease 10h; "),
     Line("idem resolve released --release --reason x", "idem run -k released --release-on 75 -- sh -c 'exit 75'; "),
     # Files and directories.

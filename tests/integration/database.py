@@ -207,6 +207,30 @@ def the_check_grades_the_server():
 
 
 @test
+def an_owner_ends_its_attempt_itself():
+    """complete --as-sql: effect and record are one commit, renewed in between or not. Run
+    again, the statement fails, and its transaction with it; asked for again, it is 80."""
+    idem, server = here("itself")
+    server.psql("CREATE TABLE itself.ledger (key text)")
+    token = said(idem, "begin", "-k", "k", "--on-expired-lease", "rerun").strip()
+    complete = ("complete", "--token", token, "--result", "paid", "--as-sql")
+    end = json.loads(said(idem, *complete))
+    equal((sorted(end), end["rows"]), (["rows", "text", "values"], 1))
+    quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
+    text = re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
+    transaction = f"BEGIN; INSERT INTO itself.ledger VALUES ('k'); {text}; COMMIT"
+    said(idem, "renew", "--token", token, "--lease", "1h")
+    equal(server.psql(transaction), ["1"])
+    assert "idem: the attempt is lost" in server.psql_try(transaction).stderr
+    equal(said(idem, "run", "-k", "k", "--", "false"), "paid")
+    done = idem(*complete)
+    equal((done.status, done.stdout), (80, b""))
+    assert b"on record" in done.stderr, done
+    equal(server.psql("SELECT count(*) FROM itself.ledger"), ["1"])
+    equal(said(idem, "complete", "--token", token, "--result", "paid"), "")
+
+
+@test
 def a_newer_schema_is_left_alone():
     """A schema that this program is too old for is refused before anything is written."""
     idem, server = here("newer")

@@ -1,0 +1,526 @@
+/* Effect and record in one commit of PostgreSQL: the end of an attempt is a statement
+ * that its owner runs, on a connection of its own. */
+#include "test.h"
+
+#include <idem/memory.h>
+#include <idem/operator.h>
+#include <idem/postgres.h>
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A schema with a store and a ledger. */
+struct bank {
+    char schema[32];
+    struct idem_store *store;
+    struct idem_store *other; /* Another handle on it. */
+    PGconn *db;               /* The application's. */
+};
+
+/* Runs @sql on the application's connection: the SQLSTATE, or "" where it worked. */
+static const char *run(struct bank *bank, const char *sql)
+{
+    static char state[8];
+    PGresult *result = PQexec(bank->db, sql);
+    const char *is = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    (void)snprintf(state, sizeof(state), "%s", is == NULL ? "" : is);
+    PQclear(result);
+    return state;
+}
+
+static void must(struct bank *bank, const char *sql)
+{
+    assert_string_equal(run(bank, sql), "");
+}
+
+static struct idem_store *open_store(const char *place)
+{
+    struct idem_open_options options = IDEM_OPEN_OPTIONS_INIT;
+    struct idem_store *store;
+
+    options.timeout_ms = 3000;
+    assert_ok(idem_postgres_open(place, &options, &store, &why));
+    return store;
+}
+
+static void set_up(struct bank *bank)
+{
+    static unsigned made;
+    const char *url = getenv("IDEM_TEST_POSTGRES");
+    char place[400];
+    char sql[200];
+
+    if (url == NULL) {
+        fail_with("IDEM_TEST_POSTGRES names no server");
+    }
+    (void)snprintf(bank->schema, sizeof(bank->schema), "c%ld_%u",
+                   (long)getpid(), made++);
+    (void)snprintf(place, sizeof(place), "%s&schema=%s", strchr(url, ':') + 1,
+                   bank->schema);
+    assert_ok(idem_postgres_create(place, NULL, &why));
+    bank->store = open_store(place);
+    bank->other = open_store(place);
+    bank->db = PQconnectdb(url);
+    assert_int_equal(PQstatus(bank->db), CONNECTION_OK);
+    must(bank, "SET client_min_messages = error");
+    (void)snprintf(sql, sizeof(sql),
+                   "CREATE TABLE %s.ledger (key text NOT NULL); "
+                   "SET search_path = %s",
+                   bank->schema, bank->schema);
+    must(bank, sql);
+}
+
+static void finish(struct bank *bank)
+{
+    PQfinish(bank->db);
+    idem_close(bank->other);
+    idem_close(bank->store);
+}
+
+/* Claims "k" in @store, and meets @verdict. */
+static struct idem_attempt *begin(struct idem_store *store,
+                                  enum idem_verdict verdict)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_attempt *attempt;
+
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_RERUN;
+    assert_ok(idem_begin(store, &request, &attempt, &why));
+    assert_int_equal(attempt->verdict, verdict);
+    return attempt;
+}
+
+/* The attempt of @attempt's token, in the other handle. */
+static struct idem_attempt *in_other(const struct bank *bank,
+                                     const struct idem_attempt *attempt)
+{
+    char token[IDEM_TOKEN_MAX];
+    struct idem_attempt *same;
+
+    assert_ok(idem_attempt_token(attempt, token));
+    assert_ok(idem_attempt_from_token(bank->other, token, &same, &why));
+    return same;
+}
+
+static struct idem_result receipt(const char *text)
+{
+    return (struct idem_result){
+        .bytes = idem_str(text),
+        .content_type = idem_str("text/plain"),
+    };
+}
+
+static struct idem_statement completion(struct idem_attempt *attempt,
+                                        const char *text)
+{
+    struct idem_result result = receipt(text);
+    struct idem_statement statement;
+
+    assert_ok(idem_postgres_completion(attempt, &result, &statement, &why));
+    return statement;
+}
+
+/* Runs it as a driver does that knows no types; otherwise as run(). */
+static const char *run_statement(struct bank *bank,
+                                 const struct idem_statement *statement)
+{
+    static char state[8];
+    const char *values[IDEM_STATEMENT_VALUES_MAX] = {NULL};
+    int lengths[IDEM_STATEMENT_VALUES_MAX] = {0};
+    int formats[IDEM_STATEMENT_VALUES_MAX] = {0};
+    char numbers[IDEM_STATEMENT_VALUES_MAX][24];
+    const char *is;
+    PGresult *result;
+    size_t i;
+
+    for (i = 0; i < statement->values_len; i++) {
+        const struct idem_value *value = &statement->values[i];
+
+        if (value->type == IDEM_VALUE_INTEGER) {
+            (void)snprintf(numbers[i], sizeof(numbers[i]), "%" PRId64,
+                           value->integer);
+            values[i] = numbers[i];
+        } else if (value->type == IDEM_VALUE_BYTES) {
+            values[i] = value->bytes.base;
+            lengths[i] = (int)value->bytes.len;
+            formats[i] = 1;
+        }
+    }
+    result = PQexecParams(bank->db, statement->text, (int)statement->values_len,
+                          NULL, values, lengths, formats, 0);
+    is = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    (void)snprintf(state, sizeof(state), "%s", is == NULL ? "" : is);
+    if (is == NULL) {
+        assert_int_equal(PQntuples(result), statement->rows);
+    } else if (strcmp(is, "22P02") == 0) {
+        assert_non_null(
+            strstr(PQresultErrorMessage(result), "idem: the attempt is lost"));
+    }
+    PQclear(result);
+    return state;
+}
+
+/* How many lines the ledger has. */
+static int effects(struct bank *bank)
+{
+    PGresult *result = PQexec(bank->db, "SELECT count(*) FROM ledger");
+    int n = atoi(PQgetvalue(result, 0, 0));
+
+    PQclear(result);
+    return n;
+}
+
+/* Transfers, and ends the attempt by @statement: what the latter answers. The
+ * transaction is open yet. */
+static const char *transfer(struct bank *bank,
+                            const struct idem_statement *statement)
+{
+    must(bank, "BEGIN");
+    must(bank, "INSERT INTO ledger VALUES ('k')");
+    return run_statement(bank, statement);
+}
+
+/* A replay has @text, and its record can be trusted. */
+static void assert_replay(struct bank *bank, const char *text)
+{
+    struct idem_attempt *attempt = begin(bank->other, IDEM_REPLAY);
+
+    assert_text(attempt->record->result.bytes, text);
+    assert_text(attempt->record->result.content_type, "text/plain");
+    assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
+    idem_attempt_destroy(attempt);
+}
+
+/* One commit makes effect and record durable, by a role with two rights; the attempt
+ * knows its end then, and to say it again is answered 0. */
+TEST(completion, isOneCommitWithTheEffect)
+{
+    struct idem_result result = receipt("transfer 1");
+    struct idem_result another = receipt("transfer 2");
+    struct idem_postgres_info info = IDEM_POSTGRES_INFO_INIT;
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct bank bank;
+    uint64_t trips;
+    char sql[300];
+
+    set_up(&bank);
+    (void)snprintf(sql, sizeof(sql),
+                   "CREATE ROLE bank; GRANT USAGE ON SCHEMA %s TO bank;"
+                   "GRANT SELECT, UPDATE ON idem_record TO bank;"
+                   "GRANT SELECT, INSERT ON ledger TO bank; SET ROLE bank",
+                   bank.schema);
+    must(&bank, sql);
+    attempt = begin(bank.store, IDEM_STARTED);
+    assert_ok(idem_postgres_inspect(bank.store, &info, &why));
+    trips = info.round_trips;
+    statement = completion(attempt, "transfer 1");
+    assert_ok(idem_postgres_inspect(bank.store, &info, &why));
+    assert_int_equal(info.round_trips, trips);
+
+    assert_string_equal(transfer(&bank, &statement), "");
+    assert_true(idem_attempt_lease_left_ms(attempt) > 0);
+    must(&bank, "COMMIT");
+    idem_attempt_recorded(attempt);
+    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+    assert_int_equal(attempt->record->status, IDEM_STATUS_COMPLETED);
+    assert_text(attempt->record->result.bytes, "transfer 1");
+    assert_replay(&bank, "transfer 1");
+    assert_int_equal(effects(&bank), 1);
+
+    assert_code(IDEM_ELOST, idem_renew(attempt, 0, &why));
+    assert_code(IDEM_ELOST, idem_complete(attempt, &another, &why));
+    assert_ok(idem_complete(attempt, &result, &why));
+    idem_attempt_destroy(attempt);
+    assert_replay(&bank, "transfer 1");
+    must(&bank, "RESET ROLE");
+    finish(&bank);
+}
+
+/* What is rolled back leaves neither, and the attempt goes on: it can be ended by another
+ * statement, also with an empty result, or as any other. */
+TEST(completion, leavesNeitherWhenItIsRolledBack)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    statement = completion(attempt, "never");
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "ROLLBACK");
+    assert_int_equal(effects(&bank), 0);
+    idem_attempt_destroy(begin(bank.other, IDEM_BUSY));
+    assert_ok(idem_renew(attempt, 0, &why));
+    assert_ok(idem_postgres_completion(attempt, NULL, &statement, &why));
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    idem_attempt_destroy(attempt); /* Never told: nothing is lost by that. */
+    attempt = begin(bank.store, IDEM_REPLAY);
+    assert_int_equal(attempt->record->result.bytes.len, 0);
+    idem_attempt_destroy(attempt);
+    assert_int_equal(effects(&bank), 1);
+    finish(&bank);
+}
+
+static void expect_good(void *ctx, const struct idem_finding *finding)
+{
+    (void)ctx;
+    if (strcmp(finding->about, "records") == 0) {
+        assert_int_equal(finding->grade, IDEM_GRADE_OK);
+    }
+}
+
+enum {
+    TAG_MAX = 64,
+    BOUND_MAX = 2048,
+};
+
+/* The tag of the one record, in hex. */
+static void read_tag(struct bank *bank, char tag[TAG_MAX])
+{
+    PGresult *result =
+        PQexec(bank->db, "SELECT encode(tag, 'hex') FROM idem_record");
+
+    (void)snprintf(tag, TAG_MAX, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+}
+
+/* Makes @statement one that ends the attempt if its record has this tag yet. */
+static void bind_to_tag(struct idem_statement *statement, const char *tag,
+                        char bound[BOUND_MAX])
+{
+    static const char condition[] = "r.status = 1";
+    const char *at = strstr(statement->text, condition);
+
+    assert_non_null(at);
+    (void)snprintf(bound, BOUND_MAX, "%.*s r.tag = decode('%s', 'hex')%s",
+                   (int)(at - statement->text), statement->text, tag,
+                   at + strlen(condition));
+    statement->text = bound;
+}
+
+/* A renewal between the making and the running of the statement, by whoever has the
+ * token, changes nothing: it ends the attempt, and the record can be trusted. The control:
+ * bound to the tag of the record it would end nothing. */
+TEST(completion, holdsWhateverRenewalCameBetween)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct idem_attempt *same;
+    struct bank bank;
+    char bound[BOUND_MAX];
+    char tag[TAG_MAX];
+    char place[400];
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    statement = completion(attempt, "renewed");
+    read_tag(&bank, tag);
+    same = in_other(&bank, attempt);
+    assert_ok(idem_renew(same, (int64_t)3600 * 1000, &why));
+    assert_ok(idem_renew(attempt, (int64_t)7200 * 1000, &why));
+
+    bind_to_tag(&statement, tag, bound);
+    assert_string_equal(transfer(&bank, &statement), "22P02");
+    must(&bank, "ROLLBACK");
+
+    statement = completion(attempt, "renewed");
+    assert_ok(idem_renew(same, (int64_t)9000 * 1000, &why));
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    idem_attempt_recorded(attempt);
+    assert_replay(&bank, "renewed");
+    (void)snprintf(place, sizeof(place), "%s&schema=%s",
+                   strchr(getenv("IDEM_TEST_POSTGRES"), ':') + 1, bank.schema);
+    assert_ok(idem_postgres_check(place, NULL, expect_good, NULL, &why));
+    idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* In a stricter isolation a renewal that was committed meanwhile is 40001: the same
+ * statement, in a new transaction, ends the attempt. */
+TEST(completion, isRunAgainInAStricterTransaction)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    statement = completion(attempt, "strict");
+    must(&bank, "BEGIN ISOLATION LEVEL SERIALIZABLE");
+    must(&bank, "INSERT INTO ledger VALUES ('k')");
+    assert_ok(idem_renew(attempt, (int64_t)3600 * 1000, &why));
+    assert_string_equal(run_statement(&bank, &statement), "40001");
+    must(&bank, "ROLLBACK");
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    assert_replay(&bank, "strict");
+    assert_int_equal(effects(&bank), 1);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* Of two owners after a takeover one commits: the statement of the first fails, and its
+ * transaction with it, whether anybody looks or not. */
+TEST(completion, isForOneOfTwoOwners)
+{
+    struct idem_statement first;
+    struct idem_statement second;
+    struct idem_attempt *attempt;
+    struct idem_attempt *same;
+    struct idem_attempt *taker;
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    first = completion(attempt, "first");
+    same = in_other(&bank, attempt);
+    assert_ok(idem_expire(same, &why));
+    taker = begin(bank.other, IDEM_STARTED);
+    assert_true(taker->takeover);
+    second = completion(taker, "second");
+
+    assert_string_equal(transfer(&bank, &first), "22P02");
+    assert_string_equal(run(&bank, "INSERT INTO ledger VALUES ('k')"), "25P02");
+    must(&bank, "COMMIT"); /* Of a failed transaction: a rollback. */
+    assert_int_equal(effects(&bank), 0);
+    assert_string_equal(transfer(&bank, &second), "");
+    must(&bank, "COMMIT");
+    assert_string_equal(transfer(&bank, &first), "22P02");
+    must(&bank, "ROLLBACK");
+    assert_string_equal(transfer(&bank, &second), "22P02");
+    must(&bank, "ROLLBACK");
+    assert_int_equal(effects(&bank), 1);
+    idem_attempt_recorded(taker);
+    assert_replay(&bank, "second");
+    idem_attempt_destroy(taker);
+    idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* From the statement until the end of its transaction nobody takes over, though the lease
+ * is over; the next caller is given the outcome. */
+TEST(completion, keepsTakersOutUntilItsTransactionEnds)
+{
+    struct idem_request request = IDEM_REQUEST_INIT;
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct idem_attempt *taker;
+    struct idem_attempt *same;
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    statement = completion(attempt, "slow");
+    same = in_other(&bank, attempt);
+    assert_ok(idem_expire(same, &why));
+    assert_string_equal(transfer(&bank, &statement), "");
+    request.key = idem_str("k");
+    request.on_expired_lease = IDEM_RERUN;
+    assert_int_not_equal(idem_begin(bank.other, &request, &taker, &why), 0);
+    must(&bank, "COMMIT");
+    idem_attempt_recorded(attempt);
+    assert_replay(&bank, "slow");
+    assert_int_equal(effects(&bank), 1);
+    idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* An attempt that was given back for another run, released, or decided about by a person
+ * is not ended by a statement that was made before. */
+TEST(completion, isRefusedAfterAnotherEnd)
+{
+    enum {
+        RETRIED,
+        RELEASED,
+        RESOLVED,
+        ENDS
+    };
+    int end;
+
+    for (end = RETRIED; end < ENDS; end++) {
+        struct idem_statement statement;
+        struct idem_attempt *attempt;
+        struct idem_attempt *same;
+        struct bank bank;
+
+        set_up(&bank);
+        attempt = begin(bank.store, IDEM_STARTED);
+        statement = completion(attempt, "late");
+        same = in_other(&bank, attempt);
+        if (end == RETRIED) {
+            assert_ok(idem_retry(same, idem_str("again"), &why));
+        } else if (end == RELEASED) {
+            assert_ok(idem_release(same, idem_str("nothing"), &why));
+        } else {
+            struct idem_outcome outcome = {.status = IDEM_STATUS_COMPLETED};
+
+            assert_ok(idem_resolve(bank.other, idem_str(""), idem_str("k"),
+                                   attempt->fence, idem_str("me"), &outcome,
+                                   IDEM_RESOLVE_FORCE, &why));
+        }
+        assert_string_equal(transfer(&bank, &statement), "22P02");
+        must(&bank, "ROLLBACK");
+        assert_code(IDEM_ELOST,
+                    idem_postgres_completion(same, NULL, &statement, &why));
+        idem_attempt_destroy(same);
+        idem_attempt_destroy(attempt);
+        finish(&bank);
+    }
+}
+
+/* Another process, which has the token alone, can end the attempt likewise; and after a
+ * commit of which it was not told it is refused, so that it does nothing a second time. */
+TEST(completion, isMadeFromAToken)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct idem_attempt *same;
+    struct idem_result result = receipt("token");
+    struct bank bank;
+
+    set_up(&bank);
+    attempt = begin(bank.store, IDEM_STARTED);
+    same = in_other(&bank, attempt);
+    statement = completion(same, "token");
+    assert_string_equal(transfer(&bank, &statement), "");
+    must(&bank, "COMMIT");
+    assert_code(IDEM_ELOST,
+                idem_postgres_completion(same, &result, &statement, &why));
+    assert_why("on record");
+    statement = completion(attempt, "token"); /* By what this handle knows. */
+    assert_string_equal(transfer(&bank, &statement), "22P02");
+    must(&bank, "ROLLBACK");
+    idem_attempt_recorded(attempt);
+    assert_int_equal(idem_attempt_lease_left_ms(attempt), 0);
+    assert_replay(&bank, "token");
+    idem_attempt_destroy(same);
+    idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* The effect is in PostgreSQL, so the store must be. */
+TEST(completion, isForStoresInPostgreSQLAlone)
+{
+    struct idem_statement statement;
+    struct idem_attempt *attempt;
+    struct idem_store *store;
+
+    assert_ok(idem_memory_open(NULL, &store, &why));
+    attempt = begin(store, IDEM_STARTED);
+    assert_code(IDEM_EINVALID,
+                idem_postgres_completion(attempt, NULL, &statement, &why));
+    assert_why("PostgreSQL");
+    idem_attempt_destroy(attempt);
+    idem_close(store);
+}
