@@ -65,8 +65,9 @@ def die_with_parent():
 class Server:
     """A server that runs, or is stopped for a while."""
 
-    def __init__(self, folder, settings):
+    def __init__(self, folder, settings, env=None):
         self.folder = folder
+        self.env = {"PATH": os.environ["PATH"], "LC_ALL": "C", **(env or {})}
         self.data = os.path.join(folder, "data")
         self.settings = settings
         self.process = None
@@ -101,7 +102,7 @@ class Server:
             + ["-c", "listen_addresses="]
             + [word for k, v in options.items() for word in ("-c", f"{k}={v}")],
             cwd=self.folder,
-            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=open(os.path.join(self.folder, "log"), "ab"),
@@ -142,15 +143,15 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(**settings):
-    """A server with an empty database, for a with block."""
+def server(env=None, **settings):
+    """A server with an empty database, for a with block; @env is for itself alone."""
     # The path of a socket may have 107 bytes.
     with tempfile.TemporaryDirectory(prefix="idem-pg-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         who = somebody()
         if who:
             os.chown(folder, who["user"], who["group"])
-        started = Server(folder, {**FAST, **settings})
+        started = Server(folder, {**FAST, **settings}, env)
         started.make()
         try:
             started.start()

@@ -1,0 +1,379 @@
+"""What goes wrong between a PostgreSQL server and its clients: races, refusals that pass,
+connections that end after the commit, a pooler. Each case fails without what it is about
+(tests/mutants/postgres)."""
+
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import postgres
+import postgres_line
+from patience import PATIENCE, until
+from tap import PROGRAM, Idem, equal, main, note, run, skip, start, test
+
+LIBRARIES = {"LD_LIBRARY_PATH": os.path.dirname(PROGRAM)}
+servers = []  # The one of this file, once it runs.
+
+
+def the_server():
+    why = postgres.missing()
+    if why is not None:
+        skip(why)
+    return servers[0]
+
+
+def here(schema, at=None, user=postgres.USER):
+    """The program on a new schema, by @at's URL, and the server."""
+    server = the_server()
+    url = (at or server).url.replace(f"user={postgres.USER}", f"user={user}")
+    equal(Idem(f"{server.url}&schema={schema}")("store", "create").status, 0)
+    return Idem(f"{url}&schema={schema}"), server
+
+
+class Log:
+    """What the server logs from here on."""
+
+    def __init__(self, server):
+        self.path = os.path.join(server.folder, "log")
+        self.at = os.path.getsize(self.path)
+
+    def count(self, text):
+        with open(self.path, encoding="utf-8") as log:
+            log.seek(self.at)
+            return log.read().count(text)
+
+
+def work(key):
+    """A command whose effects are counted, one file for each key."""
+    return ("run", "-k", key, "--", "sh", "-c", f"echo done; echo x >>effects-{key}")
+
+
+def once(idem, key):
+    """Run, and run again: the second is a replay, and there is one effect."""
+    for _ in range(2):
+        done = idem(*work(key))
+        equal((key, done.status, done.stdout), (key, 0, b"done\n"))
+    with open(f"effects-{key}", encoding="ascii") as f:
+        equal((key, f.read()), (key, "x\n"))
+    record = json.loads(idem("show", "--json", key).stdout)
+    equal((key, record["attempts"], record["status"]), (key, 1, "completed"))
+
+
+# ---- Races ----
+
+
+@contextlib.contextmanager
+def uncommitted(server, schema, end):
+    """Another's insert of the key "k", whose transaction does @end: SQL, in which WAITS
+    is whether a claim waits for it."""
+    other, _ = here(schema + "_from")
+    equal(other("begin", "-k", "k").status, 0)
+    waits = "EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+    sql = (
+        f"BEGIN; INSERT INTO {schema}.idem_record SELECT * FROM {schema}_from.idem_record;"
+        + end.replace("WAITS", waits)
+    )
+    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    inserted = (
+        "SELECT count(*) FROM pg_stat_activity"
+        f" WHERE query LIKE 'BEGIN; INSERT INTO {schema}.%' AND wait_event = 'PgSleep'"
+    )
+    with start([*command, "-d", postgres.DATABASE, "-c", sql]) as process:
+        until(lambda: server.psql(inserted) == ["1"])
+        yield
+        _, err = process.communicate(timeout=PATIENCE)
+        equal((process.returncode, err), (0, b""))
+
+
+LOOP = "DO $$ BEGIN WHILE NOT WAITS LOOP PERFORM pg_sleep(0.002); END LOOP; END $$; "
+
+
+def lose_a_race(idem, server, schema):
+    """A claim waits for an insert that is committed meanwhile."""
+    log = Log(server)
+    with uncommitted(server, schema, LOOP + "COMMIT"):
+        equal(idem("begin", "-k", "k").status, 75)
+    # One round trip, but for those that a slow machine's wait took too long for.
+    trips = log.count("BEGIN ISOLATION LEVEL READ COMMITTED\n")
+    # That of the other's own begin, too.
+    equal(trips, 2 + log.count("due to lock timeout"))
+    return log
+
+
+@test
+def a_claim_sees_in_one_round_trip_who_won():
+    """A statement of its own shows the record that a claim waited for: a claim and a
+    read in one statement would see neither's row."""
+    idem, server = here("neither")
+    lose_a_race(idem, server, "neither")
+
+
+@test
+def another_isolation_level_is_not_taken_over():
+    """A role whose transactions are serializable by default: idem's are READ COMMITTED,
+    and no claim is refused with 40001."""
+    the_server().psql(
+        "CREATE ROLE strict LOGIN SUPERUSER;"
+        "ALTER ROLE strict SET default_transaction_isolation = 'serializable'"
+    )
+    idem, server = here("strict", user="strict")
+    log = lose_a_race(idem, server, "strict")
+    equal(log.count("could not serialize"), 0)
+    once(idem, "a")
+
+
+def claim(url, rounds, keys):
+    """Two clients claim @rounds times @keys keys: how many claims were started, found
+    an attempt in progress, and failed."""
+    command = [os.environ["IDEM_POSTGRES_CLAIMS"], url, str(rounds), str(keys)]
+    done = run(command, env=LIBRARIES)
+    said = re.fullmatch(rb"(\d+) started, (\d+) in progress, (\d+) failed\n", done.stdout)
+    assert done.status == 0 and said, done
+    return tuple(int(n) for n in said.groups())
+
+
+@test
+def sorted_claims_do_not_deadlock():
+    """Two connections claim the same keys in opposite orders, many in a batch: no
+    transaction waits for one that waits for it, and each key is started once."""
+    _, server = here("sorted")
+    # So slow that the two are at it at the same time.
+    server.psql(
+        "CREATE FUNCTION sorted.rest() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;"
+        "CREATE TRIGGER slow BEFORE INSERT ON sorted.idem_record"
+        " FOR EACH ROW EXECUTE FUNCTION sorted.rest()"
+    )
+    log = Log(server)
+    equal(claim(f"{server.url}&schema=sorted", 20, 20), (400, 400, 0))
+    equal(log.count("deadlock detected"), 0)
+
+
+# ---- Refusals that pass ----
+
+PLANT = """
+CREATE SEQUENCE planted.inserts; CREATE SEQUENCE planted.updates;
+CREATE TABLE planted.state (code text);
+CREATE FUNCTION planted.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF nextval('planted.' || TG_ARGV[0]) <= 2 THEN
+    RAISE EXCEPTION 'planted' USING ERRCODE = (SELECT code FROM planted.state);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER inserts BEFORE INSERT ON planted.idem_record
+  FOR EACH ROW EXECUTE FUNCTION planted.refuse('inserts');
+CREATE TRIGGER updates BEFORE UPDATE ON planted.idem_record
+  FOR EACH ROW EXECUTE FUNCTION planted.refuse('updates');
+"""
+
+
+@test
+def refusals_that_pass_are_tried_again():
+    """Serialisation, deadlock, a lock, a cancelled statement, too many clients, a server
+    that ends or has become a replica: a claim and an end that are refused twice with each
+    are done then, once. A refusal that stays is told, and nothing begins."""
+    idem, server = here("planted")
+    server.psql(PLANT)
+
+    def plant(code):
+        server.psql(
+            f"DELETE FROM planted.state; INSERT INTO planted.state VALUES ('{code}');"
+            "ALTER SEQUENCE planted.inserts RESTART; ALTER SEQUENCE planted.updates RESTART"
+        )
+
+    for code in "40001", "40P01", "55P03", "57014", "53300", "25006", "57P01":
+        plant(code)
+        log = Log(server)
+        once(idem, code)
+        equal((code, log.count("ERROR:  planted")), (code, 4))
+    plant("23514")
+    done = idem(*work("never"))
+    equal((done.status, b"planted (23514)" in done.stderr), (78, True))
+    assert not os.path.exists("effects-never")
+
+
+@test
+def a_claim_that_is_cancelled_is_tried_again():
+    """A claim waits for a row that somebody inserts for a while, and takes back: it is
+    ended by lock_timeout, by the role's statement_timeout and by pg_cancel_backend(),
+    and has the key in the end."""
+    the_server().psql(
+        "CREATE ROLE hasty LOGIN SUPERUSER; ALTER ROLE hasty SET statement_timeout = '100ms'"
+    )
+    hold = "SELECT pg_sleep(0.9); ROLLBACK"
+    cancel = (
+        "DO $$ BEGIN FOR i IN 1..3 LOOP WHILE NOT WAITS LOOP PERFORM pg_sleep(0.002); END LOOP;"
+        " PERFORM pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted;"
+        " WHILE WAITS LOOP PERFORM pg_sleep(0.002); END LOOP; END LOOP; END $$; ROLLBACK"
+    )
+    for schema, user, end, said in (
+        ("locked", postgres.USER, hold, "due to lock timeout"),
+        ("hasty", "hasty", hold, "due to statement timeout"),
+        ("cancelled", postgres.USER, cancel, "due to user request"),
+    ):
+        idem, server = here(schema, user=user)
+        log = Log(server)
+        with uncommitted(server, schema, end):
+            once(idem, "k")
+        os.remove("effects-k")
+        assert log.count(said) > 1, (schema, log.count(said))
+        note(f"{said}: {log.count(said)} times")
+
+
+# ---- Connections that end ----
+
+
+@test
+def a_lost_answer_is_read_back():
+    """The connection ends before, in and after a transaction, or while it is still to be
+    done, of a claim and of an end: the operation knows its own write, and the effect is
+    there once. The control, an insert that is repeated, is there twice."""
+    server = the_server()
+    schemas = iter(range(100))
+    for fault in postgres_line.FAULTS:
+        for what in "claim", "update":
+            rule = postgres_line.once(fault, lambda batch: batch.has(what))
+            if fault == "no answer":
+                continue  # It takes its time: tests/chaos.
+            with postgres_line.before(server, rule) as line:
+                idem, _ = here(f"lost{next(schemas)}", at=line)
+                once(idem, what)
+                equal((fault, what, line.hits.total()), (fault, what, 1))
+            os.remove(f"effects-{what}")
+    server.psql("CREATE TABLE effects (n int)")
+    rule = postgres_line.once("cut after", lambda batch: b"INSERT" in batch.bytes)
+    with postgres_line.before(server, rule) as line:
+        folder = os.path.dirname(line.socket.getsockname())
+        psql = [server.program("psql"), "-Xq", "-h", folder, "-U", postgres.USER]
+        insert = [*psql, "-d", postgres.DATABASE, "-c", "INSERT INTO effects VALUES (1)"]
+        equal([run(insert).status == 0 for _ in range(2)], [False, True])
+    equal(server.psql("SELECT count(*) FROM effects"), ["2"])
+
+
+@test
+def no_answer_is_not_taken_for_nothing_done():
+    """No answer to a claim, nor to a look at it: the claim was made, but nobody heard of
+    it, and nothing is run."""
+    server = the_server()
+    rule = postgres_line.by_seed(1, rate=1.1, kinds=("cut after",))
+    with postgres_line.before(server, rule) as line:
+        idem, _ = here("mute", at=line)
+        done = idem(*work("k"), env={"IDEM_STORE_TIMEOUT": "2s"})
+        equal((done.status, done.stdout), (69, b""))
+        assert b"nothing was run" in done.stderr, done
+        assert not os.path.exists("effects-k")
+    equal(server.psql("SELECT count(*) FROM mute.idem_record"), ["1"])
+
+
+# ---- Clocks ----
+
+
+@test
+def a_server_s_clock_that_is_set_back_ends_no_lease():
+    """The server's clock is set back by an hour while attempts are open: nothing begins
+    beside them, one that is renewed meanwhile goes on, and both end as completed."""
+    the_server()
+    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    if not library:
+        skip("no faketime: see tools/deps")
+    with tempfile.NamedTemporaryFile("w", dir="/tmp", prefix="idem-clock-") as clock:
+        os.chmod(clock.name, 0o644)
+
+        def set_clock(to):
+            clock.seek(0)
+            clock.write(to + "\n")
+            clock.truncate()
+            clock.flush()
+
+        set_clock("+0")
+        env = {"LD_PRELOAD": library[0], "FAKETIME_TIMESTAMP_FILE": clock.name}
+        env.update(FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1")
+        with postgres.server(env) as server:
+            idem = Idem(server.url)
+            equal(idem("store", "create").status, 0)
+            lease = ("--lease", "4s", "--on-expired-lease", "rerun")
+            token = idem("begin", "-k", "a", *lease).stdout.decode().strip()
+            text = "echo done; echo x >>effects-b; sleep 5"
+            with idem.start("run", "-k", "b", *lease, "--", "sh", "-c", text) as running:
+                until(lambda: os.path.exists("effects-b"))
+                before = server.psql("SELECT floor(extract(epoch FROM clock_timestamp()))")
+                set_clock("-3600")
+                after = server.psql("SELECT floor(extract(epoch FROM clock_timestamp()))")
+                assert int(before[0]) - int(after[0]) > 3000, (before, after)
+                for key in "a", "b":
+                    equal((key, idem("begin", "-k", key, *lease).status), (key, 75))
+                equal(idem("complete", "--token", token).status, 0)
+                out, err = running.communicate(timeout=PATIENCE)
+                equal((running.returncode, out, err), (0, b"done\n", b""))
+            for key in "a", "b":
+                record = json.loads(idem("show", "--json", key).stdout)
+                equal((key, record["attempts"], record["status"]), (key, 1, "completed"))
+
+
+# ---- PgBouncer ----
+
+
+@contextlib.contextmanager
+def bouncer(server):
+    """PgBouncer in transaction mode before the server, as its URL."""
+    program = shutil.which("pgbouncer", path="/usr/sbin:" + os.environ["PATH"])
+    if program is None:
+        skip("PgBouncer is not installed: see tools/deps")
+    with tempfile.TemporaryDirectory(prefix="idem-pgb-", dir="/tmp") as folder:
+        conf = os.path.join(folder, "ini")
+        with open(conf, "w", encoding="ascii") as f:
+            f.write(
+                "[databases]\n"
+                f"* = host={server.folder} user={postgres.USER}\n"
+                "[pgbouncer]\npool_mode = transaction\ndefault_pool_size = 2\n"
+                "auth_type = any\nlisten_addr =\nlisten_port = 5432\n"
+                f"unix_socket_dir = {folder}\nlogfile = {folder}/log\n"
+            )
+        who = postgres.somebody()
+        if who:
+            os.chown(folder, who["user"], who["group"])
+        os.chmod(folder, 0o755)
+        process = subprocess.Popen(
+            [program, "-q", conf], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **who
+        )
+        try:
+            until(lambda: os.path.exists(f"{folder}/.s.PGSQL.5432"))
+            yield server.url.replace(server.folder, folder)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+@test
+def pgbouncer_in_transaction_mode():
+    """With prepare=no: run, replay, list, purge, a copy of the store, and a crowd of
+    claims by two clients over the pooler's two connections."""
+    plain, server = here("pool")
+    for n in range(12):
+        equal(plain("run", "-k", str(n), "--", "true").status, 0)
+    with bouncer(server) as url:
+        idem = Idem(f"{url}&schema=pool&prepare=no")
+        once(idem, "a")
+        equal(len(idem("list", "--all", "--json").stdout.splitlines()), 13)
+        equal(idem("purge").stdout, b"purged 0 records\n")
+        here("pool_copy")
+        copy = f"{url}&schema=pool_copy&prepare=no"
+        done = idem("store", "copy", "--from", idem.store, "--to", copy)
+        equal((done.status, done.stderr), (0, done.stderr))
+        equal(len(Idem(copy)("list", "--all", "--json").stdout.splitlines()), 13)
+        here("crowd")
+        equal(claim(f"{url}&schema=crowd&prepare=no", 20, 2), (40, 40, 0))
+
+
+if __name__ == "__main__":
+    if postgres.missing() is not None:
+        sys.exit(main())
+    with postgres.server(log_statement="all", deadlock_timeout="10ms") as started:
+        servers.append(started)
+        sys.exit(main())

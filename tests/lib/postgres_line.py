@@ -1,0 +1,285 @@
+"""A line to a PostgreSQL server that does its batches wrong, as a rule or a seed has it.
+
+    with postgres_line.before(server, rule) as line:
+        line.url                    # As good as the server's, but for
+        rule(batch)                 # ... the fault that this names, or None.
+        line.hits                   # Counter: how often each was met
+
+A batch is all that a client sends up to a Sync, in idem a transaction; it is answered up
+to the server's "ready". One in flight at a time is enough: so does the store.
+"""
+
+import collections
+import contextlib
+import os
+import random
+import socket
+import struct
+import tempfile
+import threading
+import time
+
+PORT = 5432
+CANCEL = 80877102  # The place of the version in a request to cancel.
+FAULTS = (
+    "latency",
+    "slow bytes",
+    "cut before",
+    "cut in the batch",
+    "cut, and done later",
+    "cut after",
+    "cut in the answer",
+    "cancelled",
+    "no answer",
+)
+
+
+class Cut(Exception):
+    """The connection ends here."""
+
+
+class Batch:
+    """What a client sent up to a Sync."""
+
+    def __init__(self, data):
+        self.bytes = data
+
+    def has(self, name):
+        """Whether it has the statement @name, of postgres/sql.c."""
+        text = {
+            "claim": b"idem_record AS r (id",
+            "update": b"idem_record r SET nonce",
+            "there": b"WHERE r.tag <> n.tag",
+            "look": b"WHERE r.id = ANY",
+        }[name]
+        return text in self.bytes or b"\0idem_%s\0" % name.encode() in self.bytes
+
+    @property
+    def writes(self):
+        return self.has("claim") or self.has("update")
+
+
+def take(sock, size):
+    data = b""
+    while len(data) < size:
+        some = sock.recv(size - len(data))
+        if not some:
+            raise Cut
+        data += some
+    return data
+
+
+def message(sock):
+    """The next message, as (type, bytes)."""
+    head = take(sock, 5)
+    return head[:1], head + take(sock, struct.unpack(">I", head[1:])[0] - 4)
+
+
+def upto(sock, types):
+    """All messages up to one of @types."""
+    parts = []
+    while True:
+        kind, data = message(sock)
+        parts.append(data)
+        if kind in types:
+            return kind, b"".join(parts)
+
+
+class Connection:
+    """One of a client, and one to the server."""
+
+    def __init__(self, line, client):
+        self.line = line
+        self.client = client
+        self.server = line.connect()
+        self.key = b""
+
+    def run(self):
+        try:
+            self.start()
+            while True:
+                kind, data = upto(self.client, (b"S", b"Q", b"X"))
+                if kind == b"X":
+                    self.server.sendall(data)
+                    return
+                self.exchange(Batch(data))
+        except (Cut, OSError):
+            pass
+        finally:
+            for sock in filter(None, (self.client, self.server)):
+                with contextlib.suppress(OSError):
+                    sock.close()
+
+    def start(self):
+        """The first message has no type. A password is not asked for."""
+        size = take(self.client, 4)
+        first = size + take(self.client, struct.unpack(">I", size)[0] - 4)
+        self.server.sendall(first)
+        if struct.unpack(">I", first[4:8])[0] == CANCEL:
+            raise Cut
+        answer = b""
+        while not answer.startswith(b"Z"):
+            kind, answer = message(self.server)
+            if kind == b"K":
+                self.key = answer[5:]
+            self.client.sendall(answer)
+            if kind == b"E":
+                raise Cut
+
+    def exchange(self, batch):
+        fault = self.line.deal(batch)
+        if fault is None:
+            self.server.sendall(batch.bytes)
+            self.client.sendall(self.answer())
+        else:
+            getattr(self, "meet_" + fault.replace(",", "").replace(" ", "_"))(batch)
+
+    def answer(self):
+        return upto(self.server, (b"Z",))[1]
+
+    # ---- Faults ----
+
+    def pause(self, low, high):
+        time.sleep(self.line.random.uniform(low, high))
+
+    def meet_latency(self, batch):
+        self.pause(0.005, 0.05)
+        self.server.sendall(batch.bytes)
+        answer = self.answer()
+        self.pause(0.005, 0.05)
+        self.client.sendall(answer)
+
+    def meet_slow_bytes(self, batch):
+        self.server.sendall(batch.bytes)
+        answer = self.answer()
+        step = max(7, len(answer) // 12)
+        for at in range(0, len(answer), step):
+            self.client.sendall(answer[at : at + step])
+            time.sleep(0.002)
+
+    def meet_cut_before(self, batch):
+        raise Cut
+
+    def meet_cut_in_the_batch(self, batch):
+        """The server rolls back what it has seen."""
+        self.server.sendall(batch.bytes[: self.line.random.randrange(len(batch.bytes))])
+        raise Cut
+
+    def meet_cut_and_done_later(self, batch):
+        """The client reads, and the transaction is done before, meanwhile or after."""
+        self.client.shutdown(socket.SHUT_RDWR)
+        self.client.close()
+        self.pause(0, self.line.late_s)
+        self.server.sendall(batch.bytes)
+        self.answer()
+        raise Cut
+
+    def meet_cut_after(self, batch):
+        """It is committed."""
+        self.server.sendall(batch.bytes)
+        self.answer()
+        raise Cut
+
+    def meet_cut_in_the_answer(self, batch):
+        self.server.sendall(batch.bytes)
+        answer = self.answer()
+        self.client.sendall(answer[: self.line.random.randrange(len(answer))])
+        raise Cut
+
+    def meet_cancelled(self, batch):
+        """By somebody else, if it is not done before that is heard."""
+        self.server.sendall(batch.bytes)
+        with contextlib.suppress(OSError), self.line.connect() as other:
+            other.sendall(struct.pack(">II", 16, CANCEL) + self.key)
+            other.recv(1)
+        self.client.sendall(self.answer())
+
+    def meet_no_answer(self, batch):
+        """Until the client has enough of it."""
+        self.server.sendall(batch.bytes)
+        self.answer()
+        with contextlib.suppress(OSError):
+            while self.client.recv(65536):
+                pass
+        raise Cut
+
+
+class Line:
+    """The place that clients connect to, and what was done to them."""
+
+    def __init__(self, server, folder, rule):
+        self.to = os.path.join(server.folder, f".s.PGSQL.{PORT}")
+        self.url = server.url.replace(server.folder, folder)
+        self.rule = rule
+        self.random = random.Random(1)
+        self.late_s = 0.3
+        self.lock = threading.Lock()
+        self.hits = collections.Counter()
+        self.batches = 0
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(os.path.join(folder, f".s.PGSQL.{PORT}"))
+        self.socket.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def connect(self):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(self.to)
+        return sock
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                try:
+                    connection = Connection(self, client)
+                except OSError:
+                    client.close()  # There is no server now.
+                    continue
+                threading.Thread(target=connection.run, daemon=True).start()
+
+    def deal(self, batch):
+        """The fault that @batch meets, or None."""
+        with self.lock:
+            self.batches += 1
+            fault = self.rule(batch)
+            if fault is not None:
+                self.hits[fault] += 1
+            return fault
+
+
+@contextlib.contextmanager
+def before(server, rule):
+    """Stand before @server, of postgres.py."""
+    with tempfile.TemporaryDirectory(prefix="idem-pgl-", dir="/tmp") as folder:
+        line = Line(server, folder, rule)
+        try:
+            yield line
+        finally:
+            line.socket.shutdown(socket.SHUT_RDWR)
+            line.socket.close()
+
+
+def by_seed(seed, rate, kinds=FAULTS):
+    """A rule: one batch in 1/@rate meets a fault, each kind as often as the others."""
+    dice = random.Random(seed)
+    deck = []
+
+    def rule(_batch):
+        if dice.random() >= rate:
+            return None
+        if not deck:
+            deck.extend(kinds)
+            dice.shuffle(deck)
+        return deck.pop()
+
+    return rule
+
+
+def once(fault, suits):
+    """A rule: the first batch that @suits meets @fault."""
+    left = [fault]
+
+    def rule(batch):
+        return left.pop() if left and suits(batch) else None
+
+    return rule
