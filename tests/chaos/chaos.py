@@ -21,11 +21,14 @@ import dynamo  # noqa: E402
 import faults  # noqa: E402
 import histories  # noqa: E402
 import judge  # noqa: E402
+import postgres  # noqa: E402
+import postgres_line  # noqa: E402
 import proxy  # noqa: E402
 import tap  # noqa: E402
 
 TABLE = "orders"
 OPS = 100_000 if tap.LONG else 10_000
+DATABASE_OPS = 100_000 if tap.LONG else 640
 KILLS = 10_000 if tap.LONG else 200
 STARTS = 100 if tap.LONG else 6
 RATE = 0.2
@@ -46,7 +49,7 @@ def table(kind):
 
 
 def store(url):
-    return f"dynamodb://{TABLE}?endpoint={url}"
+    return url if url.startswith("postgres:") else f"dynamodb://{TABLE}?endpoint={url}"
 
 
 def idem(url, *args):
@@ -140,6 +143,32 @@ def machines_on_dynamodb_local():
     if not tap.LONG:
         tap.skip("only in the long run")
     machines("local", OPS // 5, seed=2, least=OPS // 1000)
+
+
+@tap.test
+def machines_on_postgresql():
+    """On PostgreSQL, through a line that cuts connections before, in and after a
+    transaction, delays it, has it done later, cancels it and loses its answer: all that
+    holds, too."""
+    why = postgres.missing()
+    if why is not None:
+        tap.skip(why)
+    with postgres.server() as server:
+        made = idem(server.url, "store", "create")
+        assert made.returncode == 0, made.stderr
+        with postgres_line.before(server, postgres_line.by_seed(7, RATE)) as line:
+            into = drive(
+                *(line.url, "--processes", 4, "--threads", 8, "--keys", 4),
+                *("--calls", -(-DATABASE_OPS // 32), "--seed", 7),
+            )
+        print(f"# {line.batches} batches, {line.hits.total()} of them faulted")
+        for name in postgres_line.FAULTS:
+            print(f"#   {line.hits[name]:6} {name}")
+        assert min(line.hits[name] for name in postgres_line.FAULTS) > 0, line.hits
+        found = faults_of(into, server.url)
+        assert not found, "\n".join(found[:20])
+        _, seen, _ = histories.explained(CHECK, history_of(into))
+        print(f"# {seen} operations of the history explained")
 
 
 @tap.test

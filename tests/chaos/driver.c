@@ -100,19 +100,20 @@ static struct idem_journal *open_journal(const struct crowd *crowd,
     return journal;
 }
 
-/* Asks for nothing in particular until the service's time is known. */
+/* Asks for nothing in particular until the service's time is known: DynamoDB's answers
+ * are believed after a few, the first of PostgreSQL has it. */
 static void warm_up(struct idem_store *store)
 {
     struct idem_dynamodb_info info = IDEM_DYNAMODB_INFO_INIT;
     struct idem_answer *answer;
 
-    while (idem_dynamodb_inspect(store, &info, NULL) == 0 &&
-           !info.clock_known) {
+    do {
         if (idem_get(store, idem_str(""), idem_str("time"), &answer, NULL) ==
             0) {
             idem_answer_destroy(answer);
         }
-    }
+    } while (idem_dynamodb_inspect(store, &info, NULL) == 0 &&
+             !info.clock_known);
 }
 
 /* The machine of @place, for the @life-th process of all. */

@@ -19,8 +19,9 @@ const char *database_new(void)
     if (url == NULL) {
         fail_with("IDEM_TEST_POSTGRES names no server");
     }
-    (void)snprintf(place, sizeof(places[0]), "%s&clock=host&schema=c%ld_%u",
-                   strchr(url, ':') + 1, (long)getpid(), made++);
+    (void)snprintf(place, sizeof(places[0]), "%s%cclock=host&schema=c%ld_%u",
+                   strchr(url, ':') + 1, strchr(url, '?') == NULL ? '?' : '&',
+                   (long)getpid(), made++);
     assert_ok(idem_postgres_create(place, NULL, &why));
     return place;
 }
