@@ -6,6 +6,7 @@
 #include "core/decide.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* As sql.c selects them. */
@@ -191,13 +192,13 @@ static struct idem_slice copy(struct idem_slice from, struct idem__buffer *to)
 int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
 {
     struct idem_record *old = &row->record;
+    size_t size = row->head.len + old->scope.len + old->key.len +
+                  row->result.len + row->input.len;
     struct idem_record record;
 
     memory->len = 0;
     /* All at once: memory that grows later would move what is there. */
-    if (idem__buffer_room(memory, row->head.len + old->scope.len +
-                                      old->key.len + row->result.len +
-                                      row->input.len) == NULL) {
+    if (idem__buffer_room(memory, size) == NULL) {
         return IDEM_ENOMEM;
     }
     row->head = copy(row->head, memory);
@@ -209,5 +210,6 @@ int idem__pg_row_keep(struct idem__pg_row *row, struct idem__buffer *memory)
     row->result = copy(row->result, memory);
     row->input = copy(row->input, memory);
     row->record = record;
+    assert(memory->len == size);
     return 0;
 }
