@@ -20,7 +20,7 @@ import session
 from tap import PROGRAM, TOP, add, equal, main, run, skip, test
 
 MAN = os.path.join(TOP, "man")
-LIBRARIES = [os.path.join(session.BUILD, f"lib{name}.so") for name in ("idem", "idem-aws")]
+LIBRARIES = [os.path.join(session.BUILD, f"lib{name}.so") for name in ("idem", "idem-aws", "idem-postgres")]
 
 
 def read(path):
@@ -55,12 +55,12 @@ def exported():
     return {name for kind, name, version in found if kind == "T" and "PRIVATE" not in version}
 
 
-ARCHIVES = [os.path.join(session.BUILD, f"lib{name}.a") for name in ("idem", "idem-aws")]
+ARCHIVES = [os.path.join(session.BUILD, f"lib{name}.a") for name in ("idem", "idem-aws", "idem-postgres")]
 
 
 @test
 def the_archive_has_no_names_of_others():
-    """Every symbol of libidem.a and libidem-aws.a begins with idem_: a program that is
+    """Every symbol of the archives begins with idem_: a program that is
     linked with them may use all others."""
     done = run(["nm", "-g", "--defined-only", *ARCHIVES])
     equal(done.status, 0)

@@ -150,6 +150,7 @@ HEADERS = """#include <idem.h>
 #include <idem/kind.h>
 #include <idem/memory.h>
 #include <idem/metrics.h>
+#include <idem/postgres.h>
 #include <idem/sqlite.h>
 #include <idem/stepfunctions.h>
 #include <idem/store_parts.h>
