@@ -81,6 +81,7 @@ def the_recipe_has_what_the_build_needs():
         "libcurl4-openssl-dev": "libcurl4",
         "libjq-dev": "libjq1",
         "libjson-c-dev": "libjson-c5",
+        "libpq-dev": "libpq5",
         "libsqlite3-dev": "libsqlite3-0",
         "libssl-dev": "libssl3",
         "libzstd-dev": "libzstd1",
