@@ -111,7 +111,9 @@ def a_signal_ends_any_command_that_is_the_first_process(b):
     there, too."""
     token = b("begin", "-k", "held").stdout.strip().decode()
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
-        waiter = contained(b, PROGRAM, "begin", "-k", "held", "--wait", "100s")
+        # Of nohup a program inherits that a signal is ignored, and idem leaves it so.
+        default = ("env", f"--default-signal={int(number)}")
+        waiter = contained(b, *default, PROGRAM, "begin", "-k", "held", "--wait", "100s")
         first = first_of(waiter)
         until(lambda: is_idem(first), "the first process is idem")
         # Sent until it has effect: idem may not have begun yet.
