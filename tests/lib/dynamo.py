@@ -148,7 +148,10 @@ def frozen(url):
         process.send_signal(signal.SIGCONT)
 
     process.send_signal(signal.SIGSTOP)
+    # Its threads stop one after the other; until the last has, it may answer.
+    end = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     try:
+        assert end.si_code == os.CLD_STOPPED, end
         yield thaw
     finally:
         thaw()
