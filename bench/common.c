@@ -142,7 +142,8 @@ int64_t server_cpu_us(long pid)
 /* ---- Times ---- */
 
 enum {
-    TIMES_MAX = 1 << 21 /* 8 MiB: longer than any cell of a table. */
+    TIMES_MAX =
+        1 << 15 /* 128 KiB for a caller: a long load shows idem's own. */
 };
 
 static void grow(struct times *times, size_t cap)

@@ -208,8 +208,8 @@ TABLES = [
             Row("idem store check, whole", command("store", "check", ok=FOUND, times=1), LINEAR, per_record=True, once=True),
             Row("idem export", exported, LINEAR, per_record=True, once=True),
             Row("idem import", imported, LINEAR, per_record=True, once=True),
-            Row("idem store copy", copied, LINEAR, per_record=True, once=True),
-            Row("purge of 10 %, for a record", purge, PAGES, most=3, fresh=True, once=True),
+            Row("idem store copy", copied, LINEAR, most=3, per_record=True, once=True),
+            Row("purge of 10 %, for a record", purge, PAGES, most=5, fresh=True, once=True),
             Row("purge of 10 % beside 8 writers", beside(purge), PAGES, most=3, fresh=True, once=True),
         ],
     ),
@@ -257,12 +257,12 @@ TABLES = [
     Table(
         "Entries of the journal",
         "entries",
-        (100, 10**3, 10**4, 10**5),
+        (10**3, 10**4, 10**5),
         made("journal", "{journal}"),
         [
             Row("an outcome put", told("put")),
             Row("a look for one key", told("look"), "linear in a 256th: the names of one directory are read", most=20),
-            # Each tells the store 16 of them, so that of 100 some have to be left.
+            # Each tells the store dozens of them, so that some hundreds have to be there.
             Row("idem run, new, beside them", command("run", "-k", "{new}", "--", "true", times=1)),
             Row("idem reconcile", command("reconcile", "-q", times=1), LINEAR, per_record=True, once=True),
         ],
