@@ -44,8 +44,8 @@ static bool run(struct idem__pg_conn *conn, enum idem__pg_sql sql,
         return false;
     }
     if (conn->prepared) {
-        rc = PQsendQueryPrepared(conn->pg, idem__pg_sql_name(sql), n, values,
-                                 lengths, formats, /* resultFormat= */ 1);
+        rc = PQsendQueryPrepared(conn->pg, conn->names[sql], n, values, lengths,
+                                 formats, /* resultFormat= */ 1);
     } else {
         idem__pg_sql_text(sql, conn->place->schema, text);
         rc = PQsendQueryParams(conn->pg, text, n, conn->params.types, values,
@@ -73,8 +73,12 @@ static bool prepare_all(struct idem__pg_conn *conn)
         size_t n = idem__pg_sql_types(sql, &types);
 
         idem__pg_sql_text(sql, conn->place->schema, text);
-        if (PQsendPrepare(conn->pg, idem__pg_sql_name(sql), text, (int)n,
-                          types) != 1) {
+        if (idem__pg_sql_name(sql, text, conn->names[sql]) != 0) {
+            conn->params.failed = true;
+            return false;
+        }
+        if (PQsendPrepare(conn->pg, conn->names[sql], text, (int)n, types) !=
+            1) {
             return false;
         }
         (void)add_step(conn, IDEM__PG_STEP_PREPARE, sql);
@@ -592,7 +596,9 @@ static bool is_good(const struct idem__pg_step *step)
     ExecStatusType status = PQresultStatus(step->result);
 
     if (step->kind != IDEM__PG_STEP_RUN) {
-        return true; /* A failed preparation fails what uses it. */
+        /* A failed preparation fails what uses it, unless a pooler's session has that
+         * statement already. */
+        return true;
     }
     if (step->sql == IDEM__PG_COMMIT) {
         return status == PGRES_COMMAND_OK &&

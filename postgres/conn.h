@@ -63,6 +63,7 @@ struct idem__pg_conn {
     enum idem__pg_state state;
     PostgresPollingStatusType polling; /* CONNECTING: what is waited for. */
     bool prepared;
+    char names[IDEM__PG_SQLS][IDEM__PG_NAME_MAX]; /* Of what is prepared. */
     unsigned carried; /* Batches, over this connection. */
     bool undo;        /* The transaction failed: ROLLBACK comes next. */
 

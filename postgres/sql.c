@@ -1,9 +1,11 @@
 /* The statements' texts; "@" is the schema, which needs no quotes. */
 #include "postgres/sql.h"
 
+#include "base/sha256.h"
 #include "postgres/params.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TEXT_OF(number) #number
@@ -283,9 +285,24 @@ void idem__pg_sql_text(enum idem__pg_sql sql, const char *schema,
     expand(statements[sql].text, schema, buf, IDEM__PG_SQL_MAX);
 }
 
-const char *idem__pg_sql_name(enum idem__pg_sql sql)
+int idem__pg_sql_name(enum idem__pg_sql sql, const char *text,
+                      char buf[IDEM__PG_NAME_MAX])
 {
-    return statements[sql].name;
+    const struct idem_slice all = idem_str(text);
+    uint8_t digest[IDEM__SHA256_LEN];
+    int rc = idem__sha256(&all, 1, digest);
+    int len;
+    size_t i;
+
+    if (rc != 0) {
+        return rc;
+    }
+    len = snprintf(buf, IDEM__PG_NAME_MAX, "%s_", statements[sql].name);
+    for (i = 0; i < 8; i++) {
+        len += snprintf(buf + len, IDEM__PG_NAME_MAX - (size_t)len, "%02x",
+                        digest[i]);
+    }
+    return 0;
 }
 
 size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types)

@@ -55,14 +55,21 @@ enum {
     IDEM__PG_INPUT_INLINE = 8 * 1024,
 };
 
-/* The text of @sql in @schema, in @buf; idem__pg_sql_name() is the name that it is
- * prepared under. */
+/* The text of @sql in @schema, in @buf. */
 enum {
     IDEM__PG_SQL_MAX = 4096
 };
 void idem__pg_sql_text(enum idem__pg_sql sql, const char *schema,
                        char buf[IDEM__PG_SQL_MAX]);
-const char *idem__pg_sql_name(enum idem__pg_sql sql);
+
+/* The name that @sql is prepared under, of its @text: a pooler may give a client the
+ * session of another, whose statements are about another schema, or are those of another
+ * version. One of the same name has to be the same. 0 or IDEM_ENOMEM. */
+enum {
+    IDEM__PG_NAME_MAX = 48
+};
+int idem__pg_sql_name(enum idem__pg_sql sql, const char *text,
+                      char buf[IDEM__PG_NAME_MAX]);
 
 /* The types of its parameters; returns how many. */
 size_t idem__pg_sql_types(enum idem__pg_sql sql, const Oid **ret_types);

@@ -371,6 +371,22 @@ def pgbouncer_in_transaction_mode():
         equal(claim(f"{url}&schema=crowd&prepare=no", 20, 2), (40, 40, 0))
 
 
+@test
+def a_pooler_s_statements_are_of_one_schema():
+    """Without prepare=no, two schemas through PgBouncer: claims may be refused, for the
+    sessions that it shares lack statements; none is answered from the other's table."""
+    server = the_server()
+    refused = 0
+    with bouncer(server) as url:
+        for schema in "shared_a", "shared_b":
+            here(schema)
+            started, busy, failed = claim(f"{url}&schema={schema}", 30, 2)
+            rows = int(server.psql(f"SELECT count(*) FROM {schema}.idem_record")[0])
+            assert started <= rows and started + busy <= 2 * rows, (started, busy, rows)
+            refused += failed
+    note(f"{refused} claims were refused")
+
+
 if __name__ == "__main__":
     if postgres.missing() is not None:
         sys.exit(main())

@@ -52,7 +52,7 @@ class Batch:
             "there": b"WHERE r.tag <> n.tag",
             "look": b"WHERE r.id = ANY",
         }[name]
-        return text in self.bytes or b"\0idem_%s\0" % name.encode() in self.bytes
+        return text in self.bytes or b"\0idem_%s_" % name.encode() in self.bytes
 
     @property
     def writes(self):
