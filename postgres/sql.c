@@ -46,19 +46,21 @@ static const struct {
 } statements[IDEM__PG_SQLS] = {
     /* A statement has to see what was committed before it, and not before the
      * transaction: two hosts that claim one key rely on it. */
-    [IDEM__PG_BEGIN] = {"idem_begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    [IDEM__PG_BEGIN] = {.name = "idem_begin",
+                        .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
     /* Whatever the server, the database or the role has as a default: an outcome that
      * was answered is on disk, and nobody waits for long. */
     [IDEM__PG_SETUP] =
-        {"idem_setup",
-         "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8,"
-         " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
-         " set_config('synchronous_commit',"
-         " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"
-         " THEN 'remote_apply' ELSE 'on' END, true),"
-         " set_config('lock_timeout', '250', true),"
-         " set_config('idle_in_transaction_session_timeout', '10000', true)"
-         " FROM @.idem_store s"},
+        {.name = "idem_setup",
+         .text =
+             "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8,"
+             " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
+             " set_config('synchronous_commit',"
+             " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"
+             " THEN 'remote_apply' ELSE 'on' END, true),"
+             " set_config('lock_timeout', '250', true),"
+             " set_config('idle_in_transaction_session_timeout', '10000', true)"
+             " FROM @.idem_store s"},
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"
                            " WHERE r.id > $1 ORDER BY r.id LIMIT $2",
@@ -184,8 +186,8 @@ static const struct {
          " ON q.window_id = w.id AND q.request = $2 WHERE w.id = $1",
          2,
          {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
-    [IDEM__PG_COMMIT] = {"idem_commit", "COMMIT"},
-    [IDEM__PG_ROLLBACK] = {"idem_rollback", "ROLLBACK"},
+    [IDEM__PG_COMMIT] = {.name = "idem_commit", .text = "COMMIT"},
+    [IDEM__PG_ROLLBACK] = {.name = "idem_rollback", .text = "ROLLBACK"},
 };
 
 /* The end of an attempt, whatever renewals came since: they change neither nonce nor

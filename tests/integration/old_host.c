@@ -20,7 +20,8 @@ static const char *version_text(void)
     return "3.36.0";
 }
 
-static char *print(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static char *print(const char *format,
+                                                         ...)
 {
     char *text = NULL;
     va_list args;

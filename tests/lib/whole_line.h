@@ -17,7 +17,8 @@ enum {
 
 /* Appends a line to @fd, which was opened with O_APPEND, filled up with spaces. False
  * where it is too long or cannot be written. */
-static inline bool vappend_whole_line(int fd, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static inline bool vappend_whole_line(
+    int fd, const char *format, va_list args)
 {
     char line[WHOLE_LINE];
     int len = vsnprintf(line, sizeof(line), format, args);
