@@ -282,7 +282,10 @@ class Sandbox:
         if self.freeze and self.starts > 0 and self.alive():
             self.stops += 1
             self.signal(signal.SIGSTOP)
-        self.idle.set()
+        with self.lock:
+            if process is not self.process:
+                return None  # It was killed since, and the next one has been started.
+            self.idle.set()
         delivery = waiting.get()
         with self.lock:
             self.idle.clear()
