@@ -51,7 +51,7 @@ class Place:
         command = work if isinstance(work, (list, tuple)) else ("sh", "-c", work)
         return ("consume", "--queue", self.queue.url, *options, "--", *command)
 
-    def consume(self, *options, work, timeout=60, **env):
+    def consume(self, *options, work, timeout=180, **env):
         """Until nothing more comes; (status, the lines of --json, stderr)."""
         args = self.args("--until-empty", "--json", *options, work=work)
         done = self.idem(*args, env={**self.env, **env}, timeout=timeout)
