@@ -27,7 +27,7 @@ PAY = "UPDATE account SET balance = balance + %s WHERE name = %s"
 WRITE_DOWN = """
 INSERT INTO transfer (key, payer, payee, amount) VALUES (%s, %s, %s, %s) RETURNING id
 """
-# Of a transfer, which takes milliseconds: whoever comes after a crash waits no longer.
+# Of a transfer, which takes milliseconds: the next caller after a crash waits no longer.
 CLAIM = ["--lease", "4s", "--on-expired-lease", "rerun", "--max-attempts", "0"]
 
 
