@@ -7,6 +7,7 @@ import time
 
 from box import Box, case, children_of, contains, finish, is_gone
 from patience import until
+from procfs import stop
 from tap import equal, main
 
 TOLD = "echo takeover $IDEM_TAKEOVER; echo effect >> ledger; test -e fixed"
@@ -101,7 +102,7 @@ def its_runner_dies_after_it(b):
         script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
         runner = b.start_run(rule, script, "--on-failure", rule)
         child = b.await_pid()
-        runner.send_signal(signal.SIGSTOP)
+        stop(runner.pid)
         b.write("go", "")
         until(lambda: is_gone(child), "the command has ended")
         runner.kill()

@@ -12,6 +12,7 @@ import time
 
 from box import case, contains, finish, is_gone
 from patience import until
+from procfs import stop
 from tap import SANITIZED, equal, main
 
 LIBRARY = os.environ["IDEM_CLOCKS"]
@@ -121,8 +122,7 @@ def a_host_that_slept_starts_nothing_more(b):
     runner = b.start_run("k", script, *options, env=clocks.env)
     child = b.await_pid()
     asleep = (supervisor_of(runner), runner.pid, child)
-    for pid in asleep:
-        os.kill(pid, signal.SIGSTOP)
+    stop(*asleep)
     began = time.monotonic()
     b.write("go", "")
     after = until(

@@ -9,6 +9,7 @@ import time
 
 from box import Terminal, case, contains, finish
 from patience import PATIENCE
+from procfs import stop
 from tap import PROGRAM, equal, main
 
 
@@ -110,7 +111,7 @@ def who_lives_through_it_is_lost(b):
     runner = b.start_run("k", "echo $$ > pid; read x < gate; echo effect >> ledger")
     b.await_pid()
     back_up(b)
-    os.kill(runner.pid, signal.SIGSTOP)
+    stop(runner.pid)
     wait_for_the_clock()
     equal(b.run("other", "true").status, 0)
     put_back(b)

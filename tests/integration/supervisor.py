@@ -21,6 +21,7 @@ import time
 from box import Terminal, at_terminal, case, children_of, contains, finish
 from box import is_gone, locked
 from patience import PATIENCE, until
+from procfs import stop
 from tap import LONG, PROGRAM, equal, kill_session, main, skip
 
 # ---- Who is there ------------------------------------------------------------
@@ -230,7 +231,7 @@ def killed_with_its_supervisor(b):
     runner = b.start(*run_family("k", *SHORT))
     child = b.await_pid()
     supervisor = supervisor_of(runner)
-    os.kill(runner.pid, signal.SIGSTOP)  # It must not see its supervisor die.
+    stop(runner.pid)  # It must not see its supervisor die.
     os.kill(supervisor, signal.SIGKILL)
     runner.kill()
     runner.wait()
@@ -262,7 +263,7 @@ def killed_in_its_last_moment(b):
     script = "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; exit 3"
     runner = b.start_run("k", script)
     child = b.await_pid()
-    runner.send_signal(signal.SIGSTOP)
+    stop(runner.pid)
     b.write("go", "")
     until(lambda: is_gone(child), "the command has ended")
     runner.kill()
@@ -282,7 +283,7 @@ def stopped_past_its_lease_with_a_family(b):
     b.write("family", FAMILY)
     runner = b.start(*run_family("k", *SHORT))
     are_at_work(b, "k", FAMILY_SIZE)
-    runner.send_signal(signal.SIGSTOP)
+    stop(runner.pid)
     b.write("go.k", "")
     equal(first_answer(b, "k", *SHORT)[1].status, 0)
     equal(at_work_for(b, "k"), [])
@@ -309,8 +310,7 @@ def all_stopped_past_the_lease(b):
     runner = b.start(*run_family("k", *SHORT))
     child = b.await_pid()
     supervisor = supervisor_of(runner)
-    for pid in (supervisor, runner.pid, child):
-        os.kill(pid, signal.SIGSTOP)
+    stop(supervisor, runner.pid, child)
     b.write("go.k", "")
     equal(first_answer(b, "k", *SHORT)[1].status, 0)
     record = b.record("k")
@@ -338,7 +338,7 @@ def slept_before_the_start(b, meanwhile):
     with locked(b):
         runner = b.start(*command, stdin=subprocess.PIPE)
         runner.stdin.close()
-        os.kill(supervisor_of(runner), signal.SIGSTOP)
+        stop(supervisor_of(runner))
     until(lambda: b.has_status("k", "in_progress"), "the key is claimed")
     supervisor = supervisor_of(runner)
     time.sleep(6)

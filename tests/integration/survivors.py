@@ -14,6 +14,7 @@ import time
 
 from box import case, children_of, contains, finish, is_gone
 from patience import until
+from procfs import stop
 from tap import PROGRAM, equal, main, skip, start
 from unkillable import OrdinaryUser, frozen_disk
 
@@ -407,7 +408,7 @@ def a_runner_that_hears_late_accuses_nobody(b):
     processes outlived the command."""
     runner = b.start_run("k", "echo $$ > pid; read x < gate; exit 3")
     child = b.await_pid()
-    runner.send_signal(signal.SIGSTOP)
+    stop(runner.pid)
     b.open_gate()
     until(lambda: is_gone(child), "the command has ended")
     time.sleep(0.5)

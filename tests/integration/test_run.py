@@ -21,6 +21,7 @@ from box import (
     until,
 )
 from patience import PATIENCE
+from procfs import stop
 from tap import PROGRAM, equal, main, skip
 
 EFFECT = "echo effect >> ledger"
@@ -909,7 +910,7 @@ def stopped_past_its_lease(b):
     options = ("--on-expired-lease", "rerun")
     sleeper = b.start("run", "-k", "k", "--lease", "6s", *options, "--", "sh", "step")
     child = b.await_pid()
-    sleeper.send_signal(signal.SIGSTOP)
+    stop(sleeper.pid)
     b.write("step", "echo second")
     got = retry_until_free(b, *options)
     equal(got, (0, b"second\n", b""))

@@ -23,6 +23,7 @@ import time
 import uuid
 
 from patience import PATIENCE
+from procfs import stop
 import tap
 
 RESPONSE_MAX = 6 * 1024 * 1024
@@ -281,7 +282,8 @@ class Sandbox:
             self.check_alone()
         if self.freeze and self.starts > 0 and self.alive():
             self.stops += 1
-            self.signal(signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):
+                stop(process.pid)
         with self.lock:
             if process is not self.process:
                 return None  # It was killed since, and the next one has been started.

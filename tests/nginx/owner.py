@@ -8,6 +8,7 @@ import time
 
 from nginx import ON, Nginx, Upstream, held, read_answer, record, request_bytes
 from patience import until
+from procfs import stop
 from tap import PROGRAM, equal, main, note, run, test
 
 
@@ -152,13 +153,14 @@ def replaced_while_it_is_read(up, nginx, key):
         up.wait_for(1, room)
         with held(nginx.home + "/idem.db"):
             up.let_go(room)
-            until(lambda: size in open_files(worker))
+            until(lambda: size in open_files(worker), "the large result is spooled")
             t.sendall(request_bytes(path, key, b"x"))
             # Answers come in order: after this one the key was found.
             assert nginx.post("/pay", "small", b"x").replayed
-            os.kill(worker, signal.SIGSTOP)
+            stop(worker)
         try:
-            until(lambda: other_life(f"sqlite:{nginx.home}/idem.db", key))
+            store = f"sqlite:{nginx.home}/idem.db"
+            until(lambda: other_life(store, key), "the record has expired")
         finally:
             os.kill(worker, signal.SIGCONT)
         return read_answer(stream)

@@ -13,6 +13,7 @@ import dynamo
 from kept import kept
 from nginx import STATUS, Nginx, Upstream, read_answer, request_bytes
 from patience import until
+from procfs import stop
 from tap import LONG, PROGRAM, TOP, add, equal, main, note, run, skip
 
 sys.path.append(os.path.join(TOP, "tests", "chaos"))
@@ -167,7 +168,7 @@ def a_worker_that_dies_while_it_tells(kind):
             with nginx.connect() as s:
                 s.sendall(request_bytes("/pay?hold=h", "k", b"x"))
                 up.wait_for(1, "k")
-                os.kill(table, signal.SIGSTOP)
+                stop(table)
                 try:
                     up.let_go("h")
                     until(lambda: kept(journal, ".idj"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kept import kept
 from rig import Between, Place, dynamo, ledger, outcomes
-from procfs import children
+from procfs import children, stop
 from tap import equal, main, skip, test
 from patience import until
 
@@ -431,8 +431,7 @@ def a_worker_that_was_asleep_past_its_lease_has_lost_it():
     with p.begin("--lease", "2s", "-q") as process:
         until(lambda: ledger("waits"))
         asleep = [process.pid, *named(process.pid, "idem-worker")]
-        for pid in asleep:
-            os.kill(pid, signal.SIGSTOP)
+        stop(*asleep)
         until(lambda: not alive(ledger("waits")[0]))
         Path("go").touch()
         until(lambda: "done" in outcomes(p.lines("--lease", "2s")[1]))

@@ -434,6 +434,7 @@ TEST(death, ofThoseInLine)
 /* One that is stopped when its turn comes is passed over, and has it later. */
 TEST(death, isNotTheSameAsAStop)
 {
+    siginfo_t stopped;
     long long since_ms;
     pid_t pids[5];
     unsigned i;
@@ -441,6 +442,10 @@ TEST(death, isNotTheSameAsAStop)
     set_up();
     form_line(pids);
     assert_int_equal(kill(pids[1], SIGSTOP), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pids[1], &stopped,
+                            WSTOPPED | WEXITED | WNOWAIT),
+                     0);
+    assert_int_equal(stopped.si_code, CLD_STOPPED);
     since_ms = now_ms();
     __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
     end(pids[0], 0);
