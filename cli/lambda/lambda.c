@@ -1,6 +1,8 @@
 /* idem lambda: the runtime for AWS Lambda, and what goes with it. */
 #include "lambda/lambda.h"
 
+#include "lambda/elf.h"
+
 #include "lambda/commands.h"
 #include "options/command.h"
 #include "options/common.h"
@@ -25,6 +27,8 @@ static struct {
     const char *output;
     const char *program;
     int64_t time_ms;
+    int arch; /* Of cli_arches, if it was given. */
+    bool arch_given;
     bool json;
 } args = {.time_ms = 30000};
 
@@ -224,6 +228,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc >= 1 && strcmp(argv[0], "package") == 0) {
         return cli_lambda_package(args.output == NULL ? "function.zip"
                                                       : args.output,
+                                  args.arch_given ? cli_arches[args.arch]
+                                                  : NULL,
                                   args.program, argc - 1, argv + 1);
     }
     if (strcmp(argv[0], "invoke") == 0) {
@@ -267,6 +273,13 @@ static struct cli_option options[] = {
      .target = &args.output,
      .arg = "ZIP",
      .help = "package: the file to write (default: function.zip)"},
+    {.name = "arch",
+     .kind = CLI_CHOICE,
+     .target = &args.arch,
+     .arg = "ARCH",
+     .help = "package: x86_64 or arm64 (default: the program's)",
+     .choices = cli_arches,
+     .given = &args.arch_given},
     {.name = "program",
      .kind = CLI_TEXT,
      .target = &args.program,
@@ -281,6 +294,7 @@ static const char *const examples[] = {
     "idem lambda invoke --handler ./charge event.json   # try it here",
     "idem lambda invoke --program ./linked event.json   # one with a main()",
     "idem lambda package -o charge.zip ./charge   # for provided.al2023",
+    "idem lambda package --arch arm64 --program ./idem-arm64 ./charge",
     "idem lambda sources               # where keys come from",
     NULL,
 };

@@ -6,11 +6,12 @@
 
 /* Idem lambda package: a function with all that it needs, as a zip file. */
 
-/* Writes @output: this program (or @program, a function that is linked with
- * libidem) with a loader and libraries of its own, and @files beside it. An exit
- * status, after saying why. */
-int cli_lambda_package(const char *output, const char *program, int files_len,
-                       char **files);
+/* Writes @output: this program (or @program, a function that is linked with libidem,
+ * or another idem) with a loader and libraries of its own, unless it is linked
+ * statically, and @files beside it. @arch: one of cli_arches, for which all of it has
+ * to be; NULL: that of the program. An exit status, after saying why. */
+int cli_lambda_package(const char *output, const char *arch,
+                       const char *program, int files_len, char **files);
 
 /* ---- A function that has a runtime of its own, invoked here ------------- */
 

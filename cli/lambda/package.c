@@ -5,9 +5,13 @@
  *     lib/main      this program, or one that is linked with libidem
  *     lib/...       its libraries, and those of what it loads
  *     FILE ...      the handler, and what it needs
+ *
+ * A program that is linked statically has no loader and no library, and so can be
+ * packed on a machine with another processor.
  */
 #include "lambda/package.h"
 
+#include "lambda/elf.h"
 #include "lambda/lambda.h"
 #include "options/read.h"
 #include "text/error.h"
@@ -15,7 +19,6 @@
 #include "text/text.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -32,6 +35,8 @@ struct package {
     char loader[256];     /* Of this system. */
     char *libraries[200]; /* Their names, so far. */
     size_t libraries_len;
+    const char *arch; /* One of cli_arches; NULL: that of the program. */
+    bool is_static;   /* The program needs no loader and no library. */
     bool failed;
 };
 
@@ -61,6 +66,17 @@ static char *read_file(struct package *p, const char *path, size_t *ret_len)
     return data;
 }
 
+static void fail_arch(struct package *p, const char *path,
+                      const struct cli_elf *elf)
+{
+    char why[256];
+
+    (void)snprintf(why, sizeof(why),
+                   "this file is for %s, and the package for %s", elf->arch,
+                   p->arch);
+    fail(p, path, why);
+}
+
 /* A function whose interpreter is not there fails at its first event. */
 static void check_interpreter(struct package *p, const char *path,
                               const char *data, size_t len)
@@ -87,8 +103,12 @@ static void add_file(struct package *p, const char *path, const char *name,
 {
     size_t len;
     char *data = read_file(p, path, &len);
+    struct cli_elf elf;
 
-    if (data != NULL && executable) {
+    if (data != NULL && cli_elf_read(data, len, &elf) &&
+        strcmp(elf.arch, p->arch) != 0) {
+        fail_arch(p, path, &elf);
+    } else if (data != NULL && executable) {
         check_interpreter(p, path, data, len);
     }
     if (data != NULL && !cli_zip_add(p->zip, name, data, len, executable)) {
@@ -232,55 +252,85 @@ static void add_loaded(struct package *p, const char *const *names,
     add_libraries_of(p, info.dli_fname);
 }
 
-/* ---- The loader -------------------------------------------------------- */
+/* ---- The program -------------------------------------------------------- */
 
-/* The path in the program header PT_INTERP of @data. */
-static bool find_loader(struct package *p, const char *data, size_t len)
+/* A program for another processor is no choice of this one's. */
+static void fail_program(struct package *p, const char *program,
+                         const struct cli_elf *elf)
 {
-    Elf64_Ehdr head;
-    Elf64_Phdr part;
-    size_t i;
+    char why[256];
 
-    if (len < sizeof(head)) {
-        return false;
+    if (strcmp(program, SELF) != 0) {
+        fail_arch(p, program, elf);
+        return;
     }
-    memcpy(&head, data, sizeof(head));
-    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-        head.e_ident[EI_CLASS] != ELFCLASS64 ||
-        head.e_phentsize != sizeof(part)) {
-        return false;
-    }
-    for (i = 0; i < head.e_phnum; i++) {
-        size_t at = head.e_phoff + i * sizeof(part);
-
-        if (at > len - sizeof(part)) {
-            return false;
-        }
-        memcpy(&part, data + at, sizeof(part));
-        if (part.p_type == PT_INTERP && part.p_filesz < sizeof(p->loader) &&
-            part.p_offset < len && part.p_filesz <= len - part.p_offset) {
-            memcpy(p->loader, data + part.p_offset, part.p_filesz);
-            return true;
-        }
-    }
-    return false;
+    (void)snprintf(why, sizeof(why),
+                   "this idem is for %s; give a statically linked one for %s "
+                   "with --program (idem-VERSION-linux-%s.tar.xz of a release, "
+                   "or tools/static %s)",
+                   elf->arch, p->arch, p->arch, p->arch);
+    fail(p, p->arch, why);
 }
 
+/* What starts lib/main: a launcher with a loader beside it, or where the program
+ * needs no loader, two lines for the shell that provided.al2023 has. */
+static void add_bootstrap(struct package *p, const char *program,
+                          const struct cli_elf *elf)
+{
+    static const char script[] =
+        "#!/bin/sh\n"
+        "exec \"${LAMBDA_TASK_ROOT:-/var/task}/lib/main\" lambda\n";
+
+    if (p->is_static) {
+        if (!cli_zip_add(p->zip, "bootstrap", script, sizeof(script) - 1,
+                         /* executable= */ true)) {
+            p->failed = true;
+        }
+        return;
+    }
+    if (strcmp(elf->arch, cli_arch_here()) != 0) {
+        fail(
+            p, program,
+            "its libraries are those of another processor; give a program that "
+            "is linked statically");
+    } else if (cli_bootstrap_len == 0) {
+        fail(p, program,
+             "this build of idem has no launcher for packages; give "
+             "a program that is linked statically");
+    } else if (elf->loader.len >= sizeof(p->loader)) {
+        fail(p, program, "the path of its loader is too long");
+    } else if (!cli_zip_add(p->zip, "bootstrap", cli_bootstrap,
+                            cli_bootstrap_len, /* executable= */ true)) {
+        p->failed = true;
+    } else {
+        memcpy(p->loader, elf->loader.base, elf->loader.len);
+        p->loader[elf->loader.len] = '\0';
+        add_file(p, p->loader, "lib/ld.so", /* executable= */ true);
+    }
+}
+
+/* The program, and the bootstrap that starts it. */
 static void add_main(struct package *p, const char *program)
 {
     size_t len;
     char *data = read_file(p, program, &len);
+    struct cli_elf elf;
 
     if (data == NULL) {
         return;
     }
-    if (!find_loader(p, data, len)) {
-        fail(p, program, "not a dynamically linked program");
-    } else if (!cli_zip_add(p->zip, "lib/main", data, len,
-                            /* executable= */ true)) {
-        p->failed = true;
+    if (!cli_elf_read(data, len, &elf)) {
+        fail(p, program, "not a program for Linux (an ELF file)");
+    } else if (p->arch != NULL && strcmp(elf.arch, p->arch) != 0) {
+        fail_program(p, program, &elf);
     } else {
-        add_file(p, p->loader, "lib/ld.so", /* executable= */ true);
+        p->arch = elf.arch;
+        p->is_static = elf.loader.len == 0;
+        add_bootstrap(p, program, &elf);
+        if (!p->failed && !cli_zip_add(p->zip, "lib/main", data, len,
+                                       /* executable= */ true)) {
+            p->failed = true;
+        }
     }
     free(data);
 }
@@ -308,7 +358,7 @@ static void add_handler_file(struct package *p, const char *path)
         fail(p, path, "the package has one of its own");
     } else {
         add_file(p, path, name, (st.st_mode & S_IXUSR) != 0);
-        if (ends_with(name, ".so")) {
+        if (!p->failed && ends_with(name, ".so")) {
             (void)snprintf(from_here, sizeof(from_here), "%s%s",
                            slash == NULL ? "./" : "", path);
             add_libraries_of(p, from_here);
@@ -327,13 +377,8 @@ static void fill(struct package *p, const char *program, int files_len,
     const char *path = program == NULL ? SELF : program;
     int i;
 
-    if (!cli_zip_add(p->zip, "bootstrap", cli_bootstrap, cli_bootstrap_len,
-                     /* executable= */ true)) {
-        p->failed = true;
-        return;
-    }
     add_main(p, path);
-    if (!p->failed) {
+    if (!p->failed && !p->is_static) {
         char real[4096] = "";
 
         /* The loader's own /proc/self/exe is another one. */
@@ -343,7 +388,7 @@ static void fill(struct package *p, const char *program, int files_len,
             add_libraries_of(p, real);
         }
     }
-    if (!p->failed) {
+    if (!p->failed && !p->is_static) {
         add_loaded(p, aws, "idem_dynamodb_kind", "libidem-aws0");
         add_loaded(p, scheme, "idem_dynamodb_scheme", "libidem-aws0");
         add_loaded(p, jq, "jq_init", "libjq1");
@@ -353,10 +398,10 @@ static void fill(struct package *p, const char *program, int files_len,
     }
 }
 
-int cli_lambda_package(const char *output, const char *program, int files_len,
-                       char **files)
+int cli_lambda_package(const char *output, const char *arch,
+                       const char *program, int files_len, char **files)
 {
-    struct package p = {.zip = cli_zip_create(output)};
+    struct package p = {.zip = cli_zip_create(output), .arch = arch};
     size_t len;
     size_t i;
     int status;
@@ -364,15 +409,11 @@ int cli_lambda_package(const char *output, const char *program, int files_len,
     if (p.zip == NULL) {
         return CLI_CONFIG;
     }
-    if (cli_bootstrap_len == 0) {
-        fail(&p, output, "this build of idem has no launcher for packages");
-    } else {
-        fill(&p, program, files_len, files);
-    }
+    fill(&p, program, files_len, files);
     status = cli_zip_finish(p.zip, p.failed, &len);
     if (status == 0 && !p.failed) {
-        (void)printf("%s: %zu bytes, %zu libraries\n", output, len,
-                     p.libraries_len);
+        (void)printf("%s: for %s, %zu bytes, %zu libraries\n", output, p.arch,
+                     len, p.libraries_len);
     }
     for (i = 0; i < p.libraries_len; i++) {
         free(p.libraries[i]);

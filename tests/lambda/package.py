@@ -19,6 +19,10 @@ from tap import LONG, PROGRAM, Idem, equal, main, note, run, skip, test
 
 OBJECT = os.environ["IDEM_TEST_LAMBDA_OBJECT"]
 LINKED = os.environ["IDEM_TEST_LAMBDA_LINKED"]
+STATIC = os.environ["IDEM_TEST_LAMBDA_STATIC"]
+
+# Lambda's processors, and what the head of an ELF file has for each.
+MACHINES = {"x86_64": 62, "arm64": 183}
 
 # Where Amazon Linux 2023 keeps the certificates that it trusts.
 AMAZON = "etc/pki/tls/certs/ca-bundle.crt"
@@ -264,6 +268,63 @@ def a_linked_function_is_packed():
         started = time.monotonic()
         equal(box.invoke({"idempotencyKey": "a"}).json(), {"idempotencyKey": "a"})
         note(f"the first event after {time.monotonic() - started:.3f} s")
+
+
+def machine(path):
+    with open(path, "rb") as f:
+        return int.from_bytes(f.read(20)[18:], "little")
+
+
+def for_another(path, name):
+    """Copies the program at @path, for the other processor by its head; which that is."""
+    with open(path, "rb") as f:
+        head = bytearray(f.read())
+    (other,) = (arch for arch, number in MACHINES.items() if number != machine(path))
+    head[18:20] = MACHINES[other].to_bytes(2, "little")
+    with open(name, "wb") as f:
+        f.write(head)
+    os.chmod(name, 0o755)
+    return other
+
+
+@test
+def a_static_program_is_packed_without_a_loader():
+    """A program that is linked statically is started by the shell, and is packed for
+    the other processor too."""
+    root = unpack(package("--program", STATIC))
+    task = f"{root}/var/task"
+    equal(sorted(os.listdir(task)), ["bootstrap", "lib"])
+    equal(os.listdir(f"{task}/lib"), ["main"])
+    env = {"LAMBDA_TASK_ROOT": task, "_HANDLER": "charge"}
+    equal(run([f"{task}/bootstrap"], env).stdout, b"1 arguments, lambda, for charge\n")
+
+    other = for_another(STATIC, "foreign")
+    done = Idem()("lambda", "package", "--arch", other, "--program", "foreign")
+    equal((done.status, done.stderr), (0, b""))
+    assert f": for {other}, ".encode() in done.stdout, done.stdout
+    equal(machine(f"{unpack('function.zip', 'other')}/var/task/lib/main"), MACHINES[other])
+
+
+@test
+def one_processor_for_the_whole_package():
+    """Without a program for the processor that --arch names nothing is packed, nor with
+    a handler, a shared object or libraries for another one."""
+    here, other = sorted(MACHINES, key=lambda arch: MACHINES[arch] != machine(PROGRAM))
+    for_another(STATIC, "foreign")
+    for_another(LINKED, "foreign-linked")
+    for_another(OBJECT, "foreign.so")
+    for arguments, said in (
+        (["--arch", other], f"{other}: this idem is for {here}; give a statically linked one"),
+        (["--arch", other, "--program", STATIC], f"this file is for {here}, and the package for {other}"),
+        (["foreign"], f"foreign: this file is for {other}, and the package for {here}"),
+        (["foreign.so"], f"foreign.so: this file is for {other}, and the package for {here}"),
+        (["--program", "foreign-linked"], "its libraries are those of another processor"),
+    ):
+        done = Idem()("lambda", "package", *arguments)
+        equal((arguments, done.status, done.stdout), (arguments, 78, b""))
+        assert said.encode() in done.stderr, done.stderr
+        equal(os.path.exists("function.zip"), False)
+    equal(Idem()("lambda", "package", "--arch", "sparc").status, 64)
 
 
 if __name__ == "__main__":

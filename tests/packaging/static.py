@@ -7,9 +7,11 @@ import os
 import re
 import shutil
 import ssl
+import zipfile
 from importlib.machinery import SourceFileLoader
 
 import dynamo
+from lambda_api import Sandbox
 from line import Line
 from tap import LONG, PROGRAM, TOP, equal, main, note, run, skip, test
 
@@ -134,6 +136,27 @@ def it_works_in_an_empty_root():
         doctor = idem("doctor", **at)
         assert doctor.status == 0, doctor
         note(doctor.stdout.decode().splitlines()[-1])
+
+
+@test
+def it_is_packed_for_lambda():
+    """The static program packs itself, and what is in the package runs as a function."""
+    done = run([built(), "lambda", "package", "--arch", "x86_64"])
+    equal((done.status, done.stderr), (0, b""))
+    with zipfile.ZipFile("function.zip") as z:
+        for info in z.infolist():
+            z.extract(info, "task")
+            os.chmod(f"task/{info.filename}", (info.external_attr >> 16) & 0o777)
+    with open("charge", "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\necho charged >> ledger; echo 42\n")
+    os.chmod("charge", 0o755)
+    task = os.path.abspath("task")
+    with Sandbox("charge", {"LAMBDA_TASK_ROOT": task}, program=[f"{task}/bootstrap"]) as box:
+        shutil.copy("charge", "task")
+        for _ in range(2):
+            equal(box.invoke({"idempotencyKey": "order"}).json(), 42)
+    with open("ledger", encoding="ascii") as f:
+        equal(f.read(), "charged\n")
 
 
 def trust_a_certificate_for(name):
