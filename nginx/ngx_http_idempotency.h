@@ -119,7 +119,7 @@ typedef struct {
 
 
 typedef ngx_msec_t (*ngx_http_idem_thread_idle_pt)(
-    ngx_http_idem_store_t *store);
+    ngx_http_idem_thread_t *thread, ngx_http_idem_store_t *store);
 
 
 /* A jq program, once for each text; its processes belong to one worker. */
@@ -620,7 +620,7 @@ void ngx_http_idem_journal_put(ngx_http_idem_ctx_t *ctx,
 /* thread.c: a thread for what has to wait. */
 
 /* @idle, where it is not NULL, is called while no job is there; it answers in how
- * many milliseconds it is to be called again. */
+ * many milliseconds it is to be called again.  It may run before this has returned. */
 ngx_http_idem_thread_t *ngx_http_idem_thread_start(
     ngx_http_idem_store_t *store, ngx_http_idem_thread_idle_pt idle);
 /* Waits for what the thread is at. */

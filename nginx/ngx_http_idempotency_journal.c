@@ -25,16 +25,17 @@
 
 
 typedef struct {
-    ngx_http_idem_store_t  *store;
-    int64_t                 began_ms;
-    ngx_uint_t              told;
-    unsigned                whole:1;    /* all that is asked for */
-    unsigned                vain:1;     /* the store does not answer */
+    ngx_http_idem_store_t   *store;
+    ngx_http_idem_thread_t  *teller;    /* NULL: all that is asked for */
+    int64_t                  began_ms;
+    ngx_uint_t               told;
+    unsigned                 vain:1;    /* the store does not answer */
 } ngx_http_idem_slice_t;
 
 
 static void ngx_http_idem_journal_done(ngx_http_idem_flight_t *flight);
-static ngx_msec_t ngx_http_idem_journal_idle(ngx_http_idem_store_t *store);
+static ngx_msec_t ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
+    ngx_http_idem_store_t *store);
 static void ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_journal_tell_done(ngx_http_idem_ctx_t *ctx);
 static void ngx_http_idem_journal_put_work(ngx_http_idem_ctx_t *ctx);
@@ -262,12 +263,12 @@ ngx_http_idem_journal_told(void *data, const struct idem_journal_info *info,
         return 1;
     }
 
-    if (slice->whole) {
+    if (slice->teller == NULL) {
         return 0;
     }
 
     return ngx_http_idem_mono_ms() - slice->began_ms >= NGX_HTTP_IDEM_TELL_MS
-           || ngx_http_idem_thread_wanted(slice->store->teller);
+           || ngx_http_idem_thread_wanted(slice->teller);
 }
 
 
@@ -312,10 +313,11 @@ ngx_http_idem_journal_settle(ngx_http_idem_store_t *store)
 }
 
 
-/* One slice, in the teller. */
+/* One slice, in the teller; the first is under way before store->teller is set. */
 
 static ngx_msec_t
-ngx_http_idem_journal_idle(ngx_http_idem_store_t *store)
+ngx_http_idem_journal_idle(ngx_http_idem_thread_t *teller,
+    ngx_http_idem_store_t *store)
 {
     int                    rc;
     struct idem_error      error;
@@ -323,6 +325,7 @@ ngx_http_idem_journal_idle(ngx_http_idem_store_t *store)
 
     ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
     slice.store = store;
+    slice.teller = teller;
     slice.began_ms = ngx_http_idem_mono_ms();
 
     rc = idem_journal_catch_up(store->journal, store->store,
@@ -385,7 +388,6 @@ ngx_http_idem_journal_tell_work(ngx_http_idem_ctx_t *ctx)
     ngx_memzero(&slice, sizeof(ngx_http_idem_slice_t));
     slice.store = store;
     slice.began_ms = ngx_http_idem_mono_ms();
-    slice.whole = 1;
     filter.id = ctx->id;
 
     if (store->vain_ms == 0

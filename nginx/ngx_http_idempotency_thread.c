@@ -219,7 +219,7 @@ ngx_http_idem_thread_idle(ngx_http_idem_thread_t *t, struct timespec *until)
 
     (void) pthread_mutex_unlock(&t->mutex);
 
-    pause = t->idle(t->store);
+    pause = t->idle(t, t->store);
     (void) clock_gettime(CLOCK_MONOTONIC, until);
     until->tv_sec += pause / 1000;
     until->tv_nsec += (pause % 1000) * 1000000;

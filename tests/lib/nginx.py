@@ -395,7 +395,9 @@ LOG = (
 class Nginx:
     """nginx in the foreground, in ./ngx, with @http in its http block."""
 
-    def __init__(self, upstream, http=ON, module=True, level="info", env=None, **conf):
+    def __init__(
+        self, upstream, http=ON, module=True, level="info", env=None, preload=None, **conf
+    ):
         need()
         self.port = free_port()
         self.home = os.path.abspath("ngx")
@@ -404,6 +406,9 @@ class Nginx:
             # A module with a sanitizer wants its library first.
             self.env["LD_PRELOAD"] = os.environ["IDEM_NGINX_PRELOAD"]
             self.env["ASAN_OPTIONS"] = "detect_leaks=0"
+        if preload is not None:
+            before = self.env.get("LD_PRELOAD")
+            self.env["LD_PRELOAD"] = f"{before}:{preload}" if before else preload
         self.upstream = getattr(upstream, "port", upstream)
         self.text = dict(http=http, level=level, **conf)
         self.module = module

@@ -13,6 +13,7 @@ from patience import until
 from tap import equal, main, run, test
 
 FILL = os.environ["IDEM_FILL_JOURNAL"]
+LATE = os.environ["IDEM_LATE_THREADS"]
 ENTRIES = 1000
 RERUN = ON + "idempotency_on_expired_lease rerun;"
 
@@ -63,6 +64,21 @@ def a_long_journal_keeps_nobody_waiting():
         until(lambda: not kept(journal))
         equal(up.executions(), 2)
         until(lambda: f"was told {ENTRIES} outcomes" in nginx.errors())
+
+
+@test
+def a_thread_tells_before_its_worker_knows_of_it():
+    """A worker that starts beside a journal with outcomes: its thread tells them while
+    the function that started the thread has not returned."""
+    entries = 40
+    with Upstream() as up, Nginx(up, http=RERUN, workers=1, preload=LATE) as nginx:
+        journal = nginx.home + "/idem.db.journal"
+        equal(nginx.post("/pay", "warm", b"x").status, 201)
+        fill(nginx, entries)
+        start_anew(nginx)
+        until(lambda: not kept(journal))
+        equal(nginx.post("/pay", "new", b"x").status, 201)
+        assert "exited on signal 11" not in nginx.errors(), nginx.errors()
 
 
 main()
