@@ -153,9 +153,11 @@ static void *lead_always(void *arg)
 int idem__leader_start(struct idem__leader *leader)
 {
     leader->threaded = true; /* Before the thread may read it. */
-    leader->threaded =
-        idem__thread_start(&leader->thread, lead_always, leader) == 0;
-    return leader->threaded ? 0 : IDEM_ENOMEM;
+    if (idem__thread_start(&leader->thread, lead_always, leader) != 0) {
+        leader->threaded = false;
+        return IDEM_ENOMEM;
+    }
+    return 0;
 }
 
 void idem__leader_stop(struct idem__leader *leader)
