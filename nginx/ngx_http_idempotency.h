@@ -12,7 +12,8 @@
  *     BEGUN --> WAIT --> BEGIN                         wait.c
  *     BEGUN --> (FETCH -->) SEND --> REPLY             reply.c, head.c
  *     BEGUN --> OWNER                                  owner.c, guard.c
- *     OWNER --> CAPTURE --> COMMIT --> SEND --> REPLY  filter.c, head.c, body.c
+ *     OWNER --> CAPTURE                                filter.c, head.c, body.c
+ *     CAPTURE --> COMMIT --> SEND --> REPLY            end.c, reply.c
  *
  * ctx.c holds what is known of a request, and the request meanwhile.
  *
@@ -523,7 +524,7 @@ ngx_int_t ngx_http_idem_replay_head(ngx_http_request_t *r,
 ngx_uint_t ngx_http_idem_acceptable(ngx_http_request_t *r);
 
 
-/* owner.c: an attempt, from its claim to its end. */
+/* owner.c: an attempt, its work and its lease. */
 ngx_int_t ngx_http_idem_own(ngx_http_idem_ctx_t *ctx);
 void ngx_http_idem_wrap(ngx_http_idem_ctx_t *ctx);
 ngx_http_idem_ctx_t *ngx_http_idem_owner_find(ngx_http_idem_ctx_t *ctx);
@@ -531,6 +532,9 @@ void ngx_http_idem_disown(ngx_http_idem_ctx_t *ctx);
 
 /* Whether any byte of the request may have reached the upstream. */
 ngx_uint_t ngx_http_idem_sent(ngx_http_request_t *r);
+
+
+/* end.c: how an attempt ends. */
 
 /* Ends an attempt that nobody waits for any more. Takes @attempt. */
 void ngx_http_idem_end_detached(ngx_http_idem_store_t *store,

@@ -1,0 +1,367 @@
+
+/*
+ * How an attempt ends that this worker owns: its outcome is put into the journal
+ * where the store is remote, told to the store, and then the answer goes out,
+ * recorded or not.
+ */
+
+
+#include "ngx_http_idempotency.h"
+
+#include <idem/queue.h>
+
+
+#define NGX_HTTP_IDEM_RETRY_MS  100
+#define NGX_HTTP_IDEM_END_MS    2000
+
+
+static void ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx);
+static ngx_int_t ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx);
+static void ngx_http_idem_end_failed(ngx_event_t *ev);
+static void ngx_http_idem_end_done(ngx_http_idem_flight_t *flight);
+static void ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code);
+static void ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight);
+
+
+void
+ngx_http_idem_end(ngx_http_idem_ctx_t *ctx)
+{
+    struct timespec  now;
+
+    ctx->state = NGX_HTTP_IDEM_COMMIT;
+    ctx->ended = 1;
+
+    /* However late the store hears of it. */
+
+    if (clock_gettime(CLOCK_BOOTTIME, &now) == 0) {
+        ctx->outcome.ended_boot_ms = (int64_t) now.tv_sec * 1000
+                                     + now.tv_nsec / 1000000;
+    }
+
+    ngx_http_idem_hold(ctx);
+
+    if (ctx->store->writer == NULL || ngx_http_idem_end_slice(ctx) != NGX_OK) {
+        ngx_http_idem_end_large(ctx);
+        return;
+    }
+
+    ngx_http_idem_journal_put(ctx, ngx_http_idem_end_large);
+}
+
+
+/* Large results go one after the other, so that few are in memory. */
+
+static void
+ngx_http_idem_end_large(ngx_http_idem_ctx_t *ctx)
+{
+    size_t  bytes = 0;
+
+    ngx_http_idem_end_unslice(ctx);
+
+    if (ctx->outcome.status == IDEM_STATUS_COMPLETED
+        && !ctx->outcome.result.not_kept
+        && ctx->body.len > NGX_HTTP_IDEM_MEMORY)
+    {
+        bytes = ctx->body.len;
+    }
+
+    ngx_http_idem_large_acquire(ctx, bytes, ngx_http_idem_end_submit);
+}
+
+
+/* Makes the body that is held the result.  A body that cannot be read is not
+ * kept. */
+
+static ngx_int_t
+ngx_http_idem_end_slice(ngx_http_idem_ctx_t *ctx)
+{
+    struct idem_result  *result = &ctx->outcome.result;
+
+    ctx->map = NULL;
+
+    if (ctx->outcome.status != IDEM_STATUS_COMPLETED || result->not_kept) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_idem_body_slice(&ctx->body, &result->bytes, &ctx->map,
+                                 ctx->request->connection->log)
+        == NGX_OK)
+    {
+        return NGX_OK;
+    }
+
+    ngx_memzero(result, sizeof(struct idem_result));
+    result->not_kept = true;
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_idem_end_unslice(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_http_idem_body_unmap(&ctx->body, ctx->map);
+    ctx->map = NULL;
+}
+
+
+/*
+ * A response that is ready does not wait for longer than this: a withheld one
+ * is asked for again, by a client that does not know that the work is done.
+ * 0: for as long as any question to the store, which is on this host.
+ */
+
+static ngx_msec_t
+ngx_http_idem_end_limit(ngx_http_idem_ctx_t *ctx)
+{
+    ngx_msec_t              limit;
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    limit = store->end_timeout;
+
+    if (limit == 0) {
+        if (store->store == NULL || !idem_store_is_remote(store->store)) {
+            return 0;
+        }
+
+        limit = ngx_min(store->timeout, NGX_HTTP_IDEM_END_MS);
+    }
+
+    /* An answer that has to travel may take longer than one that is only
+     * awaited. */
+
+    return limit + (ctx->body.len >> 20) * 1000;
+}
+
+
+static void
+ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
+{
+    int                rc;
+    ngx_msec_t         limit;
+    struct idem_op    *op;
+    struct idem_error  error;
+
+    op = NULL;
+    limit = ngx_http_idem_end_limit(ctx);
+    ctx->end_until = ngx_current_msec
+                     + (limit != 0 ? limit : ctx->store->timeout);
+
+    (void) ngx_http_idem_end_slice(ctx);
+    rc = idem_op_end(ctx->attempt, &ctx->outcome, &op, &error);
+    ngx_http_idem_end_unslice(ctx);
+
+    if (rc == 0) {
+        ctx->flight = ngx_http_idem_submit(ctx->store, op, ctx,
+                                           ngx_http_idem_end_done, NULL);
+        if (ctx->flight != NULL) {
+            ctx->flight->large_bytes = ctx->large_bytes;
+            ctx->flight->limit = limit;
+            return;
+        }
+
+        rc = IDEM_ENOMEM;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                  "cannot record an outcome in the idempotency store: %s",
+                  rc == IDEM_ENOMEM ? "no memory" : error.text);
+
+    /* Not from here: whoever called may not expect to see the request go on. */
+
+    ctx->code = rc;
+    ctx->turn.data = ctx;
+    ctx->turn.handler = ngx_http_idem_end_failed;
+    ctx->turn.log = ctx->request->connection->log;
+    ngx_post_event(&ctx->turn, &ngx_posted_next_events);
+}
+
+
+static void
+ngx_http_idem_end_failed(ngx_event_t *ev)
+{
+    ngx_http_idem_ctx_t    *ctx = ev->data;
+    size_t                  bytes = ctx->large_bytes;
+    ngx_http_idem_store_t  *store = ctx->store;
+
+    ngx_http_idem_end_finish(ctx, ctx->code);
+    ngx_http_idem_large_release(store, bytes);
+}
+
+
+static void
+ngx_http_idem_end_done(ngx_http_idem_flight_t *flight)
+{
+    int                        code = flight->code;
+    size_t                     bytes;
+    ngx_http_idem_ctx_t       *ctx = flight->ctx;
+    const struct idem_record  *record;
+    ngx_http_idem_store_t     *store = flight->store;
+
+    bytes = flight->large_bytes;
+
+    if (ctx == NULL) {
+        ngx_http_idem_flight_free(flight);
+        ngx_http_idem_large_release(store, bytes);
+        return;
+    }
+
+    if (code != 0 && !flight->late
+        && idem_error_kind(code) == IDEM_KIND_RETRY
+        && (ngx_msec_int_t) (ctx->end_until - ngx_current_msec)
+           > NGX_HTTP_IDEM_RETRY_MS
+        && store->queue != NULL)
+    {
+        if (flight->limit != 0) {
+            flight->limit = ctx->end_until - ngx_current_msec
+                            - NGX_HTTP_IDEM_RETRY_MS;
+        }
+
+        ngx_http_idem_resubmit_after(flight, NGX_HTTP_IDEM_RETRY_MS);
+        return;
+    }
+
+    ctx->flight = NULL;
+
+    if (code == 0) {
+        record = idem_op_record(flight->op);
+        if (record != NULL) {
+            ctx->expires_ms = record->expires_ms;
+        }
+    }
+
+    if (flight->late) {
+        bytes = 0;
+    }
+
+    ngx_http_idem_flight_free(flight);
+    ngx_http_idem_end_finish(ctx, code);
+    ngx_http_idem_large_release(store, bytes);
+}
+
+
+static void
+ngx_http_idem_end_finish(ngx_http_idem_ctx_t *ctx, int code)
+{
+    ngx_connection_t     *c = ctx->request->connection;
+    struct idem_attempt  *attempt = ctx->attempt;
+    struct idem_outcome  *outcome = &ctx->outcome;
+
+    ctx->recorded = (code == 0);
+    ctx->attempt = NULL;
+
+    if (code == 0) {
+        switch (outcome->status) {
+        case IDEM_STATUS_COMPLETED:
+            ngx_http_idem_count(completed);
+            ctx->outcome_name = outcome->result.not_kept ? "not-kept"
+                                                         : "completed";
+            break;
+        case IDEM_STATUS_RELEASED:
+            ngx_http_idem_count(released);
+            ctx->outcome_name = "released";
+            break;
+        case IDEM_STATUS_FAILED:
+            ngx_http_idem_count(failed);
+            ctx->outcome_name = "failed";
+            break;
+        case IDEM_STATUS_RETRY:
+            ngx_http_idem_count(retried);
+            ctx->outcome_name = "retry";
+            break;
+        default:
+            ngx_http_idem_count(unknown);
+            ctx->outcome_name = "unknown";
+        }
+
+        idem_attempt_destroy(attempt);
+
+    } else if (code == IDEM_ELOST) {
+        ngx_http_idem_count(lost);
+        ctx->outcome_name = "lost";
+        ngx_log_error(NGX_LOG_ERR, c->log, 0,
+                      "the outcome came too late: its idempotency key belongs "
+                      "to somebody else now");
+        idem_attempt_destroy(attempt);
+
+    } else {
+        ctx->outcome_name = "unrecorded";
+        ngx_log_error(NGX_LOG_ERR, c->log, 0,
+                      "the idempotency store did not take an outcome: %s",
+                      idem_error_text(code));
+
+        (void) ngx_http_idem_end_slice(ctx);
+        ngx_http_idem_journal_keep(ctx->store, attempt, outcome, ctx->entry);
+        ctx->entry = NULL;
+        ngx_http_idem_end_unslice(ctx);
+    }
+
+    idem_journal_remove(ctx->entry);
+    ctx->entry = NULL;
+
+    ngx_http_idem_disown(ctx);
+    ngx_http_idem_wake(ctx->store, ctx->id);
+
+    ctx->state = NGX_HTTP_IDEM_SEND;
+    ngx_http_idem_resume(ctx);
+}
+
+
+void
+ngx_http_idem_end_detached(ngx_http_idem_store_t *store,
+    struct idem_attempt *attempt, enum idem_status status, const char *why)
+{
+    struct idem_op          *op;
+    struct idem_error        error;
+    struct idem_outcome      outcome;
+    ngx_http_idem_flight_t  *flight;
+
+    ngx_memzero(&outcome, sizeof(outcome));
+    outcome.status = status;
+    outcome.text = idem_str(why);
+
+    if (idem_op_end(attempt, &outcome, &op, &error) != 0) {
+        ngx_log_error(NGX_LOG_ERR, store->log, 0,
+                      "cannot record an outcome in the idempotency store: %s",
+                      error.text);
+        idem_attempt_destroy(attempt);
+        return;
+    }
+
+    flight = ngx_http_idem_submit(store, op, NULL, ngx_http_idem_detached_done,
+                                  attempt);
+    if (flight != NULL) {
+        flight->status = status;
+    }
+}
+
+
+static void
+ngx_http_idem_detached_done(ngx_http_idem_flight_t *flight)
+{
+    uint8_t                 id[IDEM_ID_LEN];
+    struct idem_outcome     outcome;
+    ngx_http_idem_store_t  *store = flight->store;
+
+    ngx_memcpy(id, flight->attempt->record->id, IDEM_ID_LEN);
+
+    if (flight->code == IDEM_ELOST) {
+        ngx_http_idem_count(lost);
+
+    } else if (flight->code != 0) {
+        ngx_memzero(&outcome, sizeof(outcome));
+        outcome.status = flight->status;
+        ngx_http_idem_journal_keep(store, flight->attempt, &outcome, NULL);
+        flight->attempt = NULL;
+
+    } else if (flight->status == IDEM_STATUS_RELEASED) {
+        ngx_http_idem_count(released);
+
+    } else {
+        ngx_http_idem_count(unknown);
+    }
+
+    ngx_http_idem_flight_free(flight);
+    ngx_http_idem_wake(store, id);
+}
