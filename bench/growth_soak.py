@@ -1,10 +1,9 @@
 """Hours of load: memory, file and log have to level off.
 
 A gateway with 256 connections that is reloaded twice a minute, and then a program
-with 8 callers beside replays, commands and purges; each does some RATE operations a
-second. Once a minute the sizes are
-printed; what grew by more than a tenth between the second third and the last one is
-told, and the status is 1.
+with 8 callers beside replays, commands and purges; each does so many operations a
+second. Once a minute the sizes are printed; what grew by more than a tenth between the
+second third and the last one is told, and the status is 1.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ import threading
 import time
 
 CONNECTIONS = 256
-RATE = 1000  # A purge beside writers rests; it has to keep pace.
+GATEWAY_MINUTES = 10  # At most.
 RETENTION_MS = 60_000
 SLACK = 4 << 20  # Bytes: a log's length, an allocator's mood.
 
@@ -172,7 +171,7 @@ class Purger:
         self.thread.join()
 
 
-def gateway(build, folder, minutes, progress):
+def gateway(build, folder, minutes, rate, progress):
     wrk = shutil.which("wrk")
     nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     module = f"{build}/nginx/ngx_http_idempotency_module.so"
@@ -185,7 +184,7 @@ def gateway(build, folder, minutes, progress):
     with open(f"{folder}/nginx.conf", "w", encoding="ascii") as f:
         f.write(CONFIG % words)
     with open(f"{folder}/soak.lua", "w", encoding="ascii") as f:
-        f.write(SCRIPT % (1000 * CONNECTIONS // RATE))
+        f.write(SCRIPT % (1000 * CONNECTIONS // rate))
     progress(f"the gateway, {minutes:g} minutes")
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(f"{folder}/nginx.log", "w", encoding="utf-8"))
@@ -208,7 +207,7 @@ def gateway(build, folder, minutes, progress):
                 server.send_signal(signal.SIGHUP)
                 next_reload[0] += 30
 
-        watch = Watch(f"Gateway, {CONNECTIONS} connections, {RATE} requests a second, a reload each 30 s", store, server.pid, progress)
+        watch = Watch(f"Gateway, {CONNECTIONS} connections, {rate} requests a second, a reload each 30 s", store, server.pid, progress)
         purger = stack.enter_context(Purger(build, store))
         watch.watch(minutes, reload)
         load.send_signal(signal.SIGINT)
@@ -218,7 +217,7 @@ def gateway(build, folder, minutes, progress):
         return [*watch.grown(), *purger.failed[:3]]
 
 
-def mixed(build, folder, minutes, progress):
+def mixed(build, folder, minutes, rate, progress):
     store = f"{folder}/mixed.db"
     bench = os.path.join(build, "bench", "bench-idem")
     seconds = str(int(minutes * 60) + 30)
@@ -227,15 +226,15 @@ def mixed(build, folder, minutes, progress):
     with contextlib.ExitStack() as stack:
         loads = []
         for what in (
-            ("new", "--callers", "8", "--retention", str(RETENTION_MS), "--rate", str(RATE)),
-            ("replay", "--callers", "1", "--records", "1000", "--bytes", "128", "--rate", str(RATE)),
+            ("new", "--callers", "8", "--retention", str(RETENTION_MS), "--rate", str(rate)),
+            ("replay", "--callers", "1", "--records", "1000", "--bytes", "128", "--rate", str(rate)),
         ):
             load = subprocess.Popen(
                 [bench, what[0], store, *what[1:], "--seconds", seconds], stdout=subprocess.PIPE, text=True
             )
             stack.callback(end, load)
             loads.append(load)
-        watch = Watch(f"8 callers, {RATE} operations a second, replays, purges", store, loads[0].pid, progress)
+        watch = Watch(f"8 callers, {rate} operations a second, replays, purges", store, loads[0].pid, progress)
         purger = stack.enter_context(Purger(build, store))
         watch.watch(minutes)
         for load in loads:
@@ -244,9 +243,10 @@ def mixed(build, folder, minutes, progress):
         return [*watch.grown(), *purger.failed[:3]]
 
 
-def run(build, folder, minutes, progress):
-    """The exit status."""
-    wrong = gateway(build, folder, minutes, progress) + mixed(build, folder, minutes, progress)
+def run(build, folder, minutes, rate, progress):
+    """The exit status. A purge beside writers rests: it has to keep pace with @rate."""
+    wrong = gateway(build, folder, min(minutes, GATEWAY_MINUTES), rate, progress)
+    wrong += mixed(build, folder, minutes, rate, progress)
     for text in wrong:
         print(f"\n**{text}**", flush=True)
     return 1 if wrong else 0
