@@ -459,6 +459,7 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
 {
     struct idem__sqlite_store *store = (struct idem__sqlite_store *)base;
     int64_t start_ns = idem__mono_ns();
+    int64_t commit_ns;
     struct idem_error error;
     struct idem_op *op;
 
@@ -471,8 +472,9 @@ void idem__sqlite_run(struct idem_store *base, struct idem_op *batch)
     if (idem__files_check(store, /* committed= */ true, &error) != 0) {
         fail_all(batch, &error);
     }
+    commit_ns = idem__mono_ns() - start_ns;
     idem__sqlite_checkpoint(store);
-    idem__sqlite_purge_ran(store, batch, idem__mono_ns() - start_ns);
+    idem__sqlite_purge_ran(store, batch, commit_ns, idem__mono_ns() - start_ns);
     idem__lock_release(store->lock);
     IDEM__CRASH_POINT("sqlite/lock/released");
     for (op = batch; op != NULL; op = op->next) {

@@ -8,8 +8,11 @@
  * window the regions that have become sparse are packed (compact.c).
  *
  * A purge alone takes what time it needs for a hundred rows. Beside writers (others
- * had the lock since its last slice, or were in its batch) a slice takes some
- * BESIDE_MS of the lock with its commit, and rests REST_TIMES as long afterwards.
+ * had the lock since its last slice, or were in its batch) a slice deletes for
+ * BESIDE_MS at most, takes some BESIDE_MS of the lock with its commit, and rests
+ * REST_TIMES as long afterwards. Where a flush alone takes longer, on a slow disk or
+ * one that others use, fewer rows make a commit hardly shorter, and the purge fall
+ * behind the writers: so it stays at LEAST_ROWS.
  *
  * An open record is due by its lease, and if it is held it never expires: up to
  * which deadline all is held is kept in the file (idem_purge), and not looked
@@ -29,8 +32,7 @@
 enum {
     WINDOW_ROWS = 4096,
     SLICE_ROWS = 100,
-    FIRST_ROWS = 16, /* Beside writers: of the first slice, */
-    LEAST_ROWS = 4,  /* and of any. */
+    LEAST_ROWS = 32, /* Beside writers: some 64 pages of the log. */
     SLICE_MS = 20,
     BESIDE_MS = 4,
     REST_TIMES = 12,
@@ -445,7 +447,7 @@ static void init(struct slice *slice, struct idem__sqlite_store *store,
     slice->now = now;
     slice->until_ns = idem__mono_ns() + idem__time_ns(ms);
     if (purge->rows == 0) {
-        purge->rows = FIRST_ROWS;
+        purge->rows = LEAST_ROWS;
     }
     slice->rows = purge->beside ? purge->rows : SLICE_ROWS;
 }
@@ -495,7 +497,8 @@ static struct idem_op *find_purge(struct idem_op *batch)
 }
 
 void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
-                            struct idem_op *batch, int64_t ns)
+                            struct idem_op *batch, int64_t commit_ns,
+                            int64_t lock_ns)
 {
     struct idem__purge *purge = &store->purge;
     struct idem_op *op = find_purge(batch);
@@ -513,12 +516,13 @@ void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
     if (!purge->beside) {
         return;
     }
-    if (ns > idem__time_ns(2 * BESIDE_MS) && purge->rows > LEAST_ROWS) {
+    if (commit_ns > idem__time_ns(2 * BESIDE_MS) && purge->rows > LEAST_ROWS) {
         purge->rows /= 2;
-    } else if (ns < idem__time_ns(BESIDE_MS) && purge->rows < SLICE_ROWS) {
+    } else if (commit_ns < idem__time_ns(BESIDE_MS) &&
+               purge->rows < SLICE_ROWS) {
         purge->rows *= 2;
     }
-    rest_ms = ns * REST_TIMES / 1000000;
+    rest_ms = lock_ns * REST_TIMES / 1000000;
     for (; op != NULL; op = find_purge(op->next)) {
         op->u.purge.rest_ms = rest_ms < REST_MAX_MS ? rest_ms : REST_MAX_MS;
     }

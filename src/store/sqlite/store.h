@@ -193,10 +193,12 @@ bool idem__sqlite_answer_alone(struct idem__sqlite_store *store,
 bool idem__sqlite_purge(struct idem__sqlite_store *store, struct idem_op *op,
                         const struct idem_now *now);
 
-/* The batch took @ns of the lock: plans the next slice, and the rest before it, if
- * there was a slice of a purge in it. */
+/* The batch took @commit_ns of the lock until it was committed, and @lock_ns with the
+ * checkpoint after it, which copies what all have written: plans the next slice, and
+ * the rest before it, if there was a slice of a purge in the batch. */
 void idem__sqlite_purge_ran(struct idem__sqlite_store *store,
-                            struct idem_op *batch, int64_t ns);
+                            struct idem_op *batch, int64_t commit_ns,
+                            int64_t lock_ns);
 
 /* Frees what is only kept between slices. */
 void idem__sqlite_purge_finish(struct idem__purge *purge);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     ROUNDS = 6,
@@ -89,6 +90,22 @@ static uint64_t purge(const struct store *s)
 
     assert_ok(idem_purge(s->idem, 0, &purged, &why));
     return purged;
+}
+
+/* ---- A slow disk ---- */
+
+static int flush_us;
+
+/* SQLite's flush, which takes as long as a test says. */
+int fdatasync(int fd);
+int fdatasync(int fd)
+{
+    int us = __atomic_load_n(&flush_us, __ATOMIC_SEQ_CST);
+
+    if (us > 0) {
+        (void)usleep((useconds_t)us);
+    }
+    return fsync(fd);
 }
 
 /* ---- Records ---- */
@@ -502,25 +519,31 @@ TEST(rest, isTakenBesideNobody)
 
 struct writer {
     struct store store;
+    pthread_t thread;
     int stop;
+    int n;
 };
+
+static void write_one(struct writer *writer)
+{
+    struct idem_attempt *attempt;
+    char key[32];
+    struct idem_request request;
+
+    (void)snprintf(key, sizeof(key), "writer-%d", writer->n++);
+    request = request_for(key, IDEM_NEVER);
+    if (idem_begin(writer->store.idem, &request, &attempt, NULL) != 0) {
+        abort();
+    }
+    idem_attempt_destroy(attempt);
+}
 
 static void *write_on(void *arg)
 {
     struct writer *writer = arg;
-    struct idem_attempt *attempt;
-    char key[32];
-    int n = 0;
 
     while (!__atomic_load_n(&writer->stop, __ATOMIC_SEQ_CST)) {
-        struct idem_request request = request_for(key, IDEM_NEVER);
-
-        (void)snprintf(key, sizeof(key), "writer-%d", n++);
-        request.key = idem_str(key);
-        if (idem_begin(writer->store.idem, &request, &attempt, NULL) != 0) {
-            abort();
-        }
-        idem_attempt_destroy(attempt);
+        write_one(writer);
     }
     return NULL;
 }
@@ -530,7 +553,6 @@ TEST(rest, isTakenBesideWriters)
 {
     struct writer writer = {.stop = 0};
     time_t until = time(NULL) + PATIENCE_S / 2;
-    pthread_t thread;
     struct store s;
     int n = 0;
 
@@ -538,7 +560,8 @@ TEST(rest, isTakenBesideWriters)
     host_init(&writer.store.host);
     writer.store.path = s.path;
     open_on(&writer.store, /* sleeping= */ false);
-    assert_int_equal(pthread_create(&thread, NULL, write_on, &writer), 0);
+    assert_int_equal(pthread_create(&writer.thread, NULL, write_on, &writer),
+                     0);
     /* The writer may not get a turn between two slices; then once more. */
     do {
         record(&s, n, n + RECORDS);
@@ -548,8 +571,57 @@ TEST(rest, isTakenBesideWriters)
         assert_int_equal(purge(&s), RECORDS / 10 * SHORT_OF_TEN);
     } while (s.host.sleeps == 0 && time(NULL) < until);
     __atomic_store_n(&writer.stop, 1, __ATOMIC_SEQ_CST);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(pthread_join(writer.thread, NULL), 0);
     assert_true(s.host.sleeps > 0);
+    idem_close(writer.store.idem);
+    idem_close(s.idem);
+}
+
+/* The first rest stops the writer's thread; from then on it writes in each rest. */
+static void write_in_rests(void *ctx, struct host *host)
+{
+    struct writer *writer = ctx;
+
+    (void)host;
+    if (!__atomic_load_n(&writer->stop, __ATOMIC_SEQ_CST)) {
+        __atomic_store_n(&writer->stop, 1, __ATOMIC_SEQ_CST);
+        assert_int_equal(pthread_join(writer->thread, NULL), 0);
+    }
+    write_one(writer);
+}
+
+/* Where each flush takes longer than a slice may, a slice of few rows takes as long as
+ * one of many: rows are not halved down to a handful. */
+TEST(rest, isNotForFewRowsOnASlowDisk)
+{
+    enum {
+        FLUSH_US = 10000,
+        FEWEST = 20, /* Rows of a slice, on average: some are cut short. */
+        SHORT = 2 * RECORDS / 10 * SHORT_OF_TEN
+    };
+    struct writer writer = {.stop = 0};
+    struct store s;
+
+    open_new(&s, /* sleeping= */ true);
+    record(&s, 0, 2 * RECORDS);
+    host_pass(&s.host, SHORT_MS);
+    host_init(&writer.store.host);
+    writer.store.path = s.path;
+    open_on(&writer.store, /* sleeping= */ false);
+    s.host.on_sleep = write_in_rests;
+    s.host.ctx = &writer;
+    s.host.sleeps = 0;
+    __atomic_store_n(&flush_us, FLUSH_US, __ATOMIC_SEQ_CST);
+    assert_int_equal(pthread_create(&writer.thread, NULL, write_on, &writer),
+                     0);
+    assert_int_equal(purge(&s), SHORT);
+    __atomic_store_n(&flush_us, 0, __ATOMIC_SEQ_CST);
+    if (!writer.stop) {
+        writer.stop = 1; /* It had no turn between two slices. */
+        assert_int_equal(pthread_join(writer.thread, NULL), 0);
+    }
+    print_message("# %u rests\n", s.host.sleeps);
+    assert_true(s.host.sleeps <= SHORT / FEWEST);
     idem_close(writer.store.idem);
     idem_close(s.idem);
 }
