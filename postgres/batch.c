@@ -607,6 +607,24 @@ static bool is_good(const struct idem__pg_step *step)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
+/* The preparation that failed, or NULL: those after it were not tried. One that is there
+ * already is a pooler's. */
+static const struct idem__pg_step *find_unprepared(
+    const struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->steps_len; i++) {
+        const struct idem__pg_step *step = &conn->steps[i];
+        const char *state = PQresultErrorField(step->result, PG_DIAG_SQLSTATE);
+
+        if (step->kind == IDEM__PG_STEP_PREPARE && state != NULL) {
+            return strcmp(state, "42P05") == 0 ? NULL : step;
+        }
+    }
+    return NULL;
+}
+
 /* The first statement that failed, or NULL. */
 static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
 {
@@ -657,8 +675,8 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
     enum idem__pg_said said = read_failure(conn, failed, &error);
 
     conn->undo = true;
-    if (failed->sql != IDEM__PG_BEGIN && failed->sql != IDEM__PG_SETUP &&
-        conn->sent.first != conn->sent.last) {
+    if (failed->kind == IDEM__PG_STEP_RUN && failed->sql != IDEM__PG_BEGIN &&
+        failed->sql != IDEM__PG_SETUP && conn->sent.first != conn->sent.last) {
         divide(conn);
         return;
     }
@@ -669,14 +687,17 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
 
 void idem__pg_batch_end(struct idem__pg_conn *conn)
 {
+    const struct idem__pg_step *unprepared = find_unprepared(conn);
     const struct idem__pg_step *failed = find_failed(conn);
 
+    conn->useless = unprepared != NULL || (conn->undo && failed != NULL);
     if (conn->undo) {
         conn->undo = false;
         return;
     }
     if (failed != NULL) {
-        fail(conn, failed);
+        /* A statement that was not prepared is not there, whatever was the reason. */
+        fail(conn, unprepared != NULL ? unprepared : failed);
         return;
     }
     distribute(conn);

@@ -128,6 +128,7 @@ static void lose(struct idem__pg_conn *conn, const struct idem_error *error)
     conn->pg = NULL;
     conn->state = IDEM__PG_DOWN;
     conn->undo = false;
+    conn->useless = false;
     while (conn->sent.first != NULL) {
         idem__pg_conn_fail(conn, conn->sent.first, IDEM__PG_UNKNOWN, error);
     }
@@ -389,6 +390,10 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
         exchange(conn);
     } else if (conn->state == IDEM__PG_IDLE) {
         look_at_idle(conn);
+    }
+    /* Not before those of its last batch have been reaped: see below. */
+    if (conn->useless && conn->done.first == NULL) {
+        lose_saying(conn);
     }
     if (conn->state == IDEM__PG_DOWN && conn->waiting.first != NULL) {
         connect_first(conn);

@@ -66,6 +66,7 @@ struct idem__pg_conn {
     char names[IDEM__PG_SQLS][IDEM__PG_NAME_MAX]; /* Of what is prepared. */
     unsigned carried; /* Batches, over this connection. */
     bool undo;        /* The transaction failed: ROLLBACK comes next. */
+    bool useless; /* ROLLBACK failed, or a preparation: it is closed next. */
 
     int epoll;
     int event;   /* Of wake(). */

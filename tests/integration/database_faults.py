@@ -48,6 +48,11 @@ class Log:
             log.seek(self.at)
             return log.read().count(text)
 
+    def has(self, pattern):
+        with open(self.path, encoding="utf-8") as log:
+            log.seek(self.at)
+            return re.search(pattern, log.read()) is not None
+
 
 def work(key):
     """A command whose effects are counted, one file for each key."""
@@ -224,6 +229,26 @@ def a_claim_that_is_cancelled_is_tried_again():
         os.remove("effects-k")
         assert log.count(said) > 1, (schema, log.count(said))
         note(f"{said}: {log.count(said)} times")
+
+
+@test
+def a_connection_that_lacks_statements_is_replaced():
+    """The table is locked while a connection names its statements, and the role's
+    statement_timeout ends that: what is asked is done once the lock is gone."""
+    the_server().psql(
+        "CREATE ROLE brief LOGIN SUPERUSER; ALTER ROLE brief SET statement_timeout = '50ms'"
+    )
+    idem, server = here("brief", user="brief")
+    log = Log(server)
+    lock = "BEGIN; LOCK TABLE brief.idem_record; SELECT pg_sleep(1.2); ROLLBACK"
+    command = [server.program("psql"), "-Xq", "-h", server.folder, "-U", postgres.USER]
+    with start([*command, "-d", postgres.DATABASE, "-c", lock]) as process:
+        until(lambda: log.count("SELECT pg_sleep(1.2)") == 1)
+        once(idem, "k")
+        equal(process.wait(PATIENCE), 0)
+    # Those that were run without a name say so in their place in the log.
+    prepared = r"due to statement timeout\n[^\n]*STATEMENT: +SELECT r.id, .* WHERE r.id > "
+    assert log.has(prepared), "the lock was gone before the statements were named"
 
 
 # ---- Connections that end ----
