@@ -638,7 +638,8 @@ static const struct idem__pg_step *find_failed(const struct idem__pg_conn *conn)
     return NULL;
 }
 
-/* A newer version of the schema says so by a division by zero. */
+/* A newer version of the schema says so by a division by zero, and a schema without a
+ * version by a text that is not a number. */
 static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                                        const struct idem__pg_step *failed,
                                        struct idem_error *error)
@@ -651,6 +652,15 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                           "the schema \"%s\" in PostgreSQL (%s) is of a newer "
                           "version of idem",
                           conn->place->schema, conn->place->endpoint);
+        return IDEM__PG_NEVER;
+    }
+    if (failed->sql == IDEM__PG_SETUP && state != NULL &&
+        strcmp(state, "22P02") == 0) {
+        (void)
+            idem__error(error, IDEM_ECONFIG,
+                        "the table %s.idem_store in PostgreSQL (%s) is empty: "
+                        "run what idem store template prints",
+                        conn->place->schema, conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
     return idem__pg_error_read(failed->result, conn->place, error);

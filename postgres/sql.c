@@ -49,18 +49,20 @@ static const struct {
     [IDEM__PG_BEGIN] = {.name = "idem_begin",
                         .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
     /* Whatever the server, the database or the role has as a default: an outcome that
-     * was answered is on disk, and nobody waits for long. */
+     * was answered is on disk, and nobody waits for long. Without its row the table
+     * would give none, and nothing would be set: that is an error, as a version is. */
     [IDEM__PG_SETUP] =
         {.name = "idem_setup",
          .text =
              "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8,"
              " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
+             " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"
              " set_config('synchronous_commit',"
              " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"
              " THEN 'remote_apply' ELSE 'on' END, true),"
              " set_config('lock_timeout', '250', true),"
              " set_config('idle_in_transaction_session_timeout', '10000', true)"
-             " FROM @.idem_store s"},
+             " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"},
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"
                            " WHERE r.id > $1 ORDER BY r.id LIMIT $2",

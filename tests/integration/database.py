@@ -241,6 +241,22 @@ def a_newer_schema_is_left_alone():
     equal(server.psql("SELECT count(*) FROM newer.idem_record"), ["0"])
 
 
+@test
+def a_schema_without_its_row_is_left_alone():
+    """A schema whose idem_store has lost its row, by which each transaction is set up, is
+    refused: nothing is answered that may not be on disk. The template mends it."""
+    idem, server = here("rowless")
+    token = said(idem, "begin", "-k", "k").strip()
+    server.psql("DELETE FROM rowless.idem_store")
+    for args in ("complete", "--token", token, "--journal", "off"), ("run", "-k", "l", "--", "true"):
+        done = idem(*args)
+        equal((args[0], done.status), (args[0], 78))
+        assert b"rowless.idem_store" in done.stderr and b"is empty" in done.stderr, done
+    equal(server.psql("SELECT status FROM rowless.idem_record"), ["1"])
+    server.psql(said(idem, "store", "template"))
+    said(idem, "complete", "--token", token)
+
+
 if __name__ == "__main__":
     if postgres.missing() is not None:
         sys.exit(main())
