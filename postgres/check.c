@@ -197,7 +197,8 @@ static void check_clock(struct idem__pg_check *check)
     int64_t before_ms = wall_ms();
     PGresult *result =
         row(check, "clock",
-            "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8");
+            "SELECT floor(extract(epoch FROM clock_timestamp())::float8"
+            " * 1000::float8)::int8");
     int64_t after_ms = wall_ms();
     int64_t server_ms;
     int64_t off_ms;

@@ -53,7 +53,7 @@ static int make(PGconn *conn, const struct idem__pg_place *place,
     int rc;
 
     PQclear(PQexec(conn, "BEGIN"));
-    PQclear(PQexec(conn, "SELECT pg_advisory_xact_lock(1768187245)"));
+    PQclear(PQexec(conn, "SELECT pg_advisory_xact_lock(1768187245::int8)"));
     rc = ask(conn, place, "SELECT to_regclass('@.idem_store') IS NOT NULL",
              error);
     if (rc != 0) {

@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Somebody who may create operators or functions in a schema of the search path has
+ * them called, with our rights, where their operands fit better than those of
+ * PostgreSQL's own. So each operand here has a type that an operator of PostgreSQL's
+ * has; in the other files, too. */
+
 #define TEXT_OF(number) #number
 #define NUMBER(number) TEXT_OF(number)
 #define RESULT_INLINE 262144
@@ -54,7 +59,8 @@ static const struct {
     [IDEM__PG_SETUP] =
         {.name = "idem_setup",
          .text =
-             "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::int8,"
+             "SELECT floor(extract(epoch FROM clock_timestamp())::float8"
+             " * 1000::float8)::int8,"
              " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
              " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"
              " set_config('synchronous_commit',"
@@ -115,8 +121,8 @@ static const struct {
          " UPDATE @.idem_record r SET nonce = n.nonce, fence = n.fence,"
          " status = n.status, deadline = n.deadline, tag = n.tag,"
          " head = n.head,"
-         " result = CASE WHEN n.sets & 1 <> 0 THEN n.result ELSE r.result END,"
-         " input = CASE WHEN n.sets & 2 <> 0 THEN n.input ELSE r.input END"
+         " result = CASE WHEN n.sets & 1::int8 <> 0 THEN n.result ELSE r.result END,"
+         " input = CASE WHEN n.sets & 2::int8 <> 0 THEN n.input ELSE r.input END"
          " FROM held h JOIN " NEW_ROW ", $12::bytea[], $13::int8[])"
          " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
          " input, found, sets) ON n.id = h.id"
@@ -209,7 +215,8 @@ static const char completion[] =
     " AND substr(r.head, 73, 8) = decode('0000000000000000', 'hex')"
     " RETURNING r.id)"
     " SELECT CASE count(*) WHEN 1 THEN 1 ELSE ('idem: the attempt is lost,"
-    " or was ended before: roll back. Records ended: ' || count(*))::int END"
+    " or was ended before: roll back. Records ended: ' || count(*)::text)::int"
+    " END"
     " FROM ended";
 
 _Static_assert(sizeof(completion) <=

@@ -257,6 +257,61 @@ def a_schema_without_its_row_is_left_alone():
     said(idem, "complete", "--token", token)
 
 
+TRAPS = {
+    "*(numeric, int4)": "multiplication, of an epoch",
+    "*(float8, int4)": "the same, in PostgreSQL 13",
+    "&(int8, int4)": "which bodies an update sets",
+    "||(int8, int8)": "a text without a type and a count",
+    "||(text, int8)": "a text and a count",
+}
+
+
+@test
+def a_stranger_s_operators_are_not_called():
+    """Another user of the database makes operators and a function that fit our operands
+    in the schema public, as each may before PostgreSQL 15: none of them is called. The
+    control: such an expression calls one."""
+    idem, server = here("traps")
+    sql = [
+        "CREATE FUNCTION public.pg_advisory_xact_lock(int4) RETURNS void LANGUAGE plpgsql"
+        " AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$"
+    ]
+    drop = ["DROP FUNCTION public.pg_advisory_xact_lock(int4)"]
+    for n, trap in enumerate(TRAPS):
+        name, left, right = re.fullmatch(r"(.*)\((.*), (.*)\)", trap).groups()
+        sql.append(
+            f"CREATE FUNCTION public.trap{n}({left}, {right}) RETURNS {left} LANGUAGE plpgsql"
+            " AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$;"
+            f"CREATE OPERATOR public.{name} (FUNCTION = public.trap{n},"
+            f" LEFTARG = {left}, RIGHTARG = {right})"
+        )
+        drop.append(f"DROP FUNCTION public.trap{n} CASCADE")
+    server.psql(
+        "CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO stranger;"
+        "SET ROLE stranger;" + ";".join(sql)
+    )
+    try:
+        for expression in "1.5 * 1000", "1::int8 & 1", "'a'::text || 1::int8", "'1' || 1::int8":
+            control = server.psql_try(f"SELECT {expression}").stderr
+            assert "called as owner" in control, (expression, control)
+        more, _ = here("traps_more")
+        for _ in range(2):
+            equal(said(idem, "run", "-k", "k", "--", "echo", "hi"), "hi\n")
+        equal(said(idem, "purge"), "purged 0 records\n")
+        limit = ("limit", "-n", "up", "-u", "u", "--max", "1", "--per", "1h", "-r", "1")
+        equal([idem(*limit).status for _ in range(2)], [0, 0])
+        check = more("store", "check").stdout
+        assert b"called as" not in check and b"ok    clock" in check, check
+        token = said(idem, "begin", "-k", "l").strip()
+        end = json.loads(said(idem, "complete", "--token", token, "--as-sql"))
+        said(idem, "complete", "--token", token)
+        quoted = ["NULL" if v is None else f"'{v}'" for v in end["values"]]
+        text = re.sub(r"\$(\d+)", lambda m: quoted[int(m[1]) - 1], end["text"])
+        assert "idem: the attempt is lost" in server.psql_try(text).stderr
+    finally:
+        server.psql(";".join(drop))
+
+
 if __name__ == "__main__":
     if postgres.missing() is not None:
         sys.exit(main())
