@@ -8,6 +8,7 @@
 #include <idem/postgres.h>
 #include <idem/store_parts.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     PAGE = 100,
@@ -114,6 +115,30 @@ static bool is_stopped(const struct idem__pg_check *check,
            options->progress(options->ctx, walk->records, 0) != 0;
 }
 
+/* The walk leaves out rows that no key leads to, and no verb touches. */
+static void check_ids(struct idem__pg_check *check)
+{
+    struct idem_error error = {0};
+    PGresult *result = idem__pg_admin_run(check->conn, check->place,
+                                          "SELECT count(*) FROM @.idem_record"
+                                          " WHERE octet_length(id) <> 32",
+                                          &error);
+
+    if (result == NULL || PQntuples(result) == 0) {
+        idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,
+                      "whether each row has an id is not known: %.200s",
+                      error.text);
+    } else if (strcmp(PQgetvalue(result, 0, 0), "0") != 0) {
+        idem__pg_tell(
+            check, IDEM_GRADE_BAD, "records",
+            "find out who wrote them, and delete them.",
+            "%.20s rows have an id that is not one of idem's, and are "
+            "in no list",
+            PQgetvalue(result, 0, 0));
+    }
+    PQclear(result);
+}
+
 void idem__pg_check_records(struct idem__pg_check *check)
 {
     struct walk walk = {.records = 0};
@@ -141,6 +166,9 @@ void idem__pg_check_records(struct idem__pg_check *check)
                       "%llu records can be trusted, with their results and "
                       "inputs",
                       (unsigned long long)walk.records);
+    }
+    if (rc >= 0 && !part) {
+        check_ids(check);
     }
     if (part) {
         idem__pg_tell(check, IDEM_GRADE_SKIP, "records", NULL,

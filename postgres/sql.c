@@ -69,16 +69,18 @@ static const struct {
              " set_config('lock_timeout', '250', true),"
              " set_config('idle_in_transaction_session_timeout', '10000', true)"
              " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"},
+    /* A walk goes on after the id of the last row, which has to be one. */
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"
-                           " WHERE r.id > $1 ORDER BY r.id LIMIT $2",
+                           " WHERE r.id > $1 AND octet_length(r.id) = 32"
+                           " ORDER BY r.id LIMIT $2",
                            2,
                            {IDEM__PG_BYTEA, IDEM__PG_INT8}},
     [IDEM__PG_LIST_STATUS] =
         {"idem_list_status",
          "SELECT " ROW " FROM @.idem_record r"
          " WHERE r.status = $3::int8 AND (r.deadline, r.id) > ($4, $1)"
-         " AND r.deadline <= $5 AND " IS_INDEXED
+         " AND r.deadline <= $5 AND octet_length(r.id) = 32 AND " IS_INDEXED
          " ORDER BY r.deadline, r.id LIMIT $2",
          5,
          {IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8, IDEM__PG_INT8,

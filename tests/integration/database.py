@@ -7,6 +7,7 @@ import sys
 import time
 
 import postgres
+from patience import PATIENCE
 from tap import Idem, equal, main, skip, start, test
 
 SECRET = "hunter2"
@@ -204,6 +205,28 @@ def the_check_grades_the_server():
     done = missing("run", "-k", "k", "--", "touch", "ran")
     equal(done.status, 78)
     assert b"idem store create" in done.stderr and not os.path.exists("ran"), done
+
+
+@test
+def rows_without_an_id_stop_nobody():
+    """More rows than a page has, whose id is not one of idem's: lists, purges and the
+    check come to their ends, and the check counts them."""
+    idem, server = here("ids")
+    said(idem, "run", "-k", "k", "--", "true")
+    server.psql(
+        "INSERT INTO ids.idem_record SELECT decode(lpad(to_hex(n), 62, '0'), 'hex'), scope,"
+        " key, nonce, fence, status, 1000, tag, head, result, input"
+        " FROM ids.idem_record, generate_series(1, 250) n"
+    )
+    for args, status, text in (
+        (("list", "--all"), 0, "completed"),
+        (("purge",), 0, "purged 0 records"),
+        (("store", "check"), 78, "250 rows have an id"),
+    ):
+        with idem.start(*args) as process:
+            out, _ = process.communicate(timeout=PATIENCE)
+        equal((args, process.returncode), (args, status))
+        assert text in out.decode(), (args, out)
 
 
 @test
