@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "core/error.h"
 
+#include <arpa/inet.h>
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,15 +258,32 @@ static PGconn *probe(struct idem__pg_place *place)
     return PQconnectStartParams(names, values, /* expand_dbname= */ 0);
 }
 
+/* A name may begin with "127.", too. */
+static bool is_loopback(const char *host, size_t len)
+{
+    char text[INET_ADDRSTRLEN];
+    struct in_addr address;
+
+    if ((len == 9 && memcmp(host, "localhost", 9) == 0) ||
+        (len == 3 && memcmp(host, "::1", 3) == 0)) {
+        return true;
+    }
+    if (len >= sizeof(text)) {
+        return false;
+    }
+    memcpy(text, host, len);
+    text[len] = '\0';
+    return inet_pton(AF_INET, text, &address) == 1 &&
+           ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
 bool idem__pg_hosts_are_local(const char *hosts)
 {
     while (*hosts != '\0') {
         size_t len = strcspn(hosts, ",");
 
         if (hosts[0] != '/' && hosts[0] != '@' && len > 0 &&
-            strncmp(hosts, "127.", 4) != 0 &&
-            !(len == 9 && strncmp(hosts, "localhost", 9) == 0) &&
-            !(len == 3 && strncmp(hosts, "::1", 3) == 0)) {
+            !is_loopback(hosts, len)) {
             return false;
         }
         hosts += len + (hosts[len] == ',');

@@ -118,6 +118,9 @@ TEST(place, demandsAProof)
     expect_option("//u@localhost/x", "sslmode", NULL);
     expect_option("///x?host=/run/pg", "sslmode", NULL);
     expect_option("//[::1]/x", "sslmode", NULL);
+    expect_option("//127.1.2.3/x", "sslmode", NULL);
+    expect_option("//127.0.0.1.example/x", "sslmode", "verify-full");
+    expect_option("//localhost.example/x", "sslmode", "verify-full");
     expect_option("//db.example/x?sslmode=prefer", "sslmode", "prefer");
     expect_option("//db.example/x?sslmode=require", "sslrootcert", NULL);
     expect_option("//db.example/x?sslrootcert=/a", "sslrootcert", "/a");
