@@ -147,6 +147,34 @@ static bool is_known(struct idem_slice name)
     return known;
 }
 
+/* libpq ends a password at the first "@", and a host at a "/" before that: of a password
+ * that has either, the rest would be a host, a port or a database, which are shown. */
+static bool is_ambiguous(const char *text, size_t len)
+{
+    const char *at = memchr(text, '@', len);
+    const char *end = text + len;
+    const char *path = text + 2;
+
+    return at != NULL && (memchr(path, '/', (size_t)(at - path)) != NULL ||
+                          memchr(at + 1, '@', (size_t)(end - at - 1)) != NULL);
+}
+
+static int refuse_option(struct idem_slice name, const char *rest,
+                         struct idem_error *error)
+{
+    /* Part of a password that has a "?". */
+    if (strchr(rest, '@') != NULL) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: an option of the URL is unknown; write " FORM
+                           ", with %%XX for special characters");
+    }
+    return idem__error(
+        error, IDEM_EINVALID,
+        "unknown option \"%.*s\" in the store URL; a PostgreSQL store "
+        "takes schema, prepare and clock, and the parameters of libpq",
+        name.len > 60 ? 60 : (int)name.len, (const char *)name.base);
+}
+
 /* Takes our options out of those of @text, and leaves libpq's in @uri. */
 static int divide(const char *text, char *uri, struct idem__pg_place *place,
                   struct idem_error *error)
@@ -156,6 +184,11 @@ static int divide(const char *text, char *uri, struct idem__pg_place *place,
     char join = '?';
     int own = 0;
 
+    if (is_ambiguous(text, len)) {
+        return idem__error(error, IDEM_EINVALID,
+                           "store: write \"@\" in a user name, a password or a "
+                           "database as %%40, and \"/\" as %%2F");
+    }
     uri += sprintf(uri, "postgresql:%.*s", (int)len, text);
     while (own >= 0 && at != NULL && at[1] != '\0') {
         const char *start = at + 1;
@@ -175,11 +208,8 @@ static int divide(const char *text, char *uri, struct idem__pg_place *place,
                      place, error);
         if (own == 0 &&
             !is_known(idem_bytes(start, (size_t)(equals - start)))) {
-            return idem__error(
-                error, IDEM_EINVALID,
-                "unknown option \"%.*s\" in the store URL; a PostgreSQL store "
-                "takes schema, prepare and clock, and the parameters of libpq",
-                (int)(equals - start) > 60 ? 60 : (int)(equals - start), start);
+            return refuse_option(idem_bytes(start, (size_t)(equals - start)),
+                                 start, error);
         }
         if (own == 0) {
             uri += sprintf(uri, "%c%.*s", join, (int)len, start);

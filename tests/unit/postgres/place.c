@@ -159,6 +159,22 @@ TEST(place, isRefusedWithoutTheSecret)
     expect_refusal("//u:secret@h/db?password", "NAME=VALUE");
 }
 
+/* A password with an "@", "/" or "?" that is not escaped: libpq takes its rest for a host,
+ * a port, a database or options, and these would be shown. */
+TEST(place, isRefusedWithThePartOfASecret)
+{
+    clear_environment();
+    expect_refusal("//u:a@secret@h/db", "%40");
+    expect_refusal("//u:a/secret@h/db", "%2F");
+    expect_refusal("//u:secret/b@h/db", "%2F");
+    expect_refusal("//u:12/secret@h/db", "%2F");
+    expect_refusal("//u:a?secret@h/db", "NAME=VALUE");
+    expect_refusal("//u:a?secret=b@h/db", "%XX");
+    expect_refusal("//u@h/secret@db", "%2F");
+    expect_option("//u%40x:a%40b%2Fc@h/d%40b?user=me@there", "user", "me@there");
+    expect_option("///db?host=@abstract", "host", "@abstract");
+}
+
 /* A server that repeats a password in its message does not get it into ours. */
 TEST(place, hidesItsPasswords)
 {
