@@ -16,8 +16,7 @@ enum {
     LONGEST_MS = 60 * 1000, /* Of one wait. */
 };
 
-int idem__pg_conn_init(struct idem__pg_conn *conn,
-                       const struct idem__pg_place *place,
+int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
                        const struct idem_host *host)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -206,6 +205,8 @@ static void connect_first(struct idem__pg_conn *conn)
         return;
     }
     conn->state = IDEM__PG_CONNECTING;
+    conn->connect_until_ms =
+        idem__time_add(idem__mono_ms(), conn->place->connect_ms);
     conn->polling = PGRES_POLLING_WRITING;
     conn->prepared = false;
     conn->carried = 0;
@@ -324,8 +325,13 @@ static void time_out(struct idem__pg_conn *conn)
         request->timed_out = now_ms >= request->deadline_ms;
         stuck = stuck || request->timed_out;
     }
-    if (stuck ||
-        (conn->state == IDEM__PG_CONNECTING && conn->waiting.first == NULL)) {
+    if (conn->state == IDEM__PG_CONNECTING &&
+        (conn->waiting.first == NULL || now_ms >= conn->connect_until_ms)) {
+        /* libpq stays with a host that says nothing: the next one is asked first. */
+        idem__pg_place_turn(conn->place);
+        stuck = true;
+    }
+    if (stuck) {
         lose(conn, &error);
     }
 }
@@ -339,6 +345,9 @@ int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn)
         (conn->waiting.first != NULL &&
          (conn->state == IDEM__PG_IDLE || conn->state == IDEM__PG_DOWN))) {
         return 0;
+    }
+    if (conn->state == IDEM__PG_CONNECTING) {
+        due_ms = conn->connect_until_ms;
     }
     for (request = conn->waiting.first; request != NULL;
          request = request->next) {

@@ -57,10 +57,11 @@ struct idem__pg_counters {
 };
 
 struct idem__pg_conn {
-    const struct idem__pg_place *place;
+    struct idem__pg_place *place;
     struct idem_host host;
     PGconn *pg;
     enum idem__pg_state state;
+    int64_t connect_until_ms;          /* CONNECTING. */
     PostgresPollingStatusType polling; /* CONNECTING: what is waited for. */
     bool prepared;
     char names[IDEM__PG_SQLS][IDEM__PG_NAME_MAX]; /* Of what is prepared. */
@@ -89,9 +90,8 @@ struct idem__pg_conn {
     struct idem__pg_counters counters;
 };
 
-/* @place is kept. IDEM_EUNAVAILABLE: no descriptor. */
-int idem__pg_conn_init(struct idem__pg_conn *conn,
-                       const struct idem__pg_place *place,
+/* @place is kept, and its hosts change places. IDEM_EUNAVAILABLE: no descriptor. */
+int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
                        const struct idem_host *host);
 void idem__pg_conn_finish(struct idem__pg_conn *conn);
 

@@ -52,6 +52,40 @@ int idem__pg_place_set(struct idem__pg_place *place, const char *name,
                : 0;
 }
 
+static void reverse(char *from, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len / 2; i++) {
+        char c = from[i];
+
+        from[i] = from[len - 1 - i];
+        from[len - 1 - i] = c;
+    }
+}
+
+void idem__pg_place_turn(struct idem__pg_place *place)
+{
+    static const char *const lists[] = {"host", "hostaddr", "port"};
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < place->len; i++) {
+        for (j = 0; j < sizeof(lists) / sizeof(lists[0]); j++) {
+            char *list = place->values[i];
+            size_t first = strcspn(list, ",");
+            size_t len = strlen(list);
+
+            /* "a,bc" backwards is "cb,a", and each part forwards "bc,a". */
+            if (strcmp(place->names[i], lists[j]) == 0 && first < len) {
+                reverse(list, len);
+                reverse(list, len - first - 1);
+                reverse(list + len - first, first);
+            }
+        }
+    }
+}
+
 void idem__pg_place_finish(struct idem__pg_place *place)
 {
     size_t i;
@@ -329,6 +363,18 @@ static int set_default(struct idem__pg_place *place, const char *name,
                : idem__pg_place_set(place, name, value, error);
 }
 
+/* Where somebody has said how long, libpq's way. */
+static int64_t read_connect_ms(const char *seconds)
+{
+    enum {
+        CONNECT_MS = 5000,
+        SECONDS_MAX = 3600
+    };
+    long n = seconds == NULL ? 0 : strtol(seconds, NULL, 10);
+
+    return n <= 0 || n > SECONDS_MAX ? CONNECT_MS : (int64_t)n * 1000;
+}
+
 /* What is found now is used for every connection, and is on record in the URL. */
 static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                   struct idem_error *error)
@@ -341,6 +387,7 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
     const char *at = host != NULL ? host : address;
     int rc;
 
+    place->connect_ms = read_connect_ms(option(found, "connect_timeout"));
     place->local =
         at == NULL || (idem__pg_hosts_are_local(at) &&
                        (address == NULL || idem__pg_hosts_are_local(address)));

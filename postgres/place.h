@@ -21,6 +21,7 @@ struct idem__pg_place {
     bool host_clock; /* The time is that of this machine. */
 
     bool own_ca;        /* sslrootcert is what this system has. */
+    int64_t connect_ms; /* At most, for a connection to one of its hosts. */
     bool local;         /* Over a Unix socket, or this machine's loopback. */
     char endpoint[256]; /* HOST:PORT/DATABASE, for sentences. */
     char url[IDEM_STORE_URL_MAX + 1]; /* Without a password. */
@@ -33,6 +34,9 @@ struct idem__pg_place {
 int idem__pg_place_read(const char *text, struct idem__pg_place *ret_place,
                         struct idem_error *ret_error);
 void idem__pg_place_finish(struct idem__pg_place *place);
+
+/* Has the next of several hosts come first. */
+void idem__pg_place_turn(struct idem__pg_place *place);
 
 /* ---- For the files of this room that make a place ---- */
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -279,6 +280,27 @@ def a_lost_answer_is_read_back():
         insert = [*psql, "-d", postgres.DATABASE, "-c", "INSERT INTO effects VALUES (1)"]
         equal([run(insert).status == 0 for _ in range(2)], [False, True])
     equal(server.psql("SELECT count(*) FROM effects"), ["2"])
+
+
+@test
+def a_host_that_says_nothing_is_passed_by():
+    """The first of two hosts takes connections and says nothing, as one that is frozen:
+    an operation is done by the second one, in the time that it has. The control: libpq
+    alone stays with the first."""
+    idem, server = here("mute_host")
+    with socket.socket() as frozen:
+        frozen.bind(("127.0.0.1", 0))
+        frozen.listen(50)
+        hosts = f"host=127.0.0.1,{server.folder}&port={frozen.getsockname()[1]},5432"
+        url = f"postgres:///{postgres.DATABASE}?{hosts}&user={postgres.USER}"
+        plain = ("timeout", "5", server.program("psql"), url.replace("postgres:", "postgresql:"))
+        equal(run([*plain, "-Xc", "SELECT 1"]).status, 124)
+        idem = Idem(f"{url}&schema=mute_host")
+        for _ in range(2):
+            done = idem(*work("k"), env={"IDEM_STORE_TIMEOUT": "4s"})
+            equal((done.status, done.stdout, done.stderr), (0, b"done\n", b""))
+    with open("effects-k", encoding="ascii") as f:
+        equal(f.read(), "x\n")
 
 
 @test

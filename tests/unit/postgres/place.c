@@ -104,6 +104,36 @@ TEST(place, isWrittenForAnybody)
     idem__pg_place_finish(&again);
 }
 
+static void expect_hosts(const struct idem__pg_place *place, const char *host,
+                         const char *port)
+{
+    assert_string_equal(idem__pg_place_get(place, "host"), host);
+    assert_string_equal(idem__pg_place_get(place, "port"), port);
+}
+
+TEST(place, turnsItsHosts)
+{
+    struct idem__pg_place place;
+
+    clear_environment();
+    place =
+        read_place("//a,bcd:5433,ef:5434/x?hostaddr=1.1.1.1,2.2.2.2,3.3.3.3");
+    idem__pg_place_turn(&place);
+    expect_hosts(&place, "bcd,ef,a", "5433,5434,");
+    assert_string_equal(idem__pg_place_get(&place, "hostaddr"),
+                        "2.2.2.2,3.3.3.3,1.1.1.1");
+    idem__pg_place_turn(&place);
+    expect_hosts(&place, "ef,a,bcd", "5434,,5433");
+    idem__pg_place_turn(&place);
+    expect_hosts(&place, "a,bcd,ef", ",5433,5434");
+    idem__pg_place_finish(&place);
+    place = read_place("//a,b/x?port=5433&connect_timeout=7");
+    idem__pg_place_turn(&place);
+    expect_hosts(&place, "b,a", "5433");
+    assert_int_equal(place.connect_ms, 7000);
+    idem__pg_place_finish(&place);
+}
+
 /* Another machine proves who it is, unless somebody has set sslmode: in the URL, the
  * environment, or a service file. */
 TEST(place, demandsAProof)
@@ -171,7 +201,8 @@ TEST(place, isRefusedWithThePartOfASecret)
     expect_refusal("//u:a?secret@h/db", "NAME=VALUE");
     expect_refusal("//u:a?secret=b@h/db", "%XX");
     expect_refusal("//u@h/secret@db", "%2F");
-    expect_option("//u%40x:a%40b%2Fc@h/d%40b?user=me@there", "user", "me@there");
+    expect_option("//u%40x:a%40b%2Fc@h/d%40b?user=me@there", "user",
+                  "me@there");
     expect_option("///db?host=@abstract", "host", "@abstract");
 }
 
