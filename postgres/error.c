@@ -1,6 +1,7 @@
 /* From a SQLSTATE to a code of ours. */
 #include "postgres/error.h"
 
+#include "base/utf8.h"
 #include "core/error.h"
 
 #include <stdio.h>
@@ -39,6 +40,34 @@ static const struct {
     {"", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
 };
 
+/* Bytes of the character at @p that a terminal and a JSON text can take; 0: none. */
+static size_t shown_len(const char *p)
+{
+    const uint8_t *bytes = (const uint8_t *)p;
+
+    if (*bytes < 0x80) {
+        return *bytes >= ' ' && *bytes != 0x7f;
+    }
+    if (bytes[0] == 0xc2 && bytes[1] < 0xa0) {
+        return 0; /* Control characters, too. */
+    }
+    return idem__utf8_len(bytes, strlen(p));
+}
+
+/* A server writes in the encoding of its database, and what others raise in it. */
+static void make_plain(char *text)
+{
+    while (*text != '\0') {
+        size_t len = shown_len(text);
+
+        if (len == 0) {
+            *text = '?';
+            len = 1;
+        }
+        text += len;
+    }
+}
+
 /* One line, without a full stop, and without a password. */
 static void tidy(const char *text, const struct idem__pg_place *place,
                  char buf[300])
@@ -52,6 +81,7 @@ static void tidy(const char *text, const struct idem__pg_place *place,
     }
     buf[len] = '\0';
     idem__pg_place_hide(place, buf);
+    make_plain(buf);
 }
 
 enum idem__pg_said idem__pg_error_read(const PGresult *result,

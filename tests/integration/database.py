@@ -208,6 +208,27 @@ def the_check_grades_the_server():
 
 
 @test
+def a_server_s_text_is_made_plain():
+    """A database in LATIN1, and a message with control characters: what is printed is
+    UTF-8, and nothing of it commands a terminal."""
+    _, server = here("plain")
+    server.psql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0", "postgres")
+    idem = Idem(server.url.replace(f"/{postgres.DATABASE}?", "/latin?"))
+    equal(idem("store", "create").status, 0)
+    done = server.psql_try(
+        "CREATE FUNCTION idem.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE"
+        " EXCEPTION 'n%h %[31m', chr(228), chr(27) USING ERRCODE = '23514'; END $$;"
+        "CREATE TRIGGER refuse BEFORE INSERT ON idem.idem_record"
+        " FOR EACH ROW EXECUTE FUNCTION idem.refuse()",
+        "latin",
+    )
+    equal(done.stderr, "")
+    done = idem("run", "-k", "k", "--", "true")
+    equal(done.status, 78)
+    assert b": n?h ?[31m (23514)" in done.stderr, done
+
+
+@test
 def rows_without_an_id_stop_nobody():
     """More rows than a page has, whose id is not one of idem's: lists, purges and the
     check come to their ends, and the check counts them."""
