@@ -3,6 +3,7 @@
 
 #include "base/sha256.h"
 #include "postgres/params.h"
+#include "postgres/row.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -21,18 +22,34 @@
 _Static_assert(RESULT_INLINE == IDEM__PG_RESULT_INLINE &&
                    INPUT_INLINE == IDEM__PG_INPUT_INLINE,
                "sql.h says the same");
+_Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
+                   IDEM__PG_TAG_LEN == 16 && IDEM_HEAD_MAX == 65536 &&
+                   IDEM_RESULT_MAX == 67108864,
+               "the statements say the same");
+
+/* NULL where somebody has made it larger than it can be: nobody gets a gigabyte. */
+#define AT_MOST(bytes, column)                                                 \
+    "CASE WHEN octet_length(" column ") <= " bytes " THEN " column " END"
+
+/* Likewise, but not to be taken for one that is not there. */
+#define BODY(column)                                                           \
+    "CASE WHEN octet_length(" column ") > 67108864"                            \
+    " THEN decode('00', 'hex') ELSE " column " END"
+
+#define SCOPE AT_MOST("255", "r.scope")
+#define KEY AT_MOST("255", "r.key")
+#define TAG AT_MOST("16", "r.tag")
+#define HEAD AT_MOST("65536", "r.head")
+#define RESULT AT_MOST(NUMBER(RESULT_INLINE), "r.result")
+#define INPUT AT_MOST(NUMBER(INPUT_INLINE), "r.input")
 
 /* As row.h reads them. */
 #define HEAD_COLUMNS                                                           \
-    "r.id, r.scope, r.key, r.status, r.deadline, r.tag, r.head,"               \
+    "r.id, " SCOPE ", " KEY ", r.status, r.deadline, " TAG ", " HEAD ","       \
     " octet_length(r.result)::int8, octet_length(r.input)::int8,"
 #define ROW HEAD_COLUMNS " NULL::bytea, NULL::bytea"
-#define ROW_WITH_BODIES                                                        \
-    HEAD_COLUMNS                                                               \
-    " CASE WHEN octet_length(r.result) <= " NUMBER(                            \
-        RESULT_INLINE) " THEN r.result END,"                                   \
-                       " CASE WHEN octet_length(r.input) <= " NUMBER(          \
-                           INPUT_INLINE) " THEN r.input END"
+#define ROW_WITH_BODIES HEAD_COLUMNS RESULT ", " INPUT
+#define BODIES BODY("r.result") ", " BODY("r.input")
 
 /* As the partial index has it. */
 #define IS_INDEXED "(r.status <> 2 OR r.deadline < 9223372036854775807)"
@@ -166,8 +183,8 @@ static const struct {
                        1,
                        {IDEM__PG_BYTEAS}},
     [IDEM__PG_LOAD] = {"idem_load",
-                       "SELECT r.tag, r.result, r.input FROM @.idem_record r"
-                       " WHERE r.id = $1",
+                       "SELECT r.tag, " BODIES
+                       " FROM @.idem_record r WHERE r.id = $1",
                        1,
                        {IDEM__PG_BYTEA}},
     /* Counts if the window is as it was found: $4 and $5, or none by -1. */

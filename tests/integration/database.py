@@ -8,7 +8,7 @@ import time
 
 import postgres
 from patience import PATIENCE
-from tap import Idem, equal, main, skip, start, test
+from tap import SANITIZED, Idem, equal, main, skip, start, test
 
 SECRET = "hunter2"
 servers = []  # The one of this file, once it runs.
@@ -251,6 +251,29 @@ def rows_without_an_id_stop_nobody():
 
 
 @test
+def a_row_that_was_made_huge_is_not_fetched():
+    """Somebody adds 48 MiB to the head of a record, and 80 MiB to another's result: each
+    is damage, and the program takes no such memory to see it; a list goes on."""
+    idem, server = here("huge")
+    hi = ("--", "echo", "hi")
+    for key, size in ("head", 48), ("result", 80):
+        said(idem, "run", "-k", key, *hi)
+        more = f"{key} || decode(repeat('00', {size << 20}), 'hex')"
+        server.psql(f"UPDATE huge.idem_record SET {key} = {more} WHERE key = '{key}'")
+    for args, status in (
+        (("run", "-k", "head", *hi), 74),
+        (("run", "-k", "result", *hi), 74),
+        (("list", "--all"), 74),
+    ):
+        process = idem.start(*args)
+        _, ended, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(ended)
+        process.communicate()
+        equal((args, process.returncode), (args, status))
+        assert SANITIZED or usage.ru_maxrss < 40 << 10, (args, usage.ru_maxrss)
+
+
+@test
 def an_owner_ends_its_attempt_itself():
     """complete --as-sql: effect and record are one commit, renewed in between or not. Run
     again, the statement fails, and its transaction with it; asked for again, it is 80."""
@@ -292,7 +315,8 @@ def a_schema_without_its_row_is_left_alone():
     idem, server = here("rowless")
     token = said(idem, "begin", "-k", "k").strip()
     server.psql("DELETE FROM rowless.idem_store")
-    for args in ("complete", "--token", token, "--journal", "off"), ("run", "-k", "l", "--", "true"):
+    complete = ("complete", "--token", token, "--journal", "off")
+    for args in complete, ("run", "-k", "l", "--", "true"):
         done = idem(*args)
         equal((args[0], done.status), (args[0], 78))
         assert b"rowless.idem_store" in done.stderr and b"is empty" in done.stderr, done
