@@ -18,7 +18,7 @@ enum {
 void idem__pg_tell(struct idem__pg_check *check, enum idem_grade grade,
                    const char *about, const char *mend, const char *format, ...)
 {
-    char text[400];
+    char text[600];
     struct idem_finding finding = {
         .grade = grade,
         .code = grade == IDEM_GRADE_BAD ? check->code : 0,
@@ -272,7 +272,7 @@ static void check_rights(struct idem__pg_check *check)
 {
     static const char *const rights[] = {"SELECT", "INSERT", "UPDATE",
                                          "DELETE"};
-    char missing[200] = "";
+    char missing[480] = ""; /* All that there are. */
     char sql[256];
     size_t i;
     size_t j;

@@ -1,6 +1,7 @@
 /* Reads the records of a store, with their bodies, and verifies them. */
 #include "core/error.h"
 #include "postgres/check.h"
+#include "postgres/error.h"
 #include "postgres/params.h"
 #include "postgres/row.h"
 #include "postgres/sql.h"
@@ -82,7 +83,8 @@ static void check_row(struct idem__pg_check *check, struct walk *walk,
 }
 
 /* 1 there are more, 0 that was the last page, or a negative code. */
-static int check_page(struct idem__pg_check *check, struct walk *walk)
+static int check_page(struct idem__pg_check *check, struct walk *walk,
+                      struct idem_error *error)
 {
     PGresult *result;
     int row;
@@ -94,8 +96,9 @@ static int check_page(struct idem__pg_check *check, struct walk *walk)
     (void)idem__pg_params_number(&walk->params, PAGE);
     result = run(check, walk, IDEM__PG_LIST_ALL);
     if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        (void)idem__pg_error_read(result, check->place, error);
         PQclear(result);
-        return IDEM_EUNAVAILABLE;
+        return error->code;
     }
     n = PQntuples(result);
     for (row = 0; row < n; row++) {
@@ -142,11 +145,12 @@ static void check_ids(struct idem__pg_check *check)
 void idem__pg_check_records(struct idem__pg_check *check)
 {
     struct walk walk = {.records = 0};
+    struct idem_error error;
     bool part = false;
     int rc = 1;
 
     while (rc == 1 && !part) {
-        rc = check_page(check, &walk);
+        rc = check_page(check, &walk, &error);
         part = rc == 1 && ((check->quick && walk.records >= QUICK_RECORDS) ||
                            is_stopped(check, &walk));
     }
@@ -154,8 +158,7 @@ void idem__pg_check_records(struct idem__pg_check *check)
     check->code = rc < 0 ? rc : IDEM_ECORRUPT;
     if (rc < 0) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "records", NULL,
-                      "the records cannot be read: %.200s",
-                      PQerrorMessage(check->conn));
+                      "the records cannot be read: %s", error.text);
     } else if (walk.bad > 0) {
         idem__pg_tell(check, IDEM_GRADE_BAD, "records", NULL,
                       "%llu of %llu records cannot be trusted; the first: %s",

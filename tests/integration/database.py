@@ -189,6 +189,11 @@ def the_grants_of_the_page_are_enough():
     equal(worker("run", "-k", "l", "--", "true").status, 77)
     assert "lacks INSERT on idem_record" in worker("store", "check").stdout.decode()
     equal(idem("run", "-k", "k", "--", "echo", "hi").status, 0)
+    server.psql("REVOKE ALL ON idem.idem_record, idem.idem_limit_window FROM worker")
+    server.psql("REVOKE ALL ON idem.idem_limit_request FROM worker")
+    check = worker("store", "check").stdout.decode()
+    assert "DELETE on idem_limit_request; mend" in check, check
+    assert "cannot be read: PostgreSQL" in check and "\\x0a" not in check, check
 
 
 @test
