@@ -149,10 +149,10 @@ void idem__pg_conn_finish(struct idem__pg_conn *conn)
         idem__pg_batch_clear(conn);
         PQfinish(conn->pg);
     }
-    if (conn->event > 0) {
+    if (conn->event >= 0) {
         (void)close(conn->event);
     }
-    if (conn->epoll > 0) {
+    if (conn->epoll >= 0) {
         (void)close(conn->epoll);
     }
     idem__pg_params_free(&conn->params);
