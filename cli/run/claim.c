@@ -37,7 +37,8 @@ static int ask(struct run *run, struct idem_error *error)
     return 0;
 }
 
-/* 0, or the exit status for @rc after saying why nothing was run. */
+/* 0, or the exit status for @rc after saying why nothing was run. A claim whose answer
+ * was lost may be on record: the key is in use then, and nobody works on it. */
 static int refused(struct run *run, int rc, struct idem_error *error)
 {
     if (rc == 0) {
@@ -45,7 +46,11 @@ static int refused(struct run *run, int rc, struct idem_error *error)
     }
     error->code = rc;
     status_report_set_error(&run->report, error->text);
-    return cli_fail_before("nothing was run", error);
+    return cli_fail_before(
+        rc == IDEM_EUNKNOWN
+            ? "nothing was run, but the key may be claimed until the lease ends"
+            : "nothing was run",
+        error);
 }
 
 static bool is_env(const char *name, struct idem_slice value)

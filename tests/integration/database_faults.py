@@ -306,16 +306,21 @@ def a_host_that_says_nothing_is_passed_by():
 @test
 def no_answer_is_not_taken_for_nothing_done():
     """No answer to a claim, nor to a look at it: the claim was made, but nobody heard of
-    it, and nothing is run."""
+    it; nothing is run, and the caller is told that the key may be claimed. Without a
+    connection nothing was claimed, and that is not said."""
     server = the_server()
     rule = postgres_line.by_seed(1, rate=1.1, kinds=("cut after",))
     with postgres_line.before(server, rule) as line:
         idem, _ = here("mute", at=line)
         done = idem(*work("k"), env={"IDEM_STORE_TIMEOUT": "2s"})
         equal((done.status, done.stdout), (69, b""))
-        assert b"nothing was run" in done.stderr, done
+        said = b"; nothing was run, but the key may be claimed until the lease ends\n"
+        assert done.stderr.endswith(said), done
         assert not os.path.exists("effects-k")
     equal(server.psql("SELECT count(*) FROM mute.idem_record"), ["1"])
+    done = Idem("postgres:///idem?host=/nowhere")(*work("k"))
+    equal((done.status, b"; nothing was run; " in done.stderr), (69, True))
+    assert b"may be claimed" not in done.stderr, done
 
 
 # ---- Clocks ----
