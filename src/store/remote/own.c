@@ -52,6 +52,7 @@ int idem__own_code(int code, bool ambiguous)
         return ambiguous ? IDEM_EUNKNOWN : IDEM_EUNAVAILABLE;
     case IDEM_ECONFIG:
     case IDEM_EDENIED:
+    case IDEM_EFULL:
     case IDEM_ENOMEM:
         return ambiguous ? IDEM_EUNKNOWN : code;
     default:
