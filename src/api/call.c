@@ -179,13 +179,26 @@ static bool choose_again(struct idem__asked *asked, size_t n)
 /* Once a copy may have been applied, "nothing was done" is not ours to say. */
 static void say_unknown(struct idem__asked *asked)
 {
-    if (asked->op != NULL && asked->unknown &&
-        (asked->error.code == IDEM_EUNAVAILABLE ||
-         asked->error.code == IDEM_EFULL)) {
-        asked->error.code = idem_op_fail(asked->op, IDEM_EUNKNOWN, "%s",
-                                         idem_error_text(IDEM_EUNKNOWN));
-        asked->error = asked->op->error;
+    if (asked->op == NULL || !asked->unknown) {
+        return;
     }
+    switch (asked->error.code) {
+    case IDEM_EUNAVAILABLE:
+    case IDEM_EFULL:
+        (void)idem_op_fail(asked->op, IDEM_EUNKNOWN, "%s",
+                           idem_error_text(IDEM_EUNKNOWN));
+        break;
+    case IDEM_ECONFIG:
+    case IDEM_EDENIED:
+    case IDEM_ENOMEM:
+        /* Its text says what has to be mended before it can be known. */
+        asked->op->error = asked->error;
+        asked->op->error.code = IDEM_EUNKNOWN;
+        break;
+    default:
+        return;
+    }
+    asked->error = asked->op->error;
 }
 
 void idem__ask(struct idem_queue *queue, struct idem__asked *asked, size_t n)

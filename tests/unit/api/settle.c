@@ -241,20 +241,30 @@ TEST(settle, givesBackWhatMayHaveBeenClaimed)
     idem_close(store);
 }
 
-/* A refusal that comes after an unknown answer settles nothing either. */
+/* A refusal that comes after an unknown answer settles nothing either; one that says
+ * what has to be mended goes on saying so. */
 TEST(settle, staysUnknownWhenRefusedLater)
 {
-    struct plan plan = {{IDEM_EUNKNOWN, IDEM_EFULL}, 2, false};
-    struct host host;
-    struct script script;
-    struct idem_store *store = open_plan(&script, &plan, &host);
-    struct idem_request request = request_for("k");
-    struct idem_attempt *attempt = NULL;
+    static const int codes[] = {IDEM_EFULL, IDEM_EDENIED, IDEM_ECONFIG,
+                                IDEM_ENOMEM};
+    size_t i;
 
-    assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
-    assert_int_equal(script.served, 2);
-    assert_null(attempt);
-    idem_close(store);
+    for (i = 0; i < COUNT(codes); i++) {
+        struct plan plan = {{IDEM_EUNKNOWN, codes[i]}, 2, false};
+        struct host host;
+        struct script script;
+        struct idem_store *store = open_plan(&script, &plan, &host);
+        struct idem_request request = request_for("k");
+        struct idem_attempt *attempt = NULL;
+
+        assert_code(IDEM_EUNKNOWN, idem_begin(store, &request, &attempt, &why));
+        assert_string_equal(why.text, codes[i] == IDEM_EFULL
+                                          ? idem_error_text(IDEM_EUNKNOWN)
+                                          : "as planned");
+        assert_int_equal(script.served, 2);
+        assert_null(attempt);
+        idem_close(store);
+    }
 }
 
 /* ---- The verbs that end ---- */
