@@ -466,7 +466,8 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
 
 /* ---- Results ---- */
 
-/* The time, and the fences that are gone for good. */
+/* The time, and the fences that are gone for good. The server has the clock that counts:
+ * this machine's wall clock, which may show 1970, is no reason not to believe it. */
 static void learn(struct idem__pg_conn *conn, const PGresult *result)
 {
     struct idem_clock_reading reading;
@@ -481,7 +482,8 @@ static void learn(struct idem__pg_conn *conn, const PGresult *result)
     if (idem__pg_number(result, 0, IDEM__PG_SETUP_MS, &time.told_ms) &&
         conn->host.clock(conn->host.ctx, &reading) == 0) {
         time.got_boot_ms = reading.boot_ms;
-        (void)idem__learned_clock_learn(&conn->clock, &time, reading.wall_ms);
+        (void)idem__learned_clock_learn(&conn->clock, &time,
+                                        /* wall_ms= */ time.told_ms);
     }
     conn->answered = true;
 }

@@ -126,7 +126,8 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
 {
     enum {
         MARGIN_MS = 2000,
-        /* Before the first answer: a clock that is kept right. */
+        /* Before the first answer: a clock that is kept right. What is written by it is
+         * mended when the answer has told the time, so after that it does not do. */
         GUESS_ERR_MS = 2000,
     };
     struct idem__pg_store *store = store_of(remote);
@@ -145,6 +146,9 @@ static int read_now(struct idem__remote *remote, struct idem_now *ret_now)
     if (!store->place.host_clock &&
         !idem__learned_clock_now(&store->conn.clock, reading.boot_ms,
                                  &ret_now->store_ms, &ret_now->store_err_ms)) {
+        if (store->conn.answered) {
+            return IDEM_EUNAVAILABLE;
+        }
         ret_now->store_err_ms = GUESS_ERR_MS;
     }
     return 0;

@@ -368,6 +368,24 @@ def a_server_s_clock_that_is_set_back_ends_no_lease():
                 equal((key, record["attempts"], record["status"]), (key, 1, "completed"))
 
 
+@test
+def a_client_s_clock_may_be_decades_off():
+    """A machine whose clock shows 1996, or some years to come, claims a key: nobody takes
+    it over while the lease runs by the server's clock, and the attempt is completed."""
+    idem, _ = here("decades")
+    library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    if not library:
+        skip("no faketime: see tools/deps")
+    lease = ("--lease", "1h", "--on-expired-lease", "rerun")
+    for off in "-30y", "-400d", "+3y":
+        env = {"LD_PRELOAD": library[0], "FAKETIME": off, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        begun = idem("begin", "-k", off, *lease, env=env)
+        equal((off, begun.status), (off, 0))
+        equal((off, idem("begin", "-k", off, *lease).status), (off, 75))
+        token = begun.stdout.decode().strip()
+        equal((off, idem("complete", "--token", token).status), (off, 0))
+
+
 # ---- PgBouncer ----
 
 
