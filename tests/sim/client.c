@@ -6,6 +6,7 @@
 #include "flight.h"
 #include "history.h"
 #include "host.h"
+#include "postgres.h"
 #include "small.h"
 #include "swizzle.h"
 
@@ -33,14 +34,21 @@ void client_start(struct world *w, struct client *client, coro_fn *run)
     note(w, EV_BORN, client, client->rounds, 0);
 }
 
+static void gone(struct world *w, struct client *client)
+{
+    if (w->config.mode == DYNAMODB) {
+        dynamodb_gone(client);
+    } else if (w->config.mode == POSTGRES) {
+        postgres_gone(client);
+    }
+}
+
 /* What a process leaves behind when it ends by itself. */
 static void end(struct world *w, struct client *client)
 {
     client->state = CLIENT_GONE;
     flight_orphan(w, client, /* crashed= */ false);
-    if (w->config.mode == DYNAMODB) {
-        dynamodb_gone(client);
-    }
+    gone(w, client);
     heap_use(&client->heap);
     client->door.base.ops->close(&client->door.base);
     heap_use(&w->heap);
@@ -57,9 +65,7 @@ void client_crash(struct world *w, struct client *client)
     client->state = CLIENT_GONE;
     client->coro.done = true;
     flight_orphan(w, client, /* crashed= */ true);
-    if (w->config.mode == DYNAMODB) {
-        dynamodb_gone(client);
-    }
+    gone(w, client);
     memset(client->held, 0, sizeof(client->held));
     heap_reclaim(&client->heap);
 }

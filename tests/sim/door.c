@@ -6,6 +6,7 @@
 #include "flight.h"
 #include "history.h"
 #include "host.h"
+#include "postgres.h"
 #include "queue/op.h"
 #include "state.h"
 #include "told.h"
@@ -134,5 +135,7 @@ void door_open(struct client *client)
     client->door.client = client;
     if (config->mode == DYNAMODB) {
         dynamodb_born(client);
+    } else if (config->mode == POSTGRES) {
+        postgres_born(client);
     }
 }

@@ -5,6 +5,7 @@
 #include "aws/client/clock.h"
 #include "base/heap.h"
 #include "cloud.h"
+#include "deadline.h"
 #include "flight.h"
 #include "history.h"
 #include "host.h"
@@ -17,7 +18,6 @@ enum {
     GUESS_ERR_MS = 2000,
     SIGNED_ERR_MS = 15 * 60 * 1000,
     SIGNED_FOR_MS = 15 * 60 * 1000,
-    TRY_MIN_MS = 1000,
 };
 
 /* A task, kept for the next operation. */
@@ -157,40 +157,6 @@ static bool read_now(struct world *w, const struct flight *f,
     return true;
 }
 
-static int64_t mono_ms(const struct world *w, const struct flight *f)
-{
-    return host_boot_ms(w, f->client->host);
-}
-
-/* When a task has to have an end: as in the store's drive.c. */
-static int64_t end_of(const struct world *w, const struct flight *f)
-{
-    int64_t timeout_ms = w->config.timeout_ms;
-    int64_t early_ms = timeout_ms / 10 < 200 ? timeout_ms / 10 : 200;
-
-    if (f->op == NULL || f->op->state == IDEM_OP_DETACHED) {
-        return f->copy->deadline_ms + timeout_ms;
-    }
-    return f->copy->deadline_ms - early_ms;
-}
-
-static int64_t end_of_try(const struct world *w, const struct flight *f)
-{
-    int64_t try_ms = w->config.timeout_ms / 3;
-    int64_t end_ms = end_of(w, f);
-
-    try_ms = mono_ms(w, f) + (try_ms < TRY_MIN_MS ? TRY_MIN_MS : try_ms);
-    return try_ms < end_ms ? try_ms : end_ms;
-}
-
-static int64_t when(const struct world *w, const struct flight *f,
-                    int64_t boot_ms)
-{
-    int64_t at = host_when(f->client->host, boot_ms);
-
-    return at > w->now ? at : w->now + 1;
-}
-
 /* ---- Sending ---- */
 
 static bool is(const struct flight *f, const char *operation)
@@ -287,7 +253,7 @@ static struct flight *send_copy(struct world *w, struct flight *f, enum net net)
     p->true_ms = f->true_ms;
     p->by_wall = f->by_wall;
     p->sent_at = w->now;
-    p->sent_boot_ms = mono_ms(w, f);
+    p->sent_boot_ms = deadline_mono_ms(w, f);
     p->due_at = w->now + flight_delay(w, net == NET_LATE);
     p->lost = net == NET_ANSWER_LOST;
     p->skewed = is_skewed(f);
@@ -327,7 +293,7 @@ static void send(struct world *w, struct flight *f)
     f->stage = FLIGHT_WAITING;
     f->silent = net == NET_NOT_SENT;
     f->due_at = f->silent ? w->now + flight_delay(w, false)
-                          : when(w, f, end_of_try(w, f));
+                          : deadline_when(w, f, deadline_of_try(w, f));
 }
 
 /* ---- Going on ---- */
@@ -386,8 +352,8 @@ static void go_on(struct world *w, struct flight *f)
     case IDEM__TASK_PAUSE:
         f->stage = FLIGHT_PAUSED;
         f->due_at = w->now + task->pause_ms;
-        if (mono_ms(w, f) + task->pause_ms > end_of(w, f)) {
-            f->due_at = when(w, f, end_of(w, f));
+        if (deadline_mono_ms(w, f) + task->pause_ms > deadline_of(w, f)) {
+            f->due_at = deadline_when(w, f, deadline_of(w, f));
         }
         return;
     case IDEM__TASK_DONE:
@@ -421,7 +387,7 @@ static void resume(struct world *w, struct flight *f)
     struct idem_now now;
     bool by_wall;
 
-    if (mono_ms(w, f) >= end_of(w, f)) {
+    if (deadline_mono_ms(w, f) >= deadline_of(w, f)) {
         idem__task_give_up(f->task);
     } else if (read_now(w, f, &now, &by_wall)) {
         idem__task_resume(f->task, &now);
@@ -457,7 +423,8 @@ static void look(struct world *w, struct flight *f, const struct flight *p)
     } else {
         idem__task_no_clock(f->task);
     }
-    if (f->task->next != IDEM__TASK_DONE && mono_ms(w, f) >= end_of(w, f)) {
+    if (f->task->next != IDEM__TASK_DONE &&
+        deadline_mono_ms(w, f) >= deadline_of(w, f)) {
         idem__task_give_up(f->task);
     }
     go_on(w, f);

@@ -8,6 +8,7 @@
 #include "history.h"
 #include "host.h"
 #include "ledger.h"
+#include "postgres.h"
 #include "swizzle.h"
 #include "table.h"
 #include "work.h"
@@ -40,9 +41,19 @@ static void strike_pause(struct world *w)
 
 static void crash(struct world *w, struct client *c)
 {
-    if (c->state != CLIENT_GONE) {
-        client_crash(w, c);
-        w->stats->faults[FAULT_CRASHED]++;
+    unsigned i;
+
+    if (c->state == CLIENT_GONE) {
+        return;
+    }
+    client_crash(w, c);
+    w->stats->faults[FAULT_CRASHED]++;
+    for (i = 0; w->config.threads && i < w->config.clients; i++) {
+        struct client *other = &w->clients[i];
+
+        if (other->state != CLIENT_GONE && postgres_together(other, c)) {
+            client_crash(w, other);
+        }
     }
 }
 
@@ -132,6 +143,9 @@ static void strike_reboot(struct world *w)
 
 static void strike_full(struct world *w)
 {
+    if (w->config.mode == POSTGRES) {
+        postgres_strike(w);
+    }
     if (w->config.mode != EMBEDDED) {
         return;
     }
@@ -146,6 +160,8 @@ static void flip(struct world *w, struct key *key, enum event event)
 {
     if (w->config.mode == DYNAMODB) {
         cloud_flip(key);
+    } else if (w->config.mode == POSTGRES) {
+        postgres_flip(key);
     } else {
         key->rows[key->at].bytes[key->flipped_at] ^= key->flipped_bits;
     }
@@ -162,6 +178,9 @@ static bool choose_flip(struct world *w, struct key *key)
     }
     if (w->config.mode == DYNAMODB) {
         return cloud_choose_flip(w, key);
+    }
+    if (w->config.mode == POSTGRES) {
+        return postgres_choose_flip(w, key);
     }
     key->flipped_at =
         rng_below(&w->rng, (unsigned)(row->head_len + row->result_len));

@@ -8,6 +8,7 @@
 #include "judge.h"
 #include "ledger.h"
 #include "order.h"
+#include "postgres.h"
 #include "queue/op.h"
 #include "state.h"
 #include "swizzle.h"
@@ -78,6 +79,7 @@ struct flight *flight_double(struct world *w, const struct flight *f)
 void flight_destroy(struct flight *f)
 {
     dynamodb_drop(f);
+    postgres_drop(f);
     idem_op_destroy(f->copy);
     idem_op_destroy(f->begin);
     f->copy = NULL;
@@ -257,6 +259,10 @@ void flight_orphan(struct world *w, struct client *client, bool crashed)
         if (f->stage == FLIGHT_FREE || f->client != client) {
             continue;
         }
+        if (w->config.mode == POSTGRES && !crashed &&
+            postgres_hand_over(client, f)) {
+            continue;
+        }
         if (f->op != NULL && !crashed) {
             idem_op_answer(f->op); /* Detached, so this frees it. */
         }
@@ -296,7 +302,9 @@ void flight_step(struct world *w, struct flight *f)
         embedded_step(w, f);
     } else if (w->config.mode == REMOTE) {
         remote_step(w, f);
-    } else {
+    } else if (w->config.mode == DYNAMODB) {
         dynamodb_step(w, f);
+    } else {
+        postgres_step(w, f);
     }
 }

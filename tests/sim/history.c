@@ -81,7 +81,7 @@ void history_end(struct world *w)
     }
     (void)fclose(body);
     fprintf(out, "history seed-%" PRIu64 " ", w->seed);
-    if (w->config.mode == DYNAMODB ||
+    if (w->config.mode == DYNAMODB || w->config.mode == POSTGRES ||
         (w->config.mode == REMOTE && w->config.by_wall) || w->config.doubtful) {
         fprintf(out, "clock=none\n");
     } else {

@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include "client.h"
+#include "postgres.h"
 #include "state.h"
 
 #include <time.h>
@@ -106,6 +107,9 @@ void truth_look(struct world *w)
 
 int64_t truth_ms(struct world *w)
 {
+    if (w->config.mode == POSTGRES) {
+        return postgres_ms(w);
+    }
     if (w->config.mode != EMBEDDED) {
         return w->now;
     }
@@ -119,6 +123,9 @@ int64_t truth_sure_ms(struct world *w)
 {
     int64_t truth = truth_ms(w);
 
+    if (w->config.mode == POSTGRES) {
+        return postgres_latest_ms(w);
+    }
     return w->config.mode != EMBEDDED
                ? truth
                : truth - (w->truth.store_ms - w->truth.sure_ms);

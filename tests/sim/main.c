@@ -1,5 +1,6 @@
 /* sim: runs libidem through seeded schedules, or through all that can happen in
  * small worlds, and judges what comes of it. */
+#include "postgres.h"
 #include "run.h"
 
 #include <getopt.h>
@@ -8,8 +9,8 @@
 
 static const char usage[] =
     "usage: sim [--seed S] [--schedules N] [--class uniform|priority|swizzle]\n"
-    "           [--mode embedded|remote|dynamodb] [--jobs J] [--go-on] [--trace]\n"
-    "           [--hashes] [--clients N] [--rounds N] [--history FILE]\n"
+    "           [--mode embedded|remote|dynamodb|postgres] [--jobs J]\n"
+    "           [--go-on] [--trace] [--hashes] [--clients N] [--rounds N] [--history FILE]\n"
     "       sim --small SCRIPT|all [--faults N] [--delays N] [--executions N]\n"
     "           [--mode embedded|remote] [--twice] [--jobs J] [--go-on]\n"
     "       sim --small SCRIPT --mode embedded|remote --faults N --delays N\n"
@@ -153,7 +154,8 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* Jobs share it, line by line. */
     if (run.jobs < 1 || run.jobs > JOBS_MAX ||
         run.forced.clients > CLIENTS_MAX ||
-        (run.script != NULL && run.forced.mode == DYNAMODB)) {
+        (run.script != NULL && run.forced.mode >= DYNAMODB) ||
+        (run.forced.mode == POSTGRES && !postgres_is_there())) {
         bad_usage();
     }
     return run.script != NULL ? run_small(&run) : run_seeds(&run);

@@ -1,18 +1,20 @@
 """Plant known mistakes in the library: the simulator must find each of them.
 
-A mutant is a patch against src/ or aws/, mutants/NN-name.patch, or, where a store breaks
+A mutant is a patch against src/, aws/ or postgres/, mutants/NN-name.patch, or, where a store breaks
 what a store promises, against the simulated stores in tests/sim/. The lines above
 the diff say what is wrong with it; the last of them names the invariants that may
 kill it:
 
     Expect: I4 I22
 
-One of the DynamoDB store also says "Mode: dynamodb", and runs in that mode; and
-"Seed: N" if it is killed as late as that: without --long the search starts there.
+One of the DynamoDB store also says "Mode: dynamodb", and runs in that mode, one of the
+PostgreSQL store "Mode: postgres"; and "Seed: N" if it is killed as late as that: without
+--long the search starts there. With --long those without a mode are also planted below
+the PostgreSQL store, where what they break is reached through its tasks.
 
 Each is compiled alone, and linked with what the simulator itself is linked of.
 
-Usage: mutants.py SIM ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
+Usage: mutants.py SIM ARCHIVE ... COMPILER [ARGUMENT ...]
 """
 
 import functools
@@ -34,16 +36,20 @@ import patches  # noqa: E402
 import seeds  # noqa: E402
 import tap  # noqa: E402
 
-SIM, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:4])
-COMPILER = sys.argv[4:] or ["cc"]
+SIM = Path(sys.argv[1]).resolve()
+ARCHIVES = [Path(arg).resolve() for arg in sys.argv[2:] if arg.endswith(".a")]
+COMPILER = sys.argv[2 + len(ARCHIVES) :] or ["cc"]
 del sys.argv[1:]
+HAS_POSTGRES = any("postgres" in archive.name for archive in ARCHIVES)
 
 SCHEDULES = 100_000
 CFLAGS = "-std=gnu11 -D_GNU_SOURCE -O1 -w -isystem /usr/include/json-c".split()
+CFLAGS += "-isystem /usr/include/postgresql".split()
 # What the simulator was built with.
 CFLAGS += [f"-fsanitize={tap.SANITIZER}"] if tap.SANITIZED else []
 LDFLAGS = "-Wl,--wrap=clock_gettime -Wl,--wrap=getpid".split()
 LIBS = "-lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
+LIBS += ["-lpq"] if HAS_POSTGRES else []
 # Rooms that are simulated, and those that these need. Which store a URL names is not.
 ROOMS = [f"src/{room}" for room in "api base core key limit queue".split()]
 ROOMS += ["src/store/local", "src/store/remote", "src/store/shared", "aws/client"]
@@ -52,6 +58,13 @@ LEFT_OUT = ["src/api/kind.c", "src/api/open.c", "src/key/select_none.c"]
 LEFT_OUT += ["src/base/no_loader.c"]
 HELPERS = [f"src/http/{name}.c" for name in "form head header_policy".split()]
 HELPERS += ["tests/lib/table.c", "tests/lib/verbs.c", "tests/lib/wire.c"]
+if HAS_POSTGRES:
+    LEFT_OUT += ["tests/sim/no_postgres.c"]
+    TASK = "decide limit remembered row task walk write".split()
+    HELPERS += ["tests/lib/pg_table.c", *(f"postgres/{name}.c" for name in TASK)]
+else:
+    LEFT_OUT += ["tests/sim/postgres.c", "tests/sim/server.c"]
+MODES = ["dynamodb"] + (["postgres"] if HAS_POSTGRES else [])
 PATCHES = sorted((HERE / "mutants").glob("*.patch"))
 
 # Schedules that are run to their end, for how often each class kills.
@@ -155,8 +168,9 @@ def the_original_lives():
     tap.equal(counts["total"]["schedules"], SCHEDULES // 5)
     text = call(SIM, *SMALL)
     assert "violation" not in text, text
-    said, _ = run(SIM, SCHEDULES // 50, "--mode", "dynamodb")
-    tap.equal(said, "")
+    for mode in MODES:
+        said, _ = run(SIM, SCHEDULES // 50, "--mode", mode)
+        tap.equal(said, "")
 
 
 @tap.test
@@ -170,7 +184,7 @@ def another_compiler_gives_the_same_traces():
         tap.skip("it is compared without a sanitizer")
     program = link(Path(_scratch.name) / other, compile_all([other]), [other])
     options = ("--seed", 1, "--schedules", 3000, "--hashes")
-    for more in ([], ["--mode", "dynamodb"]):
+    for more in ([], *(["--mode", mode] for mode in MODES)):
         text = call(program, *options, *more)
         hashes = re.findall(r"^seed .*$", text, re.M)
         tap.equal(len(hashes), 3000)
@@ -229,6 +243,8 @@ def kill(patch):
     wrong, expected = words_of(patch)
     mode = mode_of(patch)
     said, counts = "", {}
+    if mode == ["--mode", "postgres"] and not HAS_POSTGRES:
+        tap.skip("it was built without libpq")
     if not mode:
         said, counts = run(mutate(patch), SAMPLE, "--go-on")
         samples[patch.stem] = counts
@@ -246,6 +262,11 @@ def kill(patch):
         print(f"  {rate_words(samples[patch.stem])}")
         print(f"  in a small world: {found_small[patch.stem] or 'not found'}")
     assert killer[1] in expected, f"{words}:\n{said}"
+    if tap.LONG and not mode and HAS_POSTGRES:
+        said, _ = run(mutate(patch), SCHEDULES, "--mode", "postgres", "--jobs", 2)
+        killer = re.search(KILLER, said, re.M)
+        lives = "not found"
+        print(f"  postgres: {f'{killer[1]} at seed {killer[2]}' if killer else lives}")
 
 
 def add_mutant(patch):

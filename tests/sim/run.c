@@ -18,7 +18,11 @@ static run_say_fn *say_violation;
 const char *mode_name(enum mode mode)
 {
     static const char *const names[MODES] = {
-        [EMBEDDED] = "embedded", [REMOTE] = "remote", [DYNAMODB] = "dynamodb"};
+        [EMBEDDED] = "embedded",
+        [REMOTE] = "remote",
+        [DYNAMODB] = "dynamodb",
+        [POSTGRES] = "postgres",
+    };
 
     return names[mode];
 }

@@ -86,6 +86,9 @@ static void choose_config(struct world *w, const struct forced *forced)
         config->result_max =
             rng_chance(&w->rng, 100) ? RESULT_MAX : RESULT_USUAL;
     }
+    if (config->mode == POSTGRES) {
+        config->threads = rng_chance(&w->rng, 500);
+    }
 }
 
 static void start_clients(struct world *w)

@@ -4,6 +4,7 @@
 #include "cloud.h"
 #include "flight.h"
 #include "host.h"
+#include "postgres.h"
 
 void setup_clear(struct world *w, uint64_t seed, struct stats *stats, bool live)
 {
@@ -63,6 +64,23 @@ static void set_up_hosts(struct world *w)
 
         host_boot(w, host, off_ms);
         host->drift_ppm = remote ? rng_between(&w->rng, -200, 200) : 0;
+        if (w->config.mode == POSTGRES) {
+            /* A server tells the time to the millisecond: of a day 200 ppm of either
+             * clock are 4 ms apart. */
+            host->drift_ppm = host->drift_ppm * 199 / 200;
+        }
+    }
+}
+
+static unsigned host_of(const struct world *w, unsigned client)
+{
+    switch (w->config.mode) {
+    case EMBEDDED:
+        return 0;
+    case POSTGRES:
+        return postgres_host(w, client);
+    default:
+        return client;
     }
 }
 
@@ -78,6 +96,8 @@ void setup_world(struct world *w)
         embedded_open(w);
     } else if (w->config.mode == DYNAMODB) {
         cloud_open();
+    } else if (w->config.mode == POSTGRES) {
+        postgres_open(w);
     }
     for (i = 0; i < FLIGHTS_MAX; i++) {
         w->flights[i].stage = FLIGHT_FREE;
@@ -87,7 +107,7 @@ void setup_world(struct world *w)
 
         c->world = w;
         c->no = (int)i;
-        c->host = &w->hosts[w->config.mode != EMBEDDED ? i : 0];
+        c->host = &w->hosts[host_of(w, i)];
         c->state = CLIENT_GONE;
         c->births = 0;
     }
@@ -103,5 +123,7 @@ void setup_undo(struct world *w)
     heap_reclaim(&w->heap);
     if (w->config.mode == DYNAMODB) {
         cloud_close();
+    } else if (w->config.mode == POSTGRES) {
+        postgres_close();
     }
 }

@@ -21,6 +21,17 @@ del sys.argv[1:]
 
 CLASSES = ("uniform", "priority", "swizzle")
 JOBS = min(2, os.cpu_count() or 1)
+# Where the objects of the shared libraries are, and some that have to be among ours.
+SHIPPED = {
+    "libidem": "libidem.so.*.p",
+    "libidem-aws": "libidem-aws.a.p",
+    "libidem-postgres": "libidem-postgres.a.p",
+}
+USED = {
+    "libidem": ["src_core_decide_begin", "src_core_decide_end", "src_core_record"],
+    "libidem-aws": ["aws_dynamodb_task_decide", "aws_dynamodb_task_write"],
+    "libidem-postgres": [f"postgres_{name}" for name in ("decide", "task", "walk", "write")],
+}
 MILLION = 10**7 if tap.LONG else 10**4 if tap.SANITIZED else 10**6
 
 
@@ -50,17 +61,28 @@ def objects_are_those_of_libidem():
     text = SIM.with_suffix(".map").read_text()
     ours = [Path(line) for line in re.findall(r"^LOAD (.+\.o)$", text, re.M)]
     ours = sorted(p.name for p in ours if p.parent.name == "sim.p")
-    helpers = [f".._lib_{name}.c.o" for name in ("table", "verbs", "wire")]
-    tap.equal(ours, sorted([p.name + ".o" for p in HERE.glob("*.c")] + helpers))
+    sources = {p.name for p in HERE.glob("*.c")}
+    libraries = ["libidem", "libidem-aws"]
+    helpers = ["table", "verbs", "wire"]
+    if "server.c.o" in ours:
+        libraries.append("libidem-postgres")
+        helpers.append("pg_table")
+        sources -= {"no_postgres.c"}
+    else:
+        sources -= {"postgres.c", "server.c"}
+    helpers = [f".._lib_{name}.c" for name in helpers]
+    tap.equal(ours, sorted(name + ".o" for name in [*sources, *helpers]))
 
-    members = set(re.findall(r"libidem\.a\((\w+)\.c\.o\)", text))
-    for name in ("core_decide_begin", "core_decide_end", "core_record", "api_begin"):
-        assert f"src_{name}" in members, f"{name} is not from libidem.a"
-    shared = next(ARCHIVE.parent.glob("libidem.so.*.p"))
-    for member in sorted(members):
-        member += ".c.o"
-        archived = subprocess.check_output(["ar", "p", ARCHIVE, member])
-        assert archived == (shared / member).read_bytes(), f"{member} is another"
+    for library in libraries:
+        members = set(re.findall(rf"\b{library}\.a\((\w+)\.c\.o\)", text))
+        for name in USED[library]:
+            assert name in members, f"{name} is not from {library}.a"
+        shared = next(ARCHIVE.parent.glob(SHIPPED[library]))
+        for member in sorted(members):
+            member += ".c.o"
+            archive = ARCHIVE.with_name(f"{library}.a")
+            archived = subprocess.check_output(["ar", "p", archive, member])
+            assert archived == (shared / member).read_bytes(), f"{member} is another"
 
 
 @tap.test

@@ -22,6 +22,7 @@ void stats_add(struct stats *to, const struct stats *more)
     add(to->killed, more->killed, CLASSES);
     add(to->faults, more->faults, FAULTS);
     add(to->net, more->net, NETS);
+    add(to->pg, more->pg, PGS);
     add(to->scenes, more->scenes, SCENES);
     add(to->verdicts, more->verdicts, VERDICTS);
     add(to->codes, more->codes, CODES);
@@ -65,6 +66,7 @@ void stats_print(const struct stats *stats)
 #define X(name, text) text,
     static const char *const faults[] = {FAULT_MAP(X)};
     static const char *const nets[] = {NET_MAP(X)};
+    static const char *const pgs[] = {PG_MAP(X)};
 #undef X
     int i;
 
@@ -82,6 +84,9 @@ void stats_print(const struct stats *stats)
     }
     for (i = 0; i < NETS; i++) {
         line("net", nets[i], stats->net[i]);
+    }
+    for (i = 0; i < PGS; i++) {
+        line("pg", pgs[i], stats->pg[i]);
     }
     stats_print_met(stats);
     printf("%-8s %-34s %016llx\n", "hash", "all traces",

@@ -58,6 +58,34 @@
     X(SKEWED, "refused for its time")                                          \
     X(TTL, "deleted by its ttl")
 
+/* PostgreSQL: what becomes of a batch, and what happens at the server. */
+#define PG_MAP(X)                                                              \
+    X(GOOD, "carried and answered")                                            \
+    X(SLOW, "carried, and answered late")                                      \
+    X(REFUSED, "connection refused")                                           \
+    X(NO_ANSWER, "connection not answered")                                    \
+    X(CUT_BEFORE, "lost before it")                                            \
+    X(CUT_IN, "lost in it, rolled back")                                       \
+    X(CUT_AFTER, "committed, and then lost")                                   \
+    X(CUT_LATE, "lost, and committed later")                                   \
+    X(SILENT, "committed, not answered")                                       \
+    X(CONFLICT, "40001, 40P01 or 57014")                                       \
+    X(CONFLICT_AT_COMMIT, "40001 at COMMIT")                                   \
+    X(ENDED, "57P01")                                                          \
+    X(FULL, "53100")                                                           \
+    X(DENIED, "42501")                                                         \
+    X(MANY, "batch of several")                                                \
+    X(DIVIDED, "failed together, tried alone")                                 \
+    X(TIMED_OUT, "lost, for it took too long")                                 \
+    X(TIMED_OUT_IN_LINE, "not sent in time")                                   \
+    X(HELD, "row held by somebody else")                                       \
+    X(SKIPPED, "update skipped a held row")                                    \
+    X(WAITED, "claim waited for another")                                      \
+    X(LOCK_TIMEOUT, "55P03")                                                   \
+    X(NEITHER, "claim not written, and no row shown")                          \
+    X(LOADED, "bodies loaded")                                                 \
+    X(SET_BACK, "server's clock set back")
+
 /* What the clients met: name, text. Each must be hit, too. */
 #define SCENE_MAP(X)                                                           \
     X(TAKEOVER, "takeover")                                                    \
@@ -103,6 +131,13 @@ enum net {
     NETS
 };
 
+enum pg {
+#define X(name, text) PG_##name,
+    PG_MAP(X)
+#undef X
+    PGS
+};
+
 enum fault {
 #define X(name, text) FAULT_##name,
     FAULT_MAP(X)
@@ -132,6 +167,7 @@ struct stats {
     uint64_t hash; /* Of all traces, in whatever order they were run. */
     uint64_t faults[FAULTS];
     uint64_t net[NETS];
+    uint64_t pg[PGS];
     uint64_t scenes[SCENES];
     uint64_t verdicts[VERDICTS];
     uint64_t codes[CODES]; /* By -code. */

@@ -71,12 +71,12 @@ static void check_code(struct client *c, int rc)
     if (rc == IDEM_ECORRUPT && !flipped) {
         violate(c->world, "I19", "CORRUPT, and nobody touched the record");
     }
-    if (rc == IDEM_EINVALID || rc == IDEM_EDENIED || rc == IDEM_ECONFIG ||
-        rc == IDEM_ENOMEM) {
+    if (rc == IDEM_EINVALID || rc == IDEM_ECONFIG || rc == IDEM_ENOMEM ||
+        (rc == IDEM_EDENIED && c->world->config.mode != POSTGRES)) {
         violate(c->world, "API", "an answer that fits no call here: %s",
                 idem_error_name(rc));
     }
-    if (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL) {
+    if (rc == IDEM_EUNAVAILABLE || rc == IDEM_EFULL || rc == IDEM_EDENIED) {
         call->nothing_done = true;
         if (call->applied) {
             violate(c->world, "I8",

@@ -19,6 +19,9 @@
  * DynamoDB: as remote, and what is done where is the code of that store itself,
  * each of its requests a message of its own (dynamodb.c, cloud.c).
  *
+ * PostgreSQL: likewise; requests go together as transactions, whose statements those
+ * of others come between (postgres.c, server.c).
+ *
  * Whatever is decided is judged by a second opinion that was written from the
  * documentation and not from the code (judge*.c); whatever a client is told is
  * held against what really happened (told*.c, ledger.c).
@@ -49,6 +52,7 @@ enum {
     ROW_MAX = 2560,
     RESULT_USUAL = 48, /* config.result_max: usually, and at most. */
     RESULT_MAX = 1300,
+    SET_BACKS_MAX = 4,
     DAY_MS = 24 * 3600 * 1000,
     HOUR_MS = 3600 * 1000,
     /* Embedded: how old the time in the store may be, and so how much of it a
@@ -60,6 +64,7 @@ enum mode {
     EMBEDDED,
     REMOTE,
     DYNAMODB, /* Remote, too: by the code of the store itself. */
+    POSTGRES, /* Likewise. */
     MODES
 };
 
@@ -230,7 +235,9 @@ enum client_state {
 };
 
 struct client;
+struct batch;
 struct idem__task;
+struct idem__pg_task;
 
 struct door {
     struct idem_store base;
@@ -271,7 +278,7 @@ enum stage {
     FLIGHT_QUEUED,  /* Submitted; nothing done. */
     FLIGHT_SENT,    /* On its way to where the table is. */
     FLIGHT_BACK,    /* On its way back. */
-    FLIGHT_WAITING, /* DynamoDB: its task waits for an answer, */
+    FLIGHT_WAITING, /* DynamoDB, PostgreSQL: its task waits for an answer, */
     FLIGHT_PAUSED,  /* or before it asks again. */
     FLIGHT_LATENT,  /* A commit that failed, and may yet be found applied. */
 };
@@ -336,6 +343,21 @@ struct flight {
     struct idem__buffer answer;
     int status;
 
+    /* PostgreSQL: an operation, and its place in the line for the connection; */
+    struct idem__pg_task *pg_task;
+    unsigned line_no; /* 0: it is in no line. */
+    bool alone;       /* It failed together with others. */
+    unsigned link;    /* The connection that it was sent over; */
+    /* what is on its way over a connection. */
+    enum carries {
+        CARRIES_NOTHING,
+        CARRIES_CONNECT, /* The connection itself. */
+        CARRIES_CUT,     /* That it is lost. */
+        CARRIES_BATCH,
+        CARRIES_LOCK, /* A transaction of somebody else's. */
+    } carries;
+    struct batch *batch;
+
     struct idem_op *begin; /* While its lease is being mended: the begin. */
     struct version seen;
 };
@@ -357,6 +379,7 @@ struct config {
     unsigned clients;
     size_t result_max;     /* A longer result is a tombstone. */
     unsigned ttl_permille; /* DynamoDB: that what is due is deleted. */
+    bool threads;          /* PostgreSQL: two clients are one process. */
     unsigned rounds_each;  /* 0: each client draws its own. */
     unsigned steps;        /* After these nothing breaks any more. */
     unsigned keys;
@@ -450,6 +473,10 @@ struct world {
     int64_t saved_ms;          /* Embedded: what the store knows of its time. */
     bool believed; /* A doubt was outlasted: a clock that was ahead counts. */
     unsigned chains;
+    /* PostgreSQL: the server's clock less true time, and what it was before it was set
+     * back. */
+    int64_t server_off_ms[SET_BACKS_MAX + 1];
+    unsigned set_backs;
     struct order order;
     struct swizzle swizzle;
     struct explore *explore; /* Small: makes the choices; else NULL. */

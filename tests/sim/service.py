@@ -1,6 +1,6 @@
-"""Schedules with the DynamoDB store: its tasks, its codec, and a table.
+"""Schedules with the store of a service: its tasks, its codec, and a table.
 
-Usage: dynamodb.py SIM
+Usage: service.py SIM dynamodb|postgres
 """
 
 import os
@@ -14,11 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
 import tap  # noqa: E402
 
-SIM = Path(sys.argv[1]).resolve()
+SIM, MODE = Path(sys.argv[1]).resolve(), sys.argv[2]
 del sys.argv[1:]
 
 JOBS = min(2, os.cpu_count() or 1)
-SCHEDULES = 10**6 if tap.LONG else 2000 if tap.SANITIZED else 10**5
+USUAL = {"dynamodb": 10**5, "postgres": 10**5}
+SCHEDULES = 10**6 if tap.LONG else 2000 if tap.SANITIZED else USUAL[MODE]
+# What happens to requests: the lines of the service.
+FATES = {"dynamodb": "net", "postgres": "pg"}
 
 # What belongs to the other stores.
 FAULTS_OF_OTHERS = {
@@ -38,7 +41,7 @@ FAULTS_OF_OTHERS = {
 
 def sim(*args):
     """Run it in its mode and return what it prints; a violation fails the test."""
-    command = [SIM, "--mode", "dynamodb", *map(str, args)]
+    command = [SIM, "--mode", MODE, *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -55,7 +58,7 @@ def invariants_hold():
     tap.equal(found["total"]["schedules"], SCHEDULES)
     never = {what for what, n in found["fault"].items() if n == 0}
     tap.equal(never, FAULTS_OF_OTHERS)
-    for kind in ("net", "scene", "verdict"):
+    for kind in (FATES[MODE], "scene", "verdict"):
         never = [what for what, n in found[kind].items() if n == 0]
         assert tap.SANITIZED or never == [], never
 
