@@ -33,6 +33,12 @@ int idem__pg_admin_open(const struct idem__pg_place *place, PGconn **ret_conn,
     }
     *ret_conn = NULL;
     conn = PQconnectdbParams(names, values, /* expand_dbname= */ 0);
+    if (conn != NULL && PQstatus(conn) != CONNECTION_OK &&
+        strstr(PQerrorMessage(conn), ":  ") != NULL) {
+        /* A server has refused: once more, for the SQLSTATE. See error.c. */
+        (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
+        PQreset(conn);
+    }
     if (conn == NULL || PQstatus(conn) != CONNECTION_OK) {
         (void)idem__pg_error_connect(conn, place, ret_error);
         PQfinish(conn);

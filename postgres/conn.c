@@ -204,6 +204,7 @@ static void connect_first(struct idem__pg_conn *conn)
         refuse(conn);
         return;
     }
+    (void)PQsetErrorVerbosity(conn->pg, PQERRORS_VERBOSE); /* See error.c. */
     conn->state = IDEM__PG_CONNECTING;
     conn->connect_until_ms =
         idem__time_add(idem__mono_ms(), conn->place->connect_ms);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The first that a SQLSTATE begins with counts. */
-static const struct {
+static const struct state {
     const char *state;
     enum idem__pg_said said;
     int code;
@@ -27,15 +27,20 @@ static const struct {
     {"53", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"58", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"42501", IDEM__PG_NEVER, IDEM_EDENIED,
-     ": docs/postgresql.md says what the role must be granted"},
-    {"28", IDEM__PG_NEVER, IDEM_EDENIED, ""},
-    {"3D000", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
-    {"3F000", IDEM__PG_NEVER, IDEM_ECONFIG, ": idem store create makes it"},
-    {"42P01", IDEM__PG_NEVER, IDEM_ECONFIG, ": idem store create makes it"},
+     "; the role needs the rights of idem-postgres(7)"},
+    {"28P01", IDEM__PG_NEVER, IDEM_EDENIED, "; put it right in ~/.pgpass"},
+    {"28", IDEM__PG_NEVER, IDEM_EDENIED,
+     "; make the role with createuser, and let it in by pg_hba.conf"},
+    {"3D000", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it with createdb"},
+    {"3F000", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
+    {"42P01", IDEM__PG_NEVER, IDEM_ECONFIG, "; make it: idem store create"},
+    /* Of all that we write, the name of the schema alone is not ours. */
+    {"42601", IDEM__PG_NEVER, IDEM_ECONFIG,
+     "; take another schema: this name is a word of SQL"},
     {"26000", IDEM__PG_NEVER, IDEM_ECONFIG,
-     ": a pooler in between needs prepare=no in the store URL"},
+     "; a pooler in between needs prepare=no in the store URL"},
     {"42P05", IDEM__PG_NEVER, IDEM_ECONFIG,
-     ": a pooler in between needs prepare=no in the store URL"},
+     "; a pooler in between needs prepare=no in the store URL"},
     {"08P01", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
     {"", IDEM__PG_NEVER, IDEM_ECONFIG, ""},
 };
@@ -68,6 +73,16 @@ static void make_plain(char *text)
     }
 }
 
+static const struct state *row_of(const char *state)
+{
+    size_t i = 0;
+
+    while (strncmp(state, states[i].state, strlen(states[i].state)) != 0) {
+        i++;
+    }
+    return &states[i];
+}
+
 /* One line, without a full stop, and without a password. */
 static void tidy(const char *text, const struct idem__pg_place *place,
                  char buf[300])
@@ -90,8 +105,8 @@ enum idem__pg_said idem__pg_error_read(const PGresult *result,
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const struct state *row;
     char buf[300];
-    size_t i = 0;
 
     if (state == NULL) {
         /* Not the server's: libpq lost the connection. */
@@ -101,42 +116,111 @@ enum idem__pg_said idem__pg_error_read(const PGresult *result,
                           buf[0] == '\0' ? "the connection was lost" : buf);
         return IDEM__PG_UNKNOWN;
     }
-    while (strncmp(state, states[i].state, strlen(states[i].state)) != 0) {
-        i++;
-    }
+    row = row_of(state);
     tidy(text, place, buf);
-    (void)idem__error(ret_error, states[i].code, "PostgreSQL (%s): %s (%.5s)%s",
-                      place->endpoint, buf, state, states[i].mend);
-    return states[i].said;
+    (void)idem__error(ret_error, row->code, "PostgreSQL (%s): %s (%.5s)%s",
+                      place->endpoint, buf, state, row->mend);
+    return row->said;
 }
 
-/* libpq gives no SQLSTATE for a connection that was refused: what it says in English,
- * whatever the language of its own messages, comes from the server. */
-static bool is_refusal(const char *text)
-{
-    static const char *const words[] = {
-        "password authentication failed", "no password supplied",
-        "no pg_hba.conf entry",           "authentication failed",
-        "is not permitted to log in",
-    };
-    size_t i;
+/* ---- No connection ---- */
 
-    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strstr(text, words[i]) != NULL) {
-            return true;
+/* The last SQLSTATE of @text, NULL if no server said anything. libpq gives none for a
+ * connection that was refused, but writes it into its sentence when it is verbose:
+ * "FATAL:  28P01: ...", whose words are in the language of the server. */
+static const char *find_state(const char *text)
+{
+    const char *found = NULL;
+
+    while ((text = strstr(text, ":  ")) != NULL) {
+        text += strlen(":  ");
+        if (strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 &&
+            text[5] == ':') {
+            found = text;
         }
     }
-    return false;
+    return found;
 }
 
-static bool is_setting(const char *text)
+/* A pooler gives all that it refuses one SQLSTATE, and what libpq finds has none. */
+static const struct {
+    const char *words;
+    int code;
+    const char *mend;
+} sentences[] = {
+    {"no password supplied", IDEM_EDENIED, "; put it into ~/.pgpass"},
+    {"authentication failed", IDEM_EDENIED, "; put it right in ~/.pgpass"},
+    {"no pg_hba.conf entry", IDEM_EDENIED, ""},
+    {"no such database", IDEM_ECONFIG, ""},
+    {"no such user", IDEM_EDENIED, ""},
+    {"certificate verify failed", IDEM_ECONFIG,
+     "; name its authority: sslrootcert=FILE in the store URL"},
+    {"does not match host name", IDEM_ECONFIG,
+     "; connect to the name in its certificate"},
+    {"does not support SSL", IDEM_ECONFIG,
+     "; set ssl = on there, or sslmode=disable in the store URL"},
+    {"root certificate file", IDEM_ECONFIG,
+     "; name one that is there: sslrootcert=FILE in the store URL"},
+    /* A certificate or a key. */
+    {"file \"", IDEM_ECONFIG, ""},
+    /* A value of an option, as in "invalid port number". */
+    {"invalid ", IDEM_ECONFIG, "; put it right in the store URL"},
+};
+
+static bool has_several_hosts(const struct idem__pg_place *place)
 {
-    return (strstr(text, "database \"") != NULL &&
-            strstr(text, "does not exist") != NULL) ||
-           strstr(text, "certificate verify failed") != NULL ||
-           strstr(text, "does not match host name") != NULL ||
-           strstr(text, "does not support SSL") != NULL ||
-           strstr(text, "root certificate file") != NULL;
+    return strchr(place->endpoint, ',') != NULL;
+}
+
+/* Of several hosts the one that has refused: libpq tries none after it. */
+static void refused_by_server(PGconn *conn, const struct idem__pg_place *place,
+                              const char *state, const struct state *row,
+                              struct idem_error *error)
+{
+    const char *dbname = idem__pg_place_get(place, "dbname");
+    char endpoint[160];
+    char buf[300];
+
+    (void)snprintf(endpoint, sizeof(endpoint), "%.90s:%.10s/%.50s",
+                   PQhost(conn), PQport(conn), dbname == NULL ? "" : dbname);
+    tidy(state + strlen("28P01: "), place, buf);
+    (void)idem__error(error, row->code,
+                      "cannot connect to PostgreSQL (%s): %s (%.5s)%s",
+                      has_several_hosts(place) ? endpoint : place->endpoint,
+                      buf, state, row->mend);
+}
+
+/* The reason in @text, without the host, which is named already. */
+static const char *reason_of(const char *text)
+{
+    const char *at = strstr(text, " failed: ");
+
+    return strncmp(text, "connection to server ", 21) == 0 && at != NULL &&
+                   at < text + strcspn(text, "\n")
+               ? at + strlen(" failed: ")
+               : text;
+}
+
+/* @text has a line for each host that was tried. */
+static int read_sentence(const char *text, const struct idem__pg_place *place,
+                         struct idem_error *error)
+{
+    const size_t n = sizeof(sentences) / sizeof(sentences[0]);
+    const char *at = NULL;
+    char buf[300];
+    size_t i = 0;
+
+    while (i < n && (at = strstr(text, sentences[i].words)) == NULL) {
+        i++;
+    }
+    while (at != NULL && at > text && at[-1] != '\n') {
+        at--;
+    }
+    at = at == NULL ? text : at;
+    tidy(has_several_hosts(place) ? at : reason_of(at), place, buf);
+    return idem__error(error, i < n ? sentences[i].code : IDEM_EUNAVAILABLE,
+                       "cannot connect to PostgreSQL (%s): %s%s",
+                       place->endpoint, buf, i < n ? sentences[i].mend : "");
 }
 
 enum idem__pg_said idem__pg_error_connect(PGconn *conn,
@@ -144,13 +228,15 @@ enum idem__pg_said idem__pg_error_connect(PGconn *conn,
                                           struct idem_error *ret_error)
 {
     const char *text = conn == NULL ? "no memory" : PQerrorMessage(conn);
-    char buf[300];
-    int code = is_refusal(text)   ? IDEM_EDENIED
-               : is_setting(text) ? IDEM_ECONFIG
-                                  : IDEM_EUNAVAILABLE;
+    const char *state = find_state(text);
+    const struct state *row = state == NULL ? NULL : row_of(state);
 
-    tidy(text, place, buf);
-    (void)idem__error(ret_error, code, "cannot connect to PostgreSQL (%s): %s",
-                      place->endpoint, buf);
-    return code == IDEM_EUNAVAILABLE ? IDEM__PG_NOT_APPLIED : IDEM__PG_NEVER;
+    if (row != NULL && strncmp(state, "08", 2) != 0 &&
+        strncmp(state, "XX", 2) != 0) {
+        refused_by_server(conn, place, state, row, ret_error);
+    } else {
+        (void)read_sentence(text, place, ret_error);
+    }
+    return ret_error->code == IDEM_EUNAVAILABLE ? IDEM__PG_NOT_APPLIED
+                                                : IDEM__PG_NEVER;
 }

@@ -301,6 +301,8 @@ static const char *option(const PQconninfoOption *options, const char *name)
     return NULL;
 }
 
+#define STOP "stop-here"
+
 /* Environment, service file and defaults, as libpq puts them together: it does so
  * before it looks at the value of channel_binding, which ends this attempt without
  * a connection. */
@@ -318,7 +320,7 @@ static PGconn *probe(struct idem__pg_place *place)
         }
     }
     names[n] = "channel_binding";
-    values[n] = "stop-here";
+    values[n] = STOP;
     return PQconnectStartParams(names, values, /* expand_dbname= */ 0);
 }
 
@@ -375,6 +377,34 @@ static int64_t read_connect_ms(const char *seconds)
     return n <= 0 || n > SECONDS_MAX ? CONNECT_MS : (int64_t)n * 1000;
 }
 
+/* HOST:PORT,HOST:PORT/DATABASE; one port may be that of all hosts. */
+static void name_endpoint(struct idem__pg_place *place, const char *hosts,
+                          const char *ports, const char *dbname)
+{
+    enum {
+        CAP = sizeof(place->endpoint) - 64, /* Of the hosts. */
+    };
+    char *to = place->endpoint;
+    size_t len = 0;
+    bool more;
+
+    do {
+        int host = (int)strcspn(hosts, ",");
+        int port = (int)strcspn(ports, ",");
+        bool colon = memchr(hosts, ':', (size_t)host) != NULL;
+
+        more = hosts[host] == ',';
+        (void)snprintf(to + len, CAP - len,
+                       colon ? "[%.*s]:%.*s%s" : "%.*s:%.*s%s", host, hosts,
+                       port == 0 ? 4 : port, port == 0 ? "5432" : ports,
+                       more ? "," : "");
+        len += strlen(to + len);
+        hosts += host + more;
+        ports += ports[port] == ',' ? port + 1 : 0;
+    } while (more && len + 1 < CAP);
+    (void)snprintf(to + len, 64, "/%.60s", dbname);
+}
+
 /* What is found now is used for every connection, and is on record in the URL. */
 static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                   struct idem_error *error)
@@ -391,9 +421,8 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
     place->local =
         at == NULL || (idem__pg_hosts_are_local(at) &&
                        (address == NULL || idem__pg_hosts_are_local(address)));
-    (void)snprintf(place->endpoint, sizeof(place->endpoint),
-                   "%.150s:%.30s/%.60s", at == NULL ? "local socket" : at,
-                   port == NULL ? "5432" : port, dbname == NULL ? "" : dbname);
+    name_endpoint(place, at == NULL ? "local socket" : at,
+                  port == NULL ? "5432" : port, dbname == NULL ? "" : dbname);
     rc = set_default(place, "host", host, error);
     rc = rc != 0 ? rc : set_default(place, "hostaddr", address, error);
     rc = rc != 0 ? rc : set_default(place, "port", port, error);
@@ -413,6 +442,19 @@ static int settle(struct idem__pg_place *place, const PQconninfoOption *found,
                                            option(found, "sslrootcert"), error);
 }
 
+/* A service that is in no file, or more ports than hosts, as libpq says it. */
+static int not_put_together(PGconn *conn, const struct idem__pg_place *place,
+                            struct idem_error *error)
+{
+    char why[160];
+
+    (void)snprintf(why, sizeof(why), "%s", PQerrorMessage(conn));
+    why[strcspn(why, "\r\n")] = '\0';
+    idem__pg_place_hide(place, why);
+    return idem__error(error, IDEM_ECONFIG,
+                       "the store URL does not lead to a database: %s", why);
+}
+
 static int complete(struct idem__pg_place *place, struct idem_error *error)
 {
     PGconn *conn = probe(place);
@@ -421,12 +463,8 @@ static int complete(struct idem__pg_place *place, struct idem_error *error)
 
     if (conn == NULL || found == NULL) {
         rc = idem__error_plain(error, IDEM_ENOMEM);
-    } else if (option(found, "dbname") == NULL &&
-               option(found, "service") != NULL) {
-        rc = idem__error(error, IDEM_ECONFIG,
-                         "the service \"%.60s\" of the store URL is not in "
-                         "libpq's service file",
-                         option(found, "service"));
+    } else if (strstr(PQerrorMessage(conn), STOP) == NULL) {
+        rc = not_put_together(conn, place, error);
     } else {
         rc = settle(place, found, error);
     }

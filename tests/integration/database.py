@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import socket
+import struct
 import sys
+import threading
 import time
 
 import postgres
@@ -170,6 +173,82 @@ def a_password_is_shown_nowhere():
     for args, text in texts:
         assert f"{SECRET}@".encode() not in text and f"={SECRET}&".encode() not in text, (args, text)
     assert any(b"***" in text for _, text in texts)
+
+
+def refusals(server):
+    """Stores that cannot be used: what of the URL is changed, the status of idem run, and
+    what its sentence has."""
+    server.psql(
+        "CREATE ROLE locked_out NOLOGIN; CREATE ROLE crowded LOGIN CONNECTION LIMIT 0;"
+        "CREATE ROLE uninvited LOGIN; REVOKE CONNECT ON DATABASE postgres FROM public"
+    )
+    owner, place = f"user={postgres.USER}", f"host={server.folder}"
+    database = f"/{postgres.DATABASE}?"
+    elsewhere = f"{place}-gone,{server.folder}"
+    return [
+        ((owner, "user=absent"), 77, '"absent" does not exist (28000); make the role with createuser'),
+        ((owner, "user=locked_out"), 77, "is not permitted to log in (28000)"),
+        ((owner, "user=crowded"), 69, "(53300); nothing was run; see: idem doctor"),
+        ((database, "/absent?"), 78, '/absent): database "absent" does not exist (3D000); make it with createdb'),
+        ((f"{database}{place}&{owner}", f"/postgres?{place}&user=uninvited"), 77, "(42501); the role needs"),
+        ((owner, f"{owner}&schema=select"), 78, "(42601); take another schema"),
+        ((owner, f"{owner}&service=absent"), 78, 'definition of service "absent" not found'),
+        ((owner, f"{owner}&port=99999"), 78, 'invalid port number: "99999"; put it right in the store URL'),
+        ((owner, f"{owner}&sslmode=often"), 78, 'invalid sslmode value: "often"; put it right'),
+        ((place, f"{place}-gone"), 69, "-gone:5432/idem): No such file or directory; nothing was run"),
+        ((f"{place}&{owner}", f"{elsewhere}&user=absent"), 77, f"({server.folder}:5432/idem): role"),
+    ]
+
+
+@test
+def each_refusal_says_what_helps():
+    """Why there is no connection, by the status and in one sentence: which database, the
+    reason, what helps. A store that is set up wrong is never "away"."""
+    _, server = here("refused")
+    for (old, new), status, words in refusals(server):
+        url = server.url.replace(old, new)
+        assert url != server.url, old
+        done = Idem(url)("run", "-k", "k", "--", "touch", "ran")
+        text = done.stderr.decode()
+        equal((new, done.status), (new, status))
+        assert words in text, text
+        assert "connection to server" not in text and "FATAL" not in text, text
+    assert not os.path.exists("ran")
+    absent = Idem(server.url.replace("user=owner", "user=absent"))
+    for command in ("check", "create"):
+        done = absent("store", command)
+        assert done.status == 77 and b"(28000)" in done.stdout + done.stderr, done
+
+
+GERMAN = "Passwort-Authentifizierung für Benutzer »u« fehlgeschlagen"
+
+
+def refuse_in_german(listener, state):
+    """A server that lets nobody in, and says why in its own language."""
+    text = f"SFATAL\0VFATAL\0C{state}\0M{GERMAN}\0Fauth.c\0L335\0Rauth_failed\0\0".encode()
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        with client:
+            client.recv(4096)
+            client.sendall(b"E" + struct.pack("!I", len(text) + 4) + text)
+
+
+@test
+def a_refusal_in_another_language_is_understood():
+    """The status follows the SQLSTATE, for a server may say the rest in any language."""
+    for state, status in (("28P01", 77), ("3D000", 78), ("57P03", 69)):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            threading.Thread(target=refuse_in_german, args=(listener, state), daemon=True).start()
+            port = listener.getsockname()[1]
+            idem = Idem(f"postgres://u@127.0.0.1:{port}/x?sslmode=disable&gssencmode=disable")
+            for args in (("run", "-k", "k", "--", "true"), ("store", "check")):
+                done = idem(*args)
+                equal((args, done.status), (args, status))
+                assert f"{GERMAN} ({state})" in (done.stdout + done.stderr).decode(), done
+            listener.shutdown(socket.SHUT_RDWR)
 
 
 @test

@@ -206,6 +206,47 @@ TEST(place, isRefusedWithThePartOfASecret)
     expect_option("///db?host=@abstract", "host", "@abstract");
 }
 
+/* What libpq cannot put together is said when the store is opened. */
+TEST(place, leadsToADatabase)
+{
+    struct idem__pg_place place;
+
+    clear_environment();
+    assert_code(IDEM_ECONFIG,
+                idem__pg_place_read("///db?service=nowhere", &place, &why));
+    assert_non_null(strstr(why.text, "\"nowhere\""));
+    assert_code(IDEM_ECONFIG,
+                idem__pg_place_read("//u:secret@a:1,b:2/db?port=1,2,3", &place,
+                                    &why));
+    assert_null(strstr(why.text, "secret"));
+}
+
+/* Each host with its port, and addresses in brackets. */
+TEST(place, namesItsHosts)
+{
+    static const struct {
+        const char *text;
+        const char *endpoint;
+    } rows[] = {
+        {"//h/db", "h:5432/db"},
+        {"//[::1]:5433/db", "[::1]:5433/db"},
+        {"//a:1,b:2/db", "a:1,b:2/db"},
+        {"//a,[::1]/db?port=7", "a:7,[::1]:7/db"},
+        {"//a,b:2/db", "a:5432,b:2/db"},
+        {"///db?host=/run/pg", "/run/pg:5432/db"},
+        {"///db", "local socket:5432/db"},
+    };
+    size_t i;
+
+    clear_environment();
+    for (i = 0; i < COUNT(rows); i++) {
+        struct idem__pg_place place = read_place(rows[i].text);
+
+        assert_string_equal(place.endpoint, rows[i].endpoint);
+        idem__pg_place_finish(&place);
+    }
+}
+
 /* A server that repeats a password in its message does not get it into ours. */
 TEST(place, hidesItsPasswords)
 {
