@@ -8,26 +8,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool cli_schema(const char *store_url, int *ret_status)
+int cli_schema(const char *store_url, char **ret_text)
 {
     const char *url =
         store_url != NULL ? store_url : secure_getenv("IDEM_STORE");
+    const size_t cap = 16384;
     const struct idem_store_kind *kind;
     struct idem_error error = {0};
     const char *place;
-    char text[16384];
 
+    *ret_text = NULL;
     /* A table of DynamoDB has templates for several tools: cli/dynamodb. */
     if (url == NULL || strncmp(url, "dynamodb:", strlen("dynamodb:")) == 0 ||
         idem_kind_find(url, &kind, &place, &error) != 0 ||
         kind->size < offsetof(struct idem_store_kind, completion) ||
         kind->schema == NULL) {
-        return false;
+        return 0;
     }
-    error.code = kind->schema(place, text, sizeof(text), &error);
+    *ret_text = malloc(cap);
+    error.code = *ret_text == NULL
+                     ? IDEM_ENOMEM
+                     : kind->schema(place, *ret_text, cap, &error);
     if (error.code == 0) {
-        (void)fputs(text, stdout);
+        return 0;
     }
-    *ret_status = error.code == 0 ? 0 : cli_fail_with(&error);
-    return true;
+    free(*ret_text);
+    *ret_text = NULL;
+    return cli_fail_with(&error);
 }

@@ -156,7 +156,11 @@ static int info(void)
         return status;
     }
     error.code = read_info(store, &info, &now_ms, &error);
-    if (error.code != 0) {
+    if (error.code == IDEM_EINVALID) {
+        cli_say("info is about the file of an sqlite: store; of others: idem "
+                "store check, idem stats");
+        status = CLI_USAGE;
+    } else if (error.code != 0) {
         status = cli_fail_with(&error);
     } else {
         status =
@@ -197,7 +201,8 @@ static int upgrade_url(const char *url)
     unsigned to;
 
     if (strncmp(url, scheme, strlen(scheme)) != 0) {
-        cli_say("only sqlite: stores have a schema");
+        cli_say("only the file of an sqlite: store is upgraded; others: idem "
+                "store check");
         return CLI_USAGE;
     }
     error.code = idem_sqlite_upgrade(url + strlen(scheme), &from, &to, &error);
@@ -226,6 +231,29 @@ static enum cli_template_format format_wanted(void)
 {
     return args.json ? CLI_TEMPLATE_JSON
                      : (enum cli_template_format)args.format;
+}
+
+static int template(const struct cli_command *command)
+{
+    char *text;
+    int status = cli_schema(args.store, &text);
+
+    if (status != 0) {
+        return status;
+    }
+    if (text == NULL) {
+        return cli_template(command, args.store, format_wanted(), args.no_index,
+                            args.limits);
+    }
+    if (format_wanted() != 0 || args.no_index || args.limits) {
+        status = cli_usage(command, "the template of this store is SQL: leave "
+                                    "out --format, --json, --no-index and "
+                                    "--limits");
+    } else {
+        (void)fputs(text, stdout);
+    }
+    free(text);
+    return status;
 }
 
 /* ---- copy ---- */
@@ -340,8 +368,6 @@ static int set_clock(const struct cli_command *command)
 
 static int run(const struct cli_command *command, int argc, char **argv)
 {
-    int status;
-
     if (args.dry_run && (argc != 1 || strcmp(argv[0], "copy") != 0)) {
         return cli_usage(command, "only copy takes --dry-run");
     }
@@ -357,13 +383,8 @@ static int run(const struct cli_command *command, int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], "check") == 0) {
         return check(command);
     }
-    if (argc == 1 && strcmp(argv[0], "template") == 0 &&
-        cli_schema(args.store, &status)) {
-        return status;
-    }
     if (argc == 1 && strcmp(argv[0], "template") == 0) {
-        return cli_template(command, args.store, format_wanted(), args.no_index,
-                            args.limits);
+        return template(command);
     }
     if (argc == 1 && strcmp(argv[0], "copy") == 0) {
         return copy(command);

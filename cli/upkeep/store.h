@@ -11,9 +11,9 @@
 /* Makes the store @store_url (NULL: the default) names. Returns an exit status. */
 int cli_create(const char *store_url, bool json);
 
-/* Prints what makes the store @store_url (NULL: $IDEM_STORE) names, where its kind says
- * that; *@ret_status is the exit status then. False: it does not. */
-bool cli_schema(const char *store_url, int *ret_status);
+/* What makes the store that @store_url (NULL: $IDEM_STORE) names, for free(), where its
+ * kind says that; else *@ret_text is NULL. Returns an exit status. */
+int cli_schema(const char *store_url, char **ret_text);
 
 /* ---- Idem store mark-restored, and store create --accept-loss ----------- */
 

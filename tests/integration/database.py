@@ -358,6 +358,23 @@ def a_row_that_was_made_huge_is_not_fetched():
 
 
 @test
+def what_is_not_for_this_store_says_so():
+    """Actions and options that other kinds of stores have are refused, and what helps is
+    named."""
+    idem, _ = here("others")
+    for args, words in (
+        (("info",), b"others: idem store check, idem stats"),
+        (("upgrade",), b"others: idem store check"),
+        (("template", "--json"), b"is SQL: leave out --format, --json"),
+        (("template", "--limits"), b"is SQL: leave out"),
+    ):
+        done = idem("store", *args)
+        equal((args, done.status, done.stdout), (args, 64, b""))
+        assert words in done.stderr, done
+    assert said(idem, "store", "template").startswith("CREATE SCHEMA IF NOT EXISTS others;")
+
+
+@test
 def an_owner_ends_its_attempt_itself():
     """complete --as-sql: effect and record are one commit, renewed in between or not. Run
     again, the statement fails, and its transaction with it; asked for again, it is 80."""
