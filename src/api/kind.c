@@ -222,6 +222,13 @@ static int load(const char *scheme, const char *url,
     void *handle;
     int rc;
 
+    if (!idem__has_loader() && package_of(scheme) != NULL) {
+        return idem__error(error, IDEM_ECONFIG,
+                           "this program is linked statically and has no store "
+                           "\"%s:\": take one that loads libraries, with the "
+                           "package %s",
+                           scheme, package_of(scheme));
+    }
     if (!idem__has_loader()) {
         return say_unknown(url, error);
     }

@@ -136,6 +136,9 @@ def it_works_in_an_empty_root():
         doctor = idem("doctor", **at)
         assert doctor.status == 0, doctor
         note(doctor.stdout.decode().splitlines()[-1])
+        lacks = idem("list", IDEM_STORE="postgres://u:secret@h/x")
+        equal((lacks.status, b"secret" in lacks.stderr), (78, False))
+        assert b'linked statically and has no store "postgres:"' in lacks.stderr, lacks
 
 
 @test
