@@ -22,7 +22,8 @@ static const struct state {
     {"25P03", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     {"08", IDEM__PG_UNKNOWN, IDEM_EUNAVAILABLE, ""},
     /* A server that has become a replica: another one takes writes by now. */
-    {"25006", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
+    {"25006", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE,
+     "; name the primary, or all hosts, in the store URL"},
     {"53100", IDEM__PG_NEVER, IDEM_EFULL, ""},
     {"53", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},
     {"58", IDEM__PG_NOT_APPLIED, IDEM_EUNAVAILABLE, ""},

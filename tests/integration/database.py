@@ -179,6 +179,8 @@ def refusals(server):
     """Stores that cannot be used: what of the URL is changed, the status of idem run, and
     what its sentence has."""
     server.psql(
+        "CREATE ROLE replica LOGIN SUPERUSER;"
+        "ALTER ROLE replica SET default_transaction_read_only = on;"
         "CREATE ROLE locked_out NOLOGIN; CREATE ROLE crowded LOGIN CONNECTION LIMIT 0;"
         "CREATE ROLE uninvited LOGIN; REVOKE CONNECT ON DATABASE postgres FROM public"
     )
@@ -187,6 +189,7 @@ def refusals(server):
     elsewhere = f"{place}-gone,{server.folder}"
     return [
         ((owner, "user=absent"), 77, '"absent" does not exist (28000); make the role with createuser'),
+        ((owner, "user=replica&schema=refused"), 69, "(25006); name the primary, or all hosts"),
         ((owner, "user=locked_out"), 77, "is not permitted to log in (28000)"),
         ((owner, "user=crowded"), 69, "(53300); nothing was run; see: idem doctor"),
         ((database, "/absent?"), 78, '/absent): database "absent" does not exist (3D000); make it with createdb'),
