@@ -82,13 +82,15 @@ def nginx_wants_a_lease_that_the_store_can_keep():
 @test
 def the_gateway_answers_a_retry_from_the_record():
     """idem gateway in front of a service: 201, the same 201 as a replay, and one
-    execution, which idem show shows."""
+    execution, which idem show shows. What libpq reads in the environment reaches nginx."""
     nginx.need()
     idem = here("gateway")
+    short = Idem(f"postgres:///{postgres.DATABASE}?schema=gateway")
+    libpq = {"PGHOST": servers[0].folder, "PGUSER": postgres.USER}
     with nginx.Upstream() as up:
         service = f"http://127.0.0.1:{up.port}"
         args = ("gateway", "-u", service, "-l", "0", "--global-scope", *AS_USER)
-        process = idem.start(*args, env={**LIBRARIES, "TMPDIR": os.getcwd()})
+        process = short.start(*args, env={**LIBRARIES, **libpq, "TMPDIR": os.getcwd()})
         try:
             url = process.stdout.readline().decode().strip()
             assert url, process.stderr.read()

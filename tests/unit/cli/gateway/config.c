@@ -159,6 +159,9 @@ TEST(config, handsCredentialsOn)
     config.store = "dynamodb://idem";
     assert_has(&config, "\nenv AWS_SECRET_ACCESS_KEY;\n");
     assert_has(&config, "    idempotency_store \"dynamodb://idem\";\n");
+    config.store = "postgres:///idem";
+    assert_has(&config, "\nenv PGPASSFILE;\n");
+    assert_has(&config, "\nenv PGSERVICE;\n");
 }
 
 /* No word that goes into it can become two. */
