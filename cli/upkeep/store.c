@@ -463,6 +463,7 @@ static struct cli_option options[] = {
 static const char *const examples[] = {
     "idem store info                   # its size, its schema, its records",
     "idem store create --store dynamodb://idem   # a table for many machines",
+    "idem store create --store postgres://db.example.com/idem",
     "idem store check                  # what is wrong with it, and how to mend it",
     "idem store check --state here     # the same; after a ^C it goes on there",
     "idem store copy --from sqlite:idem.db --to dynamodb://idem",
