@@ -1,12 +1,12 @@
 /* Receives, begins and ends, until it is told to stop. */
 #include "consume/consume.h"
 #include "process/clock.h"
+#include "process/signal_fd.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -267,14 +267,13 @@ static void told_to_stop(struct consume *consume, int signo)
 
 static void take_signals(struct consume *consume)
 {
-    struct signalfd_siginfo info;
+    int signo;
 
-    while (read(consume->signal_fd, &info, sizeof(info)) ==
-           (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD) {
+    while ((signo = signal_fd_next(consume->signal_fd)) != 0) {
+        if (signo == SIGCHLD) {
             take_ends(consume);
         } else {
-            told_to_stop(consume, (int)info.ssi_signo);
+            told_to_stop(consume, signo);
         }
     }
 }
@@ -382,7 +381,7 @@ static int take_over_signals(struct consume *consume)
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
         (void)sigaddset(&set, taken[i]);
     }
-    consume->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    consume->signal_fd = signal_fd_open(&set);
     return consume->signal_fd < 0
                ? -1
                : sigprocmask(SIG_BLOCK, &set, &consume->before);

@@ -3,10 +3,10 @@
 
 #include "process/clock.h"
 #include "process/io.h"
+#include "process/memory_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -32,8 +32,8 @@ static int open_all(struct consume_worker *worker, int *ret_end)
     }
     *ret_end = ends[1];
     worker->channel = ends[0];
-    worker->body_fd = memfd_create("message", MFD_CLOEXEC);
-    worker->status_fd = memfd_create("status", MFD_CLOEXEC);
+    worker->body_fd = memory_file_open("message");
+    worker->status_fd = memory_file_open("status");
     return worker->body_fd < 0 || worker->status_fd < 0 ? -1 : 0;
 }
 

@@ -3,11 +3,11 @@
 #include "consume/consume.h"
 #include "consume/warm.h"
 #include "process/io.h"
+#include "process/self.h"
 #include "run/channel.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,7 +66,7 @@ int consume_warm_init(struct consume *consume)
     if (pid == 0) {
         (void)close(ends[0]);
         (void)setpgid(0, 0);
-        (void)prctl(PR_SET_NAME, "idem-spawner");
+        self_set_name("idem-spawner");
         take_signals();
         serve(consume, ends[1]);
     }

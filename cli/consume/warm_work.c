@@ -2,6 +2,7 @@
  * the outcome. */
 #include "consume/warm.h"
 #include "process/io.h"
+#include "process/random.h"
 #include "record/verdict.h"
 #include "request/request.h"
 #include "run/channel.h"
@@ -20,7 +21,6 @@
 #include "text/text.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* ---- The message ---- */
@@ -82,8 +82,7 @@ static int claim(struct warm *warm, const struct warm_message *message)
     if (warm->consume->options->keep_input) {
         run->asked.request.input = message->body;
     }
-    if (getrandom(run->nonce.bytes, sizeof(run->nonce.bytes), 0) !=
-        (ssize_t)sizeof(run->nonce.bytes)) {
+    if (cli_random(run->nonce.bytes, sizeof(run->nonce.bytes)) != 0) {
         return CLI_UNAVAILABLE;
     }
     run->asks = false;

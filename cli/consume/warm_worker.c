@@ -2,6 +2,7 @@
 #include "consume/consume.h"
 #include "consume/warm.h"
 #include "process/io.h"
+#include "process/self.h"
 #include "request/request.h"
 #include "run/channel.h"
 #include "run/pty.h"
@@ -11,7 +12,6 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 /* It goes by itself once its input ends, or is made to. */
@@ -129,7 +129,7 @@ void warm_worker(const struct consume *consume, const struct channel_fds *fds)
     int status;
 
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "idem-worker");
+    self_set_name("idem-worker");
     init(&warm, consume, fds);
     status = make_request(&warm);
     supervisor_start(&warm.supervisor, &warm.run);

@@ -1,12 +1,13 @@
 /* One message: an `idem run` of its own. */
 #include "consume/consume.h"
+#include "process/memory_file.h"
+#include "process/self.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -186,29 +187,6 @@ static int own_init(struct own *own, const struct idem_message *message)
 
 /* ---- Starting ---- */
 
-/* The body as a file without a name; -1 with errno. */
-static int open_body(struct idem_slice body)
-{
-    int fd = memfd_create("message", MFD_CLOEXEC);
-    const char *p = body.base;
-    size_t left = body.len;
-
-    while (fd >= 0 && left > 0) {
-        ssize_t n = write(fd, p, left);
-
-        if (n < 0) {
-            (void)close(fd);
-            return -1;
-        }
-        p += n;
-        left -= (size_t)n;
-    }
-    if (fd >= 0) {
-        (void)lseek(fd, 0, SEEK_SET);
-    }
-    return fd;
-}
-
 /* In a group of its own: what a terminal sends to us is not meant for it. */
 static int spawn(const struct consume *consume, char **argv, char **env,
                  int body, int status_fd, pid_t *ret_pid)
@@ -233,7 +211,7 @@ static int spawn(const struct consume *consume, char **argv, char **env,
     (void)posix_spawnattr_setpgroup(&attributes, 0);
     (void)posix_spawnattr_setsigmask(&attributes, &consume->before);
     if (rc == 0) {
-        rc = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, argv,
+        rc = posix_spawn(ret_pid, SELF_PROGRAM, &actions, &attributes, argv,
                          env);
     }
     (void)posix_spawnattr_destroy(&attributes);
@@ -247,7 +225,7 @@ static int start(const struct consume *consume, const struct args *args,
                  pid_t *ret_pid)
 {
     char **argv = join(args, consume->argv);
-    int body = open_body(message->body);
+    int body = memory_file_of("message", message->body.base, message->body.len);
     struct own own;
     int rc = ENOMEM;
 
@@ -265,7 +243,7 @@ static int start(const struct consume *consume, const struct args *args,
 /* Above the worker's own: a dup2() to itself would leave it closed on exec. */
 static int open_status(void)
 {
-    int low = memfd_create("status", MFD_CLOEXEC);
+    int low = memory_file_open("status");
     int fd;
 
     if (low < 0) {

@@ -1,5 +1,6 @@
 /* Where nginx and its module are. */
 #include "gateway/gateway.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/text.h"
@@ -99,7 +100,7 @@ int gateway_find_nginx(const char *given, char **ret_path)
 static char *beside_us(void)
 {
     char path[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+    ssize_t len = readlink(SELF_PROGRAM, path, sizeof(path));
 
     while (len > 0 && path[len - 1] != '/') {
         len--;

@@ -1,5 +1,6 @@
 /* Running nginx, in the foreground. */
 #include "gateway/gateway.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/screen.h"
@@ -8,7 +9,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,10 +34,7 @@ static void become(const struct serve *serve, const char *const *argv,
     size_t i;
 
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGQUIT);
-    if (getppid() != parent) {
-        _exit(128 + SIGQUIT);
-    }
+    self_end_with(parent, SIGQUIT);
     for (i = 0; i < serve->n; i++) {
         len += (size_t)snprintf(sockets + len, sizeof(sockets) - len, "%d;",
                                 serve->sockets[i].fd);

@@ -1,6 +1,7 @@
 /* Somebody else's command, which is told something in JSON. */
 #include "inspect/alert.h"
 #include "process/clock.h"
+#include "process/memory_file.h"
 #include "process/spawn.h"
 #include "text/error.h"
 #include "text/json.h"
@@ -8,7 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,11 +21,10 @@ enum {
     LOOK_MS = 10
 };
 
-/* A file in memory, at its beginning: unlike a pipe it can be read late, or not
- * at all. -1 with errno. */
+/* A file in memory, at its beginning; -1 with errno. */
 static int text_file(const struct cli_json *json)
 {
-    int fd = memfd_create("idem-hook", MFD_CLOEXEC);
+    int fd = memory_file_open("idem-hook");
     FILE *f = fd < 0 ? NULL : fdopen(dup(fd), "w");
     bool written;
 

@@ -1,13 +1,13 @@
 /* The terminal of idem top: its modes, its keys and its signals. */
 #include "inspect/top.h"
 #include "process/clock.h"
+#include "process/signal_fd.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ static void take_signals(struct top_terminal *terminal)
     (void)sigaddset(&set, SIGWINCH);
     (void)sigaddset(&set, SIGTSTP);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    terminal->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    terminal->signals = signal_fd_open(&set);
 }
 
 /* Lines that are too long for the window are cut by the terminal: a character may
@@ -75,11 +75,10 @@ void top_leave(struct top_terminal *terminal)
 /* Ctrl-Z: the shell gets its screen, and we ours when we are continued. */
 static enum top_event take_signal(const struct top_terminal *terminal)
 {
-    struct signalfd_siginfo info;
+    int signo;
 
-    while (read(terminal->signals, &info, sizeof(info)) ==
-           (ssize_t)sizeof(info)) {
-        if (info.ssi_signo == SIGTSTP) {
+    while ((signo = signal_fd_next(terminal->signals)) != 0) {
+        if (signo == SIGTSTP) {
             give_back(terminal);
             (void)raise(SIGSTOP);
             take_screen(terminal);

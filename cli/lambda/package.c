@@ -14,6 +14,7 @@
 #include "lambda/elf.h"
 #include "lambda/lambda.h"
 #include "options/read.h"
+#include "process/self.h"
 #include "text/error.h"
 #include "text/exit_status.h"
 #include "text/text.h"
@@ -28,7 +29,6 @@
 #include <unistd.h>
 
 #define FILE_MAX ((size_t)256 << 20)
-#define SELF "/proc/self/exe"
 
 struct package {
     struct cli_zip *zip;
@@ -260,7 +260,7 @@ static void fail_program(struct package *p, const char *program,
 {
     char why[256];
 
-    if (strcmp(program, SELF) != 0) {
+    if (strcmp(program, SELF_PROGRAM) != 0) {
         fail_arch(p, program, elf);
         return;
     }
@@ -374,7 +374,7 @@ static void fill(struct package *p, const char *program, int files_len,
     static const char *const aws[] = {"libidem-aws.so.0", NULL};
     static const char *const scheme[] = {"libidem-dynamodb.so.0", NULL};
     static const char *const jq[] = {"libjq.so.1", NULL};
-    const char *path = program == NULL ? SELF : program;
+    const char *path = program == NULL ? SELF_PROGRAM : program;
     int i;
 
     add_main(p, path);

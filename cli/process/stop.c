@@ -1,11 +1,12 @@
 /* Signals as something to wait for: none is missed between a look and a pause. */
 #include "process/stop.h"
 
+#include "process/signal_fd.h"
+
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/signalfd.h>
 
 int cli_stop_fd(void)
 {
@@ -17,7 +18,7 @@ int cli_stop_fd(void)
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGHUP);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    fd = signal_fd_open(&set);
     if (fd < 0) {
         (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     }

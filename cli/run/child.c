@@ -4,12 +4,12 @@
 #include "process/crash.h"
 #include "process/io.h"
 #include "process/limits.h"
+#include "process/self.h"
 #include "run/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,12 +38,8 @@ static void become(const struct child_plan *plan, pid_t supervisor)
         return;
     }
 
-    /* Without the supervisor nobody ends the work in time. It may have been killed
-     * before the request. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != supervisor) {
-        _exit(128 + SIGKILL);
-    }
+    /* Without the supervisor nobody ends the work in time. */
+    self_end_with(supervisor, SIGKILL);
     signals_reset();
     CLI_CRASH_POINT("run/child/before-exec");
     cli_cores_back();

@@ -2,6 +2,7 @@
 #include "base/pace.h"
 #include "process/crash.h"
 #include "process/io.h"
+#include "process/random.h"
 #include "run/run.h"
 #include "run/signals.h"
 #include "run/status_report.h"
@@ -10,7 +11,6 @@
 #include "text/error.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define PAUSE_FIRST_MS 10
 
@@ -126,7 +126,7 @@ static int64_t next_pause(struct patience *patience, int64_t now_ms)
     uint16_t random = 0;
     int64_t ms;
 
-    (void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+    (void)cli_random(&random, sizeof(random));
     ms = idem__pace_next(&patience->pace, now_ms, random);
     return ms < left_ms ? ms : left_ms;
 }

@@ -1,5 +1,6 @@
 /* The guard: ends what a supervisor that was killed has left. */
 #include "process/descriptors.h"
+#include "process/self.h"
 #include "run/channel.h"
 #include "run/descendants.h"
 #include "run/run.h"
@@ -7,7 +8,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ void guard(const struct run *run, int channel)
     }
     (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
                             us. */
-    (void)prctl(PR_SET_NAME, "idem-guard");
+    self_set_name("idem-guard");
     channel = let_go_of_descriptors(channel);
     if (was_killed(supervisor)) {
         end_the_work(channel);

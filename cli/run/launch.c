@@ -1,6 +1,7 @@
 /* Everything up to the moment in which the command runs. */
 #include "process/crash.h"
 #include "process/io.h"
+#include "process/memory_file.h"
 #include "run/channel.h"
 #include "run/child.h"
 #include "run/ending.h"
@@ -18,22 +19,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static const char overslept[] = "the lease was over before the command began";
-
-/* The input as a file without a name; -1 with errno. */
-static int open_input(struct idem_slice input)
-{
-    int fd = memfd_create("input", MFD_CLOEXEC);
-
-    if (fd >= 0 && (io_write_all(fd, input.base, input.len) != 0 ||
-                    lseek(fd, 0, SEEK_SET) != 0)) {
-        io_close(&fd);
-    }
-    return fd;
-}
 
 /* Only the end that we read from is non-blocking: that flag belongs to one end,
  * and the command must find its outputs as it would expect them. */
@@ -82,7 +70,9 @@ static int open_ends(struct run *run, struct watch *watch,
 
     *fds = channel_no_fds;
     if (run->asked.input != NULL) {
-        fds->fd[SUPERVISOR_INPUT] = open_input(run->asked.request.input);
+        fds->fd[SUPERVISOR_INPUT] =
+            memory_file_of("input", run->asked.request.input.base,
+                           run->asked.request.input.len);
         if (fds->fd[SUPERVISOR_INPUT] < 0) {
             return -1;
         }

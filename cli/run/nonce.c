@@ -1,7 +1,7 @@
 /* The nonce of the one attempt that a run may begin. */
 #include "run/run.h"
 
-#include <sys/random.h>
+#include "process/random.h"
 
 static int draw(void *ctx, void *buf, size_t len)
 {
@@ -12,7 +12,7 @@ static int draw(void *ctx, void *buf, size_t len)
         memcpy(buf, nonce->bytes, len);
         return 0;
     }
-    return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -1;
+    return cli_random(buf, len);
 }
 
 struct idem_host run_nonce_host(struct run_nonce *nonce)

@@ -5,6 +5,7 @@
 #include "run/run.h"
 
 #include "process/crash.h"
+#include "process/random.h"
 #include "run/commands.h"
 #include "run/supervisor.h"
 #include "run/watch.h"
@@ -14,7 +15,6 @@
 #include "text/exit_status.h"
 
 #include <errno.h>
-#include <sys/random.h>
 
 /* Which work this is: all that can be known before any store is touched. */
 static int read_command_line(struct run *run, const struct cli_command *command,
@@ -49,8 +49,7 @@ static int read_command_line(struct run *run, const struct cli_command *command,
  * that attempt was ours. */
 static int start_supervisor(struct run *run, struct supervisor *supervisor)
 {
-    if (getrandom(run->nonce.bytes, sizeof(run->nonce.bytes), 0) !=
-        (ssize_t)sizeof(run->nonce.bytes)) {
+    if (cli_random(run->nonce.bytes, sizeof(run->nonce.bytes)) != 0) {
         cli_say("random numbers are not available: %s; nothing was run",
                 strerror(errno));
         return CLI_UNAVAILABLE;

@@ -2,9 +2,9 @@
 #include "run/signals.h"
 
 #include "process/io.h"
+#include "process/signal_fd.h"
 
 #include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 /* The signals that the runner forwards, SIGCHLD, and SIGTTOU: while that is
@@ -31,7 +31,7 @@ int signals_take(struct signals *signals)
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
         (void)sigaddset(&set, taken[i]);
     }
-    signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    signals->fd = signal_fd_open(&set);
     if (signals->fd < 0) {
         return -1;
     }
@@ -66,12 +66,7 @@ void signals_give_back(struct signals *signals)
 
 int signals_next(struct signals *signals)
 {
-    struct signalfd_siginfo info;
-
-    if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
-        return 0;
-    }
-    return (int)info.ssi_signo;
+    return signal_fd_next(signals->fd);
 }
 
 int signals_wait(struct signals *signals, int ms)

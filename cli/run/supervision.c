@@ -1,12 +1,12 @@
 /* Ending the command in time: by its lease, by --max-time, or because it was told to. */
 #include "run/supervision.h"
 
+#include "process/boot_timer.h"
 #include "process/crash.h"
 #include "process/io.h"
 #include "run/channel.h"
 
 #include <signal.h>
-#include <sys/timerfd.h>
 
 #define KILL_AGAIN_MS 10   /* Between two rounds of SIGKILL. */
 #define KILL_LATER_MS 1000 /* Where nobody can know yet if one is left. */
@@ -165,7 +165,7 @@ void supervision_obey_clock(struct supervision *sup)
  * timer on this clock counts the sleep. */
 void supervision_set_timer(struct supervision *sup)
 {
-    struct itimerspec at = {.it_interval = {0}};
+    int64_t at_ms = 0; /* Nothing is due. */
     int64_t ms = soonest(sup->kill_at_ms, sup->stop_kill_at_ms);
 
     if (sup->killed_at_ms != SUPERVISOR_NEVER) {
@@ -179,8 +179,7 @@ void supervision_set_timer(struct supervision *sup)
     }
     if (ms != SUPERVISOR_NEVER && !supervision_is_settled(sup) &&
         !supervision_may_be_left(sup)) {
-        at.it_value.tv_sec = (time_t)(ms / 1000);
-        at.it_value.tv_nsec = (long)(ms % 1000) * 1000000;
+        at_ms = ms;
     }
-    (void)timerfd_settime(sup->timer, TFD_TIMER_ABSTIME, &at, NULL);
+    boot_timer_set(sup->timer, at_ms);
 }

@@ -1,7 +1,10 @@
 /* The supervisor: parent of the command, which hears the runner and sees all ends. */
+#include "process/boot_timer.h"
 #include "process/crash.h"
 #include "process/descriptors.h"
 #include "process/io.h"
+#include "process/self.h"
+#include "process/signal_fd.h"
 #include "run/channel.h"
 #include "run/child.h"
 #include "run/descendants.h"
@@ -16,9 +19,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,8 +80,8 @@ static int watch_children(struct supervision *sup)
 
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
-    sup->children = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    sup->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    sup->children = signal_fd_open(&set);
+    sup->timer = boot_timer_open();
     return sup->children < 0 || sup->timer < 0 ? -1 : 0;
 }
 
@@ -291,8 +291,6 @@ static void listen(struct supervision *sup)
 
 static void turn(struct supervision *sup)
 {
-    struct signalfd_siginfo info;
-    uint64_t expired;
     struct pollfd ready[] = {
         {.fd = sup->orphaned ? -1 : sup->channel, .events = POLLIN},
         {.fd = sup->children, .events = POLLIN},
@@ -301,9 +299,9 @@ static void turn(struct supervision *sup)
 
     supervision_set_timer(sup);
     (void)poll(ready, 3, -1);
-    while (read(sup->children, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    while (signal_fd_next(sup->children) != 0) {
     }
-    (void)!read(sup->timer, &expired, sizeof(expired));
+    boot_timer_take(sup->timer);
 
     /* A process that had ended was not stopped; and who was seen can be
      * reaped. */
@@ -456,7 +454,7 @@ void supervisor_main(const struct run *run, int channel)
     (void)sigaction(SIGCHLD, &usual, NULL); /* Ignored, no status reached us. */
     (void)setpgid(0, 0); /* A signal that ends the group of the runner spares
                             us. */
-    (void)prctl(PR_SET_NAME, "idem-supervisor");
+    self_set_name("idem-supervisor");
     serve(run, channel);
     _exit(0);
 }

@@ -3,6 +3,7 @@
 #include "options/common.h"
 #include "options/read.h"
 #include "options/usage.h"
+#include "process/random.h"
 #include "process/stop.h"
 #include "request/owner.h"
 #include "store/open.h"
@@ -18,7 +19,6 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 static struct {
@@ -88,7 +88,7 @@ static int make_secret(char text[UI_TOKEN_LEN + 1])
 {
     uint8_t bytes[UI_TOKEN_LEN / 2];
 
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
+    if (cli_random(bytes, sizeof(bytes)) != 0) {
         cli_say("the random source does not answer");
         return CLI_UNAVAILABLE;
     }

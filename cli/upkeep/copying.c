@@ -8,6 +8,7 @@
 #include "upkeep/copying.h"
 
 #include "process/clock.h"
+#include "process/random.h"
 #include "record/names.h"
 #include "text/error.h"
 #include "text/exit_status.h"
@@ -18,7 +19,6 @@
 #include <idem/queue.h>
 #include <idem/store.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 enum {
     BATCH_LEN = 256,
@@ -289,7 +289,7 @@ static int turn_unknown(const struct copying *c,
     struct idem_now now = {.store_ms = cli_now_ms()};
     uint8_t nonce[16];
 
-    if (getrandom(nonce, sizeof(nonce), 0) != (ssize_t)sizeof(nonce)) {
+    if (cli_random(nonce, sizeof(nonce)) != 0) {
         cli_say("random numbers are not available");
         return CLI_INTERNAL;
     }
