@@ -160,6 +160,15 @@ void test_bytes(struct idem_slice got, struct idem_slice want, const char *file,
               want.len, b);
 }
 
+void test_between(int64_t value, int64_t least, int64_t most, const char *text,
+                  const char *file, int line)
+{
+    if (value < least || value > most) {
+        test_fail(file, line, "%s is %lld, not %lld to %lld", text,
+                  (long long)value, (long long)least, (long long)most);
+    }
+}
+
 void test_why(const char *word, const char *file, int line)
 {
     if (strstr(why.text, word) == NULL) {

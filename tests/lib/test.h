@@ -59,6 +59,12 @@ void test_skip(const char *reason) __attribute__((noreturn));
     test_bytes(slice, idem_str(text), __FILE__, __LINE__)
 #define assert_slice(got, want) test_bytes(got, want, __FILE__, __LINE__)
 
+/* @least <= @value <= @most. cmocka 2 has names for that which cmocka 1 has not, and
+ * warns of the one that both have. */
+#define assert_between(value, least, most)                                     \
+    test_between((int64_t)(value), (int64_t)(least), (int64_t)(most), #value,  \
+                 __FILE__, __LINE__)
+
 /* The error that a failed call left behind names what was wrong. */
 #define assert_why(word) test_why(word, __FILE__, __LINE__)
 
@@ -68,6 +74,8 @@ void test_skip(const char *reason) __attribute__((noreturn));
 void test_code(int want, int got, const char *call, const char *file, int line);
 void test_bytes(struct idem_slice got, struct idem_slice want, const char *file,
                 int line);
+void test_between(int64_t value, int64_t least, int64_t most, const char *text,
+                  const char *file, int line);
 void test_why(const char *word, const char *file, int line);
 void test_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));

@@ -105,7 +105,7 @@ static int go_on(struct fixture *f)
     return idem_next(f->attempt, &outcome, &request, &f->next, &why);
 }
 
-static void stop(struct fixture *f)
+static void finish(struct fixture *f)
 {
     idem_attempt_destroy(f->attempt);
     idem_attempt_destroy(f->next);
@@ -141,7 +141,7 @@ TEST(next, submitsBothTogether)
     assert_int_equal(plan.together, 2);
     assert_int_equal(plan.ends, 1);
     assert_int_equal(plan.begins, 1);
-    stop(&f);
+    finish(&f);
 }
 
 /* What is unknown of either is asked again, and the other is not. */
@@ -163,7 +163,7 @@ TEST(next, settlesEach)
         assert_int_equal(plan.ends, which == 0 ? 3 : 1);
         assert_int_equal(plan.begins, which == 0 ? 1 : 3);
         assert_int_equal(plan.releases, 0);
-        stop(&f);
+        finish(&f);
     }
 }
 
@@ -191,7 +191,7 @@ TEST(next, startsNothingWithoutTheEnd)
         assert_int_equal(f.next->verdict, IDEM_STARTED);
         assert_false(f.next->takeover);
         assert_int_equal(behind(&f, "a"), IDEM_STATUS_COMPLETED);
-        stop(&f);
+        finish(&f);
     }
 }
 
@@ -220,7 +220,7 @@ TEST(next, startsNothingWhileTheEndIsUnknown)
         plan.ends = COUNT(plan.end);
         assert_ok(go_on(&f));
         assert_int_equal(f.next->verdict, IDEM_STARTED);
-        stop(&f);
+        finish(&f);
     }
 }
 
@@ -239,7 +239,7 @@ TEST(next, startsNothingWithoutAnAnswer)
     plan.keeps_end = false;
     assert_ok(go_on(&f));
     assert_int_equal(f.next->verdict, IDEM_STARTED);
-    stop(&f);
+    finish(&f);
 }
 
 /* Nothing is handed over: nothing was done. */
@@ -255,7 +255,7 @@ TEST(next, doesNothingWhereTheStoreTakesNothing)
     assert_null(f.next);
     assert_int_equal(behind(&f, "a"), IDEM_STATUS_IN_PROGRESS);
     assert_int_equal(behind(&f, "b"), (enum idem_status)0);
-    stop(&f);
+    finish(&f);
 }
 
 /* The claim fails and the end does not: the attempt says so, and the code is that of
@@ -282,6 +282,6 @@ TEST(next, saysThatTheEndIsOnRecord)
         assert_int_equal(plan.releases, unknown);
         assert_int_equal(behind(&f, "b"),
                          unknown ? IDEM_STATUS_RELEASED : (enum idem_status)0);
-        stop(&f);
+        finish(&f);
     }
 }

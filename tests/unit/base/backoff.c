@@ -47,10 +47,10 @@ TEST(backoff, spreadsItsWaits)
     for (i = 0; i < 100000; i++) {
         int64_t ms = idem__backoff(3, 50, 10000, random_next(&seed));
 
-        assert_in_range(ms, 0, 400);
+        assert_between(ms, 0, 400);
         tenth[ms * 10 / 401]++;
     }
     for (i = 0; i < 10; i++) {
-        assert_in_range(tenth[i], 9500, 10500);
+        assert_between(tenth[i], 9500, 10500);
     }
 }

@@ -32,7 +32,7 @@ TEST(pace, isBetweenHalfAndAll)
         struct idem__pace pace = {.pause_ms = 100};
         int64_t ms = idem__pace_next(&pace, 0, (uint16_t)random);
 
-        assert_in_range(ms, 50, 100);
+        assert_between(ms, 50, 100);
         assert_int_equal(200, pace.pause_ms);
     }
 }

@@ -2,7 +2,8 @@
 #include "sample.h"
 #include "test.h"
 
-static const uint8_t fresh[16] = "ffffffffffffffff";
+static const uint8_t fresh[16] = {'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f',
+                                  'f', 'f', 'f', 'f', 'f', 'f', 'f', 'f'};
 
 static struct idem_decision decide(const struct idem_record *found)
 {

@@ -640,8 +640,8 @@ TEST(replay, choosesOne)
     place_close(&p);
 }
 
-static int stop(void *ctx, const struct idem_journal_info *info,
-                const struct idem_error *error)
+static int stop_at_first(void *ctx, const struct idem_journal_info *info,
+                         const struct idem_error *error)
 {
     (void)info;
     (void)error;
@@ -665,9 +665,10 @@ TEST(replay, stopsWhenTold)
         (void)put(&p, attempt, &outcome);
         idem_attempt_destroy(attempt);
     }
-    assert_ok(idem_journal_list(p.journal, NULL, stop, &seen, &why));
+    assert_ok(idem_journal_list(p.journal, NULL, stop_at_first, &seen, &why));
     assert_int_equal(seen, 1);
-    assert_ok(idem_journal_replay(p.journal, p.store, NULL, stop, &seen, &why));
+    assert_ok(idem_journal_replay(p.journal, p.store, NULL, stop_at_first,
+                                  &seen, &why));
     assert_int_equal(seen, 2);
     assert_int_equal(files(p.directory, ""), 2);
     place_close(&p);

@@ -78,7 +78,7 @@ TEST(fields, quoteTheName)
     assert_non_null(strstr(fields.policy, "\";q=1000000000000;w=31622400"));
     assert_non_null(strstr(fields.limit, "\";r=18446744073709551615;t="));
     for (i = 0; fields.limit[i] != '\0'; i++) {
-        assert_in_range(fields.limit[i], 0x20, 0x7e);
+        assert_between(fields.limit[i], 0x20, 0x7e);
     }
 }
 

@@ -37,9 +37,9 @@ TEST(clock, learnsFromOneAnswer)
     assert_true(idem__learned_clock_now(&clock, BOOT + 100, &ms, &err_ms));
     /* Made between WALL and WALL + 1 s, up to 100 ms before the reading, by a
      * host that may be 250 ms off. */
-    assert_in_range(ms - err_ms, WALL - 250 - 10, WALL - 250);
-    assert_in_range(ms + err_ms, WALL + 1000 + 100 + 250,
-                    WALL + 1000 + 100 + 250 + 10);
+    assert_between(ms - err_ms, WALL - 250 - 10, WALL - 250);
+    assert_between(ms + err_ms, WALL + 1000 + 100 + 250,
+                   WALL + 1000 + 100 + 250 + 10);
 }
 
 /* A host's clock that is an hour off is found to be. ROW(21) */
@@ -52,7 +52,7 @@ TEST(clock, doesNotNeedTheWallClock)
                                       WALL + 3600 * 1000));
     assert_true(
         idem__learned_clock_now(&clock, BOOT + 10 + 60000, &ms, &err_ms));
-    assert_in_range(ms, WALL + 60000 - 2000, WALL + 60000 + 2000);
+    assert_between(ms, WALL + 60000 - 2000, WALL + 60000 + 2000);
 }
 
 /* Answers whose seconds turn at different moments narrow it down; time widens it
@@ -71,14 +71,14 @@ TEST(clock, narrowsWithAnswersAndWidensWithTime)
                                           date_ms, WALL));
     }
     assert_true(idem__learned_clock_now(&clock, BOOT + t, &ms, &err_ms));
-    assert_in_range(WALL + t + 400, ms - err_ms, ms + err_ms);
-    assert_in_range(err_ms, 250, 400);
+    assert_between(WALL + t + 400, ms - err_ms, ms + err_ms);
+    assert_between(err_ms, 250, 400);
 
     assert_true(idem__learned_clock_now(&clock, BOOT + t + 3600 * 1000,
                                         &later_ms, &later_err_ms));
     /* 200 ppm of an hour. */
-    assert_in_range(later_err_ms - err_ms, 719, 721);
-    assert_in_range(later_ms - ms, 3600 * 1000 - 1, 3600 * 1000 + 1);
+    assert_between(later_err_ms - err_ms, 719, 721);
+    assert_between(later_ms - ms, 3600 * 1000 - 1, 3600 * 1000 + 1);
 }
 
 /* It can be asked about a moment before the last answer. */

@@ -382,7 +382,7 @@ TEST(client, fitsAForeignEventLoop)
         polls++;
     }
     /* It slept in between, and did not spin; not for a wake either. */
-    assert_in_range(polls, 2, 200);
+    assert_between(polls, 2, 200);
     idem__aws_wake(client);
     assert_true(readable(client));
     idem__aws_work(client);
@@ -423,7 +423,7 @@ TEST(wait, isEndedByAWake)
     began = idem__mono_ms();
     thread = thread_start(wake_later, client);
     idem__aws_wait(client, began + LOST_MS);
-    assert_in_range(idem__mono_ms() - began, 49, PATIENCE_MS);
+    assert_between(idem__mono_ms() - began, 49, PATIENCE_MS);
     thread_join(thread);
     idem__aws_client_close(client);
 }
@@ -528,7 +528,7 @@ TEST(wait, hearsOfNewRequests)
     began = idem__mono_ms();
     thread = thread_start(submit_later, &shared);
     idem__aws_wait(client, began + LOST_MS);
-    assert_in_range(idem__mono_ms() - began, 49, PATIENCE_MS);
+    assert_between(idem__mono_ms() - began, 49, PATIENCE_MS);
     thread_join(thread);
     idem__aws_abort(client, &request);
     assert_ptr_equal(idem__aws_reap(client), &request);
@@ -544,7 +544,7 @@ TEST(wait, hearsOfNewRequests)
         (void)pthread_mutex_unlock(&shared.mutex);
         assert_true(idem__mono_ms() - began < PATIENCE_MS);
     }
-    assert_in_range(idem__mono_ms() - began, 290, PATIENCE_MS);
+    assert_between(idem__mono_ms() - began, 290, PATIENCE_MS);
     thread_join(thread);
     (void)pthread_mutex_destroy(&shared.mutex);
     idem__aws_client_close(client);

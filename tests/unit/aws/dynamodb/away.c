@@ -462,7 +462,7 @@ TEST(hot, takesTurnsWithNewOps)
         hot += reap_started(queue) ? 1 : 0;
     }
     print_message("# %zu others were answered by then\n", answered - hot);
-    assert_in_range(answered - hot, FEWEST, MOST);
+    assert_between(answered - hot, FEWEST, MOST);
     for (; answered < HOT + OTHERS; answered++) {
         (void)reap_started(queue);
     }

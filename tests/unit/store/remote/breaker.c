@@ -96,7 +96,7 @@ TEST(breaker, spreadsTries)
         now_ms += STEP_MS;
         idem__breaker_unheard(&breaker, now_ms, random);
         pause_ms = breaker.next_try_ms - now_ms;
-        assert_in_range(pause_ms, IDEM__BREAKER_PAUSE_MS,
-                        IDEM__BREAKER_PAUSE_MS + IDEM__BREAKER_JITTER_MS);
+        assert_between(pause_ms, IDEM__BREAKER_PAUSE_MS,
+                       IDEM__BREAKER_PAUSE_MS + IDEM__BREAKER_JITTER_MS);
     }
 }

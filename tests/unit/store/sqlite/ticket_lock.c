@@ -583,7 +583,7 @@ TEST(crowd, doesNotDelayAnEnd)
     end_crowd(pids, LONG + 1);
     print_message("# the end was number %u of %u\n", shared->order[LONG + 1],
                   LONG + 1);
-    assert_in_range(shared->order[LONG + 1], 1, LONG * 3 / 4);
+    assert_between(shared->order[LONG + 1], 1, LONG * 3 / 4);
     for (i = 1; i <= LONG; i++) {
         assert_true(shared->order[i] != 0);
     }
@@ -605,7 +605,7 @@ TEST(crowd, letsAnEndThroughThatComesLater)
     __atomic_store_n(&shared->ends, true, __ATOMIC_RELAXED);
     wait_until_at_head();
     end_crowd(pids, LONG + 1);
-    assert_in_range(shared->order[LONG + 1], 1, LONG * 3 / 4);
+    assert_between(shared->order[LONG + 1], 1, LONG * 3 / 4);
     assert_int_equal(at_head(), 0);
     tear_down();
 }
