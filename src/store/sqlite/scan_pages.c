@@ -23,6 +23,7 @@ enum {
 
 struct job {
     struct idem__conn *conn;
+    const struct idem__scan_indexes *indexes;
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t over;
@@ -32,9 +33,29 @@ struct job {
     char texts[DAMAGES_MAX][TEXT_LEN];
 };
 
+/* A newer SQLite counts the entries of indexes here (3.53 does, 3.40 does not). Those
+ * of the records were compared one by one, and what is wrong with them was told with
+ * another remedy than to put back a copy. */
+static bool is_of_compared_index(const struct job *job, const char *text)
+{
+    static const char count[] = "wrong # of entries in index ";
+    int i;
+
+    if (strncmp(text, count, sizeof(count) - 1) != 0) {
+        return false;
+    }
+    for (i = 0; i < job->indexes->len; i++) {
+        if (strcmp(text + sizeof(count) - 1, job->indexes->at[i].name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void note(struct job *job, const char *text)
 {
-    if (text != NULL && strcmp(text, "ok") != 0 && job->damages < DAMAGES_MAX) {
+    if (text != NULL && strcmp(text, "ok") != 0 &&
+        !is_of_compared_index(job, text) && job->damages < DAMAGES_MAX) {
         (void)snprintf(job->texts[job->damages++], TEXT_LEN, "%s", text);
     }
 }
@@ -46,7 +67,8 @@ static void *read_pages(void *arg)
     char sql[64];
     int rc;
 
-    (void)snprintf(sql, sizeof(sql), "PRAGMA quick_check(%d)", DAMAGES_MAX);
+    (void)snprintf(sql, sizeof(sql), "PRAGMA quick_check(%d)",
+                   DAMAGES_MAX + job->indexes->len);
     rc = sqlite3_prepare_v2(job->conn->db, sql, -1, &stmt, NULL);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
         rc = idem__conn_step(job->conn, stmt);
@@ -159,6 +181,7 @@ bool idem__scan_pages(const struct idem__scan *scan, uint64_t done,
                       uint64_t all)
 {
     struct job job = {.conn = scan->conn,
+                      .indexes = &scan->indexes,
                       .mutex = PTHREAD_MUTEX_INITIALIZER,
                       .over = PTHREAD_COND_INITIALIZER};
     enum reason reason;
