@@ -5,6 +5,7 @@
 #include <idem/memory.h>
 #include <idem/operator.h>
 #include <idem/postgres.h>
+#include <idem/queue.h>
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -80,18 +81,24 @@ static void finish(struct bank *bank)
     idem_close(bank->store);
 }
 
-/* Claims "k" in @store, and meets @verdict. */
-static struct idem_attempt *begin(struct idem_store *store,
-                                  enum idem_verdict verdict)
+/* Claims @key in @store, and meets @verdict. */
+static struct idem_attempt *begin_key(struct idem_store *store, const char *key,
+                                      enum idem_verdict verdict)
 {
     struct idem_request request = IDEM_REQUEST_INIT;
     struct idem_attempt *attempt;
 
-    request.key = idem_str("k");
+    request.key = idem_str(key);
     request.on_expired_lease = IDEM_RERUN;
     assert_ok(idem_begin(store, &request, &attempt, &why));
     assert_int_equal(attempt->verdict, verdict);
     return attempt;
+}
+
+static struct idem_attempt *begin(struct idem_store *store,
+                                  enum idem_verdict verdict)
+{
+    return begin_key(store, "k", verdict);
 }
 
 /* The attempt of @attempt's token, in the other handle. */
@@ -433,6 +440,106 @@ TEST(completion, keepsTakersOutUntilItsTransactionEnds)
     assert_int_equal(effects(&bank), 1);
     idem_attempt_destroy(same);
     idem_attempt_destroy(attempt);
+    finish(&bank);
+}
+
+/* Hands over renewals of @n attempts, together. */
+static struct idem_queue *renew_all(struct idem_store *store, size_t n,
+                                    struct idem_attempt **attempts)
+{
+    struct idem_op *ops[8];
+    struct idem_queue *queue;
+    size_t i;
+
+    assert_true(n <= 8);
+    assert_ok(idem_queue_create(store, &queue, &why));
+    for (i = 0; i < n; i++) {
+        assert_ok(
+            idem_op_renew(attempts[i], (int64_t)3600 * 1000, &ops[i], &why));
+        idem_op_set_user(ops[i], attempts[i]);
+    }
+    assert_int_equal(idem_queue_submit_all(queue, ops, n, &why), 0);
+    return queue;
+}
+
+/* The next renewal to be answered is answered @code. Its attempt. */
+static const void *reap_renewal(struct idem_queue *queue, int code)
+{
+    struct idem_op *op = idem_queue_reap(queue, /* timeout_ms= */ -1);
+    const void *attempt;
+
+    assert_non_null(op);
+    assert_code(code, idem_op_code(op));
+    attempt = idem_op_user(op);
+    idem_op_destroy(op);
+    return attempt;
+}
+
+/* A plain UPDATE of all records waits for a lock. */
+static void assert_update_waits(const struct bank *bank)
+{
+    struct bank apart = *bank;
+    char sql[100];
+
+    apart.db = PQconnectdb(getenv("IDEM_TEST_POSTGRES"));
+    must(&apart, "SET lock_timeout = 200");
+    (void)snprintf(sql, sizeof(sql), "UPDATE %s.idem_record SET tag = tag",
+                   bank->schema);
+    assert_string_equal(run(&apart, sql), "55P03");
+    PQfinish(apart.db);
+}
+
+static uint64_t round_trips(struct idem_store *store)
+{
+    struct idem_postgres_info info = IDEM_POSTGRES_INFO_INIT;
+
+    assert_ok(idem_postgres_inspect(store, &info, &why));
+    return info.round_trips;
+}
+
+/* An application's transaction is open after its statement, and has the row. The renewals
+ * of other attempts of the same handle, in one batch with one of this row, are answered at
+ * once; that one is when the transaction is over. The control: an UPDATE of all these rows
+ * waits for it. */
+TEST(completion, holdsUpNoRenewalOfOthers)
+{
+    static const char *const keys[] = {"a", "k", "z"};
+    enum {
+        HELD = 1, /* In keys[]. */
+        N = 3
+    };
+    struct idem_attempt *attempts[N];
+    struct idem_statement statement;
+    struct idem_queue *queue;
+    struct bank bank;
+    uint64_t trips;
+    size_t i;
+
+    set_up(&bank);
+    assert_ok(idem_store_set_timeout(bank.store, 10000, &why));
+    for (i = 0; i < N; i++) {
+        attempts[i] = begin_key(bank.store, keys[i], IDEM_STARTED);
+    }
+    statement = completion(attempts[HELD], "slow");
+    assert_string_equal(transfer(&bank, &statement), "");
+
+    trips = round_trips(bank.store);
+    queue = renew_all(bank.store, N, attempts);
+    for (i = 0; i < N - 1; i++) {
+        assert_ptr_not_equal(reap_renewal(queue, 0), attempts[HELD]);
+    }
+    /* That of the batch; the held row may have been looked at since. A batch that waits
+     * is given up after a while, and its ops are tried one by one: six. */
+    assert_true(round_trips(bank.store) - trips <= 3);
+    assert_update_waits(&bank);
+    must(&bank, "COMMIT");
+    assert_ptr_equal(reap_renewal(queue, IDEM_ELOST), attempts[HELD]);
+
+    idem_queue_destroy(queue);
+    for (i = 0; i < N; i++) {
+        idem_attempt_destroy(attempts[i]);
+    }
+    assert_replay(&bank, "slow");
     finish(&bank);
 }
 
