@@ -26,6 +26,7 @@
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     EXIT_USAGE = 64,
@@ -33,6 +34,10 @@ enum {
     EXIT_AGAIN = 75,
     LEASE_MS = 4000, /* A transfer takes milliseconds. */
     RECEIPT_MAX = 512,
+
+    /* What run() answers where it did not work. */
+    FAILED = -1,
+    REFUSED = -2, /* By a CHECK of the tables. */
 };
 
 /* The command line: DB KEY FROM TO AMOUNT. */
@@ -52,7 +57,9 @@ static int say(const char *text, int status)
 
 static int say_error(const struct idem_error *error)
 {
-    return say(error->text, idem_error_kind(error->code) == IDEM_KIND_RETRY
+    enum idem_kind kind = idem_error_kind(error->code);
+
+    return say(error->text, kind == IDEM_KIND_RETRY || kind == IDEM_KIND_LOST
                                 ? EXIT_AGAIN
                                 : EXIT_FAILURE);
 }
@@ -63,8 +70,16 @@ static bool is_good(const PGresult *result)
            PQresultStatus(result) == PGRES_TUPLES_OK;
 }
 
+static bool is_violation(const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+    return state != NULL && strcmp(state, "23514") == 0;
+}
+
 /* Runs @sql, whose parameters $1 to $4 are the key, payer, payee and amount of @t; NULL:
- * it has none. The number in its one row, or of rows that it changed; -1: it failed. */
+ * it has none. The number in its one row, or of rows that it changed; or FAILED or
+ * REFUSED. */
 static long run(PGconn *db, const char *sql, const struct transfer *t)
 {
     const char *values[] = {NULL, NULL, NULL, NULL};
@@ -82,7 +97,9 @@ static long run(PGconn *db, const char *sql, const struct transfer *t)
         PQexecParams(db, sql, t == NULL ? 0 : 4, NULL, values, NULL, NULL, 0);
     number =
         PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : PQcmdTuples(result);
-    n = is_good(result) ? strtol(number, NULL, 10) : -1;
+    n = is_good(result)        ? strtol(number, NULL, 10)
+        : is_violation(result) ? REFUSED
+                               : FAILED;
     PQclear(result);
     return n;
 }
@@ -91,16 +108,21 @@ static long run(PGconn *db, const char *sql, const struct transfer *t)
 #define ALL                                                                    \
     "WHERE $1::text IS NOT NULL AND $2::text <> $3::text AND $4::int8 > 0"
 
-/* The effect. Its number, or -1. */
+/* The effect. Its number, FAILED, or REFUSED. */
 static long move_money(PGconn *db, const struct transfer *t)
 {
-    if (run(db,
-            "UPDATE account SET balance = balance - $4 " ALL " AND name = $2",
-            t) != 1 ||
-        run(db,
-            "UPDATE account SET balance = balance + $4 " ALL " AND name = $3",
-            t) != 1) {
-        return -1;
+    static const char *const payments[] = {
+        "UPDATE account SET balance = balance - $4 " ALL " AND name = $2",
+        "UPDATE account SET balance = balance + $4 " ALL " AND name = $3",
+    };
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        long n = run(db, payments[i], t);
+
+        if (n != 1) {
+            return n == 0 ? REFUSED : n;
+        }
     }
     return run(db,
                "INSERT INTO transfer (key, payer, payee, amount)"
@@ -151,9 +173,12 @@ static int transfer_and_end(PGconn *db, const struct transfer *t,
         return say(PQerrorMessage(db), EXIT_AGAIN);
     }
     number = move_money(db, t);
-    if (number < 0) {
+    if (number == REFUSED) {
         return say("there is no such account, or not enough in it",
                    EXIT_FAILURE);
+    }
+    if (number < 0) {
+        return say(PQerrorMessage(db), EXIT_AGAIN);
     }
     (void)snprintf(receipt, sizeof(receipt), "transfer %ld: %s from %s to %s\n",
                    number, t->amount, t->payer, t->payee);
@@ -246,7 +271,8 @@ int main(int argc, char **argv)
     struct idem_error error;
     int status;
 
-    if (argc != 6 || url == NULL) {
+    if (argc != 6 || url == NULL || argv[5][0] == '\0' ||
+        argv[5][strspn(argv[5], "0123456789")] != '\0') {
         (void)fprintf(stderr,
                       "usage: IDEM_STORE=postgres://... postgres DB KEY "
                       "FROM TO AMOUNT\n");

@@ -35,6 +35,10 @@ class Refused(Exception):
     """Nothing was transferred. Has the exit status."""
 
 
+class NoSuchAccount(Exception):
+    """It has the name."""
+
+
 def idem(*args):
     """Run a command of idem. Return its exit status and what it printed."""
     done = subprocess.run(["idem", *args], stdout=subprocess.PIPE, text=True, check=False)
@@ -57,7 +61,7 @@ def move_money(db, key, payer, payee, amount):
     """The effect. Answers the receipt."""
     for name, change in (payer, -amount), (payee, amount):
         if db.execute(PAY, (change, name)).rowcount != 1:
-            raise Refused(1, f"there is no account {name}")
+            raise NoSuchAccount(name)
     (number,) = db.execute(WRITE_DOWN, (key, payer, payee, amount)).fetchone()
     return f"transfer {number}: {amount} from {payer} to {payee}\n"
 
@@ -82,7 +86,7 @@ def transfer(path, key, payer, payee, amount):
         with psycopg.connect(path) as db:  # One transaction, committed at its end.
             receipt = move_money(db, key, payer, payee, amount)
             end(db, token, receipt)
-    except (Refused, psycopg.errors.CheckViolation) as refused:
+    except (NoSuchAccount, psycopg.errors.CheckViolation) as refused:
         idem("release", "--token", token)
         raise Refused(1, "there is no such account, or not enough in it") from refused
     return receipt

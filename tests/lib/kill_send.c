@@ -1,25 +1,58 @@
-/* Preloaded into a program: kills it before or after something that it sends.
+/* Preloaded into a program and all that it starts: kills, or stops, the one that comes to
+ * a step.
  *
- * KILL_AT=2n-1: before the n-th send(), and 2n: after it. libpq hands each statement over
- * with one. */
+ * A step is before, or after, something is sent to a server. They are counted in all the
+ * processes together, down from the number in the file KILL_STEPS (8 bytes); whoever
+ * counts to 0 is sent the signal KILL_SIGNAL, by default SIGKILL. libpq hands each
+ * statement over with one send(). */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-static void count(void)
-{
-    static long left = -1;
-    const char *at = getenv("KILL_AT");
+static int64_t *left;
 
-    if (left < 0) {
-        left = at == NULL ? 0 : strtol(at, NULL, 10);
+static __attribute__((constructor)) void find_counter(void)
+{
+    const char *path = getenv("KILL_STEPS");
+    int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    void *map = fd < 0 ? MAP_FAILED
+                       : mmap(NULL, sizeof(*left), PROT_READ | PROT_WRITE,
+                              MAP_SHARED, fd, 0);
+
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    if (left > 0 && --left == 0) {
-        (void)kill(getpid(), SIGKILL);
-        (void)pause();
+    left = map == MAP_FAILED ? NULL : map;
+}
+
+/* A pipe between a program and what it starts may be a pair of sockets, without names. */
+static bool is_to_server(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t len = sizeof(peer);
+
+    return left != NULL && getpeername(fd, (void *)&peer, &len) == 0 &&
+           (peer.ss_family != AF_UNIX ||
+            len > offsetof(struct sockaddr_un, sun_path));
+}
+
+/* Counts a step, and ends or stops the process at the one that was asked for. */
+static void count(bool is_step)
+{
+    const char *by = getenv("KILL_SIGNAL");
+
+    if (is_step && __atomic_sub_fetch(left, 1, __ATOMIC_SEQ_CST) == 0) {
+        /* To this thread, so that it goes no further. */
+        (void)raise(by == NULL ? SIGKILL : atoi(by));
     }
 }
 
@@ -27,11 +60,12 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
     void *found = dlsym(RTLD_NEXT, "send");
     ssize_t (*next)(int, const void *, size_t, int);
+    bool is_step = is_to_server(fd);
     ssize_t n;
 
     memcpy(&next, &found, sizeof(next));
-    count();
+    count(is_step);
     n = next(fd, bytes, len, flags);
-    count();
+    count(is_step);
     return n;
 }
