@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import postgres
 from drivers import CONTROLS, TRANSFERS, environment
 from patience import PATIENCE, until
+from ports import free_port
 from tap import LONG, Idem, add, equal, kill_session, main, note, run, skip, start, test
 
 AMOUNT = 3
@@ -24,7 +25,7 @@ KILLS = {"C": 10_000} if LONG else {}  # At least; and one at each of the places
 KILLS_OF_OTHERS = 1000 if LONG else 0
 WORKERS = os.cpu_count() if LONG else 1  # Each with accounts of its own.
 # Of a test that is in a hurry, where a program takes long to start.
-STRIDE = {} if LONG else {"Python": 3}
+STRIDE = {} if LONG else {"Python": 3, "Node.js": 3, "Java": 7}
 LEASE_IS_OVER_S = 4 + 2 + 0.5  # As a taker sees it; see docs/postgresql.md.
 EMPTY = """
 DROP SCHEMA IF EXISTS idem CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public;
@@ -407,6 +408,7 @@ if __name__ == "__main__":
     register()
     if postgres.missing() is not None:
         sys.exit(main())
-    with postgres.server() as started:
+    # Java's driver has no sockets but those of TCP.
+    with postgres.server(listen_addresses="127.0.0.1", port=free_port()) as started:
         servers.append(started)
         sys.exit(main())

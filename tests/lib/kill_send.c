@@ -4,7 +4,7 @@
  * A step is before, or after, something is sent to a server. They are counted in all the
  * processes together, down from the number in the file KILL_STEPS (8 bytes); whoever
  * counts to 0 is sent the signal KILL_SIGNAL, by default SIGKILL. libpq hands each
- * statement over with one send(). */
+ * statement over with one send(), Node.js and Java with one write(). */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -66,6 +67,34 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     memcpy(&next, &found, sizeof(next));
     count(is_step);
     n = next(fd, bytes, len, flags);
+    count(is_step);
+    return n;
+}
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+    void *found = dlsym(RTLD_NEXT, "write");
+    ssize_t (*next)(int, const void *, size_t);
+    bool is_step = is_to_server(fd);
+    ssize_t n;
+
+    memcpy(&next, &found, sizeof(next));
+    count(is_step);
+    n = next(fd, bytes, len);
+    count(is_step);
+    return n;
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int len)
+{
+    void *found = dlsym(RTLD_NEXT, "writev");
+    ssize_t (*next)(int, const struct iovec *, int);
+    bool is_step = is_to_server(fd);
+    ssize_t n;
+
+    memcpy(&next, &found, sizeof(next));
+    count(is_step);
+    n = next(fd, parts, len);
     count(is_step);
     return n;
 }

