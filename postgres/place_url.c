@@ -91,6 +91,12 @@ int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
     if (!place->prepare) {
         add(place->url, &len, join);
         add(place->url, &len, "prepare=no");
+        join = "&";
+    }
+    /* Whoever opens it by this URL has to judge leases by the same clock. */
+    if (place->host_clock) {
+        add(place->url, &len, join);
+        add(place->url, &len, "clock=host");
     }
     if (len > IDEM_STORE_URL_MAX) {
         return idem__error(error, IDEM_EINVALID,

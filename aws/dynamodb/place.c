@@ -294,6 +294,10 @@ int idem__place_write(const struct idem__place_conf *conf,
     if (!endpoint->tls && !endpoint->local) {
         (void)strcat(url, "&insecure=yes");
     }
+    /* Whoever opens it by this URL has to judge leases by the same clock. */
+    if (conf->host_clock) {
+        (void)strcat(url, "&clock=host");
+    }
     if (strlen(url) > IDEM_STORE_URL_MAX) {
         return idem__error(ret_error, IDEM_EINVALID,
                            "store: the URL with its region and endpoint has "

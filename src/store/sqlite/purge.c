@@ -11,8 +11,8 @@
  * had the lock since its last slice, or were in its batch) a slice deletes for
  * BESIDE_MS at most, takes some BESIDE_MS of the lock with its commit, and rests
  * REST_TIMES as long afterwards. Where a flush alone takes longer, on a slow disk or
- * one that others use, fewer rows make a commit hardly shorter, and the purge fall
- * behind the writers: so it stays at LEAST_ROWS.
+ * one that others use, fewer rows make a commit hardly shorter, and the purge too slow
+ * for what the writers record: so it stays at LEAST_ROWS.
  *
  * An open record is due by its lease, and if it is held it never expires: up to
  * which deadline all is held is kept in the file (idem_purge), and not looked

@@ -92,7 +92,7 @@ TEST(place, isWrittenForAnybody)
     assert_int_equal(setenv("PGHOST", "a.example,b.example", 1), 0);
     assert_int_equal(setenv("PGPORT", "5433,5434", 1), 0);
     assert_int_equal(setenv("PGUSER", "some one&all", 1), 0);
-    place = read_place("///orders?schema=s&prepare=no");
+    place = read_place("///orders?schema=s&prepare=no&clock=host");
     clear_environment();
     again = read_place(strchr(place.url, ':') + 1);
     assert_string_equal(again.url, place.url);
@@ -100,6 +100,7 @@ TEST(place, isWrittenForAnybody)
     assert_string_equal(idem__pg_place_get(&again, "user"), "some one&all");
     assert_string_equal(idem__pg_place_get(&again, "target_session_attrs"),
                         "read-write");
+    assert_true(again.host_clock);
     idem__pg_place_finish(&place);
     idem__pg_place_finish(&again);
 }

@@ -78,6 +78,19 @@ TEST(place, namesAttributes)
     assert_string_equal(again, url);
 }
 
+/* Leases are judged by one clock, whoever opens the table by the URL on record. */
+TEST(place, saysWhoseClockCounts)
+{
+    struct idem__aws_endpoint endpoint = {.tls = true};
+    struct idem__place_conf conf;
+    char url[IDEM_STORE_URL_MAX + 1];
+
+    assert_ok(idem__place_read("//orders?clock=host", &conf, &why));
+    assert_ok(idem__place_write(&conf, &endpoint, url, &why));
+    assert_string_equal(url,
+                        "dynamodb://orders?region=&endpoint=&clock=host");
+}
+
 /* A URL that would be cut leads elsewhere: it is refused. */
 TEST(place, refusesWhatIsTooLongForARecord)
 {
