@@ -317,6 +317,9 @@ static void time_out(struct idem__pg_conn *conn)
         struct idem__pg_request *next = request->next;
 
         if (now_ms >= request->deadline_ms) {
+            /* A batch without requests is a ROLLBACK, which has no time of its own. */
+            stuck = stuck ||
+                    (conn->state == IDEM__PG_BUSY && conn->sent.first == NULL);
             request->timed_out = true;
             idem__pg_conn_fail(conn, request, IDEM__PG_NOT_APPLIED, &error);
         }

@@ -304,6 +304,22 @@ def a_host_that_says_nothing_is_passed_by():
 
 
 @test
+def a_rollback_without_an_answer_holds_up_nobody():
+    """A claim is refused, and the rollback of its transaction is never answered: it is
+    made over another connection, once."""
+    server = the_server()
+    idem, _ = here("undone")
+    server.psql(
+        PLANT.replace("planted.", "undone.") + "INSERT INTO undone.state VALUES ('40001')"
+    )
+    rule = postgres_line.once("no answer", lambda batch: batch.has("rollback"))
+    with postgres_line.before(server, rule) as line:
+        idem, _ = here("undone", at=line)
+        once(idem, "k")
+        equal(line.hits.total(), 1)
+
+
+@test
 def no_answer_is_not_taken_for_nothing_done():
     """No answer to a claim, nor to a look at it: the claim was made, but nobody heard of
     it; nothing is run, and the caller is told that the key may be claimed. Without a

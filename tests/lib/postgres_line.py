@@ -51,6 +51,7 @@ class Batch:
             "update": b"idem_record r SET nonce",
             "there": b"WHERE r.tag <> n.tag",
             "look": b"WHERE r.id = ANY",
+            "rollback": b"ROLLBACK",
         }[name]
         return text in self.bytes or b"\0idem_%s_" % name.encode() in self.bytes
 
