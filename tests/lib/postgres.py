@@ -4,6 +4,10 @@
         server.url                  # of an empty database
         server.psql("SELECT 1")     # lines of text
         server.stop(); server.start()
+        with postgres.replica(server) as replica:
+            server.await_replica()  # all that is committed is there
+            server.die()            # as if its power was cut; or server.freeze()
+            replica.promote()
 
 As a program it runs another one beside a server, whose URL is in IDEM_TEST_POSTGRES, and
 ends the server with it:
@@ -25,7 +29,7 @@ import sys
 import tempfile
 import time
 
-from patience import PATIENCE
+from patience import PATIENCE, until
 
 PR_SET_PDEATHSIG = 1
 DATABASE = "idem"
@@ -146,16 +150,74 @@ class Server:
             self.process.wait()
             self.process = None
 
+    def children(self):
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(child) for child in f.read().split()]
+
+    def signal_children(self, how):
+        for pid in self.children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
+
+    def freeze(self):
+        """Stop its processes: connections can be made, and nobody answers."""
+        self.process.send_signal(signal.SIGSTOP)  # It starts no more of them.
+        self.signal_children(signal.SIGSTOP)
+
+    def die(self):
+        """Kill its processes at one moment, so that none sees another's death."""
+        self.freeze()
+        self.signal_children(signal.SIGKILL)
+        self.stop(signal.SIGKILL)
+
+    # ---- Replicas ----
+
+    def senders(self):
+        """The processes that send to replicas what was written."""
+        return [int(pid) for pid in self.psql("SELECT pid FROM pg_stat_replication")]
+
+    def send_nothing(self):
+        """Stop sending to replicas, for good."""
+        for pid in self.senders():
+            os.kill(pid, signal.SIGSTOP)
+
+    def await_replica(self, state=""):
+        """Wait until a replica, one of @state if that is given, has all there is."""
+        wanted = f" AND sync_state = '{state}'" if state else ""
+        there = (
+            "SELECT count(*) FROM pg_stat_replication"
+            f" WHERE replay_lsn >= pg_current_wal_flush_lsn(){wanted}"
+        )
+        until(lambda: self.psql(there) != ["0"])
+
+    def wait_for_replicas(self, names):
+        """Set synchronous_standby_names."""
+        self.psql(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+        self.psql("SELECT pg_reload_conf()")
+        until(lambda: self.psql("SHOW synchronous_standby_names") == [names])
+
+    def promote(self):
+        """Make a replica a server of its own, which takes writes."""
+        if self.psql("SELECT pg_promote()") != ["t"]:
+            raise RuntimeError("the replica was not promoted")
+
 
 @contextlib.contextmanager
-def server(env=None, **settings):
-    """A server with an empty database, for a with block; @env is for itself alone."""
+def folder_of_server():
     # The path of a socket may have 107 bytes.
     with tempfile.TemporaryDirectory(prefix="idem-pg-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         who = somebody()
         if who:
             os.chown(folder, who["user"], who["group"])
+        yield folder
+
+
+@contextlib.contextmanager
+def server(env=None, **settings):
+    """A server with an empty database, for a with block; @env is for itself alone."""
+    with folder_of_server() as folder:
         started = Server(folder, {**FAST, **settings}, env)
         started.make()
         try:
@@ -164,6 +226,26 @@ def server(env=None, **settings):
             yield started
         finally:
             started.stop(signal.SIGQUIT)
+
+
+@contextlib.contextmanager
+def replica(primary, name="replica", **settings):
+    """A streaming replica of @primary, for a with block; the primary knows it by @name."""
+    with folder_of_server() as folder:
+        started = Server(folder, {**FAST, "cluster_name": name, **settings})
+        copy = (started.program("pg_basebackup"), "-D", started.data)
+        started.run(*copy, "-h", primary.folder, "-U", USER, "-R", "-c", "fast", "--no-sync")
+        try:
+            started.start()
+            yield started
+        finally:
+            started.stop(signal.SIGQUIT)
+
+
+def url_of(*servers):
+    """The URL that names all of them, as the hosts of one cluster."""
+    hosts = ",".join(server.folder for server in servers)
+    return f"postgres:///{DATABASE}?host={hosts}&user={USER}"
 
 
 def main():

@@ -1,0 +1,128 @@
+"""A PostgreSQL server dies, and its replica is promoted: what is lost where."""
+
+import contextlib
+import json
+import os
+
+import postgres
+from patience import PATIENCE, until
+from tap import Idem, equal, main, skip, test
+
+# An operation that waits for a replica which never answers fails after this time.
+HASTY = {"IDEM_STORE_TIMEOUT": "1s"}
+
+
+@contextlib.contextmanager
+def cluster(synchronous):
+    """A primary and its replica, and the program on both of them."""
+    why = postgres.missing()
+    if why is not None:
+        skip(why)
+    with postgres.server() as primary, postgres.replica(primary) as replica:
+        idem = Idem(postgres.url_of(replica, primary))
+        equal(idem("store", "create").status, 0)
+        if synchronous:
+            primary.wait_for_replicas("replica")
+        primary.await_replica("sync" if synchronous else "async")
+        yield idem, primary, replica
+
+
+def work(key, before="true"):
+    """A command whose effects are counted, one line for each."""
+    return ("run", "-k", key, "--", "sh", "-c", f"{before}; echo x >>effects-{key}; echo done")
+
+
+def effects(key):
+    with contextlib.suppress(FileNotFoundError), open(f"effects-{key}", encoding="ascii") as f:
+        return f.read().count("x")
+    return 0
+
+
+def outlasting(key):
+    """Work that goes on until a file named end-KEY is there."""
+    return work(key, f"touch began-{key}; until test -e end-{key}; do sleep 0.05; done")
+
+
+def started(idem, key):
+    process = idem.start(*outlasting(key), env=HASTY)
+    until(lambda: os.path.exists(f"began-{key}"))
+    return process
+
+
+def finish(process, key):
+    with open(f"end-{key}", "w", encoding="ascii"), process:
+        out, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, out
+
+
+def record(idem, key):
+    shown = json.loads(idem("show", "--json", key).stdout)
+    return shown["status"], shown["attempts"]
+
+
+def replays(idem, key, command=None):
+    """Work that was done once is replayed, and is not done again."""
+    done = idem(*(command or work(key)))
+    equal((key, done.status, done.stdout, effects(key)), (key, 0, b"done\n", 1))
+
+
+def fail_over(idem, primary, replica):
+    """What is told of work that is done while the replica gets nothing, before and after
+    it was promoted: of a claim and its end, of an end, and of a claim."""
+    equal(idem(*work("early")).status, 0)
+    token = idem("begin", "-k", "open").stdout.decode().strip()
+    process = started(idem, "working")
+    primary.await_replica()
+    primary.send_nothing()
+    told = {
+        "new": idem(*work("new"), env=HASTY).status,
+        "working": finish(process, "working")[0],
+        "claim": idem("begin", "-k", "claim", env=HASTY),
+    }
+    primary.die()
+    replica.promote()
+    replays(idem, "early")
+    equal(idem("complete", "--token", token).status, 0)
+    equal(record(idem, "open"), ("completed", 1))
+    return told
+
+
+@test
+def an_asynchronous_failover_loses_outcomes():
+    """The control, and what docs/postgresql.md says: outcomes that an asynchronous
+    replica had not received are gone with the primary, and the work is done again."""
+    with cluster(synchronous=False) as (idem, primary, replica):
+        told = fail_over(idem, primary, replica)
+        equal((told["new"], told["working"], told["claim"].status), (0, 0, 0))
+        equal((effects("new"), effects("working")), (1, 1))
+        # It was done, and is done again.
+        done = idem(*work("new"))
+        equal((done.status, done.stdout, effects("new")), (0, b"done\n", 2))
+        # The outcome is nowhere: the claim was there before.
+        equal(idem("reconcile").status, 0)
+        equal(record(idem, "working"), ("in_progress", 1))
+        # The claim is nobody's; its owner is told.
+        token = told["claim"].stdout.decode().strip()
+        equal(idem("begin", "-k", "claim").status, 0)
+        equal(idem("complete", "--token", token).status, 80)
+        equal(record(idem, "claim"), ("in_progress", 1))
+
+
+@test
+def a_synchronous_failover_loses_nothing():
+    """What a synchronous replica has not received is acknowledged to nobody: a claim runs
+    nothing, an outcome is kept in the journal and recorded at the new primary."""
+    with cluster(synchronous=True) as (idem, primary, replica):
+        told = fail_over(idem, primary, replica)
+        equal((told["new"], told["working"], told["claim"].status), (69, 80, 69))
+        equal((effects("new"), effects("working")), (0, 1))
+        equal(idem(*work("new")).status, 0)
+        replays(idem, "new")
+        equal(idem("reconcile").status, 0)
+        equal(record(idem, "working"), ("completed", 1))
+        replays(idem, "working", outlasting("working"))
+        equal(idem("begin", "-k", "claim").status, 0)
+
+
+if __name__ == "__main__":
+    main()
