@@ -329,13 +329,12 @@ static void time_out(struct idem__pg_conn *conn)
         request->timed_out = now_ms >= request->deadline_ms;
         stuck = stuck || request->timed_out;
     }
-    if (conn->state == IDEM__PG_CONNECTING &&
-        (conn->waiting.first == NULL || now_ms >= conn->connect_until_ms)) {
+    stuck = stuck ||
+            (conn->state == IDEM__PG_CONNECTING &&
+             (conn->waiting.first == NULL || now_ms >= conn->connect_until_ms));
+    if (stuck) {
         /* libpq stays with a host that says nothing: the next one is asked first. */
         idem__pg_place_turn(conn->place);
-        stuck = true;
-    }
-    if (stuck) {
         lose(conn, &error);
     }
 }

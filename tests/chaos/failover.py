@@ -31,17 +31,19 @@ def completed(events):
     return sum(e.what == "A" for e in events)
 
 
-def fail_over(primary, replica, ledger, said):
+def fail_over(primary, replica, ledger, said, freezes):
     """In the middle of the work; @said gets how much of the ledger is from before."""
     until(lambda: lines(ledger) > OPS / 3)
     primary.send_nothing()
     time.sleep(UNSENT_S)
-    primary.die()
+    primary.freeze()
+    if not freezes:
+        primary.die()
     said.append(lines(ledger))
     replica.promote()
 
 
-def work(number, synchronous):
+def work(number, synchronous, freezes=False):
     """What is wrong after a round, and the directory with what the machines noted."""
     into = Path(f"into-{number}")
     with postgres.server() as primary, postgres.replica(primary) as replica:
@@ -52,7 +54,8 @@ def work(number, synchronous):
             primary.wait_for_replicas("replica")
         primary.await_replica("sync" if synchronous else "async")
         said = []
-        end = threading.Thread(target=fail_over, args=(primary, replica, into / "ledger", said))
+        so = (primary, replica, into / "ledger", said, freezes)
+        end = threading.Thread(target=fail_over, args=so)
         end.start()
         drive(
             *(url, "--processes", 4, "--threads", 8, "--keys", 4),
@@ -60,6 +63,8 @@ def work(number, synchronous):
             into=into,
         )
         end.join()
+        if freezes:
+            primary.die()
         events = judge.read_ledger(into / "ledger")
         before = completed(events[: said[0]])
         print(f"# {before} completions acknowledged before, {completed(events) - before} after")
@@ -75,6 +80,13 @@ def missing():
         tap.skip("the PostgreSQL store was not built: libpq-dev is not installed")
 
 
+def hold(found, into):
+    """Nothing is wrong, and the history is explained."""
+    assert not found, "\n".join(found[:20])
+    _, seen, _ = histories.explained(CHECK, history_of(into))
+    print(f"# {seen} operations of the history explained")
+
+
 @tap.test
 def a_synchronous_replica_is_promoted():
     """The primary is killed while dozens of callers are at work on dozens of keys, and its
@@ -82,10 +94,15 @@ def a_synchronous_replica_is_promoted():
     is lost, nothing is done twice, and the history is explained."""
     missing()
     for number in range(ROUNDS):
-        found, into = work(number, synchronous=True)
-        assert not found, "\n".join(found[:20])
-        _, seen, _ = histories.explained(CHECK, history_of(into))
-        print(f"# {seen} operations of the history explained")
+        hold(*work(number, synchronous=True))
+
+
+@tap.test
+def a_primary_that_stands_still_is_left():
+    """The same, while the primary accepts connections and never answers."""
+    missing()
+    for number in range(200, 200 + ROUNDS):
+        hold(*work(number, synchronous=True, freezes=True))
 
 
 @tap.test
