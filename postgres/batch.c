@@ -426,6 +426,16 @@ static bool send_singles(struct idem__pg_conn *conn, bool limits)
 
 /* ---- Sending ---- */
 
+static bool is_about_attempts(const struct idem__pg_conn *conn)
+{
+    const struct idem__pg_request *request = conn->sent.first;
+
+    while (request != NULL && request->shows) {
+        request = request->next;
+    }
+    return request != NULL;
+}
+
 static bool send_all(struct idem__pg_conn *conn)
 {
     bool good = true;
@@ -436,6 +446,8 @@ static bool send_all(struct idem__pg_conn *conn)
     }
     return good && run(conn, IDEM__PG_BEGIN, NULL) &&
            run(conn, IDEM__PG_SETUP, NULL) &&
+           (conn->settled || !is_about_attempts(conn) ||
+            run(conn, IDEM__PG_BARRIER, NULL)) &&
            send_singles(conn, /* limits= */ false) && send_updates(conn) &&
            send_claims(conn) && send_looks(conn) &&
            send_singles(conn, /* limits= */ true) &&
@@ -712,6 +724,7 @@ void idem__pg_batch_end(struct idem__pg_conn *conn)
         fail(conn, unprepared != NULL ? unprepared : failed);
         return;
     }
+    conn->settled = conn->settled || is_about_attempts(conn);
     distribute(conn);
     while (conn->sent.first != NULL) {
         struct idem__pg_request *request = conn->sent.first;

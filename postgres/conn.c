@@ -138,7 +138,10 @@ static void lose_saying(struct idem__pg_conn *conn)
     struct idem_error error;
 
     (void)idem__error(&error, IDEM_EUNAVAILABLE,
-                      "PostgreSQL (%s): the connection was lost",
+                      conn->cancelled
+                          ? "PostgreSQL (%s): somebody cancelled the wait for "
+                            "a synchronous replica"
+                          : "PostgreSQL (%s): the connection was lost",
                       conn->place->endpoint);
     lose(conn, &error);
 }
@@ -173,11 +176,16 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
 
 /* ---- Making it ---- */
 
-/* Nothing of ours goes to stderr, whatever the server says. */
-static void be_quiet(void *arg, const PGresult *result)
+/* Nothing of ours goes to stderr, whatever the server says. The text of a warning is in
+ * the server's language; the function in which it was made is not. */
+static void hear(void *arg, const PGresult *result)
 {
-    (void)arg;
-    (void)result;
+    struct idem__pg_conn *conn = arg;
+    const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+    if (from != NULL && strcmp(from, "SyncRepWaitForLSN") == 0) {
+        conn->cancelled = true;
+    }
 }
 
 static void refuse(struct idem__pg_conn *conn)
@@ -211,6 +219,8 @@ static void connect_first(struct idem__pg_conn *conn)
     conn->polling = PGRES_POLLING_WRITING;
     conn->prepared = false;
     conn->carried = 0;
+    conn->settled = false;
+    conn->cancelled = false;
     conn->counters.connections++;
 }
 
@@ -234,7 +244,7 @@ static void connect_further(struct idem__pg_conn *conn)
             return;
         }
         if (conn->polling == PGRES_POLLING_OK) {
-            (void)PQsetNoticeReceiver(conn->pg, be_quiet, NULL);
+            (void)PQsetNoticeReceiver(conn->pg, hear, conn);
             if (PQsetnonblocking(conn->pg, 1) != 0 ||
                 PQenterPipelineMode(conn->pg) != 1) {
                 refuse(conn);
@@ -292,6 +302,10 @@ static void exchange(struct idem__pg_conn *conn)
         return;
     }
     if (!take_results(conn)) {
+        return;
+    }
+    if (conn->cancelled) {
+        lose_saying(conn);
         return;
     }
     if (conn->step == conn->steps_len) {

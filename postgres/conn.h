@@ -11,7 +11,14 @@
  *                     lost: those of the batch are answered UNKNOWN
  *
  * A batch is one transaction. If one of its statements fails, nothing of it was done:
- * each of its requests is tried again alone, so that it fails for itself only. */
+ * each of its requests is tried again alone, so that it fails for itself only.
+ *
+ * Replicas. A commit that waits for a synchronous replica is on the server's own disk
+ * already, and nobody sees it. If the server crashes then, or somebody cancels the wait,
+ * everybody does, and it is lost with this server all the same. A cancelled wait is told
+ * by a warning: the connection is taken for lost. And after a crash all connections are
+ * new ones: the first batch of each that is about attempts waits for the replicas, even
+ * if it only reads (BARRIER), so that nobody is answered with what may be lost. */
 #ifndef IDEM_POSTGRES_CONN_H
 #define IDEM_POSTGRES_CONN_H
 
@@ -68,6 +75,8 @@ struct idem__pg_conn {
     unsigned carried; /* Batches, over this connection. */
     bool undo;        /* The transaction failed: ROLLBACK comes next. */
     bool useless; /* ROLLBACK failed, or a preparation: it is closed next. */
+    bool settled;     /* The replicas have what it saw at first. */
+    bool cancelled;   /* The wait for them was, in this batch. */
 
     int epoll;
     int event;   /* Of wake(). */

@@ -56,6 +56,7 @@ struct idem__pg_request {
     int64_t numbers[8];
     int64_t limit;   /* Rows. */
     bool from_start; /* LIST: there is no id to go on from. */
+    bool shows;      /* It is to be looked at, and no attempt depends on it. */
     const struct idem__pg_victim *victims;
     size_t victims_len;
     struct idem_slice request_id; /* Of LIMIT_LOOK and LIMIT_COUNT ... */

@@ -86,6 +86,14 @@ static const struct {
              " set_config('lock_timeout', '250', true),"
              " set_config('idle_in_transaction_session_timeout', '10000', true)"
              " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"},
+    /* A transaction that writes nothing waits for no replica. This one does, and so for
+     * all that it can see. It needs no right, takes no lock, and tells nobody but who
+     * decodes the log; a server without synchronous replicas writes nothing. */
+    [IDEM__PG_BARRIER] =
+        {.name = "idem_barrier",
+         .text = "SELECT pg_logical_emit_message(true, 'idem'::text, 'barrier'::text)"
+                 " WHERE current_setting('synchronous_standby_names') <> ''"
+                 " AND NOT pg_is_in_recovery()"},
     /* A walk goes on after the id of the last row, which has to be one. */
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"

@@ -1,6 +1,7 @@
 /* The statements, and the tables that they are about.
  *
  *     BEGIN, SETUP         before everything: the time, durability, no long waits
+ *     BARRIER              writes something, so that COMMIT waits for replicas
  *     LIST..., DUE         read many
  *     PURGE                deletes records
  *     UPDATE               writes over records that are as they were found
@@ -22,6 +23,7 @@
 enum idem__pg_sql {
     IDEM__PG_BEGIN,
     IDEM__PG_SETUP,
+    IDEM__PG_BARRIER,
     IDEM__PG_LIST_ALL,
     IDEM__PG_LIST_STATUS,
     IDEM__PG_PURGE,

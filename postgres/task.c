@@ -198,6 +198,8 @@ struct idem__pg_request *idem__pg_ask(struct idem__pg_task *task,
     memset(request, 0, sizeof(*request));
     request->user = user;
     request->ask = ask;
+    request->shows =
+        task->op->verb == IDEM_OP_GET || task->op->verb == IDEM_OP_LIST;
     memcpy(request->id, task->op->id, IDEM_ID_LEN);
     return request;
 }

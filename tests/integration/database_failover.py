@@ -142,5 +142,54 @@ def a_primary_that_does_not_answer_is_left():
         replays(idem, "new")
 
 
+def waiting(primary):
+    """The backends whose commits wait for a replica."""
+    waits = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    return set(primary.psql(waits))
+
+
+@test
+def what_only_the_primary_has_is_not_acknowledged():
+    """A commit that waits for a synchronous replica is seen by all once the wait is
+    cancelled, or the primary has crashed and is back. It is acknowledged neither to its
+    owner nor to a duplicate: the failover that follows loses it."""
+    with cluster(synchronous=True) as (idem, primary, replica):
+        keys = ("cancelled", "crashed")
+        processes = [started(idem, key) for key in keys]
+        primary.await_replica()
+        replica.stop()
+
+        def ends(process, key, what):
+            """The end of @key is committed, and waits; then @what comes."""
+            left = waiting(primary)  # Of clients that are gone.
+            os.close(os.open(f"end-{key}", os.O_CREAT))
+            what(until(lambda: waiting(primary) - left).pop())
+            return finish(process, key)
+
+        def cancel(backend):
+            equal(primary.psql(f"SELECT pg_cancel_backend({backend})"), ["t"])
+
+        def crash(_backend):
+            primary.die()
+            primary.start()
+
+        told = [ends(*of) for of in zip(processes, keys, (cancel, crash))]
+        equal(told, [(80, b"done\n")] * 2)
+        elsewhere = {**HASTY, "IDEM_JOURNAL_DIR": os.path.abspath("elsewhere")}
+        for key in keys:
+            # An operator sees what is there; a duplicate is answered nothing.
+            equal((key, *record(idem, key)), (key, "completed", 1))
+            done = idem(*outlasting(key), env=elsewhere)
+            equal((key, done.status, done.stdout), (key, 69, b""))
+        primary.die()
+        replica.start()
+        replica.promote()
+        for key in keys:
+            equal((key, *record(idem, key)), (key, "in_progress", 1))
+        equal(idem("reconcile").status, 0)
+        for key in keys:
+            replays(idem, key, outlasting(key))
+
+
 if __name__ == "__main__":
     main()
