@@ -146,38 +146,71 @@ static void check_disk(struct idem__pg_check *check)
     PQclear(result);
 }
 
-/* Who cannot see the replicas is told by the setting alone. */
+/* Replicas that are connected, and how many the server waits for. */
+struct replicas {
+    long all;
+    long hidden; /* This role sees that they are there, and no more. */
+    long synchronous;
+    long
+        quorum; /* Any of them: the server waits for some, whichever they are. */
+};
+
+static void tell_synchronous(struct idem__pg_check *check,
+                             const struct replicas *n)
+{
+    long others = n->all - n->synchronous - n->quorum;
+
+    if (n->hidden > 0) {
+        idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
+                      "synchronous_standby_names is set: a failover to a "
+                      "synchronous replica loses no outcome; this role may not "
+                      "see which are");
+    } else if (n->synchronous + n->quorum == 0) {
+        idem__pg_tell(check, IDEM_GRADE_BAD, "replicas",
+                      "bring one back, or mend synchronous_standby_names.",
+                      "synchronous_standby_names is set, and none of these "
+                      "replicas follows: nothing can be recorded");
+    } else {
+        idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
+                      "synchronous_standby_names is set: a failover to %s "
+                      "loses no outcome (%ld synchronous, %ld others)",
+                      n->quorum > 0 ? "the one that has received the most"
+                                    : "a synchronous replica",
+                      n->synchronous + n->quorum, others);
+    }
+}
+
 static void check_replicas(struct idem__pg_check *check)
 {
     PGresult *result =
         row(check, "replicas",
-            "SELECT count(*) FILTER (WHERE sync_state = 'async'),"
-            " count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),"
+            "SELECT count(*), count(*) FILTER (WHERE sync_state IS NULL),"
+            " count(*) FILTER (WHERE sync_state = 'sync'),"
+            " count(*) FILTER (WHERE sync_state = 'quorum'),"
             " current_setting('synchronous_standby_names')"
             " FROM pg_stat_replication");
-    long later;
-    long same;
+    struct replicas n;
 
     if (result == NULL) {
         return;
     }
-    later = strtol(PQgetvalue(result, 0, 0), NULL, 10);
-    same = strtol(PQgetvalue(result, 0, 1), NULL, 10);
-    if (PQgetvalue(result, 0, 2)[0] != '\0') {
-        idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
-                      "synchronous_standby_names is set (%ld connected): a "
-                      "failover to one of these loses no outcome",
-                      same);
-    } else if (later > 0) {
+    check->code = IDEM_EUNAVAILABLE;
+    n.all = strtol(PQgetvalue(result, 0, 0), NULL, 10);
+    n.hidden = strtol(PQgetvalue(result, 0, 1), NULL, 10);
+    n.synchronous = strtol(PQgetvalue(result, 0, 2), NULL, 10);
+    n.quorum = strtol(PQgetvalue(result, 0, 3), NULL, 10);
+    if (PQgetvalue(result, 0, 4)[0] != '\0') {
+        tell_synchronous(check, &n);
+    } else if (n.all > 0) {
         idem__pg_tell(
             check, IDEM_GRADE_WARN, "replicas",
             "set synchronous_standby_names on the server.",
-            "%ld replicas follow later: a failover to one loses outcomes that "
-            "were answered, and work may be done a second time",
-            later);
+            "%ld %s later: a failover to one loses outcomes that were "
+            "answered, and work may be done a second time",
+            n.all, n.all == 1 ? "replica follows" : "replicas follow");
     } else {
         idem__pg_tell(check, IDEM_GRADE_OK, "replicas", NULL,
-                      "none is connected, as far as this role can see");
+                      "none is connected");
     }
     PQclear(result);
 }

@@ -6,7 +6,7 @@ import os
 
 import postgres
 from patience import PATIENCE, until
-from tap import Idem, equal, main, skip, test
+from tap import Idem, equal, main, note, skip, test
 
 # An operation that waits for a replica which never answers fails after this time.
 HASTY = {"IDEM_STORE_TIMEOUT": "1s"}
@@ -189,6 +189,46 @@ def what_only_the_primary_has_is_not_acknowledged():
         equal(idem("reconcile").status, 0)
         for key in keys:
             replays(idem, key, outlasting(key))
+
+
+def graded(idem, command, about):
+    """The sentences of the check about @about, each with its grade."""
+    done = idem(*command)
+    return [line for line in done.stdout.decode().splitlines() if f" {about}: " in line]
+
+
+@test
+def the_checks_grade_the_replicas():
+    """store check and doctor: a replica that follows later is a warning, to every role; a
+    synchronous one is good, one of a quorum is with a condition, and none of those that
+    are waited for is bad. A replica itself is no store."""
+    with cluster(synchronous=False) as (idem, primary, replica):
+        primary.psql("CREATE ROLE worker LOGIN; GRANT USAGE ON SCHEMA idem TO worker")
+        worker = Idem(idem.store.replace(f"user={postgres.USER}", "user=worker"))
+
+        every = [idem, worker]
+
+        def said(by, grade, text):
+            for who in by:
+                for command in ("store", "check"), ("doctor",):
+                    lines = graded(who, command, "replicas")
+                    assert len(lines) == 1 and lines[0].startswith(grade), (command, lines)
+                    assert text in lines[0], (command, lines)
+
+        said(every, "warn", "1 replica follows later")
+        for names, state, grade, text in (
+            ("replica", "sync", "ok", "a failover to a synchronous replica loses no outcome"),
+            ("ANY 1 (replica)", "quorum", "ok", "to the one that has received the most"),
+            ("elsewhere", "async", "bad", "nothing can be recorded"),
+        ):
+            primary.wait_for_replicas(names)
+            primary.await_replica(state)
+            said([idem], grade, text)
+            said([worker], "ok", "this role may not see which")
+        alone = Idem(replica.url)
+        lines = graded(alone, ("store", "check"), "server")
+        assert "is a replica, which takes no writes" in lines[0], lines
+        note(lines[0])
 
 
 if __name__ == "__main__":
