@@ -19,7 +19,7 @@ static unsigned below(struct any *any, unsigned n)
  * finds what was done long ago. */
 static void choose_key(struct any *any, char key[40])
 {
-    (void)snprintf(key, 40, "k%lld.%u",
+    (void)snprintf(key, 40, "k%u.%lld.%u", any->history,
                    (long long)(caller_now_ms() / KEYS_EVERY_MS),
                    below(any, any->caller.keys));
 }
@@ -36,7 +36,7 @@ static struct idem_request choose_request(struct any *any, const char *key)
     request.key = idem_str(key);
     request.on_expired_lease = below(any, 8) == 0 ? IDEM_HOLD : IDEM_RERUN;
     request.owner = idem_str("caller");
-    request.lease_ms = IDEM_LEASE_MIN_MS + below(any, 500);
+    request.lease_ms = any->lease_min_ms + below(any, 500);
     request.retention_ms = request.lease_ms + below(any, 1500);
     request.attempts_max = caps[below(any, 5)];
     if (print < 4) {
@@ -87,7 +87,7 @@ static void end(struct any *any, const struct caller_held *held)
 static void renew(struct any *any, const struct caller_held *held)
 {
     (void)caller_renew(&any->caller, held,
-                       IDEM_LEASE_MIN_MS + below(any, 1000));
+                       any->lease_min_ms + below(any, 1000));
 }
 
 static void resolve(struct any *any, const char *key, uint64_t fence)

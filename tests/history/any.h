@@ -11,6 +11,8 @@ enum {
 struct any {
     struct caller caller; /* The first member. */
     struct caller_held held[ANY_HELD];
+    unsigned history; /* Its number: a store may have had others. */
+    int64_t lease_min_ms;
 };
 
 /* Makes the calls of a struct any, with pauses: most of them short, a few longer

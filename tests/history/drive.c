@@ -3,6 +3,11 @@
 #include "any.h"
 #include "crowd.h"
 
+#include <idem/dynamodb.h>
+#include <idem/postgres.h>
+
+#include <string.h>
+
 static const char usage[] =
     "usage: drive" CROWD_USAGE "           [--copies]\n"
     "\n"
@@ -12,6 +17,14 @@ static const char usage[] =
     "request more than once.\n";
 
 static int copies;
+
+/* The shortest lease of @store, a URL. */
+static int64_t lease_min_ms(const char *store)
+{
+    return strncmp(store, "postgres", 8) == 0   ? IDEM_POSTGRES_LEASE_MIN_MS
+           : strncmp(store, "dynamodb", 8) == 0 ? IDEM_DYNAMODB_LEASE_MIN_MS
+                                                : IDEM_LEASE_MIN_MS;
+}
 
 static int live(const struct crowd *crowd, unsigned place, unsigned life)
 {
@@ -30,6 +43,8 @@ static int live(const struct crowd *crowd, unsigned place, unsigned life)
         callers[i] = &anys[i].caller;
         crowd_caller(crowd, life, i, store, callers[i]);
         callers[i]->writer.copies = copies;
+        anys[i].history = crowd->seed;
+        anys[i].lease_min_ms = lease_min_ms(crowd->store);
     }
     crowd_threads(callers, crowd->threads, any_run);
     idem_close(store);

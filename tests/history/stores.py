@@ -5,7 +5,9 @@ Usage: stores.py CHECK DRIVE ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
 IDEM_HISTORY_STORE names one more store to be driven by processes, by its URL.
 """
 
+import contextlib
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -18,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 
 import histories  # noqa: E402
+import postgres  # noqa: E402
 import tap  # noqa: E402
 
 CHECK, DRIVE, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:5])
@@ -28,6 +31,9 @@ HISTORIES = 60 if tap.LONG else 6
 CALLS = 200 if tap.LONG else 100  # Of each thread, between which it may sleep.
 # Most of the time they sleep, so that leases end.
 AT_ONCE = 8
+# On a server each program has a process, too: many short histories, and few of CALLS.
+SHORT = 10_000 if tap.LONG else 12
+SHORT_CALLS = 12
 
 
 def drive(program, name, store, *options):
@@ -49,22 +55,28 @@ def met(paths):
     return found
 
 
-def explain(number, store, options):
+def explain(number, stores, options):
     """Drive a store once; return (number of operations, what was met)."""
     name = f"history-{number}"
+    store = stores.get()
     url = store.format(name=os.path.abspath(name))
     paths = drive(DRIVE, name, url, "--seed", number, *options)
+    stores.put(store)
     count, ops, slowest = histories.explained(CHECK, "--merge", *paths)
     tap.equal(count, 1)
     assert slowest < (60 if tap.LONG else 1) or tap.SANITIZED, f"it took {slowest} s"
     return ops, met(paths)
 
 
-def explain_all(store, options, number=HISTORIES):
+def explain_all(urls, options, number=HISTORIES, calls=CALLS):
+    """Drive a store @number times, one of @urls at a time; explain each history."""
     total, seen = 0, Counter()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        options = ["--calls", CALLS, *options]
-        jobs = [pool.submit(explain, n, store, options) for n in range(number)]
+    stores = queue.SimpleQueue()
+    for url in urls:
+        stores.put(url)
+    with ThreadPoolExecutor(len(urls)) as pool:
+        options = ["--calls", calls, *options]
+        jobs = [pool.submit(explain, n, stores, options) for n in range(number)]
         for job in jobs:
             ops, found = job.result()
             total += ops
@@ -78,20 +90,57 @@ def explain_all(store, options, number=HISTORIES):
 @tap.test
 def sqlite_with_processes():
     """Four processes of two threads on one file are answered as one after the other."""
-    explain_all("sqlite:{name}.db", ["--processes", 4, "--threads", 2, "--keys", 2])
+    options = ["--processes", 4, "--threads", 2, "--keys", 2]
+    explain_all(["sqlite:{name}.db"] * AT_ONCE, options)
 
 
 @tap.test
 def sqlite_with_processes_that_are_killed():
     """So they are while others among them are killed."""
     options = ["--processes", 4, "--threads", 2, "--keys", 2, "--kills", 8]
-    explain_all("sqlite:{name}.db", options)
+    explain_all(["sqlite:{name}.db"] * AT_ONCE, options)
 
 
 @tap.test
 def memory_with_threads():
     """Eight threads on the store in memory are, too."""
-    explain_all("memory:", ["--threads", 8, "--keys", 2])
+    explain_all(["memory:"] * AT_ONCE, ["--threads", 8, "--keys", 2])
+
+
+@contextlib.contextmanager
+def database():
+    """A PostgreSQL server: a function that gives so many stores in it, by their URLs."""
+    why = postgres.missing()
+    if why is not None:
+        tap.skip(why)
+    if not Path(tap.PROGRAM).with_name("libidem-postgres.so.0").exists():
+        tap.skip("the PostgreSQL store was not built: libpq-dev is not installed")
+    with postgres.server(max_connections=200) as server:
+
+        def stores(number):
+            urls = [f"{server.url}&schema=s{n}" for n in range(number)]
+            for url in urls:
+                made = tap.Idem(url)("store", "create")
+                tap.equal((made.status, made.stderr), (0, b""))
+            return urls
+
+        yield stores
+
+
+@tap.test
+def postgres_with_processes():
+    """Processes on one PostgreSQL are: many short histories, each of keys of its own."""
+    with database() as stores:
+        options = ["--processes", 2, "--threads", 2, "--keys", 2]
+        explain_all(stores(min(SHORT, 40)), options, SHORT, SHORT_CALLS)
+
+
+@tap.test
+def postgres_with_processes_that_are_killed():
+    """So they are in long ones, while others among them are killed."""
+    with database() as stores:
+        options = ["--processes", 4, "--threads", 2, "--keys", 2, "--kills", 8]
+        explain_all(stores(3), options, HISTORIES // 2)
 
 
 @tap.test
@@ -100,7 +149,7 @@ def another_store():
     store = os.environ.get("IDEM_HISTORY_STORE")
     if not store:
         tap.skip("IDEM_HISTORY_STORE is not set")
-    explain_all(store, ["--processes", 8, "--keys", 2, "--copies"], number=1)
+    explain_all([store], ["--processes", 8, "--keys", 2, "--copies"], number=1)
 
 
 @tap.test
