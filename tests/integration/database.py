@@ -113,6 +113,24 @@ def a_held_row_holds_up_nobody_else():
 
 
 @test
+def nobody_is_notified():
+    """A claim, its renewals, a waiter and the end: no statement notifies or listens, for
+    transactions that notify take one lock of the whole server as they commit."""
+    idem, server = here("notified")
+    token = said(idem, "begin", "-k", "k").strip()
+    with idem.start("run", "-k", "k", "--wait", "30s", "--", "false") as waiter:
+        time.sleep(0.5)
+        said(idem, "renew", "--token", token)
+        said(idem, "complete", "--token", token, "--result", "done")
+        out, _ = waiter.communicate()
+        equal((waiter.returncode, out), (0, b"done"))
+    with open(os.path.join(server.folder, "log"), encoding="utf-8") as log:
+        text = log.read()
+    assert "UPDATE notified.idem_record" in text
+    equal(re.findall(r"(?i)\bnotify\b|pg_notify|\blisten\b", text), [])
+
+
+@test
 def a_claim_sees_the_winner_it_waited_for():
     """Another's insert of the key commits while a claim waits for it: the claim does not
     start, though no row was there when it began."""
