@@ -103,6 +103,9 @@ bool test_under(const char *light)
     const char *built = getenv("IDEM_TEST_SANITIZER");
     const char *preloaded = getenv("LD_PRELOAD");
 
+    if (strcmp(light, "qemu") == 0) {
+        return getenv("IDEM_TEST_QEMU") != NULL;
+    }
     if (strcmp(light, "valgrind") == 0) {
         return preloaded != NULL && strstr(preloaded, "/vgpreload_") != NULL;
     }

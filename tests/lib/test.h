@@ -46,7 +46,8 @@ extern struct idem_error why;
 /* The bytes that the hex digits of @text stand for, in @buf. */
 struct idem_slice from_hex(const char *text, uint8_t *buf);
 
-/* True: this runs under "address", "thread" or "valgrind", see tools/sanitize. */
+/* True: this runs under "address", "thread" or "valgrind", see tools/sanitize, or under
+ * "qemu", see tools/cross. */
 bool test_under(const char *light);
 
 /* Ends this test as skipped; its line says @reason. */
