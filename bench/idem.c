@@ -8,6 +8,7 @@
 #include <idem/sqlite.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,15 +21,17 @@ static void check(int rc, const struct idem_error *error)
     }
 }
 
+/* @where is the URL of a store, or the path of a SQLite store. */
 static struct idem_store *open_store(const char *where,
                                      const struct idem_open_options *options)
 {
+    bool is_url = where[strcspn(where, ":/")] == ':';
     struct idem_store *store;
     struct idem_error error;
     char url[4096];
 
     (void)idem_sqlite_disable_memory_count(); /* As the idem program does. */
-    (void)snprintf(url, sizeof(url), "sqlite:%s", where);
+    (void)snprintf(url, sizeof(url), "%s%s", is_url ? "" : "sqlite:", where);
     check(idem_open(url, options, &store, &error), &error);
     return store;
 }

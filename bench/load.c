@@ -280,7 +280,7 @@ static void fill(const struct options *options)
 static void usage(void)
 {
     errx(64,
-         "usage: %s new|next|queue|replay|fill|purge WHERE [--callers N] "
+         "usage: %s new|next|held|queue|replay|fill|purge WHERE [--callers N] "
          "[--seconds S] [--warm S] [--records N] [--from N] [--bytes N] "
          "[--pid SERVER] [--start-at S] [--retention MS] [--rate PER-S] "
          "[--short OF-TEN] [--short-ms MS] [--each N]",
@@ -379,6 +379,8 @@ int main(int argc, char **argv)
                                    target.disconnect_next, false};
     const struct kind kind_replay = {target.connect, target.run_replay,
                                      target.disconnect, true};
+    const struct kind kind_held = {target.connect, target.run_held,
+                                   target.disconnect, false};
     const char *what = argv[optind];
 
     recorded_len = options.bytes;
@@ -386,6 +388,8 @@ int main(int argc, char **argv)
         load(&options, &kind_new);
     } else if (strcmp(what, "next") == 0 && target.run_next != NULL) {
         load(&options, &kind_next);
+    } else if (strcmp(what, "held") == 0 && target.run_held != NULL) {
+        load(&options, &kind_held);
     } else if (strcmp(what, "queue") == 0 && target.fly != NULL) {
         fly(&options);
     } else if (strcmp(what, "replay") == 0 && options.records > 0) {

@@ -32,7 +32,7 @@ void times_free(struct times *times);
 /* Whatever goes wrong ends the program with a sentence. */
 struct target {
     const char *name;
-    /* What all callers share. @where is a file or a socket. */
+    /* What all callers share. @where is a file, a socket or a URL. */
     void *(*open)(const char *where);
     void (*close)(void *shared);
     /* Makes it empty; NULL: a file that is not there is empty. */
@@ -53,6 +53,9 @@ struct target {
     /* Records the outcomes of key_of(0, @from) and the following, with @len bytes
      * each, fast and without regard for a power cut. */
     void (*fill)(void *shared, uint64_t from, uint64_t count, size_t len);
+    /* A new operation in one transaction, which is durable at its end alone. NULL: it
+     * cannot. */
+    void (*run_held)(void *caller, const char *key);
     /* New operations, @in_flight at a time, from this one thread; those between
      * the two points are counted. NULL: it cannot. */
     void (*fly)(void *shared, unsigned in_flight, int64_t from_ns,

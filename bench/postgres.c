@@ -1,5 +1,6 @@
 /* PostgreSQL under load, as people use it for idempotency keys: an INSERT that
- * does nothing on conflict claims, an UPDATE for the owner records the result. */
+ * does nothing on conflict claims, an UPDATE for the owner records the result; or both
+ * in one transaction, which holds the row by FOR UPDATE. */
 #include "load.h"
 
 #include <err.h>
@@ -106,6 +107,12 @@ static void *connect_caller(void *shared)
             "UPDATE operation SET status = 2, result = $3, "
             "deadline = now() + interval '1 day' "
             "WHERE key = $1 AND owner = $2 AND status = 1");
+    prepare(caller->conn, "claim",
+            "INSERT INTO operation (key, owner, status, deadline) "
+            "VALUES ($1, $2, 1, now() + interval '1 minute') "
+            "ON CONFLICT DO NOTHING");
+    prepare(caller->conn, "lock",
+            "SELECT status, result FROM operation WHERE key = $1 FOR UPDATE");
     prepare(caller->conn, "replay",
             "SELECT result FROM operation WHERE key = $1 AND status = 2");
     return caller;
@@ -119,30 +126,64 @@ static void disconnect(void *arg)
     free(caller);
 }
 
-static void run_new(void *arg, const char *key)
-{
-    struct caller *caller = arg;
+/* The values of a new operation: key, owner and result. */
+struct values {
     char owner[32];
-    const char *values[3] = {key, owner, result};
-    const int lengths[3] = {KEY_LEN,
-                            snprintf(owner, sizeof(owner), "%d-%lx",
-                                     PQbackendPID(caller->conn), caller->n++),
-                            RESULT_LEN};
+    const char *base[3];
+    int lengths[3];
+};
+
+static void take_values(struct caller *caller, const char *key,
+                        struct values *values)
+{
+    values->base[0] = key;
+    values->lengths[0] = KEY_LEN;
+    values->base[1] = values->owner;
+    values->lengths[1] =
+        snprintf(values->owner, sizeof(values->owner), "%d-%lx",
+                 PQbackendPID(caller->conn), caller->n++);
+    values->base[2] = result;
+    values->lengths[2] = RESULT_LEN;
+}
+
+/* Runs a prepared statement with the first @n of @values, and sees that @rows rows
+ * came back, or were changed. */
+static void run_prepared(struct caller *caller, const char *name,
+                         const struct values *values, int n, const char *rows)
+{
     const int formats[3] = {0, 0, 1};
     PGresult *answer =
-        checked(caller->conn, PQexecPrepared(caller->conn, "begin", 2, values,
-                                             lengths, formats, 1));
+        checked(caller->conn,
+                PQexecPrepared(caller->conn, name, n, values->base,
+                               values->lengths, formats, 1));
 
-    if (PQntuples(answer) != 1) {
-        errx(1, "postgres: %s: not claimed", key);
+    if (strcmp(PQcmdTuples(answer), rows) != 0) {
+        errx(1, "postgres: %s: %s: not one row", values->base[0], name);
     }
     PQclear(answer);
-    answer = checked(caller->conn, PQexecPrepared(caller->conn, "complete", 3,
-                                                  values, lengths, formats, 1));
-    if (strcmp(PQcmdTuples(answer), "1") != 0) {
-        errx(1, "postgres: %s: not recorded", key);
-    }
-    PQclear(answer);
+}
+
+static void run_new(void *arg, const char *key)
+{
+    struct values values;
+
+    take_values(arg, key, &values);
+    run_prepared(arg, "begin", &values, 2, "1");
+    run_prepared(arg, "complete", &values, 3, "1");
+}
+
+/* As applications do it that hold the row while they work: a claim that a crash undoes. */
+static void run_held(void *arg, const char *key)
+{
+    struct caller *caller = arg;
+    struct values values;
+
+    take_values(caller, key, &values);
+    run_sql(caller->conn, "BEGIN");
+    run_prepared(caller, "claim", &values, 2, "1");
+    run_prepared(caller, "lock", &values, 1, "1");
+    run_prepared(caller, "complete", &values, 3, "1");
+    run_sql(caller->conn, "COMMIT");
 }
 
 static void run_replay(void *arg, const char *key)
@@ -200,6 +241,7 @@ const struct target target = {
     .connect = connect_caller,
     .disconnect = disconnect,
     .run_new = run_new,
+    .run_held = run_held,
     .run_replay = run_replay,
     .fill = fill,
 };

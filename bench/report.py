@@ -170,8 +170,8 @@ class Table:
         yield "A store that grows", self.growth()
         yield "Purge", self.purge()
 
-    def lines(self):
-        for title, rows in self.parts():
+    def lines(self, parts=None):
+        for title, rows in parts or self.parts():
             rows = list(rows)
             if rows:
                 yield ""
