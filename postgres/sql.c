@@ -60,6 +60,28 @@ _Static_assert(IDEM_SCOPE_MAX == 255 && IDEM_KEY_MAX == 255 &&
     " $6::int8[], $7::int8[], $8::bytea[], $9::bytea[], $10::bytea[],"         \
     " $11::bytea[]"
 
+/* The time, the fences that are gone, the version of the schema; and what holds for this
+ * transaction, whatever the server, the database or the role has as a default: an outcome
+ * that was answered is on disk, and nobody waits for long. Without its row the table would
+ * give none, and nothing would be set: that is an error, as a version is.
+ *
+ * A plan is made once for a connection, which may be while the table is empty, and is kept
+ * until somebody analyzes the table: it has to be the one for a table that is full. */
+#define SETUP                                                                  \
+    "SELECT floor(extract(epoch FROM clock_timestamp())::float8"               \
+    " * 1000::float8)::int8,"                                                  \
+    " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"                \
+    " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"         \
+    " set_config('synchronous_commit',"                                        \
+    " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"          \
+    " THEN 'remote_apply' ELSE 'on' END, true),"                               \
+    " set_config('lock_timeout', '250', true),"                                \
+    " set_config('idle_in_transaction_session_timeout', '10000', true),"       \
+    " set_config('plan_cache_mode', 'force_generic_plan', true),"              \
+    " set_config('enable_seqscan', 'off', true),"                              \
+    " set_config('jit', 'off', true)"
+#define SETUP_FROM " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"
+
 static const struct {
     const char *name;
     const char *text;
@@ -70,22 +92,10 @@ static const struct {
      * transaction: two hosts that claim one key rely on it. */
     [IDEM__PG_BEGIN] = {.name = "idem_begin",
                         .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
-    /* Whatever the server, the database or the role has as a default: an outcome that
-     * was answered is on disk, and nobody waits for long. Without its row the table
-     * would give none, and nothing would be set: that is an error, as a version is. */
-    [IDEM__PG_SETUP] =
-        {.name = "idem_setup",
-         .text =
-             "SELECT floor(extract(epoch FROM clock_timestamp())::float8"
-             " * 1000::float8)::int8,"
-             " s.fence_floor, s.version, s.least / (s.least <= 1)::int,"
-             " (CASE WHEN s.one THEN '1' ELSE 'idem_store is empty' END)::int,"
-             " set_config('synchronous_commit',"
-             " CASE current_setting('synchronous_commit') WHEN 'remote_apply'"
-             " THEN 'remote_apply' ELSE 'on' END, true),"
-             " set_config('lock_timeout', '250', true),"
-             " set_config('idle_in_transaction_session_timeout', '10000', true)"
-             " FROM (SELECT 1) x LEFT JOIN @.idem_store s ON true"},
+    [IDEM__PG_SETUP] = {.name = "idem_setup",
+                        .text = SETUP
+                        ", set_config('enable_hashjoin', 'off', true),"
+                        " set_config('enable_mergejoin', 'off', true)" SETUP_FROM},
     /* A transaction that writes nothing waits for no replica. This one does, and so for
      * all that it can see. It needs no right, takes no lock, and tells nobody but who
      * decodes the log; a server without synchronous replicas writes nothing. */
@@ -119,7 +129,7 @@ static const struct {
          " gone AS (DELETE FROM @.idem_record r USING held h WHERE r.id = h.id"
          " RETURNING 1),"
          " floor AS (UPDATE @.idem_store SET fence_floor = $3"
-         " WHERE fence_floor < $3)"
+         " WHERE one AND fence_floor < $3)"
          " SELECT count(*) FROM gone",
          3,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8}},
@@ -141,19 +151,18 @@ static const struct {
      * before it: a damaged record is not written over. */
     [IDEM__PG_UPDATE] =
         {"idem_update",
-         "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
-         " JOIN unnest($1::bytea[], $12::bytea[]) o(id, head)"
-         " ON r.id = o.id AND r.head = o.head"
+         "WITH held AS MATERIALIZED (SELECT n.* FROM @.idem_record r"
+         " JOIN " NEW_ROW ", $12::bytea[], $13::int8[])"
+         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
+         " input, found, sets) ON r.id = n.id AND r.head = n.found"
          " ORDER BY r.id FOR UPDATE OF r SKIP LOCKED)"
          " UPDATE @.idem_record r SET nonce = n.nonce, fence = n.fence,"
          " status = n.status, deadline = n.deadline, tag = n.tag,"
          " head = n.head,"
          " result = CASE WHEN n.sets & 1::int8 <> 0 THEN n.result ELSE r.result END,"
          " input = CASE WHEN n.sets & 2::int8 <> 0 THEN n.input ELSE r.input END"
-         " FROM held h JOIN " NEW_ROW ", $12::bytea[], $13::int8[])"
-         " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
-         " input, found, sets) ON n.id = h.id"
-         " WHERE r.id = h.id AND r.head = n.found RETURNING r.id, r.tag",
+         " FROM held n WHERE r.id = n.id AND r.head = n.found"
+         " RETURNING r.id, r.tag",
          13,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
@@ -172,7 +181,7 @@ static const struct {
          " n(id, scope, key, nonce, fence, status, deadline, tag, head, result,"
          " input, above)"
          " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = n.id)"
-         " AND n.above > (SELECT s.fence_floor FROM @.idem_store s)"
+         " AND n.above > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
          " ORDER BY n.id ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
          12,
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,

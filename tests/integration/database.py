@@ -10,7 +10,7 @@ import threading
 import time
 
 import postgres
-from patience import PATIENCE
+from patience import PATIENCE, until
 from tap import SANITIZED, Idem, equal, main, skip, start, test
 
 SECRET = "hunter2"
@@ -81,6 +81,40 @@ def operators_verbs_work():
     equal(said(copy, *again), "hi\n")
     with open("effects", encoding="utf-8") as f:
         equal(f.read(), "x\n")
+
+
+def scans(server, schema):
+    """How often all of a table with records or limits was read."""
+    return int(
+        server.psql(
+            "SELECT sum(seq_scan) FROM pg_stat_user_tables"
+            f" WHERE schemaname = '{schema}' AND relname <> 'idem_store'"
+        )[0]
+    )
+
+
+@test
+def plans_are_those_of_a_full_table():
+    """A plan is kept, and the table grows: one that was analyzed while it was empty is
+    read through its indexes all the same. The control: PostgreSQL reads all of it."""
+    idem, server = here("plans")
+    server.psql("VACUUM ANALYZE plans.idem_record")
+    server.psql("VACUUM ANALYZE plans.idem_limit_window")
+    before = scans(server, "plans")
+    server.psql("SELECT count(*) FROM plans.idem_record WHERE id = 'k'")
+    until(lambda: scans(server, "plans") > before)
+    before = scans(server, "plans")
+    local = Idem("sqlite:" + os.path.abspath("plans.db"))
+    for n in range(3):
+        for store in (idem, local, idem):
+            equal(store("run", "-qk", f"{store.store[0]}{n}", "--", "true").status, 0)
+    said(idem, "store", "copy", "--from", local.store, "--to", idem.store)
+    equal(idem("limit", "-n", "up", "-u", "u", "--max", "9", "--per", "1h", "-r", "1").status, 0)
+    said(idem, "list", "--all")
+    said(idem, "list", "--status", "failed")
+    said(idem, "purge")
+    time.sleep(0.5)  # A server process counts for all to see when it ends.
+    equal(scans(server, "plans"), before)
 
 
 @test
