@@ -10,8 +10,7 @@
 #include <stdlib.h>
 
 enum {
-    REQUESTS_MAX = 64,
-    SINGLES_MAX = 24,    /* Of these, that are a statement of their own. */
+    SINGLES_MAX = 24, /* Of the requests, that are a statement of their own. */
     BYTES_MAX = 4 << 20, /* Of what is written; one record may be more. */
     PREPARE_AFTER = 4,   /* Batches: a program may end after one. */
 };
@@ -109,6 +108,16 @@ static size_t size_of(const struct idem__pg_request *request)
            (write->set_input ? write->record->input.len : 0);
 }
 
+static int compare(const void *a, const void *b)
+{
+    const struct idem__pg_request *left =
+        *(const struct idem__pg_request *const *)a;
+    const struct idem__pg_request *right =
+        *(const struct idem__pg_request *const *)b;
+
+    return memcmp(left->id, right->id, IDEM_ID_LEN);
+}
+
 /* Moves those that go together from waiting to sent. */
 static void choose(struct idem__pg_conn *conn)
 {
@@ -117,7 +126,7 @@ static void choose(struct idem__pg_conn *conn)
     size_t bytes = 0;
     size_t n = 0;
 
-    while (request != NULL && n < REQUESTS_MAX) {
+    while (request != NULL && n < IDEM__PG_REQUESTS_MAX) {
         struct idem__pg_request *next = request->next;
 
         bytes += size_of(request);
@@ -129,13 +138,45 @@ static void choose(struct idem__pg_conn *conn)
         IDEM__LIST_REMOVE(&conn->waiting, request);
         request->state = IDEM__PG_SENT;
         IDEM__LIST_APPEND(&conn->sent, request);
-        n++;
+        conn->by_id[n++] = request;
         if (request->alone) {
             break;
         }
         request = next;
     }
     conn->counters.requests += n;
+    conn->by_id_len = n;
+    qsort(conn->by_id, n, sizeof(conn->by_id[0]), compare);
+}
+
+/* The place in by_id of the first request whose id is not below @id. */
+static size_t find(const struct idem__pg_conn *conn,
+                   const uint8_t id[IDEM_ID_LEN])
+{
+    size_t low = 0;
+    size_t high = conn->by_id_len;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (memcmp(conn->by_id[middle]->id, id, IDEM_ID_LEN) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The request at place @at, if it is about @id; or NULL. */
+static struct idem__pg_request *with_id(const struct idem__pg_conn *conn,
+                                        size_t at,
+                                        const uint8_t id[IDEM_ID_LEN])
+{
+    return at < conn->by_id_len &&
+                   memcmp(conn->by_id[at]->id, id, IDEM_ID_LEN) == 0
+               ? conn->by_id[at]
+               : NULL;
 }
 
 /* ---- Rows ---- */
@@ -175,6 +216,16 @@ static void add_body(struct idem__pg_params *params, size_t place, bool set,
     }
 }
 
+static void add_one_body(struct idem__pg_params *params, bool set,
+                         struct idem_slice body)
+{
+    if (set && body.len > 0) {
+        (void)idem__pg_params_bytes(params, body);
+    } else {
+        (void)idem__pg_params_null(params, IDEM__PG_BYTEA);
+    }
+}
+
 static void add_row(struct idem__pg_params *params,
                     const struct idem__pg_write *write)
 {
@@ -196,6 +247,29 @@ static void add_row(struct idem__pg_params *params,
     add_body(params, i++, write->set_input, r->input);
 }
 
+/* The same as parameters that are no arrays, without scope and key. */
+static void add_one(struct idem__pg_params *params,
+                    const struct idem__pg_write *write)
+{
+    const struct idem_record *r = write->record;
+
+    (void)idem__pg_params_bytes(params, idem_bytes(r->id, IDEM_ID_LEN));
+    (void)idem__pg_params_bytes(params, idem_bytes(r->nonce, sizeof(r->nonce)));
+    (void)idem__pg_params_number(params, (int64_t)r->fence);
+    (void)idem__pg_params_number(params, (int64_t)r->status);
+    (void)idem__pg_params_number(params, idem__deadline(r));
+    (void)idem__pg_params_bytes(params,
+                                idem_bytes(tag_of(write), IDEM__PG_TAG_LEN));
+    (void)idem__pg_params_bytes(params, write->head);
+    add_one_body(params, write->set_result, r->result.bytes);
+    add_one_body(params, write->set_input, r->input);
+}
+
+static bool is_one(const struct idem__pg_conn *conn)
+{
+    return conn->sent.first == conn->sent.last;
+}
+
 static bool has(const struct idem__pg_conn *conn, enum idem__pg_ask ask)
 {
     const struct idem__pg_request *request = conn->sent.first;
@@ -206,26 +280,46 @@ static bool has(const struct idem__pg_conn *conn, enum idem__pg_ask ask)
     return request != NULL;
 }
 
+/* Says by 1 that the result is written, too, and by 2 the input. */
+static int64_t sets_of(const struct idem__pg_write *write)
+{
+    return (write->set_result ? 1 : 0) | (write->set_input ? 2 : 0);
+}
+
+static bool send_update(struct idem__pg_conn *conn)
+{
+    struct idem__pg_params *params = &conn->params;
+    const struct idem__pg_request *request = conn->sent.first;
+
+    add_one(params, &request->write);
+    (void)idem__pg_params_number(params, sets_of(&request->write));
+    (void)idem__pg_params_bytes(params, request->found);
+    return run(conn, IDEM__PG_UPDATE_ONE, NULL);
+}
+
 static bool send_updates(struct idem__pg_conn *conn)
 {
     struct idem__pg_params *params = &conn->params;
-    const struct idem__pg_request *request;
     size_t found;
     size_t sets;
+    size_t i;
 
     if (!has(conn, IDEM__PG_ASK_UPDATE)) {
         return true;
     }
+    if (is_one(conn)) {
+        return send_update(conn);
+    }
     begin_rows(params);
     found = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     sets = idem__pg_params_array(params, IDEM__PG_INT8S);
-    for (request = conn->sent.first; request != NULL; request = request->next) {
+    for (i = 0; i < conn->by_id_len; i++) {
+        const struct idem__pg_request *request = conn->by_id[i];
+
         if (request->ask == IDEM__PG_ASK_UPDATE) {
             add_row(params, &request->write);
             idem__pg_params_add_bytes(params, found, request->found);
-            idem__pg_params_add_number(params, sets,
-                                       (request->write.set_result ? 1 : 0) |
-                                           (request->write.set_input ? 2 : 0));
+            idem__pg_params_add_number(params, sets, sets_of(&request->write));
         }
     }
     return run(conn, IDEM__PG_UPDATE, NULL);
@@ -235,11 +329,13 @@ static bool send_updates(struct idem__pg_conn *conn)
 static void add_claims(struct idem__pg_conn *conn)
 {
     struct idem__pg_params *params = &conn->params;
-    const struct idem__pg_request *request;
     size_t ids = idem__pg_params_array(params, IDEM__PG_BYTEAS);
     size_t tags = idem__pg_params_array(params, IDEM__PG_BYTEAS);
+    size_t i;
 
-    for (request = conn->sent.first; request != NULL; request = request->next) {
+    for (i = 0; i < conn->by_id_len; i++) {
+        const struct idem__pg_request *request = conn->by_id[i];
+
         if (request->ask == IDEM__PG_ASK_CLAIM) {
             idem__pg_params_add_bytes(params, ids,
                                       idem_bytes(request->write.record->id,
@@ -251,25 +347,52 @@ static void add_claims(struct idem__pg_conn *conn)
     }
 }
 
+/* What to hold against the fences that were purged. */
+static int64_t above_of(const struct idem__pg_write *write)
+{
+    return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;
+}
+
+static bool send_claim(struct idem__pg_conn *conn)
+{
+    struct idem__pg_params *params = &conn->params;
+    const struct idem__pg_write *write = &conn->sent.first->write;
+    const struct idem_record *r = write->record;
+
+    add_one(params, write);
+    (void)idem__pg_params_bytes(params, r->scope);
+    (void)idem__pg_params_bytes(params, r->key);
+    (void)idem__pg_params_number(params, above_of(write));
+    if (!run(conn, IDEM__PG_CLAIM_ONE, NULL)) {
+        return false;
+    }
+    (void)idem__pg_params_bytes(params, idem_bytes(r->id, IDEM_ID_LEN));
+    (void)idem__pg_params_bytes(params,
+                                idem_bytes(tag_of(write), IDEM__PG_TAG_LEN));
+    return run(conn, IDEM__PG_THERE_ONE, NULL);
+}
+
 static bool send_claims(struct idem__pg_conn *conn)
 {
     struct idem__pg_params *params = &conn->params;
-    const struct idem__pg_request *request;
     size_t above;
+    size_t i;
 
     if (!has(conn, IDEM__PG_ASK_CLAIM)) {
         return true;
     }
+    if (is_one(conn)) {
+        return send_claim(conn);
+    }
     begin_rows(params);
     above = idem__pg_params_array(params, IDEM__PG_INT8S);
-    for (request = conn->sent.first; request != NULL; request = request->next) {
+    for (i = 0; i < conn->by_id_len; i++) {
+        const struct idem__pg_request *request = conn->by_id[i];
+
         if (request->ask == IDEM__PG_ASK_CLAIM) {
             add_row(params, &request->write);
             idem__pg_params_add_number(params, above,
-                                       request->write.old_fence
-                                           ? INT64_MAX
-                                           : (int64_t)
-                                                 request->write.record->fence);
+                                       above_of(&request->write));
         }
     }
     if (!run(conn, IDEM__PG_CLAIM, NULL)) {
@@ -281,14 +404,16 @@ static bool send_claims(struct idem__pg_conn *conn)
 
 static bool send_looks(struct idem__pg_conn *conn)
 {
-    const struct idem__pg_request *request;
     size_t ids;
+    size_t i;
 
     if (!has(conn, IDEM__PG_ASK_LOOK)) {
         return true;
     }
     ids = idem__pg_params_array(&conn->params, IDEM__PG_BYTEAS);
-    for (request = conn->sent.first; request != NULL; request = request->next) {
+    for (i = 0; i < conn->by_id_len; i++) {
+        const struct idem__pg_request *request = conn->by_id[i];
+
         if (request->ask == IDEM__PG_ASK_LOOK) {
             idem__pg_params_add_bytes(&conn->params, ids,
                                       idem_bytes(request->id, IDEM_ID_LEN));
@@ -384,40 +509,33 @@ static bool send_single(struct idem__pg_conn *conn,
     return true;
 }
 
-/* Windows in the order of their ids, last: see sql.h. */
-static int compare(const void *a, const void *b)
-{
-    const struct idem__pg_request *left =
-        *(const struct idem__pg_request *const *)a;
-    const struct idem__pg_request *right =
-        *(const struct idem__pg_request *const *)b;
-
-    return memcmp(left->id, right->id, IDEM_ID_LEN);
-}
-
 static bool is_of_limits(const struct idem__pg_request *request)
 {
     return request->ask == IDEM__PG_ASK_LIMIT_LOOK ||
            request->ask == IDEM__PG_ASK_LIMIT_COUNT;
 }
 
-static bool send_singles(struct idem__pg_conn *conn, bool limits)
+static bool send_singles(struct idem__pg_conn *conn)
 {
-    struct idem__pg_request *requests[SINGLES_MAX];
-    struct idem__pg_request *request;
-    size_t n = 0;
-    size_t i;
+    struct idem__pg_request *request = conn->sent.first;
 
-    for (request = conn->sent.first; request != NULL; request = request->next) {
-        if (is_single(request) && is_of_limits(request) == limits) {
-            requests[n++] = request;
+    for (; request != NULL; request = request->next) {
+        if (is_single(request) && !is_of_limits(request) &&
+            !send_single(conn, request)) {
+            return false;
         }
     }
-    if (limits && n > 1) {
-        qsort(requests, n, sizeof(requests[0]), compare);
-    }
-    for (i = 0; i < n; i++) {
-        if (!send_single(conn, requests[i])) {
+    return true;
+}
+
+/* Windows in the order of their ids: see sql.h. */
+static bool send_limits(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->by_id_len; i++) {
+        if (is_of_limits(conn->by_id[i]) &&
+            !send_single(conn, conn->by_id[i])) {
             return false;
         }
     }
@@ -445,12 +563,12 @@ static bool send_all(struct idem__pg_conn *conn)
         good = prepare_all(conn);
     }
     return good && run(conn, IDEM__PG_BEGIN, NULL) &&
-           run(conn, IDEM__PG_SETUP, NULL) &&
+           run(conn, is_one(conn) ? IDEM__PG_SETUP_ONE : IDEM__PG_SETUP,
+               NULL) &&
            (conn->settled || !is_about_attempts(conn) ||
             run(conn, IDEM__PG_BARRIER, NULL)) &&
-           send_singles(conn, /* limits= */ false) && send_updates(conn) &&
-           send_claims(conn) && send_looks(conn) &&
-           send_singles(conn, /* limits= */ true) &&
+           send_singles(conn) && send_updates(conn) && send_claims(conn) &&
+           send_looks(conn) && send_limits(conn) &&
            run(conn, IDEM__PG_COMMIT, NULL) && sync(conn);
 }
 
@@ -460,6 +578,7 @@ int idem__pg_batch_send(struct idem__pg_conn *conn)
     bool good;
 
     idem__pg_batch_clear(conn);
+    conn->by_id_len = 0;
     if (conn->host.clock(conn->host.ctx, &reading) == 0) {
         conn->sent_boot_ms = reading.boot_ms;
     }
@@ -500,6 +619,11 @@ static void learn(struct idem__pg_conn *conn, const PGresult *result)
     conn->answered = true;
 }
 
+static bool is_setup(enum idem__pg_sql sql)
+{
+    return sql == IDEM__PG_SETUP || sql == IDEM__PG_SETUP_ONE;
+}
+
 bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
 {
     struct idem__pg_step *step = &conn->steps[conn->step];
@@ -514,7 +638,7 @@ bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
     }
     step->result = result;
     conn->step++;
-    if (step->sql == IDEM__PG_SETUP && step->kind == IDEM__PG_STEP_RUN &&
+    if (is_setup(step->sql) && step->kind == IDEM__PG_STEP_RUN &&
         PQresultStatus(result) == PGRES_TUPLES_OK) {
         learn(conn, result);
     }
@@ -525,22 +649,22 @@ bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result)
 static void mark_applied(struct idem__pg_conn *conn, enum idem__pg_ask ask,
                          const PGresult *result)
 {
-    struct idem__pg_request *request;
     int row;
 
     for (row = 0; row < PQntuples(result); row++) {
+        struct idem__pg_request *request;
         uint8_t id[IDEM_ID_LEN];
         struct idem_slice tag;
+        size_t at;
 
         if (!idem__pg_row_id(result, row, id) ||
             !idem__pg_bytes(result, row, 1, &tag) ||
             tag.len != IDEM__PG_TAG_LEN) {
             continue;
         }
-        for (request = conn->sent.first; request != NULL;
-             request = request->next) {
+        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+             at++) {
             if (request->ask == ask &&
-                memcmp(request->write.record->id, id, IDEM_ID_LEN) == 0 &&
                 memcmp(tag_of(&request->write), tag.base, tag.len) == 0) {
                 request->applied = true;
             }
@@ -560,19 +684,19 @@ static void give_row(struct idem__pg_request *request, const PGresult *result,
 static void give_rows(struct idem__pg_conn *conn, enum idem__pg_ask ask,
                       const PGresult *result)
 {
-    struct idem__pg_request *request;
     int row;
 
     for (row = 0; row < PQntuples(result); row++) {
+        struct idem__pg_request *request;
         uint8_t id[IDEM_ID_LEN];
+        size_t at;
 
         if (!idem__pg_row_id(result, row, id)) {
             continue;
         }
-        for (request = conn->sent.first; request != NULL;
-             request = request->next) {
-            if (request->ask == ask && !request->applied &&
-                memcmp(request->id, id, IDEM_ID_LEN) == 0) {
+        for (at = find(conn, id); (request = with_id(conn, at, id)) != NULL;
+             at++) {
+            if (request->ask == ask && !request->applied) {
                 give_row(request, result, row);
             }
         }
@@ -591,16 +715,30 @@ static void distribute(struct idem__pg_conn *conn)
         }
         if (step->request != NULL && step->request->result != NULL) {
             step->request->after = step->result;
-        } else if (step->request != NULL) {
+            continue;
+        }
+        if (step->request != NULL) {
             step->request->result = step->result;
-        } else if (step->sql == IDEM__PG_UPDATE) {
+            continue;
+        }
+        switch (step->sql) {
+        case IDEM__PG_UPDATE:
+        case IDEM__PG_UPDATE_ONE:
             mark_applied(conn, IDEM__PG_ASK_UPDATE, step->result);
-        } else if (step->sql == IDEM__PG_CLAIM) {
+            break;
+        case IDEM__PG_CLAIM:
+        case IDEM__PG_CLAIM_ONE:
             mark_applied(conn, IDEM__PG_ASK_CLAIM, step->result);
-        } else if (step->sql == IDEM__PG_THERE) {
+            break;
+        case IDEM__PG_THERE:
+        case IDEM__PG_THERE_ONE:
             give_rows(conn, IDEM__PG_ASK_CLAIM, step->result);
-        } else if (step->sql == IDEM__PG_LOOK) {
+            break;
+        case IDEM__PG_LOOK:
             give_rows(conn, IDEM__PG_ASK_LOOK, step->result);
+            break;
+        default:
+            break;
         }
     }
 }
@@ -660,15 +798,14 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
 {
     const char *state = PQresultErrorField(failed->result, PG_DIAG_SQLSTATE);
 
-    if (failed->sql == IDEM__PG_SETUP && state != NULL &&
-        strcmp(state, "22012") == 0) {
+    if (is_setup(failed->sql) && state != NULL && strcmp(state, "22012") == 0) {
         (void)idem__error(error, IDEM_ECONFIG,
                           "the schema \"%s\" in PostgreSQL (%s) is of a newer "
                           "version of idem",
                           conn->place->schema, conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    if (failed->sql == IDEM__PG_SETUP && state != NULL &&
+    if (is_setup(failed->sql) && state != NULL &&
         strcmp(state, "22P02") == 0) {
         (void)
             idem__error(error, IDEM_ECONFIG,
@@ -700,7 +837,7 @@ static void fail(struct idem__pg_conn *conn, const struct idem__pg_step *failed)
 
     conn->undo = true;
     if (failed->kind == IDEM__PG_STEP_RUN && failed->sql != IDEM__PG_BEGIN &&
-        failed->sql != IDEM__PG_SETUP && conn->sent.first != conn->sent.last) {
+        !is_setup(failed->sql) && conn->sent.first != conn->sent.last) {
         divide(conn);
         return;
     }

@@ -41,7 +41,8 @@ struct idem__pg_requests {
 };
 
 enum {
-    IDEM__PG_STEPS_MAX = 96 /* Results of one batch, those of Sync included. */
+    IDEM__PG_STEPS_MAX = 96, /* Results of one batch, those of Sync included. */
+    IDEM__PG_REQUESTS_MAX = 128, /* In one batch. */
 };
 
 /* A result that is to come. */
@@ -85,6 +86,9 @@ struct idem__pg_conn {
 
     struct idem__pg_requests waiting;
     struct idem__pg_requests sent; /* The batch. */
+    struct idem__pg_request
+        *by_id[IDEM__PG_REQUESTS_MAX]; /* The same, sorted. */
+    size_t by_id_len;
     struct idem__pg_requests done;
 
     struct idem__pg_params params;

@@ -23,6 +23,7 @@ void idem__pg_params_reset(struct idem__pg_params *params)
     for (i = 0; i < params->len; i++) {
         idem__buffer_reset(&params->memory[i], KEEP_BYTES);
         params->counts[i] = 0;
+        params->nulls[i] = false;
     }
     params->len = 0;
 }
@@ -64,6 +65,14 @@ size_t idem__pg_params_bytes(struct idem__pg_params *params,
     size_t place = begin(params, IDEM__PG_BYTEA);
 
     idem__buffer_add(&params->memory[place], bytes.base, bytes.len);
+    return place;
+}
+
+size_t idem__pg_params_null(struct idem__pg_params *params, Oid type)
+{
+    size_t place = begin(params, type);
+
+    params->nulls[place] = true;
     return place;
 }
 
@@ -136,6 +145,7 @@ bool idem__pg_params_finish(struct idem__pg_params *params,
         }
         /* Of no bytes it is a value still, and not NULL. */
         ret_values[i] = memory->base == NULL ? "" : (const char *)memory->base;
+        ret_values[i] = params->nulls[i] ? NULL : ret_values[i];
         ret_lengths[i] = (int)memory->len;
         ret_formats[i] = 1;
     }

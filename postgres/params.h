@@ -22,6 +22,7 @@ struct idem__pg_params {
     struct idem__buffer memory[IDEM__PG_PARAMS_MAX];
     Oid types[IDEM__PG_PARAMS_MAX];
     size_t counts[IDEM__PG_PARAMS_MAX]; /* Of an array's elements. */
+    bool nulls[IDEM__PG_PARAMS_MAX];
     size_t len;
     bool failed; /* There was no memory for some, since this was cleared. */
 };
@@ -33,6 +34,7 @@ void idem__pg_params_free(struct idem__pg_params *params);
 /* Adds one parameter; an array has no elements yet. Returns its place. */
 size_t idem__pg_params_bytes(struct idem__pg_params *params,
                              struct idem_slice bytes);
+size_t idem__pg_params_null(struct idem__pg_params *params, Oid type);
 size_t idem__pg_params_number(struct idem__pg_params *params, int64_t number);
 size_t idem__pg_params_array(struct idem__pg_params *params, Oid type);
 

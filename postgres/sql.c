@@ -96,6 +96,7 @@ static const struct {
                         .text = SETUP
                         ", set_config('enable_hashjoin', 'off', true),"
                         " set_config('enable_mergejoin', 'off', true)" SETUP_FROM},
+    [IDEM__PG_SETUP_ONE] = {.name = "idem_setup_one", .text = SETUP SETUP_FROM},
     /* A transaction that writes nothing waits for no replica. This one does, and so for
      * all that it can see. It needs no right, takes no lock, and tells nobody but who
      * decodes the log; a server without synchronous replicas writes nothing. */
@@ -168,6 +169,22 @@ static const struct {
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S}},
+    /* The same for one row, which is what most batches have: $11 is the head that was
+     * found, $10 says what is written. */
+    [IDEM__PG_UPDATE_ONE] =
+        {"idem_update_one",
+         "WITH held AS MATERIALIZED (SELECT r.id FROM @.idem_record r"
+         " WHERE r.id = $1 AND r.head = $11 FOR UPDATE SKIP LOCKED)"
+         " UPDATE @.idem_record r SET nonce = $2, fence = $3, status = $4,"
+         " deadline = $5, tag = $6, head = $7,"
+         " result = CASE WHEN $10 & 1::int8 <> 0 THEN $8 ELSE r.result END,"
+         " input = CASE WHEN $10 & 2::int8 <> 0 THEN $9 ELSE r.input END"
+         " FROM held h WHERE r.id = h.id AND r.head = $11"
+         " RETURNING r.id, r.tag",
+         11,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
+          IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_BYTEA}},
     /* ON CONFLICT alone would wait for whoever holds the record that is there, say an
      * application's open transaction: what can be seen is not tried. The fence ($12:
      * what to hold against it) is above each that was purged, also by a purge that this
@@ -187,6 +204,18 @@ static const struct {
          {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS,
           IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_INT8S, IDEM__PG_BYTEAS,
           IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_BYTEAS, IDEM__PG_INT8S}},
+    [IDEM__PG_CLAIM_ONE] =
+        {"idem_claim_one",
+         "INSERT INTO @.idem_record AS r (id, nonce, fence, status, deadline,"
+         " tag, head, result, input, scope, key)"
+         " SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11"
+         " WHERE NOT EXISTS (SELECT FROM @.idem_record o WHERE o.id = $1)"
+         " AND $12 > (SELECT s.fence_floor FROM @.idem_store s WHERE s.one)"
+         " ON CONFLICT (id) DO NOTHING RETURNING r.id, r.tag",
+         12,
+         {IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8, IDEM__PG_INT8,
+          IDEM__PG_INT8, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA,
+          IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_BYTEA, IDEM__PG_INT8}},
     /* A statement of its own, so that it sees a winner that CLAIM waited for. */
     [IDEM__PG_THERE] = {"idem_there",
                         "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
@@ -194,6 +223,11 @@ static const struct {
                         " ON r.id = n.id WHERE r.tag <> n.tag",
                         2,
                         {IDEM__PG_BYTEAS, IDEM__PG_BYTEAS}},
+    [IDEM__PG_THERE_ONE] = {"idem_there_one",
+                            "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
+                            " WHERE r.id = $1 AND r.tag <> $2",
+                            2,
+                            {IDEM__PG_BYTEA, IDEM__PG_BYTEA}},
     [IDEM__PG_LOOK] = {"idem_look",
                        "SELECT " ROW_WITH_BODIES " FROM @.idem_record r"
                        " WHERE r.id = ANY($1::bytea[])",

@@ -10,9 +10,10 @@
  *     LIMIT...             counts requests
  *     COMMIT
  *
- * Many ops are one statement: its parameters are arrays. Locks are taken in the order
- * of the list, and in each statement in the order of the ids; updates and purges never
- * wait for a lock. So no two transactions of ours wait for each other. */
+ * Many ops are one statement: its parameters are arrays; those of one op are not
+ * (..._ONE). Locks are taken in the order of the list, and in each statement in the order
+ * of the ids; updates and purges never wait for a lock. So no two transactions of ours
+ * wait for each other. */
 #ifndef IDEM_POSTGRES_SQL_H
 #define IDEM_POSTGRES_SQL_H
 
@@ -23,14 +24,18 @@
 enum idem__pg_sql {
     IDEM__PG_BEGIN,
     IDEM__PG_SETUP,
+    IDEM__PG_SETUP_ONE, /* Of a batch of one request. */
     IDEM__PG_BARRIER,
     IDEM__PG_LIST_ALL,
     IDEM__PG_LIST_STATUS,
     IDEM__PG_PURGE,
     IDEM__PG_PURGE_LIMITS,
     IDEM__PG_UPDATE,
+    IDEM__PG_UPDATE_ONE,
     IDEM__PG_CLAIM,
+    IDEM__PG_CLAIM_ONE,
     IDEM__PG_THERE,
+    IDEM__PG_THERE_ONE,
     IDEM__PG_LOOK,
     IDEM__PG_LOAD,
     IDEM__PG_LIMIT_COUNT,
