@@ -144,6 +144,7 @@ static void choose(struct idem__pg_conn *conn)
         }
         request = next;
     }
+    conn->waiting_len -= n;
     conn->counters.requests += n;
     conn->by_id_len = n;
     qsort(conn->by_id, n, sizeof(conn->by_id[0]), compare);
@@ -572,12 +573,26 @@ static bool send_all(struct idem__pg_conn *conn)
            run(conn, IDEM__PG_COMMIT, NULL) && sync(conn);
 }
 
+/* Of the last batch, until the next one is sent. */
+static void keep_results(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    idem__pg_batch_clear_kept(conn);
+    for (i = 0; i < conn->steps_len; i++) {
+        conn->kept[i] = conn->steps[i].result;
+    }
+    conn->kept_len = conn->steps_len;
+    conn->steps_len = 0;
+    conn->step = 0;
+}
+
 int idem__pg_batch_send(struct idem__pg_conn *conn)
 {
     struct idem_clock_reading reading;
     bool good;
 
-    idem__pg_batch_clear(conn);
+    keep_results(conn);
     conn->by_id_len = 0;
     if (conn->host.clock(conn->host.ctx, &reading) == 0) {
         conn->sent_boot_ms = reading.boot_ms;
@@ -827,6 +842,7 @@ static void divide(struct idem__pg_conn *conn)
         request->state = IDEM__PG_WAITING;
         request->alone = true;
         IDEM__LIST_PREPEND(&conn->waiting, request);
+        conn->waiting_len++;
     }
 }
 
@@ -870,6 +886,16 @@ void idem__pg_batch_end(struct idem__pg_conn *conn)
         request->sent = true;
         idem__pg_conn_done(conn, &conn->sent, request);
     }
+}
+
+void idem__pg_batch_clear_kept(struct idem__pg_conn *conn)
+{
+    size_t i;
+
+    for (i = 0; i < conn->kept_len; i++) {
+        PQclear(conn->kept[i]);
+    }
+    conn->kept_len = 0;
 }
 
 void idem__pg_batch_clear(struct idem__pg_conn *conn)

@@ -14,6 +14,10 @@
 
 enum {
     LONGEST_MS = 60 * 1000, /* Of one wait. */
+    /* Waiting requests that are sent before those of the last batch are answered: the
+     * server works meanwhile. Fewer had better wait for company, because the time of a
+     * batch is mostly that of its flush and does not depend on them. */
+    MANY = 16,
 };
 
 int idem__pg_conn_init(struct idem__pg_conn *conn, struct idem__pg_place *place,
@@ -72,6 +76,7 @@ void idem__pg_conn_done(struct idem__pg_conn *conn,
                         struct idem__pg_request *request)
 {
     IDEM__LIST_REMOVE(from, request);
+    conn->waiting_len -= from == &conn->waiting;
     request->state = IDEM__PG_DONE;
     IDEM__LIST_APPEND(&conn->done, request);
 }
@@ -103,6 +108,7 @@ void idem__pg_conn_send(struct idem__pg_conn *conn,
     memset(&request->error, 0, sizeof(request->error));
     request->state = IDEM__PG_WAITING;
     IDEM__LIST_APPEND(&conn->waiting, request);
+    conn->waiting_len++;
 }
 
 struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn)
@@ -148,10 +154,9 @@ static void lose_saying(struct idem__pg_conn *conn)
 
 void idem__pg_conn_finish(struct idem__pg_conn *conn)
 {
-    if (conn->pg != NULL) {
-        idem__pg_batch_clear(conn);
-        PQfinish(conn->pg);
-    }
+    idem__pg_batch_clear(conn);
+    idem__pg_batch_clear_kept(conn);
+    PQfinish(conn->pg);
     if (conn->event >= 0) {
         (void)close(conn->event);
     }
@@ -406,6 +411,14 @@ static void begin_batch(struct idem__pg_conn *conn)
     lose_saying(conn);
 }
 
+void idem__pg_conn_push(struct idem__pg_conn *conn)
+{
+    if (conn->state == IDEM__PG_IDLE && !conn->useless &&
+        (conn->waiting.first != NULL || conn->undo)) {
+        begin_batch(conn);
+    }
+}
+
 void idem__pg_conn_work(struct idem__pg_conn *conn)
 {
     uint64_t wakes;
@@ -417,7 +430,7 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
     } else if (conn->state == IDEM__PG_IDLE) {
         look_at_idle(conn);
     }
-    /* Not before those of its last batch have been reaped: see below. */
+    /* Not before those of its last batch have been reaped, whose results it has. */
     if (conn->useless && conn->done.first == NULL) {
         lose_saying(conn);
     }
@@ -427,10 +440,8 @@ void idem__pg_conn_work(struct idem__pg_conn *conn)
     if (conn->state == IDEM__PG_CONNECTING) {
         connect_further(conn);
     }
-    /* Results of the last batch are looked at until its requests are reaped. */
-    if (conn->state == IDEM__PG_IDLE && conn->done.first == NULL &&
-        (conn->waiting.first != NULL || conn->undo)) {
-        begin_batch(conn);
+    if (conn->undo || conn->waiting_len >= MANY) {
+        idem__pg_conn_push(conn);
     }
 }
 

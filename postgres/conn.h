@@ -85,6 +85,7 @@ struct idem__pg_conn {
     uint32_t watched_for;
 
     struct idem__pg_requests waiting;
+    size_t waiting_len;
     struct idem__pg_requests sent; /* The batch. */
     struct idem__pg_request
         *by_id[IDEM__PG_REQUESTS_MAX]; /* The same, sorted. */
@@ -95,6 +96,10 @@ struct idem__pg_conn {
     struct idem__pg_step steps[IDEM__PG_STEPS_MAX];
     size_t steps_len;
     size_t step; /* Whose result comes next. */
+    /* Results of the batch before: its requests are answered, and may not have been
+     * reaped when the next batch is sent. */
+    PGresult *kept[IDEM__PG_STEPS_MAX];
+    size_t kept_len;
     int64_t sent_boot_ms;
 
     struct idem__learned_clock clock;
@@ -115,6 +120,7 @@ void idem__pg_conn_abort(struct idem__pg_conn *conn,
                          struct idem__pg_request *request);
 void idem__pg_conn_work(struct idem__pg_conn *conn);
 struct idem__pg_request *idem__pg_conn_reap(struct idem__pg_conn *conn);
+void idem__pg_conn_push(struct idem__pg_conn *conn);
 void idem__pg_conn_wait(struct idem__pg_conn *conn, int64_t deadline_ms);
 void idem__pg_conn_wake(struct idem__pg_conn *conn);
 int64_t idem__pg_conn_due_ms(const struct idem__pg_conn *conn);
@@ -131,8 +137,9 @@ bool idem__pg_batch_take(struct idem__pg_conn *conn, PGresult *result);
 /* All results are there: answers its requests, or has them tried again alone. */
 void idem__pg_batch_end(struct idem__pg_conn *conn);
 
-/* Frees its results. */
+/* Frees its results; and those of the batch before. */
 void idem__pg_batch_clear(struct idem__pg_conn *conn);
+void idem__pg_batch_clear_kept(struct idem__pg_conn *conn);
 
 /* ---- For both ---- */
 

@@ -193,6 +193,16 @@ static struct idem__flight *reap(struct idem__remote *remote)
     return &flight->base;
 }
 
+static void push(struct idem__remote *remote)
+{
+    idem__pg_conn_push(&store_of(remote)->conn);
+}
+
+static bool is_busy(struct idem__remote *remote)
+{
+    return store_of(remote)->conn.state == IDEM__PG_BUSY;
+}
+
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 {
     idem__pg_conn_wait(&store_of(remote)->conn, deadline_ms);
@@ -220,6 +230,8 @@ static bool reads(const struct idem_op *op)
 
 const struct idem__remote_ops idem__pg_flights = {
     .service = "PostgreSQL",
+    .sending_max =
+        2 * IDEM__PG_REQUESTS_MAX, /* A batch, and the one after it. */
     .create = create,
     .reset = reset,
     .destroy = destroy,
@@ -233,6 +245,8 @@ const struct idem__remote_ops idem__pg_flights = {
     .abort = abort_request,
     .work = work,
     .reap = reap,
+    .push = push,
+    .is_busy = is_busy,
     .wait = wait_for_work,
     .wake = wake,
     .fd = fd,

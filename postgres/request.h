@@ -72,7 +72,7 @@ struct idem__pg_request {
     bool applied; /* CLAIM, UPDATE: it was written. */
     int row_code; /* LOOK, CLAIM: 1 a row, 0 none, or negative with error. */
     struct idem__pg_row row;
-    const PGresult *result; /* Until the next work(). */
+    const PGresult *result; /* Until the second batch after this one is sent. */
     const PGresult *after;  /* LIMIT_COUNT: how the window is now. */
 
     /* The connection's own. */

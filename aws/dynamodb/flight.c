@@ -226,6 +226,7 @@ static bool reads(const struct idem_op *op)
 
 const struct idem__remote_ops idem__dynamodb_flights = {
     .service = "DynamoDB",
+    .sending_max = 64,
     .create = create,
     .reset = reset,
     .destroy = destroy,

@@ -410,6 +410,7 @@ static void ask_server(struct pair *pair)
             left--;
         }
         if (left > 0) {
+            idem__pg_conn_push(&pair->conn);
             idem__pg_conn_wait(&pair->conn, idem__mono_ms() + 1000);
         }
     }

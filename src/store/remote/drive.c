@@ -18,6 +18,7 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     struct idem__remote *remote = (struct idem__remote *)base;
     struct idem_queue *queue = op->queue;
     bool led;
+    bool asleep;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
     if (idem__run_is_full(remote)) {
@@ -26,8 +27,11 @@ int idem__remote_submit(struct idem_store *base, struct idem_op *op)
     }
     idem_pending_append(&remote->leader.pending, op);
     led = remote->leader.led;
+    asleep = remote->leader.asleep;
     (void)pthread_mutex_unlock(&remote->leader.mutex);
-    idem__leader_tell(&remote->leader, queue, led);
+    if (!led || asleep) {
+        idem__leader_tell(&remote->leader, queue, led);
+    }
     return 0;
 }
 
@@ -84,6 +88,21 @@ int idem__remote_fd(struct idem_store *base)
 
 /* ---- Leading ---- */
 
+/* With the mutex held, which is let go. An op that became pending since the round looked
+ * for one is seen here; for one that becomes pending later the leader is woken, if it could
+ * be sent: that spares a busy store a wake-up for each op. */
+static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
+{
+    bool busy = remote->ops->is_busy != NULL && remote->ops->is_busy(remote);
+    bool again = !busy && idem__run_may_start(remote);
+
+    remote->leader.asleep = !busy && !again;
+    (void)pthread_mutex_unlock(&remote->leader.mutex);
+    if (!again) {
+        remote->ops->wait(remote, deadline_ms);
+    }
+}
+
 /* With the mutex held, which is let go meanwhile. Leads until @queue (NULL: none)
  * has an answer, or @deadline_ms. At least one round is done. */
 static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
@@ -103,11 +122,11 @@ static bool lead(void *ctx, struct idem_queue *queue, int64_t deadline_ms)
         if (ready || late || !idem__leader_has_work(&remote->leader)) {
             break;
         }
-        (void)pthread_mutex_unlock(&remote->leader.mutex);
-        remote->ops->wait(remote, due_ms < deadline_ms ? due_ms : deadline_ms);
+        wait_for_work(remote, due_ms < deadline_ms ? due_ms : deadline_ms);
     }
     set_timer(remote, due_ms);
     remote->leader.led = false;
+    remote->leader.asleep = false;
     return late;
 }
 

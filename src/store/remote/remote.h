@@ -62,6 +62,7 @@ struct idem__flight {
  * None of them blocks but wait(). */
 struct idem__remote_ops {
     const char *service; /* "DynamoDB", for sentences. */
+    size_t sending_max;  /* Flights whose requests it has at once. */
 
     /* A flight that may be started again and again; NULL: no memory. */
     struct idem__flight *(*create)(struct idem__remote *remote);
@@ -92,6 +93,11 @@ struct idem__remote_ops {
     void (*work)(struct idem__remote *remote);
     /* The next whose request is done, with heard and timed_out set; or NULL. */
     struct idem__flight *(*reap)(struct idem__remote *remote);
+    /* Sends what was handed over since, if it can be. NULL: work() is soon enough. */
+    void (*push)(struct idem__remote *remote);
+    /* True: nothing can be sent before an answer comes, so that wait() is not to be ended
+     * for new ops. NULL: never. */
+    bool (*is_busy)(struct idem__remote *remote);
 
     /* Waits until there is work, wake() was called by any thread, or
      * CLOCK_MONOTONIC has reached @deadline_ms. */

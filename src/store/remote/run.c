@@ -1,7 +1,7 @@
 /* The work of a store: ops are taken off its queue and become flights, which send
  * requests, pause, and are answered; remote.h draws it.
  *
- * Up to SENDING_MAX flights send at once. Free places go alternately to pending ops and
+ * Up to sending_max flights send at once. Free places go alternately to pending ops and
  * to due flights, each in their order: a hot key, whose flights are throttled and pause
  * most of the time, takes no places from other keys, and a stream of new ops does not
  * starve paused flights. These count as queued (idem__run_is_full()). */
@@ -15,7 +15,6 @@
 #include <idem/store_parts.h>
 
 enum {
-    SENDING_MAX = 64,
     STARTED_MAX = 4096, /* Paused ones included; some KB each. */
     SPARE_MAX = 16,
     TRY_MIN_MS = 1000,
@@ -269,6 +268,7 @@ static bool admit_pending(struct idem__remote *remote)
     struct idem_op *op;
 
     (void)pthread_mutex_lock(&remote->leader.mutex);
+    remote->leader.asleep = false;
     op = remote->leader.running_len < STARTED_MAX ? remote->leader.pending.first
                                                   : NULL;
     if (op != NULL) {
@@ -306,7 +306,7 @@ static void admit(struct idem__remote *remote)
 {
     bool more = true;
 
-    while (more && remote->sending_len < SENDING_MAX) {
+    while (more && remote->sending_len < remote->ops->sending_max) {
         remote->due_next = !remote->due_next;
         more = remote->due_next ? admit_due(remote) || admit_pending(remote)
                                 : admit_pending(remote) || admit_due(remote);
@@ -374,13 +374,25 @@ int64_t idem__run_round(struct idem__remote *remote)
     take_answers(remote);
     check_clock(remote);
     admit(remote);
+    /* Who leads may leave now: the service works while another is woken. */
+    if (remote->ops->push != NULL) {
+        remote->ops->push(remote);
+    }
     return remote->due_ms;
+}
+
+bool idem__run_may_start(const struct idem__remote *remote)
+{
+    return remote->leader.pending.first != NULL &&
+           remote->leader.running_len < STARTED_MAX &&
+           remote->sending_len < remote->ops->sending_max;
 }
 
 bool idem__run_is_full(const struct idem__remote *remote)
 {
     size_t started = remote->leader.running_len;
-    size_t paused = started > SENDING_MAX ? started - SENDING_MAX : 0;
+    size_t most = remote->ops->sending_max;
+    size_t paused = started > most ? started - most : 0;
 
     return remote->leader.pending.len + paused >=
            remote->base.options.queue_max;

@@ -12,6 +12,9 @@ int64_t idem__run_round(struct idem__remote *remote);
  * but for as many as may send at once. */
 bool idem__run_is_full(const struct idem__remote *remote);
 
+/* With the mutex held: a round would start an op that is pending. */
+bool idem__run_may_start(const struct idem__remote *remote);
+
 /* Lets go of everything, when nobody leads any more. */
 void idem__run_drop(struct idem__remote *remote);
 

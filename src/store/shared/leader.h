@@ -43,6 +43,9 @@ struct idem__leader {
     size_t
         running_len; /* Of requests: ops that have left pending, unanswered. */
     bool led;
+    bool
+        asleep; /* Of requests: the leader waits, and does not look at pending ops before
+                    it is woken. While it works, it looks before it waits. */
     bool stopping;
     pthread_cond_t wake; /* Of the thread: something is pending. */
     pthread_t thread;
@@ -67,7 +70,8 @@ enum idem_cancel idem__leader_cancel(struct idem__leader *leader,
 void idem__leader_drive(struct idem__leader *leader, struct idem_queue *queue,
                         int64_t deadline_ms);
 
-/* Without the mutex, after ops of @queue became pending. @led was read with it. */
+/* Without the mutex, after ops of @queue became pending. @led was read with it: somebody
+ * leads, who is woken. */
 void idem__leader_tell(struct idem__leader *leader, struct idem_queue *queue,
                        bool led);
 

@@ -7,6 +7,8 @@
 #include "test.h"
 
 #include <idem/operator.h>
+#include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +26,10 @@ struct service {
     size_t made;    /* Flights. */
     size_t no_time; /* now() fails so many times more. */
     bool silent;    /* It answers nothing. */
+    bool blocks;    /* It waits until it is woken, as a real one does. */
+    int busy;       /* It could not send anything more. */
+    int waiting;
+    int wakes;
     int fd;
 };
 
@@ -166,7 +172,15 @@ static struct idem__flight *reap(struct idem__remote *remote)
 static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 {
     static const struct timespec moment = {0, 1000000};
+    struct service *service = (struct service *)remote;
+    struct pollfd woken = {.fd = service->fd, .events = POLLIN};
 
+    if (service->blocks) {
+        __atomic_store_n(&service->waiting, 1, __ATOMIC_SEQ_CST);
+        (void)poll(&woken, 1, (int)(deadline_ms - idem__mono_ms()));
+        __atomic_store_n(&service->waiting, 0, __ATOMIC_SEQ_CST);
+        return;
+    }
     if ((((struct service *)remote)->sent == NULL ||
          ((struct service *)remote)->silent) &&
         idem__mono_ms() < deadline_ms) {
@@ -176,7 +190,15 @@ static void wait_for_work(struct idem__remote *remote, int64_t deadline_ms)
 
 static void wake(struct idem__remote *remote)
 {
-    (void)eventfd_write(((struct service *)remote)->fd, 1);
+    struct service *service = (struct service *)remote;
+
+    (void)__atomic_add_fetch(&service->wakes, 1, __ATOMIC_SEQ_CST);
+    (void)eventfd_write(service->fd, 1);
+}
+
+static bool is_busy(struct idem__remote *remote)
+{
+    return __atomic_load_n(&((struct service *)remote)->busy, __ATOMIC_SEQ_CST);
 }
 
 static int fd(struct idem__remote *remote)
@@ -196,6 +218,7 @@ static bool reads(const struct idem_op *op)
 
 static const struct idem__remote_ops service_ops = {
     .service = "The service",
+    .sending_max = PLACES,
     .create = create,
     .reset = reset,
     .destroy = destroy,
@@ -210,6 +233,7 @@ static const struct idem__remote_ops service_ops = {
     .work = work,
     .reap = reap,
     .wait = wait_for_work,
+    .is_busy = is_busy,
     .wake = wake,
     .fd = fd,
     .due_ms = due_ms,
@@ -310,6 +334,57 @@ TEST(remote, boundsWhatIsSent)
     assert_int_equal(service->sent_most, PLACES);
     idem_queue_destroy(queue);
     idem_close(&service->remote.base);
+}
+
+static struct idem_op *submit(struct idem_queue *queue, const char *key)
+{
+    struct idem_op *op;
+
+    assert_ok(idem_op_get(idem_str(""), idem_str(key), &op, &why));
+    assert_ok(idem_queue_submit(queue, op, &why));
+    return op;
+}
+
+/* The thread that leads sleeps while an answer is to come. It is woken for an op that can
+ * be sent, and for none that cannot: that one goes with the answer. */
+TEST(remote, isWokenForWhatCanBeSent)
+{
+    static const bool busy[] = {false, true};
+    size_t i;
+
+    for (i = 0; i < COUNT(busy); i++) {
+        struct service *service = open_service(IDEM_OPEN_THREAD, 60000);
+        struct idem_queue *queue;
+        int wakes;
+        int n;
+
+        service->blocks = true;
+        service->silent = true;
+        service->busy = busy[i];
+        assert_ok(idem_queue_create(&service->remote.base, &queue, &why));
+        (void)submit(queue, "1");
+        while (!__atomic_load_n(&service->waiting, __ATOMIC_SEQ_CST)) {
+            (void)sched_yield();
+        }
+        service->silent = false;
+        wakes = __atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST);
+        (void)submit(queue, "1");
+        assert_int_equal(__atomic_load_n(&service->wakes, __ATOMIC_SEQ_CST),
+                         wakes + !busy[i]);
+        if (busy[i]) {
+            __atomic_store_n(&service->busy, 0, __ATOMIC_SEQ_CST);
+            (void)eventfd_write(service->fd, 1); /* The answer. */
+        }
+        for (n = 0; n < 2; n++) {
+            struct idem_op *op = idem_queue_reap(queue, 10000);
+
+            assert_non_null(op);
+            assert_code(IDEM_ENOTFOUND, idem_op_code(op));
+            idem_op_destroy(op);
+        }
+        idem_queue_destroy(queue);
+        idem_close(&service->remote.base);
+    }
 }
 
 /* A service that does not answer costs a caller its time, and no more; the sentence
