@@ -820,8 +820,7 @@ static enum idem__pg_said read_failure(const struct idem__pg_conn *conn,
                           conn->place->schema, conn->place->endpoint);
         return IDEM__PG_NEVER;
     }
-    if (is_setup(failed->sql) && state != NULL &&
-        strcmp(state, "22P02") == 0) {
+    if (is_setup(failed->sql) && state != NULL && strcmp(state, "22P02") == 0) {
         (void)
             idem__error(error, IDEM_ECONFIG,
                         "the table %s.idem_store in PostgreSQL (%s) is empty: "

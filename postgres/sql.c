@@ -92,19 +92,21 @@ static const struct {
      * transaction: two hosts that claim one key rely on it. */
     [IDEM__PG_BEGIN] = {.name = "idem_begin",
                         .text = "BEGIN ISOLATION LEVEL READ COMMITTED"},
-    [IDEM__PG_SETUP] = {.name = "idem_setup",
-                        .text = SETUP
-                        ", set_config('enable_hashjoin', 'off', true),"
-                        " set_config('enable_mergejoin', 'off', true)" SETUP_FROM},
+    [IDEM__PG_SETUP] =
+        {.name = "idem_setup",
+         .text =
+             SETUP ", set_config('enable_hashjoin', 'off', true),"
+                   " set_config('enable_mergejoin', 'off', true)" SETUP_FROM},
     [IDEM__PG_SETUP_ONE] = {.name = "idem_setup_one", .text = SETUP SETUP_FROM},
     /* A transaction that writes nothing waits for no replica. This one does, and so for
      * all that it can see. It needs no right, takes no lock, and tells nobody but who
      * decodes the log; a server without synchronous replicas writes nothing. */
     [IDEM__PG_BARRIER] =
         {.name = "idem_barrier",
-         .text = "SELECT pg_logical_emit_message(true, 'idem'::text, 'barrier'::text)"
-                 " WHERE current_setting('synchronous_standby_names') <> ''"
-                 " AND NOT pg_is_in_recovery()"},
+         .text =
+             "SELECT pg_logical_emit_message(true, 'idem'::text, 'barrier'::text)"
+             " WHERE current_setting('synchronous_standby_names') <> ''"
+             " AND NOT pg_is_in_recovery()"},
     /* A walk goes on after the id of the last row, which has to be one. */
     [IDEM__PG_LIST_ALL] = {"idem_list_all",
                            "SELECT " ROW " FROM @.idem_record r"

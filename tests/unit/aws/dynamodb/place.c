@@ -87,8 +87,7 @@ TEST(place, saysWhoseClockCounts)
 
     assert_ok(idem__place_read("//orders?clock=host", &conf, &why));
     assert_ok(idem__place_write(&conf, &endpoint, url, &why));
-    assert_string_equal(url,
-                        "dynamodb://orders?region=&endpoint=&clock=host");
+    assert_string_equal(url, "dynamodb://orders?region=&endpoint=&clock=host");
 }
 
 /* A URL that would be cut leads elsewhere: it is refused. */
