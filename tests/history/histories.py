@@ -70,6 +70,7 @@ def link_with(program, archives, mutant, compiler, flags, where):
     assert objects, f"{program} has no objects beside it"
     made = where / Path(program).name
     libs = "-lsqlite3 -lcurl -lzstd -lcrypto -ljson-c -ldl -lpthread".split()
+    libs += ["-lpq"] if any("postgres" in archive.name for archive in archives) else []
     command = [*compiler, *flags, *objects, mutant, *archives, "-o", made, *libs]
     subprocess.run(command, check=True)
     return made

@@ -1,6 +1,6 @@
 """Histories of the simulator's clients: every one of them can be explained.
 
-Usage: simulated.py CHECK SIM ARCHIVE ARCHIVE COMPILER [ARGUMENT ...]
+Usage: simulated.py CHECK SIM ARCHIVE... COMPILER [ARGUMENT ...]
 """
 
 import subprocess
@@ -14,8 +14,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 import histories  # noqa: E402
 import tap  # noqa: E402
 
-CHECK, SIM, *ARCHIVES = (Path(arg).resolve() for arg in sys.argv[1:5])
-COMPILER = sys.argv[5:] or ["cc"]
+CHECK, SIM = (Path(arg).resolve() for arg in sys.argv[1:3])
+ARCHIVES = [Path(arg).resolve() for arg in sys.argv[3:] if arg.endswith(".a")]
+COMPILER = sys.argv[3 + len(ARCHIVES) :] or ["cc"]
 del sys.argv[1:]
 
 MODES = ("embedded", "remote")
