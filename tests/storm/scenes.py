@@ -20,6 +20,7 @@ from tap import LONG, PROGRAM, TIMEOUT, Idem, equal, run, start
 
 KILLS_PER_POINT = 100 if LONG else 20
 RANDOM_KILLS = 2000 if LONG else 200
+VICTIMS = ("program", "runner", "supervisor", "command", "runner and supervisor", "all of them")
 PAUSES = 480 if LONG else 24
 SIDE_BY_SIDE = 4
 LEASE_S = 2
@@ -345,7 +346,10 @@ class Storm:
             time.sleep(self.chance.random() ** 2 * 0.06)
             self.strike(process, is_run)
 
-        while sum(self.random_kills.values()) < RANDOM_KILLS:
+        # On a busy machine many die before they have a supervisor or a command.
+        while (kills := sum(self.random_kills.values())) < RANDOM_KILLS or (
+            len(self.random_kills) < len(VICTIMS) and kills < 10 * RANDOM_KILLS
+        ):
             self.chance.choice(AT_RANDOM)(self, [], disturb)
 
     def victims(self, process, is_run):
@@ -364,7 +368,9 @@ class Storm:
 
     def strike(self, process, is_run):
         victims = self.victims(process, is_run)
-        whom = self.chance.choice(sorted(name for name in victims if victims[name]))
+        there = sorted(name for name in victims if victims[name])
+        rare = [name for name in there if name not in self.random_kills]
+        whom = self.chance.choice(rare or there)
         if process.poll() is None:
             signal_all(victims[whom], signal.SIGKILL)
             self.random_kills[whom] += 1
