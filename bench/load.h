@@ -32,7 +32,7 @@ void times_free(struct times *times);
 /* Whatever goes wrong ends the program with a sentence. */
 struct target {
     const char *name;
-    /* What all callers share. @where is a file, a socket or a URL. */
+    /* Shared by all callers. @where is a file, a socket or a URL. */
     void *(*open)(const char *where);
     void (*close)(void *shared);
     /* Makes it empty; NULL: a file that is not there is empty. */

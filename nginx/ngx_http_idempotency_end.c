@@ -168,7 +168,7 @@ ngx_http_idem_end_submit(ngx_http_idem_ctx_t *ctx)
                   "cannot record an outcome in the idempotency store: %s",
                   rc == IDEM_ENOMEM ? "no memory" : error.text);
 
-    /* Not from here: whoever called may not expect to see the request go on. */
+    /* Not from here: the caller may not expect to see the request go on. */
 
     ctx->code = rc;
     ctx->turn.data = ctx;

@@ -348,7 +348,7 @@ static void add_claims(struct idem__pg_conn *conn)
     }
 }
 
-/* What to hold against the fences that were purged. */
+/* The fence that is compared with those that were purged. */
 static int64_t above_of(const struct idem__pg_write *write)
 {
     return write->old_fence ? INT64_MAX : (int64_t)write->record->fence;

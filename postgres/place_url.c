@@ -93,7 +93,7 @@ int idem__pg_place_write(struct idem__pg_place *place, struct idem_error *error)
         add(place->url, &len, "prepare=no");
         join = "&";
     }
-    /* Whoever opens it by this URL has to judge leases by the same clock. */
+    /* A process that opens it by this URL judges leases by the same clock. */
     if (place->host_clock) {
         add(place->url, &len, join);
         add(place->url, &len, "clock=host");

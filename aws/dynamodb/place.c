@@ -294,7 +294,7 @@ int idem__place_write(const struct idem__place_conf *conf,
     if (!endpoint->tls && !endpoint->local) {
         (void)strcat(url, "&insecure=yes");
     }
-    /* Whoever opens it by this URL has to judge leases by the same clock. */
+    /* A process that opens it by this URL judges leases by the same clock. */
     if (conf->host_clock) {
         (void)strcat(url, "&clock=host");
     }

@@ -374,7 +374,7 @@ int64_t idem__run_round(struct idem__remote *remote)
     take_answers(remote);
     check_clock(remote);
     admit(remote);
-    /* Who leads may leave now: the service works while another is woken. */
+    /* The leader may leave now: the service works while another is woken. */
     if (remote->ops->push != NULL) {
         remote->ops->push(remote);
     }
