@@ -22,6 +22,7 @@ import ctypes
 import glob
 import os
 import pwd
+import select
 import shutil
 import signal
 import subprocess
@@ -166,10 +167,17 @@ class Server:
         self.signal_children(signal.SIGSTOP)
 
     def die(self):
-        """Kill its processes at one moment, so that none sees another's death."""
+        """Kill its processes at one moment, so that none sees another's death; and wait
+        until they are gone: the next server refuses memory that one of them still holds."""
         self.freeze()
-        self.signal_children(signal.SIGKILL)
-        self.stop(signal.SIGKILL)
+        with contextlib.ExitStack() as stack:
+            ends = [os.pidfd_open(pid) for pid in self.children()]
+            for end in ends:
+                stack.callback(os.close, end)
+                signal.pidfd_send_signal(end, signal.SIGKILL)
+            self.stop(signal.SIGKILL)
+            for end in ends:
+                select.select([end], [], [])
 
     # ---- Replicas ----
 
